@@ -1,0 +1,506 @@
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from os import PathLike
+from types import TracebackType
+from typing import Any, Final, Literal, Self, final
+
+from typing_extensions import Buffer as BufferLike
+
+__all__ = [
+    "BUILD_PROFILE",
+    "VERSION",
+    "Appender",
+    "Buffer",
+    "Excerpt",
+    "ManualClock",
+    "Payloads",
+    "Queue",
+    "ReadDocument",
+    "RollCycle",
+    "Tailer",
+    "WriteDocument",
+    "after_fork_in_child",
+]
+
+VERSION: Final[str]
+BUILD_PROFILE: Final[str]
+
+type Value = (
+    str | bytes | bool | int | float | None | Mapping[str, "Value"] | Sequence["Value"]
+)
+type Direction = Literal["forward", "backward", "none"]
+
+def after_fork_in_child() -> None:
+    """Mark every handle of this process as forked; called by ``os.register_at_fork``."""
+
+@final
+class Buffer:
+    """Bytes owned by the kernel, readable through the buffer protocol (read-only)."""
+
+    def __len__(self) -> int: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
+@final
+class Excerpt:
+    """
+    One message: its index and its bytes. Equal by value, hashable, picklable.
+
+    Attributes:
+        index: The 64-bit message index.
+        data: The payload.
+
+    """
+
+    def __new__(cls, index: int, data: bytes) -> Excerpt: ...
+    @property
+    def index(self) -> int: ...
+    @property
+    def data(self) -> bytes: ...
+    def __hash__(self) -> int: ...
+    def __reduce__(self) -> tuple[type[Excerpt], tuple[int, bytes]]: ...
+
+@final
+class RollCycle:
+    """
+    How a queue is cut into files: length, name pattern, index layout. Equal by name.
+
+    Args:
+        name: One of Chronicle's names, such as ``FAST_DAILY``; case does not matter.
+
+    Raises:
+        ValueError: No roll cycle has this name.
+
+    """
+
+    def __new__(cls, name: str) -> RollCycle: ...
+    @staticmethod
+    def all() -> list[RollCycle]:
+        """Every roll cycle of the table, in its order."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def pattern(self) -> str:
+        """File-name pattern, in Java's date-format letters."""
+
+    @property
+    def length_ms(self) -> int: ...
+    @property
+    def index_count(self) -> int:
+        """Slots in one index array."""
+
+    @property
+    def index_spacing(self) -> int:
+        """One message in so many is indexed."""
+
+    @property
+    def max_messages(self) -> int:
+        """How many messages one cycle can number."""
+
+    @property
+    def default_epoch_ms(self) -> int: ...
+    def to_index(self, cycle: int, sequence: int) -> int:
+        """
+        Compose a message index.
+
+        Raises:
+            IndexOutOfRangeError: The cycle is not in 0..2**31-1 or the sequence does not fit.
+
+        """
+
+    def to_cycle(self, index: int) -> int: ...
+    def to_sequence(self, index: int) -> int: ...
+    def cycle_at(self, time_ms: int, epoch_ms: int | None = None) -> int:
+        """Return the cycle that *time_ms* (epoch milliseconds, UTC) falls into."""
+
+    def file_name(self, cycle: int, epoch_ms: int | None = None) -> str:
+        """Return the name of the cycle's file, ``.cq4`` included."""
+
+    def cycle_of_file(self, name: str, epoch_ms: int | None = None) -> int:
+        """
+        Return the cycle whose file has this name.
+
+        Raises:
+            ValueError: The name does not follow the pattern.
+
+        """
+
+    def __hash__(self) -> int: ...
+    def __reduce__(self) -> tuple[type[RollCycle], tuple[str]]: ...
+
+@final
+class ManualClock:
+    """
+    A clock that moves only when told to, for tests, replays and event-time recording.
+
+    Args:
+        now_ms: Epoch milliseconds to start from.
+
+    """
+
+    def __new__(cls, now_ms: int = 0) -> ManualClock: ...
+    now_ms: int
+    def advance(self, ms: int) -> int:
+        """Move by *ms* milliseconds (negative: back) and return the new time."""
+
+    def __call__(self) -> int:
+        """Return the time in epoch milliseconds."""
+
+class Queue:
+    """The native half of :class:`quire.Queue`; see :func:`quire.open` for the options."""
+
+    def __new__(
+        cls,
+        path: str | PathLike[str],
+        *,
+        roll_cycle: str | None = None,
+        read_only: bool = False,
+        create: bool = True,
+        clock: ManualClock | Callable[[], int] | None = None,
+        epoch_ms: int | None = None,
+        roll_time: str | None = None,
+        roll_time_zone: str | None = None,
+        index_count: int | None = None,
+        index_spacing: int | None = None,
+        wire_type: str | None = None,
+        block_bytes: int | None = None,
+        source_id: int = 0,
+        timeout_ms: int = 10_000,
+        force_unlock: Literal["dead", "never", "always"] = "dead",
+        double_buffer: bool = False,
+        eof_grace_ms: int | None = 1_000,
+        file_mode: int = 0o600,
+        allow_network: bool = False,
+    ) -> Self: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def roll_cycle(self) -> RollCycle: ...
+    @property
+    def epoch_ms(self) -> int: ...
+    @property
+    def read_only(self) -> bool: ...
+    @property
+    def wire_type(self) -> str: ...
+    @property
+    def source_id(self) -> int: ...
+    @property
+    def block_bytes(self) -> int: ...
+    @property
+    def closed(self) -> bool: ...
+    @property
+    def first_index(self) -> int | None:
+        """Index of the oldest message; None while the queue is empty."""
+
+    @property
+    def last_index(self) -> int | None:
+        """Index of the newest message; None while the queue is empty. May lag, never leads."""
+
+    @property
+    def entry_count(self) -> int:
+        """How many messages the queue holds; walks one file end per cycle."""
+
+    def count_excerpts(self, from_index: int, to_index: int) -> int:
+        """
+        Count the messages from *from_index* (included) to *to_index* (excluded).
+
+        Raises:
+            IndexOutOfRangeError: An index lies in a cycle that has no file, or beyond its end.
+
+        """
+
+    @property
+    def cycles(self) -> list[int]:
+        """The cycles that have a file, ascending."""
+
+    def file_for_cycle(self, cycle: int) -> str:
+        """Return the path of the cycle's file, whether or not it exists."""
+
+    def refresh(self) -> None:
+        """List the directory again, as after files were removed by hand."""
+
+    def dump(self) -> str:
+        """Return every document of every file: positions, headers and hexadecimal payloads."""
+
+    def table_value(self, key: str) -> int | None:
+        """Return the value of a key of the table store, or None; case does not matter."""
+
+    def _new_appender(self) -> Appender: ...
+    def _new_tailer(self, name: str | None) -> Tailer: ...
+    def close(self) -> None:
+        """Close the queue and all its handles. Safe to repeat."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None: ...
+
+class Appender:
+    """
+    Writes messages at the end of a queue. May be used from any thread; calls are serialised.
+
+    Every write returns the index of the (last) message written.
+
+    Raises:
+        ReadOnlyError: The queue was opened read-only.
+        LockTimeoutError: A living process kept the write lock.
+        LockLostError: The lock was taken away meanwhile; nothing was published.
+        MessageTooLargeError: The message does not fit; nothing was written.
+        CycleFullError: The cycle cannot number another message; nothing was written.
+        OSError: The disk is full, or another failure of the system; nothing was published.
+
+    """
+
+    def __new__(cls, queue: Queue) -> Self: ...
+    def write_bytes(self, payload: BufferLike, /) -> int:
+        """
+        Append *payload*, any contiguous buffer of at least one byte.
+
+        Raises:
+            ValueError: The payload is empty.
+
+        """
+
+    def write_text(self, text: str, /) -> int:
+        """Append a string as a BinaryWire text value, as Java's ``writeText``."""
+
+    def write_map(self, values: Mapping[str, Value], /) -> int:
+        """Append a mapping, as Java's ``writeMap``."""
+
+    def write_many(self, payloads: Iterable[BufferLike], /) -> int | None:
+        """Append each payload under one lock; None when there was none."""
+
+    def write_column(
+        self,
+        offsets: BufferLike,
+        data: BufferLike,
+        *,
+        count: int,
+        start: int,
+        wide: bool,
+        text: bool,
+    ) -> int | None:
+        """
+        Append the elements of an Arrow binary or string column.
+
+        Args:
+            offsets: Its offsets buffer, of int32 or, if *wide*, int64.
+            data: Its data buffer.
+            count: How many elements.
+            start: The first element's place in *offsets*.
+            wide: Offsets are 64 bits wide.
+            text: Write each as a text value instead of raw bytes.
+
+        """
+
+    def writing_document(self, *, metadata: bool = False) -> WriteDocument:
+        """
+        Open a document: committed on a clean exit, rolled back on an exception.
+
+        The write lock is held until it closes: another append from the same thread raises,
+        other threads and processes wait.
+        """
+
+    @property
+    def last_index_appended(self) -> int | None:
+        """Index of the last message this appender wrote; None before the first."""
+
+    @property
+    def closed(self) -> bool: ...
+    def normalise_eofs(self) -> None:
+        """Write the end-of-file marker into every older cycle that lacks one."""
+
+    def sync(self) -> None:
+        """Return when everything this queue appended is on the medium."""
+
+    def close(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None: ...
+
+@final
+class WriteDocument:
+    """One document being written, from :meth:`Appender.writing_document`."""
+
+    @property
+    def index(self) -> int:
+        """
+        The index the message has, or will have.
+
+        Raises:
+            IndexNotAvailableError: The document is double-buffered and still open.
+
+        """
+
+    @property
+    def is_metadata(self) -> bool: ...
+    def write(self, name: str, value: Value, /) -> None:
+        """
+        Append a named value, as an entry of Java's ``writeMap``.
+
+        Raises:
+            WireError: The value has no encoding.
+
+        """
+
+    def write_bytes(self, data: BufferLike, /) -> None:
+        """Append raw bytes to the document."""
+
+    def rollback_on_close(self) -> None:
+        """Drop the document when it closes."""
+
+    def close(self) -> None:
+        """Publish the document, or drop it if asked to."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None: ...
+
+@final
+class Payloads:
+    """Iterates over payloads alone; ends at "nothing yet"."""
+
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> bytes: ...
+
+class Tailer:
+    """
+    Reads messages. May be used from any thread; calls are serialised.
+
+    A named tailer resumes where it stopped and delivers at least once: a message counts as
+    finished when the next one is asked for, on :meth:`commit`, and when the tailer closes
+    without an exception.
+    """
+
+    def __new__(cls, queue: Queue, name: str | None = None) -> Self: ...
+    @property
+    def name(self) -> str | None: ...
+    @property
+    def closed(self) -> bool: ...
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> Excerpt: ...
+    def payloads(self) -> Payloads: ...
+    def read(self) -> Excerpt | None:
+        """Return the next message with its index, or None when nothing is there yet."""
+
+    def read_bytes(self) -> bytes | None:
+        """Return the next message's bytes, or None when nothing is there yet."""
+
+    def read_text(self) -> str | None:
+        """
+        Return the next message as text, or None when nothing is there yet.
+
+        Raises:
+            WireError: The message is not a text value; the position stays.
+
+        """
+
+    def read_map(self) -> dict[str, Any] | None:
+        """
+        Return the next message as a dict, or None when nothing is there yet.
+
+        Raises:
+            WireError: The message is not a sequence of named values; the position stays.
+
+        """
+
+    def read_many(self, count: int, /) -> list[bytes]:
+        """Return at most *count* payloads; an empty list when nothing is there yet."""
+
+    def read_columns(self, count: int, /) -> tuple[int, Buffer, Buffer, Buffer]:
+        """
+        Return at most *count* messages as Arrow buffers.
+
+        Returns:
+            How many, the indexes (uint64), the offsets (int32, one more), the payload bytes.
+
+        """
+
+    def reading_document(self, *, include_metadata: bool = False) -> ReadDocument:
+        """Return the next document, open; ``is_present`` is False when nothing is there yet."""
+
+    @property
+    def index(self) -> int:
+        """Index of the message the next read returns, or would wait for; 0 before any."""
+
+    @property
+    def state(self) -> str:
+        """Chronicle's name of the tailer's state, such as ``FOUND_IN_CYCLE``."""
+
+    @property
+    def direction(self) -> Direction: ...
+    @direction.setter
+    def direction(self, value: Direction, /) -> None: ...
+    def commit(self) -> None:
+        """Store the position of a named tailer: what was received is done."""
+
+    def to_start(self) -> None: ...
+    def to_end(self) -> None: ...
+    def move_to_index(self, index: int, /) -> bool:
+        """
+        Go to *index*; True when a message is there.
+
+        Raises:
+            IndexOutOfRangeError: No message can have this index.
+
+        """
+
+    def close(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None: ...
+
+@final
+class ReadDocument:
+    """One document being read, from :meth:`Tailer.reading_document`."""
+
+    @property
+    def is_present(self) -> bool: ...
+    @property
+    def is_metadata(self) -> bool: ...
+    @property
+    def index(self) -> int: ...
+    @property
+    def bytes(self) -> memoryview:
+        """
+        The payload, without a copy.
+
+        Slices keep the file mapped; the bytes of a published message never change.
+
+        Raises:
+            ClosedError: The document was closed.
+
+        """
+
+    def text(self) -> str: ...
+    def map(self) -> dict[str, Any]: ...
+    def rollback_on_close(self) -> None:
+        """Read the same document again next time."""
+
+    def close(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None: ...

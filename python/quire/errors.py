@@ -1,0 +1,121 @@
+"""
+Every exception Quire raises on purpose.
+
+QuireError
+├── ClosedError              the handle was closed
+├── ReadOnlyError            the queue was opened read-only
+├── NotAQueueError           the path holds no Chronicle Queue 5 files
+├── RollCycleMismatchError   the caller named another roll cycle than the one the queue's data has
+├── UnsupportedError         the files, the option or the file system are known and not supported
+├── CorruptError             bytes break a rule of docs/format.md (file, position, found, expected)
+├── MessageTooLargeError     also a ValueError
+├── IndexOutOfRangeError     also a LookupError
+├── IndexNotAvailableError   a buffered document has no index yet
+├── CycleFullError           the roll cycle cannot number another message
+├── WriteAfterEofError       the cycle was closed by an end-of-file marker
+├── LockLostError            the write lock was taken away; nothing was published
+├── WireError                bytes that do not decode, or a value that has no encoding
+├── ForkedError              a handle was carried into a forked child
+├── LockTimeoutError         also a TimeoutError
+└── WaitTimeoutError         also a TimeoutError
+
+Failures of the operating system stay ``OSError``. All of these pickle.
+"""
+
+from __future__ import annotations
+
+
+class QuireError(Exception):
+    """The base of all errors of this package."""
+
+
+class ClosedError(QuireError):
+    """The queue, appender, tailer or document was closed."""
+
+
+class ReadOnlyError(QuireError):
+    """The operation writes, and the queue was opened read-only."""
+
+
+class NotAQueueError(QuireError):
+    """The path holds no Chronicle Queue 5 files, or a file there is of another kind."""
+
+
+class RollCycleMismatchError(QuireError):
+    """The caller named a roll cycle, and the queue already holds data of another one."""
+
+
+class UnsupportedError(QuireError):
+    """A known thing that Quire does not do, such as another wire type or a network file system."""
+
+
+class CorruptError(QuireError):
+    """
+    Bytes that break a rule of ``docs/format.md``.
+
+    Attributes:
+        file: Path of the file, or None.
+        position: Byte position in the file, or None.
+        found: What was there, or None.
+        expected: What the format asks for, or None.
+
+    """
+
+    def __init__(
+        self,
+        message: str,
+        file: str | None = None,
+        position: int | None = None,
+        found: str | None = None,
+        expected: str | None = None,
+    ) -> None:
+        """Keep the values apart from the text, for programs."""
+        super().__init__(message, file, position, found, expected)
+        self.file = file
+        self.position = position
+        self.found = found
+        self.expected = expected
+
+    def __str__(self) -> str:
+        """Return the text alone: it already holds the values."""
+        return str(self.args[0])
+
+
+class MessageTooLargeError(QuireError, ValueError):
+    """A message is longer than the queue's blocks allow; nothing was written."""
+
+
+class IndexOutOfRangeError(QuireError, LookupError):
+    """An index, cycle or sequence lies outside what the roll cycle can number."""
+
+
+class IndexNotAvailableError(QuireError):
+    """A double-buffered document gets its index when it is closed."""
+
+
+class CycleFullError(QuireError):
+    """The roll cycle cannot number another message; nothing was written."""
+
+
+class WriteAfterEofError(QuireError):
+    """The cycle to append to was closed by an end-of-file marker."""
+
+
+class LockLostError(QuireError):
+    """The write lock was taken away while this process was stopped; nothing was published."""
+
+
+class WireError(QuireError):
+    """Bytes that do not decode as asked, or a value that has no encoding."""
+
+
+class ForkedError(QuireError):
+    """A handle was carried into a forked child; open the queue again there."""
+
+
+class LockTimeoutError(QuireError, TimeoutError):
+    """The write lock stayed taken by a living process."""
+
+
+class WaitTimeoutError(QuireError, TimeoutError):
+    """Nothing arrived within the time given."""
