@@ -1,0 +1,47 @@
+"""Where the command starts: exit codes, and one line on stderr for what went wrong."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+from quire.errors import QuireError
+
+OK: Final = 0
+FAILED: Final = 1
+USED_WRONGLY: Final = 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """
+    Run the command line and return its exit code: 0, 1 (it failed) or 2 (used wrongly).
+
+    Args:
+        arguments: What follows the command's name; None means those of this process.
+
+    """
+    try:
+        import click  # noqa: F401
+    except ImportError:
+        return _fail("the command needs click: pip install 'quire[cli]'")
+    from quire.cli.group import run
+
+    try:
+        return run(sys.argv[1:] if arguments is None else list(arguments))
+    except BrokenPipeError:
+        return _reader_left()
+    except (QuireError, OSError) as error:
+        return _fail(str(error))
+
+
+def _reader_left() -> int:
+    """Keep the interpreter from flushing into a pipe that nobody reads, as after ``| head``."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return FAILED
+
+
+def _fail(message: str) -> int:
+    sys.stderr.write(f"quire: {' '.join(message.split())}\n")
+    return FAILED

@@ -1,0 +1,12 @@
+"""
+Queues as Spark tables: ``spark.read.format("quire").load(path)``. Needs ``quire[spark]``.
+
+>>> import quire.spark
+>>> spark = quire.spark.session("trades")
+>>> spark.read.format("quire").load("/data/trades").count()  # doctest: +SKIP
+"""
+
+from quire.spark.session import register, session
+from quire.spark.source import QuireDataSource
+
+__all__ = ["QuireDataSource", "register", "session"]

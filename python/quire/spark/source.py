@@ -1,0 +1,38 @@
+"""The data source named ``quire``: where Spark's calls arrive."""
+
+from __future__ import annotations
+
+from pyspark.sql.datasource import DataSource
+from pyspark.sql.types import StructType
+
+from quire.spark.batch import BatchReader
+from quire.spark.options import ReadOptions
+from quire.spark.schema import checked, declared
+
+
+class QuireDataSource(DataSource):
+    """
+    Reads the queue in a directory; see ``docs/spark.md`` for the options.
+
+    >>> quire.spark.register(spark)  # doctest: +SKIP
+    >>> spark.read.format("quire").load("/data/trades")  # doctest: +SKIP
+    >>> (
+    ...     spark.read.format("quire")
+    ...     .schema("index long, symbol string, price double")
+    ...     .load("/data/trades")
+    ... )  # doctest: +SKIP
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name of the format."""
+        return "quire"
+
+    def schema(self) -> str:
+        """Return the columns when the user gave no schema."""
+        return declared(ReadOptions.of(self.options).columns)
+
+    def reader(self, schema: StructType) -> BatchReader:
+        """Return the reader of a batch query."""
+        options = ReadOptions.of(self.options)
+        return BatchReader(options, checked(schema, options.columns))
