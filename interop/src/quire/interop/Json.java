@@ -1,0 +1,34 @@
+package quire.interop;
+
+import java.util.StringJoiner;
+
+/** One JSON object on one line, from names and values in turn. */
+final class Json {
+    private Json() {
+    }
+
+    static String object(Object... namesAndValues) {
+        StringJoiner fields = new StringJoiner(", ", "{", "}");
+        for (int i = 0; i < namesAndValues.length; i += 2)
+            fields.add(quote((String) namesAndValues[i]) + ": " + value(namesAndValues[i + 1]));
+        return fields.toString();
+    }
+
+    private static String value(Object value) {
+        return value instanceof Number || value instanceof Boolean || value == null
+                ? String.valueOf(value) : quote(value.toString());
+    }
+
+    private static String quote(String text) {
+        StringBuilder quoted = new StringBuilder("\"");
+        text.chars().forEach(c -> {
+            if (c == '"' || c == '\\')
+                quoted.append('\\').append((char) c);
+            else if (c < 0x20)
+                quoted.append(String.format("\\u%04x", c));
+            else
+                quoted.append((char) c);
+        });
+        return quoted.append('"').toString();
+    }
+}

@@ -1,0 +1,72 @@
+package quire.interop;
+
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.Set;
+
+/** {@code --name value} and {@code --flag} arguments; a name nobody asked for is an error at the end. */
+final class Options {
+    private final Map<String, String> values = new LinkedHashMap<>();
+    private final Set<String> asked = new HashSet<>();
+
+    Options(String... arguments) {
+        for (int i = 0; i < arguments.length; i++) {
+            if (!arguments[i].startsWith("--"))
+                throw new UsageException("expected --name, found: " + arguments[i]);
+            boolean hasValue = i + 1 < arguments.length && !arguments[i + 1].startsWith("--");
+            values.put(arguments[i].substring(2), hasValue ? arguments[++i] : "true");
+        }
+    }
+
+    boolean has(String name) {
+        asked.add(name);
+        return values.containsKey(name);
+    }
+
+    boolean flag(String name) {
+        return Boolean.parseBoolean(text(name, "false"));
+    }
+
+    String text(String name) {
+        if (!has(name))
+            throw new UsageException("missing --" + name);
+        return values.get(name);
+    }
+
+    String text(String name, String orElse) {
+        return has(name) ? values.get(name) : orElse;
+    }
+
+    long number(String name) {
+        try {
+            return Long.decode(text(name));
+        } catch (NumberFormatException e) {
+            throw new UsageException("not a number: --" + name + " " + text(name));
+        }
+    }
+
+    long number(String name, long orElse) {
+        return has(name) ? number(name) : orElse;
+    }
+
+    /** A message index as the peers print it: hexadecimal without a prefix. */
+    long index(String name) {
+        return Long.parseUnsignedLong(text(name), 16);
+    }
+
+    void rejectUnused() {
+        Set<String> unused = new HashSet<>(values.keySet());
+        unused.removeAll(asked);
+        if (!unused.isEmpty())
+            throw new UsageException("options without a meaning here: " + unused);
+    }
+
+    static final class UsageException extends RuntimeException {
+        private static final long serialVersionUID = 1;
+
+        UsageException(String message) {
+            super(message);
+        }
+    }
+}

@@ -1,0 +1,69 @@
+package quire.interop;
+
+import java.util.stream.Stream;
+
+import net.openhft.chronicle.queue.ChronicleQueue;
+import net.openhft.chronicle.queue.ExcerptAppender;
+import net.openhft.chronicle.queue.ExcerptTailer;
+import net.openhft.chronicle.queue.RollCycle;
+import net.openhft.chronicle.queue.TailerDirection;
+
+/** What the releases spell differently. All reflection of the peers is here, and none of it runs once per message. */
+final class Releases {
+    private static final String PACKAGE = "net.openhft.chronicle.queue.";
+    private static final String[] ROLL_CYCLE_ENUMS = {
+        "RollCycles", "rollcycles.LegacyRollCycles", "rollcycles.LargeRollCycles",
+        "rollcycles.SparseRollCycles", "rollcycles.TestRollCycles"};
+
+    private Releases() {
+    }
+
+    /** {@code createAppender} came, went and came again; {@code acquireAppender} ended with 5.26. */
+    static ExcerptAppender appender(ChronicleQueue queue) {
+        try {
+            return (ExcerptAppender) call(queue, hasMethod("createAppender") ? "createAppender" : "acquireAppender");
+        } catch (ReflectiveOperationException e) {
+            throw new IllegalStateException("appender", e);
+        }
+    }
+
+    /** {@code lastIndex} is missing before 5.22. Of an empty queue it is -1. */
+    static long lastIndex(ChronicleQueue queue) {
+        if (!hasMethod("lastIndex")) {
+            ExcerptTailer tailer = queue.createTailer().direction(TailerDirection.BACKWARD).toEnd();
+            Excerpt last = Excerpt.read(tailer, false);
+            return last == null ? -1 : last.index();
+        }
+        try {
+            return (long) call(queue, "lastIndex");
+        } catch (ReflectiveOperationException e) {
+            throw new IllegalStateException("lastIndex", e);
+        }
+    }
+
+    /** The roll cycle of that enum name; the enums were split in 5.24. */
+    static RollCycle rollCycle(String name) {
+        return Stream.of(ROLL_CYCLE_ENUMS)
+                .flatMap(Releases::constants)
+                .filter(cycle -> ((Enum<?>) cycle).name().equals(name))
+                .findFirst()
+                .orElseThrow(() -> new Options.UsageException("no such roll cycle in this release: " + name));
+    }
+
+    private static Stream<RollCycle> constants(String enumName) {
+        try {
+            return Stream.of((RollCycle[]) Class.forName(PACKAGE + enumName).getEnumConstants());
+        } catch (ClassNotFoundException e) {
+            return Stream.empty();
+        }
+    }
+
+    private static boolean hasMethod(String name) {
+        return Stream.of(ChronicleQueue.class.getMethods())
+                .anyMatch(method -> method.getName().equals(name) && method.getParameterCount() == 0);
+    }
+
+    private static Object call(ChronicleQueue queue, String method) throws ReflectiveOperationException {
+        return ChronicleQueue.class.getMethod(method).invoke(queue);
+    }
+}
