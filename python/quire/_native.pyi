@@ -1,7 +1,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from types import TracebackType
-from typing import Any, Final, Literal, Self, final
+from typing import Any, Final, Literal, Self, TypeAlias, final
 
 from typing_extensions import Buffer as BufferLike
 
@@ -24,10 +24,8 @@ __all__ = [
 VERSION: Final[str]
 BUILD_PROFILE: Final[str]
 
-type Value = (
-    str | bytes | bool | int | float | None | Mapping[str, "Value"] | Sequence["Value"]
-)
-type Direction = Literal["forward", "backward", "none"]
+Value: TypeAlias = str | bytes | bool | int | float | Mapping[str, Value] | Sequence[Value] | None
+Direction: TypeAlias = Literal["forward", "backward", "none"]
 
 def after_fork_in_child() -> None:
     """Mark every handle of this process as forked; called by ``os.register_at_fork``."""

@@ -1,0 +1,115 @@
+# Each target sets up what it needs, from a fresh clone on, and does it once: see CONTRIBUTING.md.
+# The environment is .venv, from uv.lock alone; uv itself lives in .tools.
+
+UV_VERSION := 0.13.8
+ARGS ?=
+ifndef PYTHON
+PYTHON := $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+  $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+endif
+
+BIN := .venv/bin
+STAMPS := .venv/stamps
+NATIVE_SOURCES := Cargo.toml Cargo.lock pyproject.toml \
+  $(shell find crates -name target -prune -o \( -name '*.rs' -o -name Cargo.toml \) -print)
+
+export PYTHON
+export UV_PYTHON_DOWNLOADS := never
+export UV_PYTHON := $(CURDIR)/.tools/bin/python
+export VIRTUAL_ENV := $(CURDIR)/.venv
+export PATH := $(CURDIR)/.venv/bin:$(CURDIR)/.tools/bin:$(PATH)
+unexport CONDA_PREFIX
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help demo test lint bench interop fix build wheel clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo '  ARGS="..." is handed on by demo, test, interop and bench: make test ARGS="-k roll"'
+
+demo: $(STAMPS)/demo $(STAMPS)/native ## Record a day of flights, replay it and analyse it on Spark
+	@$(BIN)/quire demo $(ARGS)
+
+test: need-java $(STAMPS)/test $(STAMPS)/native $(STAMPS)/interop ## Run all tests: Rust, Python, Spark, and against Java
+	@echo "· cargo test"
+	@cargo test --quiet --locked
+	@echo "· pytest $(ARGS)"
+	@$(BIN)/pytest $(ARGS)
+
+lint: $(STAMPS)/lint $(STAMPS)/native ## Check format, lints and types; changes nothing
+	@echo "· cargo fmt, clippy"
+	@cargo fmt --check
+	@cargo clippy --quiet --locked --all-targets -- -D warnings
+	@echo "· ruff"
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/ruff format --quiet --check
+	@echo "· mypy, stubtest, pyright"
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/python -m mypy.stubtest quire._native --allowlist .ci/stubtest-allowlist
+	@$(BIN)/pyright
+
+bench: $(STAMPS)/bench $(STAMPS)/native ## Measure, and compare with what this machine can run
+	@$(BIN)/python -m bench $(ARGS)
+
+interop: need-java $(STAMPS)/test $(STAMPS)/native $(STAMPS)/interop ## Run the tests against Java's Chronicle Queue alone
+	@$(BIN)/pytest -m java $(ARGS)
+
+fix: $(STAMPS)/lint ## Rewrite what a tool can rewrite
+	@cargo fmt
+	@$(BIN)/ruff check --quiet --fix
+	@$(BIN)/ruff format --quiet
+
+build: $(STAMPS)/native ## Build the extension module into .venv
+
+wheel: $(STAMPS)/native ## Build a wheel into dist
+	@$(BIN)/maturin build --release --strip --quiet --locked --target-dir target/maturin --out dist
+	@ls dist/*.whl
+
+clean: ## Remove everything that can be made again
+	rm -rf .venv .tools target build dist interop/target .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -f python/quire/_native*.so
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# What the targets above need.
+
+.PHONY: need-java
+need-java:
+	@.ci/needs python cc cargo jdk maven
+
+.tools/uv-$(UV_VERSION):
+	@.ci/needs python cc cargo
+	@echo "· uv $(UV_VERSION) into .tools"
+	@$(PYTHON) -m venv --clear .tools
+	@.tools/bin/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	@touch $@
+
+sync = $(STAMPS)/$(1): pyproject.toml uv.lock .tools/uv-$(UV_VERSION) ; \
+  @echo "· environment of $(1)" && \
+  uv sync --quiet --frozen --inexact --no-install-project --no-default-groups $(2) && \
+  mkdir -p $$(@D) && touch $$@ $(STAMPS)/build
+
+$(eval $(call sync,build,--group build))
+$(eval $(call sync,demo,--group build --extra demo))
+$(eval $(call sync,bench,--group build --all-extras))
+$(eval $(call sync,test,--group build --group test --all-extras))
+$(eval $(call sync,lint,--group build --group test --group lint --all-extras))
+
+# What a command says matters only when it fails.
+quietly = mkdir -p target && { $(1); } >target/make.log 2>&1 || { cat target/make.log >&2; exit 1; }
+
+# Offline: all that maturin would look for is in the environment. A target directory of its own,
+# because cargo test and clippy build PyO3 with other settings and would rebuild it in turns.
+MATURIN := UV_OFFLINE=1 maturin develop --uv --release --locked --group build \
+  --target-dir target/maturin
+
+$(STAMPS)/native: $(NATIVE_SOURCES) | $(STAMPS)/build
+	@echo "· extension module"
+	@$(call quietly,$(MATURIN))
+	@touch $@
+
+$(STAMPS)/interop: interop/pom.xml $(shell find interop/src -type f 2>/dev/null) | $(STAMPS)/build
+	@echo "· Java peers"
+	@$(call quietly,mvn --quiet --batch-mode -f interop/pom.xml compile)
+	@touch $@

@@ -1,0 +1,58 @@
+"""Rules of the tree that no linter knows."""
+
+import ast
+import re
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+LAYERS = ["format", "memory wire", "protocol", "queue appender tailer"]  # lowest first
+HEIGHT = {part: height for height, parts in enumerate(LAYERS) for part in parts.split()}
+ON_TOP = {"cli", "replication", "server", "spark"}
+
+
+def tracked(*suffixes: str, under: str = ".") -> list[tuple[str, str]]:
+    command = ["git", "-c", "safe.directory=*", "ls-files", under]
+    names = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    paths = [ROOT / name for name in names.splitlines() if name.endswith(suffixes)]
+    return [(str(p.relative_to(ROOT)), p.read_text("utf-8")) for p in paths if p.exists()]
+
+
+def test_no_file_is_too_long_to_read() -> None:
+    assert not [name for name, text in tracked(".py", ".rs") if text.count("\n") > 600]
+
+
+def test_the_kernel_imports_point_one_way() -> None:
+    for name, text in tracked(".rs", under="crates/kernel/src"):
+        height = HEIGHT.get(Path(name).parts[3].removesuffix(".rs"), len(LAYERS))
+        used = re.findall(r"\bcrate::(\w+)", re.sub(r"//.*", "", text))
+        assert not [part for part in used if HEIGHT.get(part, 0) > height], name
+
+
+def test_unsafe_stays_where_memory_is_touched() -> None:
+    homes = ("crates/kernel/src/memory/", "crates/binding/src/buffer.rs")
+    for name, text in tracked(".rs"):
+        assert name.startswith(homes) or not re.search(r"(?m)^(?!\s*//).*\bunsafe\b", text), name
+
+
+def test_cited_sections_of_the_format_exist() -> None:
+    sections = re.findall(r"(?m)^#+ (\d[\d.]*\d|\d)", (ROOT / "docs/format.md").read_text("utf-8"))
+    for name, text in tracked(".rs", ".py", ".pyi"):
+        for cited in re.findall(r"format\.md[`\s/!#]*§+([\d., §-]*\d)", text):
+            assert set(re.findall(r"\d[\d.]*\d|\d", cited)) <= set(sections), f"{name}: {cited}"
+
+
+def test_the_parts_on_top_do_not_import_one_another() -> None:
+    for name, text in tracked(".py", under="python/quire"):
+        part, body = Path(name).parts[2], ast.parse(text)
+        for node in body.body if part == "cli" else ast.walk(body):  # verbs import when they run
+            imports = ast.unparse(node) if isinstance(node, ast.Import | ast.ImportFrom) else ""
+            used = set(re.findall(r"\bquire(?:\.| import )(\w+)", imports)) & ON_TOP - {part}
+            assert part not in ON_TOP or not used, f"{name}: {imports}"
+
+
+def test_a_page_has_one_title_and_the_lock_file_public_hosts() -> None:
+    for name, text in tracked(".md"):
+        assert len(re.findall(r"(?m)^# ", re.sub(r"(?ms)^ *```.*?^ *```", "", text))) == 1, name
+    hosts = set(re.findall(r"https?://([^/\"]+)", (ROOT / "uv.lock").read_text("utf-8")))
+    assert hosts == {"pypi.org", "files.pythonhosted.org"}
