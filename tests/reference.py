@@ -47,23 +47,26 @@ class RollCycle(NamedTuple):
     def to_index(self, cycle: int, sequence: int) -> int:
         return (cycle << shift_of(self.index_count, self.index_spacing)) + sequence
 
+    def cycle_at(self, time_ms: int) -> int:
+        return (time_ms - self.epoch_ms) // self.length_ms
+
     def file_name(self, cycle: int) -> str:
-        form, epoch_ms, middle_ms = self._naming()
-        time = timedelta(milliseconds=cycle * self.length_ms + epoch_ms + middle_ms)
-        return (ZERO_TIME + time).strftime(form)
+        form, epoch_ms = self._naming()
+        start_ms = cycle * self.length_ms + epoch_ms + DAY_MS * ("w" in self.pattern)
+        return (ZERO_TIME + timedelta(milliseconds=start_ms)).strftime(form)
 
     def cycle_of_file(self, name: str) -> int:
-        form, epoch_ms, middle_ms = self._naming()
-        text, form = (name + "1", form + "%u") if middle_ms else (name, form)
+        form, epoch_ms = self._naming()
+        text, form = (name + "6", form + "%u") if "w" in self.pattern else (name, form)
         time = datetime.strptime(text, form).replace(tzinfo=UTC) - ZERO_TIME
-        return (time // timedelta(milliseconds=1) - epoch_ms + middle_ms) // self.length_ms
+        return (time // timedelta(milliseconds=1) - epoch_ms) // self.length_ms
 
-    def _naming(self) -> tuple[str, int, int]:
-        """Return the name's form, the epoch in whole days, and the way to a week's middle."""
+    def _naming(self) -> tuple[str, int]:
+        """Return the name's form and the epoch in whole days; a week is named after its Monday."""
         form = re.sub(r"'(\w*)'|([A-Za-z])\2*", lambda m: DATES.get(m[0], m[1]), self.pattern)
         rest_ms = self.epoch_ms % DAY_MS
         epoch_ms = -DAY_MS if self.epoch_ms < 0 and rest_ms else self.epoch_ms - rest_ms
-        return form + ".cq4", epoch_ms, 3 * DAY_MS if "w" in self.pattern else 0
+        return form + ".cq4", epoch_ms
 
     def names(self, file_name: str) -> bool:
         """Whether a file of this cycle can have this name."""
@@ -98,7 +101,9 @@ def parse(data: bytes, position: int, end: int) -> Iterator[tuple[str, int, int 
             start, form, position = position, "<B", start
         else:
             sizes = {0x82: 4, 0x8E: 4 + unpack("<I", data, start) if code == 0x8E else 0}
-            position = start + (code & 31 if code >= 0xC0 else sizes.get(code, struct.calcsize(form)))
+            position = start + (
+                code & 31 if code >= 0xC0 else sizes.get(code, struct.calcsize(form))
+            )
         if code == 0xB9 or 0xC0 <= code < 0xE0:
             name = data[start:position].decode("latin-1")
         elif code == 0x82:
@@ -120,7 +125,10 @@ class Store:
         is_unaligned = "writePosition" in self.offsets and self.numbers.get("dataFormat") != 1
         self.alignment = 1 if is_unaligned else 4
         self.documents, self.tail, sequence = list[Document](), 0, 0
-        while self.tail + 4 <= len(data) and 0 < (word := unpack("<I", data, self.tail)) < NOT_COMPLETE:
+        while (
+            self.tail + 4 <= len(data)
+            and 0 < (word := unpack("<I", data, self.tail)) < NOT_COMPLETE
+        ):
             is_metadata, end = bool(word & META_DATA), self.tail + 4 + (word & LENGTH)
             self.documents.append(Document(self.tail, end, sequence, is_metadata))
             self.tail, sequence = align(end, self.alignment), sequence + (not is_metadata)

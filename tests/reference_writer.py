@@ -24,7 +24,6 @@ from reference import (
     align,
     read_queue,
     shift_of,
-    unpack,
 )
 
 TABLE_BYTES, UNLOCKED = 131_072, -(2**63)
@@ -134,7 +133,8 @@ class RollFile:
         end = align(len(self.image), self.alignment)
         data = self.image + bytes(end - len(self.image))
         if eof:
-            data += struct.pack("<I", END_OF_DATA) + b"\xc3EOF"
+            name = b"\xc3EOF" if self.alignment == 4 else b""
+            data += struct.pack("<I", END_OF_DATA) + name
         block = max(block_bytes, 4096, 32 * self.cycle.index_count)
         overlap = block if block < 2**16 else 2**16 if block < 2**18 else block // 4
         size = (end // block + 1) * block + overlap
@@ -184,14 +184,17 @@ def indexing_fields(cycle: RollCycle) -> dict[str, Value]:
 
 
 def table_data(
-    cycle: RollCycle, entries: Mapping[str, int], roll_time: str = "", zone: str = "", source: int = 0
+    cycle: RollCycle,
+    entries: Mapping[str, int],
+    roll_time: tuple[str, str] = ("", ""),
+    source_id: int = 0,
 ) -> bytes:
-    """Return the bytes of metadata.cq4t (§5)."""
+    """Return the bytes of metadata.cq4t (§5); *roll_time* is a time and a zone."""
     roll: dict[str, Value] = {"length": cycle.length_ms, "format": cycle.pattern}
     roll["epoch"] = cycle.epoch_ms
-    if roll_time:
-        roll |= {"rollTime": (TIME, roll_time, b""), "rollTimeZone": zone}
-    metadata: dict[str, Value] = {"roll": (TYPE, "SCQSRoll", roll), "sourceId": source}
+    if roll_time[0]:
+        roll |= {"rollTime": (TIME, roll_time[0], b""), "rollTimeZone": roll_time[1]}
+    metadata: dict[str, Value] = {"roll": (TYPE, "SCQSRoll", roll), "sourceId": source_id}
     header: dict[str, Value] = {"wireType": (TYPE, "WireType", "BINARY_LIGHT")}
     header["metadata"] = (TYPE, "SCQMeta", metadata)
     image = bytearray(4)
@@ -250,8 +253,10 @@ def write_v4(path: Path) -> None:
     path.mkdir(parents=True, exist_ok=True)
     for name, data in v4_files(ROLL_CYCLES["DAILY"]).items():
         path.joinpath(name).write_bytes(data)
-    lines = [{"index": f"{i:x}", "len": len(data), "hex": data.hex()} for i, data in read_queue(path)]
-    head = {"queue": path.name, "rollCycle": "DAILY", "indexCount": 8192, "indexSpacing": 64}
+    lines = [
+        {"index": f"{i:x}", "len": len(data), "hex": data.hex()} for i, data in read_queue(path)
+    ]
+    head = {"queue": "v4", "rollCycle": "DAILY", "indexCount": 8192, "indexSpacing": 64}
     head |= {"firstIndex": lines[0]["index"], "lastIndex": lines[-1]["index"], "sourceId": 0}
     text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in [head, *lines])
     path.joinpath("list.jsonl").write_text(text, encoding="ascii")
