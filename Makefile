@@ -109,7 +109,10 @@ $(STAMPS)/native: $(NATIVE_SOURCES) | $(STAMPS)/build
 	@$(call quietly,$(MATURIN))
 	@touch $@
 
-$(STAMPS)/interop: interop/pom.xml $(shell find interop/src -type f 2>/dev/null) | $(STAMPS)/build
+# All releases of Chronicle Queue that the tests speak to, before a test's clock runs.
+PEERS := import java_peer; [java_peer.JavaPeer(version) for version in java_peer.VERSIONS]
+
+$(STAMPS)/interop: interop/pom.xml $(shell find interop/src -type f) | $(STAMPS)/test
 	@echo "· Java peers"
-	@$(call quietly,mvn --quiet --batch-mode -f interop/pom.xml compile)
+	@PYTHONPATH=tests $(BIN)/python -c "$(PEERS)"
 	@touch $@
