@@ -16,8 +16,7 @@ from typing import NamedTuple
 
 LENGTH, META_DATA, NOT_COMPLETE, END_OF_DATA = 0x3FFFFFFF, 0x40000000, 0x80000000, 0xC0000000
 DAY_MS, ZERO_TIME = 86_400_000, datetime(1970, 1, 1, tzinfo=UTC)
-DATES = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
-DATES |= {"YYYY": "%G", "ww": "%V"}
+DATES = {"yyyy": "Y", "MM": "m", "dd": "d", "HH": "H", "mm": "M", "ss": "S", "YYYY": "G", "ww": "V"}
 NUMBERS = {0xA1: "<B", 0xA4: "<b", 0xA5: "<h", 0xA2: "<H", 0xA6: "<i", 0xA3: "<I", 0xA7: "<q"}
 FIELDS = "writePosition indexCount indexSpacing index2Index lastIndex dataFormat"
 PAGE = Path(__file__).parents[1].joinpath("docs", "format.md").read_text(encoding="utf-8")
@@ -63,7 +62,7 @@ class RollCycle(NamedTuple):
 
     def _naming(self) -> tuple[str, int]:
         """Return the name's form and the epoch in whole days; a week is named after its Monday."""
-        form = re.sub(r"'(\w*)'|([A-Za-z])\2*", lambda m: DATES.get(m[0], m[1]), self.pattern)
+        form = re.sub(r"'(\w*)'|([A-Za-z])\2*", lambda m: m[1] or "%" + DATES[m[0]], self.pattern)
         rest_ms = self.epoch_ms % DAY_MS
         epoch_ms = -DAY_MS if self.epoch_ms < 0 and rest_ms else self.epoch_ms - rest_ms
         return form + ".cq4", epoch_ms

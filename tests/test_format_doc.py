@@ -40,7 +40,7 @@ def hex_lines() -> Iterator[tuple[str, int, bytes, str]]:
 def test_every_hex_block_of_the_page_is_in_the_file_it_names() -> None:
     lines = list(hex_lines())
 
-    wrong = []
+    wrong: list[str] = []
     for file, offset, expected, line in lines:
         found = (TESTS / "golden" / file).read_bytes()[offset : offset + len(expected)]
         if found != expected:
