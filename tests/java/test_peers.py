@@ -144,7 +144,8 @@ def test_cut_fixtures_are_as_good_as_before(peer: JavaPeer, tmp_path: Path) -> N
     for name in ("text", "index_growth", "rolls_with_gap"):
         assert name in names
         directory = tmp_path / name
-        rows = [json.loads(row) for row in (directory / "list.jsonl").read_text().splitlines()]
+        _, *lines = (directory / "list.jsonl").read_text().splitlines()
+        rows = [json.loads(line) for line in lines]
         for read_only in (True, False):
             listed = peer.run("list", dir=directory, read_only=read_only)
             assert listed == [f"{row['index']} {row['len']} {row['hex']}" for row in rows]

@@ -1,6 +1,7 @@
 package quire.interop;
 
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.function.BiConsumer;
@@ -114,7 +115,7 @@ final class GoldenCases {
 
         private Options optionsFor(Path directory) {
             String[] fixed = {"--dir", directory.toString(), "--roll-cycle", rollCycle, "--block-size", BLOCK_SIZE};
-            String[] both = java.util.Arrays.copyOf(fixed, fixed.length + options.length);
+            String[] both = Arrays.copyOf(fixed, fixed.length + options.length);
             System.arraycopy(options, 0, both, fixed.length, options.length);
             return new Options(both);
         }
