@@ -1,0 +1,563 @@
+//! Writing at the end of a queue (`docs/protocol.md`, "Append").
+//!
+//! 1. check the append lock; 2. take the write lock; 3. the cycle is the clock's, or the listing's
+//!    highest if that is greater; 4. open or create its file, rolling if it is another one;
+//! 5. look at the write position again: others may have moved it; 6. walk to the first 0 header;
+//! 7. make room; 8. publish; 9. write position, sequence word, index; 10. release the write lock.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::clock::Clock;
+use crate::format::blocks;
+use crate::format::document::{self, HEADER_LEN, LENGTH_MASK, NOT_INITIALIZED, TAIL_ZEROS};
+use crate::format::table::{self, NORMALISED_TO};
+use crate::memory::process;
+use crate::protocol::indexing::{self, IndexWriter};
+use crate::protocol::locate;
+use crate::protocol::lock_recovery;
+use crate::protocol::publish::{self, Payload};
+use crate::protocol::roll;
+use crate::protocol::roll_file::{Slot, View};
+use crate::protocol::table_store::TableStore;
+use crate::queue::Queue;
+use crate::{Error, Result, notice};
+
+/// The clock is read again after this many messages of a bulk write.
+const CLOCK_EVERY: usize = 64;
+/// How far the coarse clock may be behind, with some to spare.
+const COARSE_CLOCK_LAG_MS: i64 = 20;
+
+/// Writes messages at the end of a queue.
+pub struct Appender {
+    queue: Arc<Queue>,
+    closed: AtomicBool,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    tail: Option<Tail>,
+    last_index: Option<i64>,
+    /// The first cycle written to since the last sync.
+    unsynced_from: Option<i32>,
+}
+
+/// The file being appended to, and where its documents end as far as this appender knows.
+struct Tail {
+    view: View,
+    index: IndexWriter,
+    /// `writePosition` when the two below were true.
+    write_position: u64,
+    /// The first 0 header.
+    free: u64,
+    /// The sequence the next message gets.
+    sequence: u64,
+    /// Positions up to here are writable.
+    writable_to: u64,
+}
+
+/// A place taken for one document: the write lock is held until it is published or given up.
+#[derive(Debug)]
+pub struct Claim {
+    /// The index the message will have (metadata: that of the next message).
+    pub index: i64,
+    metadata: bool,
+}
+
+impl Appender {
+    /// An appender of a queue that was opened for writing.
+    pub fn new(queue: Arc<Queue>) -> Result<Self> {
+        queue.check_open("queue")?;
+        queue.writable_table("an appender")?;
+        Ok(Self { queue, closed: AtomicBool::new(false), state: Mutex::default() })
+    }
+
+    /// The queue.
+    #[must_use]
+    pub const fn queue(&self) -> &Arc<Queue> {
+        &self.queue
+    }
+
+    /// Closes the appender.
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        self.lock_state().tail = None;
+    }
+
+    /// Whether the appender, or its queue, was closed.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire) || self.queue.is_closed()
+    }
+
+    /// The index of the last message this appender wrote.
+    #[must_use]
+    pub fn last_index_appended(&self) -> Option<i64> {
+        self.lock_state().last_index
+    }
+
+    #[inline]
+    fn check_open(&self) -> Result<()> {
+        self.queue.check_open("queue")?;
+        if self.closed.load(Ordering::Acquire) { Err(Error::Closed("appender")) } else { Ok(()) }
+    }
+
+    #[inline]
+    fn table(&self) -> Result<&TableStore> {
+        self.queue.writable_table("an append")
+    }
+
+    /// Appends one message, if that needs neither waiting nor a system call; None if it does.
+    #[inline]
+    pub fn try_append(&self, now_ms: Option<i64>, payload: Payload<'_>) -> Result<Option<i64>> {
+        self.check_open()?;
+        let table = self.table()?;
+        check_append_lock(table, false)?;
+        if table.write_lock().try_take(process::pid()).is_err() {
+            return Ok(None);
+        }
+        table.set_locked_here(true);
+        let mut state = self.lock_state();
+        let cycle = self.cycle(table, now_ms);
+        let result = match &mut state.tail {
+            Some(tail) if tail.is_ready_for(cycle, payload.len(), self.queue.block()) => {
+                self.append_at(table, tail, payload, false).map(Some)
+            }
+            _ => Ok(None),
+        };
+        if let Ok(Some(index)) = &result {
+            state.last_index = Some(*index);
+        }
+        drop(state);
+        release(table);
+        result
+    }
+
+    /// Appends one message and returns its index.
+    pub fn append(&self, now_ms: Option<i64>, payload: Payload<'_>) -> Result<i64> {
+        self.append_all(now_ms, 1, |_| Ok(payload)).map(Option::unwrap_or_default)
+    }
+
+    /// Appends `count` messages under one lock, as `payload` gives them; returns the last index.
+    /// What was published before an error stays published.
+    pub fn append_all<'p>(
+        &self,
+        now_ms: Option<i64>,
+        count: usize,
+        mut payload: impl FnMut(usize) -> Result<Payload<'p>>,
+    ) -> Result<Option<i64>> {
+        let table = self.take_lock(false)?;
+        let mut state = self.lock_state();
+        let mut written = Ok(());
+        let mut cycle = 0;
+        for number in 0..count {
+            if number % CLOCK_EVERY == 0 {
+                cycle = self.cycle(table, now_ms);
+            }
+            let appended = payload(number)
+                .and_then(|payload| self.append_in(table, &mut state, cycle, payload, false));
+            match appended {
+                Ok(index) => state.last_index = Some(index),
+                Err(error) => {
+                    written = Err(error);
+                    break;
+                }
+            }
+        }
+        let last = state.last_index;
+        drop(state);
+        release(table);
+        written.map(|()| last.filter(|_| count > 0))
+    }
+
+    /// Takes the place of the next document; the write lock stays held.
+    pub fn claim(&self, now_ms: Option<i64>, metadata: bool) -> Result<Claim> {
+        let table = self.take_lock(metadata)?;
+        let mut state = self.lock_state();
+        let cycle = self.cycle(table, now_ms);
+        let found = self.tail(table, &mut state, cycle).and_then(|tail| {
+            tail.check_sequence(metadata)?;
+            self.queue.roll().to_index(cycle, tail.sequence)
+        });
+        match found {
+            Ok(index) => {
+                table.set_document_thread(process::thread_id());
+                Ok(Claim { index, metadata })
+            }
+            Err(error) => {
+                drop(state);
+                release(table);
+                Err(error)
+            }
+        }
+    }
+
+    /// Whether a claim would have to wait.
+    #[must_use]
+    pub fn is_locked(&self) -> bool {
+        self.table().is_ok_and(|table| table.write_lock().read() != table::UNLOCKED)
+    }
+
+    /// Publishes a claimed document and lets go of the write lock; returns its index.
+    pub fn publish(&self, claim: Claim, payload: &[u8]) -> Result<i64> {
+        self.queue.check_generation()?;
+        let table = self.table()?;
+        table.set_document_thread(0);
+        let mut state = self.lock_state();
+        let payload = if payload.is_empty() { &document::EMPTY_PAYLOAD } else { payload };
+        let written = self.publish_claimed(table, &mut state, &claim, Payload::new(payload));
+        if let (Ok(index), false) = (&written, claim.metadata) {
+            state.last_index = Some(*index);
+        }
+        drop(state);
+        release(table);
+        written
+    }
+
+    fn publish_claimed(
+        &self,
+        table: &TableStore,
+        state: &mut State,
+        claim: &Claim,
+        payload: Payload<'_>,
+    ) -> Result<i64> {
+        let lock_lost = |found| Error::LockLost { expected: u64::from(process::pid()), found };
+        table.write_lock().still_held(process::pid()).map_err(lock_lost)?;
+        let (cycle, sequence) = self.queue.roll().split(claim.index)?;
+        if self.tail(table, state, cycle)?.sequence != sequence {
+            return Err(lock_lost(table.write_lock().read()));
+        }
+        self.append_in(table, state, cycle, payload, claim.metadata)
+    }
+
+    /// Gives up a claimed place: nothing was stored.
+    pub fn give_up(&self, claim: Claim) {
+        drop(claim);
+        if self.queue.check_generation().is_ok()
+            && let Ok(table) = self.table()
+        {
+            table.set_document_thread(0);
+            release(table);
+        }
+    }
+
+    /// Writes the end-of-file marker into every older cycle that lacks one.
+    pub fn normalise_eofs(&self, now_ms: Option<i64>) -> Result<()> {
+        let table = self.take_lock(false)?;
+        let cycle = self.cycle(table, now_ms);
+        let done = self.normalise_up_to(table, cycle, true);
+        release(table);
+        done
+    }
+
+    /// Returns when everything this appender wrote is on the medium.
+    pub fn sync(&self) -> Result<()> {
+        self.check_open()?;
+        let table = self.table()?;
+        let (from, last) = {
+            let state = self.lock_state();
+            (state.unsynced_from, state.last_index)
+        };
+        let (Some(from), Some(last)) = (from, last) else { return Ok(()) };
+        let (to, _) = self.queue.roll().split(last)?;
+        for cycle in self.queue.cycles()?.into_iter().filter(|cycle| (from..=to).contains(cycle)) {
+            if let Some(file) = self.queue.file(cycle)? {
+                file.window.sync()?;
+            }
+        }
+        sync_directory(self.queue.path())?;
+        table.cells().raise_acq_rel(table.words().last_synced, last);
+        self.lock_state().unsynced_from = Some(to);
+        Ok(())
+    }
+
+    fn lock_state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Steps 1 and 2.
+    fn take_lock(&self, metadata: bool) -> Result<&TableStore> {
+        self.check_open()?;
+        let table = self.table()?;
+        check_append_lock(table, metadata)?;
+        if table.document_thread() == process::thread_id() {
+            return Err(Error::DocumentOpen);
+        }
+        let options = self.queue.options();
+        // Java waits half as long again as its queue's timeout.
+        let timeout = options.timeout.mul_f64(1.5);
+        lock_recovery::wait(table, table.write_lock(), options.force_unlock, timeout)?;
+        table.set_locked_here(true);
+        Ok(table)
+    }
+
+    /// Step 3. A clock that is behind does not write into the past.
+    #[inline]
+    fn cycle(&self, table: &TableStore, now_ms: Option<i64>) -> i32 {
+        let now = now_ms.unwrap_or_else(|| self.queue.options().clock.now_ms());
+        let cycle = self.queue.roll().cycle_at(now, self.queue.epoch_ms());
+        let highest = table.value(table.words().highest, table::NO_HIGHEST);
+        cycle.max(i32::try_from(highest).unwrap_or(cycle))
+    }
+
+    /// Steps 4 to 9 for one message. The write lock is held.
+    fn append_in(
+        &self,
+        table: &TableStore,
+        state: &mut State,
+        cycle: i32,
+        payload: Payload<'_>,
+        metadata: bool,
+    ) -> Result<i64> {
+        let block = self.queue.block();
+        self.check_length(payload.len())?;
+        let tail = self.tail(table, state, cycle)?;
+        tail.check_sequence(metadata)?;
+        tail.make_room(payload.len(), metadata, block)?;
+        self.append_at(table, tail, payload, metadata)
+    }
+
+    /// Steps 8 and 9 at a tail that is up to date and has room.
+    #[inline]
+    fn append_at(
+        &self,
+        table: &TableStore,
+        tail: &mut Tail,
+        payload: Payload<'_>,
+        metadata: bool,
+    ) -> Result<i64> {
+        let index = self.queue.roll().to_index(tail.view.file().cycle, tail.sequence)?;
+        tail.publish(table, payload, metadata)?;
+        Ok(index)
+    }
+
+    fn check_length(&self, length: u64) -> Result<()> {
+        let block_bytes = self.queue.block();
+        let limit = blocks::overlap(block_bytes).min(u64::from(LENGTH_MASK));
+        if length <= limit {
+            Ok(())
+        } else {
+            Err(Error::MessageTooLarge { length, limit, block_bytes })
+        }
+    }
+
+    /// Steps 4 to 6: the tail of the cycle's file, up to date.
+    fn tail<'s>(
+        &self,
+        table: &TableStore,
+        state: &'s mut State,
+        cycle: i32,
+    ) -> Result<&'s mut Tail> {
+        if state.tail.as_ref().is_none_or(|tail| tail.view.file().cycle != cycle) {
+            self.roll_to(table, state, cycle)?;
+        }
+        let mut caught_up = catch_up(state);
+        if let Err(Error::WriteAfterEof { .. }) = caught_up
+            && let Some(next) = self.cycle_about_to_start(cycle)
+        {
+            self.roll_to(table, state, next)?;
+            caught_up = catch_up(state);
+        }
+        caught_up?;
+        state.tail.as_mut().ok_or(Error::Closed("appender"))
+    }
+
+    /// The next cycle, when the coarse clock may not have seen it start: another writer closed this
+    /// one and died before it made the next file.
+    fn cycle_about_to_start(&self, cycle: i32) -> Option<i32> {
+        let now = match &self.queue.options().clock {
+            Clock::System => Clock::System.now_ms() + COARSE_CLOCK_LAG_MS,
+            Clock::Manual(_) => return None,
+        };
+        let next = self.queue.roll().cycle_at(now, self.queue.epoch_ms());
+        (next > cycle).then_some(next)
+    }
+
+    /// Step 4: closes the files before `cycle` and opens or creates its file.
+    fn roll_to(&self, table: &TableStore, state: &mut State, cycle: i32) -> Result<()> {
+        match state.tail.take() {
+            Some(mut tail) => {
+                self.close_cycle(&mut tail.view)?;
+                let highest = table.value(table.words().highest, table::NO_HIGHEST);
+                let between = i32::try_from(highest)
+                    .ok()
+                    .filter(|highest| (tail.view.file().cycle + 1..cycle).contains(highest));
+                if let Some(mut view) = between.map(|c| self.queue.view(c)).transpose()?.flatten() {
+                    self.close_cycle(&mut view)?;
+                }
+            }
+            None => self.normalise_up_to(table, cycle, false)?,
+        }
+        state.unsynced_from.get_or_insert(cycle);
+        let mut view = self.queue.view_for_append(table, cycle)?;
+        let index = IndexWriter::new(&mut view)?;
+        let tail =
+            Tail { view, index, write_position: u64::MAX, free: 0, sequence: 0, writable_to: 0 };
+        state.tail = Some(tail);
+        Ok(())
+    }
+
+    fn close_cycle(&self, view: &mut View) -> Result<bool> {
+        roll::write_eof(view, self.queue.block(), self.queue.options().timeout)
+    }
+
+    /// Writes the marker into the cycles below `cycle` that lack it. `normalisedEOFsTo` remembers
+    /// how far that was done, once there was more than the latest file to look at.
+    fn normalise_up_to(&self, table: &TableStore, cycle: i32, always_note: bool) -> Result<()> {
+        let done = table.find(NORMALISED_TO)?.map_or(-1, |position| table.value(position, -1));
+        let cycles = self.queue.cycles()?;
+        let older: Vec<i32> =
+            cycles.into_iter().filter(|c| *c < cycle && i64::from(*c) > done).collect();
+        for cycle in &older {
+            if let Some(mut view) = self.queue.view(*cycle)?
+                && self.close_cycle(&mut view)?
+            {
+                notice::leave(format!("an older cycle had no end-of-file marker: cycle={cycle}"));
+            }
+        }
+        if let (Some(first), Some(last)) = (older.first(), older.last())
+            && (always_note || first != last)
+        {
+            let position = table.find_or_create(NORMALISED_TO, i64::from(*first))?;
+            table.cells().raise_acq_rel(position, i64::from(*last));
+        }
+        Ok(())
+    }
+}
+
+/// Step 1.
+#[inline]
+fn check_append_lock(table: &TableStore, metadata: bool) -> Result<()> {
+    let word = table.cells().load_acquire(table.words().append_lock);
+    if word == table::UNLOCKED {
+        return Ok(());
+    }
+    let holder = table::holder(word);
+    if metadata && holder == process::pid() { Ok(()) } else { Err(Error::AppendLocked(holder)) }
+}
+
+fn catch_up(state: &mut State) -> Result<()> {
+    state.tail.as_mut().ok_or(Error::Closed("appender"))?.catch_up()
+}
+
+/// Step 10.
+#[inline]
+fn release(table: &TableStore) {
+    table.set_locked_here(false);
+    if let Err(found) = table.write_lock().release(process::pid()) {
+        notice::leave(format!("the write lock had been taken away: found={found:#x}"));
+    }
+}
+
+fn sync_directory(path: &std::path::Path) -> Result<()> {
+    let synced = std::fs::File::open(path).and_then(|dir| dir.sync_all());
+    synced.map_err(|e| Error::io("cannot sync", path, e))
+}
+
+impl Tail {
+    /// Whether one more message can be published with no step that waits or calls the system.
+    #[inline]
+    fn is_ready_for(&self, cycle: i32, length: u64, block: u64) -> bool {
+        let file = self.view.file();
+        let cells = self.view.region();
+        file.cycle == cycle
+            && self.free + room(length) <= self.writable_to
+            && length <= blocks::overlap(block)
+            && self.sequence < file.shape.max_messages()
+            && cells.load_acquire(file.layout.write_position) == self.write_position
+            && cells.load_header_acquire(self.free) == NOT_INITIALIZED
+            && !file.shape.is_indexed(self.sequence)
+    }
+
+    /// Steps 5 and 6.
+    fn catch_up(&mut self) -> Result<()> {
+        let write_position = self.view.word(self.view.file().layout.write_position)?;
+        if write_position != self.write_position || self.free == 0 {
+            let end = locate::end(&mut self.view)?;
+            (self.write_position, self.free) = (write_position, end.position);
+            self.sequence = end.next_sequence();
+        }
+        loop {
+            match self.view.slot(self.free)? {
+                Slot::Waiting(NOT_INITIALIZED) => return Ok(()),
+                Slot::Waiting(found) => return self.clear_abandoned(found),
+                Slot::EndOfData => {
+                    let file = self.view.path();
+                    return Err(Error::WriteAfterEof { file, position: self.free });
+                }
+                // Published by a writer that died before it raised the write position.
+                Slot::Document(document) => {
+                    self.sequence += u64::from(!document.is_metadata);
+                    self.free = document.next;
+                }
+            }
+        }
+    }
+
+    /// Clears a header that a dead or foreign writer left incomplete.
+    fn clear_abandoned(&self, found: u32) -> Result<()> {
+        let (file, position) = (self.view.file(), self.free);
+        notice::leave(format!(
+            "an unfinished document is written over: file={} position={position:#x} \
+             header={found:#010x}",
+            file.path().display()
+        ));
+        self.view.region().publish_header(position, found, NOT_INITIALIZED).map_err(|found| {
+            let found = format!("{found:#010x}");
+            Error::corrupt("header changed under the write lock", file.path(), position, found, "0")
+        })
+    }
+
+    fn check_sequence(&self, metadata: bool) -> Result<()> {
+        let (cycle, limit) = (self.view.file().cycle, self.view.file().shape.max_messages());
+        if metadata || self.sequence < limit {
+            return Ok(());
+        }
+        Err(Error::CycleFull { cycle, sequence: self.sequence, limit })
+    }
+
+    /// Step 7: room for the message, for the index array it may need, and for a next header.
+    fn make_room(&mut self, length: u64, metadata: bool, block: u64) -> Result<()> {
+        let mut end = self.free + room(length);
+        if !metadata && IndexWriter::is_due(&self.view, self.sequence) {
+            end += self.index.room_for_array(&mut self.view, self.sequence)?;
+        }
+        if end > self.writable_to {
+            self.writable_to = self.view.make_writable(end, block)?;
+        }
+        Ok(())
+    }
+
+    /// Steps 8 and 9.
+    #[inline]
+    fn publish(&mut self, table: &TableStore, payload: Payload<'_>, metadata: bool) -> Result<()> {
+        let (position, lock, pid) = (self.free, table.write_lock(), process::pid());
+        let still_held = || lock.still_held(pid);
+        // The length was bounded by the overlap and the header's bits.
+        #[allow(clippy::cast_possible_truncation)]
+        let length = payload.len() as u32;
+        let word = document::word(length, metadata);
+        publish::publish(self.view.region(), position, payload, word, still_held)
+            .map_err(|error| indexing::not_published(&self.view, position, error))?;
+        self.free = document::next(position, length, true);
+        if metadata {
+            return Ok(());
+        }
+        let sequence = self.sequence;
+        self.sequence += 1;
+        IndexWriter::record(&self.view, position, sequence);
+        self.write_position = position;
+        if IndexWriter::is_due(&self.view, sequence) {
+            self.free =
+                self.index.index(&mut self.view, position, sequence, self.free, still_held)?;
+        }
+        Ok(())
+    }
+}
+
+/// Bytes a message of this length takes, with the zeros behind it and the next header.
+#[inline]
+const fn room(length: u64) -> u64 {
+    HEADER_LEN + length + TAIL_ZEROS + HEADER_LEN + document::ALIGNMENT
+}

@@ -1,0 +1,87 @@
+//! Everything that can go wrong below Python, one enum. Texts read `what is wrong: name=value ...`.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Shorthand for the kernel's results.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// A kernel operation failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs)] // each variant's text says it
+pub enum Error {
+    #[error("{what}: path={} error={source}", path.display())]
+    Io { what: &'static str, path: PathBuf, source: io::Error },
+    #[error("the {0} is closed")]
+    Closed(&'static str),
+    #[error("{what} needs a writable queue: path={} read_only=True", path.display())]
+    ReadOnly { what: &'static str, path: PathBuf },
+    #[error("not a Chronicle Queue 5 queue: {why} path={}", path.display())]
+    NotAQueue { why: String, path: PathBuf },
+    #[error(
+        "the queue has another roll cycle: asked={asked} found={found} path={} \
+         (leave roll_cycle out to join it)", path.display()
+    )]
+    RollCycleMismatch { asked: String, found: String, path: PathBuf },
+    #[error("not supported: {0}")]
+    Unsupported(String),
+    #[error(
+        "corrupt file: {what} file={} position={position:#x} found={found} expected={expected}",
+        file.display()
+    )]
+    Corrupt { what: &'static str, file: PathBuf, position: u64, found: String, expected: String },
+    #[error(
+        "message too large: length={length} limit={limit} block_bytes={block_bytes} \
+         (open the queue with block_bytes of at least four messages)"
+    )]
+    MessageTooLarge { length: u64, limit: u64, block_bytes: u64 },
+    #[error("index out of range: {0}")]
+    IndexOutOfRange(String),
+    #[error("the document is buffered and gets its index when it closes")]
+    IndexNotAvailable,
+    #[error(
+        "the cycle cannot number another message: cycle={cycle} sequence={sequence} limit={limit}"
+    )]
+    CycleFull { cycle: i32, sequence: u64, limit: u64 },
+    #[error("the cycle is closed by an end-of-file marker: file={} position={position:#x}", file.display())]
+    WriteAfterEof { file: PathBuf, position: u64 },
+    #[error(
+        "the write lock was taken away, nothing was published: expected={expected:#x} found={found:#x}"
+    )]
+    LockLost { expected: u64, found: u64 },
+    #[error("{0}")]
+    Wire(String),
+    #[error("the handle belongs to the parent process: open the queue again in the child")]
+    Forked,
+    #[error(
+        "the write lock stayed taken: holder_pid={holder} waited_ms={waited_ms} \
+         force_unlock={mode}"
+    )]
+    LockTimeout { holder: u32, waited_ms: u64, mode: &'static str },
+    #[error("a document is open in this thread: close it before appending again")]
+    DocumentOpen,
+    #[error("the append lock is held, as by a replication sink: holder_pid={0}")]
+    AppendLocked(u32),
+    #[error("{0}")]
+    Invalid(String),
+}
+
+impl Error {
+    /// A failure of the system while doing `what` to `path`.
+    pub fn io(what: &'static str, path: &Path, source: io::Error) -> Self {
+        Self::Io { what, path: path.to_path_buf(), source }
+    }
+
+    /// Bytes of `file` that break a rule of `docs/format.md`.
+    pub fn corrupt(
+        what: &'static str,
+        file: &Path,
+        position: u64,
+        found: impl Into<String>,
+        expected: impl Into<String>,
+    ) -> Self {
+        let (found, expected) = (found.into(), expected.into());
+        Self::Corrupt { what, file: file.to_path_buf(), position, found, expected }
+    }
+}

@@ -1,0 +1,55 @@
+//! How long a roll file is (`docs/format.md` §7): blocks, and an overlap behind the last one.
+
+/// Block size when none is given.
+pub const DEFAULT_BLOCK: u64 = 64 << 20;
+const PAGE: u64 = 4096;
+const KIB_64: u64 = 64 << 10;
+
+/// The least block size for index arrays of this many slots.
+#[must_use]
+pub const fn least_block(index_count: u32) -> u64 {
+    let arrays = 32 * index_count as u64;
+    if arrays > PAGE { arrays } else { PAGE }
+}
+
+/// A block size as Java uses it: not below the least, in whole pages.
+#[must_use]
+pub const fn block(asked: u64, index_count: u32) -> u64 {
+    let least = least_block(index_count);
+    let block = if asked < least { least } else { asked };
+    block.next_multiple_of(PAGE)
+}
+
+/// Bytes mapped behind a block, and the longest message a writer with such blocks may write.
+#[must_use]
+pub const fn overlap(block: u64) -> u64 {
+    match block {
+        0..KIB_64 => block,
+        KIB_64..0x4_0000 => KIB_64,
+        0x4_0000..0x1_0000_0000 => (block / 4).next_multiple_of(PAGE),
+        _ => 1 << 30,
+    }
+}
+
+/// The length of a file in which positions up to `end` are used.
+#[must_use]
+pub const fn file_len(end: u64, block: u64) -> u64 {
+    let overlap = overlap(block);
+    let chunks = end.saturating_sub(overlap).div_ceil(block);
+    let chunks = if chunks == 0 { 1 } else { chunks };
+    chunks * block + overlap
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_those_java_gives_its_files() {
+        assert_eq!(file_len(1, DEFAULT_BLOCK), 83_886_080);
+        assert_eq!(file_len(100, 65_536), 131_072);
+        assert_eq!(file_len(131_073, 65_536), 196_608);
+        assert_eq!(overlap(65_536), 65_536);
+        assert_eq!(overlap(DEFAULT_BLOCK), 16 << 20);
+    }
+}

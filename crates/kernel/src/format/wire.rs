@@ -1,0 +1,80 @@
+//! BinaryWire: the code table (`docs/format.md` §8.1).
+
+/// Length in u8, then so many bytes.
+pub const BYTES_LENGTH8: u8 = 0x80;
+/// Length in u16, then so many bytes.
+pub const BYTES_LENGTH16: u8 = 0x81;
+/// Length in u32, then so many bytes.
+pub const BYTES_LENGTH32: u8 = 0x82;
+/// First byte of a blob inside one of the three above.
+pub const U8_ARRAY: u8 = 0x8A;
+/// Capacity, used, then so many 64-bit integers.
+pub const I64_ARRAY: u8 = 0x8D;
+/// Padding of a 32-bit length.
+pub const PADDING32: u8 = 0x8E;
+/// One byte of padding.
+pub const PADDING: u8 = 0x8F;
+/// A 32-bit float.
+pub const FLOAT32: u8 = 0x90;
+/// A 64-bit float.
+pub const FLOAT64: u8 = 0x91;
+/// A stop-bit integer to divide by 100.
+pub const FLOAT_STOP_2: u8 = 0x92;
+/// A stop-bit integer to divide by 10,000.
+pub const FLOAT_STOP_4: u8 = 0x94;
+/// A stop-bit integer to divide by 1,000,000.
+pub const FLOAT_STOP_6: u8 = 0x96;
+/// Unsigned 8 bits.
+pub const UINT8: u8 = 0xA1;
+/// Unsigned 16 bits.
+pub const UINT16: u8 = 0xA2;
+/// Unsigned 32 bits.
+pub const UINT32: u8 = 0xA3;
+/// Signed 8 bits.
+pub const INT8: u8 = 0xA4;
+/// Signed 16 bits.
+pub const INT16: u8 = 0xA5;
+/// Signed 32 bits.
+pub const INT32: u8 = 0xA6;
+/// Signed 64 bits.
+pub const INT64: u8 = 0xA7;
+/// Unsigned 8 bits, reserved form.
+pub const SET_LOW_INT8: u8 = 0xA8;
+/// Unsigned 16 bits, reserved form.
+pub const SET_LOW_INT16: u8 = 0xA9;
+/// Signed 64 bits, shown in hexadecimal.
+pub const INT64_0X: u8 = 0xAF;
+/// False.
+pub const FALSE: u8 = 0xB0;
+/// True.
+pub const TRUE: u8 = 0xB1;
+/// Time of day as text.
+pub const TIME: u8 = 0xB2;
+/// A zoned date and time as text: the last of the four text codes that start at [`TIME`].
+pub const ZONED_DATE_TIME: u8 = 0xB5;
+/// The name of the following value's type.
+pub const TYPE_PREFIX: u8 = 0xB6;
+/// A field name of any length.
+pub const FIELD_NAME_ANY: u8 = 0xB7;
+/// A string of any length.
+pub const STRING_ANY: u8 = 0xB8;
+/// An event name; also each key of a map.
+pub const EVENT_NAME: u8 = 0xB9;
+/// A numeric field name.
+pub const FIELD_NUMBER: u8 = 0xBA;
+/// No value.
+pub const NULL: u8 = 0xBB;
+/// The name of a type, as a value.
+pub const TYPE_LITERAL: u8 = 0xBC;
+/// A key that is not a string.
+pub const EVENT_OBJECT: u8 = 0xBD;
+/// A comment.
+pub const COMMENT: u8 = 0xBE;
+/// A field name of 0 bytes; up to 31 bytes follow from here.
+pub const FIELD_NAME0: u8 = 0xC0;
+/// A string of 0 bytes; up to 31 bytes follow from here.
+pub const STRING_0: u8 = 0xE0;
+/// The length bits of the two above.
+pub const SHORT_LENGTH_MASK: u8 = 0x1F;
+/// Longest string or name with its length in the code.
+pub const SHORT_LENGTH_MAX: usize = SHORT_LENGTH_MASK as usize;

@@ -1,0 +1,27 @@
+//! Chronicle Queue 5 files: mapped bytes, the words in them, and the order they change in.
+//!
+//! The map of the crate, in the order in which a message travels:
+//!
+//! - [`queue`] is a directory, [`appender`] writes into it, [`tailer`] reads from it: the handles;
+//! - [`protocol`] says who may change which word, and in which order: [`protocol::write_lock`],
+//!   [`protocol::publish`], [`protocol::indexing`], [`protocol::locate`], [`protocol::roll`];
+//! - [`memory`] says how a word is touched, and holds the only `unsafe`;
+//! - [`format`] says where every field is: pure arithmetic, no I/O;
+//! - [`wire`] turns values into the bytes of a message and back.
+//!
+//! This crate knows nothing of Python.
+
+pub mod appender;
+pub mod clock;
+mod cursor;
+mod error;
+pub mod format;
+pub mod memory;
+pub mod notice;
+pub mod open;
+pub mod protocol;
+pub mod queue;
+pub mod tailer;
+pub mod wire;
+
+pub use error::{Error, Result};

@@ -1,0 +1,140 @@
+//! Shared words and bytes at file positions. Every access says its memory ordering in its name.
+//!
+//! The backing is a file mapping, or in `loom` builds a model of one: the code above is the same.
+
+use super::Mapping;
+#[cfg(loom)]
+use loom::sync::atomic::Ordering;
+#[cfg(not(loom))]
+use std::sync::atomic::Ordering;
+
+/// A range of positions that other threads and processes write too, so nothing here hands out
+/// `&mut`. Positions outside it panic: callers bound them first.
+pub struct Cells {
+    memory: Mapping,
+}
+
+impl Cells {
+    /// Words and bytes of `memory`, position 0 first.
+    #[must_use]
+    pub const fn new(memory: Mapping) -> Self {
+        Self { memory }
+    }
+
+    /// How many positions there are.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.memory.len()
+    }
+
+    /// Whether there are no positions.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The backing.
+    #[must_use]
+    pub const fn memory(&self) -> &Mapping {
+        &self.memory
+    }
+
+    /// Header word, load-acquire: what was stored before its release is visible afterwards.
+    #[must_use]
+    pub fn load_header_acquire(&self, position: u64) -> u32 {
+        self.memory.word32(position).load(Ordering::Acquire)
+    }
+
+    /// Header word, compare-and-set with release on success; returns what was found otherwise.
+    pub fn publish_header(&self, position: u64, old: u32, new: u32) -> Result<(), u32> {
+        let word = self.memory.word32(position);
+        word.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire).map(drop)
+    }
+
+    /// Header word, store-release: used to clear what a dead writer left.
+    pub fn store_header_release(&self, position: u64, value: u32) {
+        self.memory.word32(position).store(value, Ordering::Release);
+    }
+
+    /// 64-bit word, load-acquire.
+    #[must_use]
+    pub fn load_acquire(&self, position: u64) -> u64 {
+        self.memory.word64(position).load(Ordering::Acquire)
+    }
+
+    /// 64-bit word, store-release.
+    pub fn store_release(&self, position: u64, value: u64) {
+        self.memory.word64(position).store(value, Ordering::Release);
+    }
+
+    /// 64-bit word, compare-and-set, acquire and release; returns what was found otherwise.
+    pub fn swap_acq_rel(&self, position: u64, old: u64, new: u64) -> Result<(), u64> {
+        let word = self.memory.word64(position);
+        word.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire).map(drop)
+    }
+
+    /// 64-bit signed word, raised to `value` if it is less, acquire and release.
+    pub fn raise_acq_rel(&self, position: u64, value: i64) {
+        self.replace_while(position, value, |found| found < value);
+    }
+
+    /// 64-bit signed word, lowered to `value` if it is greater, acquire and release.
+    pub fn lower_acq_rel(&self, position: u64, value: i64) {
+        self.replace_while(position, value, |found| found > value);
+    }
+
+    fn replace_while(&self, position: u64, value: i64, wanted: impl Fn(i64) -> bool) {
+        let mut found = self.load_acquire(position);
+        while wanted(found.cast_signed()) {
+            match self.swap_acq_rel(position, found, value.cast_unsigned()) {
+                Ok(()) => return,
+                Err(other) => found = other,
+            }
+        }
+    }
+
+    /// 64-bit word, added to, acquire and release.
+    pub fn add_acq_rel(&self, position: u64, value: u64) {
+        self.memory.word64(position).fetch_add(value, Ordering::AcqRel);
+    }
+
+    /// Bytes, plain stores: for the sole writer of positions behind an unpublished header.
+    pub fn copy_in_plain(&self, position: u64, bytes: &[u8]) {
+        self.memory.copy_in(position, bytes);
+    }
+
+    /// Zero bytes, plain stores: for the sole writer of positions behind an unpublished header.
+    pub fn zero_plain(&self, position: u64, count: u64) {
+        self.memory.zero(position, count);
+    }
+
+    /// Bytes, plain loads, copied: of a published document.
+    #[must_use]
+    pub fn copy_out_plain(&self, position: u64, count: u64) -> Vec<u8> {
+        self.memory.copy_out(position, count)
+    }
+
+    /// Bytes in place: of a published document, which never changes.
+    #[cfg(not(loom))]
+    #[must_use]
+    pub fn bytes(&self, position: u64, count: u64) -> &[u8] {
+        self.memory.bytes(position, count)
+    }
+
+    /// A 32-bit word at any position, plain loads: for version 4 files, which nobody writes.
+    #[cfg(not(loom))]
+    #[must_use]
+    pub fn load_header_unaligned(&self, position: u64) -> u32 {
+        let bytes = self.memory.bytes(position, 4);
+        u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
+    }
+
+    /// A 64-bit word at any position, plain loads: for version 4 files, which nobody writes.
+    #[cfg(not(loom))]
+    #[must_use]
+    pub fn load_unaligned(&self, position: u64) -> u64 {
+        let mut word = [0; 8];
+        word.copy_from_slice(self.memory.bytes(position, 8));
+        u64::from_le_bytes(word)
+    }
+}

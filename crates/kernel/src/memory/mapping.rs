@@ -1,0 +1,158 @@
+//! A shared mapping of a file, and raw access to it. The bounds checks of the crate are here.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+#[cfg(target_endian = "big")]
+compile_error!("the files are little-endian and words are accessed in place");
+
+/// A mapping of the first `len` bytes of a file. It may reach past the file's end: whoever touches
+/// it makes sure first that the bytes exist (`window.rs`).
+pub struct Mapping {
+    base: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: the mapping is plain memory, valid until drop, and every access goes through atomics or
+// through plain copies that the publish protocol orders.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Maps `len` bytes of `file`, shared.
+    pub fn new(file: &File, len: u64, writable: bool) -> io::Result<Self> {
+        let len = usize::try_from(len).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        let write = if writable { libc::PROT_WRITE } else { 0 };
+        let (protection, fd) = (libc::PROT_READ | write, file.as_raw_fd());
+        // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing of ours.
+        let base =
+            unsafe { libc::mmap(std::ptr::null_mut(), len, protection, libc::MAP_SHARED, fd, 0) };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Self { base, len })
+    }
+
+    /// Length in bytes.
+    #[must_use]
+    pub const fn len(&self) -> u64 {
+        self.len as u64
+    }
+
+    /// Makes the pages of a range present for reading; an error where that cannot be had.
+    #[cfg(target_os = "linux")]
+    pub fn populate_read(&self, start: u64, end: u64) -> io::Result<()> {
+        self.advise(start, end, libc::MADV_POPULATE_READ)
+    }
+
+    /// Makes the pages of a range present for writing, unchanged.
+    #[cfg(target_os = "linux")]
+    pub fn populate_write(&self, start: u64, end: u64) -> io::Result<()> {
+        self.advise(start, end, libc::MADV_POPULATE_WRITE)
+    }
+
+    /// Not to be had on this system: callers fall back to reading through the file.
+    #[cfg(not(target_os = "linux"))]
+    pub fn populate_read(&self, _start: u64, _end: u64) -> io::Result<()> {
+        Err(io::Error::from_raw_os_error(libc::EINVAL))
+    }
+
+    /// Not to be had on this system.
+    #[cfg(not(target_os = "linux"))]
+    pub fn populate_write(&self, _start: u64, _end: u64) -> io::Result<()> {
+        Err(io::Error::from_raw_os_error(libc::EINVAL))
+    }
+
+    #[cfg(target_os = "linux")]
+    fn advise(&self, start: u64, end: u64, advice: libc::c_int) -> io::Result<()> {
+        let start = start / super::space::PAGE * super::space::PAGE;
+        let at = self.checked(start, end - start);
+        let count = usize::try_from(end - start).map_err(|_| io::ErrorKind::InvalidInput)?;
+        // SAFETY: the range lies in this mapping, and populating it changes no byte.
+        let result = unsafe { libc::madvise(at.cast(), count, advice) };
+        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
+    /// The atomic at an aligned position.
+    #[inline]
+    #[must_use]
+    pub fn word32(&self, position: u64) -> &AtomicU32 {
+        assert!(position.is_multiple_of(4), "unaligned word: position={position:#x}");
+        // SAFETY: in range (checked) and aligned (asserted; mappings start at a page), and all
+        // accesses to header words go through this atomic, in other processes through theirs.
+        unsafe { AtomicU32::from_ptr(self.checked(position, 4).cast()) }
+    }
+
+    /// The atomic at an aligned position.
+    #[inline]
+    #[must_use]
+    pub fn word64(&self, position: u64) -> &AtomicU64 {
+        assert!(position.is_multiple_of(8), "unaligned word: position={position:#x}");
+        // SAFETY: as for `word32`.
+        unsafe { AtomicU64::from_ptr(self.checked(position, 8).cast()) }
+    }
+
+    /// Copies bytes in.
+    #[inline]
+    pub fn copy_in(&self, position: u64, bytes: &[u8]) {
+        let at = self.checked(position, bytes.len() as u64);
+        // SAFETY: in range (checked); the caller is the only writer of bytes behind an unpublished
+        // header, and no reader looks at them before the header's release.
+        unsafe { at.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) }
+    }
+
+    /// Stores zero bytes.
+    #[inline]
+    pub fn zero(&self, position: u64, count: u64) {
+        let at = self.checked(position, count);
+        // SAFETY: as for `copy_in`; `count` was checked against a `usize` length.
+        #[allow(clippy::cast_possible_truncation)]
+        unsafe {
+            at.write_bytes(0, count as usize);
+        }
+    }
+
+    /// Copies bytes out.
+    #[must_use]
+    pub fn copy_out(&self, position: u64, count: u64) -> Vec<u8> {
+        self.bytes(position, count).to_vec()
+    }
+
+    /// Bytes in place.
+    #[inline]
+    #[must_use]
+    pub fn bytes(&self, position: u64, count: u64) -> &[u8] {
+        let at = self.checked(position, count);
+        // SAFETY: in range (checked), and bytes of a published document never change by the
+        // protocol. A process that breaks it can change what is read, not where.
+        #[allow(clippy::cast_possible_truncation)]
+        unsafe {
+            std::slice::from_raw_parts(at, count as usize)
+        }
+    }
+
+    #[inline]
+    fn checked(&self, position: u64, count: u64) -> *mut u8 {
+        let end = position.checked_add(count);
+        assert!(end.is_some_and(|end| end <= self.len()), "position outside: {position:#x}");
+        // SAFETY: the offset lies in the mapping (asserted).
+        #[allow(clippy::cast_possible_truncation)]
+        unsafe {
+            self.base.as_ptr().add(position as usize)
+        }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: this is the mapping made in `new`, and nobody borrows from it any more.
+        unsafe {
+            libc::munmap(self.base.as_ptr().cast(), self.len);
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! A stand-in for a mapping in `loom` builds: every word is an atomic that `loom` schedules.
+//!
+//! A position is used at one width only, as in the files: 64-bit words and 32-bit words are kept
+//! apart, and payload bytes are 32-bit words with relaxed access.
+
+use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// Zeroed words for `len` positions.
+pub struct Mapping {
+    narrow: Vec<AtomicU32>,
+    wide: Vec<AtomicU64>,
+}
+
+impl Mapping {
+    /// A model of `len` bytes, a multiple of 8.
+    #[must_use]
+    pub fn zeroed(len: u64) -> Self {
+        let count = usize::try_from(len).expect("a small model");
+        Self {
+            narrow: (0..count / 4).map(|_| AtomicU32::new(0)).collect(),
+            wide: (0..count / 8).map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+
+    /// Length in bytes.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.narrow.len() as u64 * 4
+    }
+
+    /// The atomic at an aligned position.
+    #[must_use]
+    pub fn word32(&self, position: u64) -> &AtomicU32 {
+        &self.narrow[usize::try_from(position / 4).expect("a small model")]
+    }
+
+    /// The atomic at an aligned position.
+    #[must_use]
+    pub fn word64(&self, position: u64) -> &AtomicU64 {
+        &self.wide[usize::try_from(position / 8).expect("a small model")]
+    }
+
+    /// Stores whole words, relaxed: the publish protocol must order them.
+    pub fn copy_in(&self, position: u64, bytes: &[u8]) {
+        for (number, chunk) in bytes.chunks(4).enumerate() {
+            let mut word = [0; 4];
+            word[..chunk.len()].copy_from_slice(chunk);
+            let at = self.word32(position + number as u64 * 4);
+            at.store(u32::from_le_bytes(word), Ordering::Relaxed);
+        }
+    }
+
+    /// Stores zeros, relaxed.
+    pub fn zero(&self, position: u64, count: u64) {
+        self.copy_in(position, &vec![0; usize::try_from(count).expect("a small model")]);
+    }
+
+    /// Loads whole words, relaxed.
+    #[must_use]
+    pub fn copy_out(&self, position: u64, count: u64) -> Vec<u8> {
+        let words = (0..count.div_ceil(4)).map(|number| self.word32(position + number * 4));
+        let mut bytes: Vec<u8> =
+            words.flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes()).collect();
+        bytes.truncate(usize::try_from(count).expect("a small model"));
+        bytes
+    }
+}

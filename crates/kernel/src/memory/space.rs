@@ -1,0 +1,167 @@
+//! Files and their space: opening without surprises, reserving blocks, telling file systems apart.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use crate::{Error, Result};
+
+/// Bytes of a page. Larger pages are multiples of it, which keeps all roundings right.
+pub const PAGE: u64 = 4096;
+
+/// How to open a file of the queue.
+#[derive(Clone, Copy, Debug)]
+pub struct Access {
+    /// Open for writing too.
+    pub write: bool,
+    /// Create it when missing, with these permission bits.
+    pub create_mode: Option<u32>,
+}
+
+/// Opens a regular file; None when it is missing. Never follows a symbolic link, never blocks.
+pub fn open(path: &Path, access: Access) -> Result<Option<File>> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(access.write);
+    options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC);
+    if let Some(mode) = access.create_mode {
+        options.create(true).mode(mode);
+    }
+    match options.open(path) {
+        Ok(file) => {
+            let kind = file.metadata().map_err(|e| Error::io("cannot look at", path, e))?;
+            if kind.is_file() { Ok(Some(file)) } else { Err(not_regular(path, kind.file_type())) }
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => match std::fs::symlink_metadata(path) {
+            Ok(found) if !found.is_file() => Err(not_regular(path, found.file_type())),
+            _ => Err(Error::io("cannot open", path, error)),
+        },
+    }
+}
+
+fn not_regular(path: &Path, kind: std::fs::FileType) -> Error {
+    let found = if kind.is_dir() {
+        "a directory"
+    } else if kind.is_symlink() {
+        "a symbolic link"
+    } else if kind.is_fifo() {
+        "a FIFO"
+    } else {
+        "a special file"
+    };
+    Error::NotAQueue {
+        why: format!("found {found} where a regular file belongs"),
+        path: path.to_path_buf(),
+    }
+}
+
+/// Device and inode number: the same file whatever its name.
+pub fn identity(file: &File) -> io::Result<(u64, u64)> {
+    file.metadata().map(|found| (found.dev(), found.ino()))
+}
+
+/// Reserves the blocks of a range, so that storing into it cannot fail later. A file system that
+/// cannot reserve is left to allocate on first touch.
+#[cfg(target_os = "linux")]
+pub fn reserve(file: &File, start: u64, end: u64) -> io::Result<()> {
+    let (Ok(offset), Ok(length)) = (i64::try_from(start), i64::try_from(end - start)) else {
+        return Err(io::Error::from_raw_os_error(libc::EFBIG));
+    };
+    loop {
+        // SAFETY: the descriptor is open; the range lies within the file, so its size stays.
+        if unsafe { libc::fallocate(file.as_raw_fd(), 0, offset, length) } == 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        match error.raw_os_error() {
+            Some(libc::EINTR) => {}
+            Some(libc::EOPNOTSUPP | libc::ENOSYS) => return Ok(()),
+            _ => return Err(error),
+        }
+    }
+}
+
+/// Not to be had on this system: blocks are allocated on first touch.
+#[cfg(not(target_os = "linux"))]
+pub fn reserve(_file: &File, _start: u64, _end: u64) -> io::Result<()> {
+    Ok(())
+}
+
+/// The name of a network file system with this magic number, on which record locks or shared
+/// mappings cannot be trusted between hosts.
+#[must_use]
+pub const fn network_file_system(magic: i64) -> Option<&'static str> {
+    match magic & 0xFFFF_FFFF {
+        0x6969 => Some("nfs"),
+        0x517B => Some("smb"),
+        0xFF53_4D42 => Some("cifs"),
+        0xFE53_4D42 => Some("smb2"),
+        0x5346_414F | 0x6B41_4653 => Some("afs"),
+        0x7375_7245 => Some("coda"),
+        0x00C3_6400 => Some("ceph"),
+        0x0102_1997 => Some("9p"),
+        0x0BD0_0BD0 => Some("lustre"),
+        0x4750_4653 => Some("gpfs"),
+        _ => None,
+    }
+}
+
+/// The network file system a path lies on, if it does.
+#[cfg(target_os = "linux")]
+pub fn network_file_system_of(path: &Path) -> Result<Option<&'static str>> {
+    use std::os::unix::ffi::OsStrExt;
+    let name = std::ffi::CString::new(path.as_os_str().as_bytes())
+        .map_err(|_| Error::Invalid("a path cannot hold a NUL character".into()))?;
+    let mut found = std::mem::MaybeUninit::<libc::statfs>::uninit();
+    // SAFETY: the name ends in NUL, and the struct is written before it is read.
+    let magic = unsafe {
+        if libc::statfs(name.as_ptr(), found.as_mut_ptr()) != 0 {
+            return Err(Error::io("cannot look at", path, io::Error::last_os_error()));
+        }
+        found.assume_init().f_type
+    };
+    Ok(network_file_system(magic))
+}
+
+/// Not to be told on this system.
+#[cfg(not(target_os = "linux"))]
+pub fn network_file_system_of(_path: &Path) -> Result<Option<&'static str>> {
+    Ok(None)
+}
+
+/// Replaces an inherited descriptor, so that its description (and its locks) can end with the
+/// process that made it. The number stays valid and reads as an empty file.
+pub fn detach_descriptor(file: &File) {
+    if let Ok(null) = File::open("/dev/null") {
+        // SAFETY: both descriptors are open; the old one stays owned by its `File`.
+        unsafe {
+            libc::dup2(null.as_raw_fd(), file.as_raw_fd());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn network_file_systems_are_told_by_their_magic_number() {
+        assert_eq!(network_file_system(0x6969), Some("nfs"));
+        assert_eq!(network_file_system(0xFF53_4D42), Some("cifs"));
+        assert_eq!(network_file_system(0xEF53), None);
+        assert_eq!(network_file_system(0x0102_1994), None);
+    }
+
+    #[test]
+    fn only_regular_files_open() {
+        let dir = tempfile::tempdir().unwrap();
+        let access = Access { write: true, create_mode: None };
+        std::os::unix::fs::symlink("/etc/passwd", dir.path().join("link")).unwrap();
+        std::fs::create_dir(dir.path().join("folder")).unwrap();
+        assert!(matches!(open(&dir.path().join("link"), access), Err(Error::NotAQueue { .. })));
+        assert!(matches!(open(&dir.path().join("folder"), access), Err(Error::NotAQueue { .. })));
+        assert!(matches!(open(&dir.path().join("missing"), access), Ok(None)));
+    }
+}

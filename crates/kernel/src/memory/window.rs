@@ -1,0 +1,285 @@
+//! A roll file, mapped whole: growing it, reserving its space, and making pages present.
+//!
+//! No page is touched for the first time unless it is known to exist. Readers have a range checked
+//! by [`Window::readable`], which populates it or says that it cannot; a writer has space reserved
+//! by [`Window::writable`] before it stores. So a hole, a short file or a full disk is an answer,
+//! not a signal that ends the process. A file that others cut short while it is mapped is not
+//! covered.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::record_lock::{Kind, RecordLock, WHOLE_FILE};
+use super::space::{self, PAGE};
+use super::{Cells, Mapping};
+use crate::format::blocks;
+use crate::{Error, Result};
+
+/// Pages are made present for readers in chunks of this many bytes.
+const CHUNK: u64 = 64 << 10;
+/// Addresses kept free behind a file that may grow.
+const HEADROOM: u64 = 1 << 30;
+/// Space is reserved in steps of an eighth of what is used, within these bounds.
+const LEAST_STEP: u64 = 64 << 10;
+/// See [`LEAST_STEP`].
+const GREATEST_STEP: u64 = 4 << 20;
+/// How long another process may take to grow the file.
+const GROW_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// One mapping of the file. The window makes a larger one when the file outgrows it; whoever holds
+/// the old one may go on using it.
+pub struct Region {
+    cells: Cells,
+    /// A bit for each chunk whose pages were present once.
+    present: Vec<AtomicU64>,
+}
+
+impl Region {
+    fn new(file: &File, len: u64, writable: bool) -> io::Result<Self> {
+        let cells = Cells::new(Mapping::new(file, len, writable)?);
+        let present = (0..len.div_ceil(CHUNK * 64)).map(|_| AtomicU64::new(0)).collect();
+        Ok(Self { cells, present })
+    }
+
+    fn is_present(&self, chunk: u64) -> bool {
+        self.bit(chunk).is_some_and(|(word, bit)| word.load(Ordering::Acquire) & bit != 0)
+    }
+
+    fn set_present(&self, chunk: u64) {
+        if let Some((word, bit)) = self.bit(chunk) {
+            word.fetch_or(bit, Ordering::Release);
+        }
+    }
+
+    fn bit(&self, chunk: u64) -> Option<(&AtomicU64, u64)> {
+        let word = usize::try_from(chunk / 64).ok()?;
+        Some((self.present.get(word)?, 1 << (chunk % 64)))
+    }
+}
+
+impl std::ops::Deref for Region {
+    type Target = Cells;
+
+    fn deref(&self) -> &Cells {
+        &self.cells
+    }
+}
+
+/// What a reader may do with a range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Readable {
+    /// Positions from the start of the range to this one can be read.
+    UpTo(u64),
+    /// The file ends before the range does; this is its length.
+    Beyond(u64),
+    /// There is no memory behind the range: a hole in a file on a full file system. It reads as 0.
+    Hole,
+}
+
+/// A roll file.
+pub struct Window {
+    path: PathBuf,
+    file: File,
+    writable: bool,
+    region: Mutex<Arc<Region>>,
+    file_len: AtomicU64,
+    reserved_to: AtomicU64,
+}
+
+impl Window {
+    /// Maps `file` as it is.
+    pub fn new(path: &Path, file: File, writable: bool) -> Result<Self> {
+        let len = file.metadata().map_err(|e| Error::io("cannot look at", path, e))?.len();
+        let room = if writable { reserve_addresses(len) } else { len.max(PAGE) };
+        let region = Region::new(&file, room, writable);
+        let region = region.map_err(|e| Error::io("cannot map", path, e))?;
+        Ok(Self {
+            path: path.to_path_buf(),
+            file,
+            writable,
+            region: Mutex::new(Arc::new(region)),
+            file_len: AtomicU64::new(len),
+            reserved_to: AtomicU64::new(0),
+        })
+    }
+
+    /// The file's path when it was opened.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The file.
+    #[must_use]
+    pub const fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// The present mapping.
+    #[must_use]
+    pub fn region(&self) -> Arc<Region> {
+        Arc::clone(&self.lock_region())
+    }
+
+    /// The file's length when last looked at.
+    #[must_use]
+    pub fn file_len(&self) -> u64 {
+        self.file_len.load(Ordering::Acquire)
+    }
+
+    /// Makes `start..end` readable through `region`, which is replaced if the file outgrew it.
+    pub fn readable(&self, region: &mut Arc<Region>, start: u64, end: u64) -> Result<Readable> {
+        if end > self.file_len() && end > self.refresh_len()? {
+            return Ok(Readable::Beyond(self.file_len()));
+        }
+        if end > region.len() {
+            *region = self.region_of(end)?;
+        }
+        let file_len = self.file_len().min(region.len());
+        for chunk in start / CHUNK..=(end - 1) / CHUNK {
+            if !region.is_present(chunk) && !self.populate(region, chunk, file_len, start, end)? {
+                return Ok(Readable::Hole);
+            }
+        }
+        Ok(Readable::UpTo(end.next_multiple_of(CHUNK).min(file_len)))
+    }
+
+    /// Makes one chunk present, or where that fails the part of it that lies in `start..end`.
+    fn populate(
+        &self,
+        region: &Region,
+        chunk: u64,
+        file_len: u64,
+        start: u64,
+        end: u64,
+    ) -> Result<bool> {
+        let (first, last) = (chunk * CHUNK, (chunk + 1) * CHUNK);
+        match region.memory().populate_read(first, last.min(file_len)) {
+            // Pages that a later growth adds are not there yet: leave such a chunk unmarked.
+            Ok(()) => {
+                if last <= file_len {
+                    region.set_present(chunk);
+                }
+                Ok(true)
+            }
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+                self.probe(first.max(start))
+            }
+            Err(_) => {
+                let exact = region.memory().populate_read(first.max(start), last.min(end));
+                Ok(exact.is_ok())
+            }
+        }
+    }
+
+    /// Reads a byte through the file where pages cannot be populated: it fails with an error.
+    fn probe(&self, position: u64) -> Result<bool> {
+        let found = self.file.read_at(&mut [0], position);
+        found.map(|_| true).map_err(|e| Error::io("cannot read", &self.path, e))
+    }
+
+    /// Reads through the file, for the first look at bytes that may not be there. Returns how many
+    /// were.
+    pub fn read_at(&self, buffer: &mut [u8], position: u64) -> Result<usize> {
+        let mut done = 0;
+        while done < buffer.len() {
+            match self.file.read_at(&mut buffer[done..], position + done as u64) {
+                Ok(0) => break,
+                Ok(count) => done += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Error::io("cannot read", &self.path, error)),
+            }
+        }
+        Ok(done)
+    }
+
+    /// Makes positions up to `end` writable through `region`: the file is long enough, its blocks
+    /// are reserved, its pages are present. Returns how far that holds. The caller holds the write
+    /// lock; an error means that nothing was stored.
+    pub fn writable(&self, region: &mut Arc<Region>, end: u64, block: u64) -> Result<u64> {
+        let reserved = self.reserved_to.load(Ordering::Acquire);
+        if end <= reserved {
+            *region = self.region_of(reserved)?;
+            return Ok(reserved);
+        }
+        if end > self.file_len() {
+            self.grow(blocks::file_len(end, block))?;
+        }
+        let step = (end / 8).clamp(LEAST_STEP, GREATEST_STEP);
+        let target = (end + step).next_multiple_of(PAGE).min(self.file_len());
+        let target = match space::reserve(&self.file, reserved, target) {
+            Ok(()) => target,
+            // The last blocks of a full disk may still hold what is needed now.
+            Err(_) => self.reserve_exactly(reserved, end)?,
+        };
+        *region = self.region_of(target)?;
+        self.populate_for_writing(region, reserved, target)?;
+        self.reserved_to.fetch_max(target, Ordering::AcqRel);
+        Ok(target)
+    }
+
+    fn reserve_exactly(&self, start: u64, end: u64) -> Result<u64> {
+        let target = end.next_multiple_of(PAGE).min(self.file_len());
+        space::reserve(&self.file, start, target)
+            .map_err(|e| Error::io("cannot reserve space", &self.path, e))?;
+        Ok(target)
+    }
+
+    fn populate_for_writing(&self, region: &Region, start: u64, end: u64) -> Result<()> {
+        match region.memory().populate_write(start, end) {
+            Ok(()) => Ok(()),
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(()),
+            Err(error) => Err(Error::io("cannot write", &self.path, error)),
+        }
+    }
+
+    /// Makes the file at least `len` long, never shorter, under the lock that Java takes for it.
+    pub fn grow(&self, len: u64) -> Result<()> {
+        let failed = |e| Error::io("cannot grow", &self.path, e);
+        let lock = RecordLock::wait(&self.file, WHOLE_FILE, Kind::Exclusive, GROW_TIMEOUT);
+        let Some(_lock) = lock.map_err(failed)? else {
+            return Err(failed(io::ErrorKind::TimedOut.into()));
+        };
+        if self.refresh_len()? < len {
+            self.file.set_len(len).map_err(failed)?;
+            self.refresh_len()?;
+        }
+        Ok(())
+    }
+
+    /// Looks at the file's length again.
+    pub fn refresh_len(&self) -> Result<u64> {
+        let found = self.file.metadata().map_err(|e| Error::io("cannot look at", &self.path, e))?;
+        self.file_len.store(found.len(), Ordering::Release);
+        Ok(found.len())
+    }
+
+    /// Writes the file to the medium, mapped pages and length.
+    pub fn sync(&self) -> Result<()> {
+        self.file.sync_all().map_err(|e| Error::io("cannot sync", &self.path, e))
+    }
+
+    /// A mapping that reaches `end`.
+    fn region_of(&self, end: u64) -> Result<Arc<Region>> {
+        let mut region = self.lock_region();
+        if end > region.len() {
+            let room = reserve_addresses(end.max(self.file_len()));
+            let larger = Region::new(&self.file, room, self.writable);
+            *region = Arc::new(larger.map_err(|e| Error::io("cannot map", &self.path, e))?);
+        }
+        Ok(Arc::clone(&region))
+    }
+
+    fn lock_region(&self) -> MutexGuard<'_, Arc<Region>> {
+        self.region.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn reserve_addresses(len: u64) -> u64 {
+    len.next_multiple_of(PAGE) + HEADROOM
+}

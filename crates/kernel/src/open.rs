@@ -1,0 +1,318 @@
+//! What is at a path, and how it is to be opened: the rules about options and what exists already.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::format::blocks;
+use crate::format::roll_cycle::{INDEX_COUNT_MAX, INDEX_COUNT_MIN, RollCycle, SUFFIX};
+use crate::format::store::RollFields;
+use crate::format::table::{self, Metadata};
+use crate::memory::space;
+use crate::protocol::create;
+use crate::protocol::listing::{self, Names};
+use crate::protocol::lock_recovery::{self, ForceUnlock};
+use crate::protocol::table_store::TableStore;
+use crate::queue::Options;
+use crate::{Error, Result, notice};
+
+/// What a queue is opened with when nobody says otherwise.
+const DEFAULT_ROLL_CYCLE: &str = "FAST_DAILY";
+const DEFAULT_WIRE_TYPE: &str = "BINARY_LIGHT";
+/// Wire types whose queues Java opens; the others it refuses.
+const WIRE_TYPES: [&str; 3] = ["BINARY_LIGHT", "BINARY", "FIELDLESS_BINARY"];
+const DIRECTORY_BITS: u32 = 0o100;
+
+/// An opened path.
+pub struct Opened {
+    /// The path as it was given.
+    pub path: PathBuf,
+    /// The queue's directory.
+    pub dir: PathBuf,
+    /// The cycle of the one file that was opened, if it was one file.
+    pub single: Option<i32>,
+    /// The table store, where there is one.
+    pub table: Option<Arc<TableStore>>,
+    /// The roll cycle.
+    pub roll: &'static RollCycle,
+    /// Epoch in milliseconds.
+    pub epoch_ms: i64,
+    /// Chronicle's name of the wire type.
+    pub wire_type: String,
+    /// The queue's id in message history.
+    pub source_id: i32,
+    /// Slots of new index arrays.
+    pub index_count: u32,
+    /// One message in so many is indexed, in new files.
+    pub index_spacing: u32,
+    /// Block size in bytes.
+    pub block: u64,
+}
+
+/// Opens `path` by the rules of `docs/compatibility.md`.
+pub fn open(path: &Path, options: &Options) -> Result<Opened> {
+    check_wire_type(options)?;
+    let epoch_ms = epoch(options)?;
+    if path.is_file() {
+        return open_single(path, options);
+    }
+    prepare_directory(path, options)?;
+    let found = roll_cycle_of_files(path)?;
+    if options.read_only {
+        open_read_only(path, options, found)
+    } else {
+        open_for_writing(path, options, found, epoch_ms)
+    }
+}
+
+fn open_for_writing(
+    path: &Path,
+    options: &Options,
+    found: Option<&'static RollCycle>,
+    epoch_ms: Option<i64>,
+) -> Result<Opened> {
+    let has_data = found.is_some();
+    if let (Some(asked), Some(found)) = (options.roll_cycle, found) {
+        check_roll_cycle(path, asked, found)?;
+    }
+    let roll = found.or(options.roll_cycle).map_or_else(default_roll_cycle, Ok)?;
+    let wanted = wanted_metadata(options, roll, epoch_ms.unwrap_or(roll.default_epoch_ms));
+    let table = TableStore::open_or_create(path, &wanted, options.file_mode)?;
+    let opened = opened(path, options, Some(table), roll)?;
+    if let Some(asked) = options.roll_cycle.filter(|asked| *asked != opened.roll) {
+        if has_data {
+            check_roll_cycle(path, asked, opened.roll)?;
+        }
+        notice::leave(format!(
+            "the empty queue keeps its roll cycle: asked={} found={} path={}",
+            asked.name,
+            opened.roll.name,
+            path.display()
+        ));
+    }
+    if let Some(table) = &opened.table {
+        recover_lock(table, options);
+        let names = Names { dir: path, roll: opened.roll, epoch_ms: opened.epoch_ms };
+        listing::refresh(names, table)?;
+    }
+    Ok(opened)
+}
+
+fn open_read_only(
+    path: &Path,
+    options: &Options,
+    found: Option<&'static RollCycle>,
+) -> Result<Opened> {
+    let table = TableStore::open_read_only(path)?;
+    if table.is_none() && found.is_none() {
+        let why = format!("no {} and no *{SUFFIX} file", table::FILE_NAME);
+        return Err(Error::NotAQueue { why, path: path.to_path_buf() });
+    }
+    let roll = found.or(options.roll_cycle).map_or_else(default_roll_cycle, Ok)?;
+    let opened = opened(path, options, table, roll)?;
+    match options.roll_cycle {
+        Some(asked) if found.is_some() => check_roll_cycle(path, asked, opened.roll)?,
+        _ => {}
+    }
+    Ok(opened)
+}
+
+/// One roll file on its own.
+fn open_single(path: &Path, options: &Options) -> Result<Opened> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let not_one = |why: &str| Error::NotAQueue { why: why.into(), path: path.to_path_buf() };
+    if !name.ends_with(SUFFIX) {
+        return Err(not_one("a queue is a directory, or with read_only=True one *.cq4 file"));
+    }
+    if !options.read_only {
+        return Err(Error::Unsupported(format!(
+            "appending to one roll file alone: open its directory, or the file with read_only=True \
+             path={}",
+            path.display()
+        )));
+    }
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let roll = RollCycle::by_file_name(&name).or(options.roll_cycle);
+    let roll = roll.ok_or_else(|| not_one("the file name follows no roll cycle's pattern"))?;
+    let table = TableStore::open_read_only(dir).ok().flatten();
+    let mut opened = opened(dir, options, table, roll)?;
+    let cycle = opened.roll.cycle_of_file(&name, opened.epoch_ms);
+    opened.single = Some(cycle.ok_or_else(|| not_one("the file name is not of its queue"))?);
+    opened.path = path.to_path_buf();
+    if create::open_existing(path, 0, false)?.is_none() {
+        return Err(not_one("the file holds no ready header"));
+    }
+    Ok(opened)
+}
+
+/// Puts together what the table says with what the options and the file names say.
+fn opened(
+    dir: &Path,
+    options: &Options,
+    table: Option<Arc<TableStore>>,
+    roll: &'static RollCycle,
+) -> Result<Opened> {
+    let stored = table.as_deref().map(TableStore::metadata);
+    let roll = match stored {
+        Some(stored) => stored_roll_cycle(dir, stored)?,
+        None => roll,
+    };
+    let epoch_ms = match stored {
+        Some(stored) => stored.roll.epoch_ms,
+        None => epoch(options)?.unwrap_or(roll.default_epoch_ms),
+    };
+    let index_count = options.index_count.map_or(roll.index_count, rounded_count);
+    Ok(Opened {
+        path: dir.to_path_buf(),
+        dir: dir.to_path_buf(),
+        single: None,
+        roll,
+        epoch_ms,
+        wire_type: stored.map_or_else(|| wire_type(options), |stored| stored.wire_type.clone()),
+        source_id: stored.map_or(options.source_id, |stored| stored.source_id),
+        index_count,
+        index_spacing: options.index_spacing.map_or(roll.index_spacing, rounded_spacing),
+        block: blocks::block(options.block_bytes, index_count),
+        table,
+    })
+}
+
+fn stored_roll_cycle(dir: &Path, stored: &Metadata) -> Result<&'static RollCycle> {
+    let unknown = |what| {
+        Error::Unsupported(format!(
+            "{what}: format={} length_ms={} path={}",
+            stored.roll.format,
+            stored.roll.length_ms,
+            dir.display()
+        ))
+    };
+    let roll = RollCycle::by_pattern(&stored.roll.format)
+        .ok_or_else(|| unknown("the roll cycle of this queue"))?;
+    if roll.length_ms == stored.roll.length_ms {
+        Ok(roll)
+    } else {
+        Err(unknown("a roll cycle with another length"))
+    }
+}
+
+fn wanted_metadata(options: &Options, roll: &'static RollCycle, epoch_ms: i64) -> Metadata {
+    let with_time = options.roll_time.is_some();
+    Metadata {
+        wire_type: wire_type(options),
+        roll: RollFields {
+            length_ms: roll.length_ms,
+            format: roll.pattern.to_owned(),
+            epoch_ms,
+            roll_time: options.roll_time.clone(),
+            roll_time_zone: with_time.then(|| "UTC".to_owned()),
+        },
+        source_id: options.source_id,
+    }
+}
+
+fn prepare_directory(path: &Path, options: &Options) -> Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    match std::fs::metadata(path) {
+        Ok(found) if found.is_dir() => {}
+        Ok(_) => {
+            let why = "a queue is a directory".to_owned();
+            return Err(Error::NotAQueue { why, path: path.to_path_buf() });
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            if options.read_only || !options.create {
+                let why = "no such directory".to_owned();
+                return Err(Error::NotAQueue { why, path: path.to_path_buf() });
+            }
+            // Whoever may read a file may search the directory.
+            let search = (options.file_mode & 0o444) >> 2;
+            let mode = options.file_mode | search | DIRECTORY_BITS;
+            let made = std::fs::DirBuilder::new().recursive(true).mode(mode).create(path);
+            made.map_err(|e| Error::io("cannot create", path, e))?;
+        }
+        Err(error) => return Err(Error::io("cannot open", path, error)),
+    }
+    if options.read_only || options.allow_network {
+        return Ok(());
+    }
+    match space::network_file_system_of(path)? {
+        Some(name) => Err(Error::Unsupported(format!(
+            "writing on a network file system: file_system={name} path={} (locks and shared memory \
+             do not reach other hosts; allow_network=True if only one host uses the queue)",
+            path.display()
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// The roll cycle that the directory's file names follow; None when there are none.
+fn roll_cycle_of_files(dir: &Path) -> Result<Option<&'static RollCycle>> {
+    let failed = |e| Error::io("cannot list", dir, e);
+    for entry in std::fs::read_dir(dir).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name();
+        let name = name.to_string_lossy();
+        if name.ends_with(SUFFIX) {
+            return RollCycle::by_file_name(&name).map(Some).ok_or_else(|| Error::NotAQueue {
+                why: format!("file {name} follows no roll cycle's pattern"),
+                path: dir.to_path_buf(),
+            });
+        }
+    }
+    Ok(None)
+}
+
+fn check_roll_cycle(path: &Path, asked: &RollCycle, found: &RollCycle) -> Result<()> {
+    if asked == found {
+        return Ok(());
+    }
+    let (asked, found) = (asked.name.to_owned(), found.name.to_owned());
+    Err(Error::RollCycleMismatch { asked, found, path: path.to_path_buf() })
+}
+
+fn default_roll_cycle() -> Result<&'static RollCycle> {
+    RollCycle::by_name(DEFAULT_ROLL_CYCLE)
+        .ok_or_else(|| Error::Unsupported(DEFAULT_ROLL_CYCLE.to_owned()))
+}
+
+fn wire_type(options: &Options) -> String {
+    options.wire_type.as_deref().unwrap_or(DEFAULT_WIRE_TYPE).to_ascii_uppercase()
+}
+
+fn check_wire_type(options: &Options) -> Result<()> {
+    let asked = wire_type(options);
+    if WIRE_TYPES.contains(&asked.as_str()) {
+        return Ok(());
+    }
+    let known = WIRE_TYPES.join(", ");
+    Err(Error::Unsupported(format!("wire type of a queue: wire_type={asked} known={known}")))
+}
+
+/// The epoch that the options ask for, from a roll time or as it is.
+fn epoch(options: &Options) -> Result<Option<i64>> {
+    if let Some(zone) = options.roll_time_zone.as_deref().filter(|zone| *zone != "UTC") {
+        return Err(Error::Unsupported(format!(
+            "rolling in a zone: roll_time_zone={zone} known=UTC"
+        )));
+    }
+    let Some(time) = &options.roll_time else { return Ok(options.epoch_ms) };
+    let bad = || Error::Invalid(format!("not a time of day: roll_time={time} expected=HH:mm"));
+    let time: jiff::civil::Time = time.parse().map_err(|_| bad())?;
+    let seconds = i64::from(time.hour()) * 3600 + i64::from(time.minute()) * 60;
+    Ok(Some((seconds + i64::from(time.second())) * 1000))
+}
+
+/// As Java rounds: up to a power of two, within the bounds.
+fn rounded_count(asked: u32) -> u32 {
+    asked.clamp(INDEX_COUNT_MIN, INDEX_COUNT_MAX).next_power_of_two()
+}
+
+fn rounded_spacing(asked: u32) -> u32 {
+    asked.clamp(1, 1 << 30).next_power_of_two()
+}
+
+/// Frees the write lock of a holder that died.
+fn recover_lock(table: &TableStore, options: &Options) {
+    let lock = table.write_lock();
+    let found = lock.read();
+    if found != table::UNLOCKED && options.force_unlock != ForceUnlock::Never {
+        lock_recovery::force_if_dead(table, lock, found);
+    }
+}

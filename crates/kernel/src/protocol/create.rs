@@ -1,0 +1,154 @@
+//! Birth of a roll file (`docs/protocol.md`, "Create"). The caller holds the write lock.
+//!
+//! 1. create the file, make it long enough, reserve its space; 2. CAS its first header from 0 to
+//!    "not complete"; 3. write the header document; 4. publish both index arrays behind it; 5. CAS
+//!    the first header to its length; 6. note the file in the listing.
+//!
+//! A crash before 2 leaves an empty file, which the next appender initialises in place. A crash
+//! before 5 leaves a file nobody reads: the next appender waits a moment, in case a writer without
+//! the lock is at work, and renames it to `.discard`. A crash before 6 leaves a file that others
+//! find when they list the directory.
+
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use super::indexing::publish_array;
+use super::publish::NotPublished;
+use super::roll_file::{self, RollFile};
+use crate::format::document::{self, HEADER_LEN, NOT_COMPLETE, NOT_INITIALIZED};
+use crate::format::index::{self, ArrayLayout, Shape};
+use crate::format::store::{self, StoreLayout};
+use crate::memory::Cells;
+use crate::memory::space::{self, Access};
+use crate::memory::window::Window;
+use crate::{Error, Result, notice};
+
+/// How long an unfinished file is waited for before it is put aside.
+const ABANDONED_AFTER: Duration = Duration::from_millis(500);
+
+/// How new files are made.
+#[derive(Clone, Copy, Debug)]
+pub struct NewFile {
+    /// Shape of their index.
+    pub shape: Shape,
+    /// Block size in bytes.
+    pub block: u64,
+    /// Permission bits.
+    pub mode: u32,
+}
+
+/// Opens the file of a cycle; None when it is missing or its header is not ready.
+pub fn open_existing(path: &Path, cycle: i32, write: bool) -> Result<Option<RollFile>> {
+    let Some(file) = space::open(path, Access { write, create_mode: None })? else {
+        return Ok(None);
+    };
+    let window = Window::new(path, file, write)?;
+    let layout = roll_file::read_layout(&window)?;
+    Ok(layout.map(|layout| RollFile::new(cycle, window, layout)))
+}
+
+/// Opens the file of a cycle, making it if need be; true if it was made.
+pub fn open_or_create(path: &Path, cycle: i32, new: &NewFile) -> Result<(RollFile, bool)> {
+    let deadline = Instant::now() + ABANDONED_AFTER;
+    loop {
+        let access = Access { write: true, create_mode: Some(new.mode) };
+        let file = space::open(path, access)?
+            .ok_or_else(|| Error::io("cannot create", path, std::io::ErrorKind::NotFound.into()))?;
+        let window = Window::new(path, file, true)?;
+        if let Some(layout) = roll_file::read_layout(&window)? {
+            return writable(RollFile::new(cycle, window, layout)).map(|file| (file, false));
+        }
+        match roll_file::first_word(&window)? {
+            None | Some(NOT_INITIALIZED) => {
+                let layout =
+                    initialise(&window, new).inspect_err(|_| remove_empty(path, &window))?;
+                return Ok((RollFile::new(cycle, window, layout), true));
+            }
+            Some(_) if Instant::now() < deadline => std::thread::sleep(ABANDONED_AFTER / 50),
+            Some(_) => discard(path)?,
+        }
+    }
+}
+
+/// Version 4 files are read, never appended to.
+fn writable(file: RollFile) -> Result<RollFile> {
+    let layout = &file.layout;
+    let words = [layout.write_position, layout.index2index, layout.last_index];
+    if layout.aligned && words.iter().all(|position| position.is_multiple_of(8)) {
+        return Ok(file);
+    }
+    Err(Error::Unsupported(format!(
+        "appending to a file of an older version: file={} dataFormat=0 (open it read-only)",
+        file.path().display()
+    )))
+}
+
+/// Steps 1 to 5.
+fn initialise(window: &Window, new: &NewFile) -> Result<StoreLayout> {
+    let (payload, layout) = store::encode(new.shape.index_count, new.shape.index_spacing);
+    let header_end = HEADER_LEN + payload.len() as u64;
+    let arrays = 2 * (index::slots_len(new.shape.index_count) + index::PREAMBLE_MAX + 16);
+    let mut region = window.region();
+    window.writable(&mut region, header_end + arrays, new.block)?;
+    let cells: &Cells = &region;
+    cells
+        .publish_header(0, NOT_INITIALIZED, NOT_COMPLETE)
+        .map_err(|found| corrupt(window, found))?;
+    cells.copy_in_plain(HEADER_LEN, &payload);
+    let upper_at = header_end.next_multiple_of(document::ALIGNMENT);
+    publish_arrays(cells, upper_at, &layout, new.shape.index_count).map_err(
+        |error| match error {
+            NotPublished::HeaderTaken(found) => corrupt(window, found),
+            NotPublished::LockLost(_) => corrupt(window, NOT_COMPLETE),
+        },
+    )?;
+    let length = u32::try_from(payload.len()).unwrap_or(document::LENGTH_MASK);
+    cells
+        .publish_header(0, NOT_COMPLETE, document::word(length, true))
+        .map_err(|found| corrupt(window, found))?;
+    Ok(layout)
+}
+
+/// Step 4: the upper array, and one lower array in its slot 0.
+fn publish_arrays(
+    cells: &Cells,
+    upper_at: u64,
+    layout: &StoreLayout,
+    index_count: u32,
+) -> std::result::Result<ArrayLayout, NotPublished> {
+    // Nobody looks at these documents before the first header is ready, so no lock is asked about.
+    let unseen = || Ok(());
+    let (upper, lower_at) =
+        publish_array(cells, index::INDEX2INDEX, upper_at, index_count, 0, unseen)?;
+    cells.store_release(layout.index2index, upper_at);
+    let (lower, _) = publish_array(cells, index::INDEX, lower_at, index_count, 0, unseen)?;
+    cells.store_release(upper.slot(0), lower_at);
+    cells.store_release(upper.used, 1);
+    Ok(lower)
+}
+
+fn corrupt(window: &Window, found: u32) -> Error {
+    let found = format!("{found:#010x}");
+    Error::corrupt("header changed under the write lock", window.path(), 0, found, "0x80000000")
+}
+
+/// Takes back a file that could not be made, so that readers do not wait for it.
+fn remove_empty(path: &Path, window: &Window) {
+    if matches!(roll_file::first_word(window), Ok(None | Some(NOT_INITIALIZED))) {
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+/// Puts an unfinished file aside.
+fn discard(path: &Path) -> Result<()> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
+    let mut aside = path.as_os_str().to_owned();
+    aside.push(format!("-{now}.discard"));
+    std::fs::rename(path, &aside).map_err(|e| Error::io("cannot put aside", path, e))?;
+    notice::leave(format!(
+        "an unfinished roll file was put aside: file={} as={}",
+        path.display(),
+        Path::new(&aside).display()
+    ));
+    Ok(())
+}

@@ -1,0 +1,127 @@
+//! Which cycles have a file (`docs/protocol.md`, "Listing").
+//!
+//! The table's `listing.*` words let processes see each other's files without listing the
+//! directory: a creator raises `highestCycle`, lowers `lowestCycle` and adds to `modCount`. Names
+//! are listed again when `modCount` moved, and now and then in case files were removed by hand.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::table_store::TableStore;
+use crate::format::roll_cycle::{RollCycle, SUFFIX};
+use crate::format::table::{NO_HIGHEST, NO_LOWEST};
+use crate::{Error, Result};
+
+/// Names are listed again after this long, whatever the table says.
+const REFRESH: Duration = Duration::from_secs(60);
+/// Without a table nothing tells of changes: list again after this long.
+const REFRESH_WITHOUT_TABLE: Duration = Duration::from_millis(20);
+
+/// The cycles of a directory, as last listed.
+#[derive(Default)]
+pub struct Listing {
+    seen: Mutex<Option<Seen>>,
+}
+
+struct Seen {
+    cycles: BTreeSet<i32>,
+    mod_count: i64,
+    at: Instant,
+}
+
+/// Where to list, and how names read.
+#[derive(Clone, Copy)]
+pub struct Names<'a> {
+    /// The queue's directory.
+    pub dir: &'a Path,
+    /// Its roll cycle.
+    pub roll: &'static RollCycle,
+    /// Its epoch in milliseconds.
+    pub epoch_ms: i64,
+}
+
+impl Listing {
+    /// Calls `look` with the cycles that have a file, listed anew if that is due.
+    pub fn with<T>(
+        &self,
+        names: Names<'_>,
+        table: Option<&TableStore>,
+        look: impl FnOnce(&BTreeSet<i32>) -> T,
+    ) -> Result<T> {
+        let mod_count = table.map_or(-1, |table| table.value(table.words().mod_count, -1));
+        let longest = if mod_count < 0 { REFRESH_WITHOUT_TABLE } else { REFRESH };
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(seen) = &*seen
+            && seen.mod_count == mod_count
+            && seen.at.elapsed() < longest
+        {
+            return Ok(look(&seen.cycles));
+        }
+        let cycles = list(names)?;
+        let result = look(&cycles);
+        *seen = Some(Seen { cycles, mod_count, at: Instant::now() });
+        Ok(result)
+    }
+
+    /// Forgets what was listed.
+    pub fn forget(&self) {
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+/// Lists the directory.
+pub fn list(names: Names<'_>) -> Result<BTreeSet<i32>> {
+    let failed = |e| Error::io("cannot list", names.dir, e);
+    let mut cycles = BTreeSet::new();
+    for entry in std::fs::read_dir(names.dir).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name();
+        let name = name.to_string_lossy();
+        if !name.ends_with(SUFFIX) {
+            continue;
+        }
+        let cycle = names.roll.cycle_of_file(&name, names.epoch_ms).filter(|cycle| *cycle >= 0);
+        cycles.insert(cycle.ok_or_else(|| Error::NotAQueue {
+            why: format!("file {name} does not follow the pattern {} of", names.roll.pattern),
+            path: names.dir.to_path_buf(),
+        })?);
+    }
+    Ok(cycles)
+}
+
+/// Lists the directory and stores its ends in the table, as every opener does.
+pub fn refresh(names: Names<'_>, table: &TableStore) -> Result<()> {
+    let cycles = list(names)?;
+    let (words, cells) = (table.words(), table.cells());
+    let highest = cycles.last().map_or(NO_HIGHEST, |cycle| i64::from(*cycle));
+    let lowest = cycles.first().map_or(NO_LOWEST, |cycle| i64::from(*cycle));
+    // A file created since the listing must not be forgotten, so only raise past what is there.
+    let seen = cells.load_acquire(words.highest);
+    if seen.cast_signed() < highest || !has_file(names, seen.cast_signed()) {
+        let _ = cells.swap_acq_rel(words.highest, seen, highest.cast_unsigned());
+    }
+    let seen = cells.load_acquire(words.lowest);
+    if seen.cast_signed() > lowest || !has_file(names, seen.cast_signed()) {
+        let _ = cells.swap_acq_rel(words.lowest, seen, lowest.cast_unsigned());
+    }
+    cells.add_acq_rel(words.mod_count, 1);
+    Ok(())
+}
+
+/// Whether the file of a cycle is there.
+#[must_use]
+pub fn has_file(names: Names<'_>, cycle: i64) -> bool {
+    let Ok(cycle) = i32::try_from(cycle) else { return false };
+    let name = names.roll.file_name(cycle, names.epoch_ms);
+    name.is_ok_and(|name| std::fs::symlink_metadata(names.dir.join(name)).is_ok())
+}
+
+/// Notes a new file: step 6 of its creation.
+pub fn note_created(table: &TableStore, cycle: i32) {
+    let (words, cells) = (table.words(), table.cells());
+    cells.lower_acq_rel(words.lowest, i64::from(cycle));
+    cells.raise_acq_rel(words.highest, i64::from(cycle));
+    // Java counts the creation and the roll.
+    cells.add_acq_rel(words.mod_count, 2);
+}

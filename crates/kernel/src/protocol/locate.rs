@@ -1,0 +1,224 @@
+//! Finding positions (`docs/protocol.md`, "Locate"): by write position, by index, by walking.
+//!
+//! What the words and index arrays say is a hint. Every answer is confirmed by walking documents,
+//! and a missing, stale or damaged hint only makes the walk longer.
+
+use super::roll_file::{Slot, View};
+use crate::Result;
+use crate::format::index::ArrayLayout;
+
+/// How often a reader looks again at a pair of words that a writer is about to complete.
+const PAIR_RETRIES: u32 = 128;
+/// With fewer position bits in a sequence word two positions may look the same.
+const LEAST_POSITION_BITS: u32 = 24;
+
+/// A known message: where, and its number. `None` before the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// Position of its header.
+    pub position: u64,
+    /// Its sequence.
+    pub sequence: u64,
+}
+
+/// The end of a file's documents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct End {
+    /// Position of the first header that is no complete document.
+    pub position: u64,
+    /// The last message.
+    pub last: Option<Known>,
+    /// What lies at the position: waiting, or the end-of-file marker.
+    pub slot: Slot,
+}
+
+impl End {
+    /// The sequence the next message would get.
+    #[must_use]
+    pub const fn next_sequence(&self) -> u64 {
+        match self.last {
+            Some(last) => last.sequence + 1,
+            None => 0,
+        }
+    }
+}
+
+/// Where a sequence is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// There is a message.
+    Found(u64),
+    /// It would be the next message, at this position.
+    NotYet(u64),
+    /// It would be the next message, but the file has its end-of-file marker at this position.
+    AfterEnd(u64),
+    /// The file does not reach so far.
+    NotReached,
+}
+
+/// Walks from a known message (or from the start of the file) to the end.
+pub fn walk_to_end(view: &mut View, from: Option<Known>) -> Result<End> {
+    let (mut position, mut last) = match from {
+        Some(known) => match view.slot(known.position)? {
+            Slot::Document(document) => (document.next, Some(known)),
+            slot => return Ok(End { position: known.position, last: None, slot }),
+        },
+        None => (0, None),
+    };
+    loop {
+        match view.slot(position)? {
+            Slot::Document(document) => {
+                if !document.is_metadata {
+                    let sequence = last.map_or(0, |last: Known| last.sequence + 1);
+                    last = Some(Known { position, sequence });
+                }
+                position = document.next;
+            }
+            slot => return Ok(End { position, last, slot }),
+        }
+    }
+}
+
+/// The end of the file: from the write position where it can be trusted.
+pub fn end(view: &mut View) -> Result<End> {
+    let from = written(view)?;
+    walk_to_end(view, from)
+}
+
+/// The message at the write position, numbered by the sequence word or by the index.
+fn written(view: &mut View) -> Result<Option<Known>> {
+    let shape = view.file().shape;
+    let shift = crate::format::roll_cycle::shift(shape.index_count, shape.index_spacing);
+    let word_position = view.file().layout.sequence.filter(|_| 64 - shift >= LEAST_POSITION_BITS);
+    let mut position = view.write_position()?;
+    for _ in 0..PAIR_RETRIES {
+        let Some(word_position) = word_position else { break };
+        let word = view.word(word_position)?;
+        if position == 0 || word == 0 {
+            break;
+        }
+        if let Some(sequence) = shape.sequence_in_word(word, position) {
+            return confirmed(view, Known { position, sequence });
+        }
+        position = view.write_position()?;
+        std::hint::spin_loop();
+    }
+    if position == 0 {
+        return Ok(None);
+    }
+    // The word is stale: number the message at the write position by what comes before it.
+    Ok(sequence_at(view, position)?.map(|sequence| Known { position, sequence }))
+}
+
+/// A hint, if there is a message where it points.
+fn confirmed(view: &mut View, known: Known) -> Result<Option<Known>> {
+    let is_message =
+        matches!(view.slot(known.position)?, Slot::Document(found) if !found.is_metadata);
+    Ok(is_message.then_some(known))
+}
+
+/// The sequence of the message at `position`; None if no message starts there.
+pub fn sequence_at(view: &mut View, position: u64) -> Result<Option<u64>> {
+    let base = indexed_before(view, |_, found| found <= position, u64::MAX)?;
+    let (mut at, mut sequence) = base.map_or((0, 0), |known| (known.position, known.sequence));
+    while at <= position {
+        let Slot::Document(document) = view.slot(at)? else { break };
+        if !document.is_metadata {
+            if at == position {
+                return Ok(Some(sequence));
+            }
+            sequence += 1;
+        }
+        at = document.next;
+    }
+    Ok(None)
+}
+
+/// Where the message numbered `sequence` is.
+pub fn place_of(view: &mut View, sequence: u64) -> Result<Place> {
+    let base = indexed_before(view, |found, _| found <= sequence, sequence)?;
+    let (mut at, mut number) = base.map_or((0, 0), |known| (known.position, known.sequence));
+    loop {
+        match view.slot(at)? {
+            Slot::Document(document) if document.is_metadata => at = document.next,
+            Slot::Document(_) if number == sequence => return Ok(Place::Found(at)),
+            Slot::Document(document) => {
+                number += 1;
+                at = document.next;
+            }
+            Slot::EndOfData if number == sequence => return Ok(Place::AfterEnd(at)),
+            Slot::Waiting(_) if number == sequence => return Ok(Place::NotYet(at)),
+            Slot::EndOfData | Slot::Waiting(_) => return Ok(Place::NotReached),
+        }
+    }
+}
+
+/// Positions of consecutive messages, for reading backward.
+#[derive(Clone, Debug, Default)]
+pub struct Run {
+    /// Sequence of the first.
+    pub first: u64,
+    /// Their positions.
+    pub positions: Vec<u64>,
+}
+
+impl Run {
+    /// The position of a message of the run.
+    #[must_use]
+    pub fn position(&self, sequence: u64) -> Option<u64> {
+        let place = usize::try_from(sequence.checked_sub(self.first)?).ok()?;
+        self.positions.get(place).copied()
+    }
+}
+
+/// The messages from the last indexed one up to `sequence`, or up to the last there is.
+pub fn run_up_to(view: &mut View, sequence: u64) -> Result<Run> {
+    let base = indexed_before(view, |found, _| found <= sequence, sequence)?;
+    let (mut at, first) = base.map_or((0, 0), |known| (known.position, known.sequence));
+    let mut positions = Vec::new();
+    while positions.len() as u64 + first <= sequence {
+        let Slot::Document(document) = view.slot(at)? else { break };
+        if !document.is_metadata {
+            positions.push(at);
+        }
+        at = document.next;
+    }
+    Ok(Run { first, positions })
+}
+
+/// The last indexed message that `wanted(sequence, position)` accepts, looking from the slot of
+/// `newest` down. Slots that are empty, or do not point at a message, are passed over.
+fn indexed_before(
+    view: &mut View,
+    wanted: impl Fn(u64, u64) -> bool,
+    newest: u64,
+) -> Result<Option<Known>> {
+    let shape = view.file().shape;
+    let upper_position = view.word(view.file().layout.index2index)?;
+    let Some(upper) = view.array(upper_position)? else { return Ok(None) };
+    let most = u64::from(shape.index_count) - 1;
+    let first_upper = shape.upper_slot(newest).min(used(view, upper)?);
+    for upper_slot in (0..=first_upper.min(most)).rev() {
+        let lower_position = view.word(upper.slot(upper_slot))?;
+        let Some(lower) = view.array(lower_position)? else { continue };
+        let top =
+            if upper_slot == shape.upper_slot(newest) { shape.lower_slot(newest) } else { most };
+        for lower_slot in (0..=top).rev() {
+            let position = view.word(lower.slot(lower_slot))?;
+            let sequence = shape.sequence(upper_slot, lower_slot);
+            if position == 0 || !wanted(sequence, position) || !view.is_document_position(position)
+            {
+                continue;
+            }
+            if let Some(known) = confirmed(view, Known { position, sequence })? {
+                return Ok(Some(known));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// The greatest slot of an array that may be set.
+fn used(view: &mut View, array: ArrayLayout) -> Result<u64> {
+    Ok(view.word(array.used)?)
+}

@@ -1,0 +1,127 @@
+//! Waiting for the write lock, and taking it from a dead holder (`docs/protocol.md`, "Recovery").
+//!
+//! 1. spin, then yield, then sleep, trying the CAS each time;
+//! 2. from the first millisecond on look whether the holder lives: a Quire process holds a shared
+//!    record lock on the byte of its pid, which the system drops when it dies and which is seen
+//!    across pid namespaces; for others the pid must exist and map the table;
+//! 3. a dead holder's word is forced at once in mode `Dead`; a living one is waited for until the
+//!    timeout, then it is an error, or in mode `Always` the word is forced.
+//!
+//! A crash anywhere here changes nothing: forcing is one CAS.
+
+use std::time::{Duration, Instant};
+
+use super::table_store::TableStore;
+use super::write_lock::LockWord;
+use crate::format::table::{self, UNLOCKED};
+use crate::memory::process::{self, Liveness};
+use crate::memory::record_lock::{self, Range};
+use crate::{Error, Result, notice};
+
+/// When a lock may be taken from its holder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ForceUnlock {
+    /// Never.
+    Never,
+    /// From a dead holder, at once.
+    Dead,
+    /// From a dead holder at once, from a living one after the timeout.
+    Always,
+}
+
+impl ForceUnlock {
+    /// The name a user gives it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Never => "never",
+            Self::Dead => "dead",
+            Self::Always => "always",
+        }
+    }
+}
+
+const SPINS: u32 = 64;
+const YIELDS_FOR: Duration = Duration::from_micros(200);
+const FIRST_LOOK: Duration = Duration::from_millis(1);
+const LONGEST_PAUSE: Duration = Duration::from_millis(1);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Takes `lock`, waiting at most `timeout` for a living holder.
+pub fn wait(
+    table: &TableStore,
+    lock: LockWord<'_>,
+    mode: ForceUnlock,
+    timeout: Duration,
+) -> Result<()> {
+    let pid = process::pid();
+    for _ in 0..SPINS {
+        if lock.try_take(pid).is_ok() {
+            return Ok(());
+        }
+        std::hint::spin_loop();
+    }
+    let start = Instant::now();
+    let mut next_look = FIRST_LOOK;
+    loop {
+        let Err(found) = lock.try_take(pid) else { return Ok(()) };
+        let waited = start.elapsed();
+        if waited >= next_look && mode != ForceUnlock::Never && found != UNLOCKED {
+            force_if_dead(table, lock, found);
+            next_look = waited + LOOK_EVERY;
+        }
+        if waited >= timeout {
+            give_up_or_force(lock, found, mode, waited)?;
+        }
+        pause(waited);
+    }
+}
+
+fn pause(waited: Duration) {
+    if waited < YIELDS_FOR {
+        std::thread::yield_now();
+    } else {
+        std::thread::sleep((waited / 8).min(LONGEST_PAUSE));
+    }
+}
+
+fn give_up_or_force(
+    lock: LockWord<'_>,
+    found: u64,
+    mode: ForceUnlock,
+    waited: Duration,
+) -> Result<()> {
+    let (holder, waited_ms) = (table::holder(found), millis(waited));
+    if mode != ForceUnlock::Always {
+        return Err(Error::LockTimeout { holder, waited_ms, mode: mode.name() });
+    }
+    if found != UNLOCKED && lock.force(found) {
+        notice::leave(format!(
+            "write lock taken from a living holder: holder_pid={holder} waited_ms={waited_ms}"
+        ));
+    }
+    Ok(())
+}
+
+/// Forces `lock` if the holder that `found` names is dead.
+pub fn force_if_dead(table: &TableStore, lock: LockWord<'_>, found: u64) {
+    let holder = table::holder(found);
+    if is_dead(table, holder) && lock.read() == found && lock.force(found) {
+        notice::leave(format!("lock taken from a dead holder: holder_pid={holder}"));
+    }
+}
+
+fn is_dead(table: &TableStore, holder: u32) -> bool {
+    let byte = Range { start: table::PRESENCE_START + i64::from(holder), length: 1 };
+    if record_lock::is_held_elsewhere(table.file(), byte).unwrap_or(true) {
+        return false;
+    }
+    if holder == process::pid() {
+        return !table.is_locked_here();
+    }
+    process::liveness(holder, table::FILE_NAME, table.inode()) == Liveness::Dead
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,22 @@
+//! Who may change which word, and in which order? One module per state machine; the steps and the
+//! crash points are those of `docs/protocol.md`.
+
+pub mod publish;
+pub mod write_lock;
+
+#[cfg(not(loom))]
+pub mod create;
+#[cfg(not(loom))]
+pub mod indexing;
+#[cfg(not(loom))]
+pub mod listing;
+#[cfg(not(loom))]
+pub mod locate;
+#[cfg(not(loom))]
+pub mod lock_recovery;
+#[cfg(not(loom))]
+pub mod roll;
+#[cfg(not(loom))]
+pub mod roll_file;
+#[cfg(not(loom))]
+pub mod table_store;

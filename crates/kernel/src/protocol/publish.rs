@@ -1,0 +1,75 @@
+//! Making one document visible (`docs/protocol.md`, "Publish"). The caller holds the write lock.
+//!
+//! The order is the protocol:
+//!
+//! 1. look at the lock word: it may have been taken away while this process was stopped;
+//! 2. store the payload behind a header that is still 0;
+//! 3. store eight zero bytes at its end, so that the next header reads 0;
+//! 4. look at the lock word again;
+//! 5. CAS the header from 0 to the length, with release.
+//!
+//! A crash before 5 leaves bytes behind a 0 header, which the next writer overwrites. A crash after
+//! 5 leaves a message that is visible and not yet counted: the next writer's walk finds it.
+
+use crate::format::document::{HEADER_LEN, NOT_INITIALIZED, TAIL_ZEROS};
+use crate::memory::Cells;
+
+/// Why a document was not published. The bytes behind the header may have changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotPublished {
+    /// The write lock is no longer ours; its word is this.
+    LockLost(u64),
+    /// The header is not 0: somebody wrote here without the lock.
+    HeaderTaken(u32),
+}
+
+/// What to publish: a token in front, then the bytes it announces. Either may be empty.
+#[derive(Clone, Copy, Debug)]
+pub struct Payload<'a> {
+    /// A few bytes in front, such as a text value's length.
+    pub head: &'a [u8],
+    /// The rest.
+    pub body: &'a [u8],
+    /// Zero bytes behind both, for the slots of an index array.
+    pub zeros: u64,
+}
+
+impl<'a> Payload<'a> {
+    /// A payload of these bytes alone.
+    #[must_use]
+    pub const fn new(body: &'a [u8]) -> Self {
+        Self { head: &[], body, zeros: 0 }
+    }
+
+    /// Length in bytes.
+    #[must_use]
+    pub const fn len(&self) -> u64 {
+        self.head.len() as u64 + self.body.len() as u64 + self.zeros
+    }
+
+    /// Whether there is nothing to publish.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Publishes `payload` at `position` under `header_word`. The range up to eight bytes behind the
+/// payload is writable. `lock` finds out whether the write lock is still held.
+#[inline]
+pub fn publish(
+    cells: &Cells,
+    position: u64,
+    payload: Payload<'_>,
+    header_word: u32,
+    lock: impl Fn() -> Result<(), u64>,
+) -> Result<(), NotPublished> {
+    let start = position + HEADER_LEN;
+    let body = start + payload.head.len() as u64;
+    lock().map_err(NotPublished::LockLost)?;
+    cells.copy_in_plain(start, payload.head);
+    cells.copy_in_plain(body, payload.body);
+    cells.zero_plain(body + payload.body.len() as u64, payload.zeros + TAIL_ZEROS);
+    lock().map_err(NotPublished::LockLost)?;
+    cells.publish_header(position, NOT_INITIALIZED, header_word).map_err(NotPublished::HeaderTaken)
+}

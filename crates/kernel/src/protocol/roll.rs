@@ -1,0 +1,45 @@
+//! Leaving a cycle (`docs/protocol.md`, "Roll"). The caller holds the write lock.
+//!
+//! 1. walk to the end of the file; 2. CAS the header there from 0 to end-of-data; 3. store "EOF"
+//!    behind it, for people who read hex; then the next file is opened or created.
+//!
+//! An incomplete header at the end (a writer that died, or one that does not take the lock) is
+//! waited for, then replaced. A crash before 2 leaves a file without the marker: the next appender
+//! writes it, and tailers leave such a file after a grace time.
+
+use std::time::{Duration, Instant};
+
+use super::locate;
+use super::roll_file::{Slot, View};
+use crate::format::document::{END_OF_DATA, EOF_DECORATION, HEADER_LEN, NOT_INITIALIZED};
+use crate::{Result, notice};
+
+/// Writes the end-of-file marker; false if it was there.
+pub fn write_eof(view: &mut View, block: u64, timeout: Duration) -> Result<bool> {
+    let deadline = Instant::now() + timeout;
+    loop {
+        let end = locate::end(view)?;
+        let found = match end.slot {
+            Slot::Waiting(found) => found,
+            Slot::EndOfData => return Ok(false),
+            Slot::Document(_) => continue,
+        };
+        if found != NOT_INITIALIZED && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(1));
+            continue;
+        }
+        let position = end.position;
+        view.make_writable(position + HEADER_LEN + EOF_DECORATION.len() as u64, block)?;
+        if view.region().publish_header(position, found, END_OF_DATA).is_ok() {
+            view.region().copy_in_plain(position + HEADER_LEN, &EOF_DECORATION);
+            if found != NOT_INITIALIZED {
+                notice::leave(format!(
+                    "an unfinished document was closed by the end-of-file marker: file={} \
+                     position={position:#x} header={found:#010x}",
+                    view.file().path().display()
+                ));
+            }
+            return Ok(true);
+        }
+    }
+}

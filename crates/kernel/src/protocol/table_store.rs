@@ -1,0 +1,442 @@
+//! The table store (`docs/protocol.md`, "Table store"): opening, creating, keys.
+//!
+//! Creating the table, under the key lock (a record lock on one byte):
+//! 1. make the file long enough and reserve its space;
+//! 2. CAS the first header from 0 to "not complete" (or find it so: its creator died);
+//! 3. write the header document; 4. publish its header.
+//!
+//! Creating a key, under the key lock: 1. walk the keys again; 2. write the entry behind a 0
+//! header; 3. CAS the header. A crash before the last step leaves nothing anybody sees.
+//!
+//! One process opens a table once, however many queues it opens on it: the presence lock and the
+//! in-process mutex live here.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use super::write_lock::LockWord;
+use crate::format::document::{self, HEADER_LEN, Header, NOT_COMPLETE};
+use crate::format::store::MAX_HEADER_LEN;
+use crate::format::table::{self, FILE_LEN, Metadata};
+use crate::memory::record_lock::{self, Kind, Range, RecordLock};
+use crate::memory::space::{self, Access};
+use crate::memory::{Cells, Mapping, process};
+use crate::{Error, Result};
+
+const KEY_LOCK: Range = Range { start: table::KEY_LOCK_START, length: 1 };
+const KEY_LOCK_TIMEOUT: Duration = Duration::from_secs(10);
+const READY_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// An open `metadata.cq4t`.
+pub struct TableStore {
+    path: PathBuf,
+    file: File,
+    inode: u64,
+    cells: Cells,
+    writable: bool,
+    metadata: Metadata,
+    words: Words,
+    keys: Mutex<()>,
+    /// The lock word names this process, and rightly so.
+    locked_here: AtomicBool,
+    /// The thread of this process that has a document open, or 0.
+    document_thread: AtomicU64,
+}
+
+/// Positions of the values every queue has. 0 where a read-only queue lacks the key.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Words {
+    /// `listing.highestCycle`.
+    pub highest: u64,
+    /// `listing.lowestCycle`.
+    pub lowest: u64,
+    /// `listing.modCount`.
+    pub mod_count: u64,
+    /// `chronicle.write.lock`.
+    pub write_lock: u64,
+    /// `chronicle.append.lock`.
+    pub append_lock: u64,
+    /// `chronicle.lastIndexMSynced`.
+    pub last_synced: u64,
+}
+
+type Identity = (u32, u64, u64);
+static OPEN_TABLES: Mutex<Vec<(Identity, Weak<TableStore>)>> = Mutex::new(Vec::new());
+
+/// To be called in a child right after a fork: lets the parent's record locks end with the parent.
+pub fn after_fork_in_child() {
+    process::after_fork_in_child();
+    if let Ok(mut tables) = OPEN_TABLES.try_lock() {
+        for table in tables.drain(..).filter_map(|(_, table)| table.upgrade()) {
+            space::detach_descriptor(&table.file);
+        }
+    }
+}
+
+impl TableStore {
+    /// Opens the table of `dir` for writing, creating it as `wanted` when there is none.
+    pub fn open_or_create(dir: &Path, wanted: &Metadata, file_mode: u32) -> Result<Arc<Self>> {
+        let path = dir.join(table::FILE_NAME);
+        let access = Access { write: true, create_mode: Some(file_mode) };
+        let file = space::open(&path, access)?.ok_or_else(|| {
+            Error::io("cannot create", &path, std::io::ErrorKind::NotFound.into())
+        })?;
+        let failed = |e| Error::io("cannot open", &path, e);
+        let (device, inode) = space::identity(&file).map_err(failed)?;
+        let identity = (process::generation(), device, inode);
+        let mut tables = OPEN_TABLES.lock().unwrap_or_else(PoisonError::into_inner);
+        tables.retain(|(_, table)| table.strong_count() > 0);
+        let open = tables.iter().find(|(found, _)| *found == identity);
+        if let Some(table) = open.and_then(|(_, table)| table.upgrade()) {
+            return Ok(table);
+        }
+        let table = Arc::new(Self::create(path, file, inode, wanted)?);
+        tables.push((identity, Arc::downgrade(&table)));
+        Ok(table)
+    }
+
+    fn create(path: PathBuf, file: File, inode: u64, wanted: &Metadata) -> Result<Self> {
+        let cells = Self::initialise(&path, &file, wanted)?;
+        let metadata = read_header(&path, &cells)?;
+        let mut table = Self::with(path, file, inode, cells, true, metadata);
+        table.words = table.create_words()?;
+        let presence =
+            Range { start: table::PRESENCE_START + i64::from(process::pid()), length: 1 };
+        record_lock::try_hold(&table.file, presence, Kind::Shared)
+            .map_err(|e| Error::io("cannot lock", &table.path, e))?;
+        Ok(table)
+    }
+
+    /// Maps the table, made first if need be.
+    fn initialise(path: &Path, file: &File, wanted: &Metadata) -> Result<Cells> {
+        let _lock = key_lock(file, path)?;
+        let len = file.metadata().map_err(|e| Error::io("cannot look at", path, e))?.len();
+        if len > 0 {
+            check_first_bytes(path, file)?;
+        }
+        let failed = |e| Error::io("cannot reserve space", path, e);
+        if len < FILE_LEN {
+            file.set_len(FILE_LEN).map_err(failed)?;
+        }
+        space::reserve(file, 0, FILE_LEN).map_err(failed)?;
+        let mapping = Mapping::new(file, len.max(FILE_LEN), true).map_err(failed)?;
+        mapping.populate_write(0, FILE_LEN).or_else(ignore_unsupported).map_err(failed)?;
+        let cells = Cells::new(mapping);
+        let first = cells.load_header_acquire(0);
+        if document::parse(first) == Header::Waiting {
+            publish_first(path, &cells, first, wanted)?;
+        }
+        Ok(cells)
+    }
+
+    fn with(
+        path: PathBuf,
+        file: File,
+        inode: u64,
+        cells: Cells,
+        writable: bool,
+        metadata: Metadata,
+    ) -> Self {
+        Self {
+            path,
+            file,
+            inode,
+            cells,
+            writable,
+            metadata,
+            words: Words::default(),
+            keys: Mutex::new(()),
+            locked_here: AtomicBool::new(false),
+            document_thread: AtomicU64::new(0),
+        }
+    }
+
+    /// Opens the table of `dir` for reading; None when there is none. Changes nothing.
+    pub fn open_read_only(dir: &Path) -> Result<Option<Arc<Self>>> {
+        let path = dir.join(table::FILE_NAME);
+        let Some(file) = space::open(&path, Access { write: false, create_mode: None })? else {
+            return Ok(None);
+        };
+        let failed = |e| Error::io("cannot open", &path, e);
+        let deadline = Instant::now() + READY_TIMEOUT;
+        let len = loop {
+            let len = file.metadata().map_err(failed)?.len();
+            if check_first_bytes(&path, &file)? {
+                break len;
+            }
+            if Instant::now() >= deadline {
+                return Err(Error::corrupt(
+                    "the table store was never completed",
+                    &path,
+                    0,
+                    format!("{len} bytes without a ready header"),
+                    "a ready header",
+                ));
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        };
+        let (_, inode) = space::identity(&file).map_err(failed)?;
+        let mapping = Mapping::new(&file, len, false).map_err(failed)?;
+        mapping.populate_read(0, len).or_else(ignore_unsupported).map_err(failed)?;
+        let cells = Cells::new(mapping);
+        let metadata = read_header(&path, &cells)?;
+        let mut table = Self::with(path, file, inode, cells, false, metadata);
+        table.words = table.find_words()?;
+        Ok(Some(Arc::new(table)))
+    }
+
+    /// The file's path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The file.
+    #[must_use]
+    pub const fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// The file's inode number.
+    #[must_use]
+    pub const fn inode(&self) -> u64 {
+        self.inode
+    }
+
+    /// The words.
+    #[must_use]
+    pub const fn cells(&self) -> &Cells {
+        &self.cells
+    }
+
+    /// What the header says.
+    #[must_use]
+    pub const fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    /// Positions of the values every queue has.
+    #[must_use]
+    pub const fn words(&self) -> &Words {
+        &self.words
+    }
+
+    /// The write lock's word. Only for a table opened for writing.
+    #[must_use]
+    pub const fn write_lock(&self) -> LockWord<'_> {
+        LockWord::new(&self.cells, self.words.write_lock)
+    }
+
+    /// A signed value; `missing` where the key is absent.
+    #[must_use]
+    pub fn value(&self, position: u64, missing: i64) -> i64 {
+        if position == 0 { missing } else { self.cells.load_acquire(position).cast_signed() }
+    }
+
+    /// Whether a thread of this process holds the write lock.
+    #[must_use]
+    pub fn is_locked_here(&self) -> bool {
+        self.locked_here.load(Ordering::Acquire)
+    }
+
+    /// Notes that a thread of this process took the write lock, or let it go.
+    #[inline]
+    pub fn set_locked_here(&self, locked: bool) {
+        self.locked_here.store(locked, Ordering::Release);
+    }
+
+    /// The thread that has a document open, or 0.
+    #[must_use]
+    pub fn document_thread(&self) -> u64 {
+        self.document_thread.load(Ordering::Acquire)
+    }
+
+    /// Notes the thread that has a document open, or 0.
+    pub fn set_document_thread(&self, thread: u64) {
+        self.document_thread.store(thread, Ordering::Release);
+    }
+
+    /// The position of a key's value; None when there is no such key. Case does not matter.
+    pub fn find(&self, key: &str) -> Result<Option<u64>> {
+        Ok(self.walk(key)?.ok())
+    }
+
+    /// The position of a key's value, created with `initial` when there is no such key.
+    pub fn find_or_create(&self, key: &str, initial: i64) -> Result<u64> {
+        if let Some(position) = self.find(key)? {
+            return Ok(position);
+        }
+        if !self.writable {
+            return Err(Error::ReadOnly { what: "a new table key", path: self.path.clone() });
+        }
+        let _thread = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        let _lock = key_lock(&self.file, &self.path)?;
+        self.find_or_create_locked(key, initial)
+    }
+
+    fn find_or_create_locked(&self, key: &str, initial: i64) -> Result<u64> {
+        let slot = match self.walk(key)? {
+            Ok(found) => return Ok(found),
+            Err(slot) => slot,
+        };
+        let (payload, value_at) = table::encode_entry(key, slot, initial);
+        let end = slot + HEADER_LEN + payload.len() as u64 + HEADER_LEN;
+        if key.is_empty() || key.len() > table::KEY_LEN_MAX || end > self.cells.len() {
+            return Err(Error::Invalid(format!(
+                "no room for a table key: key_bytes={} table_bytes={} used_bytes={slot} path={}",
+                key.len(),
+                self.cells.len(),
+                self.path.display()
+            )));
+        }
+        let found = self.cells.load_header_acquire(slot);
+        self.cells.copy_in_plain(slot + HEADER_LEN, &payload);
+        // Lengths were bounded by the table's above.
+        let word = document::word(u32::try_from(payload.len()).unwrap_or(0), false);
+        self.cells.publish_header(slot, found, word).map_err(|found| {
+            let found = format!("{found:#010x}");
+            Error::corrupt("header changed under the key lock", &self.path, slot, found, "0")
+        })?;
+        Ok(slot + HEADER_LEN + value_at as u64)
+    }
+
+    /// The position of a key's value, or of the slot behind the last key.
+    fn walk(&self, key: &str) -> Result<std::result::Result<u64, u64>> {
+        let mut position = 0;
+        while position + HEADER_LEN <= self.cells.len() {
+            let (length, is_data) = match document::parse(self.cells.load_header_acquire(position))
+            {
+                Header::Waiting | Header::EndOfData => return Ok(Err(position)),
+                Header::Data(length) => (length, true),
+                Header::Meta(length) => (length, false),
+            };
+            let next = document::next(position, length, true);
+            if next > self.cells.len() {
+                return Err(self.past_the_end(position, length));
+            }
+            if is_data {
+                let payload = self.cells.bytes(position + HEADER_LEN, u64::from(length));
+                let entry = table::parse_entry(payload);
+                if let Some((_, at)) =
+                    entry.filter(|(found, _)| found.eq_ignore_ascii_case(key.as_bytes()))
+                {
+                    return self.aligned(position + HEADER_LEN + at as u64).map(Ok);
+                }
+            }
+            position = next;
+        }
+        Ok(Err(position))
+    }
+
+    fn aligned(&self, position: u64) -> Result<u64> {
+        if position.is_multiple_of(8) {
+            return Ok(position);
+        }
+        let found = format!("{position:#x}");
+        Err(Error::corrupt("unaligned table value", &self.path, position, found, "a multiple of 8"))
+    }
+
+    fn past_the_end(&self, position: u64, length: u32) -> Error {
+        let (found, expected) =
+            (format!("length {length}"), format!("at most {}", self.cells.len()));
+        Error::corrupt(
+            "entry ends past the end of the table",
+            &self.path,
+            position,
+            found,
+            expected,
+        )
+    }
+
+    fn create_words(&self) -> Result<Words> {
+        let unlocked = table::UNLOCKED.cast_signed();
+        let key = |name, initial| self.find_or_create(name, initial);
+        let words = Words {
+            highest: key(table::HIGHEST_CYCLE, table::NO_HIGHEST)?,
+            lowest: key(table::LOWEST_CYCLE, table::NO_LOWEST)?,
+            mod_count: key(table::MOD_COUNT, 0)?,
+            write_lock: key(table::WRITE_LOCK, unlocked)?,
+            append_lock: key(table::APPEND_LOCK, unlocked)?,
+            last_synced: 0,
+        };
+        key(table::LAST_REPLICATED, table::NO_INDEX)?;
+        key(table::LAST_ACKNOWLEDGED, table::NO_INDEX)?;
+        Ok(Words { last_synced: key(table::LAST_SYNCED, table::NO_INDEX)?, ..words })
+    }
+
+    fn find_words(&self) -> Result<Words> {
+        let key = |name| self.find(name).map(Option::unwrap_or_default);
+        Ok(Words {
+            highest: key(table::HIGHEST_CYCLE)?,
+            lowest: key(table::LOWEST_CYCLE)?,
+            mod_count: key(table::MOD_COUNT)?,
+            write_lock: key(table::WRITE_LOCK)?,
+            append_lock: key(table::APPEND_LOCK)?,
+            last_synced: key(table::LAST_SYNCED)?,
+        })
+    }
+}
+
+fn key_lock<'a>(file: &'a File, path: &Path) -> Result<RecordLock<'a>> {
+    let failed = |e| Error::io("cannot lock", path, e);
+    RecordLock::wait(file, KEY_LOCK, Kind::Exclusive, KEY_LOCK_TIMEOUT)
+        .map_err(failed)?
+        .ok_or_else(|| failed(std::io::ErrorKind::TimedOut.into()))
+}
+
+/// Looks at the first bytes through the file, before anything is mapped or changed: true when a
+/// ready header is there, false when it may still come, an error when the file is of another kind.
+fn check_first_bytes(path: &Path, file: &File) -> Result<bool> {
+    use std::os::unix::fs::FileExt;
+    let mut first = [0; 8];
+    let failed = |e| Error::io("cannot read", path, e);
+    let found = file.read_at(&mut first, 0).map_err(failed)?;
+    let word = u32::from_le_bytes([first[0], first[1], first[2], first[3]]);
+    if found < first.len() || word == 0 || word == NOT_COMPLETE {
+        return Ok(false);
+    }
+    let is_table =
+        matches!(document::parse(word), Header::Meta(length) if length <= MAX_HEADER_LEN);
+    if is_table {
+        return Ok(true);
+    }
+    Err(Error::corrupt(
+        "not a table store",
+        path,
+        0,
+        format!("{word:#010x}"),
+        "a metadata document of at most 64 KiB",
+    ))
+}
+
+fn publish_first(path: &Path, cells: &Cells, found: u32, wanted: &Metadata) -> Result<()> {
+    let taken = |found: u32| {
+        let found = format!("{found:#010x}");
+        Error::corrupt("header changed under the key lock", path, 0, found, "0x80000000")
+    };
+    cells.publish_header(0, found, NOT_COMPLETE).map_err(taken)?;
+    let payload = table::encode(wanted);
+    cells.copy_in_plain(HEADER_LEN, &payload);
+    let word = document::word(u32::try_from(payload.len()).unwrap_or(0), true);
+    cells.publish_header(0, NOT_COMPLETE, word).map_err(taken)
+}
+
+fn read_header(path: &Path, cells: &Cells) -> Result<Metadata> {
+    let word = cells.load_header_acquire(0);
+    let not_one = |what| Error::corrupt(what, path, 0, format!("{word:#010x}"), "header: !STStore");
+    let Header::Meta(length) = document::parse(word) else {
+        return Err(not_one("not a table store"));
+    };
+    if HEADER_LEN + u64::from(length) > cells.len() {
+        return Err(not_one("the table store is cut short"));
+    }
+    let payload = cells.bytes(HEADER_LEN, u64::from(length));
+    table::parse(payload).ok_or_else(|| not_one("not a table store"))
+}
+
+fn ignore_unsupported(error: std::io::Error) -> std::io::Result<()> {
+    if error.raw_os_error() == Some(libc::EINVAL) { Ok(()) } else { Err(error) }
+}

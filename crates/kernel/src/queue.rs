@@ -1,0 +1,413 @@
+//! A queue: a directory, its table store, its roll files.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use crate::clock::Clock;
+use crate::format::index::Shape;
+use crate::format::roll_cycle::RollCycle;
+use crate::format::table::{self, NO_HIGHEST};
+use crate::memory::process;
+use crate::open::{self, Opened};
+use crate::protocol::create::{self, NewFile};
+use crate::protocol::listing::{self, Listing, Names};
+use crate::protocol::locate;
+use crate::protocol::lock_recovery::ForceUnlock;
+use crate::protocol::roll_file::{RollFile, View};
+use crate::protocol::table_store::TableStore;
+use crate::{Error, Result};
+
+/// How to open a queue. `None` leaves a choice to the queue, or to the default where it is new.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The roll cycle the caller named.
+    pub roll_cycle: Option<&'static RollCycle>,
+    /// Change no byte of the directory.
+    pub read_only: bool,
+    /// Make the directory and the table when there is none.
+    pub create: bool,
+    /// The time that chooses the cycle.
+    pub clock: Clock,
+    /// Epoch in milliseconds.
+    pub epoch_ms: Option<i64>,
+    /// Time of day of the roll, `HH:mm` in UTC.
+    pub roll_time: Option<String>,
+    /// Its zone; only UTC.
+    pub roll_time_zone: Option<String>,
+    /// Slots of new index arrays.
+    pub index_count: Option<u32>,
+    /// One message in so many is indexed, in new files.
+    pub index_spacing: Option<u32>,
+    /// Chronicle's name of the wire type.
+    pub wire_type: Option<String>,
+    /// Block size in bytes.
+    pub block_bytes: u64,
+    /// The queue's id in message history.
+    pub source_id: i32,
+    /// How long a living holder of the write lock is waited for.
+    pub timeout: Duration,
+    /// When the write lock may be taken away.
+    pub force_unlock: ForceUnlock,
+    /// Buffer a document while another holds the write lock.
+    pub double_buffer: bool,
+    /// After this long a tailer leaves a quiet file that lacks its end-of-file marker.
+    pub eof_grace: Option<Duration>,
+    /// Permission bits of new files.
+    pub file_mode: u32,
+    /// Open for writing on a network file system all the same.
+    pub allow_network: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            roll_cycle: None,
+            read_only: false,
+            create: true,
+            clock: Clock::System,
+            epoch_ms: None,
+            roll_time: None,
+            roll_time_zone: None,
+            index_count: None,
+            index_spacing: None,
+            wire_type: None,
+            block_bytes: crate::format::blocks::DEFAULT_BLOCK,
+            source_id: 0,
+            timeout: Duration::from_secs(10),
+            force_unlock: ForceUnlock::Dead,
+            double_buffer: false,
+            eof_grace: Some(Duration::from_secs(1)),
+            file_mode: 0o600,
+            allow_network: false,
+        }
+    }
+}
+
+/// An open queue; appenders and tailers share it.
+pub struct Queue {
+    opened: Opened,
+    options: Options,
+    generation: u32,
+    closed: AtomicBool,
+    listing: Listing,
+    files: Mutex<HashMap<i32, Weak<RollFile>>>,
+}
+
+impl Queue {
+    /// Opens the queue at `path`, a directory or (read-only) one roll file.
+    pub fn open(path: &Path, options: Options) -> Result<Arc<Self>> {
+        let opened = open::open(path, &options)?;
+        let queue = Self {
+            opened,
+            options,
+            generation: process::generation(),
+            closed: AtomicBool::new(false),
+            listing: Listing::default(),
+            files: Mutex::new(HashMap::new()),
+        };
+        Ok(Arc::new(queue))
+    }
+
+    /// An error when the queue was closed, or belongs to a parent process.
+    #[inline]
+    pub fn check_open(&self, what: &'static str) -> Result<()> {
+        self.check_generation()?;
+        if self.is_closed() { Err(Error::Closed(what)) } else { Ok(()) }
+    }
+
+    /// An error when the queue belongs to a parent process.
+    #[inline]
+    pub fn check_generation(&self) -> Result<()> {
+        if self.generation == process::generation() { Ok(()) } else { Err(Error::Forked) }
+    }
+
+    /// Closes the queue for all its handles.
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        self.lock_files().clear();
+    }
+
+    /// Whether the queue was closed.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    /// The directory, or the single file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.opened.path
+    }
+
+    /// The options it was opened with.
+    #[must_use]
+    pub const fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Whether it was opened read-only.
+    #[must_use]
+    pub const fn is_read_only(&self) -> bool {
+        self.options.read_only
+    }
+
+    /// Its roll cycle.
+    #[must_use]
+    pub const fn roll(&self) -> &'static RollCycle {
+        self.opened.roll
+    }
+
+    /// Its epoch in milliseconds.
+    #[must_use]
+    pub const fn epoch_ms(&self) -> i64 {
+        self.opened.epoch_ms
+    }
+
+    /// Chronicle's name of its wire type.
+    #[must_use]
+    pub fn wire_type(&self) -> &str {
+        &self.opened.wire_type
+    }
+
+    /// Its id in message history.
+    #[must_use]
+    pub const fn source_id(&self) -> i32 {
+        self.opened.source_id
+    }
+
+    /// Block size in bytes.
+    #[must_use]
+    pub const fn block(&self) -> u64 {
+        self.opened.block
+    }
+
+    /// The table store; None for a read-only queue that has none.
+    #[must_use]
+    pub fn table(&self) -> Option<&TableStore> {
+        self.opened.table.as_deref()
+    }
+
+    /// The table store of a queue that is written to.
+    pub fn writable_table(&self, what: &'static str) -> Result<&TableStore> {
+        match self.table() {
+            Some(table) if !self.is_read_only() => Ok(table),
+            _ => Err(Error::ReadOnly { what, path: self.opened.path.clone() }),
+        }
+    }
+
+    fn names(&self) -> Names<'_> {
+        Names { dir: &self.opened.dir, roll: self.roll(), epoch_ms: self.epoch_ms() }
+    }
+
+    /// The path of a cycle's file.
+    pub fn file_for_cycle(&self, cycle: i32) -> Result<PathBuf> {
+        Ok(self.opened.dir.join(self.roll().file_name(cycle, self.epoch_ms())?))
+    }
+
+    /// Lists the directory again, and tells the table where that can be written.
+    pub fn refresh(&self) -> Result<()> {
+        self.listing.forget();
+        match self.writable_table("refresh") {
+            Ok(table) => listing::refresh(self.names(), table),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Calls `look` with the cycles that have a file.
+    fn with_cycles<T>(
+        &self,
+        look: impl FnOnce(&std::collections::BTreeSet<i32>) -> T,
+    ) -> Result<T> {
+        match self.opened.single {
+            Some(cycle) => Ok(look(&std::iter::once(cycle).collect())),
+            None => self.listing.with(self.names(), self.table(), look),
+        }
+    }
+
+    /// The cycles that have a file, ascending.
+    pub fn cycles(&self) -> Result<Vec<i32>> {
+        self.with_cycles(|cycles| cycles.iter().copied().collect())
+    }
+
+    /// The first cycle that has a file.
+    pub fn first_cycle(&self) -> Result<Option<i32>> {
+        self.with_cycles(|cycles| cycles.first().copied())
+    }
+
+    /// The last cycle that has a file.
+    pub fn last_cycle(&self) -> Result<Option<i32>> {
+        self.with_cycles(|cycles| cycles.last().copied())
+    }
+
+    /// The nearest cycle after this one that has a file.
+    pub fn cycle_after(&self, cycle: i32) -> Result<Option<i32>> {
+        if !self.may_have_after(cycle) {
+            return Ok(None);
+        }
+        self.with_cycles(|cycles| cycles.range(cycle.saturating_add(1)..).next().copied())
+    }
+
+    /// The nearest cycle before this one that has a file.
+    pub fn cycle_before(&self, cycle: i32) -> Result<Option<i32>> {
+        self.with_cycles(|cycles| cycles.range(..cycle).next_back().copied())
+    }
+
+    /// Whether the listing allows for a file after this cycle: one load.
+    #[inline]
+    #[must_use]
+    pub fn may_have_after(&self, cycle: i32) -> bool {
+        let highest = self.highest_cycle();
+        highest == NO_HIGHEST || highest > i64::from(cycle)
+    }
+
+    /// `listing.highestCycle`, or [`NO_HIGHEST`] where that is not known.
+    #[inline]
+    #[must_use]
+    pub fn highest_cycle(&self) -> i64 {
+        let table = self.table().filter(|_| self.opened.single.is_none());
+        table.map_or(NO_HIGHEST, |table| table.value(table.words().highest, NO_HIGHEST))
+    }
+
+    /// Whether a cycle's file is there, ready or not.
+    #[must_use]
+    pub fn has_file(&self, cycle: i32) -> bool {
+        listing::has_file(self.names(), i64::from(cycle))
+    }
+
+    /// The open file of a cycle; None when it is missing or not ready.
+    pub fn file(&self, cycle: i32) -> Result<Option<Arc<RollFile>>> {
+        if let Some(file) = self.lock_files().get(&cycle).and_then(Weak::upgrade) {
+            return Ok(Some(file));
+        }
+        let path = self.file_for_cycle(cycle)?;
+        let file = create::open_existing(&path, cycle, !self.is_read_only())?;
+        Ok(file.map(|file| self.remember(file)))
+    }
+
+    /// A view of a cycle's file; None when it is missing or not ready.
+    pub fn view(&self, cycle: i32) -> Result<Option<View>> {
+        Ok(self.file(cycle)?.map(View::new))
+    }
+
+    /// A view of a cycle's file for appending, made if need be. The caller holds the write lock.
+    pub fn view_for_append(&self, table: &TableStore, cycle: i32) -> Result<View> {
+        let path = self.file_for_cycle(cycle)?;
+        if let Some(file) = self.lock_files().get(&cycle).and_then(Weak::upgrade)
+            && is_same_file(&file, &path)
+        {
+            return Ok(View::new(file));
+        }
+        let (file, created) = create::open_or_create(&path, cycle, &self.new_file())?;
+        if created {
+            listing::note_created(table, cycle);
+        }
+        Ok(View::new(self.remember(file)))
+    }
+
+    fn new_file(&self) -> NewFile {
+        let shape = Shape {
+            index_count: self.opened.index_count,
+            index_spacing: self.opened.index_spacing,
+        };
+        NewFile { shape, block: self.block(), mode: self.options.file_mode }
+    }
+
+    fn remember(&self, file: RollFile) -> Arc<RollFile> {
+        let file = Arc::new(file);
+        let mut files = self.lock_files();
+        files.retain(|_, file| file.strong_count() > 0);
+        files.insert(file.cycle, Arc::downgrade(&file));
+        file
+    }
+
+    fn lock_files(&self) -> MutexGuard<'_, HashMap<i32, Weak<RollFile>>> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The index of the oldest message.
+    pub fn first_index(&self) -> Result<Option<i64>> {
+        for cycle in self.cycles()? {
+            if self.last_sequence(cycle)?.is_some() {
+                return self.roll().to_index(cycle, 0).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The index of the newest message.
+    pub fn last_index(&self) -> Result<Option<i64>> {
+        for cycle in self.cycles()?.into_iter().rev() {
+            if let Some(sequence) = self.last_sequence(cycle)? {
+                return self.roll().to_index(cycle, sequence).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The sequence of a cycle's last message; None when there is no file or no message in it.
+    pub fn last_sequence(&self, cycle: i32) -> Result<Option<u64>> {
+        let Some(mut view) = self.view(cycle)? else { return Ok(None) };
+        Ok(locate::end(&mut view)?.last.map(|last| last.sequence))
+    }
+
+    fn entries_in(&self, cycle: i32) -> Result<u64> {
+        Ok(self.last_sequence(cycle)?.map_or(0, |last| last + 1))
+    }
+
+    /// How many messages there are.
+    pub fn entry_count(&self) -> Result<u64> {
+        self.cycles()?.into_iter().map(|cycle| self.entries_in(cycle)).sum()
+    }
+
+    /// How many messages there are from `from` (included) to `to` (excluded).
+    pub fn count_excerpts(&self, from: i64, to: i64) -> Result<i64> {
+        if from > to {
+            return self.count_excerpts(to, from).map(|count| -count);
+        }
+        let ((first, from_sequence), (last, to_sequence)) =
+            (self.bounded(from)?, self.bounded(to)?);
+        let mut count = i128::from(to_sequence) - i128::from(from_sequence);
+        for cycle in self.cycles()?.into_iter().filter(|cycle| (first..last).contains(cycle)) {
+            count += i128::from(self.entries_in(cycle)?);
+        }
+        i64::try_from(count).map_err(|_| Error::IndexOutOfRange(format!("count={count}")))
+    }
+
+    /// Cycle and sequence of an index that is in the queue, or one past the end of its cycle.
+    fn bounded(&self, index: i64) -> Result<(i32, u64)> {
+        let (cycle, sequence) = self.roll().split(index)?;
+        let entries = self.entries_in(cycle)?;
+        if sequence > entries || !self.has_file(cycle) {
+            return Err(Error::IndexOutOfRange(format!(
+                "index={index:#x} cycle={cycle} sequence={sequence} messages_in_cycle={entries}"
+            )));
+        }
+        Ok((cycle, sequence))
+    }
+
+    /// The value of a key of the table store.
+    pub fn table_value(&self, key: &str) -> Result<Option<i64>> {
+        let Some(table) = self.table() else { return Ok(None) };
+        Ok(table.find(key)?.map(|position| table.value(position, 0)))
+    }
+
+    /// Position of a named tailer's stored index in the table, created as 0.
+    pub fn tailer_key(&self, name: &str) -> Result<u64> {
+        self.table_key(&format!("{}{name}", table::TAILER_PREFIX), 0)
+    }
+
+    /// Position of a key's value in the table, created with `initial` when there is no such key.
+    pub fn table_key(&self, key: &str, initial: i64) -> Result<u64> {
+        self.writable_table("a table key")?.find_or_create(key, initial)
+    }
+}
+
+fn is_same_file(file: &RollFile, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let open = file.window.file().metadata();
+    let named = std::fs::symlink_metadata(path);
+    matches!((open, named), (Ok(a), Ok(b)) if (a.dev(), a.ino()) == (b.dev(), b.ino()))
+}

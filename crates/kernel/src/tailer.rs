@@ -1,0 +1,297 @@
+//! Reading a queue (`docs/protocol.md`, "Tail"). Tailers take no lock and change no roll file.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::cursor::Cursor;
+pub use crate::cursor::{Direction, State};
+use crate::format::document::HEADER_LEN;
+use crate::format::table::{REPLICATED_PREFIX, UNLOCKED};
+use crate::memory::process;
+use crate::memory::window::Region;
+use crate::protocol::lock_recovery;
+use crate::protocol::roll_file::Document;
+use crate::protocol::write_lock::LockWord;
+use crate::queue::Queue;
+use crate::{Error, Result};
+
+/// Reads messages of a queue, in either direction.
+pub struct Tailer {
+    queue: Arc<Queue>,
+    name: Option<Name>,
+    closed: AtomicBool,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    cursor: Cursor,
+    /// The caller has not asked for more since the last message: its index is not stored yet.
+    unfinished: bool,
+}
+
+/// A named tailer's entry in the table store.
+struct Name {
+    name: String,
+    /// Position of the index to read next.
+    value: u64,
+    /// Positions of version and lock, for `replicated:` names.
+    version: Option<(u64, u64)>,
+}
+
+/// A document being read.
+pub struct OpenDocument {
+    region: Arc<Region>,
+    document: Document,
+    /// The message's index (metadata: that of the next message).
+    pub index: i64,
+}
+
+impl OpenDocument {
+    /// The payload, in place.
+    #[must_use]
+    pub fn payload(&self) -> &[u8] {
+        self.region.bytes(self.document.position + HEADER_LEN, u64::from(self.document.length))
+    }
+
+    /// It is metadata.
+    #[must_use]
+    pub const fn is_metadata(&self) -> bool {
+        self.document.is_metadata
+    }
+
+    /// Keeps the bytes mapped.
+    #[must_use]
+    pub fn region(&self) -> Arc<Region> {
+        Arc::clone(&self.region)
+    }
+}
+
+impl Tailer {
+    /// A tailer at the start of the queue, or where the tailer of this name stopped.
+    pub fn new(queue: Arc<Queue>, name: Option<&str>) -> Result<Self> {
+        queue.check_open("queue")?;
+        let name = name.map(|name| Name::open(&queue, name)).transpose()?;
+        let mut cursor = Cursor::default();
+        if let Some(name) = &name {
+            queue.refresh()?;
+            match name.stored(&queue)? {
+                0 => {}
+                index => {
+                    cursor.resume_at(&queue, index)?;
+                }
+            }
+        }
+        let inner = Mutex::new(Inner { cursor, unfinished: false });
+        Ok(Self { queue, name, closed: AtomicBool::new(false), inner })
+    }
+
+    /// The queue.
+    #[must_use]
+    pub const fn queue(&self) -> &Arc<Queue> {
+        &self.queue
+    }
+
+    /// The name, if it has one.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_ref().map(|name| name.name.as_str())
+    }
+
+    /// Closes the tailer. What was received counts as done if `finished`.
+    pub fn close(&self, finished: bool) -> Result<()> {
+        if self.is_closed() || self.queue.check_generation().is_err() {
+            self.closed.store(true, Ordering::Release);
+            return Ok(());
+        }
+        let mut inner = self.lock();
+        let stored = if finished { self.finish(&mut inner) } else { Ok(()) };
+        self.closed.store(true, Ordering::Release);
+        inner.cursor.let_go();
+        stored
+    }
+
+    /// Whether the tailer, or its queue, was closed.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire) || self.queue.is_closed()
+    }
+
+    #[inline]
+    fn enter(&self) -> Result<MutexGuard<'_, Inner>> {
+        self.queue.check_open("queue")?;
+        if self.closed.load(Ordering::Acquire) {
+            return Err(Error::Closed("tailer"));
+        }
+        Ok(self.lock())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands the next message to `take` and steps over it; None when nothing is there yet. If
+    /// `take` fails the position stays.
+    #[inline]
+    pub fn read<R>(&self, take: impl FnOnce(i64, &[u8]) -> Result<R>) -> Result<Option<R>> {
+        let mut inner = self.enter()?;
+        self.finish(&mut inner)?;
+        let Some(document) = inner.cursor.find(&self.queue, false)? else { return Ok(None) };
+        let index = inner.cursor.index(&self.queue)?;
+        let taken = take(index, inner.cursor.payload(&document))?;
+        inner.cursor.step_over(&self.queue, &document)?;
+        inner.unfinished = true;
+        Ok(Some(taken))
+    }
+
+    /// Hands at most `count` messages to `take`, which ends it early by returning false: then the
+    /// message it was given last is not stepped over. Returns how many were taken.
+    pub fn read_many(
+        &self,
+        count: usize,
+        mut take: impl FnMut(i64, &[u8]) -> bool,
+    ) -> Result<usize> {
+        let mut inner = self.enter()?;
+        self.finish(&mut inner)?;
+        for taken in 0..count {
+            let Some(document) = inner.cursor.find(&self.queue, false)? else { return Ok(taken) };
+            let index = inner.cursor.index(&self.queue)?;
+            if !take(index, inner.cursor.payload(&document)) {
+                return Ok(taken);
+            }
+            inner.cursor.step_over(&self.queue, &document)?;
+            inner.unfinished = true;
+        }
+        Ok(count)
+    }
+
+    /// Opens the next document; [`Tailer::close_document`] steps over it.
+    pub fn open_document(&self, include_metadata: bool) -> Result<Option<OpenDocument>> {
+        let mut inner = self.enter()?;
+        self.finish(&mut inner)?;
+        let Some(document) = inner.cursor.find(&self.queue, include_metadata)? else {
+            return Ok(None);
+        };
+        let index = inner.cursor.index(&self.queue)?;
+        let region = inner.cursor.region().ok_or(Error::Closed("tailer"))?;
+        Ok(Some(OpenDocument { region, document, index }))
+    }
+
+    /// Steps over an open document, unless the tailer was moved meanwhile, and stores the position.
+    pub fn close_document(&self, open: &OpenDocument) -> Result<()> {
+        let mut inner = self.enter()?;
+        if inner.cursor.is_at(&open.document) {
+            inner.cursor.step_over(&self.queue, &open.document)?;
+            inner.unfinished = true;
+        }
+        self.finish(&mut inner)
+    }
+
+    /// The index of the message the next read returns or waits for; 0 before there is one.
+    pub fn index(&self) -> Result<i64> {
+        self.enter()?.cursor.index_or_first(&self.queue)
+    }
+
+    /// The state, by Chronicle's names.
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.lock().cursor.state()
+    }
+
+    /// The direction.
+    #[must_use]
+    pub fn direction(&self) -> Direction {
+        self.lock().cursor.direction()
+    }
+
+    /// Changes the direction.
+    pub fn set_direction(&self, direction: Direction) -> Result<()> {
+        let mut inner = self.enter()?;
+        inner.cursor.set_direction(&self.queue, direction)
+    }
+
+    /// Stores the position of a named tailer: what was received is done.
+    pub fn commit(&self) -> Result<()> {
+        let mut inner = self.enter()?;
+        self.finish(&mut inner)
+    }
+
+    /// Goes to the first message.
+    pub fn to_start(&self) -> Result<()> {
+        let mut inner = self.enter()?;
+        inner.cursor.to_start(&self.queue)?;
+        self.moved(&mut inner)
+    }
+
+    /// Goes behind the last message; backward: to the last message.
+    pub fn to_end(&self) -> Result<()> {
+        let mut inner = self.enter()?;
+        inner.cursor.to_end(&self.queue)?;
+        self.moved(&mut inner)
+    }
+
+    /// Goes to an index; true when a message is there.
+    pub fn move_to_index(&self, index: i64) -> Result<bool> {
+        let mut inner = self.enter()?;
+        let found = inner.cursor.move_to_index(&self.queue, index)?;
+        self.moved(&mut inner)?;
+        Ok(found)
+    }
+
+    fn moved(&self, inner: &mut Inner) -> Result<()> {
+        inner.unfinished = true;
+        self.finish(inner)
+    }
+
+    /// What was received is done: stores the index to read next, if there is a name.
+    #[inline]
+    fn finish(&self, inner: &mut Inner) -> Result<()> {
+        if !inner.unfinished {
+            return Ok(());
+        }
+        inner.unfinished = false;
+        match &self.name {
+            Some(name) => name.store(&self.queue, inner.cursor.index_or_first(&self.queue)?),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Name {
+    fn open(queue: &Queue, name: &str) -> Result<Self> {
+        if name.is_empty() || !name.chars().all(|c| ('\u{20}'..='\u{ff}').contains(&c)) {
+            return Err(Error::Invalid(format!(
+                "a tailer's name is made of printable Latin-1 characters: name={name:?}"
+            )));
+        }
+        let value = queue.tailer_key(name)?;
+        let version = if name.starts_with(REPLICATED_PREFIX) {
+            let version = queue.table_key(&format!("index.{name}.version"), -1)?;
+            let unlocked = UNLOCKED.cast_signed();
+            Some((version, queue.table_key(&format!("index.{name}.lock"), unlocked)?))
+        } else {
+            None
+        };
+        Ok(Self { name: name.to_owned(), value, version })
+    }
+
+    fn stored(&self, queue: &Queue) -> Result<i64> {
+        Ok(queue.writable_table("a named tailer")?.value(self.value, 0))
+    }
+
+    fn store(&self, queue: &Queue, index: i64) -> Result<()> {
+        let table = queue.writable_table("a named tailer")?;
+        let cells = table.cells();
+        let Some((version, lock)) = self.version else {
+            cells.store_release(self.value, index.cast_unsigned());
+            return Ok(());
+        };
+        let lock = LockWord::new(cells, lock);
+        let options = queue.options();
+        lock_recovery::wait(table, lock, options.force_unlock, options.timeout)?;
+        cells.store_release(self.value, index.cast_unsigned());
+        cells.add_acq_rel(version, 1);
+        // Taken from a dead holder at worst: the value is stored either way.
+        let _ = lock.release(process::pid());
+        Ok(())
+    }
+}
