@@ -27,14 +27,13 @@ class LazyGroup(click.Group):
         if place is None:
             return None
         module, _, attribute = place.partition(":")
-        command = getattr(import_module(module), attribute)
-        assert isinstance(command, click.Command)
+        command: click.Command = getattr(import_module(module), attribute)
         return command
 
 
-def _print_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
+def _print_version(ctx: click.Context, _parameter: click.Parameter, value: object) -> None:
     """Print the version; the native module is imported only for it."""
-    if wanted and not ctx.resilient_parsing:
+    if value and not ctx.resilient_parsing:
         from quire._native import VERSION
 
         click.echo(f"quire {VERSION}")
@@ -51,17 +50,27 @@ def _print_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool
     help="Show the version and exit.",
 )
 def quire() -> None:
-    """Persisted low-latency queues in the files of Chronicle Queue 5."""
+    """Work with persisted low-latency queues, the files of Chronicle Queue 5."""
 
 
 def run(arguments: list[str]) -> int:
-    """Run one command line; usage errors and a stop by the user are told on stderr."""
+    """Run one command line and return its exit code; what went wrong is told on stderr."""
     try:
         code = quire.main(arguments, prog_name="quire", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        return error.exit_code
+    except click.ClickException as error:
+        click.echo(f"quire: {error.format_message()}{_hint(error)}", err=True)
+        return error.exit_code
     except click.Abort:
         click.echo("quire: interrupted", err=True)
         return 1
-    except click.ClickException as error:
-        error.show()
-        return error.exit_code
     return code if isinstance(code, int) else 0
+
+
+def _hint(error: click.ClickException) -> str:
+    """Return where to read on after a wrong use."""
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        return f" (see: {error.ctx.command_path} --help)"
+    return ""

@@ -102,6 +102,13 @@ def read_airlines(folder: Path) -> dict[str, str]:
         return {row["carrier"]: row["name"] for row in csv.DictReader(file)}
 
 
+def short_name(airline: str) -> str:
+    """Return an airline's name without its legal form."""
+    for ending in (" Inc.", " Co.", " Corporation"):
+        airline = airline.removesuffix(ending)
+    return airline
+
+
 @contextmanager
 def open_rows(folder: Path) -> Iterator[Iterator[list[str]]]:
     """Open ``flights.csv`` in its archive: its rows as lists of text, the header first."""

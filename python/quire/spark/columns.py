@@ -99,7 +99,9 @@ class FieldColumns:
         if len(messages) < count:
             raise_gone(self._tailer.index)
         return {
-            field.name: _array(field, [message.get(field.name) for message in messages], first_index)
+            field.name: _array(
+                field, [message.get(field.name) for message in messages], first_index
+            )
             for field in self._fields
         }
 

