@@ -139,6 +139,7 @@ def test_the_bench_sums_what_it_read(current: JavaPeer, tmp_path: Path) -> None:
         assert json.loads(line)["checksum"] == sum(range(10, 1010))
 
 
+@pytest.mark.slow
 def test_cut_fixtures_are_as_good_as_before(peer: JavaPeer, tmp_path: Path) -> None:
     names = [line.split()[0] for line in peer.run("golden", dir=tmp_path)]
     for name in ("text", "index_growth", "rolls_with_gap"):
