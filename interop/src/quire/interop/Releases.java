@@ -1,5 +1,6 @@
 package quire.interop;
 
+import java.lang.reflect.InvocationTargetException;
 import java.util.stream.Stream;
 
 import net.openhft.chronicle.queue.ChronicleQueue;
@@ -20,11 +21,7 @@ final class Releases {
 
     /** {@code createAppender} came, went and came again; {@code acquireAppender} ended with 5.26. */
     static ExcerptAppender appender(ChronicleQueue queue) {
-        try {
-            return (ExcerptAppender) call(queue, hasMethod("createAppender") ? "createAppender" : "acquireAppender");
-        } catch (ReflectiveOperationException e) {
-            throw new IllegalStateException("appender", e);
-        }
+        return (ExcerptAppender) call(queue, hasMethod("createAppender") ? "createAppender" : "acquireAppender");
     }
 
     /** {@code lastIndex} is missing before 5.22. Of an empty queue it is -1. */
@@ -34,11 +31,7 @@ final class Releases {
             Excerpt last = Excerpt.read(tailer, false);
             return last == null ? -1 : last.index();
         }
-        try {
-            return (long) call(queue, "lastIndex");
-        } catch (ReflectiveOperationException e) {
-            throw new IllegalStateException("lastIndex", e);
-        }
+        return (long) call(queue, "lastIndex");
     }
 
     /** The roll cycle of that enum name; the enums were split in 5.24. */
@@ -63,7 +56,16 @@ final class Releases {
                 .anyMatch(method -> method.getName().equals(name) && method.getParameterCount() == 0);
     }
 
-    private static Object call(ChronicleQueue queue, String method) throws ReflectiveOperationException {
-        return ChronicleQueue.class.getMethod(method).invoke(queue);
+    /** Throws what the method throws. */
+    private static Object call(ChronicleQueue queue, String method) {
+        try {
+            return ChronicleQueue.class.getMethod(method).invoke(queue);
+        } catch (InvocationTargetException e) {
+            if (e.getCause() instanceof RuntimeException cause)
+                throw cause;
+            throw new IllegalStateException(method, e.getCause());
+        } catch (ReflectiveOperationException e) {
+            throw new IllegalStateException(method, e);
+        }
     }
 }
