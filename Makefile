@@ -29,7 +29,7 @@ help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo '  ARGS="..." is handed on by demo, test, interop and bench: make test ARGS="-k roll"'
 
-demo: $(STAMPS)/demo $(STAMPS)/native ## Record a day of flights, replay it and analyse it on Spark
+demo: $(STAMPS)/demo $(STAMPS)/native ## Record a year of flights, follow it live, analyse it on Spark
 	@$(BIN)/quire demo $(ARGS)
 
 test: need-java $(STAMPS)/test $(STAMPS)/native $(STAMPS)/interop ## Run all tests: Rust, Python, Spark, and against Java
