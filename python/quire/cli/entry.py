@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import Final
 
 from quire.errors import QuireError
@@ -22,9 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: What follows the command's name; None means those of this process.
 
     """
-    try:
-        import click  # noqa: F401
-    except ImportError:
+    if find_spec("click") is None:
         return _fail("the command needs click: pip install 'quire[cli]'")
     from quire.cli.group import run
 

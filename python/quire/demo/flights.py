@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from datetime import date
 from functools import cache
@@ -110,7 +110,7 @@ def short_name(airline: str) -> str:
 
 
 @contextmanager
-def open_rows(folder: Path) -> Iterator[Iterator[list[str]]]:
+def open_rows(folder: Path) -> Generator[Iterator[list[str]]]:
     """Open ``flights.csv`` in its archive: its rows as lists of text, the header first."""
     with (
         zipfile.ZipFile(folder / "flights.csv.zip") as archive,

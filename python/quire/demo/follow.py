@@ -128,6 +128,7 @@ class Follower:
             raise QuireError("the tailer's process ended") from None
         if isinstance(report, Exception):
             raise report
+        is_last: bool
         self.totals, is_last = report
         return is_last
 

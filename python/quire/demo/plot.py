@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isnan
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -30,7 +30,7 @@ HEAT_DARK_MINUTES: Final = 22
 DEPARTED_MIN: Final = 30
 DEPARTED_SHARE: Final = 10_000
 
-_STYLE: Final = {
+_STYLE: Final[dict[Any, Any]] = {
     "font.size": 10,
     "text.color": INK,
     "axes.labelcolor": FAINT,
@@ -47,9 +47,6 @@ _STYLE: Final = {
     "xtick.major.size": 0,
     "ytick.major.size": 0,
 }
-
-
-_NEXT_TO: Final = {"textcoords": "offset points", "va": "center", "fontsize": 8, "color": FAINT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,14 +193,28 @@ def _delays_by_airline(axes: Axes, drawing: Drawing) -> None:
     axes.scatter(means, places, color=MEAN, s=46, zorder=3, label="mean")
     axes.scatter(highs, places, color=P95, s=46, zorder=3, label="95th percentile")
     for place, mean, high in zip(places, means, highs, strict=True):
-        axes.annotate(f"{mean:.0f}", (mean, place), xytext=(-7, 0), ha="right", **_NEXT_TO)
-        axes.annotate(f"{high:.0f}", (high, place), xytext=(7, 0), ha="left", **_NEXT_TO)
+        _number_beside(axes, mean, place, shift=-7)
+        _number_beside(axes, high, place, shift=7)
     axes.set_yticks(places, drawing.labels())
     axes.set_title("By airline, the most punctual first")
     axes.set_xlabel("delay, minutes")
     axes.invert_yaxis()
     axes.grid(axis="x", color=GRID)
     axes.set_axisbelow(True)
+
+
+def _number_beside(axes: Axes, value: float, place: int, *, shift: int) -> None:
+    """Write a value next to its point, *shift* points to the right of it."""
+    axes.annotate(
+        f"{value:.0f}",
+        (value, place),
+        xytext=(shift, 0),
+        textcoords="offset points",
+        ha="left" if shift > 0 else "right",
+        va="center",
+        fontsize=8,
+        color=FAINT,
+    )
 
 
 def _delays_by_both(axes: Axes, drawing: Drawing) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 
 from rich.box import SIMPLE_HEAD
@@ -17,7 +17,7 @@ from quire.demo.record import OnDay
 
 
 @contextmanager
-def recording_bar(console: Console, event_count: int) -> Iterator[OnDay]:
+def recording_bar(console: Console, event_count: int) -> Generator[OnDay]:
     """Show a bar while events are recorded; give the function that moves it."""
     with Progress(
         SpinnerColumn(),

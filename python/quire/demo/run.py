@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, TypeVar
@@ -161,7 +161,7 @@ def _rate(count: int, seconds: float) -> str:
 
 
 @contextmanager
-def _stderr_to(file: Path) -> Iterator[None]:
+def _stderr_to(file: Path) -> Generator[None]:
     """Point this process's stderr, and that of what it starts meanwhile, at *file*."""
     sys.stderr.flush()
     kept = os.dup(_STDERR)

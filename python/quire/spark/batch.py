@@ -20,7 +20,7 @@ from pyspark.sql.types import StructType
 import quire
 from quire.spark.columns import Columns
 from quire.spark.options import ReadOptions
-from quire.spark.schema import arrow_schema
+from quire.spark.schema import columns_of
 
 # Below this a further task costs more than it saves.
 RECORDS_PER_PARTITION_MIN: Final = 10_000
@@ -76,9 +76,9 @@ class BatchReader(DataSourceReader):
         """
         if not isinstance(partition, IndexRange) or partition.count == 0:
             return
-        schema, left = arrow_schema(self._schema), partition.count
+        left = partition.count
         with quire.open(self._options.path, read_only=True, create=False) as queue:
-            columns = Columns(queue, schema, partition.first_index)
+            columns = Columns(queue, columns_of(self._schema), partition.first_index)
             while left:
                 batch = columns.read(min(left, self._options.batch_rows))
                 left -= batch.num_rows

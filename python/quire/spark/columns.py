@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 import quire
 from quire.errors import IndexOutOfRangeError, WireError
-from quire.spark.schema import MESSAGE_COLUMNS
+from quire.spark.schema import MESSAGE_COLUMNS, Column, arrow_schema
 
 
 class Columns:
@@ -24,7 +24,7 @@ class Columns:
 
     Args:
         queue: An open queue; it stays open while batches are read.
-        schema: The columns wanted.
+        wanted: The columns of the result.
         first_index: The first message of the range.
 
     Raises:
@@ -32,12 +32,12 @@ class Columns:
 
     """
 
-    def __init__(self, queue: quire.Queue, schema: pa.Schema, first_index: int) -> None:
+    def __init__(self, queue: quire.Queue, wanted: Sequence[Column], first_index: int) -> None:
         """Place a tailer for each kind of column that is wanted."""
-        fields = [field for field in schema if field.name not in MESSAGE_COLUMNS]
-        self._schema: Final = schema
+        fields = [column for column in wanted if column.name not in MESSAGE_COLUMNS]
+        self._schema: Final = arrow_schema(wanted)
         self._messages: Final = (
-            MessageColumns(queue, first_index) if len(fields) < len(schema) else None
+            MessageColumns(queue, first_index) if len(fields) < len(wanted) else None
         )
         self._fields: Final = FieldColumns(queue, fields, first_index) if fields else None
 
@@ -50,7 +50,7 @@ class Columns:
             WireError: A message is not a map, or a field does not fit its column.
 
         """
-        columns: dict[str, pa.Array] = {}
+        columns: dict[str, pa.Array[Any]] = {}
         if self._messages is not None:
             columns = self._messages.read(count)
             count = len(columns["index"])
@@ -69,7 +69,7 @@ class MessageColumns:
         self._tailer = tailer_at(queue, first_index)
         self._cycle_ones: Final = queue.roll_cycle.to_index(1, 0)
 
-    def read(self, count: int) -> dict[str, pa.Array]:
+    def read(self, count: int) -> dict[str, pa.Array[Any]]:
         """Return the columns of at most *count* messages; the index is cast without a copy."""
         batch = self._tailer.read_batch(count)
         if batch.num_rows == 0:
@@ -87,12 +87,12 @@ class MessageColumns:
 class FieldColumns:
     """Fields of messages that are maps, each a column; a field that a message lacks is null."""
 
-    def __init__(self, queue: quire.Queue, fields: Sequence[pa.Field], first_index: int) -> None:
+    def __init__(self, queue: quire.Queue, fields: Sequence[Column], first_index: int) -> None:
         """Place a tailer at *first_index*."""
         self._tailer = tailer_at(queue, first_index)
         self._fields: Final = fields
 
-    def read(self, count: int) -> dict[str, pa.Array]:
+    def read(self, count: int) -> dict[str, pa.Array[Any]]:
         """Return the columns of exactly *count* messages."""
         first_index, read_map = self._tailer.index, self._tailer.read_map
         messages = [message for _ in range(count) if (message := read_map()) is not None]
@@ -125,10 +125,10 @@ def raise_gone(index: int) -> NoReturn:
     raise IndexOutOfRangeError(f"no message there, was its cycle deleted? index={index:#x}")
 
 
-def _array(field: pa.Field, values: list[Any], first_index: int) -> pa.Array:
+def _array(field: Column, values: list[Any], first_index: int) -> pa.Array[Any]:
     """Return *values* as an Arrow array of the column's type."""
     try:
-        array = pa.array(values, field.type)
+        array: pa.Array[Any] = pa.array(values, field.type)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
         raise _misfit(field, values, first_index) from None
     if array.null_count and not field.nullable:
@@ -136,7 +136,7 @@ def _array(field: pa.Field, values: list[Any], first_index: int) -> pa.Array:
     return array
 
 
-def _misfit(field: pa.Field, values: list[Any], first_index: int) -> WireError:
+def _misfit(field: Column, values: list[Any], first_index: int) -> WireError:
     """Return the error that names the first value which does not fit."""
     place = next((n for n, value in enumerate(values) if not _fits(field, value)), 0)
     return WireError(
@@ -146,7 +146,7 @@ def _misfit(field: pa.Field, values: list[Any], first_index: int) -> WireError:
     )
 
 
-def _fits(field: pa.Field, value: object) -> bool:
+def _fits(field: Column, value: object) -> bool:
     try:
         pa.array([value], field.type)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):

@@ -7,8 +7,8 @@ are maps. The Arrow schema must equal what Spark expects, types and nullability 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import types as spark
@@ -41,6 +41,14 @@ _ARROW_TYPES: Final[dict[spark.DataType, pa.DataType]] = {
     spark.StringType(): pa.string(),
     spark.BinaryType(): pa.binary(),
 }
+
+
+class Column(NamedTuple):
+    """A column of the result, as Arrow sees it."""
+
+    name: str
+    type: pa.DataType
+    nullable: bool
 
 
 def declared(columns: str | None) -> str:
@@ -81,15 +89,14 @@ def checked(schema: spark.StructType, columns: str | None) -> spark.StructType:
     return schema
 
 
-def arrow_schema(schema: spark.StructType) -> pa.Schema:
-    """Return the Arrow schema that Spark expects for *schema*, which was checked."""
-    return pa.schema(
-        [pa.field(field.name, _arrow_type(field), nullable=field.nullable) for field in schema]
-    )
+def columns_of(schema: spark.StructType) -> list[Column]:
+    """Return the columns of *schema*, which was checked."""
+    return [Column(field.name, _ARROW_TYPES[field.dataType], field.nullable) for field in schema]
 
 
-def _arrow_type(field: spark.StructField) -> pa.DataType:
-    return _ARROW_TYPES[field.dataType]
+def arrow_schema(columns: Iterable[Column]) -> pa.Schema:
+    """Return the Arrow schema of *columns*."""
+    return pa.schema([pa.field(name, kind, nullable) for name, kind, nullable in columns])
 
 
 def _problems(field: spark.StructField) -> Iterator[str]:
