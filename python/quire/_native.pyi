@@ -143,6 +143,8 @@ class ManualClock:
     def __call__(self) -> int:
         """Return the time in epoch milliseconds."""
 
+    def __reduce__(self) -> tuple[type[ManualClock], tuple[int]]: ...
+
 class Queue:
     """The native half of :class:`quire.Queue`; see :func:`quire.open` for the options."""
 
@@ -222,8 +224,6 @@ class Queue:
     def table_value(self, key: str) -> int | None:
         """Return the value of a key of the table store, or None; case does not matter."""
 
-    def _new_appender(self) -> Appender: ...
-    def _new_tailer(self, name: str | None) -> Tailer: ...
     def close(self) -> None:
         """Close the queue and all its handles. Safe to repeat."""
 

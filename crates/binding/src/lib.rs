@@ -1,1 +1,59 @@
+//! Python's view of the kernel: types and errors across, the interpreter detached, nothing else.
+// PyO3 hands arguments over by value.
+#![allow(clippy::needless_pass_by_value)]
 
+mod appender;
+mod buffer;
+mod clock;
+mod error;
+mod excerpt;
+mod payload;
+mod queue;
+mod read_document;
+mod roll_cycle;
+mod tailer;
+mod values;
+mod write_document;
+
+use pyo3::prelude::*;
+
+/// Marks every handle of this process as forked.
+#[pyfunction]
+fn after_fork_in_child() {
+    quire_kernel::protocol::table_store::after_fork_in_child();
+}
+
+/// The native half of `quire`. Private: import from `quire`.
+#[pymodule(gil_used = false)]
+mod _native {
+    #[pymodule_export]
+    use super::appender::Appender;
+    #[pymodule_export]
+    use super::buffer::Buffer;
+    #[pymodule_export]
+    use super::clock::ManualClock;
+    #[pymodule_export]
+    use super::excerpt::Excerpt;
+    #[pymodule_export]
+    use super::queue::Queue;
+    #[pymodule_export]
+    use super::read_document::ReadDocument;
+    #[pymodule_export]
+    use super::roll_cycle::RollCycle;
+    #[pymodule_export]
+    use super::tailer::{Payloads, Tailer};
+    #[pymodule_export]
+    use super::write_document::WriteDocument;
+
+    #[pymodule_export]
+    use super::after_fork_in_child;
+
+    use super::{Bound, PyModule, PyModuleMethods, PyResult};
+
+    #[pymodule_init]
+    fn init(m: &Bound<'_, PyModule>) -> PyResult<()> {
+        super::error::watch_for_signals();
+        m.add("VERSION", env!("CARGO_PKG_VERSION"))?;
+        m.add("BUILD_PROFILE", if cfg!(debug_assertions) { "debug" } else { "release" })
+    }
+}

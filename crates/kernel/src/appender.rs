@@ -12,6 +12,7 @@ use crate::clock::Clock;
 use crate::format::blocks;
 use crate::format::document::{self, HEADER_LEN, LENGTH_MASK, NOT_INITIALIZED, TAIL_ZEROS};
 use crate::format::table::{self, NORMALISED_TO};
+use crate::format::tokens;
 use crate::memory::process;
 use crate::protocol::indexing::{self, IndexWriter};
 use crate::protocol::locate;
@@ -21,6 +22,7 @@ use crate::protocol::roll;
 use crate::protocol::roll_file::{Slot, View};
 use crate::protocol::table_store::TableStore;
 use crate::queue::Queue;
+use crate::wire::writer;
 use crate::{Error, Result, notice};
 
 /// The clock is read again after this many messages of a bulk write.
@@ -145,30 +147,53 @@ impl Appender {
         &self,
         now_ms: Option<i64>,
         count: usize,
-        mut payload: impl FnMut(usize) -> Result<Payload<'p>>,
+        payload: impl Fn(usize) -> Result<Payload<'p>>,
+    ) -> Result<Option<i64>> {
+        self.append_each(now_ms, count, |number, append| append(payload(number)?))
+    }
+
+    fn append_each(
+        &self,
+        now_ms: Option<i64>,
+        count: usize,
+        mut each: impl FnMut(usize, &mut dyn FnMut(Payload<'_>) -> Result<()>) -> Result<()>,
     ) -> Result<Option<i64>> {
         let table = self.take_lock(false)?;
         let mut state = self.lock_state();
-        let mut written = Ok(());
-        let mut cycle = 0;
+        let (mut written, mut cycle, mut last) = (Ok(()), 0, None);
         for number in 0..count {
             if number % CLOCK_EVERY == 0 {
                 cycle = self.cycle(table, now_ms);
             }
-            let appended = payload(number)
-                .and_then(|payload| self.append_in(table, &mut state, cycle, payload, false));
-            match appended {
-                Ok(index) => state.last_index = Some(index),
-                Err(error) => {
-                    written = Err(error);
-                    break;
-                }
+            written = each(number, &mut |payload| {
+                last = Some(self.append_in(table, &mut state, cycle, payload, false)?);
+                Ok(())
+            });
+            if written.is_err() {
+                break;
             }
         }
-        let last = state.last_index;
+        state.last_index = last.or(state.last_index);
         drop(state);
         release(table);
-        written.map(|()| last.filter(|_| count > 0))
+        written.map(|()| last)
+    }
+
+    /// Appends `count` text values under one lock; `text` gives each one's UTF-8.
+    pub fn append_texts<'p>(
+        &self,
+        now_ms: Option<i64>,
+        count: usize,
+        text: impl Fn(usize) -> Result<&'p [u8]>,
+    ) -> Result<Option<i64>> {
+        let mut buffer = Vec::new();
+        self.append_each(now_ms, count, |number, append| {
+            let text = text(number)?;
+            let stored = writer::stored_text(text);
+            buffer.clear();
+            tokens::put_text_bytes(&mut buffer, stored.as_deref().unwrap_or(text));
+            append(Payload::new(&buffer))
+        })
     }
 
     /// Takes the place of the next document; the write lock stays held.

@@ -65,6 +65,8 @@ pub enum Error {
     AppendLocked(u32),
     #[error("{0}")]
     Invalid(String),
+    #[error("interrupted while waiting")]
+    Interrupted,
 }
 
 impl Error {

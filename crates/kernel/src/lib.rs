@@ -14,8 +14,10 @@
 pub mod appender;
 pub mod clock;
 mod cursor;
+pub mod dump;
 mod error;
 pub mod format;
+pub mod interrupt;
 pub mod memory;
 pub mod notice;
 pub mod open;

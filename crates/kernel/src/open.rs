@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::format::blocks;
-use crate::format::roll_cycle::{INDEX_COUNT_MAX, INDEX_COUNT_MIN, RollCycle, SUFFIX};
+use crate::format::roll_cycle::{INDEX_COUNT_MIN, INDEX_SHAPE_MAX, RollCycle, SUFFIX};
 use crate::format::store::RollFields;
 use crate::format::table::{self, Metadata};
 use crate::memory::space;
@@ -19,7 +19,8 @@ use crate::{Error, Result, notice};
 const DEFAULT_ROLL_CYCLE: &str = "FAST_DAILY";
 const DEFAULT_WIRE_TYPE: &str = "BINARY_LIGHT";
 /// Wire types whose queues Java opens; the others it refuses.
-const WIRE_TYPES: [&str; 3] = ["BINARY_LIGHT", "BINARY", "FIELDLESS_BINARY"];
+const WIRE_TYPES: [&str; 4] =
+    ["BINARY_LIGHT", "BINARY", "FIELDLESS_BINARY", "COMPRESSED_BINARY"];
 const DIRECTORY_BITS: u32 = 0o100;
 
 /// An opened path.
@@ -160,7 +161,14 @@ fn opened(
         Some(stored) => stored.roll.epoch_ms,
         None => epoch(options)?.unwrap_or(roll.default_epoch_ms),
     };
-    let index_count = options.index_count.map_or(roll.index_count, rounded_count);
+    let index_count = match options.index_count {
+        Some(asked) => rounded("index_count", asked, INDEX_COUNT_MIN)?,
+        None => roll.index_count,
+    };
+    let index_spacing = match options.index_spacing {
+        Some(asked) => rounded("index_spacing", asked, 1)?,
+        None => roll.index_spacing,
+    };
     Ok(Opened {
         path: dir.to_path_buf(),
         dir: dir.to_path_buf(),
@@ -170,7 +178,7 @@ fn opened(
         wire_type: stored.map_or_else(|| wire_type(options), |stored| stored.wire_type.clone()),
         source_id: stored.map_or(options.source_id, |stored| stored.source_id),
         index_count,
-        index_spacing: options.index_spacing.map_or(roll.index_spacing, rounded_spacing),
+        index_spacing,
         block: blocks::block(options.block_bytes, index_count),
         table,
     })
@@ -299,13 +307,13 @@ fn epoch(options: &Options) -> Result<Option<i64>> {
     Ok(Some((seconds + i64::from(time.second())) * 1000))
 }
 
-/// As Java rounds: up to a power of two, within the bounds.
-fn rounded_count(asked: u32) -> u32 {
-    asked.clamp(INDEX_COUNT_MIN, INDEX_COUNT_MAX).next_power_of_two()
-}
-
-fn rounded_spacing(asked: u32) -> u32 {
-    asked.clamp(1, 1 << 30).next_power_of_two()
+/// As Java rounds: up to a power of two of at least `least`. Java has no upper bound; here it is
+/// what an array document can hold with room to spare.
+fn rounded(name: &str, asked: u32, least: u32) -> Result<u32> {
+    if asked > INDEX_SHAPE_MAX {
+        return Err(Error::Invalid(format!("{name} too large: {name}={asked} limit={INDEX_SHAPE_MAX}")));
+    }
+    Ok(asked.max(least).next_power_of_two())
 }
 
 /// Frees the write lock of a holder that died.

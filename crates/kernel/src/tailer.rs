@@ -39,6 +39,7 @@ struct Name {
 }
 
 /// A document being read.
+#[derive(Clone)]
 pub struct OpenDocument {
     region: Arc<Region>,
     document: Document,
@@ -57,12 +58,6 @@ impl OpenDocument {
     #[must_use]
     pub const fn is_metadata(&self) -> bool {
         self.document.is_metadata
-    }
-
-    /// Keeps the bytes mapped.
-    #[must_use]
-    pub fn region(&self) -> Arc<Region> {
-        Arc::clone(&self.region)
     }
 }
 

@@ -15,10 +15,10 @@ use crate::{Error, Result};
 
 /// How roll files end.
 pub const SUFFIX: &str = ".cq4";
-/// Least and greatest slots of an index array, and the bits that number messages at least.
+/// Least slots of an index array; Java rounds up to it.
 pub const INDEX_COUNT_MIN: u32 = 8;
-/// See [`INDEX_COUNT_MIN`].
-pub const INDEX_COUNT_MAX: u32 = 32_768;
+/// Most slots of an index array, and most messages to a slot, of files that are made here.
+pub const INDEX_SHAPE_MAX: u32 = 1 << 20;
 const SHIFT_MIN: u32 = 32;
 const DAY_MS: i64 = 86_400_000;
 

@@ -23,6 +23,12 @@ const PAIR: [u8; 16] = [2, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0];
 const PAIR_ALIGNMENT: usize = 16;
 const LONG_ALIGNMENT: usize = 8;
 
+/// The fields in their order, for files that leave the names out.
+const STORE_FIELDS: [&str; 3] = ["writePosition", "indexing", "dataFormat"];
+const INDEXING_FIELDS: [&str; 4] = ["indexCount", "indexSpacing", "index2Index", "lastIndex"];
+/// Most slots of an index array that are believed. Old releases made arrays of 524,288.
+const READ_COUNT_MAX: u32 = 1 << 24;
+
 /// Where the mutable words of a roll file are, and the shape of its index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoreLayout {
@@ -111,8 +117,11 @@ pub fn parse(payload: &[u8]) -> Option<StoreLayout> {
     let mut block = cursor.block()?;
     let base = 4 + (cursor.offset() - block.rest().len()) as u64;
     let mut layout = StoreLayout::default();
-    while block.peek().is_some() {
-        match block.name()? {
+    for place in 0.. {
+        if block.peek().is_none() {
+            break;
+        }
+        match name_or(&mut block, &STORE_FIELDS, place)? {
             b"writePosition" => parse_write_position(&mut block, base, &mut layout)?,
             b"indexing" => parse_indexing(&mut block, base, &mut layout)?,
             b"dataFormat" => layout.aligned = block.integer()? == 1,
@@ -122,8 +131,14 @@ pub fn parse(payload: &[u8]) -> Option<StoreLayout> {
     }
     let shape_is_sound = layout.index_count.is_power_of_two()
         && layout.index_spacing.is_power_of_two()
-        && layout.index_count <= super::roll_cycle::INDEX_COUNT_MAX;
+        && layout.index_count <= READ_COUNT_MAX
+        && layout.index_spacing <= READ_COUNT_MAX;
     (layout.write_position != 0 && layout.index2index != 0 && shape_is_sound).then_some(layout)
+}
+
+/// The name of the next field; in a fieldless file the one that belongs at its place.
+fn name_or<'a>(block: &mut Cursor<'a>, names: &[&'static str], place: usize) -> Option<&'a [u8]> {
+    block.name().or_else(|| names.get(place).map(|name| name.as_bytes()))
 }
 
 /// Reads `roll: { length, format, epoch, rollTime, rollTimeZone }`.
@@ -173,8 +188,11 @@ fn parse_indexing(block: &mut Cursor<'_>, base: u64, layout: &mut StoreLayout) -
     block.type_prefix();
     let mut fields = block.block()?;
     let base = base + (block.offset() - fields.rest().len()) as u64;
-    while fields.peek().is_some() {
-        match fields.name()? {
+    for place in 0.. {
+        if fields.peek().is_none() {
+            break;
+        }
+        match name_or(&mut fields, &INDEXING_FIELDS, place)? {
             b"indexCount" => layout.index_count = u32::try_from(fields.integer()?).ok()?,
             b"indexSpacing" => layout.index_spacing = u32::try_from(fields.integer()?).ok()?,
             b"index2Index" => layout.index2index = parse_long(&mut fields, base)?,

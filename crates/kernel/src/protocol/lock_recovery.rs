@@ -16,7 +16,7 @@ use super::write_lock::LockWord;
 use crate::format::table::{self, UNLOCKED};
 use crate::memory::process::{self, Liveness};
 use crate::memory::record_lock::{self, Range};
-use crate::{Error, Result, notice};
+use crate::{Error, Result, interrupt, notice};
 
 /// When a lock may be taken from its holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,9 +66,12 @@ pub fn wait(
     loop {
         let Err(found) = lock.try_take(pid) else { return Ok(()) };
         let waited = start.elapsed();
-        if waited >= next_look && mode != ForceUnlock::Never && found != UNLOCKED {
-            force_if_dead(table, lock, found);
+        if waited >= next_look {
+            if mode != ForceUnlock::Never && found != UNLOCKED {
+                force_if_dead(table, lock, found);
+            }
             next_look = waited + LOOK_EVERY;
+            interrupt::check()?;
         }
         if waited >= timeout {
             give_up_or_force(lock, found, mode, waited)?;

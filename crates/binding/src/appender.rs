@@ -1,0 +1,227 @@
+use std::sync::Arc;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyString, PyTuple};
+use quire_kernel::Error;
+use quire_kernel::appender::Appender as Kernel;
+use quire_kernel::protocol::publish::Payload;
+use quire_kernel::wire::writer;
+
+use crate::buffer::Borrowed;
+use crate::clock::QueueClock;
+use crate::error::{to_py, told};
+use crate::payload::Message;
+use crate::queue::Queue;
+use crate::values;
+use crate::write_document::WriteDocument;
+
+/// Messages taken from an iterator at a time; a list or tuple is taken whole.
+const CHUNK: usize = 10_000;
+/// Payloads up to this many bytes are copied with the interpreter attached.
+const SMALL: usize = 4096;
+
+/// Writes messages at the end of a queue.
+#[pyclass(module = "quire._native", frozen, subclass)]
+pub struct Appender {
+    pub kernel: Arc<Kernel>,
+    pub clock: Arc<QueueClock>,
+}
+
+#[pymethods]
+impl Appender {
+    #[new]
+    #[pyo3(signature = (queue))]
+    fn new(queue: &Bound<'_, Queue>) -> PyResult<Self> {
+        let queue = queue.get();
+        let kernel = Kernel::new(Arc::clone(&queue.kernel)).map_err(to_py)?;
+        Ok(Self { kernel: Arc::new(kernel), clock: Arc::clone(&queue.clock) })
+    }
+
+    #[pyo3(signature = (payload, /))]
+    fn write_bytes(&self, py: Python<'_>, payload: &Bound<'_, PyAny>) -> PyResult<i64> {
+        self.write(py, Payload::new(Message::take(payload)?.bytes()))
+    }
+
+    #[pyo3(signature = (text, /))]
+    fn write_text(&self, py: Python<'_>, text: &Bound<'_, PyString>) -> PyResult<i64> {
+        let text = text.to_cow()?;
+        let stored = writer::stored_text(text.as_bytes());
+        let body = stored.as_deref().unwrap_or(text.as_bytes());
+        let (head, length) = writer::text_head(body.len());
+        self.write(py, Payload { head: &head[..length], body, zeros: 0 })
+    }
+
+    #[pyo3(signature = (values, /))]
+    fn write_map(&self, py: Python<'_>, values: &Bound<'_, PyAny>) -> PyResult<i64> {
+        let mut out = Vec::with_capacity(128);
+        values::put_entries(&mut out, values::mapping(values)?)?;
+        if out.is_empty() {
+            return Err(PyValueError::new_err("a message holds at least one value: count=0"));
+        }
+        self.write(py, Payload::new(&out))
+    }
+
+    #[pyo3(signature = (payloads, /))]
+    fn write_many(&self, py: Python<'_>, payloads: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
+        let whole = payloads.cast::<PyList>().is_ok() || payloads.cast::<PyTuple>().is_ok();
+        let most = if whole { usize::MAX } else { CHUNK };
+        let mut items = payloads.try_iter()?;
+        let mut last = None;
+        loop {
+            let taken = items.by_ref().take(most).map(|item| Message::take(&item?));
+            let messages = taken.collect::<PyResult<Vec<_>>>()?;
+            if messages.is_empty() {
+                return Ok(last);
+            }
+            let bytes: Vec<&[u8]> = messages.iter().map(Message::bytes).collect();
+            last = self.write_all(py, bytes.len(), |number| Ok(Payload::new(bytes[number])))?;
+        }
+    }
+
+    #[pyo3(signature = (offsets, data, *, count, start, wide, text))]
+    #[allow(clippy::too_many_arguments)] // a Python signature
+    fn write_column(
+        &self,
+        py: Python<'_>,
+        offsets: &Bound<'_, PyAny>,
+        data: &Bound<'_, PyAny>,
+        count: usize,
+        start: usize,
+        wide: bool,
+        text: bool,
+    ) -> PyResult<Option<i64>> {
+        let (offsets, data) = (Borrowed::new(offsets)?, Borrowed::new(data)?);
+        let column = Column { offsets: offsets.bytes(), data: data.bytes(), start, wide, text };
+        let checked = py.detach(|| column.check(count));
+        checked.map_err(to_py)?;
+        if text {
+            return self.write_texts(py, &column, count);
+        }
+        self.write_all(py, count, |number| Ok(Payload::new(column.element(number)?)))
+    }
+
+    #[pyo3(signature = (*, metadata = false))]
+    fn writing_document(&self, py: Python<'_>, metadata: bool) -> PyResult<WriteDocument> {
+        let now = self.clock.now_ms(py)?;
+        WriteDocument::open(py, Arc::clone(&self.kernel), Arc::clone(&self.clock), now, metadata)
+    }
+
+    #[getter]
+    fn last_index_appended(&self) -> Option<i64> {
+        self.kernel.last_index_appended()
+    }
+
+    #[getter]
+    fn closed(&self) -> bool {
+        self.kernel.is_closed()
+    }
+
+    fn normalise_eofs(&self, py: Python<'_>) -> PyResult<()> {
+        let now = self.clock.now_ms(py)?;
+        told(py, py.detach(|| self.kernel.normalise_eofs(now)))
+    }
+
+    fn sync(&self, py: Python<'_>) -> PyResult<()> {
+        told(py, py.detach(|| self.kernel.sync()))
+    }
+
+    fn close(&self) {
+        self.kernel.close();
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (exc_type, exc, traceback, /))]
+    fn __exit__(
+        &self,
+        exc_type: Option<Bound<'_, PyAny>>,
+        exc: Option<Bound<'_, PyAny>>,
+        traceback: Option<Bound<'_, PyAny>>,
+    ) {
+        let _ = (exc_type, exc, traceback);
+        self.close();
+    }
+}
+
+impl Appender {
+    #[inline]
+    fn write(&self, py: Python<'_>, payload: Payload<'_>) -> PyResult<i64> {
+        let now = self.clock.now_ms(py)?;
+        if payload.body.len() <= SMALL
+            && let Some(index) = self.kernel.try_append(now, payload).map_err(to_py)?
+        {
+            return Ok(index);
+        }
+        told(py, py.detach(|| self.kernel.append(now, payload)))
+    }
+
+    fn write_all<'p>(
+        &self,
+        py: Python<'_>,
+        count: usize,
+        payload: impl Fn(usize) -> quire_kernel::Result<Payload<'p>> + Send,
+    ) -> PyResult<Option<i64>> {
+        let now = self.clock.now_ms(py)?;
+        told(py, py.detach(|| self.kernel.append_all(now, count, payload)))
+    }
+
+    fn write_texts(
+        &self,
+        py: Python<'_>,
+        column: &Column<'_>,
+        count: usize,
+    ) -> PyResult<Option<i64>> {
+        let now = self.clock.now_ms(py)?;
+        let written =
+            py.detach(|| self.kernel.append_texts(now, count, |number| column.element(number)));
+        told(py, written)
+    }
+}
+
+/// The buffers of an Arrow binary or string column.
+struct Column<'a> {
+    offsets: &'a [u8],
+    data: &'a [u8],
+    start: usize,
+    wide: bool,
+    text: bool,
+}
+
+impl<'a> Column<'a> {
+    /// Looks at every element before the first is written.
+    fn check(&self, count: usize) -> quire_kernel::Result<()> {
+        for number in 0..count {
+            if self.element(number)?.is_empty() && !self.text {
+                return Err(Error::Invalid(format!(
+                    "a message holds at least one byte: length=0 row={number}"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn element(&self, number: usize) -> quire_kernel::Result<&'a [u8]> {
+        let bounds = (self.offset(number), self.offset(number + 1));
+        let (Some(from), Some(to)) = bounds else { return Err(bad_column(number)) };
+        self.data.get(from..to).ok_or_else(|| bad_column(number))
+    }
+
+    fn offset(&self, number: usize) -> Option<usize> {
+        let place = self.start.checked_add(number)?;
+        if self.wide {
+            let bytes = self.offsets.get(place.checked_mul(8)?..)?.first_chunk()?;
+            usize::try_from(i64::from_le_bytes(*bytes)).ok()
+        } else {
+            let bytes = self.offsets.get(place.checked_mul(4)?..)?.first_chunk()?;
+            usize::try_from(i32::from_le_bytes(*bytes)).ok()
+        }
+    }
+}
+
+#[cold]
+fn bad_column(number: usize) -> Error {
+    Error::Invalid(format!("the column's offsets leave its data: row={number}"))
+}

@@ -1,0 +1,105 @@
+//! The buffer protocol, both ways: bytes of the kernel for Python, bytes of Python for the kernel.
+//! The only `unsafe` of this crate.
+#![allow(unsafe_code)]
+
+use std::ffi::c_int;
+
+use pyo3::exceptions::{PyBufferError, PyTypeError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use quire_kernel::tailer::OpenDocument;
+
+/// Bytes that Python sees read-only.
+#[pyclass(module = "quire._native", frozen)]
+pub struct Buffer(Owner);
+
+enum Owner {
+    /// A batch's column.
+    Column(Vec<u8>),
+    /// A message in place: it keeps its file mapped.
+    Document(OpenDocument),
+}
+
+impl Buffer {
+    /// Takes over a column.
+    pub const fn column(bytes: Vec<u8>) -> Self {
+        Self(Owner::Column(bytes))
+    }
+
+    /// The payload of a document, in place.
+    pub const fn document(document: OpenDocument) -> Self {
+        Self(Owner::Document(document))
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match &self.0 {
+            Owner::Column(bytes) => bytes,
+            Owner::Document(document) => document.payload(),
+        }
+    }
+}
+
+#[pymethods]
+impl Buffer {
+    fn __len__(&self) -> usize {
+        self.bytes().len()
+    }
+
+    /// # Safety
+    /// Called by the interpreter with a view to fill in.
+    unsafe fn __getbuffer__(
+        slf: Bound<'_, Self>,
+        view: *mut ffi::Py_buffer,
+        flags: c_int,
+    ) -> PyResult<()> {
+        let bytes = slf.get().bytes();
+        let (start, length) = (bytes.as_ptr().cast_mut().cast(), bytes.len().cast_signed());
+        // SAFETY: the bytes live as long as this object, which the view keeps alive, and read-only
+        // views cannot change them.
+        let filled = unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), start, length, 1, flags) };
+        if filled == 0 { Ok(()) } else { Err(PyErr::fetch(slf.py())) }
+    }
+}
+
+/// A contiguous buffer of another Python object, borrowed until dropped.
+pub struct Borrowed(Box<ffi::Py_buffer>);
+
+// SAFETY: the view is only read and released; releasing attaches to the interpreter.
+unsafe impl Send for Borrowed {}
+// SAFETY: as above.
+unsafe impl Sync for Borrowed {}
+
+impl Borrowed {
+    /// Borrows the buffer of `object`.
+    pub fn new(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let mut view = Box::new(ffi::Py_buffer::new());
+        // SAFETY: the view is ours and stays where it is; on success it holds the object.
+        let got = unsafe { ffi::PyObject_GetBuffer(object.as_ptr(), &raw mut *view, 0) };
+        if got == 0 {
+            return Ok(Self(view));
+        }
+        let error = PyErr::fetch(object.py());
+        if error.is_instance_of::<PyBufferError>(object.py()) {
+            return Err(error);
+        }
+        let name = object.get_type().name()?;
+        Err(PyTypeError::new_err(format!("a bytes-like object is needed: type={name}")))
+    }
+
+    /// The bytes. Their owner must not change them meanwhile.
+    pub fn bytes(&self) -> &[u8] {
+        let length = usize::try_from(self.0.len).unwrap_or(0);
+        if length == 0 {
+            return &[];
+        }
+        // SAFETY: a simple view is contiguous and so many bytes long until it is released.
+        unsafe { std::slice::from_raw_parts(self.0.buf.cast(), length) }
+    }
+}
+
+impl Drop for Borrowed {
+    fn drop(&mut self) {
+        // SAFETY: the view was filled in by `new` and is released once, with the interpreter held.
+        Python::attach(|_| unsafe { ffi::PyBuffer_Release(&raw mut *self.0) });
+    }
+}

@@ -1,0 +1,100 @@
+//! Kernel errors as the exceptions that `quire.errors` defines, kernel notices as log records.
+
+use std::cell::RefCell;
+
+use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::prelude::*;
+use quire_kernel::{Error, interrupt, notice};
+
+pyo3::import_exception!(quire.errors, QuireError);
+pyo3::import_exception!(quire.errors, ClosedError);
+pyo3::import_exception!(quire.errors, ReadOnlyError);
+pyo3::import_exception!(quire.errors, NotAQueueError);
+pyo3::import_exception!(quire.errors, RollCycleMismatchError);
+pyo3::import_exception!(quire.errors, UnsupportedError);
+pyo3::import_exception!(quire.errors, CorruptError);
+pyo3::import_exception!(quire.errors, MessageTooLargeError);
+pyo3::import_exception!(quire.errors, IndexOutOfRangeError);
+pyo3::import_exception!(quire.errors, IndexNotAvailableError);
+pyo3::import_exception!(quire.errors, CycleFullError);
+pyo3::import_exception!(quire.errors, WriteAfterEofError);
+pyo3::import_exception!(quire.errors, LockLostError);
+pyo3::import_exception!(quire.errors, WireError);
+pyo3::import_exception!(quire.errors, ForkedError);
+pyo3::import_exception!(quire.errors, LockTimeoutError);
+
+thread_local! {
+    /// What a signal handler raised while the kernel waited.
+    static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
+}
+
+/// Has the kernel ask for pending signals while it waits.
+pub fn watch_for_signals() {
+    interrupt::watch(|| {
+        Python::attach(|py| match py.check_signals() {
+            Ok(()) => false,
+            Err(raised) => {
+                RAISED.with(|slot| slot.replace(Some(raised)));
+                true
+            }
+        })
+    });
+}
+
+/// A kernel result as a Python result; what the kernel left to be said is logged first.
+#[inline]
+pub fn told<T>(py: Python<'_>, result: Result<T, Error>) -> PyResult<T> {
+    tell(py)?;
+    result.map_err(to_py)
+}
+
+/// Logs what the kernel left to be said.
+#[inline]
+pub fn tell(py: Python<'_>) -> PyResult<()> {
+    let lines = notice::take();
+    if lines.is_empty() { Ok(()) } else { log(py, lines) }
+}
+
+#[cold]
+fn log(py: Python<'_>, lines: Vec<String>) -> PyResult<()> {
+    let logger = py.import("logging")?.call_method1("getLogger", ("quire",))?;
+    lines.into_iter().try_for_each(|line| logger.call_method1("warning", (line,)).map(drop))
+}
+
+/// The exception for a kernel error.
+#[cold]
+pub fn to_py(error: Error) -> PyErr {
+    let text = error.to_string();
+    match error {
+        Error::Io { what, path, source } => match source.raw_os_error() {
+            Some(code) => {
+                let reason = source.to_string();
+                let reason = reason.split(" (os error").next().unwrap_or_default().to_owned();
+                PyOSError::new_err((code, format!("{what}: {reason}"), path))
+            }
+            None => PyOSError::new_err(text),
+        },
+        Error::Corrupt { file, position, found, expected, .. } => {
+            CorruptError::new_err((text, file.display().to_string(), position, found, expected))
+        }
+        Error::Closed(_) => ClosedError::new_err(text),
+        Error::ReadOnly { .. } => ReadOnlyError::new_err(text),
+        Error::NotAQueue { .. } => NotAQueueError::new_err(text),
+        Error::RollCycleMismatch { .. } => RollCycleMismatchError::new_err(text),
+        Error::Unsupported(_) => UnsupportedError::new_err(text),
+        Error::MessageTooLarge { .. } => MessageTooLargeError::new_err(text),
+        Error::IndexOutOfRange(_) => IndexOutOfRangeError::new_err(text),
+        Error::IndexNotAvailable => IndexNotAvailableError::new_err(text),
+        Error::CycleFull { .. } => CycleFullError::new_err(text),
+        Error::WriteAfterEof { .. } => WriteAfterEofError::new_err(text),
+        Error::LockLost { .. } => LockLostError::new_err(text),
+        Error::Wire(_) => WireError::new_err(text),
+        Error::Forked => ForkedError::new_err(text),
+        Error::LockTimeout { .. } => LockTimeoutError::new_err(text),
+        Error::Invalid(_) => PyValueError::new_err(text),
+        Error::Interrupted => {
+            RAISED.with(RefCell::take).unwrap_or_else(|| QuireError::new_err(text))
+        }
+        _ => QuireError::new_err(text),
+    }
+}

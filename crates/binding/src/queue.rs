@@ -1,0 +1,208 @@
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use quire_kernel::protocol::lock_recovery::ForceUnlock;
+use quire_kernel::queue::{Options, Queue as Kernel};
+use quire_kernel::{dump, format};
+
+use crate::clock::QueueClock;
+use crate::error::{to_py, told};
+use crate::roll_cycle::{RollCycle, named};
+
+/// A queue: a directory of roll files and a table store.
+#[pyclass(module = "quire._native", frozen, subclass)]
+pub struct Queue {
+    pub kernel: Arc<Kernel>,
+    pub clock: Arc<QueueClock>,
+}
+
+#[pymethods]
+impl Queue {
+    #[new]
+    #[pyo3(signature = (
+        path, *, roll_cycle = None, read_only = false, create = true, clock = None,
+        epoch_ms = None, roll_time = None, roll_time_zone = None, index_count = None,
+        index_spacing = None, wire_type = None, block_bytes = None, source_id = 0,
+        timeout_ms = 10_000, force_unlock = "dead", double_buffer = false,
+        eof_grace_ms = Some(1_000), file_mode = 0o600, allow_network = false
+    ))]
+    #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)] // a Python signature
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        roll_cycle: Option<&str>,
+        read_only: bool,
+        create: bool,
+        clock: Option<Bound<'_, PyAny>>,
+        epoch_ms: Option<i64>,
+        roll_time: Option<String>,
+        roll_time_zone: Option<String>,
+        index_count: Option<u32>,
+        index_spacing: Option<u32>,
+        wire_type: Option<String>,
+        block_bytes: Option<u64>,
+        source_id: i32,
+        timeout_ms: u64,
+        force_unlock: &str,
+        double_buffer: bool,
+        eof_grace_ms: Option<u64>,
+        file_mode: u32,
+        allow_network: bool,
+    ) -> PyResult<Self> {
+        let clock = Arc::new(QueueClock::take(clock));
+        let options = Options {
+            roll_cycle: roll_cycle.map(named).transpose()?,
+            read_only,
+            create,
+            clock: clock.kernel(),
+            epoch_ms,
+            roll_time,
+            roll_time_zone,
+            index_count,
+            index_spacing,
+            wire_type,
+            block_bytes: block_bytes.unwrap_or(format::blocks::DEFAULT_BLOCK),
+            source_id,
+            timeout: Duration::from_millis(timeout_ms),
+            force_unlock: mode(force_unlock)?,
+            double_buffer,
+            eof_grace: eof_grace_ms.map(Duration::from_millis),
+            file_mode,
+            allow_network,
+        };
+        let opened = py.detach(|| Kernel::open(&path, options));
+        Ok(Self { kernel: told(py, opened)?, clock })
+    }
+
+    #[getter]
+    fn path(&self) -> PathBuf {
+        self.kernel.path().to_path_buf()
+    }
+
+    #[getter]
+    fn roll_cycle(&self) -> RollCycle {
+        RollCycle(self.kernel.roll())
+    }
+
+    #[getter]
+    fn epoch_ms(&self) -> i64 {
+        self.kernel.epoch_ms()
+    }
+
+    #[getter]
+    fn read_only(&self) -> bool {
+        self.kernel.is_read_only()
+    }
+
+    #[getter]
+    fn wire_type(&self) -> &str {
+        self.kernel.wire_type()
+    }
+
+    #[getter]
+    fn source_id(&self) -> i32 {
+        self.kernel.source_id()
+    }
+
+    #[getter]
+    fn block_bytes(&self) -> u64 {
+        self.kernel.block()
+    }
+
+    #[getter]
+    fn closed(&self) -> bool {
+        self.kernel.is_closed()
+    }
+
+    #[getter]
+    fn first_index(&self, py: Python<'_>) -> PyResult<Option<i64>> {
+        self.ask(py, Kernel::first_index)
+    }
+
+    #[getter]
+    fn last_index(&self, py: Python<'_>) -> PyResult<Option<i64>> {
+        self.ask(py, Kernel::last_index)
+    }
+
+    #[getter]
+    fn entry_count(&self, py: Python<'_>) -> PyResult<u64> {
+        self.ask(py, Kernel::entry_count)
+    }
+
+    #[pyo3(signature = (from_index, to_index))]
+    fn count_excerpts(&self, py: Python<'_>, from_index: i64, to_index: i64) -> PyResult<i64> {
+        self.ask(py, |queue| queue.count_excerpts(from_index, to_index))
+    }
+
+    #[getter]
+    fn cycles(&self, py: Python<'_>) -> PyResult<Vec<i32>> {
+        self.ask(py, Kernel::cycles)
+    }
+
+    #[pyo3(signature = (cycle))]
+    fn file_for_cycle(&self, cycle: i32) -> PyResult<PathBuf> {
+        self.kernel.file_for_cycle(cycle).map_err(to_py)
+    }
+
+    fn refresh(&self, py: Python<'_>) -> PyResult<()> {
+        self.ask(py, Kernel::refresh)
+    }
+
+    fn dump(&self, py: Python<'_>) -> PyResult<String> {
+        self.ask(py, dump::dump)
+    }
+
+    #[pyo3(signature = (key))]
+    fn table_value(&self, py: Python<'_>, key: &str) -> PyResult<Option<i64>> {
+        self.ask(py, |queue| queue.table_value(key))
+    }
+
+    fn close(&self) {
+        self.kernel.close();
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (exc_type, exc, traceback, /))]
+    fn __exit__(
+        &self,
+        exc_type: Option<Bound<'_, PyAny>>,
+        exc: Option<Bound<'_, PyAny>>,
+        traceback: Option<Bound<'_, PyAny>>,
+    ) {
+        let _ = (exc_type, exc, traceback);
+        self.close();
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        let kernel = &slf.get().kernel;
+        let path = kernel.path().display();
+        Ok(format!("{}({path}, roll_cycle={})", slf.get_type().name()?, kernel.roll().name))
+    }
+}
+
+impl Queue {
+    fn ask<T: Send>(
+        &self,
+        py: Python<'_>,
+        question: impl FnOnce(&Kernel) -> quire_kernel::Result<T> + Send,
+    ) -> PyResult<T> {
+        let kernel = &self.kernel;
+        told(py, py.detach(|| kernel.check_open("queue").and_then(|()| question(kernel))))
+    }
+}
+
+fn mode(name: &str) -> PyResult<ForceUnlock> {
+    [ForceUnlock::Dead, ForceUnlock::Never, ForceUnlock::Always]
+        .into_iter()
+        .find(|mode| mode.name() == name)
+        .ok_or_else(|| {
+            let known = "dead, never, always";
+            PyValueError::new_err(format!("no such mode: force_unlock={name} known={known}"))
+        })
+}

@@ -1,0 +1,120 @@
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyMemoryView};
+use quire_kernel::Error;
+use quire_kernel::tailer::{OpenDocument, Tailer};
+use quire_kernel::wire::reader;
+
+use crate::buffer::Buffer;
+use crate::error::{to_py, told};
+use crate::values;
+
+/// One document being read.
+#[pyclass(module = "quire._native", frozen)]
+pub struct ReadDocument {
+    tailer: Arc<Tailer>,
+    is_present: bool,
+    is_metadata: bool,
+    index: i64,
+    state: Mutex<State>,
+}
+
+struct State {
+    open: Option<OpenDocument>,
+    rollback: bool,
+}
+
+impl ReadDocument {
+    /// Opens the next document.
+    pub fn open(py: Python<'_>, tailer: Arc<Tailer>, include_metadata: bool) -> PyResult<Self> {
+        let open = told(py, tailer.open_document(include_metadata))?;
+        let index = match &open {
+            Some(open) => open.index,
+            None => tailer.index().map_err(to_py)?,
+        };
+        Ok(Self {
+            tailer,
+            is_present: open.is_some(),
+            is_metadata: open.as_ref().is_some_and(OpenDocument::is_metadata),
+            index,
+            state: Mutex::new(State { open, rollback: false }),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn with<T>(&self, look: impl FnOnce(&OpenDocument) -> PyResult<T>) -> PyResult<T> {
+        match &self.lock().open {
+            Some(open) => look(open),
+            None => Err(to_py(Error::Closed("document"))),
+        }
+    }
+
+    fn finish(&self, py: Python<'_>, stay: bool) -> PyResult<()> {
+        let mut state = self.lock();
+        let rollback = stay || state.rollback;
+        match state.open.take() {
+            Some(open) if !rollback => told(py, self.tailer.close_document(&open)),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[pymethods]
+impl ReadDocument {
+    #[getter]
+    const fn is_present(&self) -> bool {
+        self.is_present
+    }
+
+    #[getter]
+    const fn is_metadata(&self) -> bool {
+        self.is_metadata
+    }
+
+    #[getter]
+    const fn index(&self) -> i64 {
+        self.index
+    }
+
+    #[getter]
+    fn bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyMemoryView>> {
+        let buffer = self.with(|open| Ok(Buffer::document(open.clone())))?;
+        PyMemoryView::from(Bound::new(py, buffer)?.as_any())
+    }
+
+    fn text(&self) -> PyResult<Option<String>> {
+        self.with(|open| reader::text(open.payload()).map_err(to_py))
+    }
+
+    fn map<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.with(|open| values::to_dict(py, reader::map(open.payload()).map_err(to_py)?))
+    }
+
+    fn rollback_on_close(&self) {
+        self.lock().rollback = true;
+    }
+
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.finish(py, false)
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (exc_type, exc, traceback, /))]
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        exc_type: Option<Bound<'_, PyAny>>,
+        exc: Option<Bound<'_, PyAny>>,
+        traceback: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let _ = (exc, traceback);
+        self.finish(py, exc_type.is_some())
+    }
+}

@@ -1,0 +1,202 @@
+use std::sync::Arc;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList};
+use quire_kernel::tailer::{Direction, Tailer as Kernel};
+use quire_kernel::wire::reader;
+
+use crate::buffer::Buffer;
+use crate::error::{to_py, told};
+use crate::excerpt::Excerpt;
+use crate::queue::Queue;
+use crate::read_document::ReadDocument;
+use crate::values;
+
+/// Arrow offsets of 32 bits end here.
+const BATCH_BYTES_MAX: usize = i32::MAX as usize;
+const DIRECTIONS: [(&str, Direction); 3] =
+    [("forward", Direction::Forward), ("backward", Direction::Backward), ("none", Direction::None)];
+
+/// Reads messages.
+#[pyclass(module = "quire._native", frozen, subclass)]
+pub struct Tailer(Arc<Kernel>);
+
+/// Iterates over payloads alone.
+#[pyclass(module = "quire._native", frozen)]
+pub struct Payloads(Arc<Kernel>);
+
+#[pymethods]
+impl Payloads {
+    const fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    #[inline]
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        told(py, self.0.read(|_, bytes| Ok(PyBytes::new(py, bytes))))
+    }
+}
+
+#[pymethods]
+impl Tailer {
+    #[new]
+    #[pyo3(signature = (queue, name = None))]
+    fn new(py: Python<'_>, queue: &Bound<'_, Queue>, name: Option<&str>) -> PyResult<Self> {
+        let queue = Arc::clone(&queue.get().kernel);
+        let tailer = py.detach(|| Kernel::new(queue, name));
+        told(py, tailer).map(|tailer| Self(Arc::new(tailer)))
+    }
+
+    #[getter]
+    fn name(&self) -> Option<&str> {
+        self.0.name()
+    }
+
+    #[getter]
+    fn closed(&self) -> bool {
+        self.0.is_closed()
+    }
+
+    const fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Excerpt>> {
+        self.read(py)
+    }
+
+    fn payloads(&self) -> Payloads {
+        Payloads(Arc::clone(&self.0))
+    }
+
+    #[inline]
+    fn read(&self, py: Python<'_>) -> PyResult<Option<Excerpt>> {
+        let excerpt =
+            |index, bytes: &[u8]| Ok(Excerpt::new(index, PyBytes::new(py, bytes).unbind()));
+        told(py, self.0.read(excerpt))
+    }
+
+    fn read_bytes<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        told(py, self.0.read(|_, bytes| Ok(PyBytes::new(py, bytes))))
+    }
+
+    fn read_text(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        told(py, self.0.read(|_, bytes| reader::text(bytes))).map(Option::flatten)
+    }
+
+    fn read_map<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let entries = told(py, self.0.read(|_, bytes| reader::map(bytes)))?;
+        entries.map(|entries| values::to_dict(py, entries)).transpose()
+    }
+
+    #[pyo3(signature = (count, /))]
+    fn read_many<'py>(&self, py: Python<'py>, count: usize) -> PyResult<Bound<'py, PyList>> {
+        let mut found = Vec::new();
+        told(
+            py,
+            self.0.read_many(count, |_, bytes| {
+                found.push(PyBytes::new(py, bytes));
+                true
+            }),
+        )?;
+        PyList::new(py, found)
+    }
+
+    #[pyo3(signature = (count, /))]
+    fn read_columns(
+        &self,
+        py: Python<'_>,
+        count: usize,
+    ) -> PyResult<(usize, Buffer, Buffer, Buffer)> {
+        let read = py.detach(|| {
+            let mut indexes = Vec::new();
+            let mut offsets = 0_i32.to_le_bytes().to_vec();
+            let mut data = Vec::new();
+            let count = self.0.read_many(count, |index, bytes| {
+                let Some(end) = fits(data.len(), bytes.len()) else { return false };
+                indexes.extend_from_slice(&index.to_le_bytes());
+                data.extend_from_slice(bytes);
+                offsets.extend_from_slice(&end.to_le_bytes());
+                true
+            })?;
+            Ok((count, indexes, offsets, data))
+        });
+        let (count, indexes, offsets, data) = told(py, read)?;
+        Ok((count, Buffer::column(indexes), Buffer::column(offsets), Buffer::column(data)))
+    }
+
+    #[pyo3(signature = (*, include_metadata = false))]
+    fn reading_document(&self, py: Python<'_>, include_metadata: bool) -> PyResult<ReadDocument> {
+        ReadDocument::open(py, Arc::clone(&self.0), include_metadata)
+    }
+
+    #[getter]
+    fn index(&self, py: Python<'_>) -> PyResult<i64> {
+        told(py, self.0.index())
+    }
+
+    #[getter]
+    fn state(&self) -> &'static str {
+        self.0.state().name()
+    }
+
+    #[getter]
+    fn direction(&self) -> &'static str {
+        let direction = self.0.direction();
+        DIRECTIONS.iter().find(|(_, known)| *known == direction).map_or("forward", |(name, _)| name)
+    }
+
+    #[setter]
+    fn set_direction(&self, py: Python<'_>, value: &str) -> PyResult<()> {
+        let known = DIRECTIONS.iter().find(|(name, _)| *name == value);
+        let (_, direction) = known.ok_or_else(|| {
+            let known = "forward, backward, none";
+            PyValueError::new_err(format!("no such direction: direction={value} known={known}"))
+        })?;
+        told(py, py.detach(|| self.0.set_direction(*direction)))
+    }
+
+    fn commit(&self, py: Python<'_>) -> PyResult<()> {
+        told(py, self.0.commit())
+    }
+
+    fn to_start(&self, py: Python<'_>) -> PyResult<()> {
+        told(py, py.detach(|| self.0.to_start()))
+    }
+
+    fn to_end(&self, py: Python<'_>) -> PyResult<()> {
+        told(py, py.detach(|| self.0.to_end()))
+    }
+
+    #[pyo3(signature = (index, /))]
+    fn move_to_index(&self, py: Python<'_>, index: i64) -> PyResult<bool> {
+        told(py, py.detach(|| self.0.move_to_index(index)))
+    }
+
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.0.close(true).map_err(to_py).and_then(|()| crate::error::tell(py))
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (exc_type, exc, traceback, /))]
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        exc_type: Option<Bound<'_, PyAny>>,
+        exc: Option<Bound<'_, PyAny>>,
+        traceback: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let _ = (exc, traceback);
+        told(py, self.0.close(exc_type.is_none()))
+    }
+}
+
+/// The offset behind `more` bytes, while it fits.
+fn fits(length: usize, more: usize) -> Option<i32> {
+    let end = length.checked_add(more).filter(|end| *end <= BATCH_BYTES_MAX)?;
+    i32::try_from(end).ok()
+}

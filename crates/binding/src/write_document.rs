@@ -1,0 +1,167 @@
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pyo3::prelude::*;
+use quire_kernel::Error;
+use quire_kernel::appender::{Appender, Claim};
+use quire_kernel::format::document;
+use quire_kernel::protocol::publish::Payload;
+
+use crate::buffer::Borrowed;
+use crate::clock::QueueClock;
+use crate::error::{to_py, told};
+use crate::values;
+
+/// One document being written.
+#[pyclass(module = "quire._native", frozen)]
+pub struct WriteDocument {
+    appender: Arc<Appender>,
+    clock: Arc<QueueClock>,
+    metadata: bool,
+    state: Mutex<State>,
+}
+
+struct State {
+    bytes: Vec<u8>,
+    place: Place,
+    rollback: bool,
+}
+
+enum Place {
+    /// The write lock is held for it.
+    Claimed(Claim),
+    /// The lock was taken when the document began: appended whole when it closes.
+    Buffered,
+    /// Published at this index.
+    Published(i64),
+    /// Dropped.
+    Dropped,
+}
+
+impl WriteDocument {
+    /// Opens a document; with double buffering it does not wait for the lock.
+    pub fn open(
+        py: Python<'_>,
+        appender: Arc<Appender>,
+        clock: Arc<QueueClock>,
+        now_ms: Option<i64>,
+        metadata: bool,
+    ) -> PyResult<Self> {
+        let buffered =
+            appender.queue().options().double_buffer && !metadata && appender.is_locked();
+        let place = if buffered {
+            Place::Buffered
+        } else {
+            Place::Claimed(told(py, py.detach(|| appender.claim(now_ms, metadata)))?)
+        };
+        let state = Mutex::new(State { bytes: Vec::new(), place, rollback: false });
+        Ok(Self { appender, clock, metadata, state })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs `put` on the document's bytes; what it appended before an error is taken back.
+    fn put(&self, put: impl FnOnce(&mut Vec<u8>) -> PyResult<()>) -> PyResult<()> {
+        let mut state = self.lock();
+        if matches!(state.place, Place::Published(_) | Place::Dropped) {
+            return Err(to_py(Error::Closed("document")));
+        }
+        let length = state.bytes.len();
+        let result = put(&mut state.bytes);
+        if result.is_err() {
+            state.bytes.truncate(length);
+        }
+        result
+    }
+
+    fn finish(&self, py: Python<'_>, drop_it: bool) -> PyResult<()> {
+        let mut state = self.lock();
+        let place = std::mem::replace(&mut state.place, Place::Dropped);
+        let bytes = std::mem::take(&mut state.bytes);
+        let rollback = drop_it || state.rollback;
+        match place {
+            Place::Claimed(claim) if rollback => self.appender.give_up(claim),
+            Place::Claimed(claim) => {
+                let index = told(py, py.detach(|| self.appender.publish(claim, &bytes)))?;
+                state.place = Place::Published(index);
+            }
+            Place::Buffered if rollback => {}
+            Place::Buffered => {
+                let now = self.clock.now_ms(py)?;
+                let bytes = if bytes.is_empty() { &document::EMPTY_PAYLOAD } else { &bytes[..] };
+                let payload = Payload::new(bytes);
+                let index = told(py, py.detach(|| self.appender.append(now, payload)))?;
+                state.place = Place::Published(index);
+            }
+            done => state.place = done,
+        }
+        Ok(())
+    }
+}
+
+#[pymethods]
+impl WriteDocument {
+    #[getter]
+    fn index(&self) -> PyResult<i64> {
+        match &self.lock().place {
+            Place::Claimed(claim) => Ok(claim.index),
+            Place::Published(index) => Ok(*index),
+            Place::Buffered => Err(to_py(Error::IndexNotAvailable)),
+            Place::Dropped => Err(to_py(Error::Closed("document"))),
+        }
+    }
+
+    #[getter]
+    const fn is_metadata(&self) -> bool {
+        self.metadata
+    }
+
+    #[pyo3(signature = (name, value, /))]
+    fn write(&self, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.put(|bytes| values::put_entry(bytes, name, value))
+    }
+
+    #[pyo3(signature = (data, /))]
+    fn write_bytes(&self, data: &Bound<'_, PyAny>) -> PyResult<()> {
+        let data = Borrowed::new(data)?;
+        self.put(|bytes| {
+            bytes.extend_from_slice(data.bytes());
+            Ok(())
+        })
+    }
+
+    fn rollback_on_close(&self) {
+        self.lock().rollback = true;
+    }
+
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.finish(py, false)
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (exc_type, exc, traceback, /))]
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        exc_type: Option<Bound<'_, PyAny>>,
+        exc: Option<Bound<'_, PyAny>>,
+        traceback: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let _ = (exc, traceback);
+        self.finish(py, exc_type.is_some())
+    }
+}
+
+impl Drop for WriteDocument {
+    /// A document that nobody closed is dropped: the write lock must not stay taken.
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Place::Claimed(claim) = std::mem::replace(&mut state.place, Place::Dropped) {
+            self.appender.give_up(claim);
+        }
+    }
+}

@@ -1,0 +1,86 @@
+"""
+A persisted, brokerless, low-latency queue whose files are Chronicle Queue 5 files.
+
+    with quire.open("orders") as queue, queue.appender() as appender:
+        index = appender.write_text("hello")
+
+Python and Java processes append to and tail the same directory at the same time.
+"""
+
+import os as _os
+import warnings as _warnings
+
+from quire import _native
+from quire._native import (
+    Excerpt,
+    ManualClock,
+    Payloads,
+    ReadDocument,
+    RollCycle,
+    WriteDocument,
+)
+from quire.appending import Appender
+from quire.errors import (
+    ClosedError,
+    CorruptError,
+    CycleFullError,
+    ForkedError,
+    IndexNotAvailableError,
+    IndexOutOfRangeError,
+    LockLostError,
+    LockTimeoutError,
+    MessageTooLargeError,
+    NotAQueueError,
+    QuireError,
+    ReadOnlyError,
+    RollCycleMismatchError,
+    UnsupportedError,
+    WaitTimeoutError,
+    WireError,
+    WriteAfterEofError,
+)
+from quire.queue import Queue, open  # noqa: A004 - `quire.open` reads as what it does
+from quire.tailing import Tailer
+
+__all__ = [
+    "Appender",
+    "ClosedError",
+    "CorruptError",
+    "CycleFullError",
+    "Excerpt",
+    "ForkedError",
+    "IndexNotAvailableError",
+    "IndexOutOfRangeError",
+    "LockLostError",
+    "LockTimeoutError",
+    "ManualClock",
+    "MessageTooLargeError",
+    "NotAQueueError",
+    "Payloads",
+    "Queue",
+    "QuireError",
+    "ReadDocument",
+    "ReadOnlyError",
+    "RollCycle",
+    "RollCycleMismatchError",
+    "Tailer",
+    "UnsupportedError",
+    "WaitTimeoutError",
+    "WireError",
+    "WriteAfterEofError",
+    "WriteDocument",
+    "__version__",
+    "open",
+]
+
+__version__ = _native.VERSION
+
+# A child must not share the parent's locks: its inherited handles raise ForkedError.
+_os.register_at_fork(after_in_child=_native.after_fork_in_child)
+
+if _native.BUILD_PROFILE != "release":
+    _warnings.warn(
+        "quire was built without optimisation: do not measure this build",
+        RuntimeWarning,
+        stacklevel=2,
+    )

@@ -1,0 +1,154 @@
+"""Opening queues."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from os import PathLike
+from typing import Any, Literal
+
+from quire import _native
+from quire._native import ManualClock, RollCycle
+from quire.appending import Appender
+from quire.tailing import Tailer
+
+_MS_PER_S = 1000
+
+
+class Queue(_native.Queue):
+    """
+    An open queue, from :func:`quire.open`.
+
+    It hands out appenders and tailers, as many as wanted; closing it closes them. It pickles by
+    path and options, and is opened again where it arrives.
+    """
+
+    _options: dict[str, Any]
+
+    def appender(self) -> Appender:
+        """
+        Return a new appender.
+
+        Raises:
+            ReadOnlyError: The queue was opened read-only.
+
+        """
+        return Appender(self)
+
+    def tailer(self, name: str | None = None) -> Tailer:
+        """
+        Return a new tailer, at the first message.
+
+        Args:
+            name: Keep the position in the queue under this name and resume there. One tailer at a
+                time should use a name. Names differ by more than case.
+
+        Raises:
+            ReadOnlyError: A name was given and the queue was opened read-only.
+
+        """
+        return Tailer(self, name)
+
+    def __reduce__(self) -> tuple[Callable[..., Queue], tuple[str, dict[str, Any]]]:
+        """Pickle by path and options."""
+        return _reopen, (self.path, self._options)
+
+
+def open(  # noqa: A001 - called as quire.open
+    path: str | PathLike[str],
+    *,
+    roll_cycle: str | RollCycle | None = None,
+    read_only: bool = False,
+    create: bool = True,
+    clock: ManualClock | Callable[[], int] | None = None,
+    block_bytes: int | None = None,
+    timeout_s: float = 10.0,
+    force_unlock: Literal["dead", "never", "always"] = "dead",
+    double_buffer: bool = False,
+    eof_grace_s: float | None = 1.0,
+    epoch_ms: int | None = None,
+    roll_time: str | None = None,
+    roll_time_zone: str | None = None,
+    index_count: int | None = None,
+    index_spacing: int | None = None,
+    wire_type: str | None = None,
+    source_id: int = 0,
+    file_mode: int = 0o600,
+    allow_network: bool = False,
+) -> Queue:
+    """
+    Open the queue in a directory, or create it there.
+
+    What an existing queue was created with (roll cycle, epoch, wire type, source id) holds over
+    what is asked for here, as in Java; only a roll cycle that contradicts recorded data is refused.
+
+    Args:
+        path: The queue's directory; with *read_only* also one ``*.cq4`` file.
+        roll_cycle: How the queue is cut into files, ``FAST_DAILY`` for a new one. See
+            :meth:`RollCycle.all`.
+        read_only: Change no byte of the directory; it may lie on read-only media.
+        create: Make the directory and the queue when there is none.
+        clock: Tells the time that chooses the cycle, in epoch milliseconds: a
+            :class:`ManualClock`, a callable, or None for the machine's clock. Waits do not use it.
+        block_bytes: Files grow by this much (sparse). A message may be as long as a quarter of it;
+            keep four messages in a block. Default 64 MiB.
+        timeout_s: How long, in seconds, others are waited for. An append waits half as long again
+            for the write lock.
+        force_unlock: When the write lock may be taken from its holder: once it is ``dead``,
+            ``never``, or ``always`` after the timeout.
+        double_buffer: Build a document in memory while somebody else holds the write lock.
+        eof_grace_s: A tailer leaves a file that lacks its end-of-file marker when a later one has
+            data and nothing came for so many seconds; None: it waits, as Java does.
+        epoch_ms: Start of cycle 0 in epoch milliseconds.
+        roll_time: Time of day of the roll, ``HH:MM``, instead of *epoch_ms*.
+        roll_time_zone: Only ``UTC``.
+        index_count: Slots of an index array; rounded up to a power of two.
+        index_spacing: One message in so many is indexed; rounded up to a power of two.
+        wire_type: ``BINARY_LIGHT``, or another binary one that Java's queues take.
+        source_id: The queue's id in message history.
+        file_mode: Permission bits of new files; their directory can be searched by the same people.
+        allow_network: Write on a network file system, where only one host may use the queue.
+
+    Raises:
+        NotAQueueError: There is something else at *path*, or nothing and *create* is False.
+        RollCycleMismatchError: *roll_cycle* is not that of the queue, and the queue holds data.
+        UnsupportedError: A wire type, a zone, an old file version or a file system.
+        CorruptError: The files break a rule of ``docs/format.md``.
+        ValueError: No such roll cycle or mode.
+        OSError: No permission, no space, and the like.
+
+    """
+    if isinstance(roll_cycle, RollCycle):
+        roll_cycle = roll_cycle.name
+    options: dict[str, Any] = {
+        "roll_cycle": roll_cycle,
+        "read_only": read_only,
+        "create": create,
+        "clock": clock,
+        "block_bytes": block_bytes,
+        "timeout_ms": _milliseconds("timeout_s", timeout_s),
+        "force_unlock": force_unlock,
+        "double_buffer": double_buffer,
+        "eof_grace_ms": None if eof_grace_s is None else _milliseconds("eof_grace_s", eof_grace_s),
+        "epoch_ms": epoch_ms,
+        "roll_time": roll_time,
+        "roll_time_zone": roll_time_zone,
+        "index_count": index_count,
+        "index_spacing": index_spacing,
+        "wire_type": wire_type,
+        "source_id": source_id,
+        "file_mode": file_mode,
+        "allow_network": allow_network,
+    }
+    return _reopen(path, options)
+
+
+def _reopen(path: str | PathLike[str], options: dict[str, Any]) -> Queue:
+    queue = Queue(path, **options)
+    queue._options = options  # noqa: SLF001 - the class is this module's own
+    return queue
+
+
+def _milliseconds(name: str, seconds: float) -> int:
+    if not seconds >= 0:
+        raise ValueError(f"a duration cannot be negative: {name}={seconds}")
+    return min(round(seconds * _MS_PER_S), 2**62)
