@@ -32,6 +32,11 @@ class DemoFolder:
         """What Spark and its workers wrote to stderr."""
         return self.path / "spark.log"
 
+    def files(self) -> dict[str, Path]:
+        """Return what the run made, by what it is."""
+        made = {"journal": self.queue, "picture": self.plot, "Spark log": self.spark_log}
+        return {name: path for name, path in made.items() if path.exists()}
+
 
 def make_anew(path: Path, *, keep: bool = False) -> DemoFolder:
     """

@@ -27,6 +27,7 @@ from quire.demo.folder import DemoFolder
 from quire.demo.follow import TAILER
 from quire.demo.record import Recording, record
 from quire.demo.report import recording_bar, table_by_carrier, table_by_hour
+from quire.errors import QuireError
 
 _MIB: Final = 1 << 20
 _STDERR: Final = 2
@@ -88,6 +89,15 @@ class DemoRun:
         return done
 
     def _analyse_on_spark(self) -> Analysis:
+        from pyspark.errors import PySparkException
+
+        try:
+            return self._analyse_in_session()
+        except PySparkException as error:
+            reason = str(error).strip().splitlines()[-1]
+            raise QuireError(f"Spark failed, see {self._folder.spark_log}: {reason}") from error
+
+    def _analyse_in_session(self) -> Analysis:
         import quire.spark
 
         with _stderr_to(self._folder.spark_log):
@@ -141,8 +151,9 @@ class DemoRun:
 
     def _finish(self) -> None:
         self._tell("done", "in all", time.perf_counter() - self._start)
-        queue, picture = self._folder.queue, self._folder.plot
-        self._console.print(f"\n  journal  {queue}\n  picture  {picture}", soft_wrap=True)
+        self._console.print()
+        for name, path in self._folder.files().items():
+            self._console.print(f"[bold cyan]{name:>9}[/]  {path}", soft_wrap=True)
 
     def _timed(self, doing: str, work: Callable[[], _Result]) -> tuple[_Result, float]:
         """Do *work* under a spinner; return its result and the seconds it took."""
