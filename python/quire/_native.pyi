@@ -4,6 +4,7 @@ from types import TracebackType
 from typing import Any, Final, Literal, Self, TypeAlias, final
 
 from typing_extensions import Buffer as BufferLike
+from typing_extensions import disjoint_base
 
 __all__ = [
     "BUILD_PROFILE",
@@ -145,6 +146,7 @@ class ManualClock:
 
     def __reduce__(self) -> tuple[type[ManualClock], tuple[int]]: ...
 
+@disjoint_base
 class Queue:
     """The native half of :class:`quire.Queue`; see :func:`quire.open` for the options."""
 
@@ -167,7 +169,7 @@ class Queue:
         timeout_ms: int = 10_000,
         force_unlock: Literal["dead", "never", "always"] = "dead",
         double_buffer: bool = False,
-        eof_grace_ms: int | None = 1_000,
+        eof_grace_ms: int | None = ...,  # 1_000
         file_mode: int = 0o600,
         allow_network: bool = False,
     ) -> Self: ...
@@ -236,6 +238,7 @@ class Queue:
         /,
     ) -> None: ...
 
+@disjoint_base
 class Appender:
     """
     Writes messages at the end of a queue. May be used from any thread; calls are serialised.
@@ -374,6 +377,7 @@ class Payloads:
     def __iter__(self) -> Self: ...
     def __next__(self) -> bytes: ...
 
+@disjoint_base
 class Tailer:
     """
     Reads messages. May be used from any thread; calls are serialised.
