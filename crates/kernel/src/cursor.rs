@@ -184,7 +184,7 @@ impl Cursor {
                 }
                 // Its messages are gone, or it is before the first: start over, from the next read.
                 if queue.first_cycle()?.is_some_and(|first| self.cycle < first) {
-                    self.to_start(queue)?;
+                    self.go_to_start(queue)?;
                 }
                 Ok(false)
             }
@@ -318,7 +318,7 @@ impl Cursor {
     }
 
     /// Goes to the first message.
-    pub fn to_start(&mut self, queue: &Queue) -> Result<()> {
+    pub fn go_to_start(&mut self, queue: &Queue) -> Result<()> {
         self.state = State::Uninitialised;
         self.view = None;
         (self.cycle, self.sequence, self.position) = (0, 0, 0);
@@ -326,7 +326,7 @@ impl Cursor {
     }
 
     /// Goes behind the last message; backward: to the last message.
-    pub fn to_end(&mut self, queue: &Queue) -> Result<()> {
+    pub fn go_to_end(&mut self, queue: &Queue) -> Result<()> {
         let mut cycle = queue.last_cycle()?;
         let mut last_file = None;
         while let Some(found) = cycle {
@@ -347,7 +347,7 @@ impl Cursor {
         }
         match last_file {
             Some((view, end)) => self.place_at_end(view, &end),
-            None => self.to_start(queue)?,
+            None => self.go_to_start(queue)?,
         }
         Ok(())
     }

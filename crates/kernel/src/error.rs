@@ -71,6 +71,7 @@ pub enum Error {
 
 impl Error {
     /// A failure of the system while doing `what` to `path`.
+    #[must_use]
     pub fn io(what: &'static str, path: &Path, source: io::Error) -> Self {
         Self::Io { what, path: path.to_path_buf(), source }
     }

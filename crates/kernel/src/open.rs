@@ -19,8 +19,9 @@ use crate::{Error, Result, notice};
 const DEFAULT_ROLL_CYCLE: &str = "FAST_DAILY";
 const DEFAULT_WIRE_TYPE: &str = "BINARY_LIGHT";
 /// Wire types whose queues Java opens; the others it refuses.
-const WIRE_TYPES: [&str; 4] =
-    ["BINARY_LIGHT", "BINARY", "FIELDLESS_BINARY", "COMPRESSED_BINARY"];
+const WIRE_TYPES: [&str; 4] = [DEFAULT_WIRE_TYPE, "BINARY", FIELDLESS, "COMPRESSED_BINARY"];
+/// The wire type whose roll files have no field names in their headers.
+pub const FIELDLESS: &str = "FIELDLESS_BINARY";
 const DIRECTORY_BITS: u32 = 0o100;
 
 /// An opened path.
@@ -175,7 +176,10 @@ fn opened(
         single: None,
         roll,
         epoch_ms,
-        wire_type: stored.map_or_else(|| wire_type(options), |stored| stored.wire_type.clone()),
+        wire_type: match (&options.wire_type, stored) {
+            (None, Some(stored)) => stored.wire_type.clone(),
+            _ => wire_type(options),
+        },
         source_id: stored.map_or(options.source_id, |stored| stored.source_id),
         index_count,
         index_spacing,
@@ -205,7 +209,8 @@ fn stored_roll_cycle(dir: &Path, stored: &Metadata) -> Result<&'static RollCycle
 fn wanted_metadata(options: &Options, roll: &'static RollCycle, epoch_ms: i64) -> Metadata {
     let with_time = options.roll_time.is_some();
     Metadata {
-        wire_type: wire_type(options),
+        // What Java's tables say whatever the wire type of the messages.
+        wire_type: DEFAULT_WIRE_TYPE.to_owned(),
         roll: RollFields {
             length_ms: roll.length_ms,
             format: roll.pattern.to_owned(),
@@ -233,8 +238,8 @@ fn prepare_directory(path: &Path, options: &Options) -> Result<()> {
             // Whoever may read a file may search the directory.
             let search = (options.file_mode & 0o444) >> 2;
             let mode = options.file_mode | search | DIRECTORY_BITS;
-            let made = std::fs::DirBuilder::new().recursive(true).mode(mode).create(path);
-            made.map_err(|e| Error::io("cannot create", path, e))?;
+            let created = std::fs::DirBuilder::new().recursive(true).mode(mode).create(path);
+            created.map_err(|e| Error::io("cannot create", path, e))?;
         }
         Err(error) => return Err(Error::io("cannot open", path, error)),
     }
@@ -311,7 +316,9 @@ fn epoch(options: &Options) -> Result<Option<i64>> {
 /// what an array document can hold with room to spare.
 fn rounded(name: &str, asked: u32, least: u32) -> Result<u32> {
     if asked > INDEX_SHAPE_MAX {
-        return Err(Error::Invalid(format!("{name} too large: {name}={asked} limit={INDEX_SHAPE_MAX}")));
+        return Err(Error::Invalid(format!(
+            "{name} too large: {name}={asked} limit={INDEX_SHAPE_MAX}"
+        )));
     }
     Ok(asked.max(least).next_power_of_two())
 }

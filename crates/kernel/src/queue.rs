@@ -11,7 +11,7 @@ use crate::format::index::Shape;
 use crate::format::roll_cycle::RollCycle;
 use crate::format::table::{self, NO_HIGHEST};
 use crate::memory::process;
-use crate::open::{self, Opened};
+use crate::open::{self, FIELDLESS, Opened};
 use crate::protocol::create::{self, NewFile};
 use crate::protocol::listing::{self, Listing, Names};
 use crate::protocol::locate;
@@ -22,6 +22,7 @@ use crate::{Error, Result};
 
 /// How to open a queue. `None` leaves a choice to the queue, or to the default where it is new.
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools)] // each is an option of its own
 pub struct Options {
     /// The roll cycle the caller named.
     pub roll_cycle: Option<&'static RollCycle>,
@@ -312,7 +313,8 @@ impl Queue {
             index_count: self.opened.index_count,
             index_spacing: self.opened.index_spacing,
         };
-        NewFile { shape, block: self.block(), mode: self.options.file_mode }
+        let fieldless = self.opened.wire_type == FIELDLESS;
+        NewFile { shape, block: self.block(), mode: self.options.file_mode, fieldless }
     }
 
     fn remember(&self, file: RollFile) -> Arc<RollFile> {

@@ -31,7 +31,7 @@ struct Inner {
 
 /// A named tailer's entry in the table store.
 struct Name {
-    name: String,
+    text: String,
     /// Position of the index to read next.
     value: u64,
     /// Positions of version and lock, for `replicated:` names.
@@ -89,7 +89,7 @@ impl Tailer {
     /// The name, if it has one.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
-        self.name.as_ref().map(|name| name.name.as_str())
+        self.name.as_ref().map(|name| name.text.as_str())
     }
 
     /// Closes the tailer. What was received counts as done if `finished`.
@@ -213,14 +213,14 @@ impl Tailer {
     /// Goes to the first message.
     pub fn to_start(&self) -> Result<()> {
         let mut inner = self.enter()?;
-        inner.cursor.to_start(&self.queue)?;
+        inner.cursor.go_to_start(&self.queue)?;
         self.moved(&mut inner)
     }
 
     /// Goes behind the last message; backward: to the last message.
     pub fn to_end(&self) -> Result<()> {
         let mut inner = self.enter()?;
-        inner.cursor.to_end(&self.queue)?;
+        inner.cursor.go_to_end(&self.queue)?;
         self.moved(&mut inner)
     }
 
@@ -266,7 +266,7 @@ impl Name {
         } else {
             None
         };
-        Ok(Self { name: name.to_owned(), value, version })
+        Ok(Self { text: name.to_owned(), value, version })
     }
 
     fn stored(&self, queue: &Queue) -> Result<i64> {

@@ -18,7 +18,7 @@ pub const INDEX2INDEX: &str = "index2index";
 /// Event name of a lower array.
 pub const INDEX: &str = "index";
 /// Room in front of the slots: names, padding, capacity and used always fit in this.
-pub const PREAMBLE_MAX: u64 = 64;
+pub const PREAMBLE_MAX: usize = 64;
 const WORD: u64 = 8;
 
 /// The payload of an array document whose header lies at `position`, up to the slots.

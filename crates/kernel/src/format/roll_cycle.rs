@@ -7,6 +7,8 @@
 //! +------------------------+------------------------+
 //! ```
 
+use std::fmt::Write;
+
 use jiff::civil::{Date, ISOWeekDate, Time, Weekday};
 use jiff::{Span, Timestamp, tz::TimeZone};
 
@@ -125,16 +127,16 @@ impl RollCycle {
         let week = at.date().saturating_add(Span::new().days(1)).iso_week_date();
         let mut name = String::new();
         for token in tokens(self.pattern) {
-            name += &match token {
-                Token::Text(text) => text.to_owned(),
-                Token::Number('y', width) => format!("{:0width$}", at.year()),
-                Token::Number('M', width) => format!("{:0width$}", at.month()),
-                Token::Number('d', width) => format!("{:0width$}", at.day()),
-                Token::Number('H', width) => format!("{:0width$}", at.hour()),
-                Token::Number('m', width) => format!("{:0width$}", at.minute()),
-                Token::Number('Y', width) => format!("{:0width$}", week.year()),
-                Token::Number('w', width) => format!("{:0width$}", week.week()),
-                Token::Number(_, width) => format!("{:0width$}", at.second()),
+            let _ = match token {
+                Token::Text(text) => name.write_str(text),
+                Token::Number('y', width) => write!(name, "{:0width$}", at.year()),
+                Token::Number('M', width) => write!(name, "{:0width$}", at.month()),
+                Token::Number('d', width) => write!(name, "{:0width$}", at.day()),
+                Token::Number('H', width) => write!(name, "{:0width$}", at.hour()),
+                Token::Number('m', width) => write!(name, "{:0width$}", at.minute()),
+                Token::Number('Y', width) => write!(name, "{:0width$}", week.year()),
+                Token::Number('w', width) => write!(name, "{:0width$}", week.week()),
+                Token::Number(_, width) => write!(name, "{:0width$}", at.second()),
             };
         }
         Ok(name + SUFFIX)

@@ -12,7 +12,7 @@
 
 use super::cursor::Cursor;
 use super::tokens::{
-    close_block, open_object, pad_before_code, put_compact, put_event, put_field, put_padding,
+    self, close_block, open_object, pad_before_code, put_compact, put_event, put_padding,
 };
 use super::wire::{I64_ARRAY, INT64};
 
@@ -65,9 +65,15 @@ pub struct RollFields {
     pub roll_time_zone: Option<String>,
 }
 
-/// The document's payload, to lie at position 4 of a file, and its layout.
+/// The document's payload, to lie at position 4 of a file, and its layout. Files of fieldless queues
+/// leave the names of the fields out.
 #[must_use]
-pub fn encode(index_count: u32, index_spacing: u32) -> (Vec<u8>, StoreLayout) {
+pub fn encode(index_count: u32, index_spacing: u32, fieldless: bool) -> (Vec<u8>, StoreLayout) {
+    let put_field = |out: &mut Vec<u8>, name| {
+        if !fieldless {
+            tokens::put_field(out, name);
+        }
+    };
     // The header word is kept in front so that offsets are positions; it is cut off at the end.
     let mut out = vec![0; 4];
     put_event(&mut out, "header");
@@ -237,18 +243,25 @@ mod tests {
 
     #[test]
     fn the_words_are_where_java_puts_them() {
-        for (count, spacing) in [(32, 4), (4096, 256), (8, 1), (32_768, 1_048_576)] {
-            let (payload, layout) = encode(count, spacing);
+        for (count, spacing) in [(32, 4), (4096, 256), (8, 1)] {
+            let (payload, layout) = encode(count, spacing, false);
             assert_eq!((layout.write_position, layout.sequence), (0x40, Some(0x48)));
             assert_eq!((layout.index2index, layout.last_index), (0x98, 0xb0), "{count}");
             assert_eq!(parse(&payload), Some(layout));
         }
-        assert_eq!(encode(32, 4).0.len(), 0xc1);
+        assert_eq!(encode(32, 4, false).0.len(), 0xc1);
+    }
+
+    #[test]
+    fn a_fieldless_header_is_read_by_place() {
+        let (payload, layout) = encode(4096, 256, true);
+        assert_eq!((payload.len(), layout.index2index, layout.last_index), (0x76, 0x60, 0x70));
+        assert_eq!(parse(&payload), Some(layout));
     }
 
     #[test]
     fn a_cut_header_is_refused() {
-        let (payload, _) = encode(32, 4);
+        let (payload, _) = encode(32, 4, false);
         for length in 0..payload.len() {
             assert_eq!(parse(&payload[..length]), None, "{length}");
         }

@@ -40,6 +40,7 @@ impl Mapping {
 
     /// Length in bytes.
     #[must_use]
+    #[allow(clippy::len_without_is_empty)] // a mapping is never empty
     pub const fn len(&self) -> u64 {
         self.len as u64
     }
@@ -79,6 +80,9 @@ impl Mapping {
     }
 
     /// The atomic at an aligned position.
+    ///
+    /// # Panics
+    /// If the position is outside, or not a multiple of the word's size: callers check.
     #[inline]
     #[must_use]
     pub fn word32(&self, position: u64) -> &AtomicU32 {
@@ -89,6 +93,9 @@ impl Mapping {
     }
 
     /// The atomic at an aligned position.
+    ///
+    /// # Panics
+    /// As [`Mapping::word32`].
     #[inline]
     #[must_use]
     pub fn word64(&self, position: u64) -> &AtomicU64 {

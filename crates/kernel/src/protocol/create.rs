@@ -35,6 +35,8 @@ pub struct NewFile {
     pub block: u64,
     /// Permission bits.
     pub mode: u32,
+    /// Leave the names of header fields out.
+    pub fieldless: bool,
 }
 
 /// Opens the file of a cycle; None when it is missing or its header is not ready.
@@ -85,9 +87,10 @@ fn writable(file: RollFile) -> Result<RollFile> {
 
 /// Steps 1 to 5.
 fn initialise(window: &Window, new: &NewFile) -> Result<StoreLayout> {
-    let (payload, layout) = store::encode(new.shape.index_count, new.shape.index_spacing);
+    let (payload, layout) =
+        store::encode(new.shape.index_count, new.shape.index_spacing, new.fieldless);
     let header_end = HEADER_LEN + payload.len() as u64;
-    let arrays = 2 * (index::slots_len(new.shape.index_count) + index::PREAMBLE_MAX + 16);
+    let arrays = 2 * (index::slots_len(new.shape.index_count) + index::PREAMBLE_MAX as u64 + 16);
     let mut region = window.region();
     window.writable(&mut region, header_end + arrays, new.block)?;
     let cells: &Cells = &region;

@@ -53,7 +53,7 @@ impl IndexWriter {
             return Ok(0);
         }
         let slots = index::slots_len(view.file().shape.index_count);
-        Ok(HEADER_LEN + index::PREAMBLE_MAX + slots + TAIL_ZEROS + HEADER_LEN)
+        Ok(HEADER_LEN + index::PREAMBLE_MAX as u64 + slots + TAIL_ZEROS + HEADER_LEN)
     }
 
     /// Steps 3 and 4 for a message that is due. `free` is the position behind the last document;
@@ -142,6 +142,7 @@ pub fn publish_array(
 }
 
 /// A publish that failed, as an error with its place.
+#[must_use]
 pub fn not_published(view: &View, position: u64, error: NotPublished) -> Error {
     match error {
         NotPublished::LockLost(found) => {

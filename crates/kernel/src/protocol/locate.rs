@@ -220,5 +220,5 @@ fn indexed_before(
 
 /// The greatest slot of an array that may be set.
 fn used(view: &mut View, array: ArrayLayout) -> Result<u64> {
-    Ok(view.word(array.used)?)
+    view.word(array.used)
 }

@@ -224,7 +224,7 @@ impl View {
         }
         let Ok(Slot::Document(document)) = self.slot(position) else { return Ok(None) };
         let payload = self.payload(&document);
-        let preamble = &payload[..payload.len().min(PREAMBLE_MAX as usize)];
+        let preamble = &payload[..payload.len().min(PREAMBLE_MAX)];
         let array = ArrayLayout::parse(position, preamble, self.file.shape.index_count);
         let end = document.position + HEADER_LEN + u64::from(document.length);
         let count = u64::from(self.file.shape.index_count);
