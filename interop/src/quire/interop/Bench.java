@@ -16,7 +16,8 @@ import net.openhft.chronicle.wire.DocumentContext;
  * {@code writeBytes}, {@code tail} reads every message of the directory into one buffer. The roll cycle is FAST_DAILY
  * unless the options say otherwise and the clock stands still, so nothing rolls; pages are touched by the loop itself.
  *
- * <p>A payload is its number as i64, repeated in the low bytes up to the size; the checksum is the sum of the numbers.
+ * <p>A payload is its number as i64 and, up to the size, each byte's place; the checksum is the sum of the numbers. With
+ * {@code --distinct} N the numbers go from 0 to N - 1 and start again.
  */
 final class Bench implements Verb {
     private static final long START = 1_700_000_000_000L;
@@ -27,6 +28,7 @@ final class Bench implements Verb {
         long count = options.number("count");
         long warmUp = options.number("warm-up", count / 5);
         int size = (int) options.number("size", 96);
+        long distinct = options.number("distinct", Long.MAX_VALUE);
         try (ChronicleQueue queue = Queues.open(options, new ManualClock(START))) {
             Loop body = switch (loop) {
                 case "append-one" -> new AppendOne(queue, size);
@@ -34,12 +36,12 @@ final class Bench implements Verb {
                 case "tail" -> new Tail(queue, size);
                 default -> throw new Options.UsageException("no such loop: " + loop);
             };
-            body.run(warmUp);
+            body.run(warmUp, distinct);
             body.checksum = 0;
             long begin = System.nanoTime();
-            body.run(count);
+            body.run(count, distinct);
             long nanos = System.nanoTime() - begin;
-            out.println(Json.object("loop", loop, "size", size, "count", count,
+            out.println(Json.object("loop", loop, "size", size, "count", count, "nanos", nanos,
                     "nsPerMessage", round((double) nanos / count),
                     "messagesPerSecond", Math.round(count * 1e9 / nanos),
                     "checksum", body.checksum));
@@ -64,9 +66,11 @@ final class Bench implements Verb {
                 buffer.put(i, (byte) i);
         }
 
-        final void run(long count) {
-            for (long end = next + count; next < end; next++)
+        final void run(long count, long distinct) {
+            for (long done = 0; done < count; done++) {
                 one(next);
+                next = next + 1 == distinct ? 0 : next + 1;
+            }
         }
 
         abstract void one(long number);
@@ -127,7 +131,7 @@ final class Bench implements Verb {
         void one(long number) {
             try (DocumentContext document = tailer.readingDocument()) {
                 if (!document.isPresent())
-                    throw new IllegalStateException("the queue ended early: message=" + number);
+                    throw new IllegalStateException("the queue ended early: number=" + number);
                 payload.clear();
                 payload.write(document.wire().bytes());
             }

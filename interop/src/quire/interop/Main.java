@@ -22,6 +22,7 @@ public final class Main {
             Map.entry("dump", new Dump()),
             Map.entry("open", new Open()),
             Map.entry("bench", new Bench()),
+            Map.entry("latency", new Latency()),
             Map.entry("listing", new Listing()),
             Map.entry("golden", new Golden())));
 

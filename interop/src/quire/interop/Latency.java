@@ -1,0 +1,81 @@
+package quire.interop;
+
+import java.io.IOException;
+import java.io.PrintStream;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.file.Files;
+import java.nio.file.Path;
+
+import net.openhft.chronicle.bytes.Bytes;
+import net.openhft.chronicle.queue.ChronicleQueue;
+import net.openhft.chronicle.queue.ExcerptAppender;
+import net.openhft.chronicle.queue.ExcerptTailer;
+import net.openhft.chronicle.wire.DocumentContext;
+
+/**
+ * One half of a latency measurement between two processes. {@code --role produce} appends {@code --count} messages of
+ * {@code --size} bytes, {@code --rate} a second, and never sleeps; a message holds its number, when it was due and when
+ * its append began, as i64 of {@link System#nanoTime()}, which is the same clock in every process. {@code --role tail}
+ * reads without a pause until it has them all and writes number, due, begin and the time it had the message to
+ * {@code --out}, four little-endian i64 each. It prints READY when it looks for the first message.
+ */
+final class Latency implements Verb {
+    private static final long START = 1_700_000_000_000L;
+    private static final int STAMPS = 3 * Long.BYTES;
+
+    @Override
+    public void run(Options options, PrintStream out) throws IOException {
+        int count = (int) options.number("count");
+        int size = (int) options.number("size", 96);
+        String role = options.text("role");
+        try (ChronicleQueue queue = Queues.open(options, new ManualClock(START))) {
+            switch (role) {
+                case "produce" -> produce(queue, count, size, options.number("rate"));
+                case "tail" -> {
+                    ByteBuffer records = tail(queue, count, out);
+                    Files.write(Path.of(options.text("out")), records.array());
+                }
+                default -> throw new Options.UsageException("no such role: " + role);
+            }
+        }
+        out.println(Json.object("role", role, "count", count));
+    }
+
+    private static void produce(ChronicleQueue queue, int count, int size, long rate) {
+        ExcerptAppender appender = Releases.appender(queue);
+        Bytes<ByteBuffer> payload = Bytes.elasticByteBuffer(size, size);
+        ByteBuffer buffer = payload.underlyingObject().order(ByteOrder.LITTLE_ENDIAN);
+        long first = System.nanoTime();
+        for (int number = 0; number < count; number++) {
+            long due = first + number * 1_000_000_000L / rate;
+            long begin;
+            do {
+                begin = System.nanoTime();
+            } while (begin < due);
+            buffer.putLong(0, number).putLong(8, due).putLong(16, begin);
+            payload.readPositionRemaining(0, size);
+            try (DocumentContext document = appender.writingDocument()) {
+                document.wire().bytes().write(payload);
+            }
+        }
+    }
+
+    private static ByteBuffer tail(ChronicleQueue queue, int count, PrintStream out) {
+        ByteBuffer records = ByteBuffer.allocate(count * (STAMPS + Long.BYTES)).order(ByteOrder.LITTLE_ENDIAN);
+        Bytes<ByteBuffer> payload = Bytes.elasticByteBuffer();
+        ExcerptTailer tailer = queue.createTailer();
+        out.println("READY");
+        while (records.hasRemaining()) {
+            try (DocumentContext document = tailer.readingDocument()) {
+                if (!document.isPresent())
+                    continue;
+                payload.clear();
+                payload.write(document.wire().bytes());
+            }
+            long had = System.nanoTime();
+            records.putLong(payload.readLong(0)).putLong(payload.readLong(8)).putLong(payload.readLong(16)).putLong(had);
+        }
+        return records;
+    }
+}
