@@ -35,6 +35,8 @@ demo: $(STAMPS)/demo $(STAMPS)/native ## Record a year of flights, follow it liv
 test: need-java $(STAMPS)/test $(STAMPS)/native $(STAMPS)/interop ## Run all tests: Rust, Python, Spark, and against Java
 	@echo "· cargo test"
 	@cargo test --quiet --locked
+	@echo "· loom: every interleaving of writers and readers"
+	@RUSTFLAGS="--cfg loom" cargo test --quiet --locked --release -p quire-kernel --test 'loom_*' --target-dir target/loom
 	@echo "· pytest $(ARGS)"
 	@$(BIN)/pytest $(ARGS)
 

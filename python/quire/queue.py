@@ -22,7 +22,10 @@ class Queue(_native.Queue):
     path and options, and is opened again where it arrives.
     """
 
-    _options: dict[str, Any]
+    def __init__(self, path: str | PathLike[str], **options: Any) -> None:
+        """Keep the options, to open the queue again where it is pickled to."""
+        super().__init__()
+        self._options = options
 
     def appender(self) -> Appender:
         """
@@ -53,7 +56,7 @@ class Queue(_native.Queue):
         return _reopen, (self.path, self._options)
 
 
-def open(  # noqa: A001 - called as quire.open
+def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
     path: str | PathLike[str],
     *,
     roll_cycle: str | RollCycle | None = None,
@@ -139,13 +142,11 @@ def open(  # noqa: A001 - called as quire.open
         "file_mode": file_mode,
         "allow_network": allow_network,
     }
-    return _reopen(path, options)
+    return Queue(path, **options)
 
 
 def _reopen(path: str | PathLike[str], options: dict[str, Any]) -> Queue:
-    queue = Queue(path, **options)
-    queue._options = options  # noqa: SLF001 - the class is this module's own
-    return queue
+    return Queue(path, **options)
 
 
 def _milliseconds(name: str, seconds: float) -> int:

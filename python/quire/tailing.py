@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from quire import _native
 from quire._native import Excerpt
@@ -80,7 +80,7 @@ class Tailer(_native.Tailer):
 
         rows, *buffers = self.read_columns(count)
         index, offsets, data = map(pa.py_buffer, buffers)
-        columns = [
+        columns: list[pa.Array[Any]] = [
             pa.Array.from_buffers(pa.uint64(), rows, [None, index]),
             pa.Array.from_buffers(pa.binary(), rows, [None, offsets, data]),
         ]

@@ -11,18 +11,24 @@
 //!
 //! This crate knows nothing of Python.
 
+#[cfg(not(loom))]
 pub mod appender;
 pub mod clock;
+#[cfg(not(loom))]
 mod cursor;
+#[cfg(not(loom))]
 pub mod dump;
 mod error;
 pub mod format;
 pub mod interrupt;
 pub mod memory;
 pub mod notice;
+#[cfg(not(loom))]
 pub mod open;
 pub mod protocol;
+#[cfg(not(loom))]
 pub mod queue;
+#[cfg(not(loom))]
 pub mod tailer;
 pub mod wire;
 

@@ -16,7 +16,10 @@ from quire.demo.follow import Follower, Totals
 
 ROLL_CYCLE: Final = "FAST_DAILY"
 
-_BLOCK_BYTES: Final = 512
+# A day's events fit in one block; the default would make each of the sparse files look huge.
+BLOCK_BYTES: Final = 1 << 20
+
+_ST_BLOCK_BYTES: Final = 512
 
 # Told after each day: its date, how many events were written, what the tailer counted by then.
 OnDay: TypeAlias = Callable[[str, int, Totals], None]
@@ -61,7 +64,7 @@ def record(path: Path, events: Sequence[Event], on_day: OnDay) -> Recording:
     """
     clock = quire.ManualClock(events[0].time_ms)
     with (
-        quire.open(path, roll_cycle=ROLL_CYCLE, clock=clock) as queue,
+        quire.open(path, roll_cycle=ROLL_CYCLE, block_bytes=BLOCK_BYTES, clock=clock) as queue,
         queue.appender() as appender,
         Follower(path) as follower,
     ):
@@ -95,7 +98,9 @@ def totals_of(events: Iterable[Event]) -> Totals:
 
 def disk_bytes(folder: Path) -> int:
     """Return what the files of *folder* take on disk, holes left out."""
-    return sum(file.stat().st_blocks * _BLOCK_BYTES for file in folder.iterdir() if file.is_file())
+    return sum(
+        file.stat().st_blocks * _ST_BLOCK_BYTES for file in folder.iterdir() if file.is_file()
+    )
 
 
 def _write(

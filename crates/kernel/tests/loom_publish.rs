@@ -1,0 +1,80 @@
+//! Every interleaving of one writer and one reader: `RUSTFLAGS="--cfg loom" cargo test --release
+//! --test loom_publish`. In ordinary builds this file is empty.
+#![cfg(loom)]
+
+use loom::sync::Arc;
+use loom::thread;
+use quire_kernel::format::document::{self, Header};
+use quire_kernel::format::table::UNLOCKED;
+use quire_kernel::memory::{Cells, Mapping};
+use quire_kernel::protocol::publish::{Payload, publish};
+use quire_kernel::protocol::write_lock::LockWord;
+
+const MESSAGE: [u8; 8] = *b"message!";
+const LOCK: u64 = 0;
+const FIRST: u64 = 8;
+
+fn cells() -> Arc<Cells> {
+    let cells = Cells::new(Mapping::zeroed(64));
+    cells.store_release(LOCK, UNLOCKED);
+    Arc::new(cells)
+}
+
+#[test]
+fn a_reader_that_sees_the_header_sees_the_payload() {
+    loom::model(|| {
+        let cells = cells();
+        let writer = Arc::clone(&cells);
+        let handle = thread::spawn(move || {
+            let word = document::word(8, false);
+            publish(&writer, FIRST, Payload::new(&MESSAGE), word, || Ok(())).unwrap();
+        });
+
+        if let Header::Data(length) = document::parse(cells.load_header_acquire(FIRST)) {
+            assert_eq!(length, 8);
+            assert_eq!(cells.copy_out_plain(FIRST + document::HEADER_LEN, 8), MESSAGE);
+        }
+
+        handle.join().unwrap();
+    });
+}
+
+#[test]
+fn two_writers_that_take_the_lock_publish_one_after_the_other() {
+    loom::model(|| {
+        let cells = cells();
+        let writers: Vec<_> = (1..=2)
+            .map(|pid| {
+                let cells = Arc::clone(&cells);
+                thread::spawn(move || append_if_free(&cells, pid))
+            })
+            .collect();
+
+        let appended: usize = writers.into_iter().map(|w| usize::from(w.join().unwrap())).sum();
+
+        let mut position = FIRST;
+        let mut found = 0;
+        while let Header::Data(length) = document::parse(cells.load_header_acquire(position)) {
+            position = document::next(position, length, true);
+            found += 1;
+        }
+        assert!(appended >= 1);
+        assert_eq!(found, appended);
+    });
+}
+
+/// Appends one message unless the lock is taken.
+fn append_if_free(cells: &Cells, pid: u32) -> bool {
+    let lock = LockWord::new(cells, LOCK);
+    if lock.try_take(pid).is_err() {
+        return false;
+    }
+    let mut position = FIRST;
+    while let Header::Data(length) = document::parse(cells.load_header_acquire(position)) {
+        position = document::next(position, length, true);
+    }
+    let word = document::word(4, false);
+    publish(cells, position, Payload::new(&[1; 4]), word, || lock.still_held(pid)).unwrap();
+    lock.release(pid).unwrap();
+    true
+}
