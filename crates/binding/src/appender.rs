@@ -35,7 +35,7 @@ impl Appender {
     fn new(queue: &Bound<'_, Queue>) -> PyResult<Self> {
         let queue = queue.get();
         let kernel = Kernel::new(Arc::clone(&queue.kernel)).map_err(to_py)?;
-        Ok(Self { kernel: Arc::new(kernel), clock: Arc::clone(&queue.clock) })
+        Ok(Self { kernel, clock: Arc::clone(&queue.clock) })
     }
 
     #[pyo3(signature = (payload, /))]

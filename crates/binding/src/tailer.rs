@@ -45,7 +45,7 @@ impl Tailer {
     fn new(py: Python<'_>, queue: &Bound<'_, Queue>, name: Option<&str>) -> PyResult<Self> {
         let queue = Arc::clone(&queue.get().kernel);
         let tailer = py.detach(|| Kernel::new(queue, name));
-        told(py, tailer).map(|tailer| Self(Arc::new(tailer)))
+        told(py, tailer).map(Self)
     }
 
     #[getter]

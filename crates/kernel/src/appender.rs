@@ -21,7 +21,7 @@ use crate::protocol::publish::{self, Payload};
 use crate::protocol::roll;
 use crate::protocol::roll_file::{Slot, View};
 use crate::protocol::table_store::TableStore;
-use crate::queue::Queue;
+use crate::queue::{Handle, Queue};
 use crate::wire::writer;
 use crate::{Error, Result, notice};
 
@@ -69,10 +69,14 @@ pub struct Claim {
 
 impl Appender {
     /// An appender of a queue that was opened for writing.
-    pub fn new(queue: Arc<Queue>) -> Result<Self> {
+    pub fn new(queue: Arc<Queue>) -> Result<Arc<Self>> {
         queue.check_open("queue")?;
         queue.writable_table("an appender")?;
-        Ok(Self { queue, closed: AtomicBool::new(false), state: Mutex::default() })
+        let appender = Self { queue, closed: AtomicBool::new(false), state: Mutex::default() };
+        let appender = Arc::new(appender);
+        let weak = Arc::downgrade(&appender);
+        appender.queue.adopt(weak);
+        Ok(appender)
     }
 
     /// The queue.
@@ -84,7 +88,7 @@ impl Appender {
     /// Closes the appender.
     pub fn close(&self) {
         self.closed.store(true, Ordering::Release);
-        self.lock_state().tail = None;
+        self.let_go();
     }
 
     /// Whether the appender, or its queue, was closed.
@@ -230,6 +234,10 @@ impl Appender {
         self.queue.check_generation()?;
         let table = self.table()?;
         table.set_document_thread(0);
+        if let Err(closed) = self.check_open() {
+            release(table);
+            return Err(closed);
+        }
         let mut state = self.lock_state();
         let payload = if payload.is_empty() { &document::EMPTY_PAYLOAD } else { payload };
         let written = self.publish_claimed(table, &mut state, &claim, Payload::new(payload));
@@ -449,6 +457,12 @@ impl Appender {
             table.cells().raise_acq_rel(position, i64::from(*last));
         }
         Ok(())
+    }
+}
+
+impl Handle for Appender {
+    fn let_go(&self) {
+        self.lock_state().tail = None;
     }
 }
 

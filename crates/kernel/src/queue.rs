@@ -87,6 +87,12 @@ impl Default for Options {
     }
 }
 
+/// What a queue closes when it is closed.
+pub trait Handle: Send + Sync {
+    /// Unmaps and closes what the handle holds open.
+    fn let_go(&self);
+}
+
 /// An open queue; appenders and tailers share it.
 pub struct Queue {
     opened: Opened,
@@ -95,6 +101,7 @@ pub struct Queue {
     closed: AtomicBool,
     listing: Listing,
     files: Mutex<HashMap<i32, Weak<RollFile>>>,
+    handles: Mutex<Vec<Weak<dyn Handle>>>,
 }
 
 impl Queue {
@@ -108,6 +115,7 @@ impl Queue {
             closed: AtomicBool::new(false),
             listing: Listing::default(),
             files: Mutex::new(HashMap::new()),
+            handles: Mutex::new(Vec::new()),
         };
         Ok(Arc::new(queue))
     }
@@ -125,10 +133,30 @@ impl Queue {
         if self.generation == process::generation() { Ok(()) } else { Err(Error::Forked) }
     }
 
-    /// Closes the queue for all its handles.
+    /// Closes the queue and all its handles: their files are unmapped and closed.
     pub fn close(&self) {
-        self.closed.store(true, Ordering::Release);
+        if self.closed.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let handles = std::mem::take(&mut *self.lock_handles());
+        handles.iter().filter_map(Weak::upgrade).for_each(|handle| handle.let_go());
         self.lock_files().clear();
+        if let Some(table) = &self.opened.table {
+            TableStore::close(table);
+        }
+    }
+
+    /// Has a handle closed together with the queue.
+    pub fn adopt(&self, handle: Weak<dyn Handle>) {
+        let mut handles = self.lock_handles();
+        if handles.len() == handles.capacity() {
+            handles.retain(|handle| handle.strong_count() > 0);
+        }
+        handles.push(handle);
+    }
+
+    fn lock_handles(&self) -> MutexGuard<'_, Vec<Weak<dyn Handle>>> {
+        self.handles.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the queue was closed.
@@ -404,6 +432,12 @@ impl Queue {
     /// Position of a key's value in the table, created with `initial` when there is no such key.
     pub fn table_key(&self, key: &str, initial: i64) -> Result<u64> {
         self.writable_table("a table key")?.find_or_create(key, initial)
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        self.close();
     }
 }
 

@@ -12,7 +12,7 @@ use crate::memory::window::Region;
 use crate::protocol::lock_recovery;
 use crate::protocol::roll_file::Document;
 use crate::protocol::write_lock::LockWord;
-use crate::queue::Queue;
+use crate::queue::{Handle, Queue};
 use crate::{Error, Result};
 
 /// Reads messages of a queue, in either direction.
@@ -63,7 +63,7 @@ impl OpenDocument {
 
 impl Tailer {
     /// A tailer at the start of the queue, or where the tailer of this name stopped.
-    pub fn new(queue: Arc<Queue>, name: Option<&str>) -> Result<Self> {
+    pub fn new(queue: Arc<Queue>, name: Option<&str>) -> Result<Arc<Self>> {
         queue.check_open("queue")?;
         let name = name.map(|name| Name::open(&queue, name)).transpose()?;
         let mut cursor = Cursor::default();
@@ -77,7 +77,10 @@ impl Tailer {
             }
         }
         let inner = Mutex::new(Inner { cursor, unfinished: false });
-        Ok(Self { queue, name, closed: AtomicBool::new(false), inner })
+        let tailer = Arc::new(Self { queue, name, closed: AtomicBool::new(false), inner });
+        let weak = Arc::downgrade(&tailer);
+        tailer.queue.adopt(weak);
+        Ok(tailer)
     }
 
     /// The queue.
@@ -248,6 +251,12 @@ impl Tailer {
             Some(name) => name.store(&self.queue, inner.cursor.index_or_first(&self.queue)?),
             None => Ok(()),
         }
+    }
+}
+
+impl Handle for Tailer {
+    fn let_go(&self) {
+        self.lock().cursor.let_go();
     }
 }
 

@@ -116,7 +116,8 @@ pub fn force_if_dead(table: &TableStore, lock: LockWord<'_>, found: u64) {
 
 fn is_dead(table: &TableStore, holder: u32) -> bool {
     let byte = Range { start: table::PRESENCE_START + i64::from(holder), length: 1 };
-    if record_lock::is_held_elsewhere(table.file(), byte).unwrap_or(true) {
+    let held = table.file().map(|file| record_lock::is_held_elsewhere(&file, byte));
+    if !matches!(held, Ok(Ok(false))) {
         return false;
     }
     if holder == process::pid() {

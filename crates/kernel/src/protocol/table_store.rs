@@ -13,7 +13,7 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -33,7 +33,10 @@ const READY_TIMEOUT: Duration = Duration::from_millis(500);
 /// An open `metadata.cq4t`.
 pub struct TableStore {
     path: PathBuf,
-    file: File,
+    /// Until the last queue on it is closed.
+    file: Mutex<Option<Arc<File>>>,
+    /// Queues open on it.
+    users: AtomicUsize,
     inode: u64,
     cells: Cells,
     writable: bool,
@@ -70,8 +73,9 @@ static OPEN_TABLES: Mutex<Vec<(Identity, Weak<TableStore>)>> = Mutex::new(Vec::n
 pub fn after_fork_in_child() {
     process::after_fork_in_child();
     if let Ok(mut tables) = OPEN_TABLES.try_lock() {
-        for table in tables.drain(..).filter_map(|(_, table)| table.upgrade()) {
-            space::detach_descriptor(&table.file);
+        let inherited = tables.drain(..).filter_map(|(_, table)| table.upgrade());
+        for file in inherited.filter_map(|table| table.file.try_lock().ok()?.take()) {
+            space::detach_descriptor(&file);
         }
     }
 }
@@ -91,11 +95,21 @@ impl TableStore {
         tables.retain(|(_, table)| table.strong_count() > 0);
         let open = tables.iter().find(|(found, _)| *found == identity);
         if let Some(table) = open.and_then(|(_, table)| table.upgrade()) {
+            table.users.fetch_add(1, Ordering::AcqRel);
             return Ok(table);
         }
         let table = Arc::new(Self::create(path, file, inode, wanted)?);
         tables.push((identity, Arc::downgrade(&table)));
         Ok(table)
+    }
+
+    /// Ends one queue's use; the last one closes the file, and with it the presence lock.
+    pub fn close(this: &Arc<Self>) {
+        let mut tables = OPEN_TABLES.lock().unwrap_or_else(PoisonError::into_inner);
+        if this.users.fetch_sub(1, Ordering::AcqRel) == 1 {
+            tables.retain(|(_, table)| !std::ptr::eq(table.as_ptr(), Arc::as_ptr(this)));
+            this.file.lock().unwrap_or_else(PoisonError::into_inner).take();
+        }
     }
 
     fn create(path: PathBuf, file: File, inode: u64, wanted: &Metadata) -> Result<Self> {
@@ -105,7 +119,7 @@ impl TableStore {
         table.words = table.create_words()?;
         let presence =
             Range { start: table::PRESENCE_START + i64::from(process::pid()), length: 1 };
-        record_lock::try_hold(&table.file, presence, Kind::Shared)
+        record_lock::try_hold(&*table.file()?, presence, Kind::Shared)
             .map_err(|e| Error::io("cannot lock", &table.path, e))?;
         Ok(table)
     }
@@ -142,7 +156,8 @@ impl TableStore {
     ) -> Self {
         Self {
             path,
-            file,
+            file: Mutex::new(Some(Arc::new(file))),
+            users: AtomicUsize::new(1),
             inode,
             cells,
             writable,
@@ -194,10 +209,10 @@ impl TableStore {
         &self.path
     }
 
-    /// The file.
-    #[must_use]
-    pub const fn file(&self) -> &File {
-        &self.file
+    /// The file, until the last queue on it is closed.
+    pub fn file(&self) -> Result<Arc<File>> {
+        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        file.clone().ok_or(Error::Closed("queue"))
     }
 
     /// The file's inode number.
@@ -273,7 +288,8 @@ impl TableStore {
             return Err(Error::ReadOnly { what: "a new table key", path: self.path.clone() });
         }
         let _thread = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        let _lock = key_lock(&self.file, &self.path)?;
+        let file = self.file()?;
+        let _lock = key_lock(&file, &self.path)?;
         self.find_or_create_locked(key, initial)
     }
 
