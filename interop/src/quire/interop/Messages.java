@@ -38,6 +38,24 @@ enum Messages {
             appender.writeMap(fields);
         }
     },
+    /** {@code writeMap} of one of the {@link MapCases}. */
+    VALUES {
+        @Override
+        void append(ExcerptAppender appender, long number) {
+            appender.writeMap(MapCases.numbered(number));
+        }
+    },
+    /** {@code writeText} of number characters of one, two and three bytes and of a surrogate pair, in turn. */
+    UNICODE {
+        @Override
+        void append(ExcerptAppender appender, long number) {
+            String[] characters = {"a", "\u00e9", "\u20ac", "\ud83d\ude00"};
+            StringBuilder text = new StringBuilder();
+            for (int i = 0; i < number; i++)
+                text.append(characters[i % characters.length]);
+            appender.writeText(text);
+        }
+    },
     /** A document of three fields: number, name, half. */
     DOCUMENT {
         @Override

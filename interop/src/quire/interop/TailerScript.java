@@ -5,6 +5,7 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.util.function.BiConsumer;
 
 import net.openhft.chronicle.queue.ChronicleQueue;
 import net.openhft.chronicle.queue.ExcerptAppender;
@@ -23,6 +24,7 @@ import net.openhft.chronicle.queue.TailerDirection;
  *   index | firstIndex | lastIndex      HEX
  *   state                               the tailer's state
  *   appendText TEXT                     HEX of its index
+ *   echoText | echoMap                  what is read appended again: HEX of its index, or null
  *   advance MILLISECONDS                ok
  *   reopen                              ok; a new tailer of the same name
  * </pre>
@@ -79,6 +81,8 @@ final class TailerScript implements Verb {
                 case "lastIndex" -> Long.toHexString(Releases.lastIndex(queue));
                 case "state" -> tailer.state().name();
                 case "appendText" -> appendText(argument);
+                case "echoText" -> echo(tailer.readText(), ExcerptAppender::writeText);
+                case "echoMap" -> echo(tailer.readMap(), ExcerptAppender::writeMap);
                 case "advance" -> advance(Long.parseLong(argument));
                 case "reopen" -> reopen();
                 default -> throw new IllegalArgumentException("unknown command: " + command);
@@ -95,9 +99,15 @@ final class TailerScript implements Verb {
         }
 
         private String appendText(String text) {
+            return echo(text, ExcerptAppender::writeText);
+        }
+
+        private <T> String echo(T value, BiConsumer<ExcerptAppender, T> write) {
+            if (value == null)
+                return "null";
             if (appender == null)
                 appender = Releases.appender(queue);
-            appender.writeText(text);
+            write.accept(appender, value);
             return Long.toHexString(appender.lastIndexAppended());
         }
 
