@@ -2,61 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeAlias
 
 import pytest
 
 import quire
-from reference import check_store, open_queue, read_queue
-from test_reference import CRASHED, GOLDEN, JAVA, QUEUES, delivered, found, listing, name_of
-
-Message: TypeAlias = tuple[int, int, str]
-Snapshot: TypeAlias = dict[str, tuple[str, int, int]]
-FULL = "index_growth_test_daily"  # 64 messages: its cycle numbers no more
-MORE = [b"appended by Quire", b"\x8f", b"x" * 1000]
-
-
-def copy_of(queue: Path, path: Path) -> Path:
-    path.mkdir()
-    for file in [*queue.glob("*.cq4"), *queue.glob("*.cq4t")]:
-        shutil.copyfile(file, path / file.name)
-    return path
-
-
-def snapshot(path: Path) -> Snapshot:
-    """Return content, time of change and mode of each file and of the directory."""
-    return {
-        file.name: (
-            hashlib.sha256(b"" if file.is_dir() else file.read_bytes()).hexdigest(),
-            file.stat().st_mtime_ns,
-            file.stat().st_mode,
-        )
-        for file in [path, *path.iterdir()]
-    }
-
-
-def roll_files(path: Path) -> Snapshot:
-    return {name: state for name, state in snapshot(path).items() if name.endswith(".cq4")}
-
-
-def message(index: int, data: bytes | memoryview) -> Message:
-    return index, len(data), hashlib.sha256(data).hexdigest()
-
-
-def forward(queue: quire.Queue) -> list[Message]:
-    with queue.tailer() as tailer:
-        return [message(excerpt.index, excerpt.data) for excerpt in tailer]
-
-
-def backward(queue: quire.Queue) -> list[Message]:
-    with queue.tailer() as tailer:
-        tailer.direction = "backward"
-        tailer.to_end()
-        return [message(excerpt.index, excerpt.data) for excerpt in tailer]
+from queues import Message, backward, copy_of, forward, message, roll_files, snapshot
+from reference import open_queue
+from test_reference import JAVA, QUEUES, delivered, listing, name_of
 
 
 def by_index(queue: quire.Queue, indexes: list[int]) -> Iterator[Message]:
@@ -208,99 +163,3 @@ def test_one_roll_file_alone_is_read_without_its_table(file: Path, tmp_path: Pat
         all_ways(queue, expected)
 
     assert [found.name for found in tmp_path.iterdir()] == [file.name]
-
-
-def last_cycle_ms(golden: Path) -> tuple[int, int]:
-    """Return the start of a queue's newest cycle and the length of its cycles."""
-    roll_cycle, stores = open_queue(golden)
-    return max(stores) * roll_cycle.length_ms + roll_cycle.epoch_ms, roll_cycle.length_ms
-
-
-def append_to(golden: Path, path: Path, now_ms: int) -> list[Message]:
-    """Append to a copy, however Java left the lock, and return what Quire reads afterwards."""
-    with quire.open(
-        copy_of(golden, path),
-        clock=quire.ManualClock(now_ms),
-        block_bytes=2**16,
-        timeout_s=0.02,
-        force_unlock="always",
-    ) as queue:
-        with queue.appender() as appender:
-            appender.write_bytes(MORE[0])
-            appender.write_many(MORE[1:])
-        return forward(queue)
-
-
-def problems_of(path: Path) -> list[str]:
-    return [problem for store in open_queue(path)[1].values() for problem in check_store(store)]
-
-
-WITH_FILES = [golden for golden in JAVA if any(golden.glob("*.cq4"))]
-
-
-@pytest.mark.parametrize(
-    "golden", [golden for golden in WITH_FILES if golden.name != FULL], ids=name_of
-)
-def test_messages_are_appended_behind_those_of_java(golden: Path, tmp_path: Path) -> None:
-    now_ms, _ = last_cycle_ms(golden)
-    before = delivered(golden, "list.jsonl")
-
-    after = append_to(golden, tmp_path / "queue", now_ms)
-
-    new = [message(index, data) for (index, *_), data in zip(after[-3:], MORE, strict=True)]
-    assert after == [*before, *new]
-    assert [index for index, *_ in new] == list(range(new[0][0], new[0][0] + 3))
-    assert found(tmp_path / "queue") == after
-    assert bool(problems_of(tmp_path / "queue")) == (golden.name == "l_crash_pos")
-
-
-@pytest.mark.parametrize("golden", WITH_FILES, ids=name_of)
-def test_a_roll_ends_the_file_of_java_and_starts_another(golden: Path, tmp_path: Path) -> None:
-    start_ms, length_ms = last_cycle_ms(golden)
-    before = delivered(golden, "list.jsonl")
-
-    after = append_to(golden, tmp_path / "queue", start_ms + length_ms)
-
-    roll_cycle, stores = open_queue(tmp_path / "queue")
-    cycle = max(open_queue(golden)[1]) + 1
-    new = [message(roll_cycle.to_index(cycle, i), data) for i, data in enumerate(MORE)]
-    assert after == [*before, *new]
-    assert found(tmp_path / "queue") == after
-    assert [c for c in sorted(stores) if not stores[c].has_eof] == [cycle]
-    assert bool(problems_of(tmp_path / "queue")) == (golden.name in CRASHED)
-
-
-@pytest.mark.parametrize(
-    "golden", [golden for golden in JAVA if golden not in WITH_FILES], ids=name_of
-)
-def test_the_first_messages_go_into_an_empty_queue_of_java(golden: Path, tmp_path: Path) -> None:
-    after = append_to(golden, tmp_path / "queue", 1_705_314_600_000)
-
-    assert [digest for *_, digest in after] == [hashlib.sha256(m).hexdigest() for m in MORE]
-    assert found(tmp_path / "queue") == after
-    assert not problems_of(tmp_path / "queue")
-
-
-@pytest.mark.parametrize(
-    "golden", [golden for golden in WITH_FILES if golden.name == FULL], ids=name_of
-)
-def test_a_cycle_that_java_filled_takes_no_more(golden: Path, tmp_path: Path) -> None:
-    now_ms, _ = last_cycle_ms(golden)
-
-    with pytest.raises(quire.CycleFullError):
-        append_to(golden, tmp_path / "queue", now_ms)
-
-    assert read_queue(tmp_path / "queue") == read_queue(golden)
-    assert not problems_of(tmp_path / "queue")
-
-
-def test_an_append_to_files_of_version_4_is_refused_and_changes_none(tmp_path: Path) -> None:
-    path = copy_of(GOLDEN / "v4", tmp_path / "queue")
-    before = roll_files(path)
-
-    with quire.open(path) as queue, queue.appender() as appender:
-        with pytest.raises(quire.UnsupportedError, match=r"\.cq4"):
-            appender.write_bytes(b"new")
-        assert queue.table_value("chronicle.write.lock") == -(2**63)
-
-    assert roll_files(path) == before

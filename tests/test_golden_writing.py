@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import quire
+from queues import START_MS, UNLOCKED, WRITE_LOCK
 from reference import Store, align, open_queue
 from test_reference import CRASHED, GOLDEN, JAVA, MAIN, messages, name_of
 
@@ -22,7 +23,7 @@ OLD = {"java-5.20.123", "java-5.22.28"}  # numbers are encoded otherwise, docs/f
 ALIKE = [golden for golden in JAVA if golden.parent.name not in OLD and golden.name not in CRASHED]
 LATEST = [golden for golden in ALIKE if golden.parent.name in {"java-5.27ea11", "java-2026.4"}]
 TAILERS = {"h_named_tailers", "named_tailers"}
-EMPTY, PID_KEY, COUNT_KEY = b"\x8f", "chronicle.write.lock", "listing.modCount"
+EMPTY, COUNT_KEY = b"\x8f", "listing.modCount"
 LONG = {"b_scalars": 2**19}  # Java squeezed a message of 70 305 bytes into blocks of 131 072
 ROLLBACKS = {"k_rollback", "k_rollback_first", "rollback"}
 
@@ -91,7 +92,7 @@ def open_as(golden: Path, path: Path, clock: quire.ManualClock) -> quire.Queue:
 def rewrite(golden: Path, path: Path, write: Write) -> quire.Queue:
     """Give Quire the payloads of a golden queue, at the times of its cycles; return it open."""
     roll_cycle, stores = open_queue(golden)
-    clock = quire.ManualClock(1_705_314_600_000)
+    clock = quire.ManualClock(START_MS)
     queue = open_as(golden, path, clock)
     with queue.appender() as appender:
         for cycle, store in sorted(stores.items()):
@@ -203,7 +204,7 @@ def test_changes_are_counted_once_for_opening_and_twice_for_each_file(
         with queue.tailer() as tailer:
             tailer.read_many(1000)
         assert queue.table_value(COUNT_KEY) == 1 + 2 * len(list(golden.glob("*.cq4")))
-        assert queue.table_value(PID_KEY) == -(2**63)
+        assert queue.table_value(WRITE_LOCK) == UNLOCKED
 
 
 @pytest.mark.parametrize("golden", [q for q in ALIKE if MAIN in q.parents], ids=name_of)

@@ -1,0 +1,69 @@
+"""
+Fixtures of the tests of queues, and Hypothesis profiles.
+
+`HYPOTHESIS_PROFILE=slow` searches for minutes; without it the search fits into every test run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+import quire
+from queues import START_MS
+
+settings.register_profile(
+    "fast",
+    max_examples=25,
+    stateful_step_count=25,
+    deadline=timedelta(seconds=5),
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(
+    "slow",
+    max_examples=1000,
+    stateful_step_count=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
+
+
+@pytest.fixture
+def clock() -> quire.ManualClock:
+    """2024-01-15T10:30:00Z, until it is moved."""
+    return quire.ManualClock(START_MS)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """The directory of the queue below."""
+    return tmp_path / "queue"
+
+
+@pytest.fixture
+def queue(path: Path, clock: quire.ManualClock) -> Iterator[quire.Queue]:
+    """An empty queue that rolls daily, of small files."""
+    with quire.open(path, roll_cycle="TEST4_DAILY", clock=clock, block_bytes=2**16) as queue:
+        yield queue
+
+
+@pytest.fixture
+def appender(queue: quire.Queue) -> Iterator[quire.Appender]:
+    """An appender of the queue above."""
+    with queue.appender() as appender:
+        yield appender
+
+
+@pytest.fixture
+def tailer(queue: quire.Queue) -> Iterator[quire.Tailer]:
+    """A tailer of the queue above."""
+    with queue.tailer() as tailer:
+        yield tailer
