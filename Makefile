@@ -48,7 +48,7 @@ lint: $(STAMPS)/lint $(STAMPS)/native ## Check format, lints and types; changes 
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --quiet --check
 	@echo "· mypy, stubtest, pyright"
-	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/mypy --no-error-summary $(wildcard python tests bench examples)
 	@$(BIN)/python -m mypy.stubtest quire._native --allowlist .ci/stubtest-allowlist --ignore-unused-allowlist
 	@$(BIN)/pyright
 
@@ -94,9 +94,9 @@ sync = $(STAMPS)/$(1): pyproject.toml uv.lock .tools/uv-$(UV_VERSION) ; \
 
 $(eval $(call sync,build,--group build))
 $(eval $(call sync,demo,--group build --extra demo))
-$(eval $(call sync,bench,--group build --all-extras))
+$(eval $(call sync,bench,--group build --group bench --all-extras))
 $(eval $(call sync,test,--group build --group test --all-extras))
-$(eval $(call sync,lint,--group build --group test --group lint --all-extras))
+$(eval $(call sync,lint,--group build --group test --group lint --group bench --all-extras))
 
 # What a command says matters only when it fails.
 quietly = mkdir -p target && { $(1); } >target/make.log 2>&1 || { cat target/make.log >&2; exit 1; }
