@@ -32,7 +32,8 @@ class Tailer(_native.Tailer):
 
         """
         while True:
-            yield from self
+            for excerpt in self:  # noqa: UP028 - `yield from` would close the tailer with the loop
+                yield excerpt
             try:
                 self.wait(timeout_s)
             except WaitTimeoutError:

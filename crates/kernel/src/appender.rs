@@ -14,6 +14,7 @@ use crate::format::document::{self, HEADER_LEN, LENGTH_MASK, NOT_INITIALIZED, TA
 use crate::format::table::{self, NORMALISED_TO};
 use crate::format::tokens;
 use crate::memory::process;
+use crate::protocol::create;
 use crate::protocol::indexing::{self, IndexWriter};
 use crate::protocol::locate;
 use crate::protocol::lock_recovery;
@@ -57,6 +58,8 @@ struct Tail {
     sequence: u64,
     /// Positions up to here are writable.
     writable_to: u64,
+    /// The block that the last document started in: the file is long enough for it.
+    block_number: u64,
 }
 
 /// A place taken for one document: the write lock is held until it is published or given up.
@@ -71,7 +74,7 @@ impl Appender {
     /// An appender of a queue that was opened for writing.
     pub fn new(queue: Arc<Queue>) -> Result<Arc<Self>> {
         queue.check_open("queue")?;
-        queue.writable_table("an appender")?;
+        queue.writable_table("an appender")?.announce()?;
         let appender = Self { queue, closed: AtomicBool::new(false), state: Mutex::default() };
         let appender = Arc::new(appender);
         let weak = Arc::downgrade(&appender);
@@ -123,7 +126,7 @@ impl Appender {
         if table.write_lock().try_take(process::pid()).is_err() {
             return Ok(None);
         }
-        table.set_locked_here(true);
+        let held = Held::new(table);
         let mut state = self.lock_state();
         let cycle = self.cycle(table, now_ms);
         let result = match &mut state.tail {
@@ -136,7 +139,7 @@ impl Appender {
             state.last_index = Some(*index);
         }
         drop(state);
-        release(table);
+        drop(held);
         result
     }
 
@@ -162,7 +165,8 @@ impl Appender {
         count: usize,
         mut each: impl FnMut(usize, &mut dyn FnMut(Payload<'_>) -> Result<()>) -> Result<()>,
     ) -> Result<Option<i64>> {
-        let table = self.take_lock(false)?;
+        let held = self.take_lock(false)?;
+        let table = held.table;
         let mut state = self.lock_state();
         let (mut written, mut cycle, mut last) = (Ok(()), 0, None);
         for number in 0..count {
@@ -179,7 +183,7 @@ impl Appender {
         }
         state.last_index = last.or(state.last_index);
         drop(state);
-        release(table);
+        drop(held);
         written.map(|()| last)
     }
 
@@ -202,24 +206,16 @@ impl Appender {
 
     /// Takes the place of the next document; the write lock stays held.
     pub fn claim(&self, now_ms: Option<i64>, metadata: bool) -> Result<Claim> {
-        let table = self.take_lock(metadata)?;
+        let held = self.take_lock(metadata)?;
+        let table = held.table;
         let mut state = self.lock_state();
         let cycle = self.cycle(table, now_ms);
-        let found = self.tail(table, &mut state, cycle).and_then(|tail| {
-            tail.check_sequence(metadata)?;
-            self.queue.roll().to_index(cycle, tail.sequence)
-        });
-        match found {
-            Ok(index) => {
-                table.set_document_thread(process::thread_id());
-                Ok(Claim { index, metadata })
-            }
-            Err(error) => {
-                drop(state);
-                release(table);
-                Err(error)
-            }
-        }
+        let tail = self.tail(table, &mut state, cycle)?;
+        tail.check_sequence(metadata)?;
+        let index = self.queue.roll().to_index(tail.view.file().cycle, tail.sequence)?;
+        table.set_document_thread(process::thread_id());
+        held.keep();
+        Ok(Claim { index, metadata })
     }
 
     /// Whether a claim would have to wait.
@@ -234,10 +230,8 @@ impl Appender {
         self.queue.check_generation()?;
         let table = self.table()?;
         table.set_document_thread(0);
-        if let Err(closed) = self.check_open() {
-            release(table);
-            return Err(closed);
-        }
+        let held = Held::new(table);
+        self.check_open()?;
         let mut state = self.lock_state();
         let payload = if payload.is_empty() { &document::EMPTY_PAYLOAD } else { payload };
         let written = self.publish_claimed(table, &mut state, &claim, Payload::new(payload));
@@ -245,7 +239,7 @@ impl Appender {
             state.last_index = Some(*index);
         }
         drop(state);
-        release(table);
+        drop(held);
         written
     }
 
@@ -272,17 +266,15 @@ impl Appender {
             && let Ok(table) = self.table()
         {
             table.set_document_thread(0);
-            release(table);
+            drop(Held::new(table));
         }
     }
 
     /// Writes the end-of-file marker into every older cycle that lacks one.
     pub fn normalise_eofs(&self, now_ms: Option<i64>) -> Result<()> {
-        let table = self.take_lock(false)?;
-        let cycle = self.cycle(table, now_ms);
-        let done = self.normalise_up_to(table, cycle, true);
-        release(table);
-        done
+        let held = self.take_lock(false)?;
+        let cycle = self.cycle(held.table, now_ms);
+        self.normalise_up_to(held.table, cycle, true)
     }
 
     /// Returns when everything this appender wrote is on the medium.
@@ -311,7 +303,7 @@ impl Appender {
     }
 
     /// Steps 1 and 2.
-    fn take_lock(&self, metadata: bool) -> Result<&TableStore> {
+    fn take_lock(&self, metadata: bool) -> Result<Held<'_>> {
         self.check_open()?;
         let table = self.table()?;
         check_append_lock(table, metadata)?;
@@ -322,8 +314,7 @@ impl Appender {
         // Java waits half as long again as its queue's timeout.
         let timeout = options.timeout.mul_f64(1.5);
         lock_recovery::wait(table, table.write_lock(), options.force_unlock, timeout)?;
-        table.set_locked_here(true);
-        Ok(table)
+        Ok(Held::new(table))
     }
 
     /// Step 3. A clock that is behind does not write into the past.
@@ -426,13 +417,12 @@ impl Appender {
         state.unsynced_from.get_or_insert(cycle);
         let mut view = self.queue.view_for_append(table, cycle)?;
         let index = IndexWriter::new(&mut view)?;
-        let tail =
-            Tail { view, index, write_position: u64::MAX, free: 0, sequence: 0, writable_to: 0 };
-        state.tail = Some(tail);
+        state.tail = Some(Tail::new(view, index));
         Ok(())
     }
 
     fn close_cycle(&self, view: &mut View) -> Result<bool> {
+        create::check_writable(view.file())?;
         roll::write_eof(view, self.queue.block(), self.queue.options().timeout)
     }
 
@@ -481,12 +471,31 @@ fn catch_up(state: &mut State) -> Result<()> {
     state.tail.as_mut().ok_or(Error::Closed("appender"))?.catch_up()
 }
 
-/// Step 10.
-#[inline]
-fn release(table: &TableStore) {
-    table.set_locked_here(false);
-    if let Err(found) = table.write_lock().release(process::pid()) {
-        notice::leave(format!("the write lock had been taken away: found={found:#x}"));
+/// The write lock, taken: let go when dropped (step 10), also on the way out of an error.
+struct Held<'a> {
+    table: &'a TableStore,
+}
+
+impl<'a> Held<'a> {
+    #[inline]
+    fn new(table: &'a TableStore) -> Self {
+        table.set_locked_here(true);
+        Self { table }
+    }
+
+    /// Stays taken: a document is open.
+    fn keep(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Held<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.table.set_locked_here(false);
+        if let Err(found) = self.table.write_lock().release(process::pid()) {
+            notice::leave(format!("the write lock had been taken away: found={found:#x}"));
+        }
     }
 }
 
@@ -496,6 +505,18 @@ fn sync_directory(path: &std::path::Path) -> Result<()> {
 }
 
 impl Tail {
+    const fn new(view: View, index: IndexWriter) -> Self {
+        Self {
+            view,
+            index,
+            write_position: u64::MAX,
+            free: 0,
+            sequence: 0,
+            writable_to: 0,
+            block_number: 0,
+        }
+    }
+
     /// Whether one more message can be published with no step that waits or calls the system.
     #[inline]
     fn is_ready_for(&self, cycle: i32, length: u64, block: u64) -> bool {
@@ -503,6 +524,7 @@ impl Tail {
         let cells = self.view.region();
         file.cycle == cycle
             && self.free + room(length) <= self.writable_to
+            && self.free / block == self.block_number
             && length <= blocks::overlap(block)
             && self.sequence < file.shape.max_messages()
             && cells.load_acquire(file.layout.write_position) == self.write_position
@@ -563,8 +585,9 @@ impl Tail {
         if !metadata && IndexWriter::is_due(&self.view, self.sequence) {
             end += self.index.room_for_array(&mut self.view, self.sequence)?;
         }
-        if end > self.writable_to {
-            self.writable_to = self.view.make_writable(end, block)?;
+        if end > self.writable_to || self.free / block != self.block_number {
+            self.writable_to = self.view.make_writable(self.free, end, block)?;
+            self.block_number = self.free / block;
         }
         Ok(())
     }

@@ -267,15 +267,22 @@ impl Name {
                 "a tailer's name is made of printable Latin-1 characters: name={name:?}"
             )));
         }
+        queue.writable_table("a named tailer")?;
         let value = queue.tailer_key(name)?;
         let version = if name.starts_with(REPLICATED_PREFIX) {
+            queue.writable_table("a named tailer")?.announce()?;
             let version = queue.table_key(&format!("index.{name}.version"), -1)?;
             let unlocked = UNLOCKED.cast_signed();
             Some((version, queue.table_key(&format!("index.{name}.lock"), unlocked)?))
         } else {
             None
         };
-        Ok(Self { text: name.to_owned(), value, version })
+        let name = Self { text: name.to_owned(), value, version };
+        if name.version.is_some() {
+            // Java counts the positioning of a new tailer as a change.
+            name.store(queue, name.stored(queue)?)?;
+        }
+        Ok(name)
     }
 
     fn stored(&self, queue: &Queue) -> Result<i64> {

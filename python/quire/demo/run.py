@@ -29,6 +29,9 @@ from quire.demo.record import Recording, record
 from quire.demo.report import recording_bar, table_by_carrier, table_by_hour
 from quire.errors import QuireError
 
+# The job ends before an optimising compiler and a parallel collector would have paid.
+JAVA: Final = {"spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+
 _MIB: Final = 1 << 20
 _STDERR: Final = 2
 
@@ -101,7 +104,9 @@ class DemoRun:
         import quire.spark
 
         with _stderr_to(self._folder.spark_log):
-            spark, seconds = self._timed("starting Spark", quire.spark.session)
+            spark, seconds = self._timed(
+                "starting Spark", lambda: quire.spark.session("quire demo", settings=JAVA)
+            )
         self._tell("started", f"Spark {spark.version}, {spark.sparkContext.master}", seconds)
         try:
             return self._analysed("Spark", lambda: analyse(spark, self._folder.queue))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from importlib.resources import as_file, files
 from typing import Final
 
@@ -28,7 +29,11 @@ def register(spark: SparkSession) -> None:
 
 
 def session(
-    app_name: str = "quire", *, cores: int | None = None, memory: str = "2g"
+    app_name: str = "quire",
+    *,
+    cores: int | None = None,
+    memory: str = "2g",
+    settings: Mapping[str, str] | None = None,
 ) -> SparkSession:
     """
     Return a quiet local session that knows the format; a running one is used as it is.
@@ -37,20 +42,20 @@ def session(
         app_name: What Spark calls the application.
         cores: How many tasks run at once; None means one for each core of the machine.
         memory: The heap of the Java process, in Spark's notation.
+        settings: More of Spark's settings, which hold over those made here.
 
     """
     # The workers must be this interpreter, or they may lack this package.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     cores = cores or os.cpu_count() or 1
-    builder = SparkSession.builder.appName(app_name).master(f"local[{cores}]")
-    for name, value in _SETTINGS.items():
-        builder = builder.config(name, value)
     with as_file(files("quire.spark") / "log4j2.properties") as logging:
-        spark = (
-            builder.config("spark.driver.memory", memory)
-            .config("spark.sql.shuffle.partitions", str(cores))
-            .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={logging}")
-            .getOrCreate()
-        )
+        chosen = _SETTINGS | {
+            "spark.app.name": app_name,
+            "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging}",
+            "spark.driver.memory": memory,
+            "spark.master": f"local[{cores}]",
+            "spark.sql.shuffle.partitions": str(cores),
+        }
+        spark = SparkSession.builder.config(map={**chosen, **(settings or {})}).getOrCreate()
     register(spark)
     return spark

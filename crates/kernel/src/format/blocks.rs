@@ -31,13 +31,12 @@ pub const fn overlap(block: u64) -> u64 {
     }
 }
 
-/// The length of a file in which positions up to `end` are used.
+/// The length of a file whose last document starts at `start` and is used up to `end`.
 #[must_use]
-pub const fn file_len(end: u64, block: u64) -> u64 {
+pub const fn file_len(start: u64, end: u64, block: u64) -> u64 {
     let overlap = overlap(block);
-    let chunks = end.saturating_sub(overlap).div_ceil(block);
-    let chunks = if chunks == 0 { 1 } else { chunks };
-    chunks * block + overlap
+    let by_start = (start / block + 1) * block + overlap;
+    if end <= by_start { by_start } else { (end - overlap).next_multiple_of(block) + overlap }
 }
 
 #[cfg(test)]
@@ -46,9 +45,10 @@ mod tests {
 
     #[test]
     fn lengths_are_those_java_gives_its_files() {
-        assert_eq!(file_len(1, DEFAULT_BLOCK), 83_886_080);
-        assert_eq!(file_len(100, 65_536), 131_072);
-        assert_eq!(file_len(131_073, 65_536), 196_608);
+        assert_eq!(file_len(0, 1, DEFAULT_BLOCK), 83_886_080);
+        assert_eq!(file_len(0, 100, 65_536), 131_072);
+        assert_eq!(file_len(100, 131_073, 65_536), 196_608);
+        assert_eq!(file_len(6_624, 6_650, 4_096), 12_288);
         assert_eq!(overlap(65_536), 65_536);
         assert_eq!(overlap(DEFAULT_BLOCK), 16 << 20);
     }

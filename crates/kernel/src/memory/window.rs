@@ -198,17 +198,24 @@ impl Window {
         Ok(done)
     }
 
-    /// Makes positions up to `end` writable through `region`: the file is long enough, its blocks
-    /// are reserved, its pages are present. Returns how far that holds. The caller holds the write
-    /// lock; an error means that nothing was stored.
-    pub fn writable(&self, region: &mut Arc<Region>, end: u64, block: u64) -> Result<u64> {
+    /// Makes positions up to `end` writable through `region`, for a document at `start`: the file is
+    /// long enough, its blocks are reserved, its pages are present. Returns how far that holds. The
+    /// caller holds the write lock; an error means that nothing was stored.
+    pub fn writable(
+        &self,
+        region: &mut Arc<Region>,
+        start: u64,
+        end: u64,
+        block: u64,
+    ) -> Result<u64> {
+        let len = blocks::file_len(start, end, block);
+        if len > self.file_len() {
+            self.grow(len)?;
+        }
         let reserved = self.reserved_to.load(Ordering::Acquire);
         if end <= reserved {
             *region = self.region_of(reserved)?;
             return Ok(reserved);
-        }
-        if end > self.file_len() {
-            self.grow(blocks::file_len(end, block))?;
         }
         let step = (end / 8).clamp(LEAST_STEP, GREATEST_STEP);
         let target = (end + step).next_multiple_of(PAGE).min(self.file_len());

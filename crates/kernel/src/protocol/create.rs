@@ -58,7 +58,8 @@ pub fn open_or_create(path: &Path, cycle: i32, new: &NewFile) -> Result<(RollFil
             .ok_or_else(|| Error::io("cannot create", path, std::io::ErrorKind::NotFound.into()))?;
         let window = Window::new(path, file, true)?;
         if let Some(layout) = roll_file::read_layout(&window)? {
-            return writable(RollFile::new(cycle, window, layout)).map(|file| (file, false));
+            let file = RollFile::new(cycle, window, layout);
+            return check_writable(&file).map(|()| (file, false));
         }
         match roll_file::first_word(&window)? {
             None | Some(NOT_INITIALIZED) => {
@@ -72,12 +73,12 @@ pub fn open_or_create(path: &Path, cycle: i32, new: &NewFile) -> Result<(RollFil
     }
 }
 
-/// Version 4 files are read, never appended to.
-fn writable(file: RollFile) -> Result<RollFile> {
+/// Version 4 files are read, never written to.
+pub fn check_writable(file: &RollFile) -> Result<()> {
     let layout = &file.layout;
     let words = [layout.write_position, layout.index2index, layout.last_index];
     if layout.aligned && words.iter().all(|position| position.is_multiple_of(8)) {
-        return Ok(file);
+        return Ok(());
     }
     Err(Error::Unsupported(format!(
         "appending to a file of an older version: file={} dataFormat=0 (open it read-only)",
@@ -92,7 +93,7 @@ fn initialise(window: &Window, new: &NewFile) -> Result<StoreLayout> {
     let header_end = HEADER_LEN + payload.len() as u64;
     let arrays = 2 * (index::slots_len(new.shape.index_count) + index::PREAMBLE_MAX as u64 + 16);
     let mut region = window.region();
-    window.writable(&mut region, header_end + arrays, new.block)?;
+    window.writable(&mut region, 0, header_end + arrays, new.block)?;
     let cells: &Cells = &region;
     cells
         .publish_header(0, NOT_INITIALIZED, NOT_COMPLETE)

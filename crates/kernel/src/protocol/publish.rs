@@ -71,5 +71,8 @@ pub fn publish(
     cells.copy_in_plain(body, payload.body);
     cells.zero_plain(body + payload.body.len() as u64, payload.zeros + TAIL_ZEROS);
     lock().map_err(NotPublished::LockLost)?;
-    cells.publish_header(position, NOT_INITIALIZED, header_word).map_err(NotPublished::HeaderTaken)
+    cells.publish_header(position, NOT_INITIALIZED, header_word).map_err(|found| {
+        // A thief of the lock may have published here since it was looked at.
+        lock().map_or_else(NotPublished::LockLost, |()| NotPublished::HeaderTaken(found))
+    })
 }

@@ -29,7 +29,8 @@ pub fn write_eof(view: &mut View, block: u64, timeout: Duration) -> Result<bool>
             continue;
         }
         let position = end.position;
-        view.make_writable(position + HEADER_LEN + EOF_DECORATION.len() as u64, block)?;
+        let behind = position + HEADER_LEN + EOF_DECORATION.len() as u64;
+        view.make_writable(position, behind, block)?;
         if view.region().publish_header(position, found, END_OF_DATA).is_ok() {
             view.region().copy_in_plain(position + HEADER_LEN, &EOF_DECORATION);
             if found != NOT_INITIALIZED {

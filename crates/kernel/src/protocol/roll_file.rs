@@ -231,9 +231,8 @@ impl View {
         Ok(array.filter(|array| document.is_metadata && array.slot(count) <= end))
     }
 
-    /// Makes positions up to `end` writable. The caller holds the write lock.
-    pub fn make_writable(&mut self, end: u64, block: u64) -> Result<u64> {
-        let to = self.file.window.writable(&mut self.region, end, block)?;
-        Ok(to)
+    /// Makes positions up to `end` writable, for a document at `start`. The caller holds the write lock.
+    pub fn make_writable(&mut self, start: u64, end: u64, block: u64) -> Result<u64> {
+        self.file.window.writable(&mut self.region, start, end, block)
     }
 }

@@ -117,11 +117,17 @@ impl TableStore {
         let metadata = read_header(&path, &cells)?;
         let mut table = Self::with(path, file, inode, cells, true, metadata);
         table.words = table.create_words()?;
+        Ok(table)
+    }
+
+    /// Shows others that this process lives and may hold the write lock, until the table is closed:
+    /// a shared lock on the byte of its pid, which the system drops when it dies.
+    pub fn announce(&self) -> Result<()> {
         let presence =
             Range { start: table::PRESENCE_START + i64::from(process::pid()), length: 1 };
-        record_lock::try_hold(&*table.file()?, presence, Kind::Shared)
-            .map_err(|e| Error::io("cannot lock", &table.path, e))?;
-        Ok(table)
+        record_lock::try_hold(&*self.file()?, presence, Kind::Shared)
+            .map(drop)
+            .map_err(|e| Error::io("cannot lock", &self.path, e))
     }
 
     /// Maps the table, made first if need be.
