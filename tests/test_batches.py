@@ -31,7 +31,7 @@ def text(word: str) -> bytes:
 
 
 def payload_column(batch: pa.RecordBatch) -> pa.Array[Any]:
-    return batch.column("payload")
+    return batch.column("payload")  # pyright: ignore[reportUnknownVariableType]
 
 
 @pytest.mark.parametrize("kind", BINARY, ids=str)
