@@ -96,9 +96,9 @@ def test_a_column_without_elements_writes_nothing(
         (pa.array([b"one", None], type=pa.binary()), "null_count=1"),
         (pa.array([None, "two"], type=pa.string()), "null_count=1"),
         (pa.chunked_array([[b"one"], [b"two", None]], type=pa.binary()), "null_count=1"),
-        (pa.array([b"one", b"", b"three"], type=pa.binary()), "row=1"),
-        (pa.array([b"one", b""], type=pa.large_binary()), "row=1"),
-        (pa.chunked_array([[b"one"], [b"two", b""]], type=pa.binary()), "length=0"),
+        (pa.array([b"one", b"", b"three"], type=pa.binary()), "at least one byte"),
+        (pa.array([b"one", b""], type=pa.large_binary()), "at least one byte"),
+        (pa.chunked_array([[b"one"], [b"two", b""]], type=pa.binary()), "at least one byte"),
     ],
     ids=["null", "null string", "null in a chunk", "empty", "empty in large", "empty in a chunk"],
 )
@@ -120,6 +120,12 @@ def test_a_column_of_something_else_is_refused(
         appender.write_batch(column)
 
     assert payloads(queue) == []
+
+
+def test_the_very_first_index_is_returned_too(path: Path) -> None:
+    with quire.open(path, clock=quire.ManualClock(0)) as queue, queue.appender() as appender:
+        assert appender.write_batch(pa.array([b"in cycle 0"])) == 0
+        assert (queue.first_index, queue.last_index, queue.entry_count) == (0, 0, 1)
 
 
 def test_offsets_that_leave_the_data_are_refused(
