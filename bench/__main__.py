@@ -1,0 +1,93 @@
+"""
+Measure Quire beside Java's Chronicle Queue and other ways to pass messages.
+
+Results go to build/bench/PART.json; a complete run also writes docs/performance.md. Needs a release
+build, a JDK and Maven; other systems are skipped where they are not installed. See bench/METHOD.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from bench import parts, report
+from bench.harness import Failed, Result
+from bench.scenarios import FULL, PARTS, QUICK
+
+
+def main() -> int:
+    """Measure, store, print, and write the page."""
+    asked = _arguments()
+    quick: bool = asked.quick or os.environ.get("QUICK") == "1"
+    volume = QUICK if quick else FULL
+    if asked.pairs:
+        volume = replace(volume, pairs=asked.pairs)
+    begin = time.monotonic()
+
+    def say(line: str) -> None:
+        print(f"· {time.monotonic() - begin:4.0f} s  {line}", file=sys.stderr, flush=True)
+
+    results: dict[str, Result] = {}
+    try:
+        for part in asked.only:
+            results[part] = parts.run(part, volume, quick=quick, say=say)
+            say(f"written: {parts.store(results[part], asked.out)}")
+    except Failed as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return 1
+    print(report.text(results))
+    if quick or set(asked.only) != set(PARTS):
+        say("docs/performance.md is left as it is; to write it: python -m bench.report")
+    else:
+        report.write(results)
+    return 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--only",
+        type=_part_names,
+        default=list(PARTS),
+        metavar="PARTS",
+        help=f"some of {','.join(PARTS)} (all of them)",
+    )
+    parser.add_argument(
+        "--pairs",
+        type=int,
+        metavar="N",
+        help=f"rounds that count ({FULL.pairs}; quick {QUICK.pairs})",
+    )
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="fewer rounds and messages, about five minutes in all; as QUICK=1 in the environment",
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=report.DIRECTORY,
+        metavar="DIRECTORY",
+        help="where the results go (build/bench)",
+    )
+    return parser.parse_args()
+
+
+def _part_names(text: str) -> list[str]:
+    names = text.split(",")
+    unknown = sorted(set(names) - set(PARTS))
+    if unknown:
+        raise argparse.ArgumentTypeError(f"no such part: {','.join(unknown)}")
+    return [part for part in PARTS if part in names]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,249 @@
+"""Quire: every way to append and to read, and both halves of a latency measurement."""
+
+from __future__ import annotations
+
+import struct
+import time
+from array import array
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import quire
+from bench.stream import measure
+from bench.task import (
+    BLOCK_BYTES,
+    DISTINCT,
+    ROLL_CYCLE,
+    START_MS,
+    Missing,
+    Outcome,
+    Task,
+    checksum,
+    messages,
+    timed,
+)
+from quire import _native
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+NAME = "Quire"
+_STAMPS = struct.Struct("<qqq")
+
+
+def version() -> str:
+    """Return the version; a build that was not optimised is not measured."""
+    if _native.BUILD_PROFILE != "release":
+        raise Missing(f"a release build is needed: profile={_native.BUILD_PROFILE}")
+    return quire.__version__
+
+
+def run(task: Task) -> Outcome | None:
+    """Run one operation."""
+    if task.operation in _APPENDS:
+        return _append(task)
+    if task.operation in _READS:
+        return _read(task)
+    if task.operation == "stream":
+        return measure(task, Channel(task.queue))
+    return {"produce": _produce, "tail": _tail}[task.operation](task)
+
+
+def open_queue(path: Path, *, read_only: bool = False) -> quire.Queue:
+    """Open a queue as all measured queues are opened."""
+    clock = quire.ManualClock(START_MS)
+    return quire.open(
+        path, roll_cycle=ROLL_CYCLE, clock=clock, block_bytes=BLOCK_BYTES, read_only=read_only
+    )
+
+
+def verify(path: Path, size: int, count: int) -> None:
+    """Compare every byte of a queue, whoever wrote it, with the messages it must hold."""
+    expected = messages(size)
+    with open_queue(path, read_only=True) as queue:
+        tailer = queue.tailer()
+        for _ in range(count // DISTINCT):
+            assert tailer.read_many(DISTINCT) == expected, f"other messages: index={tailer.index}"
+        assert tailer.read() is None, f"too many messages: index={tailer.index}"
+
+
+# Appending. Each loop appends all distinct messages so many times.
+
+
+def _write_bytes(appender: quire.Appender, pool: list[bytes]) -> Callable[[int], None]:
+    write = appender.write_bytes
+
+    def loop(rounds: int) -> None:
+        for _ in range(rounds):
+            for message in pool:
+                write(message)
+
+    return loop
+
+
+def _write_many(appender: quire.Appender, pool: list[bytes]) -> Callable[[int], None]:
+    def loop(rounds: int) -> None:
+        for _ in range(rounds):
+            appender.write_many(pool)
+
+    return loop
+
+
+def _write_batch(appender: quire.Appender, pool: list[bytes]) -> Callable[[int], None]:
+    import pyarrow as pa
+
+    column: pa.Array[pa.BinaryScalar] = pa.array(pool, pa.binary())
+
+    def loop(rounds: int) -> None:
+        for _ in range(rounds):
+            appender.write_batch(column)
+
+    return loop
+
+
+_APPENDS = {
+    "write_bytes": _write_bytes,
+    "write_many": _write_many,
+    "write_batch": _write_batch,
+}
+
+
+def _append(task: Task) -> Outcome:
+    with open_queue(task.queue) as queue, queue.appender() as appender:
+        loop = _APPENDS[task.operation](appender, messages(task.size))
+        loop(task.warm_up // DISTINCT)
+        nanos = timed(loop, task.count // DISTINCT)
+        assert queue.entry_count == task.total
+    return Outcome(nanos, task.count, checksum(task.count))
+
+
+# Reading. The messages are there before; each loop ends with the queue, and says how many it had.
+
+
+def _payloads(tailer: quire.Tailer, rounds: int) -> int:
+    count = 0
+    for _ in islice(tailer.payloads(), rounds * DISTINCT):
+        count += 1
+    return count
+
+
+def _payloads_to_end(tailer: quire.Tailer) -> int:
+    count = 0
+    for _ in tailer.payloads():
+        count += 1
+    return count
+
+
+def _read_many(tailer: quire.Tailer, rounds: int) -> int:
+    return sum(len(tailer.read_many(DISTINCT)) for _ in range(rounds))
+
+
+def _read_many_to_end(tailer: quire.Tailer) -> int:
+    count = 0
+    while found := tailer.read_many(DISTINCT):
+        count += len(found)
+    return count
+
+
+def _read_batch(tailer: quire.Tailer, rounds: int) -> int:
+    return sum(tailer.read_batch(DISTINCT).num_rows for _ in range(rounds))
+
+
+def _read_batch_to_end(tailer: quire.Tailer) -> int:
+    count = 0
+    while rows := tailer.read_batch(DISTINCT).num_rows:
+        count += rows
+    return count
+
+
+_READS: dict[str, tuple[Callable[[quire.Tailer, int], int], Callable[[quire.Tailer], int]]] = {
+    "payloads": (_payloads, _payloads_to_end),
+    "read_many": (_read_many, _read_many_to_end),
+    "read_batch": (_read_batch, _read_batch_to_end),
+}
+
+
+def _read(task: Task) -> Outcome:
+    some, to_end = _READS[task.operation]
+    with open_queue(task.queue) as queue:
+        tailer = queue.tailer()
+        assert some(tailer, task.warm_up // DISTINCT) == task.warm_up
+        begin = time.monotonic_ns()
+        count = to_end(tailer)
+        nanos = time.monotonic_ns() - begin
+        assert count == task.count, f"count={count} expected={task.count}"
+        return Outcome(nanos, count, _sum_of_numbers(queue, task))
+
+
+def _sum_of_numbers(queue: quire.Queue, task: Task) -> int:
+    """Read the measured part once more, unmeasured, and add up what it holds."""
+    tailer = queue.tailer()
+    tailer.read_many(task.warm_up)
+    payloads = tailer.payloads()
+    return sum(int.from_bytes(payload[:8], "little") for payload in payloads)
+
+
+# From one process to another.
+
+
+class Channel:
+    """A queue between two processes; the reader never sleeps."""
+
+    def __init__(self, path: Path) -> None:
+        """Say where it lies."""
+        self._path = path
+
+    @contextmanager
+    def sender(self) -> Iterator[Callable[[bytes], object]]:
+        """Hand out the call that sends one message."""
+        with open_queue(self._path) as queue, queue.appender() as appender:
+            yield appender.write_bytes
+
+    @contextmanager
+    def receiver(self) -> Iterator[Callable[[], bytes]]:
+        """Hand out the call that waits for one message."""
+        with open_queue(self._path) as queue:
+            read = queue.tailer().read_bytes
+
+            def receive() -> bytes:
+                while (message := read()) is None:
+                    pass
+                return message
+
+            yield receive
+
+
+def _produce(task: Task) -> None:
+    """Append at the rate, without sleeping: number, due and begin in front of each message."""
+    clock, pack = time.monotonic_ns, _STAMPS.pack
+    rest = bytes(task.size - _STAMPS.size)
+    with open_queue(task.queue) as queue, queue.appender() as appender:
+        write = appender.write_bytes
+        first = clock()
+        for number in range(task.total):
+            due = first + number * 1_000_000_000 // task.rate
+            while (begin := clock()) < due:
+                pass
+            write(pack(number, due, begin) + rest)
+
+
+def _tail(task: Task) -> None:
+    """Read without a pause; write number, due, begin and the time it was there to a file."""
+    clock, total = time.monotonic_ns, task.total
+    found: list[bytes] = [b""] * total
+    had = array("q", bytes(8 * total))
+    with open_queue(task.queue) as queue:
+        read = queue.tailer().read_bytes
+        print("READY", flush=True)
+        for place in range(total):
+            while (message := read()) is None:
+                pass
+            had[place] = clock()
+            found[place] = message
+    records = array("q")
+    for place, message in enumerate(found):
+        records.extend((*_STAMPS.unpack_from(message), had[place]))
+    Path(task.out).write_bytes(records.tobytes())

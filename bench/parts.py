@@ -1,0 +1,152 @@
+"""The four parts of a run: which scenarios each has, and how its results are kept."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+
+from bench import harness, latency, machine, scenarios
+from bench.harness import Measure, Result, Scenario
+from bench.scenarios import Operation, Volume
+
+_SHM = Path("/dev/shm")  # noqa: S108 - the memory file system, not a place for secrets
+
+
+def places() -> list[Path]:
+    """Return a directory in memory, where there is one, and one on a disk."""
+    found = [_SHM] if _SHM.is_dir() else []
+    disk = Path(tempfile.gettempdir())
+    if machine.file_system(disk) == "tmpfs":
+        disk = harness.ROOT / "build"
+        disk.mkdir(exist_ok=True)
+    return [*found, disk]
+
+
+def run(part: str, volume: Volume, *, quick: bool, say: Callable[[str], None]) -> Result:
+    """Measure one part and return what is stored of it."""
+    started = dt.datetime.now(dt.UTC)
+    wanted = _OPERATIONS[part]
+    found, missing = harness.versions([one.system for one in wanted])
+    for system, reason in missing.items():
+        say(f"skipped: {harness.adapter(system).NAME}: {reason}")
+    if "quire" in missing:
+        raise harness.Failed(f"nothing to compare: {missing['quire']}")
+    present = [one for one in wanted if one.system in found]
+    return {
+        "part": part,
+        "date": started.isoformat(timespec="seconds"),
+        "commit": _commit(),
+        "quick": quick,
+        "volume": asdict(volume),
+        "machine": machine.describe(),
+        "versions": {harness.adapter(system).NAME: text for system, text in found.items()},
+        "missing": {harness.adapter(system).NAME: text for system, text in missing.items()},
+        "scenarios": list(_PARTS[part](present, volume, say)),
+    }
+
+
+def store(result: Result, directory: Path) -> Path:
+    """Write a part's results beside those of the other parts."""
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / f"{result['part']}.json"
+    path.write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+    return path
+
+
+def load(directory: Path) -> dict[str, Result]:
+    """Read the results of every part that was measured."""
+    paths = {part: directory / f"{part}.json" for part in scenarios.PARTS}
+    return {
+        part: json.loads(path.read_text("utf-8")) for part, path in paths.items() if path.exists()
+    }
+
+
+def _commit() -> str:
+    command = ["git", "-c", "safe.directory=*", "describe", "--always", "--dirty"]
+    told = subprocess.run(command, cwd=harness.ROOT, capture_output=True, text=True, check=False)
+    return told.stdout.strip() or "unknown"
+
+
+def _scenario(
+    scenario: Scenario,
+    setting: Callable[[], AbstractContextManager[Measure]],
+    operations: Sequence[Operation],
+    volume: Volume,
+    say: Callable[[str], None],
+) -> Result:
+    described = scenario.describe()
+    say(f"{described['file_system']}, {scenario.size} B: {', '.join(o.key for o in operations)}")
+    found = harness.rounds(setting, operations, volume)
+    return {**described, "rounds": found}
+
+
+def _rates(
+    setting: Callable[[Scenario], AbstractContextManager[Measure]],
+    operations: Sequence[Operation],
+    volume: Volume,
+    say: Callable[[str], None],
+) -> Iterator[Result]:
+    for place in places():
+        for size in scenarios.SIZES:
+            scenario = Scenario(place, size, *volume.of(size))
+            yield _scenario(scenario, partial(setting, scenario), operations, volume, say)
+
+
+def _latency(
+    operations: Sequence[Operation], volume: Volume, say: Callable[[str], None]
+) -> Iterator[Result]:
+    counts = volume.latency_count, volume.latency_warm_up
+    for place in places():
+        scenario = Scenario(place, scenarios.LATENCY_SIZE, *counts)
+        setting = partial(latency.tailing_live, scenario)
+        yield _scenario(scenario, setting, operations, volume, say)
+
+
+def _peers(
+    operations: Sequence[Operation], volume: Volume, say: Callable[[str], None]
+) -> Iterator[Result]:
+    """Give each system as many messages as it can do in about a second."""
+    appending = [one for one in operations if one in scenarios.PEERS_APPEND]
+    streaming = [one for one in operations if one in scenarios.PEERS_STREAM]
+    for place in places():
+        yield {"kind": "append", **_peer_scenario(place, appending, volume, say)}
+    yield {"kind": "stream", **_peer_scenario(places()[0], streaming, volume, say)}
+
+
+def _peer_scenario(
+    place: Path, operations: Sequence[Operation], volume: Volume, say: Callable[[str], None]
+) -> Result:
+    base = Scenario(place, scenarios.PEER_SIZE, volume.peer_count, volume.peer_warm_up)
+
+    def scaled(one: Operation) -> Result:
+        times, warm_up_times = scenarios.PEER_SCALE.get(one.key, (1, 1))
+        counts = base.count * times, base.warm_up * warm_up_times
+        scenario = replace(base, count=counts[0], warm_up=counts[1])
+        chosen = scenario.streaming if one.name == "stream" else scenario.appending
+        with chosen() as measure:
+            return measure(one)
+
+    return _scenario(base, lambda: nullcontext(scaled), operations, volume, say)
+
+
+_OPERATIONS = {
+    "append": scenarios.APPEND,
+    "tail": scenarios.TAIL,
+    "latency": tuple(Operation(system, "latency") for system in scenarios.LATENCY),
+    "peers": (*scenarios.PEERS_APPEND, *scenarios.PEERS_STREAM),
+}
+_PARTS: dict[
+    str, Callable[[Sequence[Operation], Volume, Callable[[str], None]], Iterator[Result]]
+] = {
+    "append": partial(_rates, Scenario.appending),
+    "tail": partial(_rates, Scenario.tailing),
+    "latency": _latency,
+    "peers": _peers,
+}

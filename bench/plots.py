@@ -1,0 +1,111 @@
+"""The plots of docs/performance.md."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bench import summary, tables
+from bench.harness import Result, adapter
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_OURS, _JAVA, _OTHERS = "#2a6f97", "#c1666b", "#9aa5b1"
+
+
+def draw(results: dict[str, Result], directory: Path) -> dict[str, list[Path]]:
+    """Draw what was measured; return the files of each section."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    directory.mkdir(parents=True, exist_ok=True)
+    made: dict[str, list[Path]] = {}
+    if "append" in results:
+        made["Appending, against Java"] = [_rates(results, "append", directory)]
+    if "tail" in results:
+        made["Reading, against Java"] = [_rates(results, "tail", directory)]
+    if "latency" in results:
+        made["Latency between two processes"] = [_latency(results, directory)]
+    if "peers" in results:
+        made["Beside what Python programs use instead"] = [_peers(results, directory)]
+    return made
+
+
+def _rates(results: dict[str, Result], part: str, directory: Path) -> Path:
+    """One panel for each place and size; bars are medians, whiskers reach from min to max."""
+    import matplotlib.pyplot as plt
+
+    found = summary.scenarios(results, part)
+    columns = len({one["size"] for one in found})
+    rows = -(-len(found) // columns)
+    figure, axes = plt.subplots(rows, columns, figsize=(11, 1.2 + 2.2 * rows), squeeze=False)
+    for scenario, axis in zip(found, axes.flat, strict=False):
+        keys = sorted(summary.operations(scenario), key=tables.place_of, reverse=True)
+        _bars(axis, scenario, keys)
+        axis.set_title(f"{scenario['size']} bytes, {scenario['file_system']}", fontsize=10)
+    return _save(figure, directory / f"{part}.png")
+
+
+def _bars(axis: Axes, scenario: Result, keys: list[str]) -> None:
+    spreads = [summary.nanos(scenario, key) for key in keys]
+    rates = [1e3 / one.median for one in spreads]
+    errors = [
+        [1e3 / one.median - 1e3 / one.greatest for one in spreads],
+        [1e3 / one.least - 1e3 / one.median for one in spreads],
+    ]
+    names = [tables.full_name(key) for key in keys]
+    colours = [_colour(key) for key in keys]
+    axis.barh(names, rates, color=colours, xerr=errors, ecolor="#444444", capsize=2)
+    axis.set_xlabel("million messages/s", fontsize=8)
+    axis.tick_params(labelsize=8)
+    axis.spines[["top", "right"]].set_visible(False)
+
+
+def _latency(results: dict[str, Result], directory: Path) -> Path:
+    import matplotlib.pyplot as plt
+
+    found = summary.scenarios(results, "latency")
+    figure, axes = plt.subplots(1, len(found), figsize=(11, 3.4), squeeze=False, sharey=True)
+    names = ["p50", "p90", "p99", "p99.9"]
+    for scenario, axis in zip(found, axes.flat, strict=True):
+        for key in summary.operations(scenario):
+            runs = [one["runs"][key]["begin"] for one in summary.kept(scenario)]
+            medians = [summary.Spread.of([run[name] for run in runs]).median for name in names]
+            label = adapter(key.split(".")[0]).NAME
+            axis.plot(names, medians, marker="o", color=_colour(key), label=label)
+        axis.set_yscale("log")
+        axis.set_title(f"{scenario['size']} bytes, {scenario['file_system']}", fontsize=10)
+        axis.set_ylabel("microseconds", fontsize=8)
+        axis.legend(fontsize=8, frameon=False)
+        axis.spines[["top", "right"]].set_visible(False)
+    return _save(figure, directory / "latency.png")
+
+
+def _peers(results: dict[str, Result], directory: Path) -> Path:
+    import matplotlib.pyplot as plt
+
+    found = summary.scenarios(results, "peers")
+    figure, axes = plt.subplots(1, len(found), figsize=(13, 3.2), squeeze=False)
+    for scenario, axis in zip(found, axes.flat, strict=True):
+        keys = sorted(
+            summary.operations(scenario),
+            key=lambda key: summary.nanos(scenario, key).median,
+            reverse=True,
+        )
+        _bars(axis, scenario, keys)
+        axis.set_title(f"{scenario['kind']}, {scenario['file_system']}", fontsize=10)
+    return _save(figure, directory / "peers.png")
+
+
+def _colour(key: str) -> str:
+    return {"quire": _OURS, "chronicle": _JAVA}.get(key.split(".", maxsplit=1)[0], _OTHERS)
+
+
+def _save(figure: object, path: Path) -> Path:
+    from matplotlib.figure import Figure
+
+    assert isinstance(figure, Figure)
+    figure.tight_layout()
+    figure.savefig(path, dpi=110)
+    return path

@@ -1,0 +1,96 @@
+"""
+Turns stored results into docs/performance.md and its plots: ``python -m bench.report [DIRECTORY]``.
+
+Only what lies between the two markers of the page is replaced.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from bench import harness, parts, plots, summary, tables
+from bench.harness import Result
+
+PAGE = harness.ROOT / "docs" / "performance.md"
+PLOTS = harness.ROOT / "docs" / "performance"
+DIRECTORY = harness.ROOT / "build" / "bench"
+BEGIN = "<!-- begin: written by `python -m bench.report` -->"
+END = "<!-- end -->"
+
+_TITLES = {
+    "append": "Appending, against Java",
+    "tail": "Reading, against Java",
+    "latency": "Latency between two processes",
+    "peers": "Beside what Python programs use instead",
+}
+
+
+def text(results: dict[str, Result]) -> str:
+    """Return all tables, for reading on a terminal."""
+    return "\n\n".join(body for _, body in _sections(results))
+
+
+def write(results: dict[str, Result]) -> None:
+    """Write the generated part of docs/performance.md and its plots."""
+    made = plots.draw(results, PLOTS)
+    page = PAGE.read_text("utf-8")
+    if page.count(BEGIN) != 1 or page.count(END) != 1:
+        raise ValueError(f"the markers are missing: file={PAGE} begin={BEGIN} end={END}")
+    head, rest = page.split(BEGIN)
+    _, tail = rest.split(END)
+    body = "\n\n".join(_markdown(results, made))
+    PAGE.write_text(f"{head}{BEGIN}\n\n{body}\n\n{END}{tail}", "utf-8")
+
+
+def _markdown(results: dict[str, Result], made: dict[str, list[Path]]) -> list[str]:
+    paragraphs = [_machine(results)]
+    for title, body in _sections(results):
+        paragraphs.append(f"## {title}")
+        pictures = made.get(title, [])
+        paragraphs += [f"![{title}]({path.relative_to(PAGE.parent)})" for path in pictures]
+        paragraphs.append(body)
+    return paragraphs
+
+
+def _sections(results: dict[str, Result]) -> list[tuple[str, str]]:
+    found = []
+    if "append" in results or "tail" in results:
+        found.append(("Targets and losses", f"{tables.targets(results)}\n\n{_losses(results)}"))
+    rates = [part for part in ("append", "tail") if part in results]
+    found += [(_TITLES[part], tables.rates(results, part)) for part in rates]
+    if "latency" in results:
+        found.append((_TITLES["latency"], tables.latencies(results)))
+    if "peers" in results:
+        append, stream = (tables.peers(results, kind) for kind in ("append", "stream"))
+        body = (
+            f"One append a call:\n\n{append}\n\nTo another process, one call a message:\n\n{stream}"
+        )
+        found.append((_TITLES["peers"], body))
+    found.append(("How quiet the machine was", tables.surroundings(results)))
+    return found
+
+
+def _losses(results: dict[str, Result]) -> str:
+    every = list(summary.verdicts(results))
+    missed = [one for one in every if one.reached.median < one.target.least]
+    if not missed:
+        return f"All {len(every)} comparisons reach their target."
+    return f"{len(missed)} of {len(every)} comparisons miss their target."
+
+
+def _machine(results: dict[str, Result]) -> str:
+    newest = max(results.values(), key=lambda result: str(result["date"]))
+    versions: dict[str, str] = {}
+    missing: dict[str, str] = {}
+    for result in results.values():
+        versions |= result["versions"]
+        missing |= result["missing"]
+    described = [f"{name}: {value}" for name, value in newest["machine"].items()]
+    described += [f"{name} {value}" for name, value in sorted(versions.items())]
+    described += [f"not measured: {name}: {why}" for name, why in sorted(missing.items())]
+    return "\n".join(f"- {line}" for line in described)
+
+
+if __name__ == "__main__":
+    write(parts.load(Path(sys.argv[1]) if len(sys.argv) > 1 else DIRECTORY))

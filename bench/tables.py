@@ -1,0 +1,180 @@
+"""The tables of a report, as Markdown: printed as they are, and put into docs/performance.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from bench import summary
+from bench.harness import Result, adapter
+from bench.scenarios import APPEND, TAIL
+
+_BASE = {"append": "chronicle.writingDocument", "tail": "chronicle.tailing"}
+_ORDER = {one.key: place for place, one in enumerate((*APPEND, *TAIL))}
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Lay out a table, padded so that it can be read as text too."""
+    lines = [list(head), *map(list, rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
+    padded = [
+        "| "
+        + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        + " |"
+        for line in lines
+    ]
+    rule = "|" + "|".join("-" * (width + 2) for width in widths) + "|"
+    return "\n".join([padded[0], rule, *padded[1:]])
+
+
+def targets(results: dict[str, Result]) -> str:
+    """Return every target with what was reached."""
+    head = ("target", "rate of", "against Java's", "size", "on", "at least", "reached", "range", "")
+    rows = [
+        (
+            one.target.when,
+            _name(one.target.ours),
+            _name(one.target.java),
+            f"{one.target.size} B",
+            one.file_system,
+            f"{one.target.least:.1f} x",
+            f"{one.reached.median:.2f} x",
+            f"{one.reached.least:.2f} - {one.reached.greatest:.2f}",
+            one.text,
+        )
+        for one in summary.verdicts(results)
+    ]
+    return table(head, rows)
+
+
+def rates(results: dict[str, Result], part: str) -> str:
+    """Return nanoseconds, rate and ratio of every operation of a part."""
+    head = (
+        "on",
+        "size",
+        "operation",
+        "ns each",
+        "range",
+        "IQR",
+        "messages/s",
+        "against Java",
+        "range",
+    )
+    rows = [
+        _rate_row(one, key, _BASE[part])
+        for one in summary.scenarios(results, part)
+        for key in sorted(summary.operations(one), key=place_of)
+    ]
+    return table(head, rows)
+
+
+def _rate_row(scenario: Result, key: str, base: str) -> tuple[str, ...]:
+    spread = summary.nanos(scenario, key)
+    mark = " *" if summary.is_disturbed(scenario) else ""
+    against = ("", "")
+    if base in summary.operations(scenario):
+        ratio = summary.ratio(scenario, key, base)
+        against = (f"{ratio.median:.2f} x", f"{ratio.least:.2f} - {ratio.greatest:.2f}")
+    return (
+        scenario["file_system"],
+        f"{scenario['size']} B",
+        full_name(key),
+        f"{spread.median:.0f}{mark}",
+        f"{spread.least:.0f} - {spread.greatest:.0f}",
+        f"{spread.iqr:.0f}",
+        _rate(1e9 / spread.median),
+        *against,
+    )
+
+
+def latencies(results: dict[str, Result]) -> str:
+    """Return percentiles in microseconds, each the median over the rounds."""
+    head = ("on", "system", "from", "p50", "p90", "p99", "p99.9", "p50 range", "messages/s held")
+    rows: list[tuple[str, ...]] = []
+    for one in summary.scenarios(results, "latency"):
+        for key in summary.operations(one):
+            rows.extend(_latency_row(one, key, since) for since in ("begin", "due"))
+    return table(head, rows)
+
+
+def _latency_row(scenario: Result, key: str, since: str) -> tuple[str, ...]:
+    runs = [one["runs"][key] for one in summary.kept(scenario)]
+    found = {name: summary.Spread.of([run[since][name] for run in runs]) for name in runs[0][since]}
+    held = summary.Spread.of([run["rate"] for run in runs])
+    mark = " *" if summary.is_disturbed(scenario) else ""
+    return (
+        scenario["file_system"],
+        adapter(key.split(".", maxsplit=1)[0]).NAME + mark,
+        {"begin": "start of the append", "due": "when it was due"}[since],
+        *(_microseconds(found[name].median) for name in ("p50", "p90", "p99", "p99.9")),
+        f"{_microseconds(found['p50'].least)} - {_microseconds(found['p50'].greatest)}",
+        f"{held.median:,.0f}",
+    )
+
+
+def peers(results: dict[str, Result], kind: str) -> str:
+    """Return the rates of one call a message, the fastest first."""
+    head = ("on", "system", "ns each", "range", "messages/s")
+    rows = []
+    for one in summary.scenarios(results, "peers"):
+        if one["kind"] != kind:
+            continue
+        spreads = {key: summary.nanos(one, key) for key in summary.operations(one)}
+        mark = " *" if summary.is_disturbed(one) else ""
+        for key, spread in sorted(spreads.items(), key=lambda item: item[1].median):
+            rows.append(
+                (
+                    one["file_system"],
+                    full_name(key),
+                    f"{spread.median:,.0f}{mark}",
+                    f"{spread.least:,.0f} - {spread.greatest:,.0f}",
+                    _rate(1e9 / spread.median),
+                )
+            )
+    return table(head, rows)
+
+
+def surroundings(results: dict[str, Result]) -> str:
+    """Return how quiet the machine was during each part."""
+    head = ("part", "date", "commit", "rounds kept / run", "others' CPU, cores", "load average")
+    rows = []
+    for part, result in results.items():
+        every = [one for scenario in result["scenarios"] for one in scenario["rounds"]]
+        runs = [run for one in every if one["kept"] for run in one["runs"].values()]
+        foreign = summary.Spread.of([run["foreign_cores"] for run in runs])
+        load = summary.Spread.of([run["load"] for run in runs])
+        rows.append(
+            (
+                part + (", quick" if result["quick"] else ""),
+                result["date"],
+                result["commit"],
+                f"{sum(one['kept'] for one in every)} / {len(every)}",
+                f"{foreign.median:.2f} ({foreign.least:.2f} - {foreign.greatest:.2f})",
+                f"{load.median:.1f} ({load.least:.1f} - {load.greatest:.1f})",
+            )
+        )
+    return table(head, rows)
+
+
+def _name(key: str) -> str:
+    return key.split(".", 1)[1]
+
+
+def full_name(key: str) -> str:
+    """Return the name of an operation, with its system."""
+    system, name = key.split(".", 1)
+    if system in ("quire", "chronicle"):
+        return f"{'Java' if system == 'chronicle' else 'Quire'} {name}"
+    return str(adapter(system).NAME)
+
+
+def place_of(key: str) -> int:
+    """Return where an operation stands among the others."""
+    return _ORDER.get(key, len(_ORDER))
+
+
+def _rate(per_second: float) -> str:
+    return f"{per_second / 1e6:.2f} M" if per_second >= 1e6 else f"{per_second / 1e3:.1f} k"
+
+
+def _microseconds(value: float) -> str:
+    return f"{value:.2f}" if value < 100 else f"{value:,.0f}"

@@ -1,0 +1,85 @@
+"""What one process is asked to measure, the messages it uses, and what it answers."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+DISTINCT = 1000
+"""So many different messages there are; they come in turn. Bulk calls take so many at a time."""
+BLOCK_BYTES = 64 << 20
+ROLL_CYCLE = "FAST_DAILY"
+START_MS = 1_700_000_000_000
+"""The clock of every measured queue stands still here, so that none rolls."""
+
+
+class Missing(Exception):  # noqa: N818 - a reason to skip a system, not a failure
+    """A system cannot run here; the text says what it lacks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One measurement. Counts are multiples of ``DISTINCT``."""
+
+    system: str
+    operation: str
+    directory: str
+    size: int
+    count: int
+    warm_up: int
+    rate: int = 0
+    out: str = ""
+
+    @property
+    def queue(self) -> Path:
+        """Where the queue lies, or any other file of the measured system."""
+        return Path(self.directory) / "queue"
+
+    @property
+    def total(self) -> int:
+        """Messages of the warm-up and of the measured part."""
+        return self.warm_up + self.count
+
+    def to_json(self) -> str:
+        """Return it as the worker's argument."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Task:
+        """Read the worker's argument."""
+        return cls(**json.loads(text))
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How long the measured part took, and what it handled."""
+
+    nanos: int
+    count: int
+    checksum: int
+
+    def to_json(self) -> str:
+        """Return it as the worker's last line."""
+        return json.dumps(asdict(self))
+
+
+def messages(size: int) -> list[bytes]:
+    """Return the distinct messages: the number as i64, then each byte's place."""
+    rest = bytes(place & 0xFF for place in range(8, size))
+    return [number.to_bytes(8, "little") + rest for number in range(DISTINCT)]
+
+
+def checksum(count: int) -> int:
+    """Return the sum of the numbers of *count* messages in turn."""
+    assert count % DISTINCT == 0
+    return count // DISTINCT * (DISTINCT * (DISTINCT - 1) // 2)
+
+
+def timed(loop: Callable[[int], object], rounds: int) -> int:
+    """Run a loop and return how many nanoseconds it took."""
+    begin = time.monotonic_ns()
+    loop(rounds)
+    return time.monotonic_ns() - begin
