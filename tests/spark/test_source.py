@@ -1,4 +1,3 @@
-import re
 from pathlib import Path
 
 import pytest
@@ -65,14 +64,6 @@ def test_the_option_columns_selects(spark: SparkSession, path: Path) -> None:
 
     assert found.columns == ["sequence", "name"]
     assert found.where("name = 'n149'").head() == (49, "n149")
-
-
-def test_the_example_in_the_documentation_runs(spark: SparkSession, tmp_path: Path) -> None:
-    del spark  # the example finds the running session
-    page = (Path(__file__).parents[2] / "docs" / "spark.md").read_text("utf-8")
-    (example,) = re.findall(r"(?s)```python\n(.*?)```", page)
-
-    exec(example.replace("/tmp/trades", str(tmp_path)), {})  # noqa: S102, S108
 
 
 def test_small_queues_are_read_by_one_task(spark: SparkSession, path: Path) -> None:

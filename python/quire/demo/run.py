@@ -139,8 +139,8 @@ class DemoRun:
         verdict = f"[red]{len(wrong)} results are wrong" if wrong else "[green]all equal"
         self._tell(
             "checked",
-            f"{verdict}[/]: the {len(analysis.groups)} groups and the same computed from the CSV"
-            f" file (to {TOLERANCE:g}), the tailer's totals and the recorded ones",
+            f"{verdict}[/]: the {len(analysis.groups)} groups to those computed from the CSV file"
+            f" (within {TOLERANCE:g}), the tailer's totals to the recorded ones",
             seconds,
         )
         return wrong
