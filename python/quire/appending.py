@@ -34,20 +34,19 @@ class Appender(_native.Appender):
 
         if column.null_count:
             raise ValueError(f"a message cannot be null: null_count={column.null_count}")
-        chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+        wide = pa.types.is_large_binary(column.type) or pa.types.is_large_string(column.type)
+        text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+        if not (wide or text or pa.types.is_binary(column.type)):
+            raise TypeError(f"a binary or string column is needed: type={column.type}")
+        if not text and _shortest(column) == 0:
+            raise ValueError("a message holds at least one byte: the column has an empty element")
         last: int | None = None
-        for chunk in chunks:
+        for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
             if len(chunk):
-                last = self._write_chunk(chunk)
+                last = self._write_chunk(chunk, wide=wide, text=text)
         return last
 
-    def _write_chunk(self, chunk: pa.Array[Any]) -> int | None:
-        import pyarrow as pa
-
-        wide = pa.types.is_large_binary(chunk.type) or pa.types.is_large_string(chunk.type)
-        text = pa.types.is_string(chunk.type) or pa.types.is_large_string(chunk.type)
-        if not (wide or text or pa.types.is_binary(chunk.type)):
-            raise TypeError(f"a binary or string column is needed: type={chunk.type}")
+    def _write_chunk(self, chunk: pa.Array[Any], *, wide: bool, text: bool) -> int | None:
         _, offsets, data = chunk.buffers()
         return self.write_column(
             offsets or b"",
@@ -57,3 +56,10 @@ class Appender(_native.Appender):
             wide=wide,
             text=text,
         )
+
+
+def _shortest(column: Any) -> int | None:  # noqa: ANN401 - pyarrow-stubs want each type by name
+    import pyarrow.compute as pc
+
+    length: int | None = pc.min(pc.binary_length(column)).as_py()
+    return length

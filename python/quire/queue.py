@@ -22,10 +22,13 @@ class Queue(_native.Queue):
     path and options, and is opened again where it arrives.
     """
 
-    def __init__(self, path: str | PathLike[str], **options: Any) -> None:
-        """Keep the options, to open the queue again where it is pickled to."""
-        super().__init__()
-        self._options = options
+    _options: dict[str, Any]
+
+    @classmethod
+    def _open(cls, path: str | PathLike[str], options: dict[str, Any]) -> Queue:
+        queue = cls(path, **options)
+        queue._options = options
+        return queue
 
     def appender(self) -> Appender:
         """
@@ -53,7 +56,7 @@ class Queue(_native.Queue):
 
     def __reduce__(self) -> tuple[Callable[..., Queue], tuple[str, dict[str, Any]]]:
         """Pickle by path and options."""
-        return _reopen, (self.path, self._options)
+        return Queue._open, (self.path, self._options)
 
 
 def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
@@ -142,11 +145,7 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
         "file_mode": file_mode,
         "allow_network": allow_network,
     }
-    return Queue(path, **options)
-
-
-def _reopen(path: str | PathLike[str], options: dict[str, Any]) -> Queue:
-    return Queue(path, **options)
+    return Queue._open(path, options)  # noqa: SLF001 - of this module
 
 
 def _milliseconds(name: str, seconds: float) -> int:

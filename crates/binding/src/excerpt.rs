@@ -20,10 +20,10 @@ impl Excerpt {
         Self { index, data }
     }
 
-    fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> Option<bool> {
-        let other = other.cast::<Self>().ok()?.get();
-        let same = self.data.as_bytes(py) == other.data.as_bytes(py);
-        Some(self.index == other.index && same)
+    fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> bool {
+        let Ok(other) = other.cast::<Self>() else { return false };
+        let other = other.get();
+        self.index == other.index && self.data.as_bytes(py) == other.data.as_bytes(py)
     }
 
     fn __hash__(&self, py: Python<'_>) -> u64 {

@@ -86,7 +86,7 @@ impl ReadDocument {
         PyMemoryView::from(Bound::new(py, buffer)?.as_any())
     }
 
-    fn text(&self) -> PyResult<Option<String>> {
+    fn text(&self) -> PyResult<String> {
         self.with(|open| reader::text(open.payload()).map_err(to_py))
     }
 

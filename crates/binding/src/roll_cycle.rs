@@ -102,8 +102,8 @@ impl RollCycle {
         })
     }
 
-    fn __eq__(&self, other: &Bound<'_, PyAny>) -> Option<bool> {
-        other.cast::<Self>().ok().map(|other| self.0.name == other.get().0.name)
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<Self>().is_ok_and(|other| self.0.name == other.get().0.name)
     }
 
     fn __hash__(&self) -> usize {

@@ -82,7 +82,7 @@ impl Tailer {
     }
 
     fn read_text(&self, py: Python<'_>) -> PyResult<Option<String>> {
-        told(py, self.0.read(|_, bytes| reader::text(bytes))).map(Option::flatten)
+        told(py, self.0.read(|_, bytes| reader::text(bytes)))
     }
 
     fn read_map<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {

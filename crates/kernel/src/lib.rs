@@ -29,6 +29,8 @@ pub mod protocol;
 #[cfg(not(loom))]
 pub mod queue;
 #[cfg(not(loom))]
+mod tail;
+#[cfg(not(loom))]
 pub mod tailer;
 pub mod wire;
 

@@ -58,7 +58,12 @@ pub fn open(path: &Path, options: &Options) -> Result<Opened> {
         return open_single(path, options);
     }
     prepare_directory(path, options)?;
-    let found = roll_cycle_of_files(path)?;
+    let (found, file) = roll_cycle_of_files(path)?.unzip();
+    if !options.read_only && !path.join(table::FILE_NAME).exists() {
+        // Files without a table may be of an older version: look before anything is made.
+        let file = file.map(|file| create::open_existing(&file, 0, false)).transpose()?.flatten();
+        file.as_ref().map_or(Ok(()), create::check_writable)?;
+    }
     if options.read_only {
         open_read_only(path, options, found)
     } else {
@@ -256,17 +261,18 @@ fn prepare_directory(path: &Path, options: &Options) -> Result<()> {
     }
 }
 
-/// The roll cycle that the directory's file names follow; None when there are none.
-fn roll_cycle_of_files(dir: &Path) -> Result<Option<&'static RollCycle>> {
+/// The roll cycle that the directory's file names follow, and one of them; None without files.
+fn roll_cycle_of_files(dir: &Path) -> Result<Option<(&'static RollCycle, PathBuf)>> {
     let failed = |e| Error::io("cannot list", dir, e);
     for entry in std::fs::read_dir(dir).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();
         let name = name.to_string_lossy();
         if name.ends_with(SUFFIX) {
-            return RollCycle::by_file_name(&name).map(Some).ok_or_else(|| Error::NotAQueue {
+            let roll = RollCycle::by_file_name(&name).ok_or_else(|| Error::NotAQueue {
                 why: format!("file {name} follows no roll cycle's pattern"),
                 path: dir.to_path_buf(),
-            });
+            })?;
+            return Ok(Some((roll, dir.join(name.as_ref()))));
         }
     }
     Ok(None)

@@ -31,17 +31,12 @@ pub enum Value {
     Map(Vec<(String, Value)>),
 }
 
-/// The text of a message that is one string value.
-pub fn text(message: &[u8]) -> Result<Option<String>> {
+/// The text of a message that is one string value, and not null.
+pub fn text(message: &[u8]) -> Result<String> {
     let mut cursor = Cursor::new(message);
     let found = match cursor.peek() {
-        Some(NULL) => {
-            cursor.code();
-            None
-        }
         Some(STRING_0..=0xFF | STRING_ANY) => {
-            let bytes = cursor.string().ok_or_else(|| ends_early(&cursor, "a text"))?;
-            Some(decode_text(bytes)?)
+            decode_text(cursor.string().ok_or_else(|| ends_early(&cursor, "a text"))?)?
         }
         code => return Err(unexpected("a text value", code, cursor.offset())),
     };
