@@ -1,8 +1,10 @@
 import pickle
+from pathlib import Path
 
 import pytest
-from pyspark.sql.types import StructType
+from pyspark.sql.types import BinaryType, LongType, StructType
 
+import quire
 from quire.spark.batch import (
     RECORDS_PER_PARTITION_MIN,
     BatchReader,
@@ -15,6 +17,7 @@ from quire.spark.options import OptionsError, ReadOptions
 from quire.spark.schema import declared
 
 CYCLE = 1 << 32
+GOLDEN = Path(__file__).parents[1] / "golden"
 
 
 def as_pairs(ranges: list[IndexRange]) -> list[tuple[int, int]]:
@@ -74,3 +77,20 @@ def test_columns_are_names_of_message_columns_or_typed_fields() -> None:
     )
     with pytest.raises(OptionsError, match="column without a type: 'price'"):
         declared("index, price")
+
+
+@pytest.mark.parametrize("release", sorted(path.name for path in GOLDEN.glob("java-*")))
+def test_java_queues_read_in_small_ranges_as_a_tailer_reads_them(release: str) -> None:
+    for path in sorted({file.parent for file in (GOLDEN / release).rglob("*.cq4")}):
+        with quire.open(path, read_only=True) as queue:
+            messages = [(message.index, message.data) for message in queue.tailer()]
+
+        assert read_in_ranges(path) == messages, path.name
+
+
+def read_in_ranges(path: Path) -> list[tuple[int, bytes]]:
+    schema = StructType().add("index", LongType()).add("payload", BinaryType())
+    options = ReadOptions(str(path), records_per_partition=7, batch_rows=5)
+    reader = BatchReader(options, schema)
+    batches = [batch for found in reader.partitions() for batch in reader.read(found)]
+    return [(row["index"], row["payload"]) for batch in batches for row in batch.to_pylist()]
