@@ -10,6 +10,7 @@ are kept: the rule looks at the others' CPU, never at a result.
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
 import subprocess
@@ -92,6 +93,8 @@ def fresh_directory(place: Path, size: int, total: int) -> Iterator[Path]:
     free = machine.free_bytes(place)
     if free < needed:
         raise Failed(f"too little room: place={place} free={free} needed={needed}")
+    if machine.file_system(place) != "tmpfs":
+        os.sync()  # what earlier runs and others left to be written
     directory = Path(tempfile.mkdtemp(prefix="quire-bench-", dir=place))
     try:
         yield directory
@@ -125,7 +128,12 @@ def measure_rate(one: Task) -> Result:
     expected = (one.count, task.checksum(one.count))
     if (outcome["count"], outcome["checksum"]) != expected:
         raise Failed(f"other messages: task={one} outcome={outcome} expected={expected}")
-    return result(surroundings, nanos=outcome["nanos"] / one.count)
+    cpu_nanos = outcome.get("cpu_nanos", outcome.get("cpuNanos"))
+    return result(
+        surroundings,
+        nanos=outcome["nanos"] / one.count,
+        cpu_nanos=cpu_nanos and cpu_nanos / one.count,
+    )
 
 
 def result(surroundings: Surroundings, **values: object) -> Result:

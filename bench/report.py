@@ -73,7 +73,7 @@ def _sections(results: dict[str, Result]) -> list[tuple[str, str]]:
 
 def _losses(results: dict[str, Result]) -> str:
     every = list(summary.verdicts(results))
-    missed = [one for one in every if one.reached.median < one.target.least]
+    missed = [one for one in every if not one.is_met]
     if not missed:
         return f"All {len(every)} comparisons reach their target."
     return f"{len(missed)} of {len(every)} comparisons miss their target."

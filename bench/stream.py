@@ -50,7 +50,7 @@ def measure(task: Task, channel: Channel) -> Outcome:
     finally:
         process.join(PATIENCE_S)
         process.kill()
-    return Outcome(end - begin, task.count, checksum)
+    return Outcome(end - begin, None, task.count, checksum)
 
 
 def _send(send: Callable[[bytes], object], pool: list[bytes], count: int) -> None:

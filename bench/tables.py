@@ -28,7 +28,10 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def targets(results: dict[str, Result]) -> str:
     """Return every target with what was reached."""
-    head = ("target", "rate of", "against Java's", "size", "on", "at least", "reached", "range", "")
+    head = (
+        *("target", "rate of", "against Java's", "size", "on", "at least"),
+        *("by time", "range", "", "by CPU time", "range", ""),
+    )
     rows = [
         (
             one.target.when,
@@ -37,9 +40,10 @@ def targets(results: dict[str, Result]) -> str:
             f"{one.target.size} B",
             one.file_system,
             f"{one.target.least:.1f} x",
-            f"{one.reached.median:.2f} x",
-            f"{one.reached.least:.2f} - {one.reached.greatest:.2f}",
+            *_ratio(one.reached),
             one.text,
+            *_ratio(one.by_cpu_time),
+            one.cpu_text,
         )
         for one in summary.verdicts(results)
     ]
@@ -49,15 +53,8 @@ def targets(results: dict[str, Result]) -> str:
 def rates(results: dict[str, Result], part: str) -> str:
     """Return nanoseconds, rate and ratio of every operation of a part."""
     head = (
-        "on",
-        "size",
-        "operation",
-        "ns each",
-        "range",
-        "IQR",
-        "messages/s",
-        "against Java",
-        "range",
+        *("on", "size", "operation", "ns each", "range", "IQR", "CPU ns each", "range"),
+        *("messages/s", "against Java", "range", "by CPU time", "range"),
     )
     rows = [
         _rate_row(one, key, _BASE[part])
@@ -69,11 +66,13 @@ def rates(results: dict[str, Result], part: str) -> str:
 
 def _rate_row(scenario: Result, key: str, base: str) -> tuple[str, ...]:
     spread = summary.nanos(scenario, key)
+    cpu = summary.nanos(scenario, key, summary.CPU_TIME)
     mark = " *" if summary.is_disturbed(scenario) else ""
-    against = ("", "")
+    against = ("",) * 4
     if base in summary.operations(scenario):
-        ratio = summary.ratio(scenario, key, base)
-        against = (f"{ratio.median:.2f} x", f"{ratio.least:.2f} - {ratio.greatest:.2f}")
+        clocks = (summary.TIME, summary.CPU_TIME)
+        by_time, by_cpu_time = (summary.ratio(scenario, key, base, clock) for clock in clocks)
+        against = (*_ratio(by_time), *_ratio(by_cpu_time))
     return (
         scenario["file_system"],
         f"{scenario['size']} B",
@@ -81,9 +80,15 @@ def _rate_row(scenario: Result, key: str, base: str) -> tuple[str, ...]:
         f"{spread.median:.0f}{mark}",
         f"{spread.least:.0f} - {spread.greatest:.0f}",
         f"{spread.iqr:.0f}",
+        f"{cpu.median:.0f}",
+        f"{cpu.least:.0f} - {cpu.greatest:.0f}",
         _rate(1e9 / spread.median),
         *against,
     )
+
+
+def _ratio(spread: summary.Spread) -> tuple[str, str]:
+    return f"{spread.median:.2f} x", f"{spread.least:.2f} - {spread.greatest:.2f}"
 
 
 def latencies(results: dict[str, Result]) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Self
 
 DISTINCT = 1000
 """So many different messages there are; they come in turn. Bulk calls take so many at a time."""
@@ -58,6 +58,8 @@ class Outcome:
     """How long the measured part took, and what it handled."""
 
     nanos: int
+    cpu_nanos: int | None
+    """CPU time of the thread that ran the loop; None where more than one did the work."""
     count: int
     checksum: int
 
@@ -78,8 +80,18 @@ def checksum(count: int) -> int:
     return count // DISTINCT * (DISTINCT * (DISTINCT - 1) // 2)
 
 
-def timed(loop: Callable[[int], object], rounds: int) -> int:
-    """Run a loop and return how many nanoseconds it took."""
-    begin = time.monotonic_ns()
-    loop(rounds)
-    return time.monotonic_ns() - begin
+class Stopwatch:
+    """Measures its block: time, and CPU time of this thread, in nanoseconds."""
+
+    nanos = 0
+    cpu_nanos = 0
+
+    def __enter__(self) -> Self:
+        """Start."""
+        self._begin = time.thread_time_ns(), time.monotonic_ns()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        """Stop."""
+        end = time.monotonic_ns(), time.thread_time_ns()
+        self.nanos, self.cpu_nanos = end[0] - self._begin[1], end[1] - self._begin[0]

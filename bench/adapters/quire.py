@@ -20,10 +20,10 @@ from bench.task import (
     START_MS,
     Missing,
     Outcome,
+    Stopwatch,
     Task,
     checksum,
     messages,
-    timed,
 )
 from quire import _native
 
@@ -115,9 +115,10 @@ def _append(task: Task) -> Outcome:
     with open_queue(task.queue) as queue, queue.appender() as appender:
         loop = _APPENDS[task.operation](appender, messages(task.size))
         loop(task.warm_up // DISTINCT)
-        nanos = timed(loop, task.count // DISTINCT)
+        with Stopwatch() as watch:
+            loop(task.count // DISTINCT)
         assert queue.entry_count == task.total
-    return Outcome(nanos, task.count, checksum(task.count))
+    return Outcome(watch.nanos, watch.cpu_nanos, task.count, checksum(task.count))
 
 
 # Reading. The messages are there before; each loop ends with the queue, and says how many it had.
@@ -171,11 +172,10 @@ def _read(task: Task) -> Outcome:
     with open_queue(task.queue) as queue:
         tailer = queue.tailer()
         assert some(tailer, task.warm_up // DISTINCT) == task.warm_up
-        begin = time.monotonic_ns()
-        count = to_end(tailer)
-        nanos = time.monotonic_ns() - begin
+        with Stopwatch() as watch:
+            count = to_end(tailer)
         assert count == task.count, f"count={count} expected={task.count}"
-        return Outcome(nanos, count, _sum_of_numbers(queue, task))
+        return Outcome(watch.nanos, watch.cpu_nanos, count, _sum_of_numbers(queue, task))
 
 
 def _sum_of_numbers(queue: quire.Queue, task: Task) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 
-from bench.task import DISTINCT, Outcome, Task, messages, timed
+from bench.task import DISTINCT, Outcome, Stopwatch, Task, messages
 
 NAME = "SQLite WAL, a transaction each"
 
@@ -30,8 +30,10 @@ def run(task: Task) -> Outcome:
                     execute("INSERT INTO message (payload) VALUES (?)", message)
 
         append(task.warm_up // DISTINCT)
-        nanos = timed(append, task.count // DISTINCT)
+        with Stopwatch() as watch:
+            append(task.count // DISTINCT)
         found = connection.execute("SELECT payload FROM message ORDER BY number").fetchall()
     assert found == pool * (task.total // DISTINCT)
     measured = found[task.warm_up :]
-    return Outcome(nanos, len(measured), sum(int.from_bytes(m[:8], "little") for (m,) in measured))
+    checksum = sum(int.from_bytes(m[:8], "little") for (m,) in measured)
+    return Outcome(watch.nanos, watch.cpu_nanos, len(measured), checksum)

@@ -1,6 +1,7 @@
 package quire.interop;
 
 import java.io.PrintStream;
+import java.lang.management.ManagementFactory;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 
@@ -38,14 +39,21 @@ final class Bench implements Verb {
             };
             body.run(warmUp, distinct);
             body.checksum = 0;
+            long cpuBegin = cpuNanos();
             long begin = System.nanoTime();
             body.run(count, distinct);
             long nanos = System.nanoTime() - begin;
-            out.println(Json.object("loop", loop, "size", size, "count", count, "nanos", nanos,
+            long cpuNanos = cpuNanos() - cpuBegin;
+            out.println(Json.object("loop", loop, "size", size, "count", count, "nanos", nanos, "cpuNanos", cpuNanos,
                     "nsPerMessage", round((double) nanos / count),
                     "messagesPerSecond", Math.round(count * 1e9 / nanos),
                     "checksum", body.checksum));
         }
+    }
+
+    /** What this thread used of a CPU. */
+    private static long cpuNanos() {
+        return ManagementFactory.getThreadMXBean().getCurrentThreadCpuTime();
     }
 
     private static double round(double nanos) {
