@@ -6,6 +6,9 @@ import hashlib
 import os
 import shutil
 import struct
+import traceback
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
@@ -76,3 +79,25 @@ def poke(path: Path, key: str, value: int) -> None:
     handle = os.open(table, os.O_RDWR)
     os.pwrite(handle, struct.pack("<q", value), offset)
     os.close(handle)
+
+
+def fork(work: Callable[[], object]) -> int:
+    """Run *work* in a forked child and return its pid; its exit code is 0 if it returned."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads
+        pid = os.fork()
+    if pid:
+        return pid
+    code = 1
+    try:
+        work()
+        code = 0
+    except BaseException:  # noqa: BLE001 - whatever it was, the parent must not go on twice
+        traceback.print_exc()
+    finally:
+        os._exit(code)
+
+
+def exit_code(pid: int) -> int:
+    """Wait for a child; minus the signal's number if one ended it."""
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -11,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import quire
-from queues import DAY_MS, START_MS
+from queues import DAY_MS, START_MS, exit_code, fork
 
 TEXTS = [b"%d" % number for number in range(6)]
 KEY = "index.risk"
@@ -281,13 +280,10 @@ def test_a_killed_reader_gets_its_last_message_again(
 ) -> None:
     assert queue.last_index == indexes[-1]
     ready, tell = os.pipe()
-    context = multiprocessing.get_context("fork")
-    reader = context.Process(target=read_until_killed, args=(path, way, count, tell))
-    reader.start()
+    pid = fork(lambda: read_until_killed(path, way, count, tell))
     assert os.read(ready, 1) == b"!"
-    assert reader.pid
-    os.kill(reader.pid, signal.SIGKILL)
-    reader.join()
+    os.kill(pid, signal.SIGKILL)
+    assert exit_code(pid) == -signal.SIGKILL
     os.close(ready)
     os.close(tell)
 
