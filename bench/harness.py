@@ -71,10 +71,16 @@ def rounds(
     while sum(map(_is_quiet, found)) < volume.pairs and len(found) < most:
         order = random.sample(operations, len(operations))
         with setting() as measure:
-            found.append({"kept": True, "runs": {one.key: measure(one) for one in order}})
+            runs = {one.key: _at_a_pause(measure, one, volume) for one in order}
+            found.append({"kept": True, "runs": runs})
     for one in sorted(found, key=foreign_cores)[volume.pairs :]:
         one["kept"] = False
     return found
+
+
+def _at_a_pause(measure: Measure, one: Operation, volume: Volume) -> Result:
+    machine.wait_for_a_pause(DISTURBED_CORES, volume.patience_s)
+    return measure(one)
 
 
 def foreign_cores(one: Result) -> float:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _IDLE = slice(3, 5)  # idle and iowait, in /proc/stat
+_MOMENT_S = 0.2
 _COUNTED = 8  # user to steal; guest time is part of user
 
 
@@ -103,6 +104,16 @@ def observed() -> Iterator[Surroundings]:
     seen.wall_s = time.monotonic() - begin
     foreign_s = (_busy_s() - busy) - (_own_s() - own)
     seen.foreign_cores = max(0.0, foreign_s / seen.wall_s)
+
+
+def wait_for_a_pause(cores: float, limit_s: float) -> None:
+    """Return when others use less CPU than this for a moment, or the limit has passed."""
+    deadline = time.monotonic() + limit_s
+    while time.monotonic() < deadline:
+        with observed() as seen:
+            time.sleep(_MOMENT_S)
+        if seen.foreign_cores < cores:
+            return
 
 
 def _busy_s() -> float:

@@ -88,6 +88,7 @@ def _scenario(
 
 
 def _rates(
+    part: str,
     setting: Callable[[Scenario], AbstractContextManager[Measure]],
     operations: Sequence[Operation],
     volume: Volume,
@@ -95,16 +96,15 @@ def _rates(
 ) -> Iterator[Result]:
     for place in places():
         for size in scenarios.SIZES:
-            scenario = Scenario(place, size, *volume.of(size))
+            scenario = Scenario(place, size, *volume.of(part, size))
             yield _scenario(scenario, partial(setting, scenario), operations, volume, say)
 
 
 def _latency(
     operations: Sequence[Operation], volume: Volume, say: Callable[[str], None]
 ) -> Iterator[Result]:
-    counts = volume.latency_count, volume.latency_warm_up
     for place in places():
-        scenario = Scenario(place, scenarios.LATENCY_SIZE, *counts)
+        scenario = Scenario(place, scenarios.LATENCY_SIZE, *volume.latency)
         setting = partial(latency.tailing_live, scenario)
         yield _scenario(scenario, setting, operations, volume, say)
 
@@ -123,7 +123,7 @@ def _peers(
 def _peer_scenario(
     place: Path, operations: Sequence[Operation], volume: Volume, say: Callable[[str], None]
 ) -> Result:
-    base = Scenario(place, scenarios.PEER_SIZE, volume.peer_count, volume.peer_warm_up)
+    base = Scenario(place, scenarios.PEER_SIZE, *volume.peer)
 
     def scaled(one: Operation) -> Result:
         times, warm_up_times = scenarios.PEER_SCALE.get(one.key, (1, 1))
@@ -145,8 +145,8 @@ _OPERATIONS = {
 _PARTS: dict[
     str, Callable[[Sequence[Operation], Volume, Callable[[str], None]], Iterator[Result]]
 ] = {
-    "append": partial(_rates, Scenario.appending),
-    "tail": partial(_rates, Scenario.tailing),
+    "append": partial(_rates, "append", Scenario.appending),
+    "tail": partial(_rates, "tail", Scenario.tailing),
     "latency": _latency,
     "peers": _peers,
 }

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-from bench.task import DISTINCT
+from typing import NamedTuple
 
 SIZES = (40, 96, 1024)
 PARTS = ("append", "tail", "latency", "peers")
@@ -97,31 +96,56 @@ TARGETS = [
 ]
 
 
+class Amount(NamedTuple):
+    """How many messages are measured, and how many before them to warm up."""
+
+    measured: int
+    warm_up: int
+
+
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """How much is measured. Counts are messages."""
+    """How much is measured."""
 
     pairs: int
     retries: int
     """So many disturbed rounds of a scenario may be measured again."""
-    count: int
-    warm_up: int
-    large_count: int
-    large_warm_up: int
-    latency_count: int
-    latency_warm_up: int
-    peer_count: int
-    peer_warm_up: int
+    patience_s: float
+    """So long at most a run waits for others to pause."""
+    append: Amount
+    append_large: Amount
+    tail: Amount
+    tail_large: Amount
+    latency: Amount
+    peer: Amount
 
-    def of(self, size: int) -> tuple[int, int]:
-        """Return the measured and the warm-up messages for a size."""
+    def of(self, part: str, size: int) -> Amount:
+        """Return how many messages of a size are appended or read."""
         large = size >= SIZES[-1]
-        return (self.large_count, self.large_warm_up) if large else (self.count, self.warm_up)
+        if part == "append":
+            return self.append_large if large else self.append
+        return self.tail_large if large else self.tail
 
 
-def _volume(pairs: int, retries: int, *thousands: int) -> Volume:
-    return Volume(pairs, retries, *(number * DISTINCT for number in thousands))
-
-
-FULL = _volume(7, 7, 1000, 500, 400, 300, 500, 300, 50, 10)
-QUICK = _volume(3, 0, 400, 300, 150, 150, 200, 150, 20, 5)
+FULL = Volume(
+    pairs=7,
+    retries=7,
+    patience_s=5,
+    append=Amount(3_000_000, 1_000_000),
+    append_large=Amount(600_000, 400_000),
+    tail=Amount(6_000_000, 1_000_000),
+    tail_large=Amount(800_000, 400_000),
+    latency=Amount(500_000, 300_000),
+    peer=Amount(50_000, 10_000),
+)
+QUICK = Volume(
+    pairs=3,
+    retries=0,
+    patience_s=0,
+    append=Amount(800_000, 500_000),
+    append_large=Amount(200_000, 200_000),
+    tail=Amount(1_500_000, 500_000),
+    tail_large=Amount(300_000, 200_000),
+    latency=Amount(200_000, 150_000),
+    peer=Amount(20_000, 5_000),
+)

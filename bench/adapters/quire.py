@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import quire
 from bench.stream import measure
@@ -121,69 +121,71 @@ def _append(task: Task) -> Outcome:
     return Outcome(watch.nanos, watch.cpu_nanos, task.count, checksum(task.count))
 
 
-# Reading. The messages are there before; each loop ends with the queue, and says how many it had.
+# Reading. The messages are there before. `take` reads the distinct messages once, `count_all` reads
+# to the end, as a user would write it, and says how many there were.
 
 
-def _payloads(tailer: quire.Tailer, rounds: int) -> int:
-    count = 0
-    for _ in islice(tailer.payloads(), rounds * DISTINCT):
-        count += 1
-    return count
+class _Reading(Protocol):
+    def take(self, tailer: quire.Tailer) -> list[bytes]: ...
+
+    def count_all(self, tailer: quire.Tailer) -> int: ...
 
 
-def _payloads_to_end(tailer: quire.Tailer) -> int:
-    count = 0
-    for _ in tailer.payloads():
-        count += 1
-    return count
+class _Payloads:
+    def take(self, tailer: quire.Tailer) -> list[bytes]:
+        return list(islice(tailer.payloads(), DISTINCT))
+
+    def count_all(self, tailer: quire.Tailer) -> int:
+        count = 0
+        for _ in tailer.payloads():
+            count += 1
+        return count
 
 
-def _read_many(tailer: quire.Tailer, rounds: int) -> int:
-    return sum(len(tailer.read_many(DISTINCT)) for _ in range(rounds))
+class _ReadMany:
+    def take(self, tailer: quire.Tailer) -> list[bytes]:
+        return tailer.read_many(DISTINCT)
+
+    def count_all(self, tailer: quire.Tailer) -> int:
+        count = 0
+        while found := tailer.read_many(DISTINCT):
+            count += len(found)
+        return count
 
 
-def _read_many_to_end(tailer: quire.Tailer) -> int:
-    count = 0
-    while found := tailer.read_many(DISTINCT):
-        count += len(found)
-    return count
+class _ReadBatch:
+    def take(self, tailer: quire.Tailer) -> list[bytes]:
+        rows = tailer.read_batch(DISTINCT).column("payload").to_pylist()
+        return [row for row in rows if row is not None]
+
+    def count_all(self, tailer: quire.Tailer) -> int:
+        count = 0
+        while rows := tailer.read_batch(DISTINCT).num_rows:
+            count += rows
+        return count
 
 
-def _read_batch(tailer: quire.Tailer, rounds: int) -> int:
-    return sum(tailer.read_batch(DISTINCT).num_rows for _ in range(rounds))
-
-
-def _read_batch_to_end(tailer: quire.Tailer) -> int:
-    count = 0
-    while rows := tailer.read_batch(DISTINCT).num_rows:
-        count += rows
-    return count
-
-
-_READS: dict[str, tuple[Callable[[quire.Tailer, int], int], Callable[[quire.Tailer], int]]] = {
-    "payloads": (_payloads, _payloads_to_end),
-    "read_many": (_read_many, _read_many_to_end),
-    "read_batch": (_read_batch, _read_batch_to_end),
+_READS: dict[str, _Reading] = {
+    "payloads": _Payloads(),
+    "read_many": _ReadMany(),
+    "read_batch": _ReadBatch(),
 }
 
 
 def _read(task: Task) -> Outcome:
-    some, to_end = _READS[task.operation]
+    """Warm up and compare with the first messages, measure with the rest, compare that too."""
+    reading, expected = _READS[task.operation], messages(task.size)
     with open_queue(task.queue) as queue:
         tailer = queue.tailer()
-        assert some(tailer, task.warm_up // DISTINCT) == task.warm_up
+        for _ in range(task.warm_up // DISTINCT):
+            assert reading.take(tailer) == expected
         with Stopwatch() as watch:
-            count = to_end(tailer)
+            count = reading.count_all(tailer)
         assert count == task.count, f"count={count} expected={task.count}"
-        return Outcome(watch.nanos, watch.cpu_nanos, count, _sum_of_numbers(queue, task))
-
-
-def _sum_of_numbers(queue: quire.Queue, task: Task) -> int:
-    """Read the measured part once more, unmeasured, and add up what it holds."""
-    tailer = queue.tailer()
-    tailer.read_many(task.warm_up)
-    payloads = tailer.payloads()
-    return sum(int.from_bytes(payload[:8], "little") for payload in payloads)
+        tailer.to_start()
+        for _ in range(task.total // DISTINCT):
+            assert reading.take(tailer) == expected
+        return Outcome(watch.nanos, watch.cpu_nanos, count, checksum(count))
 
 
 # From one process to another.
