@@ -28,10 +28,10 @@ struct State {
 impl ReadDocument {
     /// Opens the next document.
     pub fn open(py: Python<'_>, tailer: Arc<Tailer>, include_metadata: bool) -> PyResult<Self> {
-        let open = told(py, tailer.open_document(include_metadata))?;
+        let open = told(py, py.detach(|| tailer.open_document(include_metadata)))?;
         let index = match &open {
             Some(open) => open.index,
-            None => tailer.index().map_err(to_py)?,
+            None => told(py, py.detach(|| tailer.index()))?,
         };
         Ok(Self {
             tailer,
@@ -54,10 +54,12 @@ impl ReadDocument {
     }
 
     fn finish(&self, py: Python<'_>, stay: bool) -> PyResult<()> {
-        let mut state = self.lock();
-        let rollback = stay || state.rollback;
-        match state.open.take() {
-            Some(open) if !rollback => told(py, self.tailer.close_document(&open)),
+        let (open, rollback) = {
+            let mut state = self.lock();
+            (state.open.take(), stay || state.rollback)
+        };
+        match open {
+            Some(open) if !rollback => told(py, py.detach(|| self.tailer.close_document(&open))),
             _ => Ok(()),
         }
     }

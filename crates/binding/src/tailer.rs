@@ -3,7 +3,7 @@ use std::sync::Arc;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
-use quire_kernel::tailer::{Direction, Tailer as Kernel};
+use quire_kernel::tailer::{Ask, AtOnce, Direction, Tailer as Kernel};
 use quire_kernel::wire::reader;
 
 use crate::buffer::Buffer;
@@ -34,7 +34,28 @@ impl Payloads {
 
     #[inline]
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        told(py, self.0.read(|_, bytes| Ok(PyBytes::new(py, bytes))))
+        read(py, &self.0, Ask::First, |_, bytes| Ok(PyBytes::new(py, bytes)))
+    }
+}
+
+/// The next message as `take` makes it of its index and bytes; what takes long is done with the
+/// interpreter let go.
+#[inline]
+fn read<R>(
+    py: Python<'_>,
+    tailer: &Kernel,
+    ask: Ask,
+    take: impl Fn(i64, &[u8]) -> quire_kernel::Result<R>,
+) -> PyResult<Option<R>> {
+    loop {
+        match tailer.read_at_once(ask, &take).map_err(to_py)? {
+            AtOnce::Found(found) => return Ok(Some(found)),
+            AtOnce::Nothing => return Ok(None),
+            AtOnce::Unknown => {}
+        }
+        if !told(py, py.detach(|| tailer.prepare(ask)))? {
+            return Ok(None);
+        }
     }
 }
 
@@ -74,32 +95,32 @@ impl Tailer {
     fn read(&self, py: Python<'_>) -> PyResult<Option<Excerpt>> {
         let excerpt =
             |index, bytes: &[u8]| Ok(Excerpt::new(index, PyBytes::new(py, bytes).unbind()));
-        told(py, self.0.read(excerpt))
+        read(py, &self.0, Ask::First, excerpt)
     }
 
     fn read_bytes<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        told(py, self.0.read(|_, bytes| Ok(PyBytes::new(py, bytes))))
+        read(py, &self.0, Ask::First, |_, bytes| Ok(PyBytes::new(py, bytes)))
     }
 
     fn read_text(&self, py: Python<'_>) -> PyResult<Option<String>> {
-        told(py, self.0.read(|_, bytes| reader::text(bytes)))
+        read(py, &self.0, Ask::First, |_, bytes| reader::text(bytes))
     }
 
     fn read_map<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let entries = told(py, self.0.read(|_, bytes| reader::map(bytes)))?;
+        let entries = read(py, &self.0, Ask::First, |_, bytes| reader::map(bytes))?;
         entries.map(|entries| values::to_dict(py, entries)).transpose()
     }
 
     #[pyo3(signature = (count, /))]
     fn read_many<'py>(&self, py: Python<'py>, count: usize) -> PyResult<Bound<'py, PyList>> {
         let mut found = Vec::new();
-        told(
-            py,
-            self.0.read_many(count, |_, bytes| {
-                found.push(PyBytes::new(py, bytes));
-                true
-            }),
-        )?;
+        let mut ask = Ask::First;
+        while found.len() < count {
+            let message = read(py, &self.0, ask, |_, bytes| Ok(PyBytes::new(py, bytes)))?;
+            let Some(message) = message else { break };
+            found.push(message);
+            ask = Ask::OfBatch;
+        }
         PyList::new(py, found)
     }
 
@@ -133,7 +154,7 @@ impl Tailer {
 
     #[getter]
     fn index(&self, py: Python<'_>) -> PyResult<i64> {
-        told(py, self.0.index())
+        told(py, py.detach(|| self.0.index()))
     }
 
     #[getter]
@@ -158,7 +179,7 @@ impl Tailer {
     }
 
     fn commit(&self, py: Python<'_>) -> PyResult<()> {
-        told(py, self.0.commit())
+        told(py, py.detach(|| self.0.commit()))
     }
 
     fn to_start(&self, py: Python<'_>) -> PyResult<()> {
@@ -175,7 +196,7 @@ impl Tailer {
     }
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.0.close(true).map_err(to_py).and_then(|()| crate::error::tell(py))
+        told(py, py.detach(|| self.0.close(true)))
     }
 
     fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
@@ -191,7 +212,8 @@ impl Tailer {
         traceback: Option<Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let _ = (exc, traceback);
-        told(py, self.0.close(exc_type.is_none()))
+        let finished = exc_type.is_none();
+        told(py, py.detach(|| self.0.close(finished)))
     }
 }
 

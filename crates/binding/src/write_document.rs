@@ -75,27 +75,33 @@ impl WriteDocument {
         result
     }
 
+    /// Publishes or drops the document. Its state is not locked meanwhile: another thread that
+    /// looks finds it closed.
     fn finish(&self, py: Python<'_>, drop_it: bool) -> PyResult<()> {
-        let mut state = self.lock();
-        let place = std::mem::replace(&mut state.place, Place::Dropped);
-        let bytes = std::mem::take(&mut state.bytes);
-        let rollback = drop_it || state.rollback;
-        match place {
-            Place::Claimed(claim) if rollback => self.appender.give_up(claim),
-            Place::Claimed(claim) => {
-                let index = told(py, py.detach(|| self.appender.publish(claim, &bytes)))?;
-                state.place = Place::Published(index);
+        let (place, bytes, rollback) = {
+            let mut state = self.lock();
+            let place = std::mem::replace(&mut state.place, Place::Dropped);
+            (place, std::mem::take(&mut state.bytes), drop_it || state.rollback)
+        };
+        let place = match place {
+            Place::Claimed(claim) if rollback => {
+                self.appender.give_up(claim);
+                Place::Dropped
             }
-            Place::Buffered if rollback => {}
+            Place::Buffered if rollback => Place::Dropped,
+            Place::Claimed(claim) => {
+                let published = py.detach(|| self.appender.publish(claim, &bytes));
+                Place::Published(told(py, published)?)
+            }
             Place::Buffered => {
                 let now = self.clock.now_ms(py)?;
                 let bytes = if bytes.is_empty() { &document::EMPTY_PAYLOAD } else { &bytes[..] };
-                let payload = Payload::new(bytes);
-                let index = told(py, py.detach(|| self.appender.append(now, payload)))?;
-                state.place = Place::Published(index);
+                let appended = py.detach(|| self.appender.append(now, Payload::new(bytes)));
+                Place::Published(told(py, appended)?)
             }
-            done => state.place = done,
-        }
+            done => done,
+        };
+        self.lock().place = place;
         Ok(())
     }
 }

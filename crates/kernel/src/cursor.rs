@@ -54,6 +54,17 @@ impl State {
     }
 }
 
+/// What can be told without a system call and without waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AtOnce<T> {
+    /// This.
+    Found(T),
+    /// There is nothing yet.
+    Nothing,
+    /// That takes more.
+    Unknown,
+}
+
 /// A place in a queue. Cycle and sequence number the message to read next; the position is that of
 /// its header, or of the header to look at for it.
 #[derive(Default)]
@@ -78,9 +89,12 @@ struct HeldUp {
 }
 
 impl Cursor {
-    /// The state.
+    /// The state. Java calls a cycle without file by another name when it reads backward.
     pub const fn state(&self) -> State {
-        self.state
+        match (self.state, self.direction) {
+            (State::CycleNotFound, Direction::Backward) => State::BeyondStartOfCycle,
+            (state, _) => state,
+        }
     }
 
     /// The direction.
@@ -125,6 +139,20 @@ impl Cursor {
             return Ok(0);
         }
         self.index(queue)
+    }
+
+    /// The next message, if finding out takes no system call.
+    #[inline]
+    pub fn find_at_once(&self, queue: &Queue) -> AtOnce<Document> {
+        let Some(view) = self.view.as_ref() else { return AtOnce::Unknown };
+        if self.state != State::FoundInCycle || self.direction == Direction::Backward {
+            return AtOnce::Unknown;
+        }
+        match view.slot_at_once(self.position) {
+            Some(Slot::Document(document)) if !document.is_metadata => AtOnce::Found(document),
+            Some(Slot::Waiting(_)) if !queue.may_have_after(self.cycle) => AtOnce::Nothing,
+            _ => AtOnce::Unknown,
+        }
     }
 
     /// The next document, not stepped over; None when nothing is there yet.
@@ -300,6 +328,9 @@ impl Cursor {
     /// Goes to an index; true when a message is there.
     pub fn move_to_index(&mut self, queue: &Queue, index: i64) -> Result<bool> {
         let (cycle, sequence) = queue.roll().split(index)?;
+        if self.state == State::Uninitialised && !self.enter_first(queue)? {
+            return Ok(false);
+        }
         self.locate(queue, cycle, sequence)?;
         if self.state != State::FoundInCycle {
             return Ok(false);

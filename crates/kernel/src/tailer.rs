@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::cursor::Cursor;
-pub use crate::cursor::{Direction, State};
+pub use crate::cursor::{AtOnce, Direction, State};
 use crate::format::document::HEADER_LEN;
 use crate::format::table::{REPLICATED_PREFIX, UNLOCKED};
 use crate::memory::process;
@@ -27,6 +27,8 @@ struct Inner {
     cursor: Cursor,
     /// The caller has not asked for more since the last message: its index is not stored yet.
     unfinished: bool,
+    /// What [`Tailer::prepare`] found and nobody took yet.
+    prepared: Option<Document>,
 }
 
 /// A named tailer's entry in the table store.
@@ -36,6 +38,15 @@ struct Name {
     value: u64,
     /// Positions of version and lock, for `replicated:` names.
     version: Option<(u64, u64)>,
+}
+
+/// Which message is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// The first of a call: what was received before is done.
+    First,
+    /// A further one of the same batch.
+    OfBatch,
 }
 
 /// A document being read.
@@ -76,7 +87,7 @@ impl Tailer {
                 }
             }
         }
-        let inner = Mutex::new(Inner { cursor, unfinished: false });
+        let inner = Mutex::new(Inner { cursor, unfinished: false, prepared: None });
         let tailer = Arc::new(Self { queue, name, closed: AtomicBool::new(false), inner });
         let weak = Arc::downgrade(&tailer);
         tailer.queue.adopt(weak);
@@ -115,30 +126,59 @@ impl Tailer {
     }
 
     #[inline]
-    fn enter(&self) -> Result<MutexGuard<'_, Inner>> {
+    fn check_open(&self) -> Result<()> {
         self.queue.check_open("queue")?;
-        if self.closed.load(Ordering::Acquire) {
-            return Err(Error::Closed("tailer"));
-        }
-        Ok(self.lock())
+        if self.closed.load(Ordering::Acquire) { Err(Error::Closed("tailer")) } else { Ok(()) }
+    }
+
+    fn enter(&self) -> Result<MutexGuard<'_, Inner>> {
+        self.check_open()?;
+        let mut inner = self.lock();
+        inner.prepared = None;
+        Ok(inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hands the next message to `take` and steps over it; None when nothing is there yet. If
-    /// `take` fails the position stays.
+    /// Hands the next message to `take` and steps over it. Where the answer is unknown, call
+    /// [`Tailer::prepare`] and try again. If `take` fails the position stays.
     #[inline]
-    pub fn read<R>(&self, take: impl FnOnce(i64, &[u8]) -> Result<R>) -> Result<Option<R>> {
-        let mut inner = self.enter()?;
-        self.finish(&mut inner)?;
-        let Some(document) = inner.cursor.find(&self.queue, false)? else { return Ok(None) };
+    pub fn read_at_once<R>(
+        &self,
+        ask: Ask,
+        take: impl FnOnce(i64, &[u8]) -> Result<R>,
+    ) -> Result<AtOnce<R>> {
+        self.check_open()?;
+        let Ok(mut inner) = self.inner.try_lock() else { return Ok(AtOnce::Unknown) };
+        let inner = &mut *inner;
+        let document = match inner.prepared.take() {
+            Some(document) => document,
+            None if ask == Ask::First && !self.finish_at_once(inner)? => {
+                return Ok(AtOnce::Unknown);
+            }
+            None => match inner.cursor.find_at_once(&self.queue) {
+                AtOnce::Found(document) => document,
+                AtOnce::Nothing => return Ok(AtOnce::Nothing),
+                AtOnce::Unknown => return Ok(AtOnce::Unknown),
+            },
+        };
         let index = inner.cursor.index(&self.queue)?;
         let taken = take(index, inner.cursor.payload(&document))?;
         inner.cursor.step_over(&self.queue, &document)?;
         inner.unfinished = true;
-        Ok(Some(taken))
+        Ok(AtOnce::Found(taken))
+    }
+
+    /// Does what the next read waits for; false when nothing is there yet.
+    pub fn prepare(&self, ask: Ask) -> Result<bool> {
+        let mut inner = self.enter()?;
+        if ask == Ask::First {
+            self.finish(&mut inner)?;
+        }
+        inner.prepared = inner.cursor.find(&self.queue, false)?;
+        Ok(inner.prepared.is_some())
     }
 
     /// Hands at most `count` messages to `take`, which ends it early by returning false: then the
@@ -238,6 +278,16 @@ impl Tailer {
     fn moved(&self, inner: &mut Inner) -> Result<()> {
         inner.unfinished = true;
         self.finish(inner)
+    }
+
+    /// As [`Tailer::finish`], unless that may wait; false if so.
+    #[inline]
+    fn finish_at_once(&self, inner: &mut Inner) -> Result<bool> {
+        let waits = self.name.as_ref().is_some_and(|name| name.version.is_some());
+        if inner.unfinished && waits {
+            return Ok(false);
+        }
+        self.finish(inner).map(|()| true)
     }
 
     /// What was received is done: stores the index to read next, if there is a name.

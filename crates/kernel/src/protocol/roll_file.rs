@@ -138,9 +138,37 @@ impl View {
         self.file.path().to_path_buf()
     }
 
+    /// What lies at a header position, if finding out takes no system call.
+    #[inline]
+    #[must_use]
+    pub fn slot_at_once(&self, position: u64) -> Option<Slot> {
+        let known = position >= self.clear_from && position + HEADER_LEN <= self.clear_to;
+        if !known || !self.file.layout.aligned {
+            return None;
+        }
+        let word = self.region.load_header_acquire(position);
+        let (length, is_metadata) = match document::parse(word) {
+            Header::Waiting => return Some(Slot::Waiting(word)),
+            Header::EndOfData => return Some(Slot::EndOfData),
+            Header::Data(length) => (length, false),
+            Header::Meta(length) => (length, true),
+        };
+        let next = document::next(position, length, true);
+        let document = Document { position, length, is_metadata, next };
+        (position + HEADER_LEN + u64::from(length) <= self.clear_to)
+            .then_some(Slot::Document(document))
+    }
+
     /// What lies at a header position, bounds checked.
     #[inline]
     pub fn slot(&mut self, position: u64) -> Result<Slot> {
+        match self.slot_at_once(position) {
+            Some(slot) => Ok(slot),
+            None => self.slot_checked(position),
+        }
+    }
+
+    fn slot_checked(&mut self, position: u64) -> Result<Slot> {
         let Some(word) = self.header_word(position)? else { return Ok(Slot::Waiting(0)) };
         let (length, is_metadata) = match document::parse(word) {
             Header::Waiting => return Ok(Slot::Waiting(word)),
@@ -158,7 +186,6 @@ impl View {
     }
 
     /// The header word at a position; None where the file does not reach or has a hole.
-    #[inline]
     fn header_word(&mut self, position: u64) -> Result<Option<u32>> {
         let end = position + HEADER_LEN;
         if (position < self.clear_from || end > self.clear_to) && !self.clear(position, end)? {
