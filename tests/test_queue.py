@@ -80,7 +80,8 @@ def test_what_the_first_opener_chose_holds(path: Path) -> None:
     quire.open(path, **chosen).close()
 
     others: list[dict[str, Any]] = [{}, {"epoch_ms": 5, "source_id": 9}, {"roll_time": "21:00"}]
-    for options in [*others, {"read_only": True}]:
+    others.append({"read_only": True})
+    for options in others:
         with quire.open(path, **options) as queue:
             assert queue.roll_cycle.name == "TEST2_DAILY"
             assert (queue.epoch_ms, queue.source_id) == (7, 3)
