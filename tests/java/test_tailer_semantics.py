@@ -171,7 +171,7 @@ def test_scripts_are_answered_as_java_does(version: str, shape: str, tmp_path: P
 
 
 def test_without_direction_the_same_message_comes_again(tmp_path: Path) -> None:
-    """Only at a message: behind the last one, and on turning back, Java's index is not its place."""
+    """At a message: behind the last one, or on turning back, Java is not where its index says."""
     build(SHAPES["three"], tmp_path)
     script = [
         "reopen",
