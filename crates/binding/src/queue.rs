@@ -1,3 +1,4 @@
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -78,8 +79,8 @@ impl Queue {
     }
 
     #[getter]
-    fn path(&self) -> PathBuf {
-        self.kernel.path().to_path_buf()
+    fn path(&self) -> OsString {
+        self.kernel.path().as_os_str().to_owned()
     }
 
     #[getter]
@@ -143,8 +144,8 @@ impl Queue {
     }
 
     #[pyo3(signature = (cycle))]
-    fn file_for_cycle(&self, cycle: i32) -> PyResult<PathBuf> {
-        self.kernel.file_for_cycle(cycle).map_err(to_py)
+    fn file_for_cycle(&self, cycle: i32) -> PyResult<OsString> {
+        self.kernel.file_for_cycle(cycle).map(PathBuf::into_os_string).map_err(to_py)
     }
 
     fn refresh(&self, py: Python<'_>) -> PyResult<()> {

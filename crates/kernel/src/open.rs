@@ -23,6 +23,7 @@ const WIRE_TYPES: [&str; 4] = [DEFAULT_WIRE_TYPE, "BINARY", FIELDLESS, "COMPRESS
 /// The wire type whose roll files have no field names in their headers.
 pub const FIELDLESS: &str = "FIELDLESS_BINARY";
 const DIRECTORY_BITS: u32 = 0o100;
+const BLOCK_MAX: u64 = 1 << 40;
 
 /// An opened path.
 pub struct Opened {
@@ -53,6 +54,7 @@ pub struct Opened {
 /// Opens `path` by the rules of `docs/compatibility.md`.
 pub fn open(path: &Path, options: &Options) -> Result<Opened> {
     check_wire_type(options)?;
+    check_sizes(options)?;
     let epoch_ms = epoch(options)?;
     if path.is_file() {
         return open_single(path, options);
@@ -167,14 +169,8 @@ fn opened(
         Some(stored) => stored.roll.epoch_ms,
         None => epoch(options)?.unwrap_or(roll.default_epoch_ms),
     };
-    let index_count = match options.index_count {
-        Some(asked) => rounded("index_count", asked, INDEX_COUNT_MIN)?,
-        None => roll.index_count,
-    };
-    let index_spacing = match options.index_spacing {
-        Some(asked) => rounded("index_spacing", asked, 1)?,
-        None => roll.index_spacing,
-    };
+    let index_count = rounded(options.index_count.unwrap_or(roll.index_count), INDEX_COUNT_MIN);
+    let index_spacing = rounded(options.index_spacing.unwrap_or(roll.index_spacing), 1);
     Ok(Opened {
         path: dir.to_path_buf(),
         dir: dir.to_path_buf(),
@@ -318,15 +314,24 @@ fn epoch(options: &Options) -> Result<Option<i64>> {
     Ok(Some((seconds + i64::from(time.second())) * 1000))
 }
 
-/// As Java rounds: up to a power of two of at least `least`. Java has no upper bound; here it is
-/// what an array document can hold with room to spare.
-fn rounded(name: &str, asked: u32, least: u32) -> Result<u32> {
-    if asked > INDEX_SHAPE_MAX {
-        return Err(Error::Invalid(format!(
-            "{name} too large: {name}={asked} limit={INDEX_SHAPE_MAX}"
-        )));
+/// As Java rounds: up to a power of two of at least `least`.
+fn rounded(asked: u32, least: u32) -> u32 {
+    asked.max(least).next_power_of_two()
+}
+
+/// Java has no upper bounds; here they are far above what can be of use.
+fn check_sizes(options: &Options) -> Result<()> {
+    let sizes = [
+        ("index_count", options.index_count.map(u64::from), u64::from(INDEX_SHAPE_MAX)),
+        ("index_spacing", options.index_spacing.map(u64::from), u64::from(INDEX_SHAPE_MAX)),
+        ("block_bytes", Some(options.block_bytes), BLOCK_MAX),
+    ];
+    for (name, asked, limit) in sizes {
+        if let Some(asked) = asked.filter(|asked| *asked > limit) {
+            return Err(Error::Invalid(format!("{name} too large: {name}={asked} limit={limit}")));
+        }
     }
-    Ok(asked.max(least).next_power_of_two())
+    Ok(())
 }
 
 /// Frees the write lock of a holder that died.

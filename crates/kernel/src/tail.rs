@@ -106,7 +106,7 @@ impl Tail {
     pub fn make_room(&mut self, length: u64, metadata: bool, block: u64) -> Result<()> {
         let mut end = self.free + room(length);
         if !metadata && IndexWriter::is_due(&self.view, self.sequence) {
-            end += self.index.room_for_array(&mut self.view, self.sequence)?;
+            end += self.index.make_room(&mut self.view, self.sequence)?;
         }
         if end > self.writable_to || self.free / block != self.block_number {
             self.writable_to = self.view.make_writable(self.free, end, block)?;
@@ -140,10 +140,22 @@ impl Tail {
         IndexWriter::record(&self.view, position, sequence);
         self.write_position = position;
         if IndexWriter::is_due(&self.view, sequence) {
-            self.free =
-                self.index.index(&mut self.view, position, sequence, self.free, still_held)?;
+            match self.index.index(&mut self.view, position, sequence, self.free, still_held) {
+                Ok(free) => self.free = free,
+                Err(error) => self.leave_unindexed(sequence, &error),
+            }
         }
         Ok(())
+    }
+
+    /// The message is visible and stays: a slot that is missing only makes searches longer.
+    #[cold]
+    fn leave_unindexed(&mut self, sequence: u64, error: &Error) {
+        self.write_position = u64::MAX;
+        notice::leave(format!(
+            "a message stays without index entry: file={} sequence={sequence} reason={error}",
+            self.view.file().path().display()
+        ));
     }
 }
 

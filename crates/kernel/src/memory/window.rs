@@ -217,27 +217,26 @@ impl Window {
             *region = self.region_of(reserved)?;
             return Ok(reserved);
         }
+        // Appends only go up: what lies below the first one is not theirs to reserve.
+        let from = reserved.max(start / PAGE * PAGE);
         let step = (end / 8).clamp(LEAST_STEP, GREATEST_STEP);
         let target = (end + step).next_multiple_of(PAGE).min(self.file_len());
-        let target = match space::reserve(&self.file, reserved, target) {
+        // The last blocks of a full disk may still hold what is needed now.
+        let exactly = end.next_multiple_of(PAGE).min(self.file_len());
+        let target = match self.reserve(region, from, target) {
             Ok(()) => target,
-            // The last blocks of a full disk may still hold what is needed now.
-            Err(_) => self.reserve_exactly(reserved, end)?,
+            Err(_) => self.reserve(region, from, exactly).map(|()| exactly)?,
         };
-        *region = self.region_of(target)?;
-        self.populate_for_writing(region, reserved, target)?;
         self.reserved_to.fetch_max(target, Ordering::AcqRel);
         Ok(target)
     }
 
-    fn reserve_exactly(&self, start: u64, end: u64) -> Result<u64> {
-        let target = end.next_multiple_of(PAGE).min(self.file_len());
-        space::reserve(&self.file, start, target)
+    /// Reserves the blocks of a range of the file and makes its pages present for writing. Nothing
+    /// in it changes.
+    pub fn reserve(&self, region: &mut Arc<Region>, start: u64, end: u64) -> Result<()> {
+        space::reserve(&self.file, start, end)
             .map_err(|e| Error::io("cannot reserve space", &self.path, e))?;
-        Ok(target)
-    }
-
-    fn populate_for_writing(&self, region: &Region, start: u64, end: u64) -> Result<()> {
+        *region = self.region_of(end)?;
         match region.memory().populate_write(start, end) {
             Ok(()) => Ok(()),
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(()),

@@ -20,13 +20,15 @@ use crate::{Error, Result};
 pub struct IndexWriter {
     upper: Option<ArrayLayout>,
     lower: Option<(u64, ArrayLayout)>,
+    /// The lower array that is known to be writable.
+    writable: Option<u64>,
 }
 
 impl IndexWriter {
     /// Finds the upper array of `view`'s file.
     pub fn new(view: &mut View) -> Result<Self> {
         let position = view.word(view.file().layout.index2index)?;
-        Ok(Self { upper: view.array(position)?, lower: None })
+        Ok(Self { upper: view.array(position)?, lower: None, writable: None })
     }
 
     /// Steps 1 and 2.
@@ -47,11 +49,20 @@ impl IndexWriter {
             && view.region().load_acquire(view.file().layout.last_index) <= sequence
     }
 
-    /// Room behind a message for the array it may need, in bytes.
-    pub fn room_for_array(&mut self, view: &mut View, sequence: u64) -> Result<u64> {
-        if self.upper.is_none() || self.lower_array(view, sequence)?.is_some() {
+    /// Makes the arrays that a message's slot needs writable; returns the room behind the message
+    /// for a new one, in bytes.
+    pub fn make_room(&mut self, view: &mut View, sequence: u64) -> Result<u64> {
+        let Some(upper) = self.upper else { return Ok(0) };
+        let number = view.file().shape.upper_slot(sequence);
+        if self.writable == Some(number) {
             return Ok(0);
         }
+        if let Some(lower) = self.lower_array(view, sequence)? {
+            view.make_array_writable(&lower)?;
+            self.writable = Some(number);
+            return Ok(0);
+        }
+        view.make_array_writable(&upper)?;
         let slots = index::slots_len(view.file().shape.index_count);
         Ok(HEADER_LEN + index::PREAMBLE_MAX as u64 + slots + TAIL_ZEROS + HEADER_LEN)
     }
@@ -117,6 +128,7 @@ impl IndexWriter {
         let _ = cells.swap_acq_rel(upper.slot(number), found, free);
         cells.raise_acq_rel(upper.used, (number + 1).cast_signed());
         self.lower = Some((number, array));
+        self.writable = Some(number);
         Ok((array, next))
     }
 }

@@ -258,6 +258,12 @@ impl View {
         Ok(array.filter(|array| document.is_metadata && array.slot(count) <= end))
     }
 
+    /// Makes the words of an array writable: in files of others they may lie in holes.
+    pub fn make_array_writable(&mut self, array: &ArrayLayout) -> Result<()> {
+        let end = array.slot(u64::from(self.file.shape.index_count));
+        self.file.window.reserve(&mut self.region, array.used, end)
+    }
+
     /// Makes positions up to `end` writable, for a document at `start`. The caller holds the write lock.
     pub fn make_writable(&mut self, start: u64, end: u64, block: u64) -> Result<u64> {
         self.file.window.writable(&mut self.region, start, end, block)
