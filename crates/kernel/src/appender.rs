@@ -320,6 +320,12 @@ impl Appender {
         metadata: bool,
     ) -> Result<i64> {
         let block = self.queue.block();
+        if let Some(tail) = &mut state.tail
+            && !metadata
+            && tail.is_ready_for(cycle, payload.len(), block)
+        {
+            return self.append_at(table, tail, payload, false);
+        }
         self.check_length(payload.len())?;
         let tail = self.tail(table, state, cycle)?;
         tail.check_sequence(metadata)?;

@@ -57,7 +57,8 @@ impl Tail {
 
     /// Steps 5 and 6.
     pub fn catch_up(&mut self) -> Result<()> {
-        let write_position = self.view.word(self.view.file().layout.write_position)?;
+        let file = self.view.file();
+        let write_position = self.view.region().load_acquire(file.layout.write_position);
         if write_position != self.write_position || self.free == 0 {
             let end = locate::end(&mut self.view)?;
             (self.write_position, self.free) = (write_position, end.position);

@@ -266,6 +266,9 @@ impl View {
 
     /// Makes positions up to `end` writable, for a document at `start`. The caller holds the write lock.
     pub fn make_writable(&mut self, start: u64, end: u64, block: u64) -> Result<u64> {
-        self.file.window.writable(&mut self.region, start, end, block)
+        let to = self.file.window.writable(&mut self.region, start, end, block)?;
+        // What is present for writing can be read as well.
+        (self.clear_from, self.clear_to) = (start, to);
+        Ok(to)
     }
 }
