@@ -97,7 +97,9 @@ def test_errors_that_were_raised_pickle_too(queue: quire.Queue, path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("mode", "pid"), [("dead", INIT_PID), ("never", INIT_PID), ("never", os.getpid())]
+    ("mode", "pid"),
+    [("dead", INIT_PID), ("never", INIT_PID), ("never", os.getpid())],
+    ids=["dead", "never", "never, this process"],
 )
 def test_a_living_holder_keeps_the_lock(
     path: Path, mode: Literal["dead", "never"], pid: int
