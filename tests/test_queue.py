@@ -168,9 +168,15 @@ def test_index_arrays_have_the_shape_asked_for(
     assert problems_of(path) == []
 
 
-def test_a_shape_of_more_bits_than_the_index_is_refused(path: Path) -> None:
-    with pytest.raises((ValueError, quire.UnsupportedError)):
-        quire.open(path, roll_cycle="TEST4_DAILY", index_count=32_768, index_spacing=2**16)
+def test_a_shape_of_more_bits_than_the_roll_cycles_keeps_its_numbers(path: Path) -> None:
+    shape = {"index_count": 32_768, "index_spacing": 2**16}
+    with quire.open(path, roll_cycle="TEST4_DAILY", **shape) as queue:
+        index = queue.appender().write_many([b"x"] * 100)
+
+    with quire.open(path) as queue, queue.appender() as appender:
+        assert index is not None
+        assert appender.write_bytes(b"y") == index + 1
+        assert queue.entry_count == 101
 
 
 @pytest.mark.parametrize(

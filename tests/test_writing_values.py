@@ -78,14 +78,14 @@ def test_a_value_without_encoding_is_refused_and_nothing_is_written(
     assert payloads(queue) == []
 
 
-def test_a_document_of_named_values_is_stored_as_java_stores_its_fields(
+def test_a_document_of_named_values_is_stored_as_java_stores_a_map(
     queue: quire.Queue, appender: quire.Appender
 ) -> None:
     with appender.writing_document() as document:
         document.write("a", 1)
         document.write("msg", "hello")
 
-    assert payloads(queue) == [b"\xc1a\xa1\x01\xc3msg\xe5hello"]
+    assert payloads(queue) == [b"\xb9\x01a\xa6\x01\x00\x00\x00\xb9\x03msg\xe5hello"]
 
 
 def test_a_document_of_named_values_reads_back_as_a_map(

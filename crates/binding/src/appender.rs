@@ -4,7 +4,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 use quire_kernel::Error;
-use quire_kernel::appender::Appender as Kernel;
+use quire_kernel::appender::{Appender as Kernel, CLOCK_EVERY};
 use quire_kernel::protocol::publish::Payload;
 use quire_kernel::wire::writer;
 
@@ -162,10 +162,28 @@ impl Appender {
         &self,
         py: Python<'_>,
         count: usize,
-        payload: impl Fn(usize) -> quire_kernel::Result<Payload<'p>> + Send,
+        payload: impl Fn(usize) -> quire_kernel::Result<Payload<'p>> + Send + Sync,
     ) -> PyResult<Option<i64>> {
-        let now = self.clock.now_ms(py)?;
-        told(py, py.detach(|| self.kernel.append_all(now, count, payload)))
+        self.in_chunks(py, count, |now, from, count| {
+            self.kernel.append_all(now, count, |number| payload(from + number))
+        })
+    }
+
+    /// Writes `count` messages in one go, or, where a Python callable tells the time, in as many as
+    /// it takes to ask it as often as the kernel asks its own clock.
+    fn in_chunks(
+        &self,
+        py: Python<'_>,
+        count: usize,
+        write: impl Fn(Option<i64>, usize, usize) -> quire_kernel::Result<Option<i64>> + Send + Sync,
+    ) -> PyResult<Option<i64>> {
+        let step = if self.clock.is_callable() { CLOCK_EVERY } else { count.max(1) };
+        let mut last = None;
+        for from in (0..count).step_by(step) {
+            let now = self.clock.now_ms(py)?;
+            last = told(py, py.detach(|| write(now, from, step.min(count - from))))?;
+        }
+        Ok(last)
     }
 
     fn write_texts(
@@ -174,10 +192,9 @@ impl Appender {
         column: &Column<'_>,
         count: usize,
     ) -> PyResult<Option<i64>> {
-        let now = self.clock.now_ms(py)?;
-        let written =
-            py.detach(|| self.kernel.append_texts(now, count, |number| column.element(number)));
-        told(py, written)
+        self.in_chunks(py, count, |now, from, count| {
+            self.kernel.append_texts(now, count, |number| column.element(from + number))
+        })
     }
 }
 

@@ -73,6 +73,11 @@ impl QueueClock {
         }
     }
 
+    /// Whether asking the time means calling Python.
+    pub const fn is_callable(&self) -> bool {
+        matches!(self, Self::Callable(_))
+    }
+
     /// The time a callable tells; None where the kernel reads the clock.
     #[inline]
     pub fn now_ms(&self, py: Python<'_>) -> PyResult<Option<i64>> {

@@ -81,8 +81,8 @@ impl RollCycle {
     }
 
     #[pyo3(signature = (time_ms, epoch_ms = None))]
-    fn cycle_at(&self, time_ms: i64, epoch_ms: Option<i64>) -> i32 {
-        self.0.cycle_at(time_ms, epoch_ms.unwrap_or(self.0.default_epoch_ms))
+    fn cycle_at(&self, time_ms: i64, epoch_ms: Option<i64>) -> PyResult<i32> {
+        self.0.cycle_at(time_ms, epoch_ms.unwrap_or(self.0.default_epoch_ms)).map_err(to_py)
     }
 
     #[pyo3(signature = (cycle, epoch_ms = None))]

@@ -27,7 +27,7 @@ use crate::wire::writer;
 use crate::{Error, Result, notice};
 
 /// The clock is read again after this many messages of a bulk write.
-const CLOCK_EVERY: usize = 64;
+pub const CLOCK_EVERY: usize = 64;
 /// How far the coarse clock may be behind, with some to spare.
 const COARSE_CLOCK_LAG_MS: i64 = 20;
 
@@ -112,7 +112,7 @@ impl Appender {
         }
         let held = Held::new(table);
         let mut state = self.lock_state();
-        let cycle = self.cycle(table, now_ms);
+        let cycle = self.cycle(table, now_ms)?;
         let result = match &mut state.tail {
             Some(tail) if tail.is_ready_for(cycle, payload.len(), self.queue.block()) => {
                 self.append_at(table, tail, payload, false).map(Some)
@@ -155,7 +155,13 @@ impl Appender {
         let (mut written, mut cycle, mut last) = (Ok(()), 0, None);
         for number in 0..count {
             if number % CLOCK_EVERY == 0 {
-                cycle = self.cycle(table, now_ms);
+                match self.cycle(table, now_ms) {
+                    Ok(found) => cycle = found,
+                    Err(error) => {
+                        written = Err(error);
+                        break;
+                    }
+                }
             }
             written = each(number, &mut |payload| {
                 last = Some(self.append_in(table, &mut state, cycle, payload, false)?);
@@ -193,7 +199,7 @@ impl Appender {
         let held = self.take_lock(metadata)?;
         let table = held.table;
         let mut state = self.lock_state();
-        let cycle = self.cycle(table, now_ms);
+        let cycle = self.cycle(table, now_ms)?;
         let tail = self.tail(table, &mut state, cycle)?;
         tail.check_sequence(metadata)?;
         let index = self.queue.roll().to_index(tail.view.file().cycle, tail.sequence)?;
@@ -257,7 +263,7 @@ impl Appender {
     /// Writes the end-of-file marker into every older cycle that lacks one.
     pub fn normalise_eofs(&self, now_ms: Option<i64>) -> Result<()> {
         let held = self.take_lock(false)?;
-        let cycle = self.cycle(held.table, now_ms);
+        let cycle = self.cycle(held.table, now_ms)?;
         self.normalise_up_to(held.table, cycle, true)
     }
 
@@ -303,11 +309,11 @@ impl Appender {
 
     /// Step 3. A clock that is behind does not write into the past.
     #[inline]
-    fn cycle(&self, table: &TableStore, now_ms: Option<i64>) -> i32 {
+    fn cycle(&self, table: &TableStore, now_ms: Option<i64>) -> Result<i32> {
         let now = now_ms.unwrap_or_else(|| self.queue.options().clock.now_ms());
-        let cycle = self.queue.roll().cycle_at(now, self.queue.epoch_ms());
+        let cycle = self.queue.roll().cycle_at(now, self.queue.epoch_ms())?;
         let highest = table.value(table.words().highest, table::NO_HIGHEST);
-        cycle.max(i32::try_from(highest).unwrap_or(cycle))
+        Ok(cycle.max(i32::try_from(highest).unwrap_or(cycle)))
     }
 
     /// Steps 4 to 9 for one message. The write lock is held.
@@ -385,7 +391,7 @@ impl Appender {
             Clock::System => Clock::System.now_ms() + COARSE_CLOCK_LAG_MS,
             Clock::Manual(_) => return None,
         };
-        let next = self.queue.roll().cycle_at(now, self.queue.epoch_ms());
+        let next = self.queue.roll().cycle_at(now, self.queue.epoch_ms()).ok()?;
         (next > cycle).then_some(next)
     }
 

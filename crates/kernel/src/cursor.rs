@@ -89,12 +89,9 @@ struct HeldUp {
 }
 
 impl Cursor {
-    /// The state. Java calls a cycle without file by another name when it reads backward.
+    /// The state.
     pub const fn state(&self) -> State {
-        match (self.state, self.direction) {
-            (State::CycleNotFound, Direction::Backward) => State::BeyondStartOfCycle,
-            (state, _) => state,
-        }
+        self.state
     }
 
     /// The direction.

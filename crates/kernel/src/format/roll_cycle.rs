@@ -111,17 +111,25 @@ impl RollCycle {
     }
 
     /// The cycle that this instant falls into. Divides toward zero, as Java does.
-    #[must_use]
-    pub fn cycle_at(&self, time_ms: i64, epoch_ms: i64) -> i32 {
+    #[inline]
+    pub fn cycle_at(&self, time_ms: i64, epoch_ms: i64) -> Result<i32> {
         let cycle = time_ms.saturating_sub(epoch_ms) / self.length_ms;
-        i32::try_from(cycle).unwrap_or(if cycle < 0 { i32::MIN } else { i32::MAX })
+        i32::try_from(cycle).ok().filter(|cycle| *cycle >= 0).ok_or_else(|| {
+            let name = self.name;
+            Error::IndexOutOfRange(format!(
+                "no cycle at this time: time_ms={time_ms} epoch_ms={epoch_ms} cycle={cycle} \
+                 roll_cycle={name}"
+            ))
+        })
     }
 
     /// The name of a cycle's file, with its suffix.
     pub fn file_name(&self, cycle: i32, epoch_ms: i64) -> Result<String> {
         let ms = i64::from(cycle) * self.length_ms + whole_days(epoch_ms);
-        let instant = Timestamp::from_millisecond(ms)
-            .map_err(|_| Error::IndexOutOfRange(format!("cycle={cycle} has no date")))?;
+        let instant = Timestamp::from_millisecond(ms).ok().filter(|_| cycle >= 0);
+        let instant = instant.ok_or_else(|| {
+            Error::IndexOutOfRange(format!("cycle={cycle} has no file roll_cycle={}", self.name))
+        })?;
         let at = instant.to_zoned(TimeZone::UTC).datetime();
         // Chronicle's weeks start on a Sunday: the ISO week is that of the day after.
         let week = at.date().saturating_add(Span::new().days(1)).iso_week_date();
@@ -273,7 +281,7 @@ mod tests {
         ];
         for (name, epoch, cycle, file) in cases {
             let roll = named(name);
-            assert_eq!(roll.cycle_at(NOW_MS, epoch), cycle, "{name} {epoch}");
+            assert_eq!(roll.cycle_at(NOW_MS, epoch).unwrap(), cycle, "{name} {epoch}");
             assert_eq!(roll.file_name(cycle, epoch).unwrap(), file);
             assert_eq!(roll.cycle_of_file(file, epoch), Some(cycle));
         }
@@ -283,11 +291,12 @@ mod tests {
     fn every_pattern_reads_back_what_it_writes() {
         for roll in &ALL {
             let epoch = roll.default_epoch_ms;
-            for cycle in [0, 1, 100, roll.cycle_at(NOW_MS, epoch)] {
+            for cycle in [0, 1, 100, roll.cycle_at(NOW_MS, epoch).unwrap()] {
                 let file = roll.file_name(cycle, epoch).unwrap();
                 assert_eq!(roll.cycle_of_file(&file, epoch), Some(cycle), "{file}");
             }
-            let now = roll.file_name(roll.cycle_at(NOW_MS, epoch), epoch).unwrap();
+            let cycle = roll.cycle_at(NOW_MS, epoch).unwrap();
+            let now = roll.file_name(cycle, epoch).unwrap();
             assert_eq!(RollCycle::by_file_name(&now), Some(roll));
         }
     }

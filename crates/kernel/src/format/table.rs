@@ -142,7 +142,7 @@ pub fn parse(payload: &[u8]) -> Option<Metadata> {
             _ => block.skip_value()?,
         }
     }
-    Some(metadata)
+    (!metadata.roll.format.is_empty()).then_some(metadata)
 }
 
 fn parse_metadata(block: &mut Cursor<'_>, metadata: &mut Metadata) -> Option<()> {
