@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use quire_kernel::options::Options;
 use quire_kernel::protocol::lock_recovery::ForceUnlock;
-use quire_kernel::queue::{Options, Queue as Kernel};
+use quire_kernel::queue::Queue as Kernel;
 use quire_kernel::{dump, format};
 
 use crate::clock::QueueClock;

@@ -15,6 +15,7 @@ use crate::format::table::{self, NORMALISED_TO};
 use crate::format::tokens;
 use crate::memory::process;
 use crate::protocol::create;
+use crate::protocol::held_lock::{self, Held};
 use crate::protocol::indexing::IndexWriter;
 use crate::protocol::lock_recovery;
 use crate::protocol::publish::Payload;
@@ -106,7 +107,7 @@ impl Appender {
     pub fn try_append(&self, now_ms: Option<i64>, payload: Payload<'_>) -> Result<Option<i64>> {
         self.check_open()?;
         let table = self.table()?;
-        check_append_lock(table, false)?;
+        held_lock::check_append_lock(table, false)?;
         if table.write_lock().try_take(process::pid()).is_err() {
             return Ok(None);
         }
@@ -296,7 +297,7 @@ impl Appender {
     fn take_lock(&self, metadata: bool) -> Result<Held<'_>> {
         self.check_open()?;
         let table = self.table()?;
-        check_append_lock(table, metadata)?;
+        held_lock::check_append_lock(table, metadata)?;
         if table.document_thread() == process::thread_id() {
             return Err(Error::DocumentOpen);
         }
@@ -452,47 +453,8 @@ impl Handle for Appender {
     }
 }
 
-/// Step 1.
-#[inline]
-fn check_append_lock(table: &TableStore, metadata: bool) -> Result<()> {
-    let word = table.cells().load_acquire(table.words().append_lock);
-    if word == table::UNLOCKED {
-        return Ok(());
-    }
-    let holder = table::holder(word);
-    if metadata && holder == process::pid() { Ok(()) } else { Err(Error::AppendLocked(holder)) }
-}
-
 fn catch_up(state: &mut State) -> Result<()> {
     state.tail.as_mut().ok_or(Error::Closed("appender"))?.catch_up()
-}
-
-/// The write lock, taken: let go when dropped (step 10), also on the way out of an error.
-struct Held<'a> {
-    table: &'a TableStore,
-}
-
-impl<'a> Held<'a> {
-    #[inline]
-    fn new(table: &'a TableStore) -> Self {
-        table.set_locked_here(true);
-        Self { table }
-    }
-
-    /// Stays taken: a document is open.
-    fn keep(self) {
-        std::mem::forget(self);
-    }
-}
-
-impl Drop for Held<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        self.table.set_locked_here(false);
-        if let Err(found) = self.table.write_lock().release(process::pid()) {
-            notice::leave(format!("the write lock had been taken away: found={found:#x}"));
-        }
-    }
 }
 
 fn sync_directory(path: &std::path::Path) -> Result<()> {

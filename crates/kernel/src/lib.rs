@@ -25,6 +25,8 @@ pub mod memory;
 pub mod notice;
 #[cfg(not(loom))]
 pub mod open;
+#[cfg(not(loom))]
+pub mod options;
 pub mod protocol;
 #[cfg(not(loom))]
 pub mod queue;

@@ -8,11 +8,11 @@ use crate::format::roll_cycle::{INDEX_COUNT_MIN, INDEX_SHAPE_MAX, RollCycle, SUF
 use crate::format::store::RollFields;
 use crate::format::table::{self, Metadata};
 use crate::memory::space;
+use crate::options::Options;
 use crate::protocol::create;
 use crate::protocol::listing::{self, Names};
 use crate::protocol::lock_recovery::{self, ForceUnlock};
 use crate::protocol::table_store::TableStore;
-use crate::queue::Options;
 use crate::{Error, Result, notice};
 
 /// What a queue is opened with when nobody says otherwise.

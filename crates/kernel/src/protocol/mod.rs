@@ -7,6 +7,8 @@ pub mod write_lock;
 #[cfg(not(loom))]
 pub mod create;
 #[cfg(not(loom))]
+pub mod held_lock;
+#[cfg(not(loom))]
 pub mod indexing;
 #[cfg(not(loom))]
 pub mod listing;
