@@ -7,6 +7,7 @@ The verbs take the options of Java's (interop/README.md) and print the same line
 
 - `hold` is `lock` or `document`: a document is opened behind the last message, `HOLDING` printed
   and a line on stdin waited for; then the document is closed, and its index or error printed.
+- `burst` is after how many messages a producer pauses.
 - `limit_s` and `timeout_s` are seconds; `block_bytes` and `force_unlock` are `quire.open`'s.
 """
 
@@ -82,8 +83,8 @@ def produce(options: Mapping[str, Any]) -> None:
             index = appender.write_bytes(encode(producer, counter, length, rng))
             if options.get("ack"):
                 say(f"{index:x} {counter}")
-            if pause_us := options.get("pause_us"):
-                time.sleep(pause_us / 1e6)
+            if (counter + 1) % options.get("burst", 1) == 0 and "pause_us" in options:
+                time.sleep(options["pause_us"] / 1e6)
         if "hold" in options:
             hold(appender, options["hold"])
     say("DONE")
