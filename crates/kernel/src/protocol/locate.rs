@@ -3,6 +3,8 @@
 //! What the words and index arrays say is a hint. Every answer is confirmed by walking documents,
 //! and a missing, stale or damaged hint only makes the walk longer.
 
+use std::sync::Arc;
+
 use super::roll_file::{Slot, View};
 use crate::Result;
 use crate::format::index::ArrayLayout;
@@ -98,7 +100,7 @@ fn written(view: &mut View) -> Result<Option<Known>> {
             break;
         }
         if let Some(sequence) = shape.sequence_in_word(word, position) {
-            return confirmed(view, Known { position, sequence });
+            return believed(view, Known { position, sequence });
         }
         position = view.write_position()?;
         std::hint::spin_loop();
@@ -110,11 +112,19 @@ fn written(view: &mut View) -> Result<Option<Known>> {
     Ok(sequence_at(view, position)?.map(|sequence| Known { position, sequence }))
 }
 
-/// A hint, if there is a message where it points.
-fn confirmed(view: &mut View, known: Known) -> Result<Option<Known>> {
-    let is_message =
-        matches!(view.slot(known.position)?, Slot::Document(found) if !found.is_metadata);
-    Ok(is_message.then_some(known))
+/// What the sequence word says, if it can be believed: the first time a file is looked at the
+/// message is numbered by the index as well.
+fn believed(view: &mut View, known: Known) -> Result<Option<Known>> {
+    if !view.is_message(known.position)? {
+        return Ok(None);
+    }
+    let file = Arc::clone(view.file());
+    if file.word_is_sound.get() == Some(&true) {
+        return Ok(Some(known));
+    }
+    let counted = sequence_at(view, known.position)?;
+    file.word_is_sound.get_or_init(|| counted == Some(known.sequence));
+    Ok(counted.map(|sequence| Known { position: known.position, sequence }))
 }
 
 /// The sequence of the message at `position`; None if no message starts there.
@@ -210,8 +220,8 @@ fn indexed_before(
             {
                 continue;
             }
-            if let Some(known) = confirmed(view, Known { position, sequence })? {
-                return Ok(Some(known));
+            if view.is_message(position)? {
+                return Ok(Some(Known { position, sequence }));
             }
         }
     }

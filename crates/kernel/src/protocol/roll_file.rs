@@ -1,7 +1,7 @@
 //! An open roll file, and the checked way to look into it.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::format::document::{self, HEADER_LEN, Header};
 use crate::format::index::{ArrayLayout, PREAMBLE_MAX, Shape};
@@ -19,6 +19,8 @@ pub struct RollFile {
     pub layout: StoreLayout,
     /// How its index numbers messages.
     pub shape: Shape,
+    /// Whether its sequence word told the truth when it was first looked at.
+    pub word_is_sound: OnceLock<bool>,
 }
 
 impl RollFile {
@@ -26,7 +28,7 @@ impl RollFile {
     #[must_use]
     pub const fn new(cycle: i32, window: Window, layout: StoreLayout) -> Self {
         let shape = Shape { index_count: layout.index_count, index_spacing: layout.index_spacing };
-        Self { cycle, window, layout, shape }
+        Self { cycle, window, layout, shape, word_is_sound: OnceLock::new() }
     }
 
     /// The file's path.
@@ -189,13 +191,34 @@ impl View {
     fn header_word(&mut self, position: u64) -> Result<Option<u32>> {
         let end = position + HEADER_LEN;
         if (position < self.clear_from || end > self.clear_to) && !self.clear(position, end)? {
-            return Ok(None);
+            return self.check_cut_header(position).map(|()| None);
         }
         Ok(Some(if self.file.layout.aligned {
             self.region.load_header_acquire(position)
         } else {
             self.region.load_header_unaligned(position)
         }))
+    }
+
+    /// An error where the file ends inside a header: grown, it would make a message up.
+    fn check_cut_header(&self, position: u64) -> Result<()> {
+        let mut part = [0; 3];
+        let cut = self.file.window.file_len().saturating_sub(position) < HEADER_LEN;
+        let found = if cut { self.file.window.read_at(&mut part, position)? } else { 0 };
+        if part[..found].iter().all(|byte| *byte == 0) {
+            return Ok(());
+        }
+        let found = format!("{found} bytes of a header");
+        Err(Error::corrupt("the file is cut short", self.file.path(), position, found, "4 bytes"))
+    }
+
+    /// Whether there is a complete message at a position that was told by a hint.
+    pub fn is_message(&mut self, position: u64) -> Result<bool> {
+        match self.slot(position) {
+            Ok(Slot::Document(document)) => Ok(!document.is_metadata),
+            Ok(_) | Err(Error::Corrupt { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Checks that a range can be read; false where it cannot.
