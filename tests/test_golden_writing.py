@@ -207,10 +207,10 @@ def test_changes_are_counted_once_for_opening_and_twice_for_each_file(
         assert queue.table_value(WRITE_LOCK) == UNLOCKED
 
 
-@pytest.mark.parametrize("golden", [q for q in ALIKE if MAIN in q.parents], ids=name_of)
+@pytest.mark.parametrize(
+    "golden", [q for q in ALIKE if MAIN in q.parents and any(q.glob("*.cq4"))], ids=name_of
+)
 def test_a_queue_whose_table_was_lost_gets_the_same_one_again(golden: Path, tmp_path: Path) -> None:
-    if not list(golden.glob("*.cq4")):
-        pytest.skip("nothing is left of a queue without messages")
     table = Store((golden / "metadata.cq4t").read_bytes())
     for file in golden.glob("*.cq4"):
         shutil.copyfile(file, tmp_path / file.name)
