@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
 from importlib import import_module
@@ -93,7 +93,7 @@ def _is_quiet(one: Result) -> bool:
 
 
 @contextmanager
-def fresh_directory(place: Path, size: int, total: int) -> Iterator[Path]:
+def fresh_directory(place: Path, size: int, total: int) -> Generator[Path]:
     """Make a directory for so many messages, and remove it with all that was put there."""
     needed = 2 * (total * (size + _PER_MESSAGE_BYTES) + _OVERHEAD_BYTES)
     free = machine.free_bytes(place)
@@ -175,7 +175,7 @@ class Scenario:
         return Task(one.system, one.name, str(directory), self.size, self.count, self.warm_up)
 
     @contextmanager
-    def appending(self) -> Iterator[Measure]:
+    def appending(self) -> Generator[Measure]:
         """Each run has a fresh queue. Every byte of Quire's and Java's is compared afterwards."""
         from bench.adapters import quire
 
@@ -190,7 +190,7 @@ class Scenario:
         yield measure
 
     @contextmanager
-    def streaming(self) -> Iterator[Measure]:
+    def streaming(self) -> Generator[Measure]:
         """Each run has a fresh directory; the receiver compares every byte."""
 
         def measure(one: Operation) -> Result:
@@ -200,7 +200,7 @@ class Scenario:
         yield measure
 
     @contextmanager
-    def tailing(self) -> Iterator[Measure]:
+    def tailing(self) -> Generator[Measure]:
         """Have the runs of a round read the same fresh queue, just written and compared."""
         from bench.adapters import quire
 

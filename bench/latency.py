@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from array import array
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -28,7 +28,7 @@ SHARES = {"min": 0.0, "p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999, "max"
 
 
 @contextmanager
-def tailing_live(scenario: Scenario) -> Iterator[Measure]:
+def tailing_live(scenario: Scenario) -> Generator[Measure]:
     """Each run has a fresh queue; numbers and times are checked."""
 
     def measure(one: Operation) -> Result:

@@ -8,7 +8,7 @@ import resource
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,7 +96,7 @@ class Surroundings:
 
 
 @contextmanager
-def observed() -> Iterator[Surroundings]:
+def observed() -> Generator[Surroundings]:
     """Observe until the block ends; the processes it starts must have been waited for by then."""
     seen = Surroundings(load=os.getloadavg()[0])
     begin, busy, own = time.monotonic(), _busy_s(), _own_s()
@@ -131,7 +131,7 @@ def _own_s() -> float:
 
 
 @contextmanager
-def pinned(cpu: int | None) -> Iterator[None]:
+def pinned(cpu: int | None) -> Generator[None]:
     """Have processes that are started in the block run on one CPU; None: on any."""
     if cpu is None or not hasattr(os, "sched_setaffinity"):
         yield

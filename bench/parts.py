@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 import json
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
 from functools import partial
@@ -39,6 +40,10 @@ def run(part: str, volume: Volume, *, quick: bool, say: Callable[[str], None]) -
     if "quire" in missing:
         raise harness.Failed(f"nothing to compare: {missing['quire']}")
     present = [one for one in wanted if one.system in found]
+    binaries = _digests(found)
+    measured = list(_PARTS[part](present, volume, say))
+    if _digests(found) != binaries:
+        raise harness.Failed("a measured program was built again meanwhile")
     return {
         "part": part,
         "date": started.isoformat(timespec="seconds"),
@@ -48,7 +53,18 @@ def run(part: str, volume: Volume, *, quick: bool, say: Callable[[str], None]) -
         "machine": machine.describe(),
         "versions": {harness.adapter(system).NAME: text for system, text in found.items()},
         "missing": {harness.adapter(system).NAME: text for system, text in missing.items()},
-        "scenarios": list(_PARTS[part](present, volume, say)),
+        "binaries": binaries,
+        "scenarios": measured,
+    }
+
+
+def _digests(systems: Iterable[str]) -> dict[str, str]:
+    """Return what tells one build of a system from another."""
+    modules = {system: harness.adapter(system) for system in systems}
+    return {
+        system: hashlib.sha256(module.binary().read_bytes()).hexdigest()[:12]
+        for system, module in modules.items()
+        if hasattr(module, "binary")
     }
 
 

@@ -54,7 +54,7 @@ def _markdown(results: dict[str, Result], made: dict[str, list[Path]]) -> list[s
 
 
 def _sections(results: dict[str, Result]) -> list[tuple[str, str]]:
-    found = []
+    found: list[tuple[str, str]] = []
     if "append" in results or "tail" in results:
         found.append(("Targets and losses", f"{tables.targets(results)}\n\n{_losses(results)}"))
     rates = [part for part in ("append", "tail") if part in results]

@@ -30,7 +30,7 @@ def targets(results: dict[str, Result]) -> str:
     """Return every target with what was reached."""
     head = (
         *("target", "rate of", "against Java's", "size", "on", "at least"),
-        *("by time", "range", "", "by CPU time", "range", ""),
+        *("by time", "range", "by CPU time", "range", ""),
     )
     rows = [
         (
@@ -41,9 +41,8 @@ def targets(results: dict[str, Result]) -> str:
             one.file_system,
             f"{one.target.least:.1f} x",
             *_ratio(one.reached),
-            one.text,
             *_ratio(one.by_cpu_time),
-            one.cpu_text,
+            one.text,
         )
         for one in summary.verdicts(results)
     ]
@@ -119,7 +118,7 @@ def _latency_row(scenario: Result, key: str, since: str) -> tuple[str, ...]:
 def peers(results: dict[str, Result], kind: str) -> str:
     """Return the rates of one call a message, the fastest first."""
     head = ("on", "system", "ns each", "range", "messages/s")
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for one in summary.scenarios(results, "peers"):
         if one["kind"] != kind:
             continue
@@ -140,8 +139,16 @@ def peers(results: dict[str, Result], kind: str) -> str:
 
 def surroundings(results: dict[str, Result]) -> str:
     """Return how quiet the machine was during each part."""
-    head = ("part", "date", "commit", "rounds kept / run", "others' CPU, cores", "load average")
-    rows = []
+    head = (
+        "part",
+        "date",
+        "commit",
+        "build",
+        "rounds kept / run",
+        "others' CPU, cores",
+        "load average",
+    )
+    rows: list[tuple[str, ...]] = []
     for part, result in results.items():
         every = [one for scenario in result["scenarios"] for one in scenario["rounds"]]
         runs = [run for one in every if one["kept"] for run in one["runs"].values()]
@@ -152,6 +159,7 @@ def surroundings(results: dict[str, Result]) -> str:
                 part + (", quick" if result["quick"] else ""),
                 result["date"],
                 result["commit"],
+                result.get("binaries", {}).get("quire", "unknown"),
                 f"{sum(one['kept'] for one in every)} / {len(every)}",
                 f"{foreign.median:.2f} ({foreign.least:.2f} - {foreign.greatest:.2f})",
                 f"{load.median:.1f} ({load.least:.1f} - {load.greatest:.1f})",

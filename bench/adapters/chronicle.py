@@ -24,6 +24,11 @@ def version() -> str:
     return RELEASE
 
 
+def binary() -> Path:
+    """Return a file that changes when the programs are built again."""
+    return _TESTS.parent / "interop" / "target" / RELEASE / "built-from"
+
+
 def command(task: Task) -> list[str]:
     """Return the command line that runs one operation."""
     if task.operation in _LOOPS:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from importlib.metadata import version as version_of
 from typing import Any
@@ -46,7 +46,7 @@ class Channel:
         )
 
     @contextmanager
-    def sender(self) -> Iterator[Callable[[bytes], object]]:
+    def sender(self) -> Generator[Callable[[bytes], object]]:
         """Hand out the call that sends one message."""
         import iceoryx2
 
@@ -65,7 +65,7 @@ class Channel:
         yield send
 
     @contextmanager
-    def receiver(self) -> Iterator[Callable[[], bytes]]:
+    def receiver(self) -> Generator[Callable[[], bytes]]:
         """Hand out the call that waits for one message."""
         subscriber, size = self._service().subscriber_builder().create(), self._size
         receive_one = subscriber.receive

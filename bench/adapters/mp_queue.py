@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 from bench.stream import measure
@@ -26,12 +26,12 @@ class Channel:
         self._queue = multiprocessing.get_context("spawn").Queue()
 
     @contextmanager
-    def sender(self) -> Iterator[Callable[[bytes], object]]:
+    def sender(self) -> Generator[Callable[[bytes], object]]:
         """Hand out the call that sends one message."""
         yield self._queue.put
 
     @contextmanager
-    def receiver(self) -> Iterator[Callable[[], bytes]]:
+    def receiver(self) -> Generator[Callable[[], bytes]]:
         """Hand out the call that waits for one message."""
         yield self._queue.get
 

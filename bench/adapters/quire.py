@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import time
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -39,6 +39,11 @@ def version() -> str:
     if _native.BUILD_PROFILE != "release":
         raise Missing(f"a release build is needed: profile={_native.BUILD_PROFILE}")
     return quire.__version__
+
+
+def binary() -> Path:
+    """Return the file that must stay the same while it is measured."""
+    return Path(_native.__file__)
 
 
 def run(task: Task) -> Outcome | None:
@@ -199,13 +204,13 @@ class Channel:
         self._path = path
 
     @contextmanager
-    def sender(self) -> Iterator[Callable[[bytes], object]]:
+    def sender(self) -> Generator[Callable[[bytes], object]]:
         """Hand out the call that sends one message."""
         with open_queue(self._path) as queue, queue.appender() as appender:
             yield appender.write_bytes
 
     @contextmanager
-    def receiver(self) -> Iterator[Callable[[], bytes]]:
+    def receiver(self) -> Generator[Callable[[], bytes]]:
         """Hand out the call that waits for one message."""
         with open_queue(self._path) as queue:
             read = queue.tailer().read_bytes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -29,7 +29,7 @@ def version() -> str:
 
 
 @contextmanager
-def _server(directory: Path) -> Iterator[Path]:
+def _server(directory: Path) -> Generator[Path]:
     socket = directory / "socket"
     options = {"port": "0", "unixsocket": str(socket), "dir": str(directory), "save": ""}
     arguments = [part for name, value in options.items() for part in (f"--{name}", value)]

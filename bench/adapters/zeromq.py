@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -29,7 +29,7 @@ class Channel:
         self._address = f"ipc://{path}"
 
     @contextmanager
-    def sender(self) -> Iterator[Callable[[bytes], object]]:
+    def sender(self) -> Generator[Callable[[bytes], object]]:
         """Hand out the call that sends one message."""
         import zmq
 
@@ -39,7 +39,7 @@ class Channel:
             yield socket.send
 
     @contextmanager
-    def receiver(self) -> Iterator[Callable[[], bytes]]:
+    def receiver(self) -> Generator[Callable[[], bytes]]:
         """Hand out the call that waits for one message."""
         import zmq
 
