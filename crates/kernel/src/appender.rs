@@ -108,10 +108,10 @@ impl Appender {
         self.check_open()?;
         let table = self.table()?;
         held_lock::check_append_lock(table, false)?;
-        if table.write_lock().try_take(process::pid()).is_err() {
+        if table.write_lock().try_take().is_err() {
             return Ok(None);
         }
-        let held = Held::new(table);
+        let held = Held { table };
         let mut state = self.lock_state();
         let cycle = self.cycle(table, now_ms)?;
         let result = match &mut state.tail {
@@ -212,7 +212,7 @@ impl Appender {
     /// Whether a claim would have to wait.
     #[must_use]
     pub fn is_locked(&self) -> bool {
-        self.table().is_ok_and(|table| table.write_lock().read() != table::UNLOCKED)
+        self.table().is_ok_and(|table| table.write_lock().word.read() != table::UNLOCKED)
     }
 
     /// Publishes a claimed document and lets go of the write lock; returns its index.
@@ -221,7 +221,7 @@ impl Appender {
         self.queue.check_generation()?;
         let table = self.table()?;
         table.set_document_thread(0);
-        let held = Held::new(table);
+        let held = Held { table };
         self.check_open()?;
         let mut state = self.lock_state();
         let payload = if payload.is_empty() { &document::EMPTY_PAYLOAD } else { payload };
@@ -242,10 +242,10 @@ impl Appender {
         payload: Payload<'_>,
     ) -> Result<i64> {
         let lock_lost = |found| Error::LockLost { expected: u64::from(process::pid()), found };
-        table.write_lock().still_held(process::pid()).map_err(lock_lost)?;
+        table.write_lock().word.still_held(process::pid()).map_err(lock_lost)?;
         let (cycle, sequence) = self.queue.roll().split(claim.index)?;
         if self.tail(table, state, cycle)?.sequence != sequence {
-            return Err(lock_lost(table.write_lock().read()));
+            return Err(lock_lost(table.write_lock().word.read()));
         }
         self.append_in(table, state, cycle, payload, claim.metadata)
     }
@@ -257,7 +257,7 @@ impl Appender {
             && let Ok(table) = self.table()
         {
             table.set_document_thread(0);
-            drop(Held::new(table));
+            drop(Held { table });
         }
     }
 
@@ -305,7 +305,7 @@ impl Appender {
         // Java waits half as long again as its queue's timeout.
         let timeout = options.timeout.mul_f64(1.5);
         lock_recovery::wait(table, table.write_lock(), options.force_unlock, timeout)?;
-        Ok(Held::new(table))
+        Ok(Held { table })
     }
 
     /// Step 3. A clock that is behind does not write into the past.

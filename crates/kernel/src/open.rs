@@ -337,7 +337,7 @@ fn check_sizes(options: &Options) -> Result<()> {
 /// Frees the write lock of a holder that died.
 fn recover_lock(table: &TableStore, options: &Options) {
     let lock = table.write_lock();
-    let found = lock.read();
+    let found = lock.word.read();
     if found != table::UNLOCKED && options.force_unlock != ForceUnlock::Never {
         lock_recovery::force_if_dead(table, lock, found);
     }

@@ -258,6 +258,7 @@ impl Queue {
         if let Some(file) = self.lock_files().get(&cycle).and_then(Weak::upgrade)
             && is_same_file(&file, &path)
         {
+            create::check_writable(&file)?;
             return Ok(View::new(file));
         }
         let (file, created) = create::open_or_create(&path, cycle, &self.new_file())?;

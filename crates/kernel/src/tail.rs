@@ -124,7 +124,7 @@ impl Tail {
         payload: Payload<'_>,
         metadata: bool,
     ) -> Result<()> {
-        let (position, lock, pid) = (self.free, table.write_lock(), process::pid());
+        let (position, lock, pid) = (self.free, table.write_lock().word, process::pid());
         let still_held = || lock.still_held(pid);
         // The length was bounded by the overlap and the header's bits.
         #[allow(clippy::cast_possible_truncation)]

@@ -7,11 +7,9 @@ use crate::cursor::Cursor;
 pub use crate::cursor::{AtOnce, Direction, State};
 use crate::format::document::HEADER_LEN;
 use crate::format::table::{REPLICATED_PREFIX, UNLOCKED};
-use crate::memory::process;
 use crate::memory::window::Region;
 use crate::protocol::lock_recovery;
 use crate::protocol::roll_file::Document;
-use crate::protocol::write_lock::LockWord;
 use crate::queue::{Handle, Queue};
 use crate::{Error, Result};
 
@@ -346,13 +344,13 @@ impl Name {
             cells.store_release(self.value, index.cast_unsigned());
             return Ok(());
         };
-        let lock = LockWord::new(cells, lock);
+        let lock = table.tailer_lock(lock);
         let options = queue.options();
         lock_recovery::wait(table, lock, options.force_unlock, options.timeout)?;
         cells.store_release(self.value, index.cast_unsigned());
         cells.add_acq_rel(version, 1);
         // Taken from a dead holder at worst: the value is stored either way.
-        let _ = lock.release(process::pid());
+        let _ = lock.release();
         Ok(())
     }
 }

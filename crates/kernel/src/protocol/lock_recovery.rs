@@ -11,6 +11,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::held_lock::ProcessLock;
 use super::table_store::TableStore;
 use super::write_lock::LockWord;
 use crate::format::table::{self, UNLOCKED};
@@ -50,13 +51,12 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Takes `lock`, waiting at most `timeout` for a living holder.
 pub fn wait(
     table: &TableStore,
-    lock: LockWord<'_>,
+    lock: ProcessLock<'_>,
     mode: ForceUnlock,
     timeout: Duration,
 ) -> Result<()> {
-    let pid = process::pid();
     for _ in 0..SPINS {
-        if lock.try_take(pid).is_ok() {
+        if lock.try_take().is_ok() {
             return Ok(());
         }
         std::hint::spin_loop();
@@ -64,7 +64,7 @@ pub fn wait(
     let start = Instant::now();
     let mut next_look = FIRST_LOOK;
     loop {
-        let Err(found) = lock.try_take(pid) else { return Ok(()) };
+        let Err(found) = lock.try_take() else { return Ok(()) };
         let waited = start.elapsed();
         if waited >= next_look {
             if mode != ForceUnlock::Never && found != UNLOCKED {
@@ -74,7 +74,7 @@ pub fn wait(
             interrupt::check()?;
         }
         if waited >= timeout {
-            give_up_or_force(lock, found, mode, waited)?;
+            give_up_or_force(lock.word, found, mode, waited)?;
         }
         pause(waited);
     }
@@ -106,22 +106,24 @@ fn give_up_or_force(
     Ok(())
 }
 
-/// Forces `lock` if the holder that `found` names is dead.
-pub fn force_if_dead(table: &TableStore, lock: LockWord<'_>, found: u64) {
+/// Forces `lock` if the holder that `found` names is dead. Threads of one process do so one at a
+/// time: the second one must not take for dead what the first one freed and a third one took.
+pub fn force_if_dead(table: &TableStore, lock: ProcessLock<'_>, found: u64) {
+    let _one_at_a_time = table.recovery();
     let holder = table::holder(found);
-    if is_dead(table, holder) && lock.read() == found && lock.force(found) {
+    if is_dead(table, lock, holder) && lock.word.read() == found && lock.word.force(found) {
         notice::leave(format!("lock taken from a dead holder: holder_pid={holder}"));
     }
 }
 
-fn is_dead(table: &TableStore, holder: u32) -> bool {
+fn is_dead(table: &TableStore, lock: ProcessLock<'_>, holder: u32) -> bool {
     let byte = Range { start: table::PRESENCE_START + i64::from(holder), length: 1 };
     let held = table.file().map(|file| record_lock::is_held_elsewhere(&file, byte));
     if !matches!(held, Ok(Ok(false))) {
         return false;
     }
     if holder == process::pid() {
-        return !table.is_locked_here();
+        return !lock.is_held_here();
     }
     process::liveness(holder, table::FILE_NAME, table.inode()) == Liveness::Dead
 }

@@ -13,10 +13,11 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use super::held_lock::ProcessLock;
 use super::write_lock::LockWord;
 use crate::format::document::{self, HEADER_LEN, Header, NOT_COMPLETE};
 use crate::format::store::MAX_HEADER_LEN;
@@ -43,8 +44,12 @@ pub struct TableStore {
     metadata: Metadata,
     words: Words,
     keys: Mutex<()>,
-    /// The lock word names this process, and rightly so.
-    locked_here: AtomicBool,
+    /// Threads of this process that hold the write lock or are about to.
+    write_claims: AtomicU32,
+    /// The same for the locks of `replicated:` tailers, taken together.
+    tailer_claims: AtomicU32,
+    /// Held by the thread that takes a lock from a dead holder.
+    recovery: Mutex<()>,
     /// The thread of this process that has a document open, or 0.
     document_thread: AtomicU64,
 }
@@ -170,7 +175,9 @@ impl TableStore {
             metadata,
             words: Words::default(),
             keys: Mutex::new(()),
-            locked_here: AtomicBool::new(false),
+            write_claims: AtomicU32::new(0),
+            tailer_claims: AtomicU32::new(0),
+            recovery: Mutex::new(()),
             document_thread: AtomicU64::new(0),
         }
     }
@@ -245,10 +252,11 @@ impl TableStore {
         &self.words
     }
 
-    /// The write lock's word. Only for a table opened for writing.
+    /// The write lock. Only for a table opened for writing.
+    #[inline]
     #[must_use]
-    pub const fn write_lock(&self) -> LockWord<'_> {
-        LockWord::new(&self.cells, self.words.write_lock)
+    pub const fn write_lock(&self) -> ProcessLock<'_> {
+        ProcessLock::new(LockWord::new(&self.cells, self.words.write_lock), &self.write_claims)
     }
 
     /// A signed value; `missing` where the key is absent.
@@ -257,16 +265,15 @@ impl TableStore {
         if position == 0 { missing } else { self.cells.load_acquire(position).cast_signed() }
     }
 
-    /// Whether a thread of this process holds the write lock.
+    /// The lock of a `replicated:` tailer, whose word lies at `position`.
     #[must_use]
-    pub fn is_locked_here(&self) -> bool {
-        self.locked_here.load(Ordering::Acquire)
+    pub const fn tailer_lock(&self, position: u64) -> ProcessLock<'_> {
+        ProcessLock::new(LockWord::new(&self.cells, position), &self.tailer_claims)
     }
 
-    /// Notes that a thread of this process took the write lock, or let it go.
-    #[inline]
-    pub fn set_locked_here(&self, locked: bool) {
-        self.locked_here.store(locked, Ordering::Release);
+    /// Lets one thread at a time take locks from dead holders.
+    pub fn recovery(&self) -> MutexGuard<'_, ()> {
+        self.recovery.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The thread that has a document open, or 0.
