@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -19,9 +18,9 @@ from queues import START_MS
 
 settings.register_profile(
     "fast",
-    max_examples=25,
-    stateful_step_count=25,
-    deadline=timedelta(seconds=5),
+    max_examples=60,
+    stateful_step_count=40,
+    deadline=None,
     derandomize=True,
     database=None,
     suppress_health_check=[HealthCheck.too_slow],

@@ -120,6 +120,42 @@ def test_a_clock_set_back_never_writes_into_the_past(
     assert problems_of(path) == []
 
 
+def test_normalising_leaves_the_newest_file_open(
+    queue: quire.Queue, appender: quire.Appender, clock: quire.ManualClock, path: Path
+) -> None:
+    appender.write_bytes(b"before")
+    clock.advance(DAY_MS)
+    appender.normalise_eofs()
+    (store,) = open_queue(path)[1].values()
+    assert not store.has_eof
+    clock.advance(-DAY_MS)
+    appender.write_bytes(b"set back")
+
+    assert payloads(queue) == [b"before", b"set back"]
+
+
+def test_behind_a_newest_file_that_was_ended_the_next_cycle_is_used(
+    queue: quire.Queue, appender: quire.Appender, clock: quire.ManualClock, path: Path
+) -> None:
+    appender.write_bytes(b"before")
+    (cycle,) = queue.cycles
+    clock.advance(DAY_MS)
+    appender.write_bytes(b"taken away again")
+    queue.close()
+    (path / queue.roll_cycle.file_name(cycle + 1)).unlink()
+    clock.advance(-DAY_MS)
+
+    with quire.open(path, clock=clock, block_bytes=2**16) as again:
+        for text in (b"one", b"two"):
+            again.appender().write_bytes(text)
+        again.appender().write_many([b"three", b"four"])
+        with again.appender().writing_document() as document:
+            document.write_bytes(b"five")
+        assert payloads(again) == [b"before", b"one", b"two", b"three", b"four", b"five"]
+        assert again.cycles == [cycle, cycle + 1]
+    assert problems_of(path) == []
+
+
 @pytest.mark.parametrize(
     "now_ms", [2**31 * SECOND_MS, 4_102_444_800_000, 2**62, -SECOND_MS, -(2**62)]
 )
