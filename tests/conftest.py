@@ -18,7 +18,7 @@ from queues import START_MS
 
 settings.register_profile(
     "fast",
-    max_examples=60,
+    max_examples=120,
     stateful_step_count=40,
     deadline=None,
     derandomize=True,
@@ -27,7 +27,7 @@ settings.register_profile(
 )
 settings.register_profile(
     "slow",
-    max_examples=1000,
+    max_examples=5000,
     stateful_step_count=60,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
