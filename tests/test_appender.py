@@ -282,9 +282,12 @@ def test_an_interrupt_ends_the_wait_for_the_lock(
     timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
     start = time.monotonic()
 
-    with pytest.raises(KeyboardInterrupt):
+    def write() -> None:
         timer.start()
         appender.write_bytes(b"interrupted")
+
+    with pytest.raises(KeyboardInterrupt):
+        write()
 
     timer.join()
     assert time.monotonic() - start < 5

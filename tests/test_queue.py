@@ -169,8 +169,7 @@ def test_index_arrays_have_the_shape_asked_for(
 
 
 def test_a_shape_of_more_bits_than_the_roll_cycles_keeps_its_numbers(path: Path) -> None:
-    shape = {"index_count": 32_768, "index_spacing": 2**16}
-    with quire.open(path, roll_cycle="TEST4_DAILY", **shape) as queue:
+    with quire.open(path, roll_cycle="DAILY", index_count=32_768, index_spacing=2**16) as queue:
         index = queue.appender().write_many([b"x"] * 100)
 
     with quire.open(path) as queue, queue.appender() as appender:
@@ -296,9 +295,3 @@ def test_a_queue_without_table_is_read_and_gets_one_when_it_is_written_to(
     with quire.open(path, clock=quire.ManualClock(START_MS)) as again:
         again.appender().write_bytes(b"two")
         assert payloads(again) == [b"one", b"two"]
-
-
-def test_writing_on_a_network_file_system_can_be_allowed(path: Path) -> None:
-    with quire.open(path, allow_network=True) as queue:
-        queue.appender().write_bytes(b"x")
-        assert payloads(queue) == [b"x"]

@@ -155,3 +155,9 @@ def test_closed_handles_say_what_is_closed(path: Path) -> None:
         lambda: queue.table_value(WRITE_LOCK),
     ]
     all_closed("queue", asks)
+
+
+def test_writing_on_a_network_file_system_can_be_allowed(path: Path) -> None:
+    with quire.open(path, allow_network=True) as queue:
+        queue.appender().write_bytes(b"x")
+        assert payloads(queue) == [b"x"]
