@@ -57,7 +57,11 @@ def _bars(axis: Axes, scenario: Result, keys: list[str]) -> None:
     names = [tables.full_name(key) for key in keys]
     colours = [_colour(key) for key in keys]
     axis.barh(names, rates, color=colours, xerr=errors, ecolor="#444444", capsize=2)
-    axis.set_xlabel("million messages/s", fontsize=8)
+    if scenario["rounds"][0]["runs"][keys[0]]["cpu_nanos"]:
+        by_cpu = [1e3 / summary.nanos(scenario, key, summary.CPU_TIME).median for key in keys]
+        axis.plot(by_cpu, names, "D", color="#222222", markersize=4, linestyle="none")
+    mark = " *" if summary.is_disturbed(scenario) else ""
+    axis.set_xlabel(f"million messages/s; diamond: by CPU time{mark}", fontsize=8)
     axis.tick_params(labelsize=8)
     axis.spines[["top", "right"]].set_visible(False)
 

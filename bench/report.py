@@ -44,7 +44,7 @@ def write(results: dict[str, Result]) -> None:
 
 
 def _markdown(results: dict[str, Result], made: dict[str, list[Path]]) -> list[str]:
-    paragraphs = [_machine(results)]
+    paragraphs = [_machine(results), *_warnings(results)]
     for title, body in _sections(results):
         paragraphs.append(f"## {title}")
         pictures = made.get(title, [])
@@ -56,7 +56,8 @@ def _markdown(results: dict[str, Result], made: dict[str, list[Path]]) -> list[s
 def _sections(results: dict[str, Result]) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     if "append" in results or "tail" in results:
-        found.append(("Targets and losses", f"{tables.targets(results)}\n\n{_losses(results)}"))
+        found.append(("Targets", f"{tables.targets(results)}\n\n{_missed(results)}"))
+    found.append(("Where Java is ahead", _losses(results)))
     rates = [part for part in ("append", "tail") if part in results]
     found += [(_TITLES[part], tables.rates(results, part)) for part in rates]
     if "latency" in results:
@@ -72,11 +73,30 @@ def _sections(results: dict[str, Result]) -> list[tuple[str, str]]:
 
 
 def _losses(results: dict[str, Result]) -> str:
+    lines = [f"- {line}" for line in tables.losses(results)]
+    return "\n".join(lines) or "Nowhere, in what was measured."
+
+
+def _missed(results: dict[str, Result]) -> str:
     every = list(summary.verdicts(results))
     missed = [one for one in every if not one.is_met]
     if not missed:
         return f"All {len(every)} comparisons reach their target."
     return f"{len(missed)} of {len(every)} comparisons miss their target."
+
+
+def _warnings(results: dict[str, Result]) -> list[str]:
+    found: list[str] = []
+    if any(result["quick"] for result in results.values()):
+        found.append("**Rough figures**: of a quick run, with few rounds and few messages.")
+    every = [one for result in results.values() for one in result["scenarios"]]
+    disturbed = sum(map(summary.is_disturbed, every))
+    if disturbed:
+        found.append(
+            f"**Others used the machine** during {disturbed} of {len(every)} scenarios, marked "
+            "`*`: there, time speaks against Java, and CPU time is the fairer measure."
+        )
+    return found
 
 
 def _machine(results: dict[str, Result]) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from bench import summary
 from bench.harness import Result, adapter
-from bench.scenarios import APPEND, TAIL
+from bench.scenarios import APPEND, LATENCY, TAIL
 
 _BASE = {"append": "chronicle.writingDocument", "tail": "chronicle.tailing"}
+_SHOWN = ("p50", "p90", "p99", "p99.9")
 _ORDER = {one.key: place for place, one in enumerate((*APPEND, *TAIL))}
 
 
@@ -90,6 +91,47 @@ def _ratio(spread: summary.Spread) -> tuple[str, str]:
     return f"{spread.median:.2f} x", f"{spread.least:.2f} - {spread.greatest:.2f}"
 
 
+def losses(results: dict[str, Result]) -> Iterator[str]:
+    """Say in which measurements Java was ahead, by time or by CPU time."""
+    for part, base in _BASE.items():
+        for one in summary.scenarios(results, part):
+            ours = [key for key in summary.operations(one) if key.startswith("quire.")]
+            for key in sorted(ours, key=place_of):
+                yield from _loss(one, key, base)
+    for one in summary.scenarios(results, "latency"):
+        yield from _latency_loss(one)
+
+
+def _loss(scenario: Result, key: str, base: str) -> Iterator[str]:
+    clocks = (summary.TIME, summary.CPU_TIME)
+    if base not in summary.operations(scenario):
+        return
+    by_time, by_cpu_time = (summary.ratio(scenario, key, base, clock).median for clock in clocks)
+    if min(by_time, by_cpu_time) < 1:
+        where = f"{scenario['size']} B on {scenario['file_system']}"
+        yield (
+            f"{_name(key)}, {where}: {by_time:.2f} x {_name(base)} by time, "
+            f"{by_cpu_time:.2f} x by CPU time"
+        )
+
+
+def _latency_loss(scenario: Result) -> Iterator[str]:
+    if len(summary.operations(scenario)) < len(LATENCY):
+        return
+    for name in _SHOWN:
+        ours, java = (_latency(scenario, f"{system}.latency", name) for system in LATENCY)
+        if ours > java:
+            yield (
+                f"latency {name} on {scenario['file_system']}: {_microseconds(ours)} us, "
+                f"Java {_microseconds(java)} us"
+            )
+
+
+def _latency(scenario: Result, key: str, name: str) -> float:
+    runs = [one["runs"][key]["begin"] for one in summary.kept(scenario)]
+    return summary.Spread.of([run[name] for run in runs]).median
+
+
 def latencies(results: dict[str, Result]) -> str:
     """Return percentiles in microseconds, each the median over the rounds."""
     head = ("on", "system", "from", "p50", "p90", "p99", "p99.9", "p50 range", "messages/s held")
@@ -109,7 +151,7 @@ def _latency_row(scenario: Result, key: str, since: str) -> tuple[str, ...]:
         scenario["file_system"],
         adapter(key.split(".", maxsplit=1)[0]).NAME + mark,
         {"begin": "start of the append", "due": "when it was due"}[since],
-        *(_microseconds(found[name].median) for name in ("p50", "p90", "p99", "p99.9")),
+        *(_microseconds(found[name].median) for name in _SHOWN),
         f"{_microseconds(found['p50'].least)} - {_microseconds(found['p50'].greatest)}",
         f"{held.median:,.0f}",
     )
