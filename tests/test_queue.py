@@ -169,7 +169,9 @@ def test_index_arrays_have_the_shape_asked_for(
 
 
 def test_a_shape_of_more_bits_than_the_roll_cycles_keeps_its_numbers(path: Path) -> None:
-    with quire.open(path, roll_cycle="DAILY", index_count=32_768, index_spacing=2**16) as queue:
+    with quire.open(
+        path, roll_cycle="TEST4_DAILY", index_count=32_768, index_spacing=2**16
+    ) as queue:
         index = queue.appender().write_many([b"x"] * 100)
 
     with quire.open(path) as queue, queue.appender() as appender:

@@ -229,12 +229,15 @@ def test_following_waits_for_more_and_ends_after_the_time_given(
     writer = threading.Thread(target=write)
     writer.start()
     found: list[bytes] = []
-    for excerpt in tailer.follow(timeout_s=0.5):
+    for excerpt in tailer.follow(timeout_s=30):
         found.append(excerpt.data)
         waited.set()
+        if len(found) == 3:
+            break
     writer.join()
 
     assert found == [b"already there", b"later", b"and later"]
+    assert list(tailer.follow(timeout_s=0.05)) == []
 
 
 def test_waiting_ends_with_a_message_or_an_error(
