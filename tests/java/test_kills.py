@@ -48,9 +48,12 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_quire_outlives_java_writers_that_are_killed(peer: JavaPeer, path: Path) -> None:
+    """Java holds the lock for two timeouts when it meets a roll file that was never finished."""
+
     def start(producer: int) -> JavaProcess:
+        options: dict[str, Option] = {"count": 10**9, "pause_us": 200, "block_size": MIB}
         java, *rest = peer.command(
-            "produce", dir=path, id=producer, count=10**9, pause_us=200, block_size=MIB, ack=True
+            "produce", dir=path, id=producer, timeout_ms=1000, ack=True, **options
         )
         return JavaProcess([java, "-XX:TieredStopAtLevel=1", *rest])  # starts faster
 
