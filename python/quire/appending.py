@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from quire import _native
 
@@ -61,5 +61,6 @@ class Appender(_native.Appender):
 def _shortest(column: Any) -> int | None:  # noqa: ANN401 - pyarrow-stubs want each type by name
     import pyarrow.compute as pc
 
-    length: int | None = pc.min(pc.binary_length(column)).as_py()
-    return length
+    lengths: Any = pc.binary_length(column)
+    shortest: Any = pc.min(lengths)
+    return cast("int | None", shortest.as_py())

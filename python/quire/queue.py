@@ -25,7 +25,8 @@ class Queue(_native.Queue):
     _options: dict[str, Any]
 
     @classmethod
-    def _open(cls, path: str | PathLike[str], options: dict[str, Any]) -> Queue:
+    def reopen(cls, path: str | PathLike[str], options: dict[str, Any]) -> Queue:
+        """Open with options as they were kept by another :class:`Queue`, as when unpickled."""
         queue = cls(path, **options)
         queue._options = options
         return queue
@@ -56,7 +57,7 @@ class Queue(_native.Queue):
 
     def __reduce__(self) -> tuple[Callable[..., Queue], tuple[str, dict[str, Any]]]:
         """Pickle by path and options."""
-        return Queue._open, (self.path, self._options)
+        return Queue.reopen, (self.path, self._options)
 
 
 def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
@@ -145,7 +146,7 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
         "file_mode": file_mode,
         "allow_network": allow_network,
     }
-    return Queue._open(path, options)  # noqa: SLF001 - of this module
+    return Queue.reopen(path, options)
 
 
 def _milliseconds(name: str, seconds: float) -> int:

@@ -8,7 +8,6 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::clock::Clock;
 use crate::format::blocks;
 use crate::format::document::{self, LENGTH_MASK};
 use crate::format::table::{self, NORMALISED_TO};
@@ -29,8 +28,6 @@ use crate::{Error, Result, notice};
 
 /// The clock is read again after this many messages of a bulk write.
 pub const CLOCK_EVERY: usize = 64;
-/// How far the coarse clock may be behind, with some to spare.
-const COARSE_CLOCK_LAG_MS: i64 = 20;
 
 /// Writes messages at the end of a queue.
 pub struct Appender {
@@ -261,11 +258,12 @@ impl Appender {
         }
     }
 
-    /// Writes the end-of-file marker into every older cycle that lacks one.
+    /// Writes the end-of-file marker into every cycle before the newest that lacks one.
     pub fn normalise_eofs(&self, now_ms: Option<i64>) -> Result<()> {
         let held = self.take_lock(false)?;
         let cycle = self.cycle(held.table, now_ms)?;
-        self.normalise_up_to(held.table, cycle, true)
+        let newest = self.queue.last_cycle()?.unwrap_or(cycle);
+        self.normalise_up_to(held.table, cycle.min(newest), true)
     }
 
     /// Returns when everything this appender wrote is on the medium.
@@ -374,26 +372,15 @@ impl Appender {
         if state.tail.as_ref().is_none_or(|tail| tail.view.file().cycle != cycle) {
             self.roll_to(table, state, cycle)?;
         }
-        let mut caught_up = catch_up(state);
-        if let Err(Error::WriteAfterEof { .. }) = caught_up
-            && let Some(next) = self.cycle_about_to_start(cycle)
-        {
-            self.roll_to(table, state, next)?;
-            caught_up = catch_up(state);
+        match catch_up(state) {
+            // Somebody ended the newest file, or died before making the next one: that one is made.
+            Err(Error::WriteAfterEof { .. }) => {
+                self.roll_to(table, state, cycle.saturating_add(1))?;
+                catch_up(state)?;
+            }
+            caught_up => caught_up?,
         }
-        caught_up?;
         state.tail.as_mut().ok_or(Error::Closed("appender"))
-    }
-
-    /// The next cycle, when the coarse clock may not have seen it start: another writer closed this
-    /// one and died before it made the next file.
-    fn cycle_about_to_start(&self, cycle: i32) -> Option<i32> {
-        let now = match &self.queue.options().clock {
-            Clock::System => Clock::System.now_ms() + COARSE_CLOCK_LAG_MS,
-            Clock::Manual(_) => return None,
-        };
-        let next = self.queue.roll().cycle_at(now, self.queue.epoch_ms()).ok()?;
-        (next > cycle).then_some(next)
     }
 
     /// Step 4: closes the files before `cycle` and opens or creates its file.
