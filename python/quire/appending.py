@@ -59,8 +59,7 @@ class Appender(_native.Appender):
 
 
 def _shortest(column: Any) -> int | None:  # noqa: ANN401 - pyarrow-stubs want each type by name
-    import pyarrow.compute as pc
+    import pyarrow.compute
 
-    lengths: Any = pc.binary_length(column)
-    shortest: Any = pc.min(lengths)
-    return cast("int | None", shortest.as_py())
+    compute: Any = pyarrow.compute  # its stubs leave the results open
+    return cast("int | None", compute.min(compute.binary_length(column)).as_py())
