@@ -7,7 +7,8 @@ The verbs take the options of Java's (interop/README.md) and print the same line
 
 - `hold` is `lock` or `document`: a document is opened behind the last message, `HOLDING` printed
   and a line on stdin waited for; then the document is closed, and its index or error printed.
-- `burst` is after how many messages a producer pauses.
+- `burst` is after how many messages a producer pauses; with `inside_us` it writes each through a
+  document that is open for so long.
 - `limit_s` and `timeout_s` are seconds; `block_bytes` and `force_unlock` are `quire.open`'s.
 """
 
@@ -80,7 +81,7 @@ def produce(options: Mapping[str, Any]) -> None:
         rng = random.Random(producer)  # noqa: S311 - padding
         for counter in range(options["count"]):
             length = rng.randint(PAYLOAD.size, options.get("max_length", 200))
-            index = appender.write_bytes(encode(producer, counter, length, rng))
+            index = write(appender, encode(producer, counter, length, rng), options)
             if options.get("ack"):
                 say(f"{index:x} {counter}")
             if (counter + 1) % options.get("burst", 1) == 0 and "pause_us" in options:
@@ -88,6 +89,16 @@ def produce(options: Mapping[str, Any]) -> None:
         if "hold" in options:
             hold(appender, options["hold"])
     say("DONE")
+
+
+def write(appender: quire.Appender, payload: bytes, options: Mapping[str, Any]) -> int:
+    """Append in one go, or through a document that stays open for a while."""
+    if "inside_us" not in options:
+        return appender.write_bytes(payload)
+    with appender.writing_document() as document:
+        document.write_bytes(payload)
+        time.sleep(options["inside_us"] / 1e6)
+    return document.index
 
 
 def hold(appender: quire.Appender, what: str) -> None:

@@ -61,7 +61,7 @@ def test_quire_outlives_java_writers_that_are_killed(peer: JavaPeer, path: Path)
     acked: Acks = {SURVIVOR: []}
     rng = random.Random(SURVIVOR)  # noqa: S311 - padding
     with (
-        killed(start, at_once=4, lives_s=0.3) as victims,
+        killed(start, at_once=4, lives_s=0.3, rolls_s=0.02) as victims,
         quire.open(path, block_bytes=MIB) as queue,
         queue.appender() as appender,
         queue.tailer() as tailer,
@@ -80,8 +80,9 @@ def test_quire_outlives_java_writers_that_are_killed(peer: JavaPeer, path: Path)
 
 def test_java_outlives_quire_writers_that_are_killed(peer: JavaPeer, path: Path) -> None:
     def start(producer: int) -> JavaProcess:
+        inside: dict[str, Option] = {"inside_us": 300} if producer % 2 else {"burst": 30}
         return quire_peer.start(
-            "produce", dir=path, id=producer, count=10**9, pause_us=1000, burst=20, ack=True
+            "produce", dir=path, id=producer, count=10**9, pause_us=1000, ack=True, **inside
         )
 
     producing = peer.start(
@@ -90,7 +91,7 @@ def test_java_outlives_quire_writers_that_are_killed(peer: JavaPeer, path: Path)
     with producing as survivor, peer.start("follow", dir=path, limit_ms=10**6) as follower:
         for process in (survivor, follower):
             process.expect("READY", START_S)
-        with killed(start, at_once=3, lives_s=0.1) as victims:
+        with killed(start, at_once=3, lives_s=0.1, rolls_s=0.002) as victims:
             acked: Acks = dict(enumerate((victim.result() for victim in victims), 1))
         last_of_victims = max(it[-1].index for it in acked.values() if it)
         time.sleep(2.5)  # longer than the survivor may have to wait for a dead holder
@@ -146,17 +147,20 @@ def test_java_goes_on_after_quire_was_killed_inside_a_document(
 
 @contextmanager
 def killed(
-    start: Starter, *, at_once: int, lives_s: float
+    start: Starter, *, at_once: int, lives_s: float, rolls_s: float
 ) -> Generator[list[Future[list[Message]]]]:
     """The fates of that many victims, so many at once: each is what its appends had returned."""
     pool = ThreadPoolExecutor(at_once)
     try:
-        yield [pool.submit(live_and_die, start, victim, lives_s) for victim in range(1, KILLS + 1)]
+        yield [
+            pool.submit(live_and_die, start, victim, lives_s, rolls_s)
+            for victim in range(1, KILLS + 1)
+        ]
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def live_and_die(start: Starter, victim: int, lives_s: float) -> list[Message]:
+def live_and_die(start: Starter, victim: int, lives_s: float, rolls_s: float) -> list[Message]:
     """Of four, one is killed while it starts, one as the queue rolls, two at any time."""
     rng = random.Random(victim)  # noqa: S311 - another instant for each
     with start(victim) as process:
@@ -165,7 +169,7 @@ def live_and_die(start: Starter, victim: int, lives_s: float) -> list[Message]:
         else:
             process.expect("READY", START_S)
             rolls_in_s = 1 - time.time() % 1
-            roll = rolls_in_s + rng.uniform(-0.001, 0.02)
+            roll = rolls_in_s + rng.uniform(-0.0005, rolls_s)
             time.sleep(max(0.0, roll) if victim % 4 == 1 else rng.uniform(0, lives_s))
         process.kill()
         return acks(process, victim)
