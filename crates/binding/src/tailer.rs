@@ -116,10 +116,22 @@ impl Tailer {
         let mut found = Vec::new();
         let mut ask = Ask::First;
         while found.len() < count {
-            let message = read(py, &self.0, ask, |_, bytes| Ok(PyBytes::new(py, bytes)))?;
-            let Some(message) = message else { break };
-            found.push(message);
-            ask = Ask::OfBatch;
+            let left = count - found.len();
+            let taken = |bytes: &[u8]| found.push(PyBytes::new(py, bytes));
+            let more = match self.0.read_many_at_once(ask, left, taken) {
+                Ok((some, AtOnce::Unknown)) => {
+                    ask = if some > 0 { Ask::OfBatch } else { ask };
+                    py.detach(|| self.0.prepare(ask))
+                }
+                Ok(_) => Ok(false),
+                Err(error) => Err(error),
+            };
+            match told(py, more) {
+                Ok(true) => ask = Ask::OfBatch,
+                // What was read comes first; the next call meets the error again.
+                Err(error) if found.is_empty() => return Err(error),
+                _ => break,
+            }
         }
         PyList::new(py, found)
     }

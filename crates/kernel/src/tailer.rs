@@ -150,7 +150,43 @@ impl Tailer {
     ) -> Result<AtOnce<R>> {
         self.check_open()?;
         let Ok(mut inner) = self.inner.try_lock() else { return Ok(AtOnce::Unknown) };
-        let inner = &mut *inner;
+        self.step_at_once(&mut inner, ask, take)
+    }
+
+    /// As [`Tailer::read_at_once`] for at most `count` messages under one lock. Returns how many
+    /// `take` was given, and what ended it before `count`: nothing there yet, or unknown.
+    pub fn read_many_at_once(
+        &self,
+        ask: Ask,
+        count: usize,
+        mut take: impl FnMut(&[u8]),
+    ) -> Result<(usize, AtOnce<()>)> {
+        self.check_open()?;
+        let Ok(mut inner) = self.inner.try_lock() else { return Ok((0, AtOnce::Unknown)) };
+        for taken in 0..count {
+            let ask = if taken == 0 { ask } else { Ask::OfBatch };
+            let step = self.step_at_once(&mut inner, ask, |_, bytes| {
+                take(bytes);
+                Ok(())
+            });
+            match step {
+                Ok(AtOnce::Found(())) => {}
+                Ok(end) => return Ok((taken, end)),
+                // What was read comes first; the next call meets the error again.
+                Err(_) if taken > 0 => return Ok((taken, AtOnce::Nothing)),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok((count, AtOnce::Found(())))
+    }
+
+    #[inline]
+    fn step_at_once<R>(
+        &self,
+        inner: &mut Inner,
+        ask: Ask,
+        take: impl FnOnce(i64, &[u8]) -> Result<R>,
+    ) -> Result<AtOnce<R>> {
         let document = match inner.prepared.take() {
             Some(document) => document,
             None if ask == Ask::First && !self.finish_at_once(inner)? => {
@@ -189,7 +225,13 @@ impl Tailer {
         let mut inner = self.enter()?;
         self.finish(&mut inner)?;
         for taken in 0..count {
-            let Some(document) = inner.cursor.find(&self.queue, false)? else { return Ok(taken) };
+            let document = match inner.cursor.find(&self.queue, false) {
+                Ok(Some(document)) => document,
+                Ok(None) => return Ok(taken),
+                // What was read comes first; the next call meets the error again.
+                Err(_) if taken > 0 => return Ok(taken),
+                Err(error) => return Err(error),
+            };
             let index = inner.cursor.index(&self.queue)?;
             if !take(index, inner.cursor.payload(&document)) {
                 return Ok(taken);
