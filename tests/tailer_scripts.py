@@ -53,8 +53,12 @@ class Outcome:
 
     @property
     def kind(self) -> str:
-        """A message is any message: its index is in the tailer's."""
-        return "message" if " " in self.result else self.result
+        """What sort of answer it is: one message is like another, their indexes show elsewhere."""
+        if self.result in ("ok", "null", "true", "false"):
+            return self.result
+        if self.result.startswith("!"):
+            return "error"
+        return "message" if " " in self.result else "index"
 
 
 def build(shape: Shape, path: Path) -> None:
