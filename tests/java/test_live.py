@@ -37,7 +37,7 @@ class Load:
 
 # TEST4_SECONDLY numbers 4096 messages a cycle at most: three producers stay below it.
 SMALL = Load("TEST4_SECONDLY", 4000, 1000, MIB, (64 * KIB, None))
-LARGE = Load("TEST_SECONDLY", 20_000, 100, None, (MIB, 4 * MIB))
+LARGE = Load("TEST_SECONDLY", 20_000, 150, None, (MIB, 4 * MIB))
 
 
 @pytest.mark.parametrize(
