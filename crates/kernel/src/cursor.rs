@@ -430,7 +430,11 @@ impl Cursor {
             State::BeyondStartOfCycle => Ok(false),
             State::CycleNotFound => {
                 self.locate(queue, self.cycle, self.sequence)?;
-                Ok(self.state != State::CycleNotFound)
+                let is_found = self.state != State::CycleNotFound;
+                if !is_found && queue.first_cycle()?.is_some_and(|first| self.cycle < first) {
+                    self.state = State::BeyondStartOfCycle;
+                }
+                Ok(is_found)
             }
             _ => Ok(true),
         }
