@@ -23,7 +23,7 @@ unexport CONDA_PREFIX
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint bench interop fix build wheel clean
+.PHONY: help demo test torture lint bench interop fix build wheel clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,6 +39,10 @@ test: need-java $(STAMPS)/test $(STAMPS)/native $(STAMPS)/interop ## Run all tes
 	@RUSTFLAGS="--cfg loom" cargo test --quiet --locked --release -p quire-kernel --test 'loom_*' --target-dir target/loom
 	@echo "· pytest $(ARGS)"
 	@$(BIN)/pytest $(ARGS)
+
+torture: need-java $(STAMPS)/test $(STAMPS)/native $(STAMPS)/interop ## Attack the journal for hours, and write docs/reliability.md
+	@QUIRE_TORTURE=1 $(BIN)/pytest tests/attack $(ARGS)
+	@$(BIN)/python tests/tally.py
 
 lint: $(STAMPS)/lint $(STAMPS)/native ## Check format, lints and types; changes nothing
 	@echo "· cargo fmt, clippy"

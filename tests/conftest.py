@@ -7,13 +7,14 @@ Fixtures of the tests of queues, and Hypothesis profiles.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 import quire
+import tally as counts
 from queues import START_MS
 
 settings.register_profile(
@@ -66,3 +67,10 @@ def tailer(queue: quire.Queue) -> Iterator[quire.Tailer]:
     """A tailer of the queue above."""
     with queue.tailer() as tailer:
         yield tailer
+
+
+@pytest.fixture
+def tally(request: pytest.FixtureRequest) -> Callable[[str, int, str], None]:
+    """Leave how often a promise was tried: `tally(promise, count, of_what)`."""
+    test = f"{request.path.relative_to(counts.ROOT)}::{request.node.name}"
+    return lambda promise, count, what: counts.leave(test, promise, count, what)

@@ -1,0 +1,65 @@
+"""
+How often each promise was put to the test, and the page that says so: docs/reliability.md.
+
+A test of `tests/attack` takes its number of repetitions from `scaled` and leaves what it did with
+the `tally` fixture. `make torture` runs them in full, then writes the page by running this file.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+COUNTS = ROOT / "build" / "reliability"
+PAGE = ROOT / "docs" / "reliability.md"
+BEGIN = "<!-- begin: written by `make torture` -->"
+END = "<!-- end -->"
+
+TORTURE = bool(os.environ.get("QUIRE_TORTURE"))
+
+
+@dataclass(frozen=True)
+class Count:
+    """What one test did: so many times so many different things, and the promise they try."""
+
+    promise: str
+    test: str
+    what: str
+    count: int
+    torture: bool
+    date: str
+
+
+def scaled(short: int, full: int) -> int:
+    """Return *short* in `make test`, *full* in `make torture`."""
+    return full if TORTURE else short
+
+
+def leave(test: str, promise: str, count: int, what: str) -> None:
+    """Store a test's count, and print it."""
+    print(f"{count:,} {what}")  # noqa: T201 - the count is part of the test's report
+    today = dt.datetime.now(dt.UTC).date().isoformat()
+    found = Count(promise, test, what, count, TORTURE, today)
+    COUNTS.mkdir(parents=True, exist_ok=True)
+    name = f"{test}-{what}".translate(str.maketrans("/:[] ", "-----"))
+    (COUNTS / f"{name}.json").write_text(json.dumps(asdict(found), indent=1) + "\n", "utf-8")
+
+
+def write_page() -> None:
+    """Write the counts into the page, between its two markers."""
+    counts = [Count(**json.loads(path.read_text("utf-8"))) for path in COUNTS.glob("*.json")]
+    lines = ["| Promise | Test | Latest count | Run |", "| --- | --- | --- | --- |"]
+    for count in sorted(counts, key=lambda it: (it.promise, it.test, it.what)):
+        run = f"{'torture' if count.torture else 'test'}, {count.date}"
+        lines.append(f"| {count.promise} | `{count.test}` | {count.count:,} {count.what} | {run} |")
+    head, rest = PAGE.read_text("utf-8").split(BEGIN)
+    _, tail = rest.split(END)
+    PAGE.write_text("\n".join([head + BEGIN, *lines, END + tail]), "utf-8")
+
+
+if __name__ == "__main__":
+    write_page()
