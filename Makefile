@@ -23,16 +23,16 @@ unexport CONDA_PREFIX
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test torture lint bench interop fix build wheel clean
+.PHONY: help demo test torture lint bench instructions interop fix build wheel clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo '  ARGS="..." is handed on by demo, test, interop and bench: make test ARGS="-k roll"'
 
 demo: $(STAMPS)/demo $(STAMPS)/native ## Record a year of flights, follow it live, analyse it on Spark
 	@$(BIN)/quire demo $(ARGS)
 
-test: need-java $(STAMPS)/test $(STAMPS)/native $(STAMPS)/interop ## Run all tests: Rust, Python, Spark, and against Java
+test: need-java need-valgrind $(STAMPS)/test $(STAMPS)/native $(STAMPS)/interop ## Run all tests: Rust, Python, Spark, and against Java
 	@echo "· cargo test"
 	@cargo test --quiet --locked
 	@echo "· loom: every interleaving of writers and readers"
@@ -59,6 +59,9 @@ lint: $(STAMPS)/lint $(STAMPS)/native ## Check format, lints and types; changes 
 bench: $(STAMPS)/bench $(STAMPS)/native ## Measure, and compare with what this machine can run
 	@$(BIN)/python -m bench $(ARGS)
 
+instructions: need-valgrind $(STAMPS)/native ## Count the instructions of a message, and renew the baseline
+	@$(BIN)/python -m bench.instructions
+
 interop: need-java $(STAMPS)/test $(STAMPS)/native $(STAMPS)/interop ## Run the tests against Java's Chronicle Queue alone
 	@$(BIN)/pytest -m java $(ARGS)
 
@@ -80,9 +83,12 @@ clean: ## Remove everything that can be made again
 
 # What the targets above need.
 
-.PHONY: need-java
+.PHONY: need-java need-valgrind
 need-java:
 	@.ci/needs python cc cargo jdk maven
+
+need-valgrind: # counts instructions; on Linux alone
+	@.ci/needs valgrind
 
 .tools/uv-$(UV_VERSION):
 	@.ci/needs python cc cargo

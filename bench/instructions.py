@@ -1,0 +1,191 @@
+"""
+Counts the machine instructions of a message, which no noise changes: ``make instructions``.
+
+One process does everything under valgrind's callgrind, which writes down what it counted whenever
+getppid is called; so each piece of work stands alone. Each is done once and twice over, and the
+difference is what the messages cost. Counted is what runs in the extension itself, and how often it
+calls out of it (to copy, to allocate, to ask Python), so that another Python or C library changes
+nothing. What the system does, such as making pages, is not counted.
+
+The test that holds it against ``bench/instructions.json`` is ``tests/test_instructions.py``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import quire
+from quire import _native
+
+BASELINE = Path(__file__).with_suffix(".json")
+PER_UNIT = 1000
+_UNITS = 12
+_WARM_UP = 2
+_SIZE = 96
+_MARK = "getppid"
+
+Work: TypeAlias = Callable[[int], object]
+"""Handles so many times a thousand messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one message costs."""
+
+    instructions: float
+    calls: float
+    """Calls out of the extension."""
+
+
+def measure() -> dict[str, Cost]:
+    """Count, and return the cost of a message for each operation."""
+    with tempfile.TemporaryDirectory(prefix="quire-instructions-") as directory:
+        counts = Path(directory, "counts")
+        valgrind = [
+            *("valgrind", "--quiet", "--tool=callgrind", f"--dump-before={_MARK}"),
+            *("--compress-strings=no", "--compress-pos=no", f"--callgrind-out-file={counts}"),
+        ]
+        work = [sys.executable, "-s", "-m", "bench.instructions", "--work", directory]
+        environment = {**os.environ, "PYTHONHASHSEED": "0"}
+        root = Path(__file__).parents[1]
+        subprocess.run([*valgrind, *work], cwd=root, env=environment, check=True)
+        # The first dump is the start; then comes one for each piece of work, and what lies between.
+        dumps = [_count(Path(f"{counts}.{2 * place + 2}")) for place in range(2 * len(_OPERATIONS))]
+    found = zip(_OPERATIONS, dumps[::2], dumps[1::2], strict=True)
+    messages = _UNITS * PER_UNIT
+    return {
+        name: Cost(
+            round((twice.instructions - once.instructions) / messages, 2),
+            round((twice.calls - once.calls) / messages, 2),
+        )
+        for name, once, twice in found
+    }
+
+
+def _count(dump: Path) -> Cost:
+    """Add up what was counted in the extension's own functions, and its calls to others."""
+    own, target, instructions, calls = False, "", 0, 0
+    extension = f"ob={_native.__file__}"
+    lines = iter(dump.read_text("utf-8").splitlines())
+    for line in lines:
+        if line.startswith("ob="):
+            own = line == extension
+        elif line.startswith("cob="):
+            target = line
+        elif line.startswith("calls="):
+            next(lines)  # what the called function cost
+            if own and target and target != f"c{extension}":
+                calls += int(line.removeprefix("calls=").split()[0])
+            target = ""
+        elif own and line[:1].isdigit():
+            instructions += int(line.split()[1])
+    return Cost(instructions, calls)
+
+
+def _write_bytes(queue: quire.Queue) -> Work:
+    write, payload = queue.appender().write_bytes, bytes(_SIZE)
+
+    def work(units: int) -> None:
+        for _ in range(units * PER_UNIT):
+            write(payload)
+
+    return work
+
+
+def _write_many(queue: quire.Queue) -> Work:
+    write, payloads = queue.appender().write_many, [bytes(_SIZE)] * PER_UNIT
+
+    def work(units: int) -> None:
+        for _ in range(units):
+            write(payloads)
+
+    return work
+
+
+def _read_bytes(queue: quire.Queue) -> Work:
+    read = queue.tailer().read_bytes
+
+    def work(units: int) -> None:
+        for _ in range(units * PER_UNIT):
+            assert read() is not None
+
+    return work
+
+
+def _payloads(queue: quire.Queue) -> Work:
+    payloads = queue.tailer().payloads()
+
+    def work(units: int) -> None:
+        for _ in islice(payloads, units * PER_UNIT):
+            pass
+
+    return work
+
+
+def _read_many(queue: quire.Queue) -> Work:
+    read = queue.tailer().read_many
+
+    def work(units: int) -> None:
+        for _ in range(units):
+            assert len(read(PER_UNIT)) == PER_UNIT
+
+    return work
+
+
+_OPERATIONS: dict[str, Callable[[quire.Queue], Work]] = {
+    "write_bytes": _write_bytes,
+    "write_many": _write_many,
+    "read_bytes": _read_bytes,
+    "payloads": _payloads,
+    "read_many": _read_many,
+}
+
+
+def _work(directory: Path) -> None:
+    clock = quire.ManualClock(1_700_000_000_000)
+    with quire.open(directory / "queue", roll_cycle="FAST_DAILY", clock=clock) as queue:
+        for prepare in _OPERATIONS.values():
+            work = prepare(queue)
+            work(_WARM_UP)
+            for units in (_UNITS, 2 * _UNITS):
+                os.getppid()
+                work(units)
+                os.getppid()
+
+
+def surroundings() -> dict[str, str]:
+    """Return what else than the source decides about the counts."""
+    rustc = subprocess.run(["rustc", "--version"], capture_output=True, text=True, check=True)  # noqa: S607
+    return {"machine": platform.machine(), "rustc": rustc.stdout.split()[1]}
+
+
+def baseline() -> dict[str, Any]:
+    """Return what was counted when the baseline was renewed."""
+    stored: dict[str, Any] = json.loads(BASELINE.read_text("utf-8"))
+    return stored
+
+
+def main() -> None:
+    """Count, print beside the baseline, and renew it."""
+    before = baseline()["costs"] if BASELINE.exists() else {}
+    found = {name: asdict(cost) for name, cost in measure().items()}
+    for name, cost in found.items():
+        print(f"{name:12} {cost}  before: {before.get(name)}")
+    BASELINE.write_text(json.dumps({**surroundings(), "costs": found}, indent=2) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    if "--work" in sys.argv:
+        _work(Path(sys.argv[-1]))
+    else:
+        main()
