@@ -32,7 +32,7 @@ help: ## Show this list
 demo: $(STAMPS)/demo $(STAMPS)/native ## Record a year of flights, follow it live, analyse it on Spark
 	@$(BIN)/quire demo $(ARGS)
 
-test: need-java need-valgrind $(STAMPS)/test $(STAMPS)/native $(STAMPS)/interop ## Run all tests: Rust, Python, Spark, and against Java
+test: need-java need-valgrind $(STAMPS)/test $(STAMPS)/native $(STAMPS)/faults $(STAMPS)/interop ## Run all tests: Rust, Python, Spark, and against Java
 	@echo "· cargo test"
 	@cargo test --quiet --locked
 	@echo "· loom: every interleaving of writers and readers"
@@ -40,7 +40,7 @@ test: need-java need-valgrind $(STAMPS)/test $(STAMPS)/native $(STAMPS)/interop 
 	@echo "· pytest $(ARGS)"
 	@$(BIN)/pytest $(ARGS)
 
-torture: need-java $(STAMPS)/test $(STAMPS)/native $(STAMPS)/interop ## Attack the journal for hours, and write docs/reliability.md
+torture: need-java $(STAMPS)/test $(STAMPS)/native $(STAMPS)/faults $(STAMPS)/interop ## Attack the journal for hours, and write docs/reliability.md
 	@QUIRE_TORTURE=1 $(BIN)/pytest tests/attack $(ARGS)
 	@$(BIN)/python tests/tally.py
 
@@ -48,6 +48,7 @@ lint: $(STAMPS)/lint $(STAMPS)/native ## Check format, lints and types; changes 
 	@echo "· cargo fmt, clippy"
 	@cargo fmt --check
 	@cargo clippy --quiet --locked --all-targets -- -D warnings
+	@cargo clippy --quiet --locked --all-targets --features fault-points -- -D warnings
 	@echo "· ruff"
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --quiet --check
@@ -62,7 +63,7 @@ bench: $(STAMPS)/bench $(STAMPS)/native ## Measure, and compare with what this m
 instructions: need-valgrind $(STAMPS)/native ## Count the instructions of a message, and renew the baseline
 	@$(BIN)/python -m bench.instructions
 
-interop: need-java $(STAMPS)/test $(STAMPS)/native $(STAMPS)/interop ## Run the tests against Java's Chronicle Queue alone
+interop: need-java $(STAMPS)/test $(STAMPS)/native $(STAMPS)/faults $(STAMPS)/interop ## Run the tests against Java's Chronicle Queue alone
 	@$(BIN)/pytest -m java $(ARGS)
 
 fix: $(STAMPS)/lint ## Rewrite what a tool can rewrite
@@ -119,6 +120,18 @@ MATURIN := UV_OFFLINE=1 maturin develop --uv --release --locked --group build \
 $(STAMPS)/native: $(NATIVE_SOURCES) | $(STAMPS)/build
 	@echo "· extension module"
 	@$(call quietly,$(MATURIN))
+	@touch $@
+
+# The package once more, outside it and for tests alone, on a kernel that can crash at any step.
+FAULTS := PYO3_BUILD_EXTENSION_MODULE=1 PYO3_PYTHON=$(CURDIR)/$(BIN)/python cargo build --locked \
+  -p quire-binding --features fault-points --target-dir target/faults && \
+  rm -rf build/faults && mkdir -p build/faults && cp -rs $(CURDIR)/python/quire build/faults/ && \
+  rm -f build/faults/quire/_native* && \
+  cp target/faults/debug/lib_native.[sd][oy]* build/faults/quire/_native.abi3.so
+
+$(STAMPS)/faults: $(NATIVE_SOURCES) $(shell find python -name '*.py') | $(STAMPS)/test
+	@echo "· extension module with fault points"
+	@$(call quietly,$(FAULTS))
 	@touch $@
 
 # All releases of Chronicle Queue that the tests speak to, before a test's clock runs.

@@ -7,6 +7,8 @@ mod buffer;
 mod clock;
 mod error;
 mod excerpt;
+#[cfg(feature = "fault-points")]
+mod fault;
 mod payload;
 mod queue;
 mod read_document;
@@ -53,6 +55,8 @@ mod _native {
     #[pymodule_init]
     fn init(m: &Bound<'_, PyModule>) -> PyResult<()> {
         super::error::watch_for_signals();
+        #[cfg(feature = "fault-points")]
+        super::fault::add_to(m)?;
         m.add("VERSION", env!("CARGO_PKG_VERSION"))?;
         m.add("BUILD_PROFILE", if cfg!(debug_assertions) { "debug" } else { "release" })
     }

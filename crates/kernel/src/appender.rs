@@ -24,7 +24,7 @@ use crate::protocol::table_store::TableStore;
 use crate::queue::{Handle, Queue};
 use crate::tail::Tail;
 use crate::wire::writer;
-use crate::{Error, Result, notice};
+use crate::{Error, Result, fault, notice};
 
 /// The clock is read again after this many messages of a bulk write.
 pub const CLOCK_EVERY: usize = 64;
@@ -283,6 +283,7 @@ impl Appender {
         }
         sync_directory(self.queue.path())?;
         table.cells().raise_acq_rel(table.words().last_synced, last);
+        fault::point!("sync.last-synced.cas");
         self.lock_state().unsynced_from = Some(to);
         Ok(())
     }
@@ -429,6 +430,7 @@ impl Appender {
         {
             let position = table.find_or_create(NORMALISED_TO, i64::from(*first))?;
             table.cells().raise_acq_rel(position, i64::from(*last));
+            fault::point!("eof.normalised.cas");
         }
         Ok(())
     }
@@ -445,6 +447,9 @@ fn catch_up(state: &mut State) -> Result<()> {
 }
 
 fn sync_directory(path: &std::path::Path) -> Result<()> {
-    let synced = std::fs::File::open(path).and_then(|dir| dir.sync_all());
+    let synced = fault::call!(
+        "sync.directory.sync",
+        std::fs::File::open(path).and_then(|dir| dir.sync_all())
+    );
     synced.map_err(|e| Error::io("cannot sync", path, e))
 }

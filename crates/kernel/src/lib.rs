@@ -19,6 +19,7 @@ mod cursor;
 #[cfg(not(loom))]
 pub mod dump;
 mod error;
+pub mod fault;
 pub mod format;
 pub mod interrupt;
 pub mod memory;

@@ -13,7 +13,7 @@ use crate::protocol::create;
 use crate::protocol::listing::{self, Names};
 use crate::protocol::lock_recovery::{self, ForceUnlock};
 use crate::protocol::table_store::TableStore;
-use crate::{Error, Result, notice};
+use crate::{Error, Result, fault, notice};
 
 /// What a queue is opened with when nobody says otherwise.
 const DEFAULT_ROLL_CYCLE: &str = "FAST_DAILY";
@@ -61,7 +61,7 @@ pub fn open(path: &Path, options: &Options) -> Result<Opened> {
     }
     prepare_directory(path, options)?;
     let (found, file) = roll_cycle_of_files(path)?.unzip();
-    if !options.read_only && !path.join(table::FILE_NAME).exists() {
+    if !options.read_only && !has_table(path) {
         // Files without a table may be of an older version: look before anything is made.
         let file = file.map(|file| create::open_existing(&file, 0, false)).transpose()?.flatten();
         file.as_ref().map_or(Ok(()), create::check_writable)?;
@@ -225,7 +225,7 @@ fn wanted_metadata(options: &Options, roll: &'static RollCycle, epoch_ms: i64) -
 
 fn prepare_directory(path: &Path, options: &Options) -> Result<()> {
     use std::os::unix::fs::DirBuilderExt;
-    match std::fs::metadata(path) {
+    match fault::call!("open.path.stat", std::fs::metadata(path)) {
         Ok(found) if found.is_dir() => {}
         Ok(_) => {
             let why = "a queue is a directory".to_owned();
@@ -239,7 +239,9 @@ fn prepare_directory(path: &Path, options: &Options) -> Result<()> {
             // Whoever may read a file may search the directory.
             let search = (options.file_mode & 0o444) >> 2;
             let mode = options.file_mode | search | DIRECTORY_BITS;
-            let created = std::fs::DirBuilder::new().recursive(true).mode(mode).create(path);
+            let mut builder = std::fs::DirBuilder::new();
+            builder.recursive(true).mode(mode);
+            let created = fault::call!("open.dir.create", builder.create(path));
             created.map_err(|e| Error::io("cannot create", path, e))?;
         }
         Err(error) => return Err(Error::io("cannot open", path, error)),
@@ -260,7 +262,7 @@ fn prepare_directory(path: &Path, options: &Options) -> Result<()> {
 /// The roll cycle that the directory's file names follow, and one of them; None without files.
 fn roll_cycle_of_files(dir: &Path) -> Result<Option<(&'static RollCycle, PathBuf)>> {
     let failed = |e| Error::io("cannot list", dir, e);
-    for entry in std::fs::read_dir(dir).map_err(failed)? {
+    for entry in fault::call!("open.dir.read", std::fs::read_dir(dir)).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();
         let name = name.to_string_lossy();
         if name.ends_with(SUFFIX) {
@@ -272,6 +274,11 @@ fn roll_cycle_of_files(dir: &Path) -> Result<Option<(&'static RollCycle, PathBuf
         }
     }
     Ok(None)
+}
+
+fn has_table(dir: &Path) -> bool {
+    let path = dir.join(table::FILE_NAME);
+    fault::call!("open.table.stat", std::fs::symlink_metadata(path)).is_ok()
 }
 
 fn check_roll_cycle(path: &Path, asked: &RollCycle, found: &RollCycle) -> Result<()> {

@@ -16,7 +16,7 @@ use crate::protocol::listing::{self, Listing, Names};
 use crate::protocol::locate;
 use crate::protocol::roll_file::{RollFile, View};
 use crate::protocol::table_store::TableStore;
-use crate::{Error, Result};
+use crate::{Error, Result, fault};
 
 /// What a queue closes when it is closed.
 pub trait Handle: Send + Sync {
@@ -375,7 +375,7 @@ impl Drop for Queue {
 
 fn is_same_file(file: &RollFile, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
-    let open = file.window.file().metadata();
+    let open = fault::call!("create.same-file.stat", file.window.file().metadata());
     let named = std::fs::symlink_metadata(path);
     matches!((open, named), (Ok(a), Ok(b)) if (a.dev(), a.ino()) == (b.dev(), b.ino()))
 }

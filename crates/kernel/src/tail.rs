@@ -9,7 +9,7 @@ use crate::protocol::locate;
 use crate::protocol::publish::{self, Payload};
 use crate::protocol::roll_file::{Slot, View};
 use crate::protocol::table_store::TableStore;
-use crate::{Error, Result, notice};
+use crate::{Error, Result, fault, notice};
 
 /// The file being appended to, and where its documents end as far as this appender knows.
 pub struct Tail {
@@ -92,7 +92,9 @@ impl Tail {
         self.view.region().publish_header(position, found, NOT_INITIALIZED).map_err(|found| {
             let found = format!("{found:#010x}");
             Error::corrupt("header changed under the write lock", file.path(), position, found, "0")
-        })
+        })?;
+        fault::point!("append.abandoned.cas");
+        Ok(())
     }
 
     pub fn check_sequence(&self, metadata: bool) -> Result<()> {

@@ -11,7 +11,7 @@ use crate::memory::window::Region;
 use crate::protocol::lock_recovery;
 use crate::protocol::roll_file::Document;
 use crate::queue::{Handle, Queue};
-use crate::{Error, Result};
+use crate::{Error, Result, fault};
 
 /// Reads messages of a queue, in either direction.
 pub struct Tailer {
@@ -384,13 +384,16 @@ impl Name {
         let cells = table.cells();
         let Some((version, lock)) = self.version else {
             cells.store_release(self.value, index.cast_unsigned());
+            fault::point!("tailer.index.store");
             return Ok(());
         };
         let lock = table.tailer_lock(lock);
         let options = queue.options();
         lock_recovery::wait(table, lock, options.force_unlock, options.timeout)?;
         cells.store_release(self.value, index.cast_unsigned());
+        fault::point!("tailer.replicated.store");
         cells.add_acq_rel(version, 1);
+        fault::point!("tailer.version.add");
         // Taken from a dead holder at worst: the value is stored either way.
         let _ = lock.release();
         Ok(())

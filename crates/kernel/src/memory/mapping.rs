@@ -6,6 +6,8 @@ use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
+use crate::fault;
+
 #[cfg(target_endian = "big")]
 compile_error!("the files are little-endian and words are accessed in place");
 
@@ -28,14 +30,7 @@ impl Mapping {
         let len = usize::try_from(len).map_err(|_| io::ErrorKind::OutOfMemory)?;
         let write = if writable { libc::PROT_WRITE } else { 0 };
         let (protection, fd) = (libc::PROT_READ | write, file.as_raw_fd());
-        // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing of ours.
-        let base =
-            unsafe { libc::mmap(std::ptr::null_mut(), len, protection, libc::MAP_SHARED, fd, 0) };
-        if base == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self { base, len })
+        fault::call!("map.new", map(len, protection, fd)).map(|base| Self { base, len })
     }
 
     /// Length in bytes.
@@ -48,13 +43,13 @@ impl Mapping {
     /// Makes the pages of a range present for reading; an error where that cannot be had.
     #[cfg(target_os = "linux")]
     pub fn populate_read(&self, start: u64, end: u64) -> io::Result<()> {
-        self.advise(start, end, libc::MADV_POPULATE_READ)
+        fault::call!("map.populate-read", self.advise(start, end, libc::MADV_POPULATE_READ))
     }
 
     /// Makes the pages of a range present for writing, unchanged.
     #[cfg(target_os = "linux")]
     pub fn populate_write(&self, start: u64, end: u64) -> io::Result<()> {
-        self.advise(start, end, libc::MADV_POPULATE_WRITE)
+        fault::call!("map.populate-write", self.advise(start, end, libc::MADV_POPULATE_WRITE))
     }
 
     /// Not to be had on this system: callers fall back to reading through the file.
@@ -153,6 +148,16 @@ impl Mapping {
             self.base.as_ptr().add(position as usize)
         }
     }
+}
+
+fn map(len: usize, protection: libc::c_int, fd: libc::c_int) -> io::Result<NonNull<u8>> {
+    // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing of ours.
+    let base =
+        unsafe { libc::mmap(std::ptr::null_mut(), len, protection, libc::MAP_SHARED, fd, 0) };
+    if base == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    NonNull::new(base.cast()).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
 }
 
 impl Drop for Mapping {

@@ -11,6 +11,8 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
+use crate::fault;
+
 #[cfg(target_os = "linux")]
 const SET: libc::c_int = libc::F_OFD_SETLK;
 #[cfg(target_os = "linux")]
@@ -74,7 +76,8 @@ impl<'a> RecordLock<'a> {
 impl Drop for RecordLock<'_> {
     fn drop(&mut self) {
         // Unlocking a range that is held cannot fail for a reason one could act on.
-        let _ = control(self.file, SET, self.range, libc::F_UNLCK);
+        let _ =
+            fault::call!("record-lock.release", control(self.file, SET, self.range, libc::F_UNLCK));
     }
 }
 
@@ -84,7 +87,7 @@ pub fn try_hold(file: &File, range: Range, kind: Kind) -> io::Result<bool> {
         Kind::Shared => libc::F_RDLCK,
         Kind::Exclusive => libc::F_WRLCK,
     };
-    match control(file, SET, range, kind) {
+    match fault::call!("record-lock.take", control(file, SET, range, kind)) {
         Ok(_) => Ok(true),
         Err(error) => match error.raw_os_error() {
             Some(libc::EAGAIN | libc::EACCES | libc::EINTR) => Ok(false),
@@ -95,7 +98,8 @@ pub fn try_hold(file: &File, range: Range, kind: Kind) -> io::Result<bool> {
 
 /// Whether another description (elsewhere: process) holds any lock on the range.
 pub fn is_held_elsewhere(file: &File, range: Range) -> io::Result<bool> {
-    control(file, GET, range, libc::F_WRLCK).map(|found| found != libc::F_UNLCK)
+    fault::call!("record-lock.look", control(file, GET, range, libc::F_WRLCK))
+        .map(|found| found != libc::F_UNLCK)
 }
 
 fn control(file: &File, command: libc::c_int, range: Range, kind: i32) -> io::Result<i32> {

@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-use crate::{Error, Result};
+use crate::{Error, Result, fault};
 
 /// Bytes of a page. Larger pages are multiples of it, which keeps all roundings right.
 pub const PAGE: u64 = 4096;
@@ -28,9 +28,10 @@ pub fn open(path: &Path, access: Access) -> Result<Option<File>> {
     if let Some(mode) = access.create_mode {
         options.create(true).mode(mode);
     }
-    match options.open(path) {
+    match fault::call!("file.open", options.open(path)) {
         Ok(file) => {
-            let kind = file.metadata().map_err(|e| Error::io("cannot look at", path, e))?;
+            let kind = fault::call!("file.stat", file.metadata())
+                .map_err(|e| Error::io("cannot look at", path, e))?;
             if kind.is_file() { Ok(Some(file)) } else { Err(not_regular(path, kind.file_type())) }
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -59,7 +60,7 @@ fn not_regular(path: &Path, kind: std::fs::FileType) -> Error {
 
 /// Device and inode number: the same file whatever its name.
 pub fn identity(file: &File) -> io::Result<(u64, u64)> {
-    file.metadata().map(|found| (found.dev(), found.ino()))
+    fault::call!("file.identity.stat", file.metadata()).map(|found| (found.dev(), found.ino()))
 }
 
 /// Reserves the blocks of a range, so that storing into it cannot fail later. A file system that
@@ -70,17 +71,22 @@ pub fn reserve(file: &File, start: u64, end: u64) -> io::Result<()> {
         return Err(io::Error::from_raw_os_error(libc::EFBIG));
     };
     loop {
-        // SAFETY: the descriptor is open; the range lies within the file, so its size stays.
-        if unsafe { libc::fallocate(file.as_raw_fd(), 0, offset, length) } == 0 {
-            return Ok(());
-        }
-        let error = io::Error::last_os_error();
-        match error.raw_os_error() {
-            Some(libc::EINTR) => {}
-            Some(libc::EOPNOTSUPP | libc::ENOSYS) => return Ok(()),
-            _ => return Err(error),
+        match fault::call!("file.reserve", allocate(file, offset, length)) {
+            Ok(()) => return Ok(()),
+            Err(error) => match error.raw_os_error() {
+                Some(libc::EINTR) => {}
+                Some(libc::EOPNOTSUPP | libc::ENOSYS) => return Ok(()),
+                _ => return Err(error),
+            },
         }
     }
+}
+
+#[cfg(target_os = "linux")]
+fn allocate(file: &File, offset: i64, length: i64) -> io::Result<()> {
+    // SAFETY: the descriptor is open; the range lies within the file, so its size stays.
+    let result = unsafe { libc::fallocate(file.as_raw_fd(), 0, offset, length) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Not to be had on this system: blocks are allocated on first touch.
@@ -114,15 +120,21 @@ pub fn network_file_system_of(path: &Path) -> Result<Option<&'static str>> {
     use std::os::unix::ffi::OsStrExt;
     let name = std::ffi::CString::new(path.as_os_str().as_bytes())
         .map_err(|_| Error::Invalid("a path cannot hold a NUL character".into()))?;
+    fault::call!("file.system.stat", magic_of(&name))
+        .map(network_file_system)
+        .map_err(|e| Error::io("cannot look at", path, e))
+}
+
+#[cfg(target_os = "linux")]
+fn magic_of(name: &std::ffi::CStr) -> io::Result<i64> {
     let mut found = std::mem::MaybeUninit::<libc::statfs>::uninit();
     // SAFETY: the name ends in NUL, and the struct is written before it is read.
-    let magic = unsafe {
+    unsafe {
         if libc::statfs(name.as_ptr(), found.as_mut_ptr()) != 0 {
-            return Err(Error::io("cannot look at", path, io::Error::last_os_error()));
+            return Err(io::Error::last_os_error());
         }
-        found.assume_init().f_type
-    };
-    Ok(network_file_system(magic))
+        Ok(found.assume_init().f_type)
+    }
 }
 
 /// Not to be told on this system.

@@ -18,7 +18,7 @@ use super::record_lock::{Kind, RecordLock, WHOLE_FILE};
 use super::space::{self, PAGE};
 use super::{Cells, Mapping};
 use crate::format::blocks;
-use crate::{Error, Result};
+use crate::{Error, Result, fault};
 
 /// Pages are made present for readers in chunks of this many bytes.
 const CHUNK: u64 = 64 << 10;
@@ -94,7 +94,8 @@ pub struct Window {
 impl Window {
     /// Maps `file` as it is.
     pub fn new(path: &Path, file: File, writable: bool) -> Result<Self> {
-        let len = file.metadata().map_err(|e| Error::io("cannot look at", path, e))?.len();
+        let found = fault::call!("window.stat", file.metadata());
+        let len = found.map_err(|e| Error::io("cannot look at", path, e))?.len();
         let room = if writable { reserve_addresses(len) } else { len.max(PAGE) };
         let region = Region::new(&file, room, writable);
         let region = region.map_err(|e| Error::io("cannot map", path, e))?;
@@ -179,7 +180,7 @@ impl Window {
 
     /// Reads a byte through the file where pages cannot be populated: it fails with an error.
     fn probe(&self, position: u64) -> Result<bool> {
-        let found = self.file.read_at(&mut [0], position);
+        let found = fault::call!("window.read", self.file.read_at(&mut [0], position));
         found.map(|_| true).map_err(|e| Error::io("cannot read", &self.path, e))
     }
 
@@ -188,7 +189,8 @@ impl Window {
     pub fn read_at(&self, buffer: &mut [u8], position: u64) -> Result<usize> {
         let mut done = 0;
         while done < buffer.len() {
-            match self.file.read_at(&mut buffer[done..], position + done as u64) {
+            let rest = &mut buffer[done..];
+            match fault::call!("window.read", self.file.read_at(rest, position + done as u64)) {
                 Ok(0) => break,
                 Ok(count) => done += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -252,7 +254,7 @@ impl Window {
             return Err(failed(io::ErrorKind::TimedOut.into()));
         };
         if self.refresh_len()? < len {
-            self.file.set_len(len).map_err(failed)?;
+            fault::call!("window.grow", self.file.set_len(len)).map_err(failed)?;
             self.refresh_len()?;
         }
         Ok(())
@@ -260,14 +262,16 @@ impl Window {
 
     /// Looks at the file's length again.
     pub fn refresh_len(&self) -> Result<u64> {
-        let found = self.file.metadata().map_err(|e| Error::io("cannot look at", &self.path, e))?;
+        let found = fault::call!("window.stat", self.file.metadata());
+        let found = found.map_err(|e| Error::io("cannot look at", &self.path, e))?;
         self.file_len.store(found.len(), Ordering::Release);
         Ok(found.len())
     }
 
     /// Writes the file to the medium, mapped pages and length.
     pub fn sync(&self) -> Result<()> {
-        self.file.sync_all().map_err(|e| Error::io("cannot sync", &self.path, e))
+        fault::call!("window.sync", self.file.sync_all())
+            .map_err(|e| Error::io("cannot sync", &self.path, e))
     }
 
     /// A mapping that reaches `end`.

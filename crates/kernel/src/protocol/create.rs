@@ -21,7 +21,7 @@ use crate::format::store::{self, StoreLayout};
 use crate::memory::Cells;
 use crate::memory::space::{self, Access};
 use crate::memory::window::Window;
-use crate::{Error, Result, notice};
+use crate::{Error, Result, fault, notice};
 
 /// How long an unfinished file is waited for before it is put aside.
 const ABANDONED_AFTER: Duration = Duration::from_millis(500);
@@ -56,6 +56,7 @@ pub fn open_or_create(path: &Path, cycle: i32, new: &NewFile) -> Result<(RollFil
         let access = Access { write: true, create_mode: Some(new.mode) };
         let file = space::open(path, access)?
             .ok_or_else(|| Error::io("cannot create", path, std::io::ErrorKind::NotFound.into()))?;
+        fault::point!("create.file.open");
         let window = Window::new(path, file, true)?;
         if let Some(layout) = roll_file::read_layout(&window)? {
             let file = RollFile::new(cycle, window, layout);
@@ -98,7 +99,9 @@ fn initialise(window: &Window, new: &NewFile) -> Result<StoreLayout> {
     cells
         .publish_header(0, NOT_INITIALIZED, NOT_COMPLETE)
         .map_err(|found| corrupt(window, found))?;
+    fault::point!("create.first.cas");
     cells.copy_in_plain(HEADER_LEN, &payload);
+    fault::point!("create.body.store");
     let upper_at = header_end.next_multiple_of(document::ALIGNMENT);
     publish_arrays(cells, upper_at, &layout, new.shape.index_count).map_err(
         |error| match error {
@@ -110,6 +113,7 @@ fn initialise(window: &Window, new: &NewFile) -> Result<StoreLayout> {
     cells
         .publish_header(0, NOT_COMPLETE, document::word(length, true))
         .map_err(|found| corrupt(window, found))?;
+    fault::point!("create.header.cas");
     Ok(layout)
 }
 
@@ -124,10 +128,15 @@ fn publish_arrays(
     let unseen = || Ok(());
     let (upper, lower_at) =
         publish_array(cells, index::INDEX2INDEX, upper_at, index_count, 0, unseen)?;
+    fault::point!("create.upper.publish");
     cells.store_release(layout.index2index, upper_at);
+    fault::point!("create.index2index.store");
     let (lower, _) = publish_array(cells, index::INDEX, lower_at, index_count, 0, unseen)?;
+    fault::point!("create.lower.publish");
     cells.store_release(upper.slot(0), lower_at);
+    fault::point!("create.upper-slot.store");
     cells.store_release(upper.used, 1);
+    fault::point!("create.upper-used.store");
     Ok(lower)
 }
 
@@ -139,7 +148,7 @@ fn corrupt(window: &Window, found: u32) -> Error {
 /// Takes back a file that could not be made, so that readers do not wait for it.
 fn remove_empty(path: &Path, window: &Window) {
     if matches!(roll_file::first_word(window), Ok(None | Some(NOT_INITIALIZED))) {
-        let _ = std::fs::remove_file(path);
+        let _ = fault::call!("create.file.remove", std::fs::remove_file(path));
     }
 }
 
@@ -148,7 +157,8 @@ fn discard(path: &Path) -> Result<()> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
     let mut aside = path.as_os_str().to_owned();
     aside.push(format!("-{now}.discard"));
-    std::fs::rename(path, &aside).map_err(|e| Error::io("cannot put aside", path, e))?;
+    fault::call!("create.file.discard", std::fs::rename(path, &aside))
+        .map_err(|e| Error::io("cannot put aside", path, e))?;
     notice::leave(format!(
         "an unfinished roll file was put aside: file={} as={}",
         path.display(),

@@ -14,7 +14,7 @@ use super::roll_file::View;
 use crate::format::document::{self, HEADER_LEN, TAIL_ZEROS};
 use crate::format::index::{self, ArrayLayout};
 use crate::memory::Cells;
-use crate::{Error, Result};
+use crate::{Error, Result, fault};
 
 /// The words of an open file that appends change, at their positions in the mapping.
 pub struct IndexWriter {
@@ -36,8 +36,10 @@ impl IndexWriter {
     pub fn record(view: &View, position: u64, sequence: u64) {
         let (cells, file) = (view.region(), view.file());
         cells.raise_acq_rel(file.layout.write_position, position.cast_signed());
+        fault::point!("append.write-position.cas");
         if let Some(word) = file.layout.sequence {
             cells.store_release(word, file.shape.sequence_word(position, sequence));
+            fault::point!("append.sequence.store");
         }
     }
 
@@ -87,10 +89,13 @@ impl IndexWriter {
         let slot = shape.lower_slot(sequence);
         let was_empty = cells.load_acquire(array.slot(slot)) == 0;
         cells.store_release(array.slot(slot), position);
+        fault::point!("index.slot.store");
         if was_empty {
             cells.raise_acq_rel(array.used, (slot + 1).cast_signed());
+            fault::point!("index.used.cas");
             let next = sequence + u64::from(shape.index_spacing);
             cells.raise_acq_rel(last_index, next.cast_signed());
+            fault::point!("index.last-index.cas");
         }
         Ok(free)
     }
@@ -123,10 +128,13 @@ impl IndexWriter {
         let cells = view.region();
         let (array, next) = publish_array(cells, index::INDEX, free, index_count, 0, lock)
             .map_err(|error| not_published(view, free, error))?;
+        fault::point!("index.array.publish");
         // A slot that holds something unusable is replaced: the array it should name is lost.
         let found = cells.load_acquire(upper.slot(number));
         let _ = cells.swap_acq_rel(upper.slot(number), found, free);
+        fault::point!("index.link.cas");
         cells.raise_acq_rel(upper.used, (number + 1).cast_signed());
+        fault::point!("index.upper-used.cas");
         self.lower = Some((number, array));
         self.writable = Some(number);
         Ok((array, next))

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use super::table_store::TableStore;
 use crate::format::roll_cycle::{RollCycle, SUFFIX};
 use crate::format::table::{NO_HIGHEST, NO_LOWEST};
-use crate::{Error, Result};
+use crate::{Error, Result, fault};
 
 /// Names are listed again after this long, whatever the table says.
 const REFRESH: Duration = Duration::from_secs(60);
@@ -75,7 +75,7 @@ impl Listing {
 pub fn list(names: Names<'_>) -> Result<BTreeSet<i32>> {
     let failed = |e| Error::io("cannot list", names.dir, e);
     let mut cycles = BTreeSet::new();
-    for entry in std::fs::read_dir(names.dir).map_err(failed)? {
+    for entry in fault::call!("listing.dir.read", std::fs::read_dir(names.dir)).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();
         let name = name.to_string_lossy();
         if !name.ends_with(SUFFIX) {
@@ -100,12 +100,15 @@ pub fn refresh(names: Names<'_>, table: &TableStore) -> Result<()> {
     let seen = cells.load_acquire(words.highest);
     if seen.cast_signed() < highest || !has_file(names, seen.cast_signed()) {
         let _ = cells.swap_acq_rel(words.highest, seen, highest.cast_unsigned());
+        fault::point!("listing.highest.cas");
     }
     let seen = cells.load_acquire(words.lowest);
     if seen.cast_signed() > lowest || !has_file(names, seen.cast_signed()) {
         let _ = cells.swap_acq_rel(words.lowest, seen, lowest.cast_unsigned());
+        fault::point!("listing.lowest.cas");
     }
     cells.add_acq_rel(words.mod_count, 1);
+    fault::point!("listing.mod-count.add");
     Ok(())
 }
 
@@ -114,14 +117,20 @@ pub fn refresh(names: Names<'_>, table: &TableStore) -> Result<()> {
 pub fn has_file(names: Names<'_>, cycle: i64) -> bool {
     let Ok(cycle) = i32::try_from(cycle) else { return false };
     let name = names.roll.file_name(cycle, names.epoch_ms);
-    name.is_ok_and(|name| std::fs::symlink_metadata(names.dir.join(name)).is_ok())
+    name.is_ok_and(|name| {
+        let path = names.dir.join(name);
+        fault::call!("listing.file.stat", std::fs::symlink_metadata(path)).is_ok()
+    })
 }
 
 /// Notes a new file: step 6 of its creation.
 pub fn note_created(table: &TableStore, cycle: i32) {
     let (words, cells) = (table.words(), table.cells());
     cells.lower_acq_rel(words.lowest, i64::from(cycle));
+    fault::point!("create.lowest.cas");
     cells.raise_acq_rel(words.highest, i64::from(cycle));
+    fault::point!("create.highest.cas");
     // Java counts the creation and the roll.
     cells.add_acq_rel(words.mod_count, 2);
+    fault::point!("create.mod-count.add");
 }

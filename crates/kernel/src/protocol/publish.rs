@@ -11,6 +11,7 @@
 //! A crash before 5 leaves bytes behind a 0 header, which the next writer overwrites. A crash after
 //! 5 leaves a message that is visible and not yet counted: the next writer's walk finds it.
 
+use crate::fault;
 use crate::format::document::{HEADER_LEN, NOT_INITIALIZED, TAIL_ZEROS};
 use crate::memory::Cells;
 
@@ -69,10 +70,14 @@ pub fn publish(
     lock().map_err(NotPublished::LockLost)?;
     cells.copy_in_plain(start, payload.head);
     cells.copy_in_plain(body, payload.body);
+    fault::point!("publish.payload.store");
     cells.zero_plain(body + payload.body.len() as u64, payload.zeros + TAIL_ZEROS);
+    fault::point!("publish.zeros.store");
     lock().map_err(NotPublished::LockLost)?;
     cells.publish_header(position, NOT_INITIALIZED, header_word).map_err(|found| {
         // A thief of the lock may have published here since it was looked at.
         lock().map_or_else(NotPublished::LockLost, |()| NotPublished::HeaderTaken(found))
-    })
+    })?;
+    fault::point!("publish.header.cas");
+    Ok(())
 }

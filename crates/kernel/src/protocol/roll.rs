@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use super::locate;
 use super::roll_file::{Slot, View};
 use crate::format::document::{END_OF_DATA, EOF_DECORATION, HEADER_LEN, NOT_INITIALIZED};
-use crate::{Result, notice};
+use crate::{Result, fault, notice};
 
 /// Writes the end-of-file marker; false if it was there.
 pub fn write_eof(view: &mut View, block: u64, timeout: Duration) -> Result<bool> {
@@ -32,7 +32,9 @@ pub fn write_eof(view: &mut View, block: u64, timeout: Duration) -> Result<bool>
         let behind = position + HEADER_LEN + EOF_DECORATION.len() as u64;
         view.make_writable(position, behind, block)?;
         if view.region().publish_header(position, found, END_OF_DATA).is_ok() {
+            fault::point!("eof.header.cas");
             view.region().copy_in_plain(position + HEADER_LEN, &EOF_DECORATION);
+            fault::point!("eof.mark.store");
             if found != NOT_INITIALIZED {
                 notice::leave(format!(
                     "an unfinished document was closed by the end-of-file marker: file={} \

@@ -25,7 +25,7 @@ use crate::format::table::{self, FILE_LEN, Metadata};
 use crate::memory::record_lock::{self, Kind, Range, RecordLock};
 use crate::memory::space::{self, Access};
 use crate::memory::{Cells, Mapping, process};
-use crate::{Error, Result};
+use crate::{Error, Result, fault};
 
 const KEY_LOCK: Range = Range { start: table::KEY_LOCK_START, length: 1 };
 const KEY_LOCK_TIMEOUT: Duration = Duration::from_secs(10);
@@ -93,6 +93,7 @@ impl TableStore {
         let file = space::open(&path, access)?.ok_or_else(|| {
             Error::io("cannot create", &path, std::io::ErrorKind::NotFound.into())
         })?;
+        fault::point!("table.file.open");
         let failed = |e| Error::io("cannot open", &path, e);
         let (device, inode) = space::identity(&file).map_err(failed)?;
         let identity = (process::generation(), device, inode);
@@ -138,13 +139,14 @@ impl TableStore {
     /// Maps the table, made first if need be.
     fn initialise(path: &Path, file: &File, wanted: &Metadata) -> Result<Cells> {
         let _lock = key_lock(file, path)?;
-        let len = file.metadata().map_err(|e| Error::io("cannot look at", path, e))?.len();
+        let found = fault::call!("table.file.stat", file.metadata());
+        let len = found.map_err(|e| Error::io("cannot look at", path, e))?.len();
         if len > 0 {
             check_first_bytes(path, file)?;
         }
         let failed = |e| Error::io("cannot reserve space", path, e);
         if len < FILE_LEN {
-            file.set_len(FILE_LEN).map_err(failed)?;
+            fault::call!("table.file.grow", file.set_len(FILE_LEN)).map_err(failed)?;
         }
         space::reserve(file, 0, FILE_LEN).map_err(failed)?;
         let mapping = Mapping::new(file, len.max(FILE_LEN), true).map_err(failed)?;
@@ -191,7 +193,7 @@ impl TableStore {
         let failed = |e| Error::io("cannot open", &path, e);
         let deadline = Instant::now() + READY_TIMEOUT;
         let len = loop {
-            let len = file.metadata().map_err(failed)?.len();
+            let len = fault::call!("table.file.stat", file.metadata()).map_err(failed)?.len();
             if check_first_bytes(&path, &file)? {
                 break len;
             }
@@ -323,12 +325,14 @@ impl TableStore {
         }
         let found = self.cells.load_header_acquire(slot);
         self.cells.copy_in_plain(slot + HEADER_LEN, &payload);
+        fault::point!("table.key.store");
         // Lengths were bounded by the table's above.
         let word = document::word(u32::try_from(payload.len()).unwrap_or(0), false);
         self.cells.publish_header(slot, found, word).map_err(|found| {
             let found = format!("{found:#010x}");
             Error::corrupt("header changed under the key lock", &self.path, slot, found, "0")
         })?;
+        fault::point!("table.key.cas");
         Ok(slot + HEADER_LEN + value_at as u64)
     }
 
@@ -422,7 +426,7 @@ fn check_first_bytes(path: &Path, file: &File) -> Result<bool> {
     use std::os::unix::fs::FileExt;
     let mut first = [0; 8];
     let failed = |e| Error::io("cannot read", path, e);
-    let found = file.read_at(&mut first, 0).map_err(failed)?;
+    let found = fault::call!("table.file.read", file.read_at(&mut first, 0)).map_err(failed)?;
     let word = u32::from_le_bytes([first[0], first[1], first[2], first[3]]);
     if found < first.len() || word == 0 || word == NOT_COMPLETE {
         return Ok(false);
@@ -447,10 +451,14 @@ fn publish_first(path: &Path, cells: &Cells, found: u32, wanted: &Metadata) -> R
         Error::corrupt("header changed under the key lock", path, 0, found, "0x80000000")
     };
     cells.publish_header(0, found, NOT_COMPLETE).map_err(taken)?;
+    fault::point!("table.first.cas");
     let payload = table::encode(wanted);
     cells.copy_in_plain(HEADER_LEN, &payload);
+    fault::point!("table.body.store");
     let word = document::word(u32::try_from(payload.len()).unwrap_or(0), true);
-    cells.publish_header(0, NOT_COMPLETE, word).map_err(taken)
+    cells.publish_header(0, NOT_COMPLETE, word).map_err(taken)?;
+    fault::point!("table.header.cas");
+    Ok(())
 }
 
 fn read_header(path: &Path, cells: &Cells) -> Result<Metadata> {

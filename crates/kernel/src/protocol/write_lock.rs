@@ -10,6 +10,7 @@
 //!
 //! A holder that dies leaves its pid behind; `lock_recovery.rs` finds out and forces the word.
 
+use crate::fault;
 use crate::format::table::UNLOCKED;
 use crate::memory::Cells;
 
@@ -30,7 +31,9 @@ impl<'a> LockWord<'a> {
     /// Takes the lock for `pid`, or returns the word found.
     #[inline]
     pub fn try_take(self, pid: u32) -> Result<(), u64> {
-        self.cells.swap_acq_rel(self.position, UNLOCKED, u64::from(pid))
+        self.cells.swap_acq_rel(self.position, UNLOCKED, u64::from(pid))?;
+        fault::point!("lock.take.cas");
+        Ok(())
     }
 
     /// Ok while the word still names `pid`; the word found otherwise.
@@ -45,13 +48,17 @@ impl<'a> LockWord<'a> {
     /// Lets go; the word found if it no longer named `pid`.
     #[inline]
     pub fn release(self, pid: u32) -> Result<(), u64> {
-        self.cells.swap_acq_rel(self.position, u64::from(pid), UNLOCKED)
+        self.cells.swap_acq_rel(self.position, u64::from(pid), UNLOCKED)?;
+        fault::point!("lock.release.cas");
+        Ok(())
     }
 
     /// Takes the lock away from the holder that `found` names; false if the word changed since.
     #[must_use]
     pub fn force(self, found: u64) -> bool {
-        self.cells.swap_acq_rel(self.position, found, UNLOCKED).is_ok()
+        let forced = self.cells.swap_acq_rel(self.position, found, UNLOCKED).is_ok();
+        fault::point!("lock.force.cas");
+        forced
     }
 
     /// The word.
