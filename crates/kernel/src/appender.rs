@@ -5,8 +5,11 @@
 //! 5. look at the write position again: others may have moved it; 6. walk to the first 0 header;
 //! 7. make room; 8. publish; 9. write position, sequence word, index; 10. release the write lock.
 
+use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use spin::mutex::{SpinMutex, SpinMutexGuard};
 
 use crate::format::blocks;
 use crate::format::document::{self, LENGTH_MASK};
@@ -15,7 +18,6 @@ use crate::format::tokens;
 use crate::memory::process;
 use crate::protocol::create;
 use crate::protocol::held_lock::{self, Held};
-use crate::protocol::indexing::IndexWriter;
 use crate::protocol::lock_recovery;
 use crate::protocol::publish::Payload;
 use crate::protocol::roll;
@@ -33,12 +35,17 @@ pub const CLOCK_EVERY: usize = 64;
 pub struct Appender {
     queue: Arc<Queue>,
     closed: AtomicBool,
-    state: Mutex<State>,
+    state: SpinMutex<State, spin::Yield>,
 }
+
+/// Tried for with the interpreter held, so letting go must be cheap; waiters yield.
+type StateGuard<'a> = SpinMutexGuard<'a, State, spin::Yield>;
 
 #[derive(Default)]
 struct State {
     tail: Option<Tail>,
+    /// The cycle the clock was last in, and for which of its milliseconds that holds.
+    clock_cycle: (i32, Range<i64>),
     last_index: Option<i64>,
     /// The first cycle written to since the last sync.
     unsynced_from: Option<i32>,
@@ -57,7 +64,7 @@ impl Appender {
     pub fn new(queue: Arc<Queue>) -> Result<Arc<Self>> {
         queue.check_open("queue")?;
         queue.writable_table("an appender")?.announce()?;
-        let appender = Self { queue, closed: AtomicBool::new(false), state: Mutex::default() };
+        let appender = Self { queue, closed: AtomicBool::new(false), state: SpinMutex::default() };
         let appender = Arc::new(appender);
         let weak = Arc::downgrade(&appender);
         appender.queue.adopt(weak);
@@ -105,24 +112,20 @@ impl Appender {
         self.check_open()?;
         let table = self.table()?;
         held_lock::check_append_lock(table, false)?;
-        if table.write_lock().try_take().is_err() {
+        if !table.write_lock().try_take() {
             return Ok(None);
         }
-        let held = Held { table };
+        let _held = Held { table };
         let mut state = self.lock_state();
-        let cycle = self.cycle(table, now_ms)?;
-        let result = match &mut state.tail {
+        let cycle = self.cycle(table, &mut state, now_ms)?;
+        let State { tail, last_index, .. } = &mut *state;
+        match tail {
             Some(tail) if tail.is_ready_for(cycle, payload.len(), self.queue.block()) => {
-                self.append_at(table, tail, payload, false).map(Some)
+                *last_index = Some(tail.publish(table, payload, false)?);
+                Ok(*last_index)
             }
             _ => Ok(None),
-        };
-        if let Ok(Some(index)) = &result {
-            state.last_index = Some(*index);
         }
-        drop(state);
-        drop(held);
-        result
     }
 
     /// Appends one message and returns its index.
@@ -150,29 +153,44 @@ impl Appender {
         let held = self.take_lock(false)?;
         let table = held.table;
         let mut state = self.lock_state();
-        let (mut written, mut cycle, mut last) = (Ok(()), 0, None);
-        for number in 0..count {
-            if number % CLOCK_EVERY == 0 {
-                match self.cycle(table, now_ms) {
-                    Ok(found) => cycle = found,
-                    Err(error) => {
-                        written = Err(error);
-                        break;
-                    }
+        let before = state.last_index.take();
+        let mut write = || {
+            let mut cycle = 0;
+            for number in 0..count {
+                if number % CLOCK_EVERY == 0 {
+                    state.show_run(table)?;
+                    cycle = self.cycle(table, &mut state, now_ms)?;
                 }
+                each(number, &mut |payload| self.add(table, &mut state, cycle, payload))?;
             }
-            written = each(number, &mut |payload| {
-                last = Some(self.append_in(table, &mut state, cycle, payload, false)?);
-                Ok(())
-            });
-            if written.is_err() {
-                break;
-            }
-        }
-        state.last_index = last.or(state.last_index);
+            Ok(())
+        };
+        let written = write();
+        let shown = state.show_run(table);
+        let last = state.last_index;
+        state.last_index = last.or(before);
         drop(state);
         drop(held);
-        written.map(|()| last)
+        written.and(shown).map(|()| last)
+    }
+
+    /// Adds one message of a bulk write: to the run, or by itself where it needs a step that waits.
+    #[inline]
+    fn add(
+        &self,
+        table: &TableStore,
+        state: &mut State,
+        cycle: i32,
+        payload: Payload<'_>,
+    ) -> Result<()> {
+        if let Some(tail) = &mut state.tail
+            && tail.store_in_run(table, cycle, payload, self.queue.block())?
+        {
+            return Ok(());
+        }
+        state.show_run(table)?;
+        state.last_index = Some(self.append_in(table, state, cycle, payload, false)?);
+        Ok(())
     }
 
     /// Appends `count` text values under one lock; `text` gives each one's UTF-8.
@@ -197,10 +215,10 @@ impl Appender {
         let held = self.take_lock(metadata)?;
         let table = held.table;
         let mut state = self.lock_state();
-        let cycle = self.cycle(table, now_ms)?;
+        let cycle = self.cycle(table, &mut state, now_ms)?;
         let tail = self.tail(table, &mut state, cycle)?;
         tail.check_sequence(metadata)?;
-        let index = self.queue.roll().to_index(tail.view.file().cycle, tail.sequence)?;
+        let index = tail.next_index();
         table.set_document_thread(process::thread_id());
         held.keep();
         Ok(Claim { index, metadata })
@@ -261,7 +279,7 @@ impl Appender {
     /// Writes the end-of-file marker into every cycle before the newest that lacks one.
     pub fn normalise_eofs(&self, now_ms: Option<i64>) -> Result<()> {
         let held = self.take_lock(false)?;
-        let cycle = self.cycle(held.table, now_ms)?;
+        let cycle = self.cycle(held.table, &mut self.lock_state(), now_ms)?;
         let newest = self.queue.last_cycle()?.unwrap_or(cycle);
         self.normalise_up_to(held.table, cycle.min(newest), true)
     }
@@ -288,8 +306,8 @@ impl Appender {
         Ok(())
     }
 
-    fn lock_state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_state(&self) -> StateGuard<'_> {
+        self.state.lock()
     }
 
     /// Steps 1 and 2.
@@ -309,9 +327,14 @@ impl Appender {
 
     /// Step 3. A clock that is behind does not write into the past.
     #[inline]
-    fn cycle(&self, table: &TableStore, now_ms: Option<i64>) -> Result<i32> {
+    fn cycle(&self, table: &TableStore, state: &mut State, now_ms: Option<i64>) -> Result<i32> {
         let now = now_ms.unwrap_or_else(|| self.queue.options().clock.now_ms());
-        let cycle = self.queue.roll().cycle_at(now, self.queue.epoch_ms())?;
+        if !state.clock_cycle.1.contains(&now) {
+            let (roll, epoch_ms) = (self.queue.roll(), self.queue.epoch_ms());
+            let cycle = roll.cycle_at(now, epoch_ms)?;
+            state.clock_cycle = (cycle, roll.span_of(cycle, epoch_ms));
+        }
+        let cycle = state.clock_cycle.0;
         let highest = table.value(table.words().highest, table::NO_HIGHEST);
         Ok(cycle.max(i32::try_from(highest).unwrap_or(cycle)))
     }
@@ -330,27 +353,13 @@ impl Appender {
             && !metadata
             && tail.is_ready_for(cycle, payload.len(), block)
         {
-            return self.append_at(table, tail, payload, false);
+            return tail.publish(table, payload, false);
         }
         self.check_length(payload.len())?;
         let tail = self.tail(table, state, cycle)?;
         tail.check_sequence(metadata)?;
         tail.make_room(payload.len(), metadata, block)?;
-        self.append_at(table, tail, payload, metadata)
-    }
-
-    /// Steps 8 and 9 at a tail that is up to date and has room.
-    #[inline]
-    fn append_at(
-        &self,
-        table: &TableStore,
-        tail: &mut Tail,
-        payload: Payload<'_>,
-        metadata: bool,
-    ) -> Result<i64> {
-        let index = self.queue.roll().to_index(tail.view.file().cycle, tail.sequence)?;
-        tail.publish(table, payload, metadata)?;
-        Ok(index)
+        tail.publish(table, payload, metadata)
     }
 
     fn check_length(&self, length: u64) -> Result<()> {
@@ -400,9 +409,8 @@ impl Appender {
             None => self.normalise_up_to(table, cycle, false)?,
         }
         state.unsynced_from.get_or_insert(cycle);
-        let mut view = self.queue.view_for_append(table, cycle)?;
-        let index = IndexWriter::new(&mut view)?;
-        state.tail = Some(Tail::new(view, index));
+        let view = self.queue.view_for_append(table, cycle)?;
+        state.tail = Some(Tail::new(view, self.queue.roll())?);
         Ok(())
     }
 
@@ -431,6 +439,18 @@ impl Appender {
             let position = table.find_or_create(NORMALISED_TO, i64::from(*first))?;
             table.cells().raise_acq_rel(position, i64::from(*last));
             fault::point!("eof.normalised.cas");
+        }
+        Ok(())
+    }
+}
+
+impl State {
+    /// Makes the run of a bulk write visible.
+    fn show_run(&mut self, table: &TableStore) -> Result<()> {
+        if let Some(tail) = &mut self.tail
+            && let Some(index) = tail.show_run(table)?
+        {
+            self.last_index = Some(index);
         }
         Ok(())
     }

@@ -106,9 +106,10 @@ mod armed {
         // Appending.
         "publish.payload.store",
         "publish.zeros.store",
+        "publish.run-header.store",
         "publish.header.cas",
         "append.abandoned.cas",
-        "append.write-position.cas",
+        "append.write-position.store",
         "append.sequence.store",
         "index.array.publish",
         "index.link.cas",
@@ -142,7 +143,7 @@ mod armed {
         "window.grow",
         "window.sync",
     ];
-    const COUNT: usize = 73;
+    const COUNT: usize = 74;
     const NONE: usize = usize::MAX;
     const KILL: i32 = 0;
 

@@ -345,7 +345,10 @@ fn check_sizes(options: &Options) -> Result<()> {
 fn recover_lock(table: &TableStore, options: &Options) {
     let lock = table.write_lock();
     let found = lock.word.read();
-    if found != table::UNLOCKED && options.force_unlock != ForceUnlock::Never {
-        lock_recovery::force_if_dead(table, lock, found);
+    if found != table::UNLOCKED
+        && options.force_unlock != ForceUnlock::Never
+        && let Some(turn) = lock.try_turn()
+    {
+        lock_recovery::force_if_dead(table, &turn, lock.word, found);
     }
 }

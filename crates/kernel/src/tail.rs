@@ -3,6 +3,7 @@
 
 use crate::format::blocks;
 use crate::format::document::{self, HEADER_LEN, NOT_INITIALIZED, TAIL_ZEROS};
+use crate::format::roll_cycle::RollCycle;
 use crate::memory::process;
 use crate::protocol::indexing::{self, IndexWriter};
 use crate::protocol::locate;
@@ -21,42 +22,149 @@ pub struct Tail {
     free: u64,
     /// The sequence the next message gets.
     pub sequence: u64,
+    /// The index of the file's message of sequence 0.
+    first_index: i64,
+    /// How many messages the file's index and the queue's indexes can number.
+    limit: u64,
     /// Positions up to here are writable.
     writable_to: u64,
     /// The block that the last document started in: the file is long enough for it.
     block_number: u64,
+    /// Messages that are stored and not visible yet.
+    run: Run,
+}
+
+/// Messages stored one behind the other, all of them behind a header that is still 0.
+#[derive(Default)]
+struct Run {
+    count: u64,
+    /// Position and header word of the first.
+    first: (u64, u32),
+    /// Position of the last.
+    last: u64,
+    /// Positions and sequences of those that get a slot in the index.
+    due: Vec<(u64, u64)>,
 }
 
 impl Tail {
-    pub const fn new(view: View, index: IndexWriter) -> Self {
-        Self {
+    pub fn new(mut view: View, roll: &RollCycle) -> Result<Self> {
+        let index = IndexWriter::new(&mut view)?;
+        let first_index = roll.to_index(view.file().cycle, 0)?;
+        let limit = view.file().shape.max_messages().min(roll.sequence_mask() + 1);
+        Ok(Self {
             view,
             index,
             write_position: u64::MAX,
             free: 0,
             sequence: 0,
+            first_index,
+            limit,
             writable_to: 0,
             block_number: 0,
-        }
+            run: Run::default(),
+        })
+    }
+
+    /// The index the next message gets.
+    #[inline]
+    #[must_use]
+    pub const fn next_index(&self) -> i64 {
+        self.first_index + self.sequence.cast_signed()
     }
 
     /// Whether one more message can be published with no step that waits or calls the system.
     #[inline]
     pub fn is_ready_for(&self, cycle: i32, length: u64, block: u64) -> bool {
+        self.run.count == 0 && self.has_room_for(cycle, length, block) && self.is_up_to_date()
+    }
+
+    #[inline]
+    fn has_room_for(&self, cycle: i32, length: u64, block: u64) -> bool {
         let file = self.view.file();
-        let cells = self.view.region();
         file.cycle == cycle
             && self.free + room(length) <= self.writable_to
             && self.free / block == self.block_number
             && length <= blocks::overlap(block)
-            && self.sequence < file.shape.max_messages()
-            && cells.load_acquire(file.layout.write_position) == self.write_position
+            && self.sequence < self.limit
+            && (!file.shape.is_indexed(self.sequence)
+                || self.index.is_ready(&self.view, self.sequence))
+    }
+
+    #[inline]
+    fn is_up_to_date(&self) -> bool {
+        let cells = self.view.region();
+        cells.load_acquire(self.view.file().layout.write_position) == self.write_position
             && cells.load_header_acquire(self.free) == NOT_INITIALIZED
-            && !file.shape.is_indexed(self.sequence)
+    }
+
+    /// Stores one more message of a run, to be shown by [`Tail::show_run`]; false if there is no
+    /// room that needs no step which waits, or the first header is not 0.
+    #[inline]
+    pub fn store_in_run(
+        &mut self,
+        table: &TableStore,
+        cycle: i32,
+        payload: Payload<'_>,
+        block: u64,
+    ) -> Result<bool> {
+        let is_first = self.run.count == 0;
+        if !self.has_room_for(cycle, payload.len(), block) || is_first && !self.is_up_to_date() {
+            return Ok(false);
+        }
+        let (position, cells) = (self.free, self.view.region());
+        let (length, lock) = (length_of(payload), still_held(table));
+        let word = document::word(length, false);
+        let stored = if is_first {
+            self.run.first = (position, word);
+            publish::store(cells, position, payload, lock)
+        } else {
+            publish::store_behind(cells, position, payload, word, lock)
+        };
+        stored.map_err(|error| indexing::not_published(&self.view, position, error))?;
+        if IndexWriter::is_due(&self.view, self.sequence) {
+            self.run.due.push((position, self.sequence));
+        }
+        self.run.count += 1;
+        self.run.last = position;
+        self.free = document::next(position, length, true);
+        self.sequence += 1;
+        Ok(true)
+    }
+
+    /// Steps 8 and 9 for the messages of a run; returns the index of the last, if there are any.
+    pub fn show_run(&mut self, table: &TableStore) -> Result<Option<i64>> {
+        if self.run.count == 0 {
+            return Ok(None);
+        }
+        let run = std::mem::take(&mut self.run);
+        let (position, word) = run.first;
+        let shown = publish::show(self.view.region(), position, word, still_held(table));
+        if let Err(error) = shown {
+            self.forget(&run);
+            return Err(indexing::not_published(&self.view, position, error));
+        }
+        IndexWriter::record(&self.view, run.last, self.sequence - 1);
+        self.write_position = run.last;
+        for &(position, sequence) in &run.due {
+            self.add_to_index(table, position, sequence);
+        }
+        self.run.due = run.due;
+        self.run.due.clear();
+        Ok(Some(self.next_index() - 1))
+    }
+
+    /// The messages of a run were never visible.
+    fn forget(&mut self, run: &Run) {
+        if run.count > 0 {
+            self.sequence -= run.count;
+            self.free = run.first.0;
+        }
     }
 
     /// Steps 5 and 6.
     pub fn catch_up(&mut self) -> Result<()> {
+        let left_over = std::mem::take(&mut self.run);
+        self.forget(&left_over);
         let file = self.view.file();
         let write_position = self.view.region().load_acquire(file.layout.write_position);
         if write_position != self.write_position || self.free == 0 {
@@ -98,11 +206,11 @@ impl Tail {
     }
 
     pub fn check_sequence(&self, metadata: bool) -> Result<()> {
-        let (cycle, limit) = (self.view.file().cycle, self.view.file().shape.max_messages());
-        if metadata || self.sequence < limit {
+        if metadata || self.sequence < self.limit {
             return Ok(());
         }
-        Err(Error::CycleFull { cycle, sequence: self.sequence, limit })
+        let cycle = self.view.file().cycle;
+        Err(Error::CycleFull { cycle, sequence: self.sequence, limit: self.limit })
     }
 
     /// Step 7: room for the message, for the index array it may need, and for a next header.
@@ -118,40 +226,43 @@ impl Tail {
         Ok(())
     }
 
-    /// Steps 8 and 9.
+    /// Steps 8 and 9; returns the index.
     #[inline]
     pub fn publish(
         &mut self,
         table: &TableStore,
         payload: Payload<'_>,
         metadata: bool,
-    ) -> Result<()> {
-        let (position, lock, pid) = (self.free, table.write_lock().word, process::pid());
-        let still_held = || lock.still_held(pid);
-        // The length was bounded by the overlap and the header's bits.
-        #[allow(clippy::cast_possible_truncation)]
-        let length = payload.len() as u32;
+    ) -> Result<i64> {
+        let (index, position, length) = (self.next_index(), self.free, length_of(payload));
         let word = document::word(length, metadata);
-        publish::publish(self.view.region(), position, payload, word, still_held)
+        publish::publish(self.view.region(), position, payload, word, still_held(table))
             .map_err(|error| indexing::not_published(&self.view, position, error))?;
         self.free = document::next(position, length, true);
         if metadata {
-            return Ok(());
+            return Ok(index);
         }
         let sequence = self.sequence;
         self.sequence += 1;
         IndexWriter::record(&self.view, position, sequence);
         self.write_position = position;
+        self.add_to_index(table, position, sequence);
+        Ok(index)
+    }
+
+    /// The slot of a visible message, if it gets one. The message stays without it: a slot that is
+    /// missing only makes searches longer.
+    #[inline]
+    fn add_to_index(&mut self, table: &TableStore, position: u64, sequence: u64) {
         if IndexWriter::is_due(&self.view, sequence) {
-            match self.index.index(&mut self.view, position, sequence, self.free, still_held) {
+            let lock = still_held(table);
+            match self.index.index(&mut self.view, position, sequence, self.free, lock) {
                 Ok(free) => self.free = free,
                 Err(error) => self.leave_unindexed(sequence, &error),
             }
         }
-        Ok(())
     }
 
-    /// The message is visible and stays: a slot that is missing only makes searches longer.
     #[cold]
     fn leave_unindexed(&mut self, sequence: u64, error: &Error) {
         self.write_position = u64::MAX;
@@ -160,6 +271,19 @@ impl Tail {
             self.view.file().path().display()
         ));
     }
+}
+
+/// A payload's length, which was bounded by the overlap and the header's bits.
+#[allow(clippy::cast_possible_truncation)]
+#[inline]
+const fn length_of(payload: Payload<'_>) -> u32 {
+    payload.len() as u32
+}
+
+#[inline]
+fn still_held(table: &TableStore) -> impl Fn() -> std::result::Result<(), u64> {
+    let (lock, pid) = (table.write_lock().word, process::pid());
+    move || lock.still_held(pid)
 }
 
 /// Bytes a message of this length takes, with the zeros behind it and the next header.

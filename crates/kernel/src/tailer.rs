@@ -1,7 +1,9 @@
 //! Reading a queue (`docs/protocol.md`, "Tail"). Tailers take no lock and change no roll file.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use spin::mutex::{SpinMutex, SpinMutexGuard};
 
 use crate::cursor::Cursor;
 pub use crate::cursor::{AtOnce, Direction, State};
@@ -18,7 +20,7 @@ pub struct Tailer {
     queue: Arc<Queue>,
     name: Option<Name>,
     closed: AtomicBool,
-    inner: Mutex<Inner>,
+    inner: SpinMutex<Inner, spin::Yield>,
 }
 
 struct Inner {
@@ -28,6 +30,8 @@ struct Inner {
     /// What [`Tailer::prepare`] found and nobody took yet.
     prepared: Option<Document>,
 }
+
+type Entered<'a> = SpinMutexGuard<'a, Inner, spin::Yield>;
 
 /// A named tailer's entry in the table store.
 struct Name {
@@ -85,7 +89,7 @@ impl Tailer {
                 }
             }
         }
-        let inner = Mutex::new(Inner { cursor, unfinished: false, prepared: None });
+        let inner = SpinMutex::new(Inner { cursor, unfinished: false, prepared: None });
         let tailer = Arc::new(Self { queue, name, closed: AtomicBool::new(false), inner });
         let weak = Arc::downgrade(&tailer);
         tailer.queue.adopt(weak);
@@ -129,15 +133,15 @@ impl Tailer {
         if self.closed.load(Ordering::Acquire) { Err(Error::Closed("tailer")) } else { Ok(()) }
     }
 
-    fn enter(&self) -> Result<MutexGuard<'_, Inner>> {
+    fn enter(&self) -> Result<Entered<'_>> {
         self.check_open()?;
         let mut inner = self.lock();
         inner.prepared = None;
         Ok(inner)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> Entered<'_> {
+        self.inner.lock()
     }
 
     /// Hands the next message to `take` and steps over it. Where the answer is unknown, call
@@ -149,7 +153,7 @@ impl Tailer {
         take: impl FnOnce(i64, &[u8]) -> Result<R>,
     ) -> Result<AtOnce<R>> {
         self.check_open()?;
-        let Ok(mut inner) = self.inner.try_lock() else { return Ok(AtOnce::Unknown) };
+        let Some(mut inner) = self.inner.try_lock() else { return Ok(AtOnce::Unknown) };
         self.step_at_once(&mut inner, ask, take)
     }
 
@@ -162,7 +166,7 @@ impl Tailer {
         mut take: impl FnMut(&[u8]),
     ) -> Result<(usize, AtOnce<()>)> {
         self.check_open()?;
-        let Ok(mut inner) = self.inner.try_lock() else { return Ok((0, AtOnce::Unknown)) };
+        let Some(mut inner) = self.inner.try_lock() else { return Ok((0, AtOnce::Unknown)) };
         for taken in 0..count {
             let ask = if taken == 0 { ask } else { Ask::OfBatch };
             let step = self.step_at_once(&mut inner, ask, |_, bytes| {

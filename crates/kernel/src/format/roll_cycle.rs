@@ -8,6 +8,7 @@
 //! ```
 
 use std::fmt::Write;
+use std::ops::Range;
 
 use jiff::civil::{Date, ISOWeekDate, Time, Weekday};
 use jiff::{Span, Timestamp, tz::TimeZone};
@@ -121,6 +122,13 @@ impl RollCycle {
                  roll_cycle={name}"
             ))
         })
+    }
+
+    /// The milliseconds of a cycle.
+    #[must_use]
+    pub fn span_of(&self, cycle: i32, epoch_ms: i64) -> Range<i64> {
+        let start = (i64::from(cycle) * self.length_ms).saturating_add(epoch_ms);
+        start..start.saturating_add(self.length_ms)
     }
 
     /// The name of a cycle's file, with its suffix.

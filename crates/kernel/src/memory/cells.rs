@@ -56,6 +56,11 @@ impl Cells {
         self.memory.word32(position).store(value, Ordering::Release);
     }
 
+    /// Header word, relaxed store: of a document that an earlier header, still 0, will show.
+    pub fn store_header_plain(&self, position: u64, value: u32) {
+        self.memory.word32(position).store(value, Ordering::Relaxed);
+    }
+
     /// 64-bit word, load-acquire.
     #[must_use]
     pub fn load_acquire(&self, position: u64) -> u64 {
@@ -76,6 +81,14 @@ impl Cells {
     /// 64-bit signed word, raised to `value` if it is less, acquire and release.
     pub fn raise_acq_rel(&self, position: u64, value: i64) {
         self.replace_while(position, value, |found| found < value);
+    }
+
+    /// 64-bit signed word, raised to `value` if it is less, store-release: for the sole writer of a
+    /// word. Where there may be another one after all, its higher value may be lost.
+    pub fn raise_alone(&self, position: u64, value: i64) {
+        if self.load_acquire(position).cast_signed() < value {
+            self.store_release(position, value.cast_unsigned());
+        }
     }
 
     /// 64-bit signed word, lowered to `value` if it is greater, acquire and release.

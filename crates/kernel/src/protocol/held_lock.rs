@@ -1,7 +1,7 @@
 //! The write lock while it is held, and the append lock that is looked at before it is taken
 //! (`docs/protocol.md`, "Append", steps 1 and 10).
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::table_store::TableStore;
 use super::write_lock::LockWord;
@@ -21,48 +21,67 @@ pub fn check_append_lock(table: &TableStore, metadata: bool) -> crate::Result<()
     if metadata && holder == process::pid() { Ok(()) } else { Err(Error::AppendLocked(holder)) }
 }
 
-/// A lock word, with a count of the threads of this process that hold it or are about to.
+/// A lock word, and the turn that the threads of this process take at it.
 ///
-/// The word alone cannot tell a thread of this process from a dead process of the same pid, as
-/// there may be one in another container. The count goes up before the word is tried and down after
-/// it was let go, so that 0 means: not held here.
+/// The word alone cannot tell a thread of this process from a dead process of the same pid, as there
+/// may be one in another container. A thread takes the turn first and gives it back last, so who has
+/// it and finds the own pid in the word found that of a dead process.
 #[derive(Clone, Copy)]
 pub struct ProcessLock<'a> {
     /// The word.
     pub word: LockWord<'a>,
-    claims: &'a AtomicU32,
+    turn: &'a AtomicBool,
 }
 
 impl<'a> ProcessLock<'a> {
-    /// A lock word and its count.
+    /// A lock word and its turn.
     #[must_use]
-    pub const fn new(word: LockWord<'a>, claims: &'a AtomicU32) -> Self {
-        Self { word, claims }
+    pub const fn new(word: LockWord<'a>, turn: &'a AtomicBool) -> Self {
+        Self { word, turn }
     }
 
-    /// Takes the lock, or returns the word found.
+    /// Takes this process's turn, unless another thread has it.
     #[inline]
-    pub fn try_take(self) -> Result<(), u64> {
-        self.claims.fetch_add(1, Ordering::AcqRel);
-        let taken = self.word.try_take(process::pid());
-        if taken.is_err() {
-            self.claims.fetch_sub(1, Ordering::AcqRel);
+    #[must_use]
+    pub fn try_turn(self) -> Option<Turn<'a>> {
+        let taken = self.turn.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed);
+        taken.is_ok().then(|| Turn(self.turn))
+    }
+
+    /// Takes turn and lock, if both are free.
+    #[inline]
+    #[must_use]
+    pub fn try_take(self) -> bool {
+        let Some(turn) = self.try_turn() else { return false };
+        let taken = self.word.try_take(process::pid()).is_ok();
+        if taken {
+            turn.keep();
         }
         taken
     }
 
-    /// Lets go; the word found if it no longer named this process.
+    /// Lets go of both; the word found if it no longer named this process.
     #[inline]
     pub fn release(self) -> Result<(), u64> {
-        let released = self.word.release(process::pid());
-        self.claims.fetch_sub(1, Ordering::AcqRel);
-        released
+        let _turn = Turn(self.turn);
+        self.word.release(process::pid())
     }
+}
 
-    /// Whether a thread of this process holds the lock, or may.
-    #[must_use]
-    pub fn is_held_here(self) -> bool {
-        self.claims.load(Ordering::Acquire) > 0
+/// The turn at a lock, given back when dropped.
+pub struct Turn<'a>(&'a AtomicBool);
+
+impl Turn<'_> {
+    /// Stays taken: the lock is held.
+    pub const fn keep(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Turn<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
     }
 }
 

@@ -35,8 +35,8 @@ impl IndexWriter {
     #[inline]
     pub fn record(view: &View, position: u64, sequence: u64) {
         let (cells, file) = (view.region(), view.file());
-        cells.raise_acq_rel(file.layout.write_position, position.cast_signed());
-        fault::point!("append.write-position.cas");
+        cells.raise_alone(file.layout.write_position, position.cast_signed());
+        fault::point!("append.write-position.store");
         if let Some(word) = file.layout.sequence {
             cells.store_release(word, file.shape.sequence_word(position, sequence));
             fault::point!("append.sequence.store");
@@ -49,6 +49,14 @@ impl IndexWriter {
     pub fn is_due(view: &View, sequence: u64) -> bool {
         view.file().shape.is_indexed(sequence)
             && view.region().load_acquire(view.file().layout.last_index) <= sequence
+    }
+
+    /// Whether the array of a message's slot is known and writable.
+    #[inline]
+    #[must_use]
+    pub fn is_ready(&self, view: &View, sequence: u64) -> bool {
+        let number = view.file().shape.upper_slot(sequence);
+        self.writable == Some(number) && self.lower.is_some_and(|(found, _)| found == number)
     }
 
     /// Makes the arrays that a message's slot needs writable; returns the room behind the message

@@ -11,7 +11,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::held_lock::ProcessLock;
+use super::held_lock::{ProcessLock, Turn};
 use super::table_store::TableStore;
 use super::write_lock::LockWord;
 use crate::format::table::{self, UNLOCKED};
@@ -56,19 +56,23 @@ pub fn wait(
     timeout: Duration,
 ) -> Result<()> {
     for _ in 0..SPINS {
-        if lock.try_take().is_ok() {
+        if lock.try_take() {
             return Ok(());
         }
         std::hint::spin_loop();
     }
     let start = Instant::now();
+    let turn = wait_for_turn(lock, mode, start, timeout)?;
     let mut next_look = FIRST_LOOK;
     loop {
-        let Err(found) = lock.try_take() else { return Ok(()) };
+        let Err(found) = lock.word.try_take(process::pid()) else {
+            turn.keep();
+            return Ok(());
+        };
         let waited = start.elapsed();
         if waited >= next_look {
             if mode != ForceUnlock::Never && found != UNLOCKED {
-                force_if_dead(table, lock, found);
+                force_if_dead(table, &turn, lock.word, found);
             }
             next_look = waited + LOOK_EVERY;
             interrupt::check()?;
@@ -78,6 +82,34 @@ pub fn wait(
         }
         pause(waited);
     }
+}
+
+/// Waits for the other threads of this process. They live, so the lock is not taken from them.
+fn wait_for_turn(
+    lock: ProcessLock<'_>,
+    mode: ForceUnlock,
+    start: Instant,
+    timeout: Duration,
+) -> Result<Turn<'_>> {
+    let mut next_look = FIRST_LOOK;
+    loop {
+        if let Some(turn) = lock.try_turn() {
+            return Ok(turn);
+        }
+        let waited = start.elapsed();
+        if waited >= next_look {
+            next_look = waited + LOOK_EVERY;
+            interrupt::check()?;
+        }
+        if waited >= timeout {
+            return Err(timed_out(process::pid(), waited, mode));
+        }
+        pause(waited);
+    }
+}
+
+fn timed_out(holder: u32, waited: Duration, mode: ForceUnlock) -> Error {
+    Error::LockTimeout { holder, waited_ms: millis(waited), mode: mode.name() }
 }
 
 fn pause(waited: Duration) {
@@ -96,7 +128,7 @@ fn give_up_or_force(
 ) -> Result<()> {
     let (holder, waited_ms) = (table::holder(found), millis(waited));
     if mode != ForceUnlock::Always {
-        return Err(Error::LockTimeout { holder, waited_ms, mode: mode.name() });
+        return Err(timed_out(holder, waited, mode));
     }
     if found != UNLOCKED && lock.force(found) {
         notice::leave(format!(
@@ -106,26 +138,24 @@ fn give_up_or_force(
     Ok(())
 }
 
-/// Forces `lock` if the holder that `found` names is dead. Threads of one process do so one at a
-/// time: the second one must not take for dead what the first one freed and a third one took.
-pub fn force_if_dead(table: &TableStore, lock: ProcessLock<'_>, found: u64) {
-    let _one_at_a_time = table.recovery();
+/// Forces the lock if the holder that `found` names is dead. Its turn makes threads of one process
+/// do so one at a time: the second one must not take for dead what the first one freed and a third
+/// one took.
+pub fn force_if_dead(table: &TableStore, _turn: &Turn<'_>, word: LockWord<'_>, found: u64) {
     let holder = table::holder(found);
-    if is_dead(table, lock, holder) && lock.word.read() == found && lock.word.force(found) {
+    if is_dead(table, holder) && word.read() == found && word.force(found) {
         notice::leave(format!("lock taken from a dead holder: holder_pid={holder}"));
     }
 }
 
-fn is_dead(table: &TableStore, lock: ProcessLock<'_>, holder: u32) -> bool {
+/// Whether a process is dead that is not seen to be this one's thread: the caller has the turn.
+fn is_dead(table: &TableStore, holder: u32) -> bool {
     let byte = Range { start: table::PRESENCE_START + i64::from(holder), length: 1 };
     let held = table.file().map(|file| record_lock::is_held_elsewhere(&file, byte));
-    if !matches!(held, Ok(Ok(false))) {
-        return false;
-    }
-    if holder == process::pid() {
-        return !lock.is_held_here();
-    }
-    process::liveness(holder, table::FILE_NAME, table.inode()) == Liveness::Dead
+    let announced = !matches!(held, Ok(Ok(false)));
+    let pid_again = holder == process::pid();
+    let liveness = || process::liveness(holder, table::FILE_NAME, table.inode());
+    !announced && (pid_again || liveness() == Liveness::Dead)
 }
 
 fn millis(duration: Duration) -> u64 {

@@ -10,6 +10,9 @@
 //!
 //! A crash before 5 leaves bytes behind a 0 header, which the next writer overwrites. A crash after
 //! 5 leaves a message that is visible and not yet counted: the next writer's walk finds it.
+//!
+//! A bulk write does 1 to 3 for a run of documents, with plain headers for all but the first, then 4
+//! and 5 for the first one: that header shows the whole run.
 
 use crate::fault;
 use crate::format::document::{HEADER_LEN, NOT_INITIALIZED, TAIL_ZEROS};
@@ -65,14 +68,62 @@ pub fn publish(
     header_word: u32,
     lock: impl Fn() -> Result<(), u64>,
 ) -> Result<(), NotPublished> {
-    let start = position + HEADER_LEN;
-    let body = start + payload.head.len() as u64;
+    store(cells, position, payload, &lock)?;
+    show(cells, position, header_word, lock)
+}
+
+/// Steps 1 to 3 for a document that follows one whose header is still 0 and shows both: its own
+/// header is stored as well.
+#[inline]
+pub fn store_behind(
+    cells: &Cells,
+    position: u64,
+    payload: Payload<'_>,
+    header_word: u32,
+    lock: impl Fn() -> Result<(), u64>,
+) -> Result<(), NotPublished> {
+    store(cells, position, payload, lock)?;
+    cells.store_header_plain(position, header_word);
+    fault::point!("publish.run-header.store");
+    Ok(())
+}
+
+/// What is stored behind a payload: padding, and headers that read 0.
+const NO_HEADERS: [u8; 8] = [0; 8];
+const _: () = assert!(TAIL_ZEROS == NO_HEADERS.len() as u64);
+
+/// Steps 1 to 3.
+#[inline]
+pub fn store(
+    cells: &Cells,
+    position: u64,
+    payload: Payload<'_>,
+    lock: impl Fn() -> Result<(), u64>,
+) -> Result<(), NotPublished> {
+    let body = position + HEADER_LEN + payload.head.len() as u64;
+    let end = body + payload.body.len() as u64;
     lock().map_err(NotPublished::LockLost)?;
-    cells.copy_in_plain(start, payload.head);
+    if !payload.head.is_empty() {
+        cells.copy_in_plain(position + HEADER_LEN, payload.head);
+    }
     cells.copy_in_plain(body, payload.body);
     fault::point!("publish.payload.store");
-    cells.zero_plain(body + payload.body.len() as u64, payload.zeros + TAIL_ZEROS);
+    if payload.zeros > 0 {
+        cells.zero_plain(end, payload.zeros);
+    }
+    cells.copy_in_plain(end + payload.zeros, &NO_HEADERS);
     fault::point!("publish.zeros.store");
+    Ok(())
+}
+
+/// Steps 4 and 5.
+#[inline]
+pub fn show(
+    cells: &Cells,
+    position: u64,
+    header_word: u32,
+    lock: impl Fn() -> Result<(), u64>,
+) -> Result<(), NotPublished> {
     lock().map_err(NotPublished::LockLost)?;
     cells.publish_header(position, NOT_INITIALIZED, header_word).map_err(|found| {
         // A thief of the lock may have published here since it was looked at.

@@ -13,8 +13,8 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use super::held_lock::ProcessLock;
@@ -44,12 +44,10 @@ pub struct TableStore {
     metadata: Metadata,
     words: Words,
     keys: Mutex<()>,
-    /// Threads of this process that hold the write lock or are about to.
-    write_claims: AtomicU32,
+    /// Whether a thread of this process holds the write lock or tries to.
+    write_turn: AtomicBool,
     /// The same for the locks of `replicated:` tailers, taken together.
-    tailer_claims: AtomicU32,
-    /// Held by the thread that takes a lock from a dead holder.
-    recovery: Mutex<()>,
+    tailer_turn: AtomicBool,
     /// The thread of this process that has a document open, or 0.
     document_thread: AtomicU64,
 }
@@ -177,9 +175,8 @@ impl TableStore {
             metadata,
             words: Words::default(),
             keys: Mutex::new(()),
-            write_claims: AtomicU32::new(0),
-            tailer_claims: AtomicU32::new(0),
-            recovery: Mutex::new(()),
+            write_turn: AtomicBool::new(false),
+            tailer_turn: AtomicBool::new(false),
             document_thread: AtomicU64::new(0),
         }
     }
@@ -258,7 +255,7 @@ impl TableStore {
     #[inline]
     #[must_use]
     pub const fn write_lock(&self) -> ProcessLock<'_> {
-        ProcessLock::new(LockWord::new(&self.cells, self.words.write_lock), &self.write_claims)
+        ProcessLock::new(LockWord::new(&self.cells, self.words.write_lock), &self.write_turn)
     }
 
     /// A signed value; `missing` where the key is absent.
@@ -270,12 +267,7 @@ impl TableStore {
     /// The lock of a `replicated:` tailer, whose word lies at `position`.
     #[must_use]
     pub const fn tailer_lock(&self, position: u64) -> ProcessLock<'_> {
-        ProcessLock::new(LockWord::new(&self.cells, position), &self.tailer_claims)
-    }
-
-    /// Lets one thread at a time take locks from dead holders.
-    pub fn recovery(&self) -> MutexGuard<'_, ()> {
-        self.recovery.lock().unwrap_or_else(PoisonError::into_inner)
+        ProcessLock::new(LockWord::new(&self.cells, position), &self.tailer_turn)
     }
 
     /// The thread that has a document open, or 0.
