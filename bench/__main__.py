@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import random
 import sys
 import time
 from dataclasses import replace
@@ -26,15 +27,22 @@ def main() -> int:
     volume = QUICK if quick else FULL
     if asked.pairs:
         volume = replace(volume, pairs=asked.pairs)
+    random.seed(asked.seed)
     begin = time.monotonic()
 
     def say(line: str) -> None:
         print(f"· {time.monotonic() - begin:4.0f} s  {line}", file=sys.stderr, flush=True)
 
+    say(f"seed of the order: {asked.seed}")
+    found = parts.load(asked.out) if asked.resume else {}
     results: dict[str, Result] = {}
     try:
         for part in asked.only:
-            results[part] = parts.run(part, volume, quick=quick, say=say)
+            if part in found and parts.is_of_now(found[part], volume):
+                results[part] = found[part]
+                say(f"kept: {part} of {found[part]['date']}")
+                continue
+            results[part] = parts.run(part, volume, quick=quick, say=say) | {"seed": asked.seed}
             say(f"written: {parts.store(results[part], asked.out)}")
     except Failed as error:
         print(f"bench: {error}", file=sys.stderr)
@@ -70,6 +78,17 @@ def _arguments() -> argparse.Namespace:
         "--quick",
         action="store_true",
         help="fewer rounds and messages, about five minutes in all; as QUICK=1 in the environment",
+    )
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=time.time_ns() % 1_000_000,
+        help="of the random order; printed, and stored with the results",
+    )
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="keep parts that were measured with the same programs and volume",
     )
     parser.add_argument(
         "--out",

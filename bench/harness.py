@@ -4,7 +4,8 @@ Runs rounds of measurements, each in a process and a directory of its own.
 A round measures every operation of a scenario once, in random order, so that what disturbs the
 machine for a while disturbs them alike; ratios are taken within a round. Rounds are added, as often
 as the volume allows, until enough of them passed with little CPU used by others, and the quietest
-are kept: the rule looks at the others' CPU, never at a result.
+are kept: the rule looks at the others' CPU, never at a result. When a scenario's time is up, no
+further round begins.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
@@ -32,6 +34,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DISTURBED_CORES = 0.3
 """More CPU than this used by others, in cores, and a run counts as disturbed."""
 TIMEOUT_S = 600.0
+_LEAST_ROUNDS = 2
 _OVERHEAD_BYTES = 400 << 20
 _PER_MESSAGE_BYTES = 64
 
@@ -68,7 +71,10 @@ def rounds(
     """Measure rounds; *setting* prepares one and gives what measures an operation in it."""
     found: list[Result] = []
     most = volume.pairs + volume.retries
+    deadline = time.monotonic() + volume.budget_s
     while sum(map(_is_quiet, found)) < volume.pairs and len(found) < most:
+        if len(found) >= _LEAST_ROUNDS and time.monotonic() > deadline:
+            break
         order = random.sample(operations, len(operations))
         with setting() as measure:
             runs = {one.key: _at_a_pause(measure, one, volume) for one in order}

@@ -7,6 +7,7 @@ from array import array
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 from bench import machine
 from bench.harness import (
@@ -21,23 +22,24 @@ from bench.harness import (
     result,
     run_to_end,
 )
-from bench.scenarios import LATENCY_RATE, Operation
+from bench.scenarios import Operation
 from bench.task import Task
 
 SHARES = {"min": 0.0, "p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999, "max": 1.0}
 
 
 @contextmanager
-def tailing_live(scenario: Scenario) -> Generator[Measure]:
+def tailing_live(scenario: Scenario, rate: int) -> Generator[Measure]:
     """Each run has a fresh queue; numbers and times are checked."""
 
     def measure(one: Operation) -> Result:
         with fresh_directory(scenario.place, scenario.size, scenario.total) as directory:
             out = directory / "records"
-            asked = replace(scenario.task(one, directory), rate=LATENCY_RATE, out=str(out))
+            asked = replace(scenario.task(one, directory), rate=rate, out=str(out))
             with machine.observed() as surroundings:
                 _run_both(asked)
-            return result(surroundings, **_evaluate(out.read_bytes(), asked))
+            took = Path(_took(asked)).read_bytes()
+            return result(surroundings, **_evaluate(out.read_bytes(), took, asked))
 
     yield measure
 
@@ -51,12 +53,16 @@ def _run_both(asked: Task) -> None:
         if tailer.stdout.readline().strip() != "READY":
             raise Failed(f"the tailer does not start: task={asked}")
         with machine.pinned(second):
-            run_to_end(replace(asked, operation="produce"))
+            run_to_end(replace(asked, operation="produce", out=_took(asked)))
         if tailer.wait(TIMEOUT_S):
             raise Failed(f"the tailer failed: task={asked}")
     finally:
         tailer.kill()
         tailer.communicate()
+
+
+def _took(asked: Task) -> str:
+    return f"{asked.out}-appends"
 
 
 def _start_tailer(asked: Task) -> subprocess.Popen[str]:
@@ -65,8 +71,10 @@ def _start_tailer(asked: Task) -> subprocess.Popen[str]:
     )
 
 
-def _evaluate(records: bytes, asked: Task) -> Result:
-    """Take records of number, due, begin and had; the warm-up is left out."""
+def _evaluate(records: bytes, took: bytes, asked: Task) -> Result:
+    """Take records of number, due, begin and had, and each append's time; no warm-up."""
+    appends = array("q")
+    appends.frombytes(took)
     values = array("q")
     values.frombytes(records)
     number, due, begin, had = (values[start::4] for start in range(4))
@@ -77,6 +85,7 @@ def _evaluate(records: bytes, asked: Task) -> Result:
     return {
         "begin": _percentiles(begin[measured], had[measured]),
         "due": _percentiles(due[measured], had[measured]),
+        "append": _percentiles(array("q", bytes(8 * asked.count)), appends[measured]),
         "rate": (asked.count - 1) / took_s,
     }
 

@@ -1,4 +1,4 @@
-"""The four parts of a run: which scenarios each has, and how its results are kept."""
+"""The parts of a run: which scenarios each has, and how its results are kept."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
-from bench import harness, latency, machine, scenarios
+from bench import contention, growth, harness, latency, machine, scenarios
 from bench.harness import Measure, Result, Scenario
 from bench.scenarios import Operation, Volume
 
+_MOST_BYTES_PER_MS = 2_000_000
 _SHM = Path("/dev/shm")  # noqa: S108 - the memory file system, not a place for secrets
 
 
@@ -68,6 +69,13 @@ def _digests(systems: Iterable[str]) -> dict[str, str]:
     }
 
 
+def is_of_now(result: Result, volume: Volume) -> bool:
+    """Whether a stored part was measured with these programs, and as much."""
+    found, _ = harness.versions([one.system for one in _OPERATIONS[result["part"]]])
+    as_stored = json.loads(json.dumps(asdict(volume)))
+    return bool(result["binaries"] == _digests(found) and result["volume"] == as_stored)
+
+
 def store(result: Result, directory: Path) -> Path:
     """Write a part's results beside those of the other parts."""
     directory.mkdir(parents=True, exist_ok=True)
@@ -111,18 +119,54 @@ def _rates(
     say: Callable[[str], None],
 ) -> Iterator[Result]:
     for place in places():
-        for size in scenarios.SIZES:
+        for size in scenarios.SIZES if _is_memory(place) else volume.sizes_on_disk:
             scenario = Scenario(place, size, *volume.of(part, size))
             yield _scenario(scenario, partial(setting, scenario), operations, volume, say)
+
+
+def _is_memory(place: Path) -> bool:
+    return place == _SHM
 
 
 def _latency(
     operations: Sequence[Operation], volume: Volume, say: Callable[[str], None]
 ) -> Iterator[Result]:
     for place in places():
-        scenario = Scenario(place, scenarios.LATENCY_SIZE, *volume.latency)
-        setting = partial(latency.tailing_live, scenario)
-        yield _scenario(scenario, setting, operations, volume, say)
+        for rate in scenarios.LATENCY_RATES if _is_memory(place) else volume.rates_on_disk:
+            scenario = Scenario(place, scenarios.LATENCY_SIZE, *volume.at_rate(rate))
+            setting = partial(latency.tailing_live, scenario, rate)
+            yield {"rate": rate, **_scenario(scenario, setting, operations, volume, say)}
+
+
+def _contention(
+    sizes: Sequence[int],
+    counts: Sequence[int],
+    operations: Sequence[Operation],
+    volume: Volume,
+    say: Callable[[str], None],
+) -> Iterator[Result]:
+    place = places()[0]
+    for size in sizes:
+        for writers in counts:
+            if writers > volume.most_writers:
+                continue
+            # Room for what may be written in the time; nobody appends so much.
+            most = volume.contention_ms * _MOST_BYTES_PER_MS // size
+            scenario = Scenario(place, size, most, volume.contention_warm_up // writers)
+            setting = partial(contention.contending, scenario, writers, volume.contention_ms)
+            say(f"{writers} writers")
+            yield {"writers": writers, **_scenario(scenario, setting, operations, volume, say)}
+
+
+def _growth(
+    operations: Sequence[Operation], volume: Volume, say: Callable[[str], None]
+) -> Iterator[Result]:
+    place = places()[0]
+    for kind in scenarios.GROWTH:
+        wanted = [one for one in scenarios.aged(kind) if one in operations]
+        say(f"growth in {kind}")
+        found = harness.rounds(partial(growth.aging, place, kind), wanted, volume)
+        yield {**growth.describe(place, kind), "rounds": found}
 
 
 def _peers(
@@ -152,10 +196,13 @@ def _peer_scenario(
     return _scenario(base, lambda: nullcontext(scaled), operations, volume, say)
 
 
-_OPERATIONS = {
+_OPERATIONS: dict[str, Sequence[Operation]] = {
     "append": scenarios.APPEND,
     "tail": scenarios.TAIL,
-    "latency": tuple(Operation(system, "latency") for system in scenarios.LATENCY),
+    "latency": scenarios.LATENCY,
+    "contention": scenarios.CONTENTION,
+    "buffering": scenarios.BUFFERING,
+    "growth": [one for kind in scenarios.GROWTH for one in scenarios.aged(kind)],
     "peers": (*scenarios.PEERS_APPEND, *scenarios.PEERS_STREAM),
 }
 _PARTS: dict[
@@ -164,5 +211,8 @@ _PARTS: dict[
     "append": partial(_rates, "append", Scenario.appending),
     "tail": partial(_rates, "tail", Scenario.tailing),
     "latency": _latency,
+    "contention": partial(_contention, [scenarios.CONTENTION_SIZE], scenarios.WRITERS),
+    "buffering": partial(_contention, scenarios.BUFFERING_SIZES, scenarios.BUFFERING_WRITERS),
+    "growth": _growth,
     "peers": _peers,
 }

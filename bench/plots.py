@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from bench import summary, tables
 from bench.harness import Result, adapter
+from bench.targets import PERCENTILES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,6 +28,8 @@ def draw(results: dict[str, Result], directory: Path) -> dict[str, list[Path]]:
         made["Reading, against Java"] = [_rates(results, "tail", directory)]
     if "latency" in results:
         made["Latency between two processes"] = [_latency(results, directory)]
+    if "contention" in results:
+        made["Several writers at once"] = [_contention(results, directory)]
     if "peers" in results:
         made["Beside what Python programs use instead"] = [_peers(results, directory)]
     return made
@@ -70,20 +73,44 @@ def _latency(results: dict[str, Result], directory: Path) -> Path:
     import matplotlib.pyplot as plt
 
     found = summary.scenarios(results, "latency")
-    figure, axes = plt.subplots(1, len(found), figsize=(11, 3.4), squeeze=False, sharey=True)
-    names = ["p50", "p90", "p99", "p99.9"]
+    figure, axes = plt.subplots(1, len(found), figsize=(13, 3.4), squeeze=False, sharey=True)
+    names = list(PERCENTILES)
     for scenario, axis in zip(found, axes.flat, strict=True):
         for key in summary.operations(scenario):
-            runs = [one["runs"][key]["begin"] for one in summary.kept(scenario)]
-            medians = [summary.Spread.of([run[name] for run in runs]).median for name in names]
+            spreads = [summary.percentile(scenario, key, "begin", name) for name in names]
+            medians = [one.median for one in spreads]
             label = adapter(key.split(".")[0]).NAME
             axis.plot(names, medians, marker="o", color=_colour(key), label=label)
         axis.set_yscale("log")
-        axis.set_title(f"{scenario['size']} bytes, {scenario['file_system']}", fontsize=10)
+        axis.set_title(f"{scenario['rate']:,}/s, {scenario['file_system']}", fontsize=10)
         axis.set_ylabel("microseconds", fontsize=8)
         axis.legend(fontsize=8, frameon=False)
         axis.spines[["top", "right"]].set_visible(False)
     return _save(figure, directory / "latency.png")
+
+
+def _contention(results: dict[str, Result], directory: Path) -> Path:
+    """Draw rates and fairness over the number of writers."""
+    import matplotlib.pyplot as plt
+
+    found = summary.scenarios(results, "contention")
+    figure, (rates, fairness) = plt.subplots(1, 2, figsize=(11, 3.4))
+    writers = [str(one["writers"]) for one in found]
+    for key in summary.operations(found[0]):
+        dashes = "--" if key == "chronicle.writeBytes" else "-"
+        per_second = [1e3 / summary.nanos(one, key).median for one in found]
+        jain = [summary.values(one, key, lambda run: run["fairness"]).median for one in found]
+        name, colour = tables.full_name(key), _colour(key)
+        rates.plot(writers, per_second, dashes, marker="o", color=colour, label=name)
+        fairness.plot(writers, jain, dashes, marker="o", color=colour, label=name)
+    rates.set_ylabel("million messages/s together", fontsize=8)
+    fairness.set_ylabel("fairness (Jain)", fontsize=8)
+    for axis in (rates, fairness):
+        axis.set_ylim(bottom=0)
+        axis.set_xlabel("writers", fontsize=8)
+        axis.legend(fontsize=8, frameon=False)
+        axis.spines[["top", "right"]].set_visible(False)
+    return _save(figure, directory / "contention.png")
 
 
 def _peers(results: dict[str, Result], directory: Path) -> Path:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from bench import harness, parts, plots, summary, tables
+from bench import harness, live_tables, losses, parts, plots, summary, tables, targets
 from bench.harness import Result
 
 PAGE = harness.ROOT / "docs" / "performance.md"
@@ -22,6 +22,9 @@ _TITLES = {
     "append": "Appending, against Java",
     "tail": "Reading, against Java",
     "latency": "Latency between two processes",
+    "contention": "Several writers at once",
+    "buffering": "Double buffering",
+    "growth": "In a queue that is large or old",
     "peers": "Beside what Python programs use instead",
 }
 
@@ -54,35 +57,40 @@ def _markdown(results: dict[str, Result], made: dict[str, list[Path]]) -> list[s
 
 
 def _sections(results: dict[str, Result]) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
-    if "append" in results or "tail" in results:
-        found.append(("Targets", f"{tables.targets(results)}\n\n{_missed(results)}"))
-    found.append(("Where Java is ahead", _losses(results)))
-    rates = [part for part in ("append", "tail") if part in results]
-    found += [(_TITLES[part], tables.rates(results, part)) for part in rates]
-    if "latency" in results:
-        found.append((_TITLES["latency"], tables.latencies(results)))
-    if "peers" in results:
-        append, stream = (tables.peers(results, kind) for kind in ("append", "stream"))
-        body = (
-            f"One append a call:\n\n{append}\n\nTo another process, one call a message:\n\n{stream}"
-        )
-        found.append((_TITLES["peers"], body))
-    found.append(("How quiet the machine was", tables.surroundings(results)))
-    return found
+    """Return title and body of each section that was measured."""
+    against_java = any(part != "peers" for part in results)
+    head = [("Targets", f"{tables.targets(results)}\n\n{_missed(results)}")]
+    head.append(("Where Java is ahead", _losses(results)))
+    bodies = [(_TITLES[part], _body(results, part)) for part in _TITLES if part in results]
+    tail = ("How quiet the machine was", tables.surroundings(results))
+    return [*(head if against_java else []), *bodies, tail]
+
+
+def _body(results: dict[str, Result], part: str) -> str:
+    match part:
+        case "append" | "tail":
+            return tables.rates(results, part)
+        case "latency":
+            return live_tables.latencies(results)
+        case "contention" | "buffering":
+            return live_tables.contention(results, part)
+        case "growth":
+            return live_tables.growth(results)
+    append, stream = (tables.peers(results, kind) for kind in ("append", "stream"))
+    return f"One append a call:\n\n{append}\n\nTo another process, one call a message:\n\n{stream}"
 
 
 def _losses(results: dict[str, Result]) -> str:
-    lines = [f"- {line}" for line in tables.losses(results)]
+    lines = [f"- {line}" for line in losses.losses(results)]
     return "\n".join(lines) or "Nowhere, in what was measured."
 
 
 def _missed(results: dict[str, Result]) -> str:
-    every = list(summary.verdicts(results))
+    every = list(targets.verdicts(results))
     missed = [one for one in every if not one.is_met]
     if not missed:
-        return f"All {len(every)} comparisons reach their target."
-    return f"{len(missed)} of {len(every)} comparisons miss their target."
+        return f"All {len(every)} targets are reached."
+    return f"{len(missed)} of {len(every)} targets are missed."
 
 
 def _warnings(results: dict[str, Result]) -> list[str]:
@@ -108,7 +116,7 @@ def _machine(results: dict[str, Result]) -> str:
         missing |= result["missing"]
     described = [f"{name}: {value}" for name, value in newest["machine"].items()]
     described += [f"{name} {value}" for name, value in sorted(versions.items())]
-    described += [f"not measured: {name}: {why}" for name, why in sorted(missing.items())]
+    described += [f"{name}: not measured: {why}" for name, why in sorted(missing.items())]
     return "\n".join(f"- {line}" for line in described)
 
 

@@ -6,9 +6,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 SIZES = (40, 96, 1024)
-PARTS = ("append", "tail", "latency", "peers")
+PARTS = ("append", "tail", "latency", "contention", "buffering", "growth", "peers")
 LATENCY_SIZE = 96
-LATENCY_RATE = 100_000
+LATENCY_RATES = (100_000, 167_000)
+CONTENTION_SIZE = 96
+WRITERS = (1, 2, 4, 8)
+BUFFERING_SIZES = (1024, 4096)
+BUFFERING_WRITERS = (1, 2)
 PEER_SIZE = 96
 
 
@@ -38,7 +42,26 @@ APPEND = (
     *_java("writingDocument", "writeBytes"),
 )
 TAIL = (*_quire("payloads", "read_many", "read_batch"), *_java("tailing"))
-LATENCY = ("quire", "chronicle")
+LATENCY = (*_quire("latency"), *_java("latency"))
+CONTENTION = (*_quire("write_bytes"), *_java("writingDocument", "writeBytes"))
+BUFFERING = (
+    *_quire("document", "double_buffer"),
+    *_java("writingDocument", "doubleBuffer"),
+)
+"""A document per message, with double buffering off and on."""
+GROWTH = {
+    "messages": ((1_000_000, 10_000_000), ("append", "poll", "seek", "open")),
+    "cycles": ((10, 10_000), ("open",)),
+}
+"""What a queue grows in, from how much to how much, and what must not cost more for it."""
+
+
+def aged(kind: str) -> tuple[Operation, ...]:
+    """Return the operations on the smaller and the larger queue of a kind."""
+    amounts, names = GROWTH[kind]
+    at = [f"{name}@{amount}" for name in names for amount in amounts]
+    return (*_quire(*at), *_java(*at))
+
 
 PEERS_APPEND = (
     *_quire("write_bytes"),
@@ -46,6 +69,9 @@ PEERS_APPEND = (
     Operation("lmdb", "append"),
     Operation("sqlite", "append"),
     Operation("redis_streams", "append"),
+    Operation("limits", "fresh_pages"),
+    Operation("limits", "touched_pages"),
+    Operation("limits", "call"),
 )
 """One call appends one message, which another process may read from then on."""
 PEERS_STREAM = (
@@ -60,40 +86,13 @@ PEER_SCALE = {
     "quire.write_bytes": (10, 10),
     "chronicle.writingDocument": (10, 50),
     "lmdb.append": (5, 5),
+    "limits.fresh_pages": (40, 5),
+    "limits.touched_pages": (40, 5),
+    "limits.call": (40, 5),
     "quire.stream": (10, 10),
     "zeromq.stream": (5, 5),
 }
 """So many times more messages, measured and to warm up, than the slowest systems get."""
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """The least ratio of two rates, ours to Java's, at one message size."""
-
-    when: str
-    ours: str
-    java: str
-    size: int
-    least: float
-
-
-def _targets(when: str, ours: str, java: str, least: dict[int, float]) -> list[Target]:
-    return [
-        Target(when, f"quire.{ours}", f"chronicle.{java}", size, ratio)
-        for size, ratio in least.items()
-    ]
-
-
-TARGETS = [
-    *_targets("now", "write_bytes", "writingDocument", {40: 1.0, 96: 1.0, 1024: 1.0}),
-    *_targets("later", "write_bytes", "writingDocument", {40: 1.3, 96: 1.3}),
-    *_targets("later", "write_bytes", "writeBytes", {40: 1.0, 96: 1.0}),
-    *_targets("later", "write_many", "writingDocument", {40: 2.5, 1024: 1.0}),
-    *_targets("later", "write_batch", "writingDocument", {40: 3.0, 1024: 1.0}),
-    *_targets("later", "payloads", "tailing", {40: 0.7, 96: 0.7}),
-    *_targets("later", "read_many", "tailing", {40: 1.0, 96: 1.0}),
-    *_targets("later", "read_batch", "tailing", {40: 1.5, 96: 1.5}),
-]
 
 
 class Amount(NamedTuple):
@@ -112,11 +111,21 @@ class Volume:
     """So many disturbed rounds of a scenario may be measured again."""
     patience_s: float
     """So long at most a run waits for others to pause."""
+    budget_s: float
+    """After so long a scenario begins no other round; two it gets in any case."""
+    sizes_on_disk: tuple[int, ...]
+    rates_on_disk: tuple[int, ...]
     append: Amount
     append_large: Amount
     tail: Amount
     tail_large: Amount
-    latency: Amount
+    latency_s: float
+    """So long messages are sent at each rate, and two thirds of it before to warm up."""
+    contention_ms: int
+    """So long contending writers append."""
+    contention_warm_up: int
+    """So many messages they appended before, together."""
+    most_writers: int
     peer: Amount
 
     def of(self, part: str, size: int) -> Amount:
@@ -126,26 +135,43 @@ class Volume:
             return self.append_large if large else self.append
         return self.tail_large if large else self.tail
 
+    def at_rate(self, rate: int) -> Amount:
+        """Return how many messages are sent at a rate."""
+        thousands = round(rate * self.latency_s / 1000)
+        return Amount(thousands * 1000, thousands * 2 // 3 * 1000)
+
 
 FULL = Volume(
     pairs=7,
     retries=7,
     patience_s=5,
+    budget_s=900,
+    sizes_on_disk=SIZES,
+    rates_on_disk=LATENCY_RATES,
     append=Amount(3_000_000, 1_000_000),
     append_large=Amount(600_000, 400_000),
     tail=Amount(6_000_000, 1_000_000),
     tail_large=Amount(800_000, 400_000),
-    latency=Amount(500_000, 300_000),
+    latency_s=5,
+    contention_ms=1000,
+    contention_warm_up=200_000,
+    most_writers=max(WRITERS),
     peer=Amount(50_000, 10_000),
 )
 QUICK = Volume(
-    pairs=3,
+    pairs=5,
     retries=0,
     patience_s=0,
+    budget_s=7,
+    sizes_on_disk=(96,),
+    rates_on_disk=(100_000,),
     append=Amount(800_000, 500_000),
     append_large=Amount(200_000, 200_000),
     tail=Amount(1_500_000, 500_000),
     tail_large=Amount(300_000, 200_000),
-    latency=Amount(200_000, 150_000),
-    peer=Amount(20_000, 5_000),
+    latency_s=1.2,
+    contention_ms=300,
+    contention_warm_up=60_000,
+    most_writers=4,
+    peer=Amount(10_000, 2_000),
 )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from bench import summary
 from bench.harness import Result, adapter
-from bench.scenarios import APPEND, LATENCY, TAIL
+from bench.scenarios import APPEND, TAIL
+from bench.targets import verdicts
 
 _BASE = {"append": "chronicle.writingDocument", "tail": "chronicle.tailing"}
-_SHOWN = ("p50", "p90", "p99", "p99.9")
 _ORDER = {one.key: place for place, one in enumerate((*APPEND, *TAIL))}
 
 
@@ -29,23 +29,10 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def targets(results: dict[str, Result]) -> str:
     """Return every target with what was reached."""
-    head = (
-        *("target", "rate of", "against Java's", "size", "on", "at least"),
-        *("by time", "range", "by CPU time", "range", ""),
-    )
+    head = ("measured", "on", "target", "reached (range)", "by CPU time", "")
     rows = [
-        (
-            one.target.when,
-            _name(one.target.ours),
-            _name(one.target.java),
-            f"{one.target.size} B",
-            one.file_system,
-            f"{one.target.least:.1f} x",
-            *_ratio(one.reached),
-            *_ratio(one.by_cpu_time),
-            one.text,
-        )
-        for one in summary.verdicts(results)
+        (one.what, one.place, one.wanted, one.reached, one.by_cpu_time, one.text)
+        for one in verdicts(results)
     ]
     return table(head, rows)
 
@@ -82,79 +69,13 @@ def _rate_row(scenario: Result, key: str, base: str) -> tuple[str, ...]:
         f"{spread.iqr:.0f}",
         f"{cpu.median:.0f}",
         f"{cpu.least:.0f} - {cpu.greatest:.0f}",
-        _rate(1e9 / spread.median),
+        rate(1e9 / spread.median),
         *against,
     )
 
 
 def _ratio(spread: summary.Spread) -> tuple[str, str]:
     return f"{spread.median:.2f} x", f"{spread.least:.2f} - {spread.greatest:.2f}"
-
-
-def losses(results: dict[str, Result]) -> Iterator[str]:
-    """Say in which measurements Java was ahead, by time or by CPU time."""
-    for part, base in _BASE.items():
-        for one in summary.scenarios(results, part):
-            ours = [key for key in summary.operations(one) if key.startswith("quire.")]
-            for key in sorted(ours, key=place_of):
-                yield from _loss(one, key, base)
-    for one in summary.scenarios(results, "latency"):
-        yield from _latency_loss(one)
-
-
-def _loss(scenario: Result, key: str, base: str) -> Iterator[str]:
-    clocks = (summary.TIME, summary.CPU_TIME)
-    if base not in summary.operations(scenario):
-        return
-    by_time, by_cpu_time = (summary.ratio(scenario, key, base, clock).median for clock in clocks)
-    if min(by_time, by_cpu_time) < 1:
-        where = f"{scenario['size']} B on {scenario['file_system']}"
-        yield (
-            f"{_name(key)}, {where}: {by_time:.2f} x {_name(base)} by time, "
-            f"{by_cpu_time:.2f} x by CPU time"
-        )
-
-
-def _latency_loss(scenario: Result) -> Iterator[str]:
-    if len(summary.operations(scenario)) < len(LATENCY):
-        return
-    for name in _SHOWN:
-        ours, java = (_latency(scenario, f"{system}.latency", name) for system in LATENCY)
-        if ours > java:
-            yield (
-                f"latency {name} on {scenario['file_system']}: {_microseconds(ours)} us, "
-                f"Java {_microseconds(java)} us"
-            )
-
-
-def _latency(scenario: Result, key: str, name: str) -> float:
-    runs = [one["runs"][key]["begin"] for one in summary.kept(scenario)]
-    return summary.Spread.of([run[name] for run in runs]).median
-
-
-def latencies(results: dict[str, Result]) -> str:
-    """Return percentiles in microseconds, each the median over the rounds."""
-    head = ("on", "system", "from", "p50", "p90", "p99", "p99.9", "p50 range", "messages/s held")
-    rows: list[tuple[str, ...]] = []
-    for one in summary.scenarios(results, "latency"):
-        for key in summary.operations(one):
-            rows.extend(_latency_row(one, key, since) for since in ("begin", "due"))
-    return table(head, rows)
-
-
-def _latency_row(scenario: Result, key: str, since: str) -> tuple[str, ...]:
-    runs = [one["runs"][key] for one in summary.kept(scenario)]
-    found = {name: summary.Spread.of([run[since][name] for run in runs]) for name in runs[0][since]}
-    held = summary.Spread.of([run["rate"] for run in runs])
-    mark = " *" if summary.is_disturbed(scenario) else ""
-    return (
-        scenario["file_system"],
-        adapter(key.split(".", maxsplit=1)[0]).NAME + mark,
-        {"begin": "start of the append", "due": "when it was due"}[since],
-        *(_microseconds(found[name].median) for name in _SHOWN),
-        f"{_microseconds(found['p50'].least)} - {_microseconds(found['p50'].greatest)}",
-        f"{held.median:,.0f}",
-    )
 
 
 def peers(results: dict[str, Result], kind: str) -> str:
@@ -173,7 +94,7 @@ def peers(results: dict[str, Result], kind: str) -> str:
                     full_name(key),
                     f"{spread.median:,.0f}{mark}",
                     f"{spread.least:,.0f} - {spread.greatest:,.0f}",
-                    _rate(1e9 / spread.median),
+                    rate(1e9 / spread.median),
                 )
             )
     return table(head, rows)
@@ -186,6 +107,7 @@ def surroundings(results: dict[str, Result]) -> str:
         "date",
         "commit",
         "build",
+        "seed",
         "rounds kept / run",
         "others' CPU, cores",
         "load average",
@@ -202,6 +124,7 @@ def surroundings(results: dict[str, Result]) -> str:
                 result["date"],
                 result["commit"],
                 result.get("binaries", {}).get("quire", "unknown"),
+                str(result.get("seed", "unknown")),
                 f"{sum(one['kept'] for one in every)} / {len(every)}",
                 f"{foreign.median:.2f} ({foreign.least:.2f} - {foreign.greatest:.2f})",
                 f"{load.median:.1f} ({load.least:.1f} - {load.greatest:.1f})",
@@ -210,13 +133,11 @@ def surroundings(results: dict[str, Result]) -> str:
     return table(head, rows)
 
 
-def _name(key: str) -> str:
-    return key.split(".", 1)[1]
-
-
 def full_name(key: str) -> str:
     """Return the name of an operation, with its system."""
     system, name = key.split(".", 1)
+    if system == "limits":
+        return str(adapter(system).NAMES[name])
     if system in ("quire", "chronicle"):
         return f"{'Java' if system == 'chronicle' else 'Quire'} {name}"
     return str(adapter(system).NAME)
@@ -227,9 +148,11 @@ def place_of(key: str) -> int:
     return _ORDER.get(key, len(_ORDER))
 
 
-def _rate(per_second: float) -> str:
+def rate(per_second: float) -> str:
+    """Return messages a second."""
     return f"{per_second / 1e6:.2f} M" if per_second >= 1e6 else f"{per_second / 1e3:.1f} k"
 
 
-def _microseconds(value: float) -> str:
+def microseconds(value: float) -> str:
+    """Return microseconds, without digits that mean nothing."""
     return f"{value:.2f}" if value < 100 else f"{value:,.0f}"

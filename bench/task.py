@@ -32,6 +32,12 @@ class Task:
     warm_up: int
     rate: int = 0
     out: str = ""
+    writer: int = 0
+    duration_ms: int = 0
+    """Longer than zero: append for so long beside other writers, and not a count."""
+    roll_cycle: str = ROLL_CYCLE
+    block_bytes: int = BLOCK_BYTES
+    start_ms: int = START_MS
 
     @property
     def queue(self) -> Path:
@@ -68,9 +74,10 @@ class Outcome:
         return json.dumps(asdict(self))
 
 
-def messages(size: int) -> list[bytes]:
-    """Return the distinct messages: the number as i64, then each byte's place."""
-    rest = bytes(place & 0xFF for place in range(8, size))
+def messages(size: int, writer: int | None = None) -> list[bytes]:
+    """Return the distinct messages: number as i64, writer as i64 if any, then each byte's place."""
+    head = b"" if writer is None else writer.to_bytes(8, "little")
+    rest = head + bytes(place & 0xFF for place in range(8 + len(head), size))
     return [number.to_bytes(8, "little") + rest for number in range(DISTINCT)]
 
 

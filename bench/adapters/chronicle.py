@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from bench.task import BLOCK_BYTES, DISTINCT, ROLL_CYCLE, Missing, Task
+from bench.task import DISTINCT, Missing, Task
 
 if TYPE_CHECKING:
     from java_peer import JavaPeer
@@ -31,28 +31,46 @@ def binary() -> Path:
 
 def command(task: Task) -> list[str]:
     """Return the command line that runs one operation."""
-    if task.operation in _LOOPS:
+    queue: dict[str, Any] = {
+        "dir": task.queue,
+        "block_size": task.block_bytes,
+        "roll_cycle": task.roll_cycle,
+    }
+    amounts = {"size": task.size, "count": task.count, "warm_up": task.warm_up}
+    if task.duration_ms:
+        buffered = task.operation == "doubleBuffer"
+        del amounts["count"]
         return _peer().command(
-            "bench",
-            loop=_LOOPS[task.operation],
-            dir=task.queue,
-            size=task.size,
-            count=task.count,
-            warm_up=task.warm_up,
+            "contend",
+            loop=_LOOPS["writingDocument" if buffered else task.operation],
+            double_buffer=buffered,
+            writer=task.writer,
+            duration_ms=task.duration_ms,
             distinct=DISTINCT,
-            block_size=BLOCK_BYTES,
-            roll_cycle=ROLL_CYCLE,
+            **amounts,
+            **queue,
+        )
+    if task.operation in _LOOPS:
+        loop = _LOOPS[task.operation]
+        return _peer().command("bench", loop=loop, distinct=DISTINCT, **amounts, **queue)
+    if task.operation in ("produce", "tail"):
+        writing = task.operation == "produce"
+        return _peer().command(
+            "latency",
+            role=task.operation,
+            count=task.total,
+            size=task.size if writing else None,
+            rate=task.rate if writing else None,
+            out=task.out,
+            **queue,
         )
     return _peer().command(
-        "latency",
-        role=task.operation,
-        dir=task.queue,
-        size=task.size if task.operation == "produce" else None,
-        count=task.total,
-        rate=task.rate if task.operation == "produce" else None,
-        out=task.out if task.operation == "tail" else None,
-        block_size=BLOCK_BYTES,
-        roll_cycle=ROLL_CYCLE,
+        "aged",
+        work=task.operation,
+        start=task.start_ms,
+        distinct=DISTINCT,
+        **amounts,
+        **queue,
     )
 
 

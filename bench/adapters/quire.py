@@ -48,6 +48,12 @@ def binary() -> Path:
 
 def run(task: Task) -> Outcome | None:
     """Run one operation."""
+    from bench.adapters import quire_aged, quire_contending
+
+    if task.duration_ms:
+        return quire_contending.run(task)
+    if task.operation in quire_aged.OPERATIONS:
+        return quire_aged.OPERATIONS[task.operation](task)
     if task.operation in _APPENDS:
         return _append(task)
     if task.operation in _READS:
@@ -57,11 +63,15 @@ def run(task: Task) -> Outcome | None:
     return {"produce": _produce, "tail": _tail}[task.operation](task)
 
 
-def open_queue(path: Path, *, read_only: bool = False) -> quire.Queue:
+def open_queue(path: Path, *, read_only: bool = False, double_buffer: bool = False) -> quire.Queue:
     """Open a queue as all measured queues are opened."""
-    clock = quire.ManualClock(START_MS)
     return quire.open(
-        path, roll_cycle=ROLL_CYCLE, clock=clock, block_bytes=BLOCK_BYTES, read_only=read_only
+        path,
+        roll_cycle=ROLL_CYCLE,
+        clock=quire.ManualClock(START_MS),
+        block_bytes=BLOCK_BYTES,
+        read_only=read_only,
+        double_buffer=double_buffer,
     )
 
 
@@ -224,9 +234,14 @@ class Channel:
 
 
 def _produce(task: Task) -> None:
-    """Append at the rate, without sleeping: number, due and begin in front of each message."""
+    """
+    Append at the rate, without sleeping: number, due and begin in front of each message.
+
+    What each append took goes to a file.
+    """
     clock, pack = time.monotonic_ns, _STAMPS.pack
     rest = bytes(task.size - _STAMPS.size)
+    took = array("q", bytes(8 * task.total))
     with open_queue(task.queue) as queue, queue.appender() as appender:
         write = appender.write_bytes
         first = clock()
@@ -235,6 +250,8 @@ def _produce(task: Task) -> None:
             while (begin := clock()) < due:
                 pass
             write(pack(number, due, begin) + rest)
+            took[number] = clock() - begin
+    Path(task.out).write_bytes(took.tobytes())
 
 
 def _tail(task: Task) -> None:

@@ -1,8 +1,9 @@
-"""Redis Streams: XADD and its answer for each message, over a Unix socket, without AOF."""
+"""Redis Streams: XADD and its answer for each message, over TCP on the loopback, without AOF."""
 
 from __future__ import annotations
 
 import shutil
+import socket
 import subprocess
 import time
 from collections.abc import Generator
@@ -23,36 +24,44 @@ def version() -> str:
         raise Missing("redis (the client) is not installed") from error
     server = shutil.which("redis-server")
     if server is None:
-        raise Missing("no redis-server on the PATH")
+        raise Missing("no redis-server on the PATH: apt install redis-server")
     told = subprocess.run([server, "--version"], capture_output=True, text=True, check=True).stdout
     return f"redis-py {redis.__version__}, {told.split(' sha=')[0]}"
 
 
 @contextmanager
-def _server(directory: Path) -> Generator[Path]:
-    socket = directory / "socket"
-    options = {"port": "0", "unixsocket": str(socket), "dir": str(directory), "save": ""}
+def _server(directory: Path) -> Generator[int]:
+    """Run a server that keeps all in memory, and give its port on the loopback."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = int(free.getsockname()[1])
+    options = {"port": str(port), "bind": "127.0.0.1", "dir": str(directory), "save": ""}
     arguments = [part for name, value in options.items() for part in (f"--{name}", value)]
     command = ["redis-server", *arguments, "--appendonly", "no"]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
         try:
-            deadline = time.monotonic() + _START_S
-            while not socket.exists():
-                assert time.monotonic() < deadline, "redis-server does not start"
-                time.sleep(0.01)
-            yield socket
+            _wait_for(port)
+            yield port
         finally:
             process.terminate()
+
+
+def _wait_for(port: int) -> None:
+    deadline = time.monotonic() + _START_S
+    while time.monotonic() < deadline:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=_START_S).close()
+        except ConnectionRefusedError:
+            time.sleep(0.01)
+        else:
+            return
+    raise TimeoutError(f"redis-server does not start: port={port}")
 
 
 def run(task: Task) -> Outcome:
     """Append one message per request."""
     import redis
 
-    with (
-        _server(Path(task.directory)) as socket,
-        redis.Redis(unix_socket_path=str(socket)) as client,
-    ):
+    with _server(Path(task.directory)) as port, redis.Redis(port=port) as client:
         pool = [{b"payload": message} for message in messages(task.size)]
 
         def append(rounds: int) -> None:

@@ -16,9 +16,10 @@ import net.openhft.chronicle.wire.DocumentContext;
 /**
  * One half of a latency measurement between two processes. {@code --role produce} appends {@code --count} messages of
  * {@code --size} bytes, {@code --rate} a second, and never sleeps; a message holds its number, when it was due and when
- * its append began, as i64 of {@link System#nanoTime()}, which is the same clock in every process. {@code --role tail}
- * reads without a pause until it has them all and writes number, due, begin and the time it had the message to
- * {@code --out}, four little-endian i64 each. It prints READY when it looks for the first message.
+ * its append began, as i64 of {@link System#nanoTime()}, which is the same clock in every process; what each append took
+ * goes to {@code --out}, a little-endian i64 each. {@code --role tail} reads without a pause until it has them all and
+ * writes number, due, begin and the time it had the message to {@code --out}, four little-endian i64 each. It prints
+ * READY when it looks for the first message.
  */
 final class Latency implements Verb {
     private static final long START = 1_700_000_000_000L;
@@ -31,21 +32,23 @@ final class Latency implements Verb {
         String role = options.text("role");
         try (ChronicleQueue queue = Queues.open(options, new ManualClock(START))) {
             switch (role) {
-                case "produce" -> produce(queue, count, size, options.number("rate"));
-                case "tail" -> {
-                    ByteBuffer records = tail(queue, count, out);
-                    Files.write(Path.of(options.text("out")), records.array());
-                }
+                case "produce" -> write(options, produce(queue, count, size, options.number("rate")));
+                case "tail" -> write(options, tail(queue, count, out));
                 default -> throw new Options.UsageException("no such role: " + role);
             }
         }
         out.println(Json.object("role", role, "count", count));
     }
 
-    private static void produce(ChronicleQueue queue, int count, int size, long rate) {
+    private static void write(Options options, ByteBuffer records) throws IOException {
+        Files.write(Path.of(options.text("out")), records.array());
+    }
+
+    private static ByteBuffer produce(ChronicleQueue queue, int count, int size, long rate) {
         ExcerptAppender appender = Releases.appender(queue);
         Bytes<ByteBuffer> payload = Bytes.elasticByteBuffer(size, size);
         ByteBuffer buffer = payload.underlyingObject().order(ByteOrder.LITTLE_ENDIAN);
+        ByteBuffer took = ByteBuffer.allocate(count * Long.BYTES).order(ByteOrder.LITTLE_ENDIAN);
         long first = System.nanoTime();
         for (int number = 0; number < count; number++) {
             long due = first + number * 1_000_000_000L / rate;
@@ -58,7 +61,9 @@ final class Latency implements Verb {
             try (DocumentContext document = appender.writingDocument()) {
                 document.wire().bytes().write(payload);
             }
+            took.putLong(System.nanoTime() - begin);
         }
+        return took;
     }
 
     private static ByteBuffer tail(ChronicleQueue queue, int count, PrintStream out) {

@@ -22,6 +22,8 @@ public final class Main {
             Map.entry("dump", new Dump()),
             Map.entry("open", new Open()),
             Map.entry("bench", new Bench()),
+            Map.entry("contend", new Contend()),
+            Map.entry("aged", new Aged()),
             Map.entry("latency", new Latency()),
             Map.entry("listing", new Listing()),
             Map.entry("golden", new Golden())));

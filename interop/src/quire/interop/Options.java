@@ -19,6 +19,14 @@ final class Options {
         }
     }
 
+    /** The same options with another value for one of them. */
+    Options with(String name, String value) {
+        Options other = new Options();
+        other.values.putAll(values);
+        other.values.put(name, value);
+        return other;
+    }
+
     boolean has(String name) {
         asked.add(name);
         return values.containsKey(name);

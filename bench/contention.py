@@ -1,0 +1,97 @@
+"""Writers that append to one queue at the same time: how much together, and how evenly."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from bench import machine
+from bench.harness import (
+    ROOT,
+    TIMEOUT_S,
+    Failed,
+    Measure,
+    Result,
+    Scenario,
+    command,
+    fresh_directory,
+    result,
+)
+from bench.scenarios import Operation
+from bench.task import Task
+
+_HEAD_START_NS = 100_000_000
+
+
+@contextmanager
+def contending(scenario: Scenario, writers: int, duration_ms: int) -> Generator[Measure]:
+    """Each run has a fresh queue; every message of every writer is looked for afterwards."""
+    from bench.adapters import quire_contending
+
+    def measure(one: Operation) -> Result:
+        with fresh_directory(scenario.place, scenario.size, scenario.total) as directory:
+            asked = replace(scenario.task(one, directory), duration_ms=duration_ms)
+            with machine.observed() as surroundings:
+                found = _run(asked, writers)
+            counts = [int(one["count"]) for one in found]
+            expected = [asked.warm_up + count for count in counts]
+            quire_contending.verify(asked.queue, asked.size, expected)
+            cpu_nanos = sum(one["cpu_nanos"] for one in found) / sum(counts)
+            return result(
+                surroundings,
+                nanos=max(one["nanos"] for one in found) / sum(counts),
+                cpu_nanos=cpu_nanos,
+                least_share=min(counts) / max(counts),
+                fairness=sum(counts) ** 2 / (writers * sum(count * count for count in counts)),
+            )
+
+    yield measure
+
+
+def _run(asked: Task, writers: int) -> list[Result]:
+    """Let the first writer create the queue, then all of them begin at the same moment."""
+    started: list[subprocess.Popen[str]] = []
+    try:
+        for writer in range(writers):
+            started.append(_start(replace(asked, writer=writer)))
+            if writer == 0:
+                _expect_ready(started[0], asked)
+        for one in started[1:]:
+            _expect_ready(one, asked)
+        begin = time.monotonic_ns() + _HEAD_START_NS
+        for one in started:
+            assert one.stdin is not None
+            one.stdin.write(f"{begin}\n")
+            one.stdin.flush()
+        return [_outcome(one, asked) for one in started]
+    finally:
+        for one in started:
+            one.kill()
+            one.communicate()
+
+
+def _start(asked: Task) -> subprocess.Popen[str]:
+    pipe = subprocess.PIPE
+    return subprocess.Popen(
+        command(asked), cwd=ROOT, stdin=pipe, stdout=pipe, stderr=sys.stderr, text=True
+    )
+
+
+def _expect_ready(one: subprocess.Popen[str], asked: Task) -> None:
+    assert one.stdout is not None
+    if one.stdout.readline().strip() != "READY":
+        raise Failed(f"a writer does not start: task={asked}")
+
+
+def _outcome(one: subprocess.Popen[str], asked: Task) -> Result:
+    said, _ = one.communicate(timeout=TIMEOUT_S)
+    if one.returncode:
+        raise Failed(f"a writer failed: task={asked} exit={one.returncode}")
+    outcome: Result = json.loads(said.splitlines()[-1])
+    outcome.setdefault("cpu_nanos", outcome.get("cpuNanos"))
+    return outcome

@@ -1,0 +1,110 @@
+"""The tables of what several processes do with one queue, and of queues that grew."""
+
+from __future__ import annotations
+
+from bench import summary, targets
+from bench.harness import Result, adapter
+from bench.summary import CPU_TIME
+from bench.tables import full_name, microseconds, rate, table
+
+_SINCE = {
+    "begin": "start of the append",
+    "due": "when it was due",
+    "append": "the append call alone",
+}
+
+
+def latencies(results: dict[str, Result]) -> str:
+    """Return percentiles in microseconds, each the median over the rounds."""
+    head = ("on", "rate", "system", "from", *targets.PERCENTILES, "p50 range", "messages/s held")
+    rows = [
+        _latency(one, key, since)
+        for one in summary.scenarios(results, "latency")
+        for since in _SINCE
+        for key in summary.operations(one)
+    ]
+    return table(head, rows)
+
+
+def _latency(scenario: Result, key: str, since: str) -> tuple[str, ...]:
+    def found(name: str) -> summary.Spread:
+        return summary.percentile(scenario, key, since, name)
+
+    median = found("p50")
+    held = summary.values(scenario, key, lambda run: float(run["rate"]))
+    mark = " *" if summary.is_disturbed(scenario) else ""
+    return (
+        scenario["file_system"],
+        f"{scenario['rate']:,}",
+        adapter(key.split(".", maxsplit=1)[0]).NAME + mark,
+        _SINCE[since],
+        *(microseconds(found(name).median) for name in targets.PERCENTILES),
+        f"{microseconds(median.least)} - {microseconds(median.greatest)}",
+        f"{held.median:,.0f}",
+    )
+
+
+def contention(results: dict[str, Result], part: str) -> str:
+    """Return what writers appended together, and how evenly."""
+    head = (
+        *("on", "size", "writers", "operation", "ns each", "range", "messages/s together"),
+        *("CPU ns each", "least : most", "fairness", "range"),
+    )
+    rows = [
+        _contention(one, key)
+        for one in summary.scenarios(results, part)
+        for key in sorted(summary.operations(one), reverse=True)
+    ]
+    return table(head, rows)
+
+
+def _contention(scenario: Result, key: str) -> tuple[str, ...]:
+    nanos = summary.nanos(scenario, key)
+    fairness = summary.values(scenario, key, lambda run: float(run["fairness"]))
+    share = summary.values(scenario, key, lambda run: float(run["least_share"]))
+    mark = " *" if summary.is_disturbed(scenario) else ""
+    return (
+        scenario["file_system"],
+        f"{scenario['size']} B",
+        str(scenario["writers"]),
+        full_name(key),
+        f"{nanos.median:,.0f}{mark}",
+        f"{nanos.least:,.0f} - {nanos.greatest:,.0f}",
+        rate(1e9 / nanos.median),
+        f"{summary.nanos(scenario, key, CPU_TIME).median:,.0f}",
+        f"{share.median:.2f}",
+        f"{fairness.median:.2f}",
+        f"{fairness.least:.2f} - {fairness.greatest:.2f}",
+    )
+
+
+def growth(results: dict[str, Result]) -> str:
+    """Return what each operation costs in a small and in a large queue."""
+    head = (
+        *("queue of", "operation", "system", "us, small", "us, large"),
+        *("growth", "range", "by CPU time"),
+    )
+    rows = [
+        _growth(one, system, name)
+        for one in summary.scenarios(results, "growth")
+        for name in one["names"]
+        for system in ("quire", "chronicle")
+        if any(key.startswith(system) for key in summary.operations(one))
+    ]
+    return table(head, rows)
+
+
+def _growth(scenario: Result, system: str, name: str) -> tuple[str, ...]:
+    small, large = scenario["amounts"]
+    nanos = [summary.nanos(scenario, f"{system}.{name}@{it}") for it in (small, large)]
+    grown = targets.growth(scenario, system, name)
+    mark = " *" if summary.is_disturbed(scenario) else ""
+    return (
+        f"{small:,} and {large:,} {scenario['kind']}",
+        name,
+        adapter(system).NAME + mark,
+        *(f"{one.median / 1000:,.3f}" for one in nanos),
+        f"{grown.median:.2f} x",
+        f"{grown.least:.2f} - {grown.greatest:.2f}",
+        f"{targets.growth(scenario, system, name, CPU_TIME).median:.2f} x",
+    )

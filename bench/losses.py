@@ -1,0 +1,86 @@
+"""Where Java is ahead, in everything that was measured of both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bench import summary, tables
+from bench.harness import Result
+from bench.targets import BUFFERING, PERCENTILES, growth
+
+_AGAINST = {"append": "chronicle.writingDocument", "tail": "chronicle.tailing"}
+_SYSTEMS = ("quire", "chronicle")
+_CONTENDING = [
+    ("write_bytes", "writingDocument"),
+    ("write_bytes", "writeBytes"),
+    *BUFFERING.items(),
+]
+
+
+def losses(results: dict[str, Result]) -> Iterator[str]:
+    """Say in which measurements Java was ahead, by time or by CPU time."""
+    for part in ("append", "tail"):
+        for one in summary.scenarios(results, part):
+            yield from _rates(one, part)
+    for one in summary.scenarios(results, "latency"):
+        yield from _later(one)
+    for part in ("contention", "buffering"):
+        for one in summary.scenarios(results, part):
+            yield from _contending(one)
+    for one in summary.scenarios(results, "growth"):
+        yield from _aged(one)
+
+
+def _rates(scenario: Result, part: str) -> Iterator[str]:
+    where = f"{scenario['size']} B"
+    for key in sorted(summary.operations(scenario), key=tables.place_of):
+        if key.startswith("quire."):
+            yield from _slower(scenario, key, _AGAINST[part], where)
+    if part == "append":
+        yield from _slower(scenario, "quire.write_bytes", "chronicle.writeBytes", where)
+
+
+def _contending(scenario: Result) -> Iterator[str]:
+    where = f"{scenario['size']} B, writers: {scenario['writers']}"
+    for ours, java in _CONTENDING:
+        yield from _slower(scenario, f"quire.{ours}", f"chronicle.{java}", where)
+
+
+def _slower(scenario: Result, ours: str, java: str, where: str) -> Iterator[str]:
+    if not {ours, java} <= set(summary.operations(scenario)):
+        return
+    clocks = (summary.TIME, summary.CPU_TIME)
+    by_time, by_cpu_time = (summary.ratio(scenario, ours, java, it).median for it in clocks)
+    if min(by_time, by_cpu_time) < 1:
+        name, than = (key.split(".", 1)[1].split("@")[0] for key in (ours, java))
+        yield (
+            f"{name}, {where} on {scenario['file_system']}: {by_time:.2f} x Java's {than} by time, "
+            f"{by_cpu_time:.2f} x by CPU time"
+        )
+
+
+def _later(scenario: Result) -> Iterator[str]:
+    keys = ("quire.latency", "chronicle.latency")
+    if not set(keys) <= set(summary.operations(scenario)):
+        return
+    for since, what in (("begin", "latency"), ("append", "append call")):
+        for name in PERCENTILES:
+            ours, java = (summary.percentile(scenario, key, since, name).median for key in keys)
+            if ours > java:
+                yield (
+                    f"{what} {name} at {scenario['rate']:,}/s on {scenario['file_system']}: "
+                    f"{tables.microseconds(ours)} us, Java {tables.microseconds(java)} us"
+                )
+
+
+def _aged(scenario: Result) -> Iterator[str]:
+    if not any(key.startswith("chronicle.") for key in summary.operations(scenario)):
+        return
+    for name in scenario["names"]:
+        for amount in scenario["amounts"]:
+            where = f"at {amount:,} {scenario['kind']}"
+            ours, java = (f"{system}.{name}@{amount}" for system in _SYSTEMS)
+            yield from _slower(scenario, ours, java, where)
+        here, there = (growth(scenario, system, name).median for system in _SYSTEMS)
+        if here > there:
+            yield f"{name} grows {here:.2f} x with {scenario['kind']}, Java's {there:.2f} x"

@@ -1,0 +1,194 @@
+"""What the measurements are held against."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from bench import summary
+from bench.harness import Result
+from bench.summary import CPU_TIME, TIME, Spread
+
+
+class Ratio(NamedTuple):
+    """The least ratio of two rates, ours to Java's, at some message sizes."""
+
+    ours: str
+    java: str
+    least: dict[int, float]
+
+
+RATIOS = [
+    Ratio("write_bytes", "writingDocument", {40: 1.3, 96: 1.3}),
+    Ratio("write_bytes", "writeBytes", {40: 1.0, 96: 1.0}),
+    Ratio("write_many", "writingDocument", {40: 2.5, 1024: 1.0}),
+    Ratio("write_batch", "writingDocument", {40: 3.0, 1024: 1.0}),
+    Ratio("payloads", "tailing", {40: 0.7, 96: 0.7}),
+    Ratio("read_many", "tailing", {40: 1.0, 96: 1.0}),
+    Ratio("read_batch", "tailing", {40: 1.5, 96: 1.5}),
+]
+LEAST_RATE = ("quire.write_bytes", 96, 5e6)
+PERCENTILES = ("p50", "p90", "p99", "p99.9")
+APPEND_P99 = 0.25
+"""Of Java's own, at most, on a tmpfs."""
+MOST_GROWTH = 1.5
+BUFFERING = {"document": "writingDocument", "double_buffer": "doubleBuffer"}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A target and what was reached."""
+
+    what: str
+    place: str
+    wanted: str
+    reached: str
+    by_cpu_time: str
+    is_met: bool
+    remark: str
+
+    @property
+    def text(self) -> str:
+        """Say whether it is reached."""
+        return ("reached" if self.is_met else "**missed**") + self.remark
+
+
+def verdicts(results: dict[str, Result]) -> Iterator[Verdict]:
+    """Hold what was measured against the targets."""
+    for part in ("append", "tail"):
+        for one in summary.scenarios(results, part):
+            yield from _rates(one)
+    for one in summary.scenarios(results, "latency"):
+        yield from _latency(one)
+    for one in summary.scenarios(results, "contention"):
+        yield from _contention(one)
+    for one in summary.scenarios(results, "buffering"):
+        yield from _buffering(one)
+    for one in summary.scenarios(results, "growth"):
+        yield from _growth(one)
+
+
+def _rates(scenario: Result) -> Iterator[Verdict]:
+    size, keys = scenario["size"], summary.operations(scenario)
+    for ours, java, least in RATIOS:
+        pair = f"quire.{ours}", f"chronicle.{java}"
+        if size in least and set(pair) <= set(keys):
+            yield _ratio(scenario, pair, f"{ours} : {java}, {size} B", least[size])
+    key, of_size, per_second = LEAST_RATE
+    if size == of_size and key in keys:
+        spread = summary.nanos(scenario, key)
+        yield Verdict(
+            f"write_bytes, {size} B",
+            scenario["file_system"],
+            f"{per_second / 1e6:.0f} M/s",
+            f"{1e3 / spread.median:.2f} M/s ({1e3 / spread.greatest:.2f} - "
+            f"{1e3 / spread.least:.2f})",
+            f"{1e3 / summary.nanos(scenario, key, CPU_TIME).median:.2f} M/s",
+            is_met=1e9 / spread.median >= per_second,
+            remark=_mark(scenario),
+        )
+
+
+def _ratio(scenario: Result, pair: tuple[str, str], what: str, least: float) -> Verdict:
+    """Hold the ratio of two rates, by time and by CPU time, against the least wanted."""
+    time, cpu_time = (summary.ratio(scenario, *pair, clock) for clock in (TIME, CPU_TIME))
+    by_time, by_cpu_time = (one.median >= least for one in (time, cpu_time))
+    remark = ""
+    if by_time != by_cpu_time:
+        remark = ", but by time" if by_time else ", but by CPU time"
+    if any(one.least < least <= one.greatest for one in (time, cpu_time)):
+        remark += ", rounds differ"
+    return Verdict(
+        what,
+        scenario["file_system"],
+        f"{least:.1f} x",
+        _spread(time, " x"),
+        _spread(cpu_time, " x"),
+        is_met=by_time and by_cpu_time,
+        remark=remark + _mark(scenario),
+    )
+
+
+def _latency(scenario: Result) -> Iterator[Verdict]:
+    ours, java = "quire.latency", "chronicle.latency"
+    if not {ours, java} <= set(summary.operations(scenario)):
+        return
+    rate = f"{scenario['rate']:,}/s"
+    wanted = [("begin", name, 1.0) for name in PERCENTILES]
+    if scenario["file_system"] == "tmpfs":
+        wanted.append(("append", "p99", APPEND_P99))
+    for since, name, most in wanted:
+        here, there = (summary.percentile(scenario, key, since, name) for key in (ours, java))
+        limit = "Java's" if most == 1 else f"{most:.2f} x Java's"
+        yield Verdict(
+            f"{'latency' if since == 'begin' else 'append call'} {name}, {rate}",
+            scenario["file_system"],
+            f"at most {limit} {there.median:,.2f} us",
+            _spread(here, " us"),
+            "",
+            is_met=here.median <= most * there.median,
+            remark=_mark(scenario),
+        )
+
+
+def _contention(scenario: Result) -> Iterator[Verdict]:
+    """Hold rate and fairness against the better of Java's two calls."""
+    ours, writers = "quire.write_bytes", scenario["writers"]
+    javas = [key for key in summary.operations(scenario) if key.startswith("chronicle.")]
+    if not javas:
+        return
+    best = min(javas, key=lambda key: summary.ratio(scenario, ours, key).median)
+    name = best.split(".")[1]
+    yield _ratio(scenario, (ours, best), f"{writers} writers together : {name}", 1.0)
+    if writers == 1:
+        return
+    spreads = {key: summary.values(scenario, key, lambda run: run["fairness"]) for key in javas}
+    fairest = max(spread.median for spread in spreads.values())
+    here = summary.values(scenario, ours, lambda run: run["fairness"])
+    yield Verdict(
+        f"{writers} writers, fairness",
+        scenario["file_system"],
+        f"Java's {fairest:.2f}",
+        _spread(here, ""),
+        "",
+        is_met=round(here.median, 2) >= round(fairest, 2),
+        remark=_mark(scenario),
+    )
+
+
+def _buffering(scenario: Result) -> Iterator[Verdict]:
+    for ours, java in BUFFERING.items():
+        pair = f"quire.{ours}", f"chronicle.{java}"
+        if set(pair) <= set(summary.operations(scenario)):
+            what = f"{ours} : {java}, {scenario['size']} B, writers: {scenario['writers']}"
+            yield _ratio(scenario, pair, what, 1.0)
+
+
+def _growth(scenario: Result) -> Iterator[Verdict]:
+    small, large = scenario["amounts"]
+    for name in scenario["names"]:
+        grown = growth(scenario, "quire", name)
+        yield Verdict(
+            f"{name}, from {small:,} to {large:,} {scenario['kind']}",
+            scenario["file_system"],
+            f"at most {MOST_GROWTH:.1f} x",
+            _spread(grown, " x"),
+            f"{growth(scenario, 'quire', name, CPU_TIME).median:.2f} x",
+            is_met=grown.median <= MOST_GROWTH,
+            remark=_mark(scenario),
+        )
+
+
+def growth(scenario: Result, system: str, name: str, clock: str = TIME) -> Spread:
+    """Return how many times as much it costs in the larger queue."""
+    small, large = (f"{system}.{name}@{amount}" for amount in scenario["amounts"])
+    return summary.ratio(scenario, small, large, clock)
+
+
+def _spread(spread: Spread, unit: str) -> str:
+    return f"{spread.median:,.2f}{unit} ({spread.least:,.2f} - {spread.greatest:,.2f})"
+
+
+def _mark(scenario: Result) -> str:
+    return " *" if summary.is_disturbed(scenario) else ""
