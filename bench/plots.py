@@ -60,11 +60,13 @@ def _bars(axis: Axes, scenario: Result, keys: list[str]) -> None:
     names = [tables.full_name(key) for key in keys]
     colours = [_colour(key) for key in keys]
     axis.barh(names, rates, color=colours, xerr=errors, ecolor="#444444", capsize=2)
-    if scenario["rounds"][0]["runs"][keys[0]]["cpu_nanos"]:
+    has_cpu_time = all(run["cpu_nanos"] for run in scenario["rounds"][0]["runs"].values())
+    if has_cpu_time:
         by_cpu = [1e3 / summary.nanos(scenario, key, summary.CPU_TIME).median for key in keys]
         axis.plot(by_cpu, names, "D", color="#222222", markersize=4, linestyle="none")
     mark = " *" if summary.is_disturbed(scenario) else ""
-    axis.set_xlabel(f"million messages/s; diamond: by CPU time{mark}", fontsize=8)
+    diamond = "; diamond: by CPU time" if has_cpu_time else ""
+    axis.set_xlabel(f"million messages/s{diamond}{mark}", fontsize=8)
     axis.tick_params(labelsize=8)
     axis.spines[["top", "right"]].set_visible(False)
 
@@ -125,6 +127,8 @@ def _peers(results: dict[str, Result], directory: Path) -> Path:
             reverse=True,
         )
         _bars(axis, scenario, keys)
+        axis.set_xscale("log")
+        axis.set_xlabel(axis.get_xlabel() + ", logarithmic", fontsize=8)
         axis.set_title(f"{scenario['kind']}, {scenario['file_system']}", fontsize=10)
     return _save(figure, directory / "peers.png")
 

@@ -8,9 +8,9 @@ from bench.task import DISTINCT, Outcome, Stopwatch, Task, checksum, messages
 
 NAME = "limit"
 NAMES = {
-    "fresh_pages": "limit: copy into a mapping, 1,000 messages at once",
-    "touched_pages": "limit: the same, pages touched before",
-    "call": "limit: a call of an extension's method",
+    "fresh_pages": "limit: copying, fresh pages",
+    "touched_pages": "limit: copying, touched pages",
+    "call": "limit: an empty call",
 }
 
 

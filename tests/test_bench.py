@@ -1,0 +1,107 @@
+"""The harness in bench/: what it refuses, and what it makes of results."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench import harness, parts, summary, targets
+from bench.adapters import quire as adapter
+from bench.harness import Failed
+from bench.scenarios import QUICK, Operation
+from bench.task import Task, checksum
+
+from quire import _native
+
+
+def test_a_debug_build_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_native, "BUILD_PROFILE", "debug")
+    with pytest.raises(Failed, match="release build is needed"):
+        parts.run("append", QUICK, quick=True, say=lambda _: None)
+
+
+@pytest.mark.parametrize("wrong", [{"count": 999}, {"checksum": 1}])
+def test_a_run_that_read_something_else_is_refused(
+    monkeypatch: pytest.MonkeyPatch, wrong: dict[str, int]
+) -> None:
+    task = Task("quire", "payloads", "/nowhere", 40, 1000, 0)
+    right = {"count": 1000, "checksum": checksum(1000), "nanos": 1000, "cpu_nanos": 1000}
+    said = right
+
+    def run_to_end(_: Task) -> str:
+        return json.dumps(said)
+
+    monkeypatch.setattr(harness, "run_to_end", run_to_end)
+    assert harness.measure_rate(task)["nanos"] == 1
+    said = right | wrong
+    with pytest.raises(Failed, match="other messages"):
+        harness.measure_rate(task)
+
+
+def test_a_queue_with_another_byte_is_refused(tmp_path: Path) -> None:
+    task = Task("quire", "write_bytes", str(tmp_path), 40, 2000, 1000)
+    harness.run_to_end(task)
+    adapter.verify(task.queue, 40, task.total)
+    (file,) = task.queue.glob("*.cq4")
+    content = bytearray(file.read_bytes())
+    content[content.rindex(bytes(range(8, 40)))] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(AssertionError, match="other messages"):
+        adapter.verify(task.queue, 40, task.total)
+
+
+def _scenario(runs: Sequence[Mapping[str, float]], **described: object) -> dict[str, Any]:
+    rounds = [
+        {
+            "kept": True,
+            "runs": {
+                key: {"nanos": nanos, "cpu_nanos": nanos, "foreign_cores": 0.0}
+                for key, nanos in run.items()
+            },
+        }
+        for run in runs
+    ]
+    return {"file_system": "tmpfs", "size": 40, "rounds": rounds, **described}
+
+
+def test_a_ratio_is_taken_within_each_round() -> None:
+    one = _scenario([{"a": 10, "b": 20}, {"a": 100, "b": 100}, {"a": 10, "b": 30}])
+    found = summary.ratio(one, "a", "b")
+    assert (found.median, found.least, found.greatest) == (2, 1, 3)
+
+
+def test_a_target_is_reached_or_missed_by_the_median() -> None:
+    for java, met in ((14, True), (12, False)):
+        runs = [{"quire.write_bytes": 10, "chronicle.writingDocument": java}] * 3
+        one = _scenario(runs)
+        (verdict,) = targets.verdicts({"append": {"scenarios": [one]}})
+        assert (verdict.wanted, verdict.is_met) == ("1.3 x", met)
+
+
+def test_what_grows_misses_its_target() -> None:
+    for large, met in ((14, True), (16, False)):
+        runs = [{"quire.open@10": 10, "quire.open@10000": large}]
+        one = _scenario(runs, amounts=(10, 10000), names=("open",), kind="cycles")
+        (verdict,) = targets.verdicts({"growth": {"scenarios": [one]}})
+        assert verdict.is_met is met
+
+
+def test_rounds_are_in_random_order_and_end_with_the_budget() -> None:
+    order: list[str] = []
+
+    def measure(one: Operation) -> dict[str, float]:
+        order.append(one.name)
+        return {"foreign_cores": 0.0}
+
+    operations = [Operation("quire", name) for name in "abcdefgh"]
+    volume = replace(QUICK, pairs=5, budget_s=60)
+    assert len(harness.rounds(lambda: nullcontext(measure), operations, volume)) == 5
+    assert sorted(order) == sorted("abcdefgh" * 5)
+    assert len({"".join(order[at : at + 8]) for at in range(0, 40, 8)}) > 1
+    hurried = replace(volume, budget_s=-1)
+    assert len(harness.rounds(lambda: nullcontext(measure), operations, hurried)) == 2
