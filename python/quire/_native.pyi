@@ -172,6 +172,7 @@ class Queue:
         eof_grace_ms: int | None = ...,  # 1_000
         file_mode: int = 0o600,
         allow_network: bool = False,
+        pretouch: bool = True,
     ) -> Self: ...
     @property
     def path(self) -> str: ...

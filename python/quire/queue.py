@@ -81,6 +81,7 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
     source_id: int = 0,
     file_mode: int = 0o600,
     allow_network: bool = False,
+    pretouch: bool = True,
 ) -> Queue:
     """
     Open the queue in a directory, or create it there.
@@ -114,6 +115,8 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
         source_id: The queue's id in message history.
         file_mode: Permission bits of new files; their directory can be searched by the same people.
         allow_network: Write on a network file system, where only one host may use the queue.
+        pretouch: Have a thread of the kernel make file space present ahead of an appender that
+            writes more than 64 bytes a microsecond, where there is a second processor.
 
     Raises:
         NotAQueueError: There is something else at *path*, or nothing and *create* is False.
@@ -145,6 +148,7 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
         "source_id": source_id,
         "file_mode": file_mode,
         "allow_network": allow_network,
+        "pretouch": pretouch,
     }
     return Queue.reopen(path, options)
 

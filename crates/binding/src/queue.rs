@@ -29,7 +29,8 @@ impl Queue {
         epoch_ms = None, roll_time = None, roll_time_zone = None, index_count = None,
         index_spacing = None, wire_type = None, block_bytes = None, source_id = 0,
         timeout_ms = 10_000, force_unlock = "dead", double_buffer = false,
-        eof_grace_ms = Some(1_000), file_mode = 0o600, allow_network = false
+        eof_grace_ms = Some(1_000), file_mode = 0o600, allow_network = false,
+        pretouch = true
     ))]
     #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)] // a Python signature
     fn new(
@@ -53,6 +54,7 @@ impl Queue {
         eof_grace_ms: Option<u64>,
         file_mode: u32,
         allow_network: bool,
+        pretouch: bool,
     ) -> PyResult<Self> {
         let clock = Arc::new(QueueClock::take(clock));
         let options = Options {
@@ -74,6 +76,7 @@ impl Queue {
             eof_grace: eof_grace_ms.map(Duration::from_millis),
             file_mode,
             allow_network,
+            pretouch,
         };
         let opened = py.detach(|| Kernel::open(&path, options));
         Ok(Self { kernel: told(py, opened)?, clock })

@@ -358,7 +358,8 @@ impl Appender {
         self.check_length(payload.len())?;
         let tail = self.tail(table, state, cycle)?;
         tail.check_sequence(metadata)?;
-        tail.make_room(payload.len(), metadata, block)?;
+        let end = tail.make_room(payload.len(), metadata, block)?;
+        self.queue.pretoucher().keep_ahead(&tail.view.file().window, end);
         tail.publish(table, payload, metadata)
     }
 

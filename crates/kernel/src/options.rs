@@ -43,6 +43,8 @@ pub struct Options {
     pub double_buffer: bool,
     /// After this long a tailer leaves a quiet file that lacks its end-of-file marker.
     pub eof_grace: Option<Duration>,
+    /// Have a thread make file space present ahead of a fast appender.
+    pub pretouch: bool,
     /// Permission bits of new files.
     pub file_mode: u32,
     /// Open for writing on a network file system all the same.
@@ -68,6 +70,7 @@ impl Default for Options {
             force_unlock: ForceUnlock::Dead,
             double_buffer: false,
             eof_grace: Some(Duration::from_secs(1)),
+            pretouch: true,
             file_mode: 0o600,
             allow_network: false,
         }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use crate::format::index::Shape;
 use crate::format::roll_cycle::RollCycle;
 use crate::format::table::{self, NO_HIGHEST};
+use crate::memory::pretouch::Pretoucher;
 use crate::memory::process;
 use crate::open::{self, FIELDLESS, Opened};
 use crate::options::Options;
@@ -33,12 +34,14 @@ pub struct Queue {
     listing: Listing,
     files: Mutex<HashMap<i32, Weak<RollFile>>>,
     handles: Mutex<Vec<Weak<dyn Handle>>>,
+    pretoucher: Pretoucher,
 }
 
 impl Queue {
     /// Opens the queue at `path`, a directory or (read-only) one roll file.
     pub fn open(path: &Path, options: Options) -> Result<Arc<Self>> {
         let opened = open::open(path, &options)?;
+        let pretoucher = Pretoucher::new(options.pretouch);
         let queue = Self {
             opened,
             options,
@@ -47,6 +50,7 @@ impl Queue {
             listing: Listing::default(),
             files: Mutex::new(HashMap::new()),
             handles: Mutex::new(Vec::new()),
+            pretoucher,
         };
         Ok(Arc::new(queue))
     }
@@ -69,6 +73,10 @@ impl Queue {
         if self.closed.swap(true, Ordering::AcqRel) {
             return;
         }
+        if self.check_generation().is_err() {
+            return; // the parent's, whose threads may have been at any of the locks below
+        }
+        self.pretoucher.end();
         let handles = std::mem::take(&mut *self.lock_handles());
         handles.iter().filter_map(Weak::upgrade).for_each(|handle| handle.let_go());
         self.lock_files().clear();
@@ -142,6 +150,12 @@ impl Queue {
     #[must_use]
     pub const fn block(&self) -> u64 {
         self.opened.block
+    }
+
+    /// What makes space present ahead of fast appenders.
+    #[must_use]
+    pub const fn pretoucher(&self) -> &Pretoucher {
+        &self.pretoucher
     }
 
     /// The table store; None for a read-only queue that has none.

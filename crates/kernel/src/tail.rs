@@ -214,7 +214,8 @@ impl Tail {
     }
 
     /// Step 7: room for the message, for the index array it may need, and for a next header.
-    pub fn make_room(&mut self, length: u64, metadata: bool, block: u64) -> Result<()> {
+    /// Returns where it ends.
+    pub fn make_room(&mut self, length: u64, metadata: bool, block: u64) -> Result<u64> {
         let mut end = self.free + room(length);
         if !metadata && IndexWriter::is_due(&self.view, self.sequence) {
             end += self.index.make_room(&mut self.view, self.sequence)?;
@@ -223,7 +224,7 @@ impl Tail {
             self.writable_to = self.view.make_writable(self.free, end, block)?;
             self.block_number = self.free / block;
         }
-        Ok(())
+        Ok(end)
     }
 
     /// Steps 8 and 9; returns the index.

@@ -8,9 +8,13 @@ mod mapping;
 #[cfg(loom)]
 #[path = "model.rs"]
 mod mapping;
+#[cfg(not(loom))]
+pub mod pretouch;
 pub mod process;
 pub mod record_lock;
 pub mod space;
+#[cfg(not(loom))]
+mod supply;
 #[cfg(not(loom))]
 pub mod window;
 

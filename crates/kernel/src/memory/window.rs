@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use super::record_lock::{Kind, RecordLock, WHOLE_FILE};
 use super::space::{self, PAGE};
+use super::supply::Supply;
 use super::{Cells, Mapping};
 use crate::format::blocks;
 use crate::{Error, Result, fault};
@@ -24,10 +25,8 @@ use crate::{Error, Result, fault};
 const CHUNK: u64 = 64 << 10;
 /// Addresses kept free behind a file that may grow.
 const HEADROOM: u64 = 1 << 30;
-/// Space is reserved in steps of an eighth of what is used, within these bounds.
-const LEAST_STEP: u64 = 64 << 10;
-/// See [`LEAST_STEP`].
-const GREATEST_STEP: u64 = 4 << 20;
+/// The pretoucher's step in bytes.
+const TOUCH_STEP: u64 = 128 << 10;
 /// How long another process may take to grow the file.
 const GROW_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -88,7 +87,7 @@ pub struct Window {
     writable: bool,
     region: Mutex<Arc<Region>>,
     file_len: AtomicU64,
-    reserved_to: AtomicU64,
+    supply: Supply,
 }
 
 impl Window {
@@ -105,7 +104,7 @@ impl Window {
             writable,
             region: Mutex::new(Arc::new(region)),
             file_len: AtomicU64::new(len),
-            reserved_to: AtomicU64::new(0),
+            supply: Supply::new(),
         })
     }
 
@@ -214,23 +213,44 @@ impl Window {
         if len > self.file_len() {
             self.grow(len)?;
         }
-        let reserved = self.reserved_to.load(Ordering::Acquire);
-        if end <= reserved {
-            *region = self.region_of(reserved)?;
-            return Ok(reserved);
+        self.supply.measure(end);
+        let present = self.supply.present_to();
+        if end <= present {
+            *region = self.region_of(present)?;
+            return Ok(present);
         }
         // Appends only go up: what lies below the first one is not theirs to reserve.
-        let from = reserved.max(start / PAGE * PAGE);
-        let step = (end / 8).clamp(LEAST_STEP, GREATEST_STEP);
-        let target = (end + step).next_multiple_of(PAGE).min(self.file_len());
+        let from = present.max(start / PAGE * PAGE);
+        let target = self.supply.step(end).min(self.file_len());
         // The last blocks of a full disk may still hold what is needed now.
         let exactly = end.next_multiple_of(PAGE).min(self.file_len());
         let target = match self.reserve(region, from, target) {
             Ok(()) => target,
             Err(_) => self.reserve(region, from, exactly).map(|()| exactly)?,
         };
-        self.reserved_to.fetch_max(target, Ordering::AcqRel);
+        self.supply.raise(target);
         Ok(target)
+    }
+
+    /// How far the pretoucher should go for an appender at `end`; None if that is not worth it.
+    #[must_use]
+    pub fn wanted_ahead_of(&self, end: u64) -> Option<u64> {
+        let (present, wanted) = (self.supply.present_to(), Supply::ahead_of(end));
+        let is_due = self.supply.is_fast() && wanted - present.min(wanted) > (wanted - end) / 2;
+        (is_due && present > 0).then_some(wanted)
+    }
+
+    /// The pretoucher's step: reserves and populates a little more, at most up to `to`; false when
+    /// that is done or cannot be had. The appender meets the error itself.
+    pub fn touch_ahead(&self, to: u64) -> bool {
+        let from = self.supply.present_to();
+        let to = to.min(from + TOUCH_STEP).min(self.file_len()) / PAGE * PAGE;
+        let mut region = self.region();
+        if to <= from || self.reserve(&mut region, from, to).is_err() {
+            return false;
+        }
+        self.supply.raise(to);
+        true
     }
 
     /// Reserves the blocks of a range of the file and makes its pages present for writing. Nothing

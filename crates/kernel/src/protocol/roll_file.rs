@@ -14,7 +14,7 @@ pub struct RollFile {
     /// The cycle it holds.
     pub cycle: i32,
     /// The mapped file.
-    pub window: Window,
+    pub window: Arc<Window>,
     /// Where its words are.
     pub layout: StoreLayout,
     /// How its index numbers messages.
@@ -26,8 +26,9 @@ pub struct RollFile {
 impl RollFile {
     /// A file whose header document was read from `window`.
     #[must_use]
-    pub const fn new(cycle: i32, window: Window, layout: StoreLayout) -> Self {
+    pub fn new(cycle: i32, window: Window, layout: StoreLayout) -> Self {
         let shape = Shape { index_count: layout.index_count, index_spacing: layout.index_spacing };
+        let window = Arc::new(window);
         Self { cycle, window, layout, shape, word_is_sound: OnceLock::new() }
     }
 

@@ -1,0 +1,104 @@
+//! The pretoucher: a thread that makes file space present ahead of a fast appender, who then need
+//! not pause for it. It changes no byte, so nothing depends on it; it is started when a fast
+//! appender first asks, on machines with a second processor.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use super::process;
+use super::window::Window;
+
+/// The pretoucher of a queue.
+pub struct Pretoucher {
+    generation: u32,
+    thread: Mutex<Thread>,
+    rest: Arc<Rest>,
+}
+
+enum Thread {
+    /// Nobody was fast yet.
+    NotNeeded,
+    /// At work on what is sent to it; it ends when this is dropped.
+    Started(SyncSender<Job>),
+    /// Not wanted, not to be had, or ended.
+    Never,
+}
+
+struct Job {
+    window: Weak<Window>,
+    to: u64,
+}
+
+/// How the thread is kept from the files of a queue that is closed.
+#[derive(Default)]
+struct Rest {
+    asked: AtomicBool,
+    busy: AtomicBool,
+}
+
+impl Pretoucher {
+    /// A pretoucher that has no thread yet.
+    #[must_use]
+    pub fn new(enabled: bool) -> Self {
+        let thread = Mutex::new(if enabled { Thread::NotNeeded } else { Thread::Never });
+        Self { generation: process::generation(), thread, rest: Arc::default() }
+    }
+
+    /// Has the thread go on with `window`, if its appender is fast and not far behind it.
+    pub fn keep_ahead(&self, window: &Arc<Window>, end: u64) {
+        let Some(to) = window.wanted_ahead_of(end) else { return };
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        if matches!(*thread, Thread::NotNeeded) {
+            *thread = start(&self.rest);
+        }
+        if let Thread::Started(jobs) = &*thread {
+            // Where there is no room the thread is at work, and the next step asks again.
+            let _ = jobs.try_send(Job { window: Arc::downgrade(window), to });
+        }
+    }
+
+    /// Ends the thread; returns when it has let go of all files.
+    pub fn end(&self) {
+        self.rest.asked.store(true, Ordering::SeqCst);
+        *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Thread::Never;
+        while self.rest.busy.load(Ordering::SeqCst) {
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl Drop for Pretoucher {
+    fn drop(&mut self) {
+        if self.generation != process::generation() {
+            // The parent's thread may have been at the channel when this process was made.
+            let thread = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner);
+            std::mem::forget(std::mem::replace(thread, Thread::Never));
+        }
+    }
+}
+
+/// Starts the thread, unless the only processor is the appender's.
+fn start(rest: &Arc<Rest>) -> Thread {
+    if !std::thread::available_parallelism().is_ok_and(|count| count.get() > 1) {
+        return Thread::Never;
+    }
+    let (sender, receiver) = mpsc::sync_channel(1);
+    let rest = Arc::clone(rest);
+    let thread = std::thread::Builder::new().name("quire-pretouch".into());
+    match thread.spawn(move || work(&receiver, &rest)) {
+        Ok(_) => Thread::Started(sender),
+        Err(_) => Thread::Never,
+    }
+}
+
+fn work(jobs: &Receiver<Job>, rest: &Rest) {
+    for job in jobs {
+        rest.busy.store(true, Ordering::SeqCst);
+        let mut goes_on = true;
+        while goes_on && !rest.asked.load(Ordering::SeqCst) {
+            goes_on = job.window.upgrade().is_some_and(|window| window.touch_ahead(job.to));
+        }
+        rest.busy.store(false, Ordering::SeqCst);
+    }
+}
