@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use spin::mutex::{SpinMutex, SpinMutexGuard};
 
 use crate::format::blocks;
-use crate::format::document::{self, LENGTH_MASK};
+use crate::format::document;
 use crate::format::table::{self, NORMALISED_TO};
 use crate::format::tokens;
 use crate::memory::process;
@@ -120,7 +120,7 @@ impl Appender {
         let cycle = self.cycle(table, &mut state, now_ms)?;
         let State { tail, last_index, .. } = &mut *state;
         match tail {
-            Some(tail) if tail.is_ready_for(cycle, payload.len(), self.queue.block()) => {
+            Some(tail) if tail.is_ready_for(cycle, payload.len()) => {
                 *last_index = Some(tail.publish(table, payload, false)?);
                 Ok(*last_index)
             }
@@ -184,7 +184,7 @@ impl Appender {
         payload: Payload<'_>,
     ) -> Result<()> {
         if let Some(tail) = &mut state.tail
-            && tail.store_in_run(table, cycle, payload, self.queue.block())?
+            && tail.store_in_run(table, cycle, payload)?
         {
             return Ok(());
         }
@@ -348,24 +348,23 @@ impl Appender {
         payload: Payload<'_>,
         metadata: bool,
     ) -> Result<i64> {
-        let block = self.queue.block();
         if let Some(tail) = &mut state.tail
             && !metadata
-            && tail.is_ready_for(cycle, payload.len(), block)
+            && tail.is_ready_for(cycle, payload.len())
         {
             return tail.publish(table, payload, false);
         }
         self.check_length(payload.len())?;
         let tail = self.tail(table, state, cycle)?;
         tail.check_sequence(metadata)?;
-        let end = tail.make_room(payload.len(), metadata, block)?;
+        let end = tail.make_room(payload.len(), metadata)?;
         self.queue.pretoucher().keep_ahead(&tail.view.file().window, end);
         tail.publish(table, payload, metadata)
     }
 
     fn check_length(&self, length: u64) -> Result<()> {
         let block_bytes = self.queue.block();
-        let limit = blocks::overlap(block_bytes).min(u64::from(LENGTH_MASK));
+        let limit = blocks::longest_payload(block_bytes);
         if length <= limit {
             Ok(())
         } else {
@@ -411,7 +410,7 @@ impl Appender {
         }
         state.unsynced_from.get_or_insert(cycle);
         let view = self.queue.view_for_append(table, cycle)?;
-        state.tail = Some(Tail::new(view, self.queue.roll())?);
+        state.tail = Some(Tail::new(view, self.queue.roll(), self.queue.block())?);
         Ok(())
     }
 
