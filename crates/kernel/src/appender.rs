@@ -15,7 +15,7 @@ use crate::format::blocks;
 use crate::format::document;
 use crate::format::table::{self, NORMALISED_TO};
 use crate::format::tokens;
-use crate::memory::process;
+use crate::memory::{process, space};
 use crate::protocol::create;
 use crate::protocol::held_lock::{self, Held};
 use crate::protocol::lock_recovery;
@@ -47,8 +47,6 @@ struct State {
     /// The cycle the clock was last in, and for which of its milliseconds that holds.
     clock_cycle: (i32, Range<i64>),
     last_index: Option<i64>,
-    /// The first cycle written to since the last sync.
-    unsynced_from: Option<i32>,
 }
 
 /// A place taken for one document: the write lock is held until it is published or given up.
@@ -284,25 +282,26 @@ impl Appender {
         self.normalise_up_to(held.table, cycle.min(newest), true)
     }
 
-    /// Returns when everything this appender wrote is on the medium.
+    /// Returns when every message that was in the queue at the time of the call is on the medium.
     pub fn sync(&self) -> Result<()> {
         self.check_open()?;
         let table = self.table()?;
-        let (from, last) = {
-            let state = self.lock_state();
-            (state.unsynced_from, state.last_index)
-        };
-        let (Some(from), Some(last)) = (from, last) else { return Ok(()) };
-        let (to, _) = self.queue.roll().split(last)?;
-        for cycle in self.queue.cycles()?.into_iter().filter(|cycle| (from..=to).contains(cycle)) {
-            if let Some(file) = self.queue.file(cycle)? {
-                file.window.sync()?;
+        let last = self.queue.last_index()?;
+        let synced = table.value(table.words().last_synced, table::NO_INDEX);
+        let from = self.queue.roll().split(synced).map_or(i32::MIN, |(cycle, _)| cycle);
+        table.remember_sync(|| {
+            for cycle in self.queue.cycles()?.into_iter().filter(|cycle| *cycle >= from) {
+                if let Some(file) = self.queue.file(cycle)? {
+                    file.window.sync()?;
+                }
             }
+            table.sync()?;
+            sync_directory(self.queue.path())
+        })?;
+        if let Some(last) = last {
+            table.cells().raise_acq_rel(table.words().last_synced, last);
+            fault::point!("sync.last-synced.cas");
         }
-        sync_directory(self.queue.path())?;
-        table.cells().raise_acq_rel(table.words().last_synced, last);
-        fault::point!("sync.last-synced.cas");
-        self.lock_state().unsynced_from = Some(to);
         Ok(())
     }
 
@@ -408,7 +407,6 @@ impl Appender {
             }
             None => self.normalise_up_to(table, cycle, false)?,
         }
-        state.unsynced_from.get_or_insert(cycle);
         let view = self.queue.view_for_append(table, cycle)?;
         state.tail = Some(Tail::new(view, self.queue.roll(), self.queue.block())?);
         Ok(())
@@ -467,9 +465,6 @@ fn catch_up(state: &mut State) -> Result<()> {
 }
 
 fn sync_directory(path: &std::path::Path) -> Result<()> {
-    let synced = fault::call!(
-        "sync.directory.sync",
-        std::fs::File::open(path).and_then(|dir| dir.sync_all())
-    );
+    let synced = fault::call!("sync.directory.sync", space::sync_directory(path));
     synced.map_err(|e| Error::io("cannot sync", path, e))
 }
