@@ -62,6 +62,7 @@ pub(crate) use off::*;
 /// The recording, and what a test does with it.
 #[cfg(feature = "power-loss")]
 mod on {
+    use std::cell::RefCell;
     use std::collections::HashMap;
     use std::collections::hash_map::Entry;
     use std::fs::File;
@@ -69,7 +70,6 @@ mod on {
     use std::os::unix::fs::MetadataExt;
     use std::path::Path;
     use std::sync::atomic::{AtomicI32, Ordering};
-    use std::sync::{Mutex, MutexGuard, PoisonError};
 
     use crate::memory::Mapping;
 
@@ -101,24 +101,24 @@ mod on {
         mappings: HashMap<usize, String>,
     }
 
-    static RECORDING: Mutex<Option<Recording>> = Mutex::new(None);
+    thread_local!(static RECORDING: RefCell<Option<Recording>> = const { RefCell::new(None) });
     static FAILURE: AtomicI32 = AtomicI32::new(0);
 
-    /// Begins anew, with no files known.
+    /// Begins anew, for this thread, with no files known.
     pub fn begin() {
-        *lock() = Some(Recording::default());
+        RECORDING.set(Some(Recording::default()));
     }
 
     /// Ends the recording and hands it over.
     #[must_use]
     pub fn end() -> Vec<Event> {
-        lock().take().map(|recording| recording.events).unwrap_or_default()
+        RECORDING.take().map(|recording| recording.events).unwrap_or_default()
     }
 
     /// How many changes there are so far.
     #[must_use]
     pub fn count() -> usize {
-        lock().as_ref().map_or(0, |recording| recording.events.len())
+        RECORDING.with_borrow(|found| found.as_ref().map_or(0, |found| found.events.len()))
     }
 
     /// The next sync fails with this error number.
@@ -200,12 +200,6 @@ mod on {
     }
 
     fn with(change: impl FnOnce(&mut Recording)) {
-        if let Some(recording) = lock().as_mut() {
-            change(recording);
-        }
-    }
-
-    fn lock() -> MutexGuard<'static, Option<Recording>> {
-        RECORDING.lock().unwrap_or_else(PoisonError::into_inner)
+        RECORDING.with_borrow_mut(|found| found.as_mut().map(change));
     }
 }

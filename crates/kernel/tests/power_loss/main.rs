@@ -13,7 +13,7 @@ mod disk;
 mod random;
 mod workload;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use disk::Disk;
 use quire_kernel::memory::recorder::{self, Event};
@@ -41,28 +41,26 @@ fn room() -> tempfile::TempDir {
 #[test]
 fn a_power_cut_keeps_what_was_synced_and_invents_nothing() {
     let (budget, seed) = (number("POWER_LOSS_IMAGES", 2_000), number("POWER_LOSS_SEED", 1));
-    let dir = room();
-    let mut random = Random::new(seed);
-    let mut run =
-        Run { dir: dir.path().to_path_buf(), images: 0, again: 0, kept: 0, lost: 0, budget };
-    for round in 0.. {
-        let shape = Shape::of(round, random.next());
-        let path = run.dir.join("queue");
-        recorder::begin();
-        let history = workload::run(&path, &shape);
-        let events = recorder::end();
-        Disk::default().after(&events).assert_same(&path);
-        std::fs::remove_dir_all(&path).expect("remove the queue");
-        run.cut(&shape, &history, &events, &Disk::default(), &mut random);
-        if run.images >= budget {
-            break;
-        }
-    }
-    println!("images={} second_cuts={} kept={} lost={}", run.images, run.again, run.kept, run.lost);
+    let threads = std::thread::available_parallelism().map_or(1, |found| found.get() as u64);
+    let runs: Vec<_> = (0..threads)
+        .map(|thread| {
+            let random = Random::new(seed ^ (thread << 32));
+            std::thread::spawn(move || Run::new(budget.div_ceil(threads)).all(random))
+        })
+        .collect();
+    let runs: Vec<Run> = runs.into_iter().map(|run| run.join().expect("all hold")).collect();
+    let sum = |count: fn(&Run) -> u64| runs.iter().map(count).sum::<u64>();
+    println!(
+        "images={} second_cuts={} kept={} lost={}",
+        sum(|run| run.images),
+        sum(|run| run.again),
+        sum(|run| run.kept),
+        sum(|run| run.lost)
+    );
 }
 
 struct Run {
-    dir: PathBuf,
+    dir: tempfile::TempDir,
     images: u64,
     again: u64,
     kept: u64,
@@ -71,19 +69,33 @@ struct Run {
 }
 
 impl Run {
-    /// Cuts the power at some moments of a recording that began with `start` on the medium.
-    fn cut(
-        &mut self,
-        shape: &Shape,
-        history: &History,
-        events: &[Event],
-        start: &Disk,
-        random: &mut Random,
-    ) {
+    fn new(budget: u64) -> Self {
+        Self { dir: room(), images: 0, again: 0, kept: 0, lost: 0, budget }
+    }
+
+    fn all(mut self, mut random: Random) -> Self {
+        for round in 0.. {
+            let shape = Shape::of(round, random.next());
+            let path = self.dir.path().join("queue");
+            recorder::begin();
+            let history = workload::run(&path, &shape);
+            let events = recorder::end();
+            Disk::default().after(&events).assert_same(&path);
+            std::fs::remove_dir_all(&path).expect("remove the queue");
+            self.cut(&shape, &history, &events, &mut random);
+            if self.images >= self.budget {
+                return self;
+            }
+        }
+        self
+    }
+
+    /// Cuts the power at some moments of a recording.
+    fn cut(&mut self, shape: &Shape, history: &History, events: &[Event], random: &mut Random) {
         let enough = ((self.budget / 4).max(500) + self.images).min(self.budget);
         while self.images < enough {
             let moment = random.below(events.len() as u64 + 1) as usize;
-            let disk = start.clone().after(&events[..moment]);
+            let disk = Disk::default().after(&events[..moment]);
             let loose = disk.loose();
             let subsets = 1_usize << loose.min(EXHAUSTIVE);
             for number in 0..subsets.max(RANDOM) + RANDOM {
@@ -110,7 +122,7 @@ impl Run {
         moment: usize,
         random: &mut Random,
     ) {
-        let path = self.dir.join("image");
+        let path = self.dir.path().join("image");
         let again = self.images.is_multiple_of(AGAIN_EVERY);
         self.images += 1;
         image.write(&path);
