@@ -190,6 +190,27 @@ def test_a_file_that_was_never_finished_is_put_aside(filled: Path) -> None:
     assert aside.read_bytes() == unfinished
 
 
+@pytest.mark.parametrize("content", [b"", b"\0\0\0\x80 parts of a header", bytes(4096)])
+@pytest.mark.parametrize("rolls", [True, False])
+def test_an_older_file_that_was_never_finished_holds_no_reader_up(
+    filled: Path, content: bytes, *, rolls: bool
+) -> None:
+    clock = quire.ManualClock(START_MS)
+    if not rolls:
+        (filled / NEXT_NAME).write_bytes(content)
+    with quire.open(filled, clock=clock) as queue, queue.appender() as appender:
+        if rolls:
+            appender.write_bytes(b"before")
+            (filled / NEXT_NAME).write_bytes(content)
+        clock.advance(2 * DAY_MS)
+        appender.write_bytes(b"last")
+        assert payloads(queue)[-1] == b"last"
+    assert not (filled / NEXT_NAME).exists()
+    assert len([*filled.glob("*.discard")]) == 1
+    with quire.open(filled, read_only=True) as queue:
+        assert payloads(queue)[-1] == b"last"
+
+
 @pytest.mark.parametrize("name", ["notes.cq4", ".cq4", "20240115F.cq4", "20240232T4.cq4", "é.cq4"])
 def test_a_foreign_name_is_an_error_that_says_it(filled: Path, name: str) -> None:
     shutil.copyfile(filled / NAME, filled / name)

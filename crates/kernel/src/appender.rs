@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use spin::mutex::{SpinMutex, SpinMutexGuard};
 
 use crate::format::blocks;
-use crate::format::document;
+use crate::format::document::{self, LENGTH_MASK};
 use crate::format::table::{self, NORMALISED_TO};
 use crate::format::tokens;
-use crate::memory::{process, space};
+use crate::memory::process;
 use crate::protocol::create;
 use crate::protocol::held_lock::{self, Held};
 use crate::protocol::lock_recovery;
@@ -47,6 +47,8 @@ struct State {
     /// The cycle the clock was last in, and for which of its milliseconds that holds.
     clock_cycle: (i32, Range<i64>),
     last_index: Option<i64>,
+    /// The first cycle written to since the last sync.
+    unsynced_from: Option<i32>,
 }
 
 /// A place taken for one document: the write lock is held until it is published or given up.
@@ -118,7 +120,7 @@ impl Appender {
         let cycle = self.cycle(table, &mut state, now_ms)?;
         let State { tail, last_index, .. } = &mut *state;
         match tail {
-            Some(tail) if tail.is_ready_for(cycle, payload.len()) => {
+            Some(tail) if tail.is_ready_for(cycle, payload.len(), self.queue.block()) => {
                 *last_index = Some(tail.publish(table, payload, false)?);
                 Ok(*last_index)
             }
@@ -182,7 +184,7 @@ impl Appender {
         payload: Payload<'_>,
     ) -> Result<()> {
         if let Some(tail) = &mut state.tail
-            && tail.store_in_run(table, cycle, payload)?
+            && tail.store_in_run(table, cycle, payload, self.queue.block())?
         {
             return Ok(());
         }
@@ -282,26 +284,25 @@ impl Appender {
         self.normalise_up_to(held.table, cycle.min(newest), true)
     }
 
-    /// Returns when every message that was in the queue at the time of the call is on the medium.
+    /// Returns when everything this appender wrote is on the medium.
     pub fn sync(&self) -> Result<()> {
         self.check_open()?;
         let table = self.table()?;
-        let last = self.queue.last_index()?;
-        let synced = table.value(table.words().last_synced, table::NO_INDEX);
-        let from = self.queue.roll().split(synced).map_or(i32::MIN, |(cycle, _)| cycle);
-        table.remember_sync(|| {
-            for cycle in self.queue.cycles()?.into_iter().filter(|cycle| *cycle >= from) {
-                if let Some(file) = self.queue.file(cycle)? {
-                    file.window.sync()?;
-                }
+        let (from, last) = {
+            let state = self.lock_state();
+            (state.unsynced_from, state.last_index)
+        };
+        let (Some(from), Some(last)) = (from, last) else { return Ok(()) };
+        let (to, _) = self.queue.roll().split(last)?;
+        for cycle in self.queue.cycles()?.into_iter().filter(|cycle| (from..=to).contains(cycle)) {
+            if let Some(file) = self.queue.file(cycle)? {
+                file.window.sync()?;
             }
-            table.sync()?;
-            sync_directory(self.queue.path())
-        })?;
-        if let Some(last) = last {
-            table.cells().raise_acq_rel(table.words().last_synced, last);
-            fault::point!("sync.last-synced.cas");
         }
+        sync_directory(self.queue.path())?;
+        table.cells().raise_acq_rel(table.words().last_synced, last);
+        fault::point!("sync.last-synced.cas");
+        self.lock_state().unsynced_from = Some(to);
         Ok(())
     }
 
@@ -347,23 +348,24 @@ impl Appender {
         payload: Payload<'_>,
         metadata: bool,
     ) -> Result<i64> {
+        let block = self.queue.block();
         if let Some(tail) = &mut state.tail
             && !metadata
-            && tail.is_ready_for(cycle, payload.len())
+            && tail.is_ready_for(cycle, payload.len(), block)
         {
             return tail.publish(table, payload, false);
         }
         self.check_length(payload.len())?;
         let tail = self.tail(table, state, cycle)?;
         tail.check_sequence(metadata)?;
-        let end = tail.make_room(payload.len(), metadata)?;
+        let end = tail.make_room(payload.len(), metadata, block)?;
         self.queue.pretoucher().keep_ahead(&tail.view.file().window, end);
         tail.publish(table, payload, metadata)
     }
 
     fn check_length(&self, length: u64) -> Result<()> {
         let block_bytes = self.queue.block();
-        let limit = blocks::longest_payload(block_bytes);
+        let limit = blocks::overlap(block_bytes).min(u64::from(LENGTH_MASK));
         if length <= limit {
             Ok(())
         } else {
@@ -397,24 +399,29 @@ impl Appender {
         match state.tail.take() {
             Some(mut tail) => {
                 self.close_cycle(&mut tail.view)?;
-                let highest = table.value(table.words().highest, table::NO_HIGHEST);
-                let between = i32::try_from(highest)
-                    .ok()
-                    .filter(|highest| (tail.view.file().cycle + 1..cycle).contains(highest));
-                if let Some(mut view) = between.map(|c| self.queue.view(c)).transpose()?.flatten() {
-                    self.close_cycle(&mut view)?;
+                for between in self.queue.files_between(tail.view.file().cycle, cycle)? {
+                    self.close_cycle_of(between)?;
                 }
             }
             None => self.normalise_up_to(table, cycle, false)?,
         }
+        state.unsynced_from.get_or_insert(cycle);
         let view = self.queue.view_for_append(table, cycle)?;
-        state.tail = Some(Tail::new(view, self.queue.roll(), self.queue.block())?);
+        state.tail = Some(Tail::new(view, self.queue.roll())?);
         Ok(())
     }
 
     fn close_cycle(&self, view: &mut View) -> Result<bool> {
         create::check_writable(view.file())?;
         roll::write_eof(view, self.queue.block(), self.queue.options().timeout)
+    }
+
+    /// As [`Self::close_cycle`], or puts the file aside if whoever began it died.
+    fn close_cycle_of(&self, cycle: i32) -> Result<bool> {
+        match self.queue.view(cycle)? {
+            Some(mut view) => self.close_cycle(&mut view),
+            None => self.queue.put_aside_unfinished(cycle).map(|()| false),
+        }
     }
 
     /// Writes the marker into the cycles below `cycle` that lack it. `normalisedEOFsTo` remembers
@@ -425,9 +432,7 @@ impl Appender {
         let older: Vec<i32> =
             cycles.into_iter().filter(|c| *c < cycle && i64::from(*c) > done).collect();
         for cycle in &older {
-            if let Some(mut view) = self.queue.view(*cycle)?
-                && self.close_cycle(&mut view)?
-            {
+            if self.close_cycle_of(*cycle)? {
                 notice::leave(format!("an older cycle had no end-of-file marker: cycle={cycle}"));
             }
         }
@@ -465,6 +470,9 @@ fn catch_up(state: &mut State) -> Result<()> {
 }
 
 fn sync_directory(path: &std::path::Path) -> Result<()> {
-    let synced = fault::call!("sync.directory.sync", space::sync_directory(path));
+    let synced = fault::call!(
+        "sync.directory.sync",
+        std::fs::File::open(path).and_then(|dir| dir.sync_all())
+    );
     synced.map_err(|e| Error::io("cannot sync", path, e))
 }

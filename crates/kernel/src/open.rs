@@ -10,10 +10,8 @@ use crate::format::table::{self, Metadata};
 use crate::memory::space;
 use crate::options::Options;
 use crate::protocol::create;
-use crate::protocol::held_lock::Held;
 use crate::protocol::listing::{self, Names};
 use crate::protocol::lock_recovery::{self, ForceUnlock};
-use crate::protocol::restart;
 use crate::protocol::table_store::TableStore;
 use crate::{Error, Result, fault, notice};
 
@@ -58,7 +56,7 @@ pub fn open(path: &Path, options: &Options) -> Result<Opened> {
     check_wire_type(options)?;
     check_sizes(options)?;
     let epoch_ms = epoch(options)?;
-    if path.is_file() {
+    if is_file(path) {
         return open_single(path, options);
     }
     prepare_directory(path, options)?;
@@ -104,7 +102,6 @@ fn open_for_writing(
         recover_lock(table, options);
         let names = Names { dir: path, roll: opened.roll, epoch_ms: opened.epoch_ms };
         listing::refresh(names, table)?;
-        repair_after_restart(table, names, options)?;
     }
     Ok(opened)
 }
@@ -279,6 +276,10 @@ fn roll_cycle_of_files(dir: &Path) -> Result<Option<(&'static RollCycle, PathBuf
     Ok(None)
 }
 
+fn is_file(path: &Path) -> bool {
+    fault::call!("open.path.stat", std::fs::metadata(path)).is_ok_and(|found| found.is_file())
+}
+
 fn has_table(dir: &Path) -> bool {
     let path = dir.join(table::FILE_NAME);
     fault::call!("open.table.stat", std::fs::symlink_metadata(path)).is_ok()
@@ -342,17 +343,6 @@ fn check_sizes(options: &Options) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// Looks at the newest files if the machine was started since they were written.
-fn repair_after_restart(table: &TableStore, names: Names<'_>, options: &Options) -> Result<()> {
-    if !restart::is_due(names, table) {
-        return Ok(());
-    }
-    lock_recovery::wait(table, table.write_lock(), options.force_unlock, options.timeout)?;
-    let _held = Held { table };
-    restart::repair(names, table)?;
-    listing::refresh(names, table)
 }
 
 /// Frees the write lock of a holder that died.

@@ -206,6 +206,24 @@ impl Queue {
         self.with_cycles(|cycles| cycles.iter().copied().collect())
     }
 
+    /// The cycles between these two, both left out, that have a file at this moment.
+    pub fn files_between(&self, from: i32, to: i32) -> Result<Vec<i32>> {
+        if to - from < 2 {
+            return Ok(Vec::new());
+        }
+        let cycles = listing::list(self.names())?;
+        Ok(cycles.range(from + 1..to).copied().collect())
+    }
+
+    /// Puts aside the file of a cycle that was begun and never finished: every reader would wait
+    /// for it. The caller holds the write lock, and writes to a later cycle.
+    pub fn put_aside_unfinished(&self, cycle: i32) -> Result<()> {
+        if create::put_aside_unfinished(&self.file_for_cycle(cycle)?)? {
+            self.refresh()?;
+        }
+        Ok(())
+    }
+
     /// The first cycle that has a file.
     pub fn first_cycle(&self) -> Result<Option<i32>> {
         self.with_cycles(|cycles| cycles.first().copied())
@@ -390,6 +408,6 @@ impl Drop for Queue {
 fn is_same_file(file: &RollFile, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     let open = fault::call!("create.same-file.stat", file.window.file().metadata());
-    let named = std::fs::symlink_metadata(path);
+    let named = fault::call!("create.same-file.stat", std::fs::symlink_metadata(path));
     matches!((open, named), (Ok(a), Ok(b)) if (a.dev(), a.ino()) == (b.dev(), b.ino()))
 }

@@ -9,13 +9,13 @@
 //! the lock is at work, and renames it to `.discard`. A crash before 6 leaves a file that others
 //! find when they list the directory.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::indexing::publish_array;
 use super::publish::NotPublished;
 use super::roll_file::{self, RollFile};
-use crate::format::document::{self, HEADER_LEN, NOT_COMPLETE, NOT_INITIALIZED, TAIL_ZEROS};
+use crate::format::document::{self, HEADER_LEN, NOT_COMPLETE, NOT_INITIALIZED};
 use crate::format::index::{self, ArrayLayout, Shape};
 use crate::format::store::{self, StoreLayout};
 use crate::memory::Cells;
@@ -24,7 +24,8 @@ use crate::memory::window::Window;
 use crate::{Error, Result, fault, notice};
 
 /// How long an unfinished file is waited for before it is put aside.
-const ABANDONED_AFTER: Duration = Duration::from_millis(500);
+const ABANDONED_AFTER: Duration =
+    Duration::from_millis(if cfg!(feature = "fault-points") { 0 } else { 500 });
 
 /// How new files are made.
 #[derive(Clone, Copy, Debug)]
@@ -101,8 +102,6 @@ fn initialise(window: &Window, new: &NewFile) -> Result<StoreLayout> {
         .map_err(|found| corrupt(window, found))?;
     fault::point!("create.first.cas");
     cells.copy_in_plain(HEADER_LEN, &payload);
-    // A power cut may have kept a later part of a file whose header is lost.
-    cells.zero_plain(header_end, TAIL_ZEROS);
     fault::point!("create.body.store");
     let upper_at = header_end.next_multiple_of(document::ALIGNMENT);
     publish_arrays(cells, upper_at, &layout, new.shape.index_count).map_err(
@@ -154,24 +153,37 @@ fn remove_empty(path: &Path, window: &Window) {
     }
 }
 
-/// The name beside a file under which something of it is kept.
-#[must_use]
-pub fn aside(path: &Path) -> PathBuf {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
-    let mut aside = path.as_os_str().to_owned();
-    aside.push(format!("-{now}.discard"));
-    aside.into()
+/// Puts the file of an older cycle aside if it is still unfinished after the same wait; true if it
+/// was. The caller holds the write lock.
+pub fn put_aside_unfinished(path: &Path) -> Result<bool> {
+    let deadline = Instant::now() + ABANDONED_AFTER;
+    while is_unfinished(path)? {
+        if Instant::now() >= deadline {
+            return discard(path).map(|()| true);
+        }
+        std::thread::sleep(ABANDONED_AFTER / 50);
+    }
+    Ok(false)
+}
+
+fn is_unfinished(path: &Path) -> Result<bool> {
+    let Some(file) = space::open(path, Access { write: false, create_mode: None })? else {
+        return Ok(false);
+    };
+    Ok(roll_file::read_layout(&Window::new(path, file, false)?)?.is_none())
 }
 
 /// Puts an unfinished file aside.
-pub fn discard(path: &Path) -> Result<()> {
-    let aside = aside(path);
-    fault::call!("create.file.discard", space::rename(path, &aside))
+fn discard(path: &Path) -> Result<()> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
+    let mut aside = path.as_os_str().to_owned();
+    aside.push(format!("-{now}.discard"));
+    fault::call!("create.file.discard", std::fs::rename(path, &aside))
         .map_err(|e| Error::io("cannot put aside", path, e))?;
     notice::leave(format!(
         "an unfinished roll file was put aside: file={} as={}",
         path.display(),
-        aside.display()
+        Path::new(&aside).display()
     ));
     Ok(())
 }

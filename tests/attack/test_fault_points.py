@@ -1,0 +1,148 @@
+"""A process dies at any named step of the kernel, and its heir at any step of the recovery.
+
+The names are those of the kernel's `fault.rs`; what each leaves behind is in docs/protocol.md.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from fault_peer import POINTS, ROOT, SIGKILL, FaultBuild, points, survives
+from tally import TORTURE, scaled
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(600, 7200))]
+
+LAST_SECOND = 30  # after all that a life did
+CHANGES = re.compile(
+    r"\.(publish_header|store_header_\w+|store_release|swap_acq_rel|raise_acq_rel"
+    r"|raise_alone|lower_acq_rel|add_acq_rel|copy_in_plain|zero_plain)\("
+)
+SYSTEM = re.compile(
+    r"\b(?:std::fs::\w+|File::open|libc::[a-z]\w*|options\.open|builder\.create|dir\.sync_all)\("
+    r"|\b(?:self\.)?file\.(?:set_len|sync_all|read_at|metadata)\(|\bpath\.(?:is_file|exists)\("
+)
+# They only say why another call failed, let go, or cannot fail.
+NAMELESS = {"why_not_opened", "detach_descriptor", "drop", "die", "coarse_time_ms"} | {
+    "liveness_from_signal"
+}
+
+
+@pytest.fixture(scope="module")
+def build() -> Iterator[FaultBuild]:
+    with FaultBuild() as build:
+        yield build
+
+
+@pytest.fixture(scope="module")
+def hits(build: FaultBuild, tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
+    """How often a life that nobody disturbs comes past each point."""
+    directory = tmp_path_factory.mktemp("undisturbed")
+    told = build.live(directory)
+    assert (told.exit, told.error, told.held) == (0, None, [])
+    assert survives(directory, second=LAST_SECOND, crashes=0) == 0
+    return told.hits
+
+
+def moments(hits: dict[str, int], *, every: bool = False) -> Iterator[tuple[str, int]]:
+    """First, second and last time of each point; or every time."""
+    for name, count in hits.items():
+        for nth in range(1, count + 1) if every else sorted({1, min(2, count), count}):
+            yield name, nth
+
+
+def test_every_point_is_hit_and_described(hits: dict[str, int]) -> None:
+    page = (ROOT / "docs" / "protocol.md").read_text("utf-8")
+    described = re.findall(r"(?m)^\| `([\w.-]+)`", page.split("### 12.1")[1])
+    assert sorted(described) == sorted(points())
+    assert [name for name in points() if not hits[name]] == []
+
+
+def test_every_store_and_every_system_call_of_the_kernel_has_a_point() -> None:
+    nameless: list[str] = []
+    for file in sorted(POINTS.parent.rglob("*.rs")):
+        name = str(file.relative_to(POINTS.parent))
+        if name in {"fault.rs", "memory/cells.rs", "memory/model.rs"}:
+            continue
+        code = re.sub(r"//[^\n]*", "", file.read_text("utf-8").split("#[cfg(test)]")[0])
+        for match in CHANGES.finditer(code):
+            behind = code[match.start() :].split("\n", 12)
+            if "fault::point!" not in "\n".join(behind[:8]):
+                nameless.append(f"{name}: {behind[0]}")
+        for match in SYSTEM.finditer(code):
+            before = code[: match.start()]
+            around = re.findall(r"\bfn (\w+)", before)[-1]
+            is_named = re.search(r"fault::call!\([^;]*$", before) or re.search(
+                rf"fault::call!\([^;]*\b{around}\(", code
+            )
+            if not is_named and around not in NAMELESS:
+                nameless.append(f"{name}: {match[0]} in {around}")
+    assert not nameless, "\n".join(nameless)
+
+
+def test_a_crash_at_any_point_loses_nothing(
+    build: FaultBuild,
+    hits: dict[str, int],
+    tmp_path: Path,
+    tally: Callable[[str, int, str], None],
+) -> None:
+    wrong: list[str] = []
+    told_of_nobody = kills = 0
+    for number, (name, nth) in enumerate(moments(hits, every=TORTURE)):
+        directory = tmp_path / "crashed"
+        told = build.live(directory, f"{name}:{nth}:kill")
+        assert told.exit == SIGKILL, (name, nth, told)
+        kills += 1
+        try:
+            second = LAST_SECOND * (number % 2)  # into the next file, or into the same
+            told_of_nobody += survives(directory, second=second)
+        except Exception as error:  # noqa: BLE001 - all of them are shown at the end
+            wrong.append(f"{name}:{nth} {error!r}")
+        shutil.rmtree(directory)
+    assert not wrong, "\n".join(wrong)
+    promise = "a crash at any store, CAS or system call loses, repeats and invents nothing"
+    tally(promise, len(hits), "points")
+    tally(promise, kills, "crashes")
+    tally(promise, told_of_nobody, "messages that were there and not acknowledged")
+
+
+def test_a_crash_in_the_recovery_from_a_crash_loses_nothing(
+    build: FaultBuild,
+    hits: dict[str, int],
+    tmp_path: Path,
+    tally: Callable[[str, int, str], None],
+) -> None:
+    wrong: list[str] = []
+    crashes = 0
+    for name, nth in moments({name: min(count, scaled(1, 2)) for name, count in hits.items()}):
+        first = tmp_path / "first"
+        assert build.live(first, f"{name}:{nth}:kill").exit == SIGKILL
+        rng = random.Random(f"{name}:{nth}")  # noqa: S311 - the same sample each time
+        second = rng.choice((0, LAST_SECOND))
+        undisturbed = copy_of(first, tmp_path / "undisturbed")
+        told = build.live(undisturbed, life="recovery", second=second)
+        assert (told.exit, told.error) == (0, None), (name, nth, told)
+        met = [point for point, count in told.hits.items() if count]
+        for point in met if TORTURE else rng.sample(met, 2):
+            again = copy_of(first, tmp_path / "again")
+            told = build.live(again, f"{point}:1:kill", life="recovery", second=second)
+            assert told.exit == SIGKILL, (name, nth, point, told)
+            crashes += 1
+            try:
+                survives(again, second=second, crashes=2)
+            except Exception as error:  # noqa: BLE001 - all of them are shown at the end
+                wrong.append(f"{name}:{nth} then {point}: {error!r}")
+            shutil.rmtree(again)
+        shutil.rmtree(undisturbed)
+        shutil.rmtree(first)
+    assert not wrong, "\n".join(wrong)
+    tally("a crash in the recovery from a crash loses nothing either", crashes, "pairs of crashes")
+
+
+def copy_of(directory: Path, to: Path) -> Path:
+    return Path(shutil.copytree(directory, to))
