@@ -134,20 +134,20 @@ def _latency(scenario: Result) -> Iterator[Verdict]:
 
 def _contention(scenario: Result) -> Iterator[Verdict]:
     """Hold rate and fairness against the better of Java's two calls."""
-    ours, writers = "quire.write_bytes", scenario["writers"]
+    ours, writers, size = "quire.write_bytes", scenario["writers"], scenario["size"]
     javas = [key for key in summary.operations(scenario) if key.startswith("chronicle.")]
     if not javas:
         return
     best = min(javas, key=lambda key: summary.ratio(scenario, ours, key).median)
     name = best.split(".")[1]
-    yield _ratio(scenario, (ours, best), f"{writers} writers together : {name}", 1.0)
+    yield _ratio(scenario, (ours, best), f"write_bytes : {name}, {size} B, writers: {writers}", 1.0)
     if writers == 1:
         return
     spreads = {key: summary.values(scenario, key, lambda run: run["fairness"]) for key in javas}
     fairest = max(spread.median for spread in spreads.values())
     here = summary.values(scenario, ours, lambda run: run["fairness"])
     yield Verdict(
-        f"{writers} writers, fairness",
+        f"fairness, {size} B, writers: {writers}",
         scenario["file_system"],
         f"Java's {fairest:.2f}",
         _spread(here, ""),

@@ -6,7 +6,7 @@ import mmap
 
 from bench.task import DISTINCT, Outcome, Stopwatch, Task, checksum, messages
 
-NAME = "limit"
+NAME = "limits"
 NAMES = {
     "fresh_pages": "limit: copying, fresh pages",
     "touched_pages": "limit: copying, touched pages",
@@ -15,8 +15,8 @@ NAMES = {
 
 
 def version() -> str:
-    """Return what is called: a method of the extension that adds a number."""
-    return "mmap, ManualClock.advance"
+    """Return what is used; the method adds a number."""
+    return "mmap of a file, ManualClock.advance"
 
 
 def run(task: Task) -> Outcome:
