@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 from bench import machine
 from bench.harness import (
@@ -55,20 +55,21 @@ def contending(scenario: Scenario, writers: int, duration_ms: int) -> Generator[
 
 def _run(asked: Task, writers: int) -> list[Result]:
     """Let the first writer create the queue, then all of them begin at the same moment."""
+    tasks = [replace(asked, writer=writer) for writer in range(writers)]
     started: list[subprocess.Popen[str]] = []
     try:
-        for writer in range(writers):
-            started.append(_start(replace(asked, writer=writer)))
-            if writer == 0:
-                _expect_ready(started[0], asked)
-        for one in started[1:]:
-            _expect_ready(one, asked)
+        for task in tasks:
+            started.append(_start(task))
+            if task.writer == 0:
+                _expect_ready(started[0], task)
+        for one, task in zip(started[1:], tasks[1:], strict=True):
+            _expect_ready(one, task)
         begin = time.monotonic_ns() + _HEAD_START_NS
         for one in started:
             assert one.stdin is not None
             one.stdin.write(f"{begin}\n")
             one.stdin.flush()
-        return [_outcome(one, asked) for one in started]
+        return [_outcome(one, task) for one, task in zip(started, tasks, strict=True)]
     finally:
         for one in started:
             one.kill()
@@ -77,21 +78,28 @@ def _run(asked: Task, writers: int) -> list[Result]:
 
 def _start(asked: Task) -> subprocess.Popen[str]:
     pipe = subprocess.PIPE
-    return subprocess.Popen(
-        command(asked), cwd=ROOT, stdin=pipe, stdout=pipe, stderr=sys.stderr, text=True
-    )
+    with _complaints(asked).open("w") as stderr:
+        return subprocess.Popen(
+            command(asked), cwd=ROOT, stdin=pipe, stdout=pipe, stderr=stderr, text=True
+        )
+
+
+def _complaints(asked: Task) -> Path:
+    return Path(asked.directory) / f"stderr-{asked.writer}"
 
 
 def _expect_ready(one: subprocess.Popen[str], asked: Task) -> None:
     assert one.stdout is not None
     if one.stdout.readline().strip() != "READY":
-        raise Failed(f"a writer does not start: task={asked}")
+        said = _complaints(asked).read_text("utf-8")
+        raise Failed(f"a writer does not start: task={asked}\n{said[-3000:]}")
 
 
 def _outcome(one: subprocess.Popen[str], asked: Task) -> Result:
     said, _ = one.communicate(timeout=TIMEOUT_S)
     if one.returncode:
-        raise Failed(f"a writer failed: task={asked} exit={one.returncode}")
+        told = _complaints(asked).read_text("utf-8")
+        raise Failed(f"a writer failed: task={asked} exit={one.returncode}\n{told[-3000:]}")
     outcome: Result = json.loads(said.splitlines()[-1])
     outcome.setdefault("cpu_nanos", outcome.get("cpuNanos"))
     return outcome

@@ -153,7 +153,9 @@ _OPERATIONS: dict[str, Callable[[quire.Queue], Work]] = {
 
 def _work(directory: Path) -> None:
     clock = quire.ManualClock(1_700_000_000_000)
-    with quire.open(directory / "queue", roll_cycle="FAST_DAILY", clock=clock) as queue:
+    path = directory / "queue"
+    # Without the thread that works ahead: how far it comes is up to the scheduler.
+    with quire.open(path, roll_cycle="FAST_DAILY", clock=clock, pretouch=False) as queue:
         for prepare in _OPERATIONS.values():
             work = prepare(queue)
             work(_WARM_UP)

@@ -65,7 +65,7 @@ class Outcome:
 
     nanos: int
     cpu_nanos: int | None
-    """CPU time of the thread that ran the loop; None where more than one did the work."""
+    """CPU time of the process that ran the loop; None where more than one did the work."""
     count: int
     checksum: int
 
@@ -88,17 +88,17 @@ def checksum(count: int) -> int:
 
 
 class Stopwatch:
-    """Measures its block: time, and CPU time of this thread, in nanoseconds."""
+    """Measures its block: time, and CPU time of this process, in nanoseconds."""
 
     nanos = 0
     cpu_nanos = 0
 
     def __enter__(self) -> Self:
         """Start."""
-        self._begin = time.thread_time_ns(), time.monotonic_ns()
+        self._begin = time.process_time_ns(), time.monotonic_ns()
         return self
 
     def __exit__(self, *raised: object) -> None:
         """Stop."""
-        end = time.monotonic_ns(), time.thread_time_ns()
+        end = time.monotonic_ns(), time.process_time_ns()
         self.nanos, self.cpu_nanos = end[0] - self._begin[1], end[1] - self._begin[0]

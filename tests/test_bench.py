@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 from bench import harness, parts, summary, targets
 from bench.adapters import quire as adapter
+from bench.adapters import quire_contending
 from bench.harness import Failed
 from bench.scenarios import QUICK, Operation
-from bench.task import Task, checksum
+from bench.task import Task, checksum, messages
 
 from quire import _native
 
@@ -53,6 +54,18 @@ def test_a_queue_with_another_byte_is_refused(tmp_path: Path) -> None:
     file.write_bytes(content)
     with pytest.raises(AssertionError, match="other messages"):
         adapter.verify(task.queue, 40, task.total)
+
+
+def test_a_message_of_a_contending_writer_that_is_missing_is_noticed(tmp_path: Path) -> None:
+    ours, theirs = (messages(96, writer) for writer in (0, 1))
+    with adapter.open_queue(tmp_path) as queue, queue.appender() as appender:
+        appender.write_many([ours[0], theirs[0], theirs[1], ours[1]])
+        quire_contending.verify(tmp_path, 96, [2, 2])
+        with pytest.raises(AssertionError, match="expected="):
+            quire_contending.verify(tmp_path, 96, [2, 3])
+        appender.write_bytes(ours[3])
+        with pytest.raises(AssertionError, match="other messages: writer=0"):
+            quire_contending.verify(tmp_path, 96, [3, 2])
 
 
 def _scenario(runs: Sequence[Mapping[str, float]], **described: object) -> dict[str, Any]:

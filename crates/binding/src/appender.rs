@@ -64,18 +64,20 @@ impl Appender {
 
     #[pyo3(signature = (payloads, /))]
     fn write_many(&self, py: Python<'_>, payloads: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
-        let whole = payloads.cast::<PyList>().is_ok() || payloads.cast::<PyTuple>().is_ok();
-        let most = if whole { usize::MAX } else { CHUNK };
+        if let Ok(list) = payloads.cast::<PyList>() {
+            return self.write_tuple(py, &list.to_tuple());
+        }
+        if let Ok(tuple) = payloads.cast::<PyTuple>() {
+            return self.write_tuple(py, tuple);
+        }
         let mut items = payloads.try_iter()?;
         let mut last = None;
         loop {
-            let taken = items.by_ref().take(most).map(|item| Message::take(&item?));
-            let messages = taken.collect::<PyResult<Vec<_>>>()?;
-            if messages.is_empty() {
+            let chunk = items.by_ref().take(CHUNK).collect::<PyResult<Vec<_>>>()?;
+            if chunk.is_empty() {
                 return Ok(last);
             }
-            let bytes: Vec<&[u8]> = messages.iter().map(Message::bytes).collect();
-            last = self.write_all(py, bytes.len(), |number| Ok(Payload::new(bytes[number])))?;
+            last = self.write_tuple(py, &PyTuple::new(py, chunk)?)?;
         }
     }
 
@@ -156,6 +158,14 @@ impl Appender {
             return Ok(index);
         }
         told(py, py.detach(|| self.kernel.append(now, payload)))
+    }
+
+    /// A tuple keeps its items alive and in place while they are written.
+    fn write_tuple(&self, py: Python<'_>, payloads: &Bound<'_, PyTuple>) -> PyResult<Option<i64>> {
+        let items: Vec<_> = payloads.iter_borrowed().collect();
+        let messages =
+            items.iter().map(|item| Message::take(item)).collect::<PyResult<Vec<_>>>()?;
+        self.write_all(py, messages.len(), |number| Ok(Payload::new(messages[number].bytes())))
     }
 
     fn write_all<'p>(

@@ -7,19 +7,19 @@ use pyo3::types::PyBytes;
 use crate::buffer::Borrowed;
 
 /// The bytes of one message.
-pub enum Message<'py> {
-    /// A `bytes` object: never changes, so it is not copied.
-    Fixed(Bound<'py, PyBytes>),
+pub enum Message<'a> {
+    /// Those of a `bytes` object: they never change, so they are not copied.
+    Fixed(&'a [u8]),
     /// A copy of another buffer, which its owner might change.
     Copied(Vec<u8>),
 }
 
-impl<'py> Message<'py> {
+impl<'a> Message<'a> {
     /// Takes a message of at least one byte.
     #[inline]
-    pub fn take(object: &Bound<'py, PyAny>) -> PyResult<Self> {
+    pub fn take(object: &'a Bound<'_, PyAny>) -> PyResult<Self> {
         let message = match object.cast::<PyBytes>() {
-            Ok(bytes) => Self::Fixed(bytes.clone()),
+            Ok(bytes) => Self::Fixed(bytes.as_bytes()),
             Err(_) => Self::Copied(Borrowed::new(object)?.bytes().to_vec()),
         };
         if message.bytes().is_empty() { Err(empty()) } else { Ok(message) }
@@ -29,7 +29,7 @@ impl<'py> Message<'py> {
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         match self {
-            Self::Fixed(bytes) => bytes.as_bytes(),
+            Self::Fixed(bytes) => bytes,
             Self::Copied(bytes) => bytes,
         }
     }

@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use spin::mutex::{SpinMutex, SpinMutexGuard};
 
 use crate::format::blocks;
-use crate::format::document::{self, LENGTH_MASK};
+use crate::format::document;
 use crate::format::table::{self, NORMALISED_TO};
 use crate::format::tokens;
-use crate::memory::process;
+use crate::memory::{process, space};
 use crate::protocol::create;
 use crate::protocol::held_lock::{self, Held};
 use crate::protocol::lock_recovery;
@@ -47,8 +47,6 @@ struct State {
     /// The cycle the clock was last in, and for which of its milliseconds that holds.
     clock_cycle: (i32, Range<i64>),
     last_index: Option<i64>,
-    /// The first cycle written to since the last sync.
-    unsynced_from: Option<i32>,
 }
 
 /// A place taken for one document: the write lock is held until it is published or given up.
@@ -120,7 +118,7 @@ impl Appender {
         let cycle = self.cycle(table, &mut state, now_ms)?;
         let State { tail, last_index, .. } = &mut *state;
         match tail {
-            Some(tail) if tail.is_ready_for(cycle, payload.len(), self.queue.block()) => {
+            Some(tail) if tail.is_ready_for(cycle, payload.len()) => {
                 *last_index = Some(tail.publish(table, payload, false)?);
                 Ok(*last_index)
             }
@@ -184,7 +182,7 @@ impl Appender {
         payload: Payload<'_>,
     ) -> Result<()> {
         if let Some(tail) = &mut state.tail
-            && tail.store_in_run(table, cycle, payload, self.queue.block())?
+            && tail.store_in_run(table, cycle, payload)?
         {
             return Ok(());
         }
@@ -284,25 +282,26 @@ impl Appender {
         self.normalise_up_to(held.table, cycle.min(newest), true)
     }
 
-    /// Returns when everything this appender wrote is on the medium.
+    /// Returns when every message that was in the queue at the time of the call is on the medium.
     pub fn sync(&self) -> Result<()> {
         self.check_open()?;
         let table = self.table()?;
-        let (from, last) = {
-            let state = self.lock_state();
-            (state.unsynced_from, state.last_index)
-        };
-        let (Some(from), Some(last)) = (from, last) else { return Ok(()) };
-        let (to, _) = self.queue.roll().split(last)?;
-        for cycle in self.queue.cycles()?.into_iter().filter(|cycle| (from..=to).contains(cycle)) {
-            if let Some(file) = self.queue.file(cycle)? {
-                file.window.sync()?;
+        let last = self.queue.last_index()?;
+        let synced = table.value(table.words().last_synced, table::NO_INDEX);
+        let from = self.queue.roll().split(synced).map_or(i32::MIN, |(cycle, _)| cycle);
+        table.remember_sync(|| {
+            for cycle in self.queue.cycles()?.into_iter().filter(|cycle| *cycle >= from) {
+                if let Some(file) = self.queue.file(cycle)? {
+                    file.window.sync()?;
+                }
             }
+            table.sync()?;
+            sync_directory(self.queue.path())
+        })?;
+        if let Some(last) = last {
+            table.cells().raise_acq_rel(table.words().last_synced, last);
+            fault::point!("sync.last-synced.cas");
         }
-        sync_directory(self.queue.path())?;
-        table.cells().raise_acq_rel(table.words().last_synced, last);
-        fault::point!("sync.last-synced.cas");
-        self.lock_state().unsynced_from = Some(to);
         Ok(())
     }
 
@@ -348,24 +347,23 @@ impl Appender {
         payload: Payload<'_>,
         metadata: bool,
     ) -> Result<i64> {
-        let block = self.queue.block();
         if let Some(tail) = &mut state.tail
             && !metadata
-            && tail.is_ready_for(cycle, payload.len(), block)
+            && tail.is_ready_for(cycle, payload.len())
         {
             return tail.publish(table, payload, false);
         }
         self.check_length(payload.len())?;
         let tail = self.tail(table, state, cycle)?;
         tail.check_sequence(metadata)?;
-        let end = tail.make_room(payload.len(), metadata, block)?;
+        let end = tail.make_room(payload.len(), metadata)?;
         self.queue.pretoucher().keep_ahead(&tail.view.file().window, end);
         tail.publish(table, payload, metadata)
     }
 
     fn check_length(&self, length: u64) -> Result<()> {
         let block_bytes = self.queue.block();
-        let limit = blocks::overlap(block_bytes).min(u64::from(LENGTH_MASK));
+        let limit = blocks::longest_payload(block_bytes);
         if length <= limit {
             Ok(())
         } else {
@@ -405,9 +403,8 @@ impl Appender {
             }
             None => self.normalise_up_to(table, cycle, false)?,
         }
-        state.unsynced_from.get_or_insert(cycle);
         let view = self.queue.view_for_append(table, cycle)?;
-        state.tail = Some(Tail::new(view, self.queue.roll())?);
+        state.tail = Some(Tail::new(view, self.queue.roll(), self.queue.block())?);
         Ok(())
     }
 
@@ -470,9 +467,6 @@ fn catch_up(state: &mut State) -> Result<()> {
 }
 
 fn sync_directory(path: &std::path::Path) -> Result<()> {
-    let synced = fault::call!(
-        "sync.directory.sync",
-        std::fs::File::open(path).and_then(|dir| dir.sync_all())
-    );
+    let synced = fault::call!("sync.directory.sync", space::sync_directory(path));
     synced.map_err(|e| Error::io("cannot sync", path, e))
 }

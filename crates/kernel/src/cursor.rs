@@ -336,12 +336,33 @@ impl Cursor {
         Ok(matches!(view.slot(self.position)?, Slot::Document(_)))
     }
 
-    /// Goes to a stored index, whether or not its file is there.
+    /// Goes to a stored index. Where its message and those before it were lost, as by a power cut, to
+    /// the first message after the loss, so that none of those to come is passed over.
     pub fn resume_at(&mut self, queue: &Queue, index: i64) -> Result<()> {
         let (cycle, sequence) = queue.roll().split(index)?;
-        if !self.locate(queue, cycle, sequence)? && self.state == State::CycleNotFound {
-            (self.cycle, self.sequence) = (cycle, sequence);
+        if self.locate(queue, cycle, sequence)? {
+            return Ok(());
         }
+        match self.state {
+            State::NotReachedInCycle => {
+                let Some(mut view) = queue.view(cycle)? else { return Ok(()) };
+                let end = locate::end(&mut view)?;
+                self.place_at_end(view, &end);
+            }
+            _ if queue.first_cycle()?.is_none_or(|first| cycle < first) => {
+                (self.cycle, self.sequence) = (cycle, sequence);
+                return Ok(());
+            }
+            _ => match queue.cycle_after(cycle)? {
+                Some(next) if self.enter_from(queue, Some(next))? => {}
+                _ => self.go_to_end(queue)?,
+            },
+        }
+        notice::leave(format!(
+            "a tailer's stored position is behind the end of its file: stored={index:#x} \
+             continued_at={:#x}",
+            self.index(queue)?
+        ));
         Ok(())
     }
 

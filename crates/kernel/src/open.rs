@@ -10,8 +10,10 @@ use crate::format::table::{self, Metadata};
 use crate::memory::space;
 use crate::options::Options;
 use crate::protocol::create;
+use crate::protocol::held_lock::Held;
 use crate::protocol::listing::{self, Names};
 use crate::protocol::lock_recovery::{self, ForceUnlock};
+use crate::protocol::restart;
 use crate::protocol::table_store::TableStore;
 use crate::{Error, Result, fault, notice};
 
@@ -102,6 +104,7 @@ fn open_for_writing(
         recover_lock(table, options);
         let names = Names { dir: path, roll: opened.roll, epoch_ms: opened.epoch_ms };
         listing::refresh(names, table)?;
+        repair_after_restart(table, names, options)?;
     }
     Ok(opened)
 }
@@ -343,6 +346,17 @@ fn check_sizes(options: &Options) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Looks at the newest files if the machine was started since they were written.
+fn repair_after_restart(table: &TableStore, names: Names<'_>, options: &Options) -> Result<()> {
+    if !restart::is_due(names, table) {
+        return Ok(());
+    }
+    lock_recovery::wait(table, table.write_lock(), options.force_unlock, options.timeout)?;
+    let _held = Held { table };
+    restart::repair(names, table)?;
+    listing::refresh(names, table)
 }
 
 /// Frees the write lock of a holder that died.

@@ -28,8 +28,12 @@ pub struct Tail {
     limit: u64,
     /// Positions up to here are writable.
     writable_to: u64,
-    /// The block that the last document started in: the file is long enough for it.
-    block_number: u64,
+    /// Documents may start at positions below this one: the file is long enough for its block.
+    starts_below: u64,
+    /// The block size.
+    block: u64,
+    /// The longest payload.
+    longest: u64,
     /// Messages that are stored and not visible yet.
     run: Run,
 }
@@ -47,7 +51,7 @@ struct Run {
 }
 
 impl Tail {
-    pub fn new(mut view: View, roll: &RollCycle) -> Result<Self> {
+    pub fn new(mut view: View, roll: &RollCycle, block: u64) -> Result<Self> {
         let index = IndexWriter::new(&mut view)?;
         let first_index = roll.to_index(view.file().cycle, 0)?;
         let limit = view.file().shape.max_messages().min(roll.sequence_mask() + 1);
@@ -60,7 +64,9 @@ impl Tail {
             first_index,
             limit,
             writable_to: 0,
-            block_number: 0,
+            starts_below: 0,
+            block,
+            longest: blocks::longest_payload(block),
             run: Run::default(),
         })
     }
@@ -74,17 +80,17 @@ impl Tail {
 
     /// Whether one more message can be published with no step that waits or calls the system.
     #[inline]
-    pub fn is_ready_for(&self, cycle: i32, length: u64, block: u64) -> bool {
-        self.run.count == 0 && self.has_room_for(cycle, length, block) && self.is_up_to_date()
+    pub fn is_ready_for(&self, cycle: i32, length: u64) -> bool {
+        self.run.count == 0 && self.has_room_for(cycle, length) && self.is_up_to_date()
     }
 
     #[inline]
-    fn has_room_for(&self, cycle: i32, length: u64, block: u64) -> bool {
+    fn has_room_for(&self, cycle: i32, length: u64) -> bool {
         let file = self.view.file();
         file.cycle == cycle
+            && length <= self.longest
             && self.free + room(length) <= self.writable_to
-            && self.free / block == self.block_number
-            && length <= blocks::overlap(block)
+            && self.free < self.starts_below
             && self.sequence < self.limit
             && (!file.shape.is_indexed(self.sequence)
                 || self.index.is_ready(&self.view, self.sequence))
@@ -105,10 +111,9 @@ impl Tail {
         table: &TableStore,
         cycle: i32,
         payload: Payload<'_>,
-        block: u64,
     ) -> Result<bool> {
         let is_first = self.run.count == 0;
-        if !self.has_room_for(cycle, payload.len(), block) || is_first && !self.is_up_to_date() {
+        if !self.has_room_for(cycle, payload.len()) || is_first && !self.is_up_to_date() {
             return Ok(false);
         }
         let (position, cells) = (self.free, self.view.region());
@@ -215,14 +220,14 @@ impl Tail {
 
     /// Step 7: room for the message, for the index array it may need, and for a next header.
     /// Returns where it ends.
-    pub fn make_room(&mut self, length: u64, metadata: bool, block: u64) -> Result<u64> {
+    pub fn make_room(&mut self, length: u64, metadata: bool) -> Result<u64> {
         let mut end = self.free + room(length);
         if !metadata && IndexWriter::is_due(&self.view, self.sequence) {
             end += self.index.make_room(&mut self.view, self.sequence)?;
         }
-        if end > self.writable_to || self.free / block != self.block_number {
-            self.writable_to = self.view.make_writable(self.free, end, block)?;
-            self.block_number = self.free / block;
+        if end > self.writable_to || self.free >= self.starts_below {
+            self.writable_to = self.view.make_writable(self.free, end, self.block)?;
+            self.starts_below = (self.free / self.block + 1) * self.block;
         }
         Ok(end)
     }

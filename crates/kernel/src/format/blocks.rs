@@ -1,5 +1,7 @@
 //! How long a roll file is (`docs/format.md` §7): blocks, and an overlap behind the last one.
 
+use super::document::LENGTH_MASK;
+
 /// Block size when none is given.
 pub const DEFAULT_BLOCK: u64 = 64 << 20;
 const PAGE: u64 = 4096;
@@ -20,7 +22,7 @@ pub const fn block(asked: u64, index_count: u32) -> u64 {
     block.next_multiple_of(PAGE)
 }
 
-/// Bytes mapped behind a block, and the longest message a writer with such blocks may write.
+/// Bytes mapped behind a block.
 #[must_use]
 pub const fn overlap(block: u64) -> u64 {
     match block {
@@ -29,6 +31,13 @@ pub const fn overlap(block: u64) -> u64 {
         0x4_0000..0x1_0000_0000 => (block / 4).next_multiple_of(PAGE),
         _ => 1 << 30,
     }
+}
+
+/// The longest payload a writer with such blocks may write.
+#[must_use]
+pub const fn longest_payload(block: u64) -> u64 {
+    let (overlap, mask) = (overlap(block), LENGTH_MASK as u64);
+    if overlap < mask { overlap } else { mask }
 }
 
 /// The length of a file whose last document starts at `start` and is used up to `end`.

@@ -6,6 +6,7 @@ use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
+use super::recorder;
 use crate::fault;
 
 #[cfg(target_endian = "big")]
@@ -30,7 +31,10 @@ impl Mapping {
         let len = usize::try_from(len).map_err(|_| io::ErrorKind::OutOfMemory)?;
         let write = if writable { libc::PROT_WRITE } else { 0 };
         let (protection, fd) = (libc::PROT_READ | write, file.as_raw_fd());
-        fault::call!("map.new", map(len, protection, fd)).map(|base| Self { base, len })
+        let mapping =
+            fault::call!("map.new", map(len, protection, fd)).map(|base| Self { base, len })?;
+        recorder::mapped(&mapping, file);
+        Ok(mapping)
     }
 
     /// Length in bytes.
@@ -38,6 +42,12 @@ impl Mapping {
     #[allow(clippy::len_without_is_empty)] // a mapping is never empty
     pub const fn len(&self) -> u64 {
         self.len as u64
+    }
+
+    /// Where the mapping is.
+    #[cfg(feature = "power-loss")]
+    pub(crate) fn address(&self) -> usize {
+        self.base.as_ptr() as usize
     }
 
     /// Makes the pages of a range present for reading; an error where that cannot be had.

@@ -12,6 +12,7 @@ mod mapping;
 pub mod pretouch;
 pub mod process;
 pub mod record_lock;
+pub mod recorder;
 pub mod space;
 #[cfg(not(loom))]
 mod supply;

@@ -110,6 +110,24 @@ fn liveness_from_signal(pid: u32) -> Liveness {
     if missing { Liveness::Dead } else { Liveness::Alive }
 }
 
+/// When the machine was started, by its clock as it shows now.
+#[cfg(target_os = "linux")]
+#[must_use]
+pub fn machine_started() -> Option<std::time::SystemTime> {
+    let mut running = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes into the struct above and touches nothing else.
+    let failed = unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut running) } != 0;
+    let running = u64::try_from(running.tv_sec).ok().filter(|_| !failed)?;
+    std::time::SystemTime::now().checked_sub(std::time::Duration::from_secs(running))
+}
+
+/// Not to be told on this system.
+#[cfg(not(target_os = "linux"))]
+#[must_use]
+pub fn machine_started() -> Option<std::time::SystemTime> {
+    None
+}
+
 /// Epoch milliseconds from the coarse clock: a few milliseconds late at most, and four times
 /// cheaper than the exact one.
 #[must_use]

@@ -3,9 +3,10 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
+use super::recorder;
 use crate::{Error, Result, fault};
 
 /// Bytes of a page. Larger pages are multiples of it, which keeps all roundings right.
@@ -32,7 +33,11 @@ pub fn open(path: &Path, access: Access) -> Result<Option<File>> {
         Ok(file) => {
             let kind = fault::call!("file.stat", file.metadata())
                 .map_err(|e| Error::io("cannot look at", path, e))?;
-            if kind.is_file() { Ok(Some(file)) } else { Err(not_regular(path, kind.file_type())) }
+            if !kind.is_file() {
+                return Err(not_regular(path, kind.file_type()));
+            }
+            recorder::opened(&file, path);
+            Ok(Some(file))
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(why_not_opened(path, error)),
@@ -60,6 +65,36 @@ fn not_regular(path: &Path, kind: std::fs::FileType) -> Error {
         why: format!("found {found} where a regular file belongs"),
         path: path.to_path_buf(),
     }
+}
+
+/// Gives a file another length.
+pub fn set_len(file: &File, len: u64) -> io::Result<()> {
+    file.set_len(len)?;
+    recorder::resized(file, len);
+    Ok(())
+}
+
+/// Gives a file another name in its directory.
+pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    std::fs::rename(from, to)?;
+    recorder::renamed(from, to);
+    Ok(())
+}
+
+/// Returns when the file's bytes and length are on the medium.
+pub fn sync(file: &File) -> io::Result<()> {
+    recorder::before_sync()?;
+    file.sync_all()?;
+    recorder::synced(file);
+    Ok(())
+}
+
+/// Returns when the names in a directory are on the medium.
+pub fn sync_directory(path: &Path) -> io::Result<()> {
+    recorder::before_sync()?;
+    File::open(path)?.sync_all()?;
+    recorder::synced_directory();
+    Ok(())
 }
 
 /// Device and inode number: the same file whatever its name.
@@ -97,6 +132,51 @@ fn allocate(file: &File, offset: i64, length: i64) -> io::Result<()> {
 #[cfg(not(target_os = "linux"))]
 pub fn reserve(_file: &File, _start: u64, _end: u64) -> io::Result<()> {
     Ok(())
+}
+
+/// Zeroes a range, also where its pages are mapped. The blocks may have to be reserved again.
+pub fn zero(file: &File, start: u64, end: u64) -> io::Result<()> {
+    if start >= end {
+        return Ok(());
+    }
+    if !punch(file, start, end)? {
+        let zeros = vec![0; 1 << 16];
+        let mut at = start;
+        while at < end {
+            let count = (end - at).min(zeros.len() as u64);
+            file.write_all_at(&zeros[..usize::try_from(count).unwrap_or(0)], at)?;
+            at += count;
+        }
+    }
+    recorder::punched(file, start, end);
+    Ok(())
+}
+
+/// Gives the blocks of a range back; false where the file system cannot.
+#[cfg(target_os = "linux")]
+fn punch(file: &File, start: u64, end: u64) -> io::Result<bool> {
+    let (Ok(offset), Ok(length)) = (i64::try_from(start), i64::try_from(end - start)) else {
+        return Err(io::Error::from_raw_os_error(libc::EFBIG));
+    };
+    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+    loop {
+        // SAFETY: the descriptor is open; the file keeps its size, so mappings stay valid.
+        if unsafe { libc::fallocate(file.as_raw_fd(), mode, offset, length) } == 0 {
+            return Ok(true);
+        }
+        let error = io::Error::last_os_error();
+        match error.raw_os_error() {
+            Some(libc::EINTR) => {}
+            Some(libc::EOPNOTSUPP | libc::ENOSYS) => return Ok(false),
+            _ => return Err(error),
+        }
+    }
+}
+
+/// Not to be had on this system.
+#[cfg(not(target_os = "linux"))]
+fn punch(_file: &File, _start: u64, _end: u64) -> io::Result<bool> {
+    Ok(false)
 }
 
 /// The name of a network file system with this magic number, on which record locks or shared

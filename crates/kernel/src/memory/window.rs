@@ -274,7 +274,7 @@ impl Window {
             return Err(failed(io::ErrorKind::TimedOut.into()));
         };
         if self.refresh_len()? < len {
-            fault::call!("window.grow", self.file.set_len(len)).map_err(failed)?;
+            fault::call!("window.grow", space::set_len(&self.file, len)).map_err(failed)?;
             self.refresh_len()?;
         }
         Ok(())
@@ -290,7 +290,7 @@ impl Window {
 
     /// Writes the file to the medium, mapped pages and length.
     pub fn sync(&self) -> Result<()> {
-        fault::call!("window.sync", self.file.sync_all())
+        fault::call!("window.sync", space::sync(&self.file))
             .map_err(|e| Error::io("cannot sync", &self.path, e))
     }
 

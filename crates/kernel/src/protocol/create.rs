@@ -9,13 +9,13 @@
 //! the lock is at work, and renames it to `.discard`. A crash before 6 leaves a file that others
 //! find when they list the directory.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::indexing::publish_array;
 use super::publish::NotPublished;
 use super::roll_file::{self, RollFile};
-use crate::format::document::{self, HEADER_LEN, NOT_COMPLETE, NOT_INITIALIZED};
+use crate::format::document::{self, HEADER_LEN, NOT_COMPLETE, NOT_INITIALIZED, TAIL_ZEROS};
 use crate::format::index::{self, ArrayLayout, Shape};
 use crate::format::store::{self, StoreLayout};
 use crate::memory::Cells;
@@ -102,6 +102,8 @@ fn initialise(window: &Window, new: &NewFile) -> Result<StoreLayout> {
         .map_err(|found| corrupt(window, found))?;
     fault::point!("create.first.cas");
     cells.copy_in_plain(HEADER_LEN, &payload);
+    // A power cut may have kept a later part of a file whose header is lost.
+    cells.zero_plain(header_end, TAIL_ZEROS);
     fault::point!("create.body.store");
     let upper_at = header_end.next_multiple_of(document::ALIGNMENT);
     publish_arrays(cells, upper_at, &layout, new.shape.index_count).map_err(
@@ -173,17 +175,24 @@ fn is_unfinished(path: &Path) -> Result<bool> {
     Ok(roll_file::read_layout(&Window::new(path, file, false)?)?.is_none())
 }
 
-/// Puts an unfinished file aside.
-fn discard(path: &Path) -> Result<()> {
+/// The name beside a file under which something of it is kept.
+#[must_use]
+pub fn aside(path: &Path) -> PathBuf {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
     let mut aside = path.as_os_str().to_owned();
     aside.push(format!("-{now}.discard"));
-    fault::call!("create.file.discard", std::fs::rename(path, &aside))
+    aside.into()
+}
+
+/// Puts an unfinished file aside.
+pub fn discard(path: &Path) -> Result<()> {
+    let aside = aside(path);
+    fault::call!("create.file.discard", space::rename(path, &aside))
         .map_err(|e| Error::io("cannot put aside", path, e))?;
     notice::leave(format!(
         "an unfinished roll file was put aside: file={} as={}",
         path.display(),
-        Path::new(&aside).display()
+        aside.display()
     ));
     Ok(())
 }

@@ -18,6 +18,10 @@ pub fn check_append_lock(table: &TableStore, metadata: bool) -> crate::Result<()
         return Ok(());
     }
     let holder = table::holder(word);
+    // A power cut may have kept the key and lost its value; no process has this pid.
+    if holder == 0 {
+        return Ok(());
+    }
     if metadata && holder == process::pid() { Ok(()) } else { Err(Error::AppendLocked(holder)) }
 }
 

@@ -17,6 +17,8 @@ pub mod locate;
 #[cfg(not(loom))]
 pub mod lock_recovery;
 #[cfg(not(loom))]
+pub mod restart;
+#[cfg(not(loom))]
 pub mod roll;
 #[cfg(not(loom))]
 pub mod roll_file;

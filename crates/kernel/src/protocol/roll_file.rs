@@ -288,6 +288,13 @@ impl View {
         self.file.window.reserve(&mut self.region, array.used, end)
     }
 
+    /// Makes the words of the first document writable, as [`View::make_array_writable`] does.
+    pub fn make_words_writable(&mut self) -> Result<()> {
+        let layout = &self.file.layout;
+        let end = layout.last_index.max(layout.index2index).max(layout.write_position) + 16;
+        self.file.window.reserve(&mut self.region, 0, end)
+    }
+
     /// Makes positions up to `end` writable, for a document at `start`. The caller holds the write lock.
     pub fn make_writable(&mut self, start: u64, end: u64, block: u64) -> Result<u64> {
         let to = self.file.window.writable(&mut self.region, start, end, block)?;

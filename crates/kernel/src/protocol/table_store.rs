@@ -50,6 +50,10 @@ pub struct TableStore {
     tailer_turn: AtomicBool,
     /// The thread of this process that has a document open, or 0.
     document_thread: AtomicU64,
+    /// This process may have added a header or a key since the table was synced.
+    is_unsynced: AtomicBool,
+    /// A sync of one of the queue's files failed.
+    sync_failed: AtomicBool,
 }
 
 /// Positions of the values every queue has. 0 where a read-only queue lacks the key.
@@ -144,7 +148,7 @@ impl TableStore {
         }
         let failed = |e| Error::io("cannot reserve space", path, e);
         if len < FILE_LEN {
-            fault::call!("table.file.grow", file.set_len(FILE_LEN)).map_err(failed)?;
+            fault::call!("table.file.grow", space::set_len(file, FILE_LEN)).map_err(failed)?;
         }
         space::reserve(file, 0, FILE_LEN).map_err(failed)?;
         let mapping = Mapping::new(file, len.max(FILE_LEN), true).map_err(failed)?;
@@ -178,6 +182,8 @@ impl TableStore {
             write_turn: AtomicBool::new(false),
             tailer_turn: AtomicBool::new(false),
             document_thread: AtomicU64::new(0),
+            is_unsynced: AtomicBool::new(true),
+            sync_failed: AtomicBool::new(false),
         }
     }
 
@@ -270,6 +276,33 @@ impl TableStore {
         ProcessLock::new(LockWord::new(&self.cells, position), &self.tailer_turn)
     }
 
+    /// Returns when the header and all keys are on the medium.
+    pub fn sync(&self) -> Result<()> {
+        if !self.is_unsynced.swap(false, Ordering::AcqRel) {
+            return Ok(());
+        }
+        let synced = fault::call!("window.sync", space::sync(&*self.file()?));
+        synced.map_err(|e| {
+            self.is_unsynced.store(true, Ordering::Release);
+            Error::io("cannot sync", &self.path, e)
+        })
+    }
+
+    /// Hands on what a sync of one of the queue's files said. After one that failed all fail until
+    /// the queue is closed: the system drops what it could not write, and says so once.
+    pub fn remember_sync(&self, sync: impl FnOnce() -> Result<()>) -> Result<()> {
+        if self.sync_failed.load(Ordering::Acquire) {
+            let what = "an earlier sync failed, and what was written before it may be lost (close \
+                        the queue and look at its last messages)";
+            return Err(Error::io(what, &self.path, std::io::Error::from_raw_os_error(libc::EIO)));
+        }
+        let synced = sync();
+        if matches!(synced, Err(Error::Io { .. })) {
+            self.sync_failed.store(true, Ordering::Release);
+        }
+        synced
+    }
+
     /// The thread that has a document open, or 0.
     #[must_use]
     pub fn document_thread(&self) -> u64 {
@@ -317,6 +350,8 @@ impl TableStore {
         }
         let found = self.cells.load_header_acquire(slot);
         self.cells.copy_in_plain(slot + HEADER_LEN, &payload);
+        let behind = slot + HEADER_LEN + payload.len() as u64;
+        self.cells.zero_plain(behind, document::TAIL_ZEROS.min(self.cells.len() - behind));
         fault::point!("table.key.store");
         // Lengths were bounded by the table's above.
         let word = document::word(u32::try_from(payload.len()).unwrap_or(0), false);
@@ -325,6 +360,7 @@ impl TableStore {
             Error::corrupt("header changed under the key lock", &self.path, slot, found, "0")
         })?;
         fault::point!("table.key.cas");
+        self.is_unsynced.store(true, Ordering::Release);
         Ok(slot + HEADER_LEN + value_at as u64)
     }
 

@@ -1,0 +1,205 @@
+//! Every change of a queue's files, in its order, for tests of what a power cut leaves
+//! (`tests/power_loss`). Without the feature `power-loss` each of these does nothing.
+
+#[cfg(feature = "power-loss")]
+pub use on::*;
+
+#[cfg(not(feature = "power-loss"))]
+mod off {
+    use std::fs::File;
+    use std::io;
+    use std::path::Path;
+
+    use crate::memory::Mapping;
+
+    /// Bytes were stored through a mapping.
+    #[inline]
+    pub const fn stored(_memory: &Mapping, _position: u64, _bytes: &[u8]) {}
+
+    /// Zeros were stored through a mapping.
+    #[inline]
+    pub const fn zeroed(_memory: &Mapping, _position: u64, _count: u64) {}
+
+    /// A file was mapped.
+    #[inline]
+    pub const fn mapped(_memory: &Mapping, _file: &File) {}
+
+    /// A file was opened, and made if it was missing.
+    #[inline]
+    pub const fn opened(_file: &File, _path: &Path) {}
+
+    /// A file was renamed.
+    #[inline]
+    pub const fn renamed(_from: &Path, _to: &Path) {}
+
+    /// A file got another length.
+    #[inline]
+    pub const fn resized(_file: &File, _len: u64) {}
+
+    /// A range of a file was zeroed by the system.
+    #[inline]
+    pub const fn punched(_file: &File, _start: u64, _end: u64) {}
+
+    /// A file or directory is about to be synced.
+    #[inline]
+    #[allow(clippy::unnecessary_wraps)] // the other one can fail
+    pub const fn before_sync() -> io::Result<()> {
+        Ok(())
+    }
+
+    /// A file was synced.
+    #[inline]
+    pub const fn synced(_file: &File) {}
+
+    /// The directory was synced.
+    #[inline]
+    pub const fn synced_directory() {}
+}
+
+#[cfg(not(feature = "power-loss"))]
+pub(crate) use off::*;
+
+/// The recording, and what a test does with it.
+#[cfg(feature = "power-loss")]
+mod on {
+    use std::cell::RefCell;
+    use std::collections::HashMap;
+    use std::collections::hash_map::Entry;
+    use std::fs::File;
+    use std::io;
+    use std::os::unix::fs::MetadataExt;
+    use std::path::Path;
+    use std::sync::atomic::{AtomicI32, Ordering};
+
+    use crate::memory::Mapping;
+
+    /// One change. Files are named as they were when first opened.
+    #[derive(Clone, Debug)]
+    pub enum Event {
+        /// The file was opened for the first time since recording began.
+        Opened(String),
+        /// Bytes were stored through a mapping.
+        Stored(String, u64, Vec<u8>),
+        /// The file has another length.
+        Resized(String, u64),
+        /// Bytes from start to end read as zero.
+        Punched(String, u64, u64),
+        /// The file has another name.
+        Renamed(String, String),
+        /// What was stored into the file is on the medium, and so is its length.
+        Synced(String),
+        /// Names are on the medium.
+        SyncedDirectory,
+    }
+
+    #[derive(Default)]
+    struct Recording {
+        events: Vec<Event>,
+        /// Names by inode.
+        names: HashMap<u64, String>,
+        /// Names by the address of a mapping.
+        mappings: HashMap<usize, String>,
+    }
+
+    thread_local!(static RECORDING: RefCell<Option<Recording>> = const { RefCell::new(None) });
+    static FAILURE: AtomicI32 = AtomicI32::new(0);
+
+    /// Begins anew, for this thread, with no files known.
+    pub fn begin() {
+        RECORDING.set(Some(Recording::default()));
+    }
+
+    /// Ends the recording and hands it over.
+    #[must_use]
+    pub fn end() -> Vec<Event> {
+        RECORDING.take().map(|recording| recording.events).unwrap_or_default()
+    }
+
+    /// How many changes there are so far.
+    #[must_use]
+    pub fn count() -> usize {
+        RECORDING.with_borrow(|found| found.as_ref().map_or(0, |found| found.events.len()))
+    }
+
+    /// The next sync fails with this error number.
+    pub fn fail_next_sync(error: i32) {
+        FAILURE.store(error, Ordering::Release);
+    }
+
+    pub(crate) fn before_sync() -> io::Result<()> {
+        match FAILURE.swap(0, Ordering::AcqRel) {
+            0 => Ok(()),
+            error => Err(io::Error::from_raw_os_error(error)),
+        }
+    }
+
+    pub(crate) fn mapped(memory: &Mapping, file: &File) {
+        with(|recording| {
+            let name = file.metadata().ok().and_then(|found| recording.names.get(&found.ino()));
+            let Some(name) = name.cloned() else { return };
+            recording.mappings.insert(memory.address(), name);
+        });
+    }
+
+    pub(crate) fn opened(file: &File, path: &Path) {
+        with(|recording| {
+            let Ok(inode) = file.metadata().map(|found| found.ino()) else { return };
+            if let Entry::Vacant(vacant) = recording.names.entry(inode) {
+                let name = vacant.insert(name_of(path)).clone();
+                recording.events.push(Event::Opened(name));
+            }
+        });
+    }
+
+    pub(crate) fn renamed(from: &Path, to: &Path) {
+        with(|recording| {
+            recording.names.retain(|_, name| *name != name_of(from));
+            recording.events.push(Event::Renamed(name_of(from), name_of(to)));
+        });
+    }
+
+    pub(crate) fn stored(memory: &Mapping, position: u64, bytes: &[u8]) {
+        with(|recording| {
+            if let Some(name) = recording.mappings.get(&memory.address()).cloned() {
+                recording.events.push(Event::Stored(name, position, bytes.to_vec()));
+            }
+        });
+    }
+
+    pub(crate) fn zeroed(memory: &Mapping, position: u64, count: u64) {
+        stored(memory, position, &vec![0; usize::try_from(count).unwrap_or_default()]);
+    }
+
+    pub(crate) fn resized(file: &File, len: u64) {
+        of_file(file, |name| Event::Resized(name, len));
+    }
+
+    pub(crate) fn punched(file: &File, start: u64, end: u64) {
+        of_file(file, |name| Event::Punched(name, start, end));
+    }
+
+    pub(crate) fn synced(file: &File) {
+        of_file(file, Event::Synced);
+    }
+
+    pub(crate) fn synced_directory() {
+        with(|recording| recording.events.push(Event::SyncedDirectory));
+    }
+
+    fn of_file(file: &File, event: impl FnOnce(String) -> Event) {
+        with(|recording| {
+            let Ok(inode) = file.metadata().map(|found| found.ino()) else { return };
+            if let Some(name) = recording.names.get(&inode).cloned() {
+                recording.events.push(event(name));
+            }
+        });
+    }
+
+    fn name_of(path: &Path) -> String {
+        path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    fn with(change: impl FnOnce(&mut Recording)) {
+        RECORDING.with_borrow_mut(|found| found.as_mut().map(change));
+    }
+}

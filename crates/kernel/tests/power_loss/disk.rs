@@ -1,0 +1,308 @@
+//! A disk of the size of a queue: what is on the medium, and what was changed since.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use quire_kernel::memory::recorder::Event;
+
+use crate::random::Random;
+
+const PAGE: u64 = 4096;
+/// A disk writes these whole.
+const SECTOR: usize = 512;
+
+type Page = [u8; PAGE as usize];
+
+/// The files' bytes that are on the medium, and the changes behind them, by number.
+#[derive(Clone, Default)]
+pub struct Disk {
+    files: Vec<Stored>,
+    names: BTreeMap<String, usize>,
+    /// Changes of names since the directory was synced.
+    renames: Vec<Name>,
+}
+
+#[derive(Clone, Default)]
+struct Stored {
+    pages: BTreeMap<u64, Page>,
+    len: u64,
+    changes: Vec<Change>,
+    /// The length with all changes.
+    latest_len: u64,
+}
+
+#[derive(Clone)]
+enum Change {
+    Bytes(u64, Vec<u8>),
+    Zeros(u64, u64),
+    Len,
+}
+
+#[derive(Clone)]
+enum Name {
+    Is(String, usize),
+    Was(String, String),
+}
+
+/// Which of the loose parts survive.
+pub enum Choice<'a> {
+    /// Those whose bit is set, as they were last.
+    Subset(usize),
+    /// Half of them, as they were last.
+    Random(&'a mut Random),
+    /// Pages as they were at some time since the last sync, each sector at a time of its own.
+    Torn(&'a mut Random),
+}
+
+impl Choice<'_> {
+    fn keeps(&mut self, part: usize) -> bool {
+        match self {
+            Self::Subset(bits) => *bits >> part & 1 == 1,
+            Self::Random(random) | Self::Torn(random) => random.once_in(2),
+        }
+    }
+}
+
+impl Disk {
+    /// The disk after these changes.
+    pub fn after(mut self, events: &[Event]) -> Self {
+        for event in events {
+            self.take(event);
+        }
+        self
+    }
+
+    fn take(&mut self, event: &Event) {
+        match event {
+            Event::Opened(name) => {
+                if self.find(name).is_none() {
+                    self.files.push(Stored::default());
+                    self.renames.push(Name::Is(name.clone(), self.files.len() - 1));
+                }
+            }
+            Event::Stored(name, position, bytes) => {
+                self.file(name).changes.push(Change::Bytes(*position, bytes.clone()));
+            }
+            Event::Punched(name, start, end) => {
+                self.file(name).changes.push(Change::Zeros(*start, *end));
+            }
+            Event::Resized(name, len) => {
+                let file = self.file(name);
+                file.changes.push(Change::Len);
+                file.latest_len = *len;
+            }
+            Event::Renamed(from, to) => self.renames.push(Name::Was(from.clone(), to.clone())),
+            Event::Synced(name) => {
+                let file = self.file(name);
+                *file = file.latest();
+            }
+            Event::SyncedDirectory => {
+                self.names = self.latest_names();
+                self.renames.clear();
+            }
+        }
+    }
+
+    fn latest_names(&self) -> BTreeMap<String, usize> {
+        let mut names = self.names.clone();
+        self.renames.iter().for_each(|change| change.apply(&mut names));
+        names
+    }
+
+    fn find(&self, name: &str) -> Option<usize> {
+        self.latest_names().get(name).copied()
+    }
+
+    fn file(&mut self, name: &str) -> &mut Stored {
+        let number = self.find(name).expect("a file that was opened");
+        &mut self.files[number]
+    }
+
+    /// How many parts a power cut may keep or lose.
+    pub fn loose(&self) -> usize {
+        let parts = |file: &Stored| file.dirty().len() + usize::from(file.len != file.latest_len);
+        self.renames.len() + self.files.iter().map(parts).sum::<usize>()
+    }
+
+    /// What is on the medium when the power comes back.
+    pub fn image(&self, choice: &mut Choice<'_>) -> Self {
+        let mut part = 0;
+        let mut keeps = |choice: &mut Choice<'_>| {
+            part += 1;
+            choice.keeps(part - 1)
+        };
+        let mut names = self.names.clone();
+        for change in &self.renames {
+            if keeps(choice) {
+                change.apply(&mut names);
+            }
+        }
+        let mut files = Vec::new();
+        for file in &self.files {
+            let longer = file.len != file.latest_len && keeps(choice);
+            let len = if longer { file.latest_len } else { file.len };
+            let mut pages = file.pages.clone();
+            for number in file.dirty() {
+                if keeps(choice) {
+                    pages.insert(number, file.page(number, choice));
+                }
+            }
+            pages.retain(|number, _| number * PAGE < len);
+            files.push(Stored { pages, len, latest_len: len, changes: Vec::new() });
+        }
+        Self { files, names, renames: Vec::new() }
+    }
+
+    /// Writes the files into a directory, as if they had been written long ago.
+    pub fn write(&self, dir: &Path) {
+        std::fs::create_dir(dir).expect("a directory");
+        for (name, number) in &self.names {
+            self.files[*number].write(&dir.join(name));
+        }
+    }
+
+    /// Panics unless the directory holds what the changes led to: nothing went unrecorded.
+    pub fn assert_same(&self, dir: &Path) {
+        for (name, number) in self.latest_names() {
+            let file = self.files[number].latest();
+            let found = std::fs::read(dir.join(&name)).expect("a file");
+            assert_eq!(found.len() as u64, file.len, "{name}");
+            for (number, page) in found.chunks(PAGE as usize).enumerate() {
+                let expected = file.pages.get(&(number as u64)).unwrap_or(&[0; PAGE as usize]);
+                assert!(page == &expected[..page.len()], "unrecorded change: {name} page {number}");
+            }
+        }
+    }
+}
+
+impl Name {
+    fn apply(&self, names: &mut BTreeMap<String, usize>) {
+        match self {
+            Self::Is(name, number) => drop(names.insert(name.clone(), *number)),
+            Self::Was(from, to) => {
+                if let Some(number) = names.remove(from) {
+                    names.insert(to.clone(), number);
+                }
+            }
+        }
+    }
+}
+
+impl Stored {
+    /// Pages that changed since they were synced.
+    fn dirty(&self) -> BTreeSet<u64> {
+        let mut dirty = BTreeSet::new();
+        for change in &self.changes {
+            match change {
+                Change::Bytes(start, bytes) if !bytes.is_empty() => {
+                    dirty.extend(start / PAGE..=(start + bytes.len() as u64 - 1) / PAGE);
+                }
+                Change::Zeros(start, end) => {
+                    dirty.extend(
+                        self.written()
+                            .filter(|page| page * PAGE < *end && (page + 1) * PAGE > *start),
+                    );
+                }
+                _ => {}
+            }
+        }
+        dirty
+    }
+
+    /// Pages that were ever stored to.
+    fn written(&self) -> impl Iterator<Item = u64> {
+        let stored = self.changes.iter().filter_map(|change| match change {
+            Change::Bytes(start, bytes) if !bytes.is_empty() => {
+                Some(start / PAGE..=(start + bytes.len() as u64 - 1) / PAGE)
+            }
+            _ => None,
+        });
+        let all: BTreeSet<u64> = stored.flatten().chain(self.pages.keys().copied()).collect();
+        all.into_iter()
+    }
+
+    fn page_after(&self, number: u64, count: usize) -> Page {
+        let mut page = self.pages.get(&number).copied().unwrap_or([0; PAGE as usize]);
+        self.changes[..count]
+            .iter()
+            .for_each(|change| apply(change, &mut page, number * PAGE, u64::MAX));
+        page
+    }
+
+    fn page(&self, number: u64, choice: &mut Choice<'_>) -> Page {
+        let latest = self.page_after(number, self.changes.len());
+        let Choice::Torn(random) = choice else { return latest };
+        let touching: Vec<usize> = (0..self.changes.len())
+            .filter(|at| touches(&self.changes[*at], number * PAGE))
+            .collect();
+        let mut torn = latest;
+        let pick = |random: &mut Random| {
+            let at = random.below(touching.len() as u64 + 1) as usize;
+            let count = touching.get(at).copied().unwrap_or(self.changes.len());
+            let mut page = self.page_after(number, count);
+            // The change that comes next may be half done.
+            if let Some(change) = self.changes.get(count) {
+                apply(change, &mut page, number * PAGE, random.below(64) * 8);
+            }
+            page
+        };
+        let whole = pick(random);
+        let each = random.once_in(2);
+        for sector in 0..PAGE as usize / SECTOR {
+            let range = sector * SECTOR..(sector + 1) * SECTOR;
+            let page = if each { pick(random) } else { whole };
+            torn[range.clone()].copy_from_slice(&page[range]);
+        }
+        torn
+    }
+
+    /// The file once all changes are on the medium.
+    fn latest(&self) -> Self {
+        let mut pages = self.pages.clone();
+        for number in self.dirty() {
+            pages.insert(number, self.page_after(number, self.changes.len()));
+        }
+        let len = self.latest_len;
+        Self { pages, len, latest_len: len, changes: Vec::new() }
+    }
+
+    fn write(&self, path: &Path) {
+        let file = File::create_new(path).expect("a new file");
+        file.set_len(self.len).expect("room");
+        for (number, page) in &self.pages {
+            if page.iter().any(|byte| *byte != 0) {
+                let end = (self.len - number * PAGE).min(PAGE) as usize;
+                file.write_all_at(&page[..end], number * PAGE).expect("room");
+            }
+        }
+        let long_ago = SystemTime::now() - Duration::from_secs(400 * 86_400);
+        file.set_modified(long_ago).expect("a time");
+    }
+}
+
+fn touches(change: &Change, page: u64) -> bool {
+    match change {
+        Change::Bytes(start, bytes) => *start < page + PAGE && start + bytes.len() as u64 > page,
+        Change::Zeros(start, end) => *start < page + PAGE && *end > page,
+        Change::Len => false,
+    }
+}
+
+/// Applies at most `most` bytes of a change to the page that starts at `page`.
+fn apply(change: &Change, into: &mut Page, page: u64, most: u64) {
+    let (start, end) = match change {
+        Change::Bytes(start, bytes) => (*start, start + (bytes.len() as u64).min(most)),
+        Change::Zeros(start, end) => (*start, *end),
+        Change::Len => return,
+    };
+    for position in start.max(page)..end.min(page + PAGE) {
+        let byte = match change {
+            Change::Bytes(start, bytes) => bytes[(position - start) as usize],
+            _ => 0,
+        };
+        into[(position - page) as usize] = byte;
+    }
+}

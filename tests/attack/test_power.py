@@ -1,0 +1,43 @@
+"""What a power cut leaves, on images: see docs/durability.md and crates/kernel/tests/power_loss."""
+
+import os
+import re
+import subprocess
+from collections.abc import Callable
+
+import pytest
+
+import tally as counts
+from tally import scaled
+
+COMMAND = "cargo test --quiet --locked --release -p quire-kernel --features power-loss"
+DONE = re.compile(r"images=(\d+) second_cuts=(\d+) kept=(\d+) lost=(\d+)")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(scaled(1_800, 86_400))
+def test_a_power_cut_keeps_what_was_synced_and_invents_nothing(
+    tally: Callable[[str, int, str], None],
+) -> None:
+    wanted = scaled(20_000, 1_000_000)
+    command = [*COMMAND.split(), "--target-dir", "target/power", "--test", "power_loss"]
+    env = os.environ | {"POWER_LOSS_IMAGES": str(wanted)}
+
+    done = subprocess.run(
+        [*command, "--", "--nocapture"],
+        cwd=counts.ROOT,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    found = DONE.search(done.stdout)
+    assert found, done.stdout
+    images, again, kept, lost = map(int, found.groups())
+    assert images >= wanted
+    assert min(again, kept, lost) > 0
+    promise = "What `sync()` covered is whole after a power cut, and nothing is made up"
+    tally(promise, images, "images of the disk")
+    tally(promise, again, "images of an interrupted recovery")
