@@ -48,7 +48,7 @@ lint: $(STAMPS)/lint $(STAMPS)/native ## Check format, lints and types; changes 
 	@echo "· cargo fmt, clippy"
 	@cargo fmt --check
 	@cargo clippy --quiet --locked --all-targets -- -D warnings
-	@cargo clippy --quiet --locked --all-targets --features fault-points -- -D warnings
+	@cargo clippy --quiet --locked --all-targets --features fault-points,quire-kernel/power-loss -- -D warnings
 	@echo "· ruff"
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --quiet --check

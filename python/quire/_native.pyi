@@ -316,7 +316,13 @@ class Appender:
         """Write the end-of-file marker into every older cycle that lacks one."""
 
     def sync(self) -> None:
-        """Return when everything this queue appended is on the medium."""
+        """
+        Return when every message that is in the queue now is on the medium.
+
+        Raises:
+            OSError: It may not be there. All later calls fail too, until the queue is closed:
+                the system forgets what it could not write.
+        """
 
     def close(self) -> None: ...
     def __enter__(self) -> Self: ...

@@ -62,14 +62,13 @@ pub(crate) use off::*;
 /// The recording, and what a test does with it.
 #[cfg(feature = "power-loss")]
 mod on {
-    use std::cell::RefCell;
+    use std::cell::{Cell, RefCell};
     use std::collections::HashMap;
     use std::collections::hash_map::Entry;
     use std::fs::File;
     use std::io;
     use std::os::unix::fs::MetadataExt;
     use std::path::Path;
-    use std::sync::atomic::{AtomicI32, Ordering};
 
     use crate::memory::Mapping;
 
@@ -102,7 +101,7 @@ mod on {
     }
 
     thread_local!(static RECORDING: RefCell<Option<Recording>> = const { RefCell::new(None) });
-    static FAILURE: AtomicI32 = AtomicI32::new(0);
+    thread_local!(static FAILURE: Cell<i32> = const { Cell::new(0) });
 
     /// Begins anew, for this thread, with no files known.
     pub fn begin() {
@@ -121,13 +120,13 @@ mod on {
         RECORDING.with_borrow(|found| found.as_ref().map_or(0, |found| found.events.len()))
     }
 
-    /// The next sync fails with this error number.
+    /// The next sync of this thread fails with this error number.
     pub fn fail_next_sync(error: i32) {
-        FAILURE.store(error, Ordering::Release);
+        FAILURE.set(error);
     }
 
     pub(crate) fn before_sync() -> io::Result<()> {
-        match FAILURE.swap(0, Ordering::AcqRel) {
+        match FAILURE.take() {
             0 => Ok(()),
             error => Err(io::Error::from_raw_os_error(error)),
         }

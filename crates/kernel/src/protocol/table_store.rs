@@ -281,7 +281,8 @@ impl TableStore {
         if !self.is_unsynced.swap(false, Ordering::AcqRel) {
             return Ok(());
         }
-        let synced = fault::call!("window.sync", space::sync(&*self.file()?));
+        let file = self.file()?;
+        let synced = fault::call!("window.sync", space::sync(&file));
         synced.map_err(|e| {
             self.is_unsynced.store(true, Ordering::Release);
             Error::io("cannot sync", &self.path, e)

@@ -11,6 +11,7 @@
 mod check;
 mod disk;
 mod random;
+mod sync;
 mod workload;
 
 use std::path::Path;

@@ -18,8 +18,8 @@ use quire_kernel::tailer::Tailer;
 use crate::random::Random;
 
 /// 2024-01-15T10:30:00Z.
-const START_MS: i64 = 1_705_314_600_000;
-const DAY_MS: i64 = 86_400_000;
+pub const START_MS: i64 = 1_705_314_600_000;
+pub const DAY_MS: i64 = 86_400_000;
 const ROLL_CYCLES: [&str; 3] = ["TEST2_DAILY", "TEST4_DAILY", "TEST_HOURLY"];
 /// Name of the tailer whose position is kept.
 pub const NAME: &str = "reader";
