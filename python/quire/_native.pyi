@@ -322,6 +322,7 @@ class Appender:
         Raises:
             OSError: It may not be there. All later calls fail too, until the queue is closed:
                 the system forgets what it could not write.
+
         """
 
     def close(self) -> None: ...
