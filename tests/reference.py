@@ -159,13 +159,19 @@ class Store:
 
 def open_queue(path: Path) -> tuple[RollCycle, dict[int, Store]]:
     """Return the roll cycle (§1.5), and the roll files by cycle."""
-    stores = {file.name: Store(file.read_bytes()) for file in sorted(path.glob("*.cq4"))}
+    files = {file.name: file.read_bytes() for file in sorted(path.glob("*.cq4"))}
+    stores = {name: Store(data) for name, data in files.items() if is_ready(data)}
     table = path / "metadata.cq4t"
     store = Store(table.read_bytes()) if table.exists() else next(iter(stores.values()))
     known = [cycle for cycle in ROLL_CYCLES.values() if all(map(cycle.names, stores))]
     cycle = next(c for c in known if c.pattern == store.texts.get("format", c.pattern))
     cycle = cycle._replace(epoch_ms=store.numbers.get("epoch", 0))
     return cycle, {cycle.cycle_of_file(name): stores[name] for name in stores}
+
+
+def is_ready(data: bytes) -> bool:
+    """Whether a file exists for its readers: its first header is published."""
+    return len(data) >= 4 and 0 < unpack("<I", data, 0) < NOT_COMPLETE
 
 
 def read_queue(path: Path, *, metadata: bool = False) -> list[tuple[int, bytes]]:
@@ -200,3 +206,28 @@ def check_store(store: Store) -> Iterator[str]:
             yield f"index: found={found_at} expected={due} lastIndex={numbers['lastIndex']}"
         if any(used != sum(map(bool, slots)) for used, slots in arrays):
             yield "index array: used is not the number of its slots"
+
+
+def check_killed(store: Store) -> Iterator[str]:
+    """Name what is wrong even where writers were killed: hints may lag, and never lie."""
+    data, numbers = store.data, store.numbers
+    messages = {d.position: d.sequence for d in store.documents if not d.is_metadata}
+    spacing, count = numbers["indexSpacing"], numbers["indexCount"]
+    shift = shift_of(count, spacing)
+    if (found := numbers["writePosition"]) not in {0, *messages}:
+        yield f"write position: found={found}"
+    words = {0, *((p << shift) + s for p, s in messages.items())}
+    if (found := unpack("<Q", data, store.offsets["writePosition"] + 8)) not in words:
+        yield f"sequence word: found={found:#x}"
+    for document in store.documents:
+        if any(data[document.end : align(document.end, store.alignment)]):
+            yield f"padding is not zero: position={document.end}"
+    if numbers["index2Index"]:
+        found_at, arrays = store.index()
+        due = {s: p for p, s in messages.items() if s % spacing == 0}
+        if not found_at.items() <= due.items():
+            yield f"index: found={found_at.items() - due.items()}"
+        if numbers["lastIndex"] not in {0, *(s + spacing for s in due)}:
+            yield f"lastIndex: found={numbers['lastIndex']}"
+        if any(any(slots[used:]) > 1 for used, slots in arrays):
+            yield "index array: used is too low"

@@ -211,6 +211,42 @@ def test_an_older_file_that_was_never_finished_holds_no_reader_up(
         assert payloads(queue)[-1] == b"last"
 
 
+UNFINISHED = {
+    "of no bytes": b"",
+    "of zeros": bytes(8192),
+    "begun": b"\x00\x00\x00\x80 parts of a header".ljust(8192, b"\0"),
+}
+
+
+@pytest.fixture(params=UNFINISHED)
+def unfinished(request: pytest.FixtureRequest, filled: Path) -> Path:
+    """A queue of three messages, a file that was never finished, and a fourth message behind it."""
+    later = quire.ManualClock(START_MS + 2 * DAY_MS)
+    with quire.open(filled, clock=later, block_bytes=1) as queue:
+        queue.appender().write_bytes(b"four")
+    (filled / NEXT_NAME).write_bytes(UNFINISHED[request.param])
+    return filled
+
+
+def test_a_tailer_waits_the_grace_time_for_a_file_between_others(unfinished: Path) -> None:
+    with quire.open(unfinished, read_only=True, eof_grace_s=0.3, timeout_s=3600) as queue:
+        tailer = queue.tailer()
+        assert tailer.read_many(9) == [b"one", b"two", b"three"]
+        assert tailer.read_bytes() is None  # it may still be finished
+        tailer.wait(50)
+        assert tailer.read_bytes() == b"four"
+
+
+def test_a_tailer_waits_for_the_newest_file_as_long_as_it_may_be_finished(filled: Path) -> None:
+    (filled / NEXT_NAME).touch()
+    with quire.open(filled, read_only=True, eof_grace_s=0.0, timeout_s=3600) as queue:
+        tailer = queue.tailer()
+        assert tailer.read_many(9) == [b"one", b"two", b"three"]
+        assert use(filled) == [b"one", b"two", b"three", b"appended"]
+        tailer.wait(50)
+        assert tailer.read_bytes() == b"appended"
+
+
 @pytest.mark.parametrize("name", ["notes.cq4", ".cq4", "20240115F.cq4", "20240232T4.cq4", "é.cq4"])
 def test_a_foreign_name_is_an_error_that_says_it(filled: Path, name: str) -> None:
     shutil.copyfile(filled / NAME, filled / name)

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import quire
-from queues import DAY_MS, START_MS, UNLOCKED, WRITE_LOCK, payloads, problems_of
-from reference import open_queue, read_queue
+from queues import DAY_MS, START_MS, UNLOCKED, WRITE_LOCK, payloads, poke, problems_of
+from reference import END_OF_DATA, Store, open_queue, read_queue
 
 SECOND_MS = 1000
 
@@ -154,6 +154,61 @@ def test_behind_a_newest_file_that_was_ended_the_next_cycle_is_used(
         assert payloads(again) == [b"before", b"one", b"two", b"three", b"four", b"five"]
         assert again.cycles == [cycle, cycle + 1]
     assert problems_of(path) == []
+
+
+def test_a_bulk_write_behind_an_ended_file_stays_in_the_next_cycle(
+    queue: quire.Queue, appender: quire.Appender, path: Path
+) -> None:
+    appender.write_bytes(b"before")
+    (cycle,) = queue.cycles
+    end(path / queue.roll_cycle.file_name(cycle))
+    appender.write_many([b"%d" % number for number in range(200)])
+
+    assert queue.cycles == [cycle, cycle + 1]
+    assert cycles_of(queue) == [cycle] + [cycle + 1] * 200
+    assert problems_of(path) == []
+
+
+def test_an_appender_goes_past_ended_files_that_the_listing_does_not_tell_of(
+    queue: quire.Queue, appender: quire.Appender, clock: quire.ManualClock, path: Path
+) -> None:
+    appender.write_bytes(b"before")
+    (cycle,) = queue.cycles
+    with quire.open(path, clock=clock, block_bytes=2**16) as other:
+        for _ in range(3):
+            clock.advance(DAY_MS)
+            other.appender().write_bytes(b"other")
+    clock.now_ms = START_MS
+    poke(path, "listing.highestCycle", cycle)
+    appender.write_bytes(b"behind")
+
+    assert cycles_of(queue) == [cycle, cycle + 1, cycle + 2, cycle + 3, cycle + 3]
+    assert problems_of(path) == []
+
+
+def test_who_appends_to_a_file_that_the_listing_does_not_tell_of_tells_of_it(
+    queue: quire.Queue, appender: quire.Appender, path: Path
+) -> None:
+    appender.write_bytes(b"before")
+    (cycle,) = queue.cycles
+    ahead = quire.ManualClock(START_MS + DAY_MS)
+    with quire.open(path, clock=ahead, block_bytes=2**16) as other:
+        document = other.appender().writing_document()  # makes the file
+        document.rollback_on_close()
+        document.close()
+        poke(path, "listing.highestCycle", cycle)  # as if its maker had died before
+        other.appender().write_bytes(b"ahead")
+    appender.write_bytes(b"behind")
+
+    assert cycles_of(queue) == [cycle, cycle + 1, cycle + 1]
+
+
+def end(file: Path) -> None:
+    """Write the end marker, as a writer does that dies before it makes the next file."""
+    tail = Store(file.read_bytes()).tail
+    with file.open("r+b") as handle:
+        handle.seek(tail)
+        handle.write(END_OF_DATA.to_bytes(4, "little") + b"\xc3EOF")
 
 
 @pytest.mark.parametrize(

@@ -159,7 +159,7 @@ impl Appender {
                     state.show_run(table)?;
                     cycle = self.cycle(table, &mut state, now_ms)?;
                 }
-                each(number, &mut |payload| self.add(table, &mut state, cycle, payload))?;
+                each(number, &mut |payload| self.add(table, &mut state, &mut cycle, payload))?;
             }
             Ok(())
         };
@@ -178,11 +178,11 @@ impl Appender {
         &self,
         table: &TableStore,
         state: &mut State,
-        cycle: i32,
+        cycle: &mut i32,
         payload: Payload<'_>,
     ) -> Result<()> {
         if let Some(tail) = &mut state.tail
-            && tail.store_in_run(table, cycle, payload)?
+            && tail.store_in_run(table, *cycle, payload)?
         {
             return Ok(());
         }
@@ -256,11 +256,11 @@ impl Appender {
     ) -> Result<i64> {
         let lock_lost = |found| Error::LockLost { expected: u64::from(process::pid()), found };
         table.write_lock().word.still_held(process::pid()).map_err(lock_lost)?;
-        let (cycle, sequence) = self.queue.roll().split(claim.index)?;
+        let (mut cycle, sequence) = self.queue.roll().split(claim.index)?;
         if self.tail(table, state, cycle)?.sequence != sequence {
             return Err(lock_lost(table.write_lock().word.read()));
         }
-        self.append_in(table, state, cycle, payload, claim.metadata)
+        self.append_in(table, state, &mut cycle, payload, claim.metadata)
     }
 
     /// Gives up a claimed place: nothing was stored.
@@ -333,28 +333,28 @@ impl Appender {
             let cycle = roll.cycle_at(now, epoch_ms)?;
             state.clock_cycle = (cycle, roll.span_of(cycle, epoch_ms));
         }
-        let cycle = state.clock_cycle.0;
-        let highest = table.value(table.words().highest, table::NO_HIGHEST);
-        Ok(cycle.max(i32::try_from(highest).unwrap_or(cycle)))
+        Ok(newest(table, state.clock_cycle.0))
     }
 
-    /// Steps 4 to 9 for one message. The write lock is held.
+    /// Steps 4 to 9 for one message; `cycle` is the one it went to afterwards. The write lock is
+    /// held.
     fn append_in(
         &self,
         table: &TableStore,
         state: &mut State,
-        cycle: i32,
+        cycle: &mut i32,
         payload: Payload<'_>,
         metadata: bool,
     ) -> Result<i64> {
         if let Some(tail) = &mut state.tail
             && !metadata
-            && tail.is_ready_for(cycle, payload.len())
+            && tail.is_ready_for(*cycle, payload.len())
         {
             return tail.publish(table, payload, false);
         }
         self.check_length(payload.len())?;
-        let tail = self.tail(table, state, cycle)?;
+        let tail = self.tail(table, state, *cycle)?;
+        *cycle = tail.view.file().cycle;
         tail.check_sequence(metadata)?;
         let end = tail.make_room(payload.len(), metadata)?;
         self.queue.pretoucher().keep_ahead(&tail.view.file().window, end);
@@ -378,16 +378,19 @@ impl Appender {
         state: &'s mut State,
         cycle: i32,
     ) -> Result<&'s mut Tail> {
+        let mut cycle = cycle;
         if state.tail.as_ref().is_none_or(|tail| tail.view.file().cycle != cycle) {
             self.roll_to(table, state, cycle)?;
         }
-        match catch_up(state) {
-            // Somebody ended the newest file, or died before making the next one: that one is made.
-            Err(Error::WriteAfterEof { .. }) => {
-                self.roll_to(table, state, cycle.saturating_add(1))?;
-                catch_up(state)?;
+        while let Err(error) = catch_up(state) {
+            if !matches!(error, Error::WriteAfterEof { .. }) || cycle == i32::MAX {
+                return Err(error);
             }
-            caught_up => caught_up?,
+            // Somebody ended the newest file, and died before making the next one, or before the
+            // listing told of it.
+            self.queue.refresh()?;
+            cycle = newest(table, cycle + 1);
+            self.roll_to(table, state, cycle)?;
         }
         state.tail.as_mut().ok_or(Error::Closed("appender"))
     }
@@ -460,6 +463,13 @@ impl Handle for Appender {
     fn let_go(&self) {
         self.lock_state().tail = None;
     }
+}
+
+/// This cycle, or the newest that has a file.
+#[inline]
+fn newest(table: &TableStore, cycle: i32) -> i32 {
+    let highest = table.value(table.words().highest, table::NO_HIGHEST);
+    cycle.max(i32::try_from(highest).unwrap_or(cycle))
 }
 
 fn catch_up(state: &mut State) -> Result<()> {

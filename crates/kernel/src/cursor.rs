@@ -227,16 +227,23 @@ impl Cursor {
     }
 
     /// Enters the first cycle from `next` on whose file is ready. A file that is there and not ready
-    /// is waited for, so that its messages are not passed over; after the queue's timeout it counts
-    /// as absent.
+    /// is waited for, so that its messages are not passed over; after the queue's timeout, or the
+    /// grace time if a later cycle has a message, it counts as absent.
     fn enter_from(&mut self, queue: &Queue, mut next: Option<i32>) -> Result<bool> {
         while let Some(cycle) = next {
             if let Some(view) = queue.view(cycle)? {
                 self.place(view, 0, 0, State::FoundInCycle);
                 return Ok(true);
             }
-            if queue.has_file(cycle) && !self.is_held_up_for(cycle, 0, queue.options().timeout) {
-                return Ok(false);
+            if queue.has_file(cycle) {
+                let timeout = queue.options().timeout;
+                let limit = match queue.options().eof_grace {
+                    Some(grace) if has_data_after(queue, cycle)? => grace.min(timeout),
+                    _ => timeout,
+                };
+                if !self.is_held_up_for(cycle, 0, limit) {
+                    return Ok(false);
+                }
             }
             next = queue.cycle_after(cycle)?;
         }
@@ -274,7 +281,7 @@ impl Cursor {
     #[cold]
     fn leave_if_quiet(&mut self, queue: &Queue) -> Result<bool> {
         let Some(grace) = queue.options().eof_grace else { return Ok(false) };
-        if !self.later_cycle_has_data(queue)? {
+        if !has_data_after(queue, self.cycle)? {
             self.held_up = None;
             return Ok(false);
         }
@@ -292,19 +299,6 @@ impl Cursor {
             self.position
         ));
         Ok(true)
-    }
-
-    fn later_cycle_has_data(&self, queue: &Queue) -> Result<bool> {
-        let mut cycle = self.cycle;
-        while let Some(next) = queue.cycle_after(cycle)? {
-            if let Some(mut view) = queue.view(next)?
-                && matches!(locate::place_of(&mut view, 0)?, Place::Found(_))
-            {
-                return Ok(true);
-            }
-            cycle = next;
-        }
-        Ok(false)
     }
 
     /// Goes to a message by its number; true when reading can go on from there.
@@ -500,4 +494,17 @@ impl Cursor {
         self.view = None;
         Ok(false)
     }
+}
+
+/// Whether a later cycle has a message.
+fn has_data_after(queue: &Queue, mut cycle: i32) -> Result<bool> {
+    while let Some(next) = queue.cycle_after(cycle)? {
+        if let Some(mut view) = queue.view(next)?
+            && matches!(locate::place_of(&mut view, 0)?, Place::Found(_))
+        {
+            return Ok(true);
+        }
+        cycle = next;
+    }
+    Ok(false)
 }

@@ -294,7 +294,8 @@ impl Queue {
             return Ok(View::new(file));
         }
         let (file, created) = create::open_or_create(&path, cycle, &self.new_file())?;
-        if created {
+        // Its creator may have died before it told of the file.
+        if created || table.value(table.words().highest, NO_HIGHEST) < i64::from(cycle) {
             listing::note_created(table, cycle);
         }
         Ok(View::new(self.remember(file)))
