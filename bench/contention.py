@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import threading
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -57,6 +58,8 @@ def _run(asked: Task, writers: int) -> list[Result]:
     """Let the first writer create the queue, then all of them begin at the same moment."""
     tasks = [replace(asked, writer=writer) for writer in range(writers)]
     started: list[subprocess.Popen[str]] = []
+    watchdog = threading.Timer(TIMEOUT_S, _kill, [started])
+    watchdog.start()
     try:
         for task in tasks:
             started.append(_start(task))
@@ -71,9 +74,15 @@ def _run(asked: Task, writers: int) -> list[Result]:
             one.stdin.flush()
         return [_outcome(one, task) for one, task in zip(started, tasks, strict=True)]
     finally:
+        watchdog.cancel()
+        _kill(started)
         for one in started:
-            one.kill()
             one.communicate()
+
+
+def _kill(started: list[subprocess.Popen[str]]) -> None:
+    for one in started:
+        one.kill()
 
 
 def _start(asked: Task) -> subprocess.Popen[str]:

@@ -23,13 +23,14 @@ COUNTS = {
 """How often each is done, and how often before to warm up."""
 _SMALL_BLOCK = 64 << 10
 _CYCLE, _CYCLE_MS = "TEST4_SECONDLY", 1000
-_BYTES_PER_CYCLE = 256 << 10
+_MESSAGES_PER_CYCLE = 640
+"""So many take as much room as a file of a cycle with its index."""
 
 
 def room(kind: str) -> int:
     """Return how many messages of the size take as much room as all queues of a kind."""
     amounts, _ = GROWTH[kind]
-    return sum(amounts) * (1 if kind == "messages" else _BYTES_PER_CYCLE // SIZE)
+    return sum(amounts) * (1 if kind == "messages" else _MESSAGES_PER_CYCLE)
 
 
 @contextmanager

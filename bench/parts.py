@@ -17,7 +17,7 @@ from bench import contention, growth, harness, latency, machine, scenarios
 from bench.harness import Measure, Result, Scenario
 from bench.scenarios import Operation, Volume
 
-_MOST_BYTES_PER_MS = 2_000_000
+_MOST_BYTES_PER_MS = 1_000_000
 _SHM = Path("/dev/shm")  # noqa: S108 - the memory file system, not a place for secrets
 
 
