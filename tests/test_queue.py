@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -297,3 +299,17 @@ def test_a_queue_without_table_is_read_and_gets_one_when_it_is_written_to(
     with quire.open(path, clock=quire.ManualClock(START_MS)) as again:
         again.appender().write_bytes(b"two")
         assert payloads(again) == [b"one", b"two"]
+
+
+def test_a_file_copied_in_by_hand_is_seen_by_the_next_open(
+    path: Path, clock: quire.ManualClock
+) -> None:
+    with quire.open(path, roll_cycle="TEST4_DAILY", clock=clock, block_bytes=2**16) as queue:
+        queue.appender().write_bytes(b"recorded")
+        (cycle,) = queue.cycles
+        recorded, later = map(queue.file_for_cycle, (cycle, cycle + 30))
+    time.sleep(0.05)  # as long as anybody needs to copy a file
+    shutil.copyfile(recorded, later)
+    with quire.open(path, clock=clock) as queue:
+        assert queue.last_index == queue.roll_cycle.to_index(cycle + 30, 0)
+        assert queue.appender().write_bytes(b"later") == queue.last_index

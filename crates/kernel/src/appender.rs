@@ -400,7 +400,7 @@ impl Appender {
         match state.tail.take() {
             Some(mut tail) => {
                 self.close_cycle(&mut tail.view)?;
-                for between in self.queue.files_between(tail.view.file().cycle, cycle)? {
+                for between in self.queue.cycles_between(tail.view.file().cycle, cycle)? {
                     self.close_cycle_of(between)?;
                 }
             }
@@ -428,9 +428,8 @@ impl Appender {
     /// how far that was done, once there was more than the latest file to look at.
     fn normalise_up_to(&self, table: &TableStore, cycle: i32, always_note: bool) -> Result<()> {
         let done = table.find(NORMALISED_TO)?.map_or(-1, |position| table.value(position, -1));
-        let cycles = self.queue.cycles()?;
-        let older: Vec<i32> =
-            cycles.into_iter().filter(|c| *c < cycle && i64::from(*c) > done).collect();
+        let done = i32::try_from(done).unwrap_or(-1);
+        let older = self.queue.cycles_between(done, cycle)?;
         for cycle in &older {
             if self.close_cycle_of(*cycle)? {
                 notice::leave(format!("an older cycle had no end-of-file marker: cycle={cycle}"));

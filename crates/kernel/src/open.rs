@@ -62,7 +62,9 @@ pub fn open(path: &Path, options: &Options) -> Result<Opened> {
         return open_single(path, options);
     }
     prepare_directory(path, options)?;
-    let (found, file) = roll_cycle_of_files(path)?.unzip();
+    // A table says all that names could: a directory of many files is not looked through.
+    let names = if TableStore::is_ready(path) { None } else { roll_cycle_of_files(path)? };
+    let (found, file) = names.unzip();
     if !options.read_only && !has_table(path) {
         // Files without a table may be of an older version: look before anything is made.
         let file = file.map(|file| create::open_existing(&file, 0, false)).transpose()?.flatten();
@@ -81,7 +83,6 @@ fn open_for_writing(
     found: Option<&'static RollCycle>,
     epoch_ms: Option<i64>,
 ) -> Result<Opened> {
-    let has_data = found.is_some();
     if let (Some(asked), Some(found)) = (options.roll_cycle, found) {
         check_roll_cycle(path, asked, found)?;
     }
@@ -90,7 +91,7 @@ fn open_for_writing(
     let table = TableStore::open_or_create(path, &wanted, options.file_mode)?;
     let opened = opened(path, options, Some(table), roll)?;
     if let Some(asked) = options.roll_cycle.filter(|asked| *asked != opened.roll) {
-        if has_data {
+        if roll_cycle_of_files(path)?.is_some() {
             check_roll_cycle(path, asked, opened.roll)?;
         }
         notice::leave(format!(
@@ -103,7 +104,7 @@ fn open_for_writing(
     if let Some(table) = &opened.table {
         recover_lock(table, options);
         let names = Names { dir: path, roll: opened.roll, epoch_ms: opened.epoch_ms };
-        listing::refresh(names, table)?;
+        listing::refresh_if_needed(names, table)?;
         repair_after_restart(table, names, options)?;
     }
     Ok(opened)
@@ -121,9 +122,10 @@ fn open_read_only(
     }
     let roll = found.or(options.roll_cycle).map_or_else(default_roll_cycle, Ok)?;
     let opened = opened(path, options, table, roll)?;
-    match options.roll_cycle {
-        Some(asked) if found.is_some() => check_roll_cycle(path, asked, opened.roll)?,
-        _ => {}
+    if let Some(asked) = options.roll_cycle.filter(|asked| *asked != opened.roll)
+        && roll_cycle_of_files(path)?.is_some()
+    {
+        check_roll_cycle(path, asked, opened.roll)?;
     }
     Ok(opened)
 }

@@ -19,6 +19,9 @@ use crate::protocol::roll_file::{RollFile, View};
 use crate::protocol::table_store::TableStore;
 use crate::{Error, Result, fault};
 
+/// So many names are looked for one by one rather than listing the directory.
+const FEW_CYCLES: usize = 64;
+
 /// What a queue closes when it is closed.
 pub trait Handle: Send + Sync {
     /// Unmaps and closes what the handle holds open.
@@ -190,6 +193,11 @@ impl Queue {
         }
     }
 
+    /// As [`Queue::refresh`], unless the table is known to have both ends.
+    pub fn refresh_if_needed(&self) -> Result<()> {
+        listing::refresh_if_needed(self.names(), self.writable_table("refresh")?)
+    }
+
     /// Calls `look` with the cycles that have a file.
     fn with_cycles<T>(
         &self,
@@ -206,15 +214,6 @@ impl Queue {
         self.with_cycles(|cycles| cycles.iter().copied().collect())
     }
 
-    /// The cycles between these two, both left out, that have a file at this moment.
-    pub fn files_between(&self, from: i32, to: i32) -> Result<Vec<i32>> {
-        if to - from < 2 {
-            return Ok(Vec::new());
-        }
-        let cycles = listing::list(self.names())?;
-        Ok(cycles.range(from + 1..to).copied().collect())
-    }
-
     /// Puts aside the file of a cycle that was begun and never finished: every reader would wait
     /// for it. The caller holds the write lock, and writes to a later cycle.
     pub fn put_aside_unfinished(&self, cycle: i32) -> Result<()> {
@@ -224,14 +223,30 @@ impl Queue {
         Ok(())
     }
 
+    /// The cycles that have a file and lie between two others, ascending.
+    pub fn cycles_between(&self, after: i32, before: i32) -> Result<Vec<i32>> {
+        let between = after.saturating_add(1)..before;
+        if between.len() <= FEW_CYCLES {
+            return Ok(between.filter(|cycle| self.has_file(*cycle)).collect());
+        }
+        self.with_cycles(|cycles| cycles.range(between).copied().collect())
+    }
+
     /// The first cycle that has a file.
     pub fn first_cycle(&self) -> Result<Option<i32>> {
-        self.with_cycles(|cycles| cycles.first().copied())
+        Ok(self.ends()?.map(|(first, _)| first))
     }
 
     /// The last cycle that has a file.
     pub fn last_cycle(&self) -> Result<Option<i32>> {
-        self.with_cycles(|cycles| cycles.last().copied())
+        Ok(self.ends()?.map(|(_, last)| last))
+    }
+
+    fn ends(&self) -> Result<Option<(i32, i32)>> {
+        match self.opened.single {
+            Some(cycle) => Ok(Some((cycle, cycle))),
+            None => self.listing.ends(self.names(), self.table()),
+        }
     }
 
     /// The nearest cycle after this one that has a file.
@@ -239,7 +254,10 @@ impl Queue {
         if !self.may_have_after(cycle) {
             return Ok(None);
         }
-        self.with_cycles(|cycles| cycles.range(cycle.saturating_add(1)..).next().copied())
+        match self.opened.single {
+            Some(single) => Ok(Some(single).filter(|single| *single > cycle)),
+            None => self.listing.after(self.names(), self.table(), cycle),
+        }
     }
 
     /// The nearest cycle before this one that has a file.

@@ -81,7 +81,7 @@ impl Tailer {
         let name = name.map(|name| Name::open(&queue, name)).transpose()?;
         let mut cursor = Cursor::default();
         if let Some(name) = &name {
-            queue.refresh()?;
+            queue.refresh_if_needed()?;
             match name.stored(&queue)? {
                 0 => {}
                 index => {

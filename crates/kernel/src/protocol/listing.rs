@@ -2,11 +2,15 @@
 //!
 //! The table's `listing.*` words let processes see each other's files without listing the
 //! directory: a creator raises `highestCycle`, lowers `lowestCycle` and adds to `modCount`. Names
-//! are listed again when `modCount` moved, and now and then in case files were removed by hand.
+//! are listed when they are needed, again when `modCount` moved, and now and then in case files were
+//! removed by hand.
+//!
+//! Nothing that every opener does may take longer the more files there are. So the words are
+//! believed where the directory has not changed since the file of the highest cycle was made.
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::table_store::TableStore;
@@ -16,6 +20,10 @@ use crate::{Error, Result, fault};
 
 /// Names are listed again after this long, whatever the table says.
 const REFRESH: Duration = Duration::from_secs(60);
+/// So many cycles are looked for by name before the directory is listed.
+const PROBES: i32 = 3;
+/// The directory's time of change and the birth of the file that changed it lie this close.
+const SAME_MOMENT: Duration = Duration::from_millis(5);
 /// Without a table nothing tells of changes: list again after this long.
 const REFRESH_WITHOUT_TABLE: Duration = Duration::from_millis(20);
 
@@ -26,9 +34,16 @@ pub struct Listing {
 }
 
 struct Seen {
-    cycles: BTreeSet<i32>,
+    known: Known,
     mod_count: i64,
     at: Instant,
+}
+
+enum Known {
+    /// First and last.
+    Ends((i32, i32)),
+    /// Every one.
+    All(BTreeSet<i32>),
 }
 
 /// Where to list, and how names read.
@@ -50,25 +65,70 @@ impl Listing {
         table: Option<&TableStore>,
         look: impl FnOnce(&BTreeSet<i32>) -> T,
     ) -> Result<T> {
-        let mod_count = table.map_or(-1, |table| table.value(table.words().mod_count, -1));
-        let longest = if mod_count < 0 { REFRESH_WITHOUT_TABLE } else { REFRESH };
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(seen) = &*seen
-            && seen.mod_count == mod_count
-            && seen.at.elapsed() < longest
-        {
-            return Ok(look(&seen.cycles));
+        let mod_count = mod_count(table);
+        let mut seen = self.lock();
+        if let Some(Known::All(cycles)) = fresh(seen.as_ref(), mod_count) {
+            return Ok(look(cycles));
         }
         let cycles = list(names)?;
         let result = look(&cycles);
-        *seen = Some(Seen { cycles, mod_count, at: Instant::now() });
+        *seen = Some(Seen { known: Known::All(cycles), mod_count, at: Instant::now() });
         Ok(result)
+    }
+
+    /// First and last cycle that have a file; None when there are no files.
+    pub fn ends(&self, names: Names<'_>, table: Option<&TableStore>) -> Result<Option<(i32, i32)>> {
+        let mod_count = mod_count(table);
+        let mut seen = self.lock();
+        if let Some(Known::Ends(ends)) = fresh(seen.as_ref(), mod_count) {
+            return Ok(Some(*ends));
+        }
+        if !matches!(fresh(seen.as_ref(), mod_count), Some(Known::All(_)))
+            && let Some(ends) = table.and_then(|table| ends_at_once(names, table))
+        {
+            *seen = Some(Seen { known: Known::Ends(ends), mod_count, at: Instant::now() });
+            return Ok(Some(ends));
+        }
+        drop(seen);
+        self.with(names, table, |cycles| Some((*cycles.first()?, *cycles.last()?)))
+    }
+
+    /// The nearest cycle after this one that has a file. Names that follow one another are looked
+    /// for one by one before the directory is listed.
+    pub fn after(
+        &self,
+        names: Names<'_>,
+        table: Option<&TableStore>,
+        cycle: i32,
+    ) -> Result<Option<i32>> {
+        if !matches!(fresh(self.lock().as_ref(), mod_count(table)), Some(Known::All(_))) {
+            let mut nearest = (1..=PROBES).map(|step| cycle.saturating_add(step));
+            if let Some(next) = nearest.find(|next| has_file(names, i64::from(*next))) {
+                return Ok(Some(next));
+            }
+        }
+        self.with(names, table, |cycles| cycles.range(cycle.saturating_add(1)..).next().copied())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Seen>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Forgets what was listed.
     pub fn forget(&self) {
-        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.lock() = None;
     }
+}
+
+fn mod_count(table: Option<&TableStore>) -> i64 {
+    table.map_or(-1, |table| table.value(table.words().mod_count, -1))
+}
+
+/// What was seen, while it can be relied on.
+fn fresh(seen: Option<&Seen>, mod_count: i64) -> Option<&Known> {
+    let longest = if mod_count < 0 { REFRESH_WITHOUT_TABLE } else { REFRESH };
+    let seen = seen?;
+    (seen.mod_count == mod_count && seen.at.elapsed() < longest).then_some(&seen.known)
 }
 
 /// Lists the directory.
@@ -90,7 +150,29 @@ pub fn list(names: Names<'_>) -> Result<BTreeSet<i32>> {
     Ok(cycles)
 }
 
-/// Lists the directory and stores its ends in the table, as every opener does.
+/// First and last cycle as the words have them, if no file came or went since the last was made.
+#[must_use]
+pub fn ends_at_once(names: Names<'_>, table: &TableStore) -> Option<(i32, i32)> {
+    let end = |position| i32::try_from(table.value(position, NO_HIGHEST)).ok();
+    let (first, last) = (end(table.words().lowest)?, end(table.words().highest)?);
+    let newest = names.dir.join(names.roll.file_name(last, names.epoch_ms).ok()?);
+    let made = fault::call!("listing.file.stat", std::fs::symlink_metadata(newest)).ok()?;
+    let changed = fault::call!("listing.file.stat", std::fs::symlink_metadata(names.dir)).ok()?;
+    let current = changed.modified().ok()? <= made.created().ok()? + SAME_MOMENT;
+    (current && has_file(names, i64::from(first))).then_some((first, last))
+}
+
+/// As [`refresh`], unless the table is known to have both ends.
+pub fn refresh_if_needed(names: Names<'_>, table: &TableStore) -> Result<()> {
+    if ends_at_once(names, table).is_none() {
+        return refresh(names, table);
+    }
+    table.cells().add_acq_rel(table.words().mod_count, 1);
+    fault::point!("listing.mod-count.add");
+    Ok(())
+}
+
+/// Lists the directory and stores its ends in the table.
 pub fn refresh(names: Names<'_>, table: &TableStore) -> Result<()> {
     let cycles = list(names)?;
     let (words, cells) = (table.words(), table.cells());

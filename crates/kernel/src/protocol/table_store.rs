@@ -221,6 +221,14 @@ impl TableStore {
         Ok(Some(Arc::new(table)))
     }
 
+    /// Whether `dir` has a table whose header is ready.
+    #[must_use]
+    pub fn is_ready(dir: &Path) -> bool {
+        let path = dir.join(table::FILE_NAME);
+        let file = space::open(&path, Access { write: false, create_mode: None });
+        file.is_ok_and(|file| file.is_some_and(|f| check_first_bytes(&path, &f).unwrap_or(false)))
+    }
+
     /// The file's path.
     #[must_use]
     pub fn path(&self) -> &Path {
