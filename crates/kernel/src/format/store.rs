@@ -11,6 +11,7 @@
 //! The positions are those of files this kernel writes; others are found by parsing.
 
 use super::cursor::Cursor;
+use super::roll_cycle;
 use super::tokens::{
     self, close_block, open_object, pad_before_code, put_compact, put_event, put_padding,
 };
@@ -28,6 +29,8 @@ const STORE_FIELDS: [&str; 3] = ["writePosition", "indexing", "dataFormat"];
 const INDEXING_FIELDS: [&str; 4] = ["indexCount", "indexSpacing", "index2Index", "lastIndex"];
 /// Most slots of an index array that are believed. Old releases made arrays of 524,288.
 const READ_COUNT_MAX: u32 = 1 << 24;
+/// Most bits of a sequence that are believed; the greatest shape in use has 48.
+const SHIFT_MAX: u32 = 62;
 
 /// Where the mutable words of a roll file are, and the shape of its index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -138,7 +141,8 @@ pub fn parse(payload: &[u8]) -> Option<StoreLayout> {
     let shape_is_sound = layout.index_count.is_power_of_two()
         && layout.index_spacing.is_power_of_two()
         && layout.index_count <= READ_COUNT_MAX
-        && layout.index_spacing <= READ_COUNT_MAX;
+        && layout.index_spacing <= READ_COUNT_MAX
+        && roll_cycle::shift(layout.index_count, layout.index_spacing) <= SHIFT_MAX;
     (layout.write_position != 0 && layout.index2index != 0 && shape_is_sound).then_some(layout)
 }
 

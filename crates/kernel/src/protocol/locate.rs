@@ -1,13 +1,13 @@
 //! Finding positions (`docs/protocol.md`, "Locate"): by write position, by index, by walking.
 //!
 //! What the words and index arrays say is a hint. Every answer is confirmed by walking documents,
-//! and a missing, stale or damaged hint only makes the walk longer.
+//! and a missing, stale or damaged hint only makes the walk longer (`index_search.rs`).
 
 use std::sync::Arc;
 
+use super::index_search::{UpTo, last_entry};
 use super::roll_file::{Slot, View};
-use crate::Result;
-use crate::format::index::ArrayLayout;
+use crate::{Error, Result};
 
 /// How often a reader looks again at a pair of words that a writer is about to complete.
 const PAIR_RETRIES: u32 = 128;
@@ -122,14 +122,23 @@ fn believed(view: &mut View, known: Known) -> Result<Option<Known>> {
     if file.word_is_sound.get() == Some(&true) {
         return Ok(Some(known));
     }
-    let counted = sequence_at(view, known.position)?;
+    // Where word and index say the same neither is damaged; else the index is looked at closely.
+    let counted = match count_to(view, known.position, false) {
+        Ok(Some(counted)) if counted == known.sequence => Some(counted),
+        Ok(_) | Err(Error::Corrupt { .. }) => sequence_at(view, known.position)?,
+        Err(error) => return Err(error),
+    };
     file.word_is_sound.get_or_init(|| counted == Some(known.sequence));
     Ok(counted.map(|sequence| Known { position: known.position, sequence }))
 }
 
 /// The sequence of the message at `position`; None if no message starts there.
 pub fn sequence_at(view: &mut View, position: u64) -> Result<Option<u64>> {
-    let base = indexed_before(view, |_, found| found <= position, u64::MAX)?;
+    count_to(view, position, true)
+}
+
+fn count_to(view: &mut View, position: u64, checked: bool) -> Result<Option<u64>> {
+    let base = last_entry(view, UpTo::Position(position), checked)?;
     let (mut at, mut sequence) = base.map_or((0, 0), |known| (known.position, known.sequence));
     while at <= position {
         let Slot::Document(document) = view.slot(at)? else { break };
@@ -146,7 +155,7 @@ pub fn sequence_at(view: &mut View, position: u64) -> Result<Option<u64>> {
 
 /// Where the message numbered `sequence` is.
 pub fn place_of(view: &mut View, sequence: u64) -> Result<Place> {
-    let base = indexed_before(view, |found, _| found <= sequence, sequence)?;
+    let base = last_entry(view, UpTo::Sequence(sequence), true)?;
     let (mut at, mut number) = base.map_or((0, 0), |known| (known.position, known.sequence));
     loop {
         match view.slot(at)? {
@@ -183,7 +192,7 @@ impl Run {
 
 /// The messages from the last indexed one up to `sequence`, or up to the last there is.
 pub fn run_up_to(view: &mut View, sequence: u64) -> Result<Run> {
-    let base = indexed_before(view, |found, _| found <= sequence, sequence)?;
+    let base = last_entry(view, UpTo::Sequence(sequence), true)?;
     let (mut at, first) = base.map_or((0, 0), |known| (known.position, known.sequence));
     let mut positions = Vec::new();
     while positions.len() as u64 + first <= sequence {
@@ -194,41 +203,4 @@ pub fn run_up_to(view: &mut View, sequence: u64) -> Result<Run> {
         at = document.next;
     }
     Ok(Run { first, positions })
-}
-
-/// The last indexed message that `wanted(sequence, position)` accepts, looking from the slot of
-/// `newest` down. Slots that are empty, or do not point at a message, are passed over.
-fn indexed_before(
-    view: &mut View,
-    wanted: impl Fn(u64, u64) -> bool,
-    newest: u64,
-) -> Result<Option<Known>> {
-    let shape = view.file().shape;
-    let upper_position = view.word(view.file().layout.index2index)?;
-    let Some(upper) = view.array(upper_position)? else { return Ok(None) };
-    let most = u64::from(shape.index_count) - 1;
-    let first_upper = shape.upper_slot(newest).min(used(view, upper)?);
-    for upper_slot in (0..=first_upper.min(most)).rev() {
-        let lower_position = view.word(upper.slot(upper_slot))?;
-        let Some(lower) = view.array(lower_position)? else { continue };
-        let top =
-            if upper_slot == shape.upper_slot(newest) { shape.lower_slot(newest) } else { most };
-        for lower_slot in (0..=top).rev() {
-            let position = view.word(lower.slot(lower_slot))?;
-            let sequence = shape.sequence(upper_slot, lower_slot);
-            if position == 0 || !wanted(sequence, position) || !view.is_document_position(position)
-            {
-                continue;
-            }
-            if view.is_message(position)? {
-                return Ok(Some(Known { position, sequence }));
-            }
-        }
-    }
-    Ok(None)
-}
-
-/// The greatest slot of an array that may be set.
-fn used(view: &mut View, array: ArrayLayout) -> Result<u64> {
-    view.word(array.used)
 }

@@ -9,6 +9,8 @@ pub mod create;
 #[cfg(not(loom))]
 pub mod held_lock;
 #[cfg(not(loom))]
+pub mod index_search;
+#[cfg(not(loom))]
 pub mod indexing;
 #[cfg(not(loom))]
 pub mod listing;

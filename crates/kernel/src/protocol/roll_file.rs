@@ -1,8 +1,10 @@
 //! An open roll file, and the checked way to look into it.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use super::locate::Known;
 use crate::format::document::{self, HEADER_LEN, Header};
 use crate::format::index::{ArrayLayout, PREAMBLE_MAX, Shape};
 use crate::format::store::{self, MAX_HEADER_LEN, StoreLayout};
@@ -21,6 +23,8 @@ pub struct RollFile {
     pub shape: Shape,
     /// Whether its sequence word told the truth when it was first looked at.
     pub word_is_sound: OnceLock<bool>,
+    /// Index entries that agreed with the one before them, by sequence.
+    checked: Mutex<HashMap<u64, u64>>,
 }
 
 impl RollFile {
@@ -28,8 +32,23 @@ impl RollFile {
     #[must_use]
     pub fn new(cycle: i32, window: Window, layout: StoreLayout) -> Self {
         let shape = Shape { index_count: layout.index_count, index_spacing: layout.index_spacing };
-        let window = Arc::new(window);
-        Self { cycle, window, layout, shape, word_is_sound: OnceLock::new() }
+        let (window, checked) = (Arc::new(window), Mutex::default());
+        Self { cycle, window, layout, shape, word_is_sound: OnceLock::new(), checked }
+    }
+
+    /// Whether an index entry was found right before.
+    #[must_use]
+    pub fn has_checked(&self, entry: Known) -> bool {
+        self.lock_checked().get(&entry.sequence) == Some(&entry.position)
+    }
+
+    /// Notes that an index entry is right.
+    pub fn set_checked(&self, entry: Known) {
+        self.lock_checked().insert(entry.sequence, entry.position);
+    }
+
+    fn lock_checked(&self) -> MutexGuard<'_, HashMap<u64, u64>> {
+        self.checked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The file's path.
