@@ -1,11 +1,19 @@
-"""Files cut short or changed by a byte: what is read is right or an error, and nothing crashes."""
+"""
+Files cut short or changed: what is read is right or an error, and nothing crashes.
+
+The loops over every bit and every length are Rust (`crates/fuzz/src/damage.rs`) and are run from
+here; what follows them goes through Python, with samples of the same damages and of larger ones.
+"""
 
 from __future__ import annotations
 
 import mmap
+import os
 import random
+import re
 import shutil
 import signal
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +24,7 @@ import pytest
 import quire
 from queues import START_MS, UNLOCKED, WRITE_LOCK, copy_of, exit_code, fork
 from reference import Store, read_queue
+from tally import ROOT, TORTURE
 from test_reference import GOLDEN, MAIN, name_of
 
 SMALL = [
@@ -130,22 +139,49 @@ def flips(golden: Path, pattern: str, count: int) -> Iterator[Damage]:
             yield f"{change:#x} at {position}", file.name, bytes(changed)
 
 
-def hints(golden: Path) -> Iterator[Damage]:
-    """Change the words that only help to find messages: positions, counts, slots."""
-    chosen = random.Random(SEED)  # noqa: S311 - the same in every run
-    for file in sorted(golden.glob("*.cq4")):
-        data = file.read_bytes()
-        store = Store(data)
-        words = [store.offsets[name] for name in ("writePosition", "index2Index", "lastIndex")]
-        words.append(store.offsets["writePosition"] + 8)
-        arrays = [d for d in store.documents[1:] if d.is_metadata and d.end - d.position > 60]
-        for document in arrays:
-            words += range(document.end - 8 * store.numbers["indexCount"] - 8, document.end, 8)
-        for word in words[:4] + chosen.sample(words[4:], min(30, len(words) - 4)):
-            for value in (0, 1, 4, store.tail, 2**63, 2**64 - 1, chosen.randrange(2**64)):
-                changed = bytearray(data)
-                changed[word : word + 8] = value.to_bytes(8, "little")
-                yield f"{value:#x} at {word}", file.name, bytes(changed)
+def run_damages(test: str, tmp_path: Path) -> int:
+    """Run a test of the loops in Rust and return how many cases it tried."""
+    command = ["cargo", "test", "--quiet", "--locked", "--profile", "fuzz", "-p", "quire-fuzz"]
+    command += ["--test", "damage", "--", "--ignored", "--nocapture", "--exact", test]
+    last = tmp_path / "case"
+    environment = {**os.environ, "QUIRE_DAMAGE_CASE": str(last)}
+    ran = subprocess.run(
+        command, check=False, cwd=ROOT, env=environment, capture_output=True, text=True
+    )
+    case = last.read_text("utf-8").strip() if last.exists() else "none"
+    assert ran.returncode == 0, f"last case: {case}\n{ran.stdout}\n{ran.stderr}"
+    found = re.search(r"^(\d+) cases", ran.stdout, re.MULTILINE)
+    assert found, ran.stdout
+    return int(found[1])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(24 * 3600 if TORTURE else 900)
+def test_one_changed_bit_changes_no_other_message(
+    tmp_path: Path, tally: Callable[[str, int, str], None]
+) -> None:
+    count = run_damages("one_changed_bit_changes_no_other_message", tmp_path)
+    assert count > 20_000
+    tally(
+        "A bit that was changed changes the payload it is in and no other, or is refused, or where "
+        "it is in a header what is read is what the headers say",
+        count,
+        "bits of golden queues changed",
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(24 * 3600 if TORTURE else 900)
+def test_a_file_cut_at_any_length_reads_as_what_was_written(
+    tmp_path: Path, tally: Callable[[str, int, str], None]
+) -> None:
+    count = run_damages("what_is_read_from_a_file_cut_short_was_written", tmp_path)
+    assert count > 5_000
+    tally(
+        "A file cut short holds what was written in front of the cut, and nothing made up",
+        count,
+        "golden files cut short",
+    )
 
 
 @pytest.mark.parametrize(("golden", "pattern"), FILES, ids=case_of)
@@ -197,40 +233,3 @@ def test_no_changed_byte_crashes_or_stops_a_reader_or_writer(
                     queue.appender().write_bytes(APPENDED)
 
     survive(damaged(golden, tmp_path, flips(golden, pattern, 60)), use)
-
-
-def sequences(golden: Path) -> Iterator[Damage]:
-    """Change the sequence in the sequence word, and leave the position beside it."""
-    for file in sorted(golden.glob("*.cq4")):
-        data = file.read_bytes()
-        word = Store(data).offsets["writePosition"] + 8
-        for bit in (0, 1, 2, 5, 8, 20, 31):
-            changed = bytearray(data)
-            changed[word + bit // 8] ^= 1 << bit % 8
-            yield f"bit {bit} at {word}", file.name, bytes(changed)
-
-
-def answers(golden: Path, damages: Iterator[Damage], tmp_path: Path) -> None:
-    """Expect the whole of a queue from each of its copies."""
-    whole = read_queue(golden)
-
-    def read(path: Path) -> None:
-        with open_damaged(path, read_only=True) as queue, queue.tailer() as tailer:
-            assert list(excerpts(tailer, len(whole))) == whole
-            assert set(read_in_every_way(queue, whole)) == set(whole)
-            assert (queue.first_index, queue.last_index) == (whole[0][0], whole[-1][0])
-            assert queue.entry_count == len(whole)
-
-    survive(damaged(golden, tmp_path, damages), read)
-
-
-@pytest.mark.parametrize("golden", SMALL, ids=name_of)
-def test_a_damaged_hint_does_not_damage_the_answer(golden: Path, tmp_path: Path) -> None:
-    answers(golden, hints(golden), tmp_path)
-
-
-@pytest.mark.parametrize("golden", SMALL, ids=name_of)
-def test_a_sequence_word_of_another_sequence_does_not_damage_the_answer(
-    golden: Path, tmp_path: Path
-) -> None:
-    answers(golden, sequences(golden), tmp_path)

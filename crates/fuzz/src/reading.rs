@@ -1,0 +1,137 @@
+//! A directory read and written in every way that the kernel's handles offer.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
+use std::time::Duration;
+
+use quire_kernel::Error;
+use quire_kernel::appender::Appender;
+use quire_kernel::clock::Clock;
+use quire_kernel::dump;
+use quire_kernel::options::Options;
+use quire_kernel::protocol::lock_recovery::ForceUnlock;
+use quire_kernel::protocol::publish::Payload;
+use quire_kernel::queue::Queue;
+use quire_kernel::tailer::{Direction, Tailer};
+
+/// Messages by their index.
+pub type Messages = Vec<(i64, Vec<u8>)>;
+
+/// What came, and the error that ended it.
+#[derive(Debug)]
+pub struct Read {
+    /// Index and payload, in the order they came.
+    pub messages: Messages,
+    /// Why no more came, if that was an error.
+    pub error: Option<Error>,
+}
+
+/// How the directories here are opened: nothing is waited for.
+#[must_use]
+pub fn options(read_only: bool, now_ms: i64) -> Options {
+    Options {
+        read_only,
+        clock: Clock::Manual(Arc::new(AtomicI64::new(now_ms))),
+        block_bytes: 1,
+        timeout: Duration::ZERO,
+        force_unlock: ForceUnlock::Always,
+        eof_grace: Some(Duration::ZERO),
+        ..Options::default()
+    }
+}
+
+/// Reads until nothing comes or an error does. More than `most` messages is a loop.
+#[must_use]
+pub fn all(tailer: &Tailer, most: usize) -> Read {
+    let mut messages = Messages::new();
+    loop {
+        let read = tailer.read_many(64, |index, bytes| {
+            messages.push((index, bytes.to_vec()));
+            true
+        });
+        assert!(messages.len() <= most, "messages without end: found={}", messages.len());
+        match read {
+            Ok(0) => return Read { messages, error: None },
+            Ok(_) => {}
+            Err(error) => return Read { messages, error: Some(error) },
+        }
+    }
+}
+
+/// Reads from the first message on.
+#[must_use]
+pub fn forward(queue: &Arc<Queue>, most: usize) -> Read {
+    match Tailer::new(Arc::clone(queue), None) {
+        Ok(tailer) => all(&tailer, most),
+        Err(error) => Read { messages: Messages::new(), error: Some(error) },
+    }
+}
+
+/// Reads from the last message back.
+#[must_use]
+pub fn backward(queue: &Arc<Queue>, most: usize) -> Read {
+    let failed = |error| Read { messages: Messages::new(), error: Some(error) };
+    let tailer = match Tailer::new(Arc::clone(queue), None) {
+        Ok(tailer) => tailer,
+        Err(error) => return failed(error),
+    };
+    let turned = tailer.set_direction(Direction::Backward).and_then(|()| tailer.to_end());
+    turned.map_or_else(failed, |()| all(&tailer, most))
+}
+
+/// Goes to an index and reads there; None if no message is there.
+pub fn at(queue: &Arc<Queue>, index: i64) -> Result<Option<Vec<u8>>, Error> {
+    let tailer = Tailer::new(Arc::clone(queue), None)?;
+    if !tailer.move_to_index(index)? {
+        return Ok(None);
+    }
+    let mut found = None;
+    tailer.read_many(1, |index, bytes| {
+        found = Some((index, bytes.to_vec()));
+        true
+    })?;
+    let (read, bytes) = found.unwrap_or_else(|| panic!("nothing at the index: index={index:#x}"));
+    assert_eq!(read, index, "another index than was asked for");
+    Ok(Some(bytes))
+}
+
+/// Whatever else can be asked; the answers may be errors.
+pub fn the_rest(queue: &Arc<Queue>) {
+    let (first, last) = (queue.first_index(), queue.last_index());
+    if let (Ok(Some(first)), Ok(Some(last))) = (first, last) {
+        let _ = queue.count_excerpts(first, last);
+        let _ = queue.count_excerpts(last.saturating_add(2), first);
+    }
+    let _ = queue.entry_count();
+    let _ = queue.cycles();
+    let _ = queue.table_value("chronicle.write.lock");
+    let _ = dump::dump(queue);
+    if let Ok(tailer) = Tailer::new(Arc::clone(queue), None) {
+        while let Ok(Some(document)) = tailer.open_document(true) {
+            let _ = document.payload();
+            if tailer.close_document(&document).is_err() {
+                break;
+            }
+        }
+        let _ = (tailer.to_end(), tailer.index(), tailer.set_direction(Direction::Backward));
+        let _ = all(&tailer, usize::MAX);
+        let _ = tailer.set_direction(Direction::Forward);
+        let _ = all(&tailer, usize::MAX);
+        let _ = tailer.to_start();
+    }
+}
+
+/// Opens the directory for writing and appends one message; its index.
+pub fn append(dir: &Path, now_ms: i64, payload: &[u8]) -> Result<i64, Error> {
+    let queue = Queue::open(dir, options(false, now_ms))?;
+    let appender = Appender::new(Arc::clone(&queue))?;
+    let index = appender.append(None, Payload { head: &[], body: payload, zeros: 0 });
+    queue.close();
+    index
+}
+
+/// Opens the directory for reading.
+pub fn open(dir: &Path, now_ms: i64) -> Result<Arc<Queue>, Error> {
+    Queue::open(dir, options(true, now_ms))
+}

@@ -1,0 +1,121 @@
+//! Golden queues cut short and with single bits changed. `tests/attack/test_damage.py` runs this:
+//! `QUIRE_TORTURE=1` tries every byte and every bit, the short form a choice of them.
+
+#![allow(clippy::unwrap_used)] // to panic is to report a find
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use quire_fuzz::damage::Golden;
+use quire_fuzz::sample::Scratch;
+
+const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden");
+/// A case takes milliseconds. One that takes this long hangs.
+const LIMIT: Duration = Duration::from_secs(20);
+
+fn queues() -> Vec<Golden> {
+    let mut found = Vec::new();
+    for release in sorted(Path::new(GOLDEN)) {
+        let inside = [vec![release.clone()], sorted(&release)].concat();
+        found.extend(inside.iter().filter_map(|dir| Golden::open(dir)));
+    }
+    assert!(found.len() > 80, "golden queues: {}", found.len());
+    // Two have index arrays of 4 MiB, whose slots are searched as those of the others are.
+    found.retain(|golden| is_torture() || golden.bytes() < 1 << 20);
+    found
+}
+
+fn sorted(dir: &Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(dir).into_iter().flatten();
+    let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.is_dir());
+    paths.sort();
+    paths
+}
+
+fn is_torture() -> bool {
+    std::env::var_os("QUIRE_TORTURE").is_some()
+}
+
+/// Counts cases, names the one that fails, and ends the process if one hangs.
+struct Cases {
+    count: Arc<AtomicU64>,
+    /// Should the process die: this says where.
+    last: Option<File>,
+}
+
+impl Cases {
+    fn new() -> Self {
+        let count = Arc::new(AtomicU64::new(0));
+        let watched = Arc::downgrade(&count);
+        std::thread::spawn(move || {
+            let mut before = u64::MAX;
+            while let Some(count) = watched.upgrade().map(|count| count.load(Ordering::Relaxed)) {
+                assert_ne!(count, before, "a case hangs: number={count}");
+                before = count;
+                std::thread::sleep(LIMIT);
+            }
+        });
+        let last = std::env::var_os("QUIRE_DAMAGE_CASE").map(|path| File::create(path).unwrap());
+        Self { count, last }
+    }
+
+    fn run(&self, name: impl Fn() -> String, case: impl FnOnce()) {
+        let number = self.count.fetch_add(1, Ordering::Relaxed);
+        if let Some(last) = &self.last {
+            last.write_all_at(format!("{number}: {:<240}", name()).as_bytes(), 0).unwrap();
+        }
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(case)) {
+            eprintln!("case {number}: {}", name());
+            std::panic::resume_unwind(panic);
+        }
+    }
+
+    fn report(&self, what: &str) {
+        println!("{} cases: {what}", self.count.load(Ordering::Relaxed));
+    }
+}
+
+#[test]
+#[ignore = "run by tests/attack/test_damage.py"]
+fn one_changed_bit_changes_no_other_message() {
+    let (cases, scratch, stride) =
+        (Cases::new(), Scratch::new(), if is_torture() { 1 } else { 64 });
+    for golden in queues() {
+        let dir = scratch.with(&[]);
+        golden.copy_to(&dir);
+        for (file, (name, _)) in golden.files.iter().enumerate() {
+            for position in golden.positions(file, stride) {
+                for bit in 0..8 {
+                    let place = || format!("{}/{name}: {position}.{bit}", golden.dir.display());
+                    cases.run(place, || golden.flip(&dir, file, position, bit));
+                }
+            }
+        }
+    }
+    cases.report("bits changed");
+}
+
+#[test]
+#[ignore = "run by tests/attack/test_damage.py"]
+fn what_is_read_from_a_file_cut_short_was_written() {
+    let (cases, scratch, stride) =
+        (Cases::new(), Scratch::new(), if is_torture() { 1 } else { 64 });
+    for golden in queues() {
+        let dir = scratch.with(&[]);
+        golden.copy_to(&dir);
+        for (file, (name, _)) in golden.files.iter().enumerate() {
+            for (number, length) in golden.lengths(file, stride).into_iter().enumerate() {
+                let place = || format!("{}/{name}: cut to {length}", golden.dir.display());
+                let appends = number.is_multiple_of(8);
+                cases.run(place, || golden.cut(&dir, file, length, appends));
+            }
+        }
+    }
+    cases.report("files cut short");
+}
