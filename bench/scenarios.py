@@ -39,6 +39,7 @@ def _java(*names: str) -> tuple[Operation, ...]:
 
 APPEND = (
     *_quire("write_bytes", "write_many", "write_batch"),
+    *_quire("write_bytes@one_thread", "write_many@one_thread"),
     *_java("writingDocument", "writeBytes"),
 )
 TAIL = (*_quire("payloads", "read_many", "read_batch"), *_java("tailing"))

@@ -54,7 +54,7 @@ def run(task: Task) -> Outcome | None:
         return quire_contending.run(task)
     if task.operation in quire_aged.OPERATIONS:
         return quire_aged.OPERATIONS[task.operation](task)
-    if task.operation in _APPENDS:
+    if task.operation.partition("@")[0] in _APPENDS:
         return _append(task)
     if task.operation in _READS:
         return _read(task)
@@ -63,7 +63,9 @@ def run(task: Task) -> Outcome | None:
     return {"produce": _produce, "tail": _tail}[task.operation](task)
 
 
-def open_queue(path: Path, *, read_only: bool = False, double_buffer: bool = False) -> quire.Queue:
+def open_queue(
+    path: Path, *, read_only: bool = False, double_buffer: bool = False, pretouch: bool = True
+) -> quire.Queue:
     """Open a queue as all measured queues are opened."""
     return quire.open(
         path,
@@ -72,6 +74,7 @@ def open_queue(path: Path, *, read_only: bool = False, double_buffer: bool = Fal
         block_bytes=BLOCK_BYTES,
         read_only=read_only,
         double_buffer=double_buffer,
+        pretouch=pretouch,
     )
 
 
@@ -127,8 +130,12 @@ _APPENDS = {
 
 
 def _append(task: Task) -> Outcome:
-    with open_queue(task.queue) as queue, queue.appender() as appender:
-        loop = _APPENDS[task.operation](appender, messages(task.size))
+    name, _, alone = task.operation.partition("@")
+    with (
+        open_queue(task.queue, pretouch=not alone) as queue,
+        queue.appender() as appender,
+    ):
+        loop = _APPENDS[name](appender, messages(task.size))
         loop(task.warm_up // DISTINCT)
         with Stopwatch() as watch:
             loop(task.count // DISTINCT)
