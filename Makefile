@@ -41,7 +41,7 @@ test: need-java need-valgrind $(STAMPS)/test $(STAMPS)/native $(STAMPS)/faults $
 	@$(BIN)/pytest $(ARGS)
 
 torture: need-java $(STAMPS)/test $(STAMPS)/native $(STAMPS)/faults $(STAMPS)/interop ## Attack the journal for hours, and write docs/reliability.md
-	@QUIRE_TORTURE=1 $(BIN)/pytest tests/attack $(ARGS)
+	@QUIRE_TORTURE=1 $(BIN)/pytest tests/attack tests/java/test_kills.py $(ARGS)
 	@$(BIN)/python tests/tally.py
 
 # Coverage comes from LLVM's own pass, which the stable compiler has too; the engine is libFuzzer, built

@@ -30,7 +30,7 @@ from reference import check_killed, open_queue, read_queue
 from storm_victims import Life, Log, Record
 from tally import scaled
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(900, 36_000))]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(1800, 86_400))]
 
 SEED = os.environ.get("QUIRE_STORM_SEED")
 DIES_WITHIN_S = 60.0
@@ -326,7 +326,7 @@ PROMISE = "Killed processes lose nothing acknowledged, and what they left is rep
 def test_a_storm_of_kills_loses_nothing(
     tmp_path: Path, tally: Callable[[str, int, str], None]
 ) -> None:
-    total = storm(tmp_path, scaled(49, 2475), kills=40, spacing_s=0.006)
+    total = storm(tmp_path, scaled(50, 2500), kills=40, spacing_s=0.006)
     tally(PROMISE, total.kills, "kills of forked writers and readers")
     tally(PROMISE, total.inside_a_call, "writers killed inside a call")
     tally(PROMISE, total.messages, "messages between kills")

@@ -22,10 +22,13 @@ import quire_peer
 from java_peer import JavaPeer, JavaProcess, Option
 from queues import payloads
 from quire_peer import Message
+from tally import scaled
 
-pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(300)]
+KILLS = scaled(100, 1000)
+PROMISE = "Killed processes lose nothing acknowledged, and what they left is repaired."
 
-KILLS = 100
+pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(3 * KILLS)]
+
 MIB = 1024 * 1024
 SURVIVOR = 0  # the number of the producer that goes on; victims are 1 to KILLS
 START_S = 60.0
@@ -47,7 +50,9 @@ def path(tmp_path: Path) -> Path:
         return tmp_path
 
 
-def test_quire_outlives_java_writers_that_are_killed(peer: JavaPeer, path: Path) -> None:
+def test_quire_outlives_java_writers_that_are_killed(
+    peer: JavaPeer, path: Path, tally: Callable[[str, int, str], None]
+) -> None:
     """Java holds the lock for two timeouts when it meets a roll file that was never finished."""
 
     def start(producer: int) -> JavaProcess:
@@ -76,9 +81,13 @@ def test_quire_outlives_java_writers_that_are_killed(peer: JavaPeer, path: Path)
         acked |= dict(enumerate((victim.result() for victim in victims), 1))
     assert_nothing_lost(seen, acked)
     assert_sound(peer, path, len(seen))
+    assert any(acked[victim] for victim in range(1, KILLS + 1))
+    tally(PROMISE, KILLS, "kills of Java writers beside a Quire writer")
 
 
-def test_java_outlives_quire_writers_that_are_killed(peer: JavaPeer, path: Path) -> None:
+def test_java_outlives_quire_writers_that_are_killed(
+    peer: JavaPeer, path: Path, tally: Callable[[str, int, str], None]
+) -> None:
     def start(producer: int) -> JavaProcess:
         inside: dict[str, Option] = {"inside_us": 300} if producer % 2 else {"burst": 30}
         return quire_peer.start(
@@ -104,6 +113,7 @@ def test_java_outlives_quire_writers_that_are_killed(peer: JavaPeer, path: Path)
     assert acked[SURVIVOR][-1].index > last_of_victims
     assert_nothing_lost(seen, acked)
     assert_sound(peer, path, len(seen))
+    tally(PROMISE, KILLS, "kills of Quire writers beside a Java writer")
 
 
 def test_a_document_that_java_left_open_is_written_over(peer: JavaPeer, path: Path) -> None:
