@@ -72,12 +72,13 @@ def _start_tailer(asked: Task) -> subprocess.Popen[str]:
 
 
 def _evaluate(records: bytes, took: bytes, asked: Task) -> Result:
-    """Take records of number, due, begin and had, and each append's time; no warm-up."""
+    """Take records of number, due and had, and each append's begin and time; no warm-up."""
     appends = array("q")
     appends.frombytes(took)
+    begin, took_ns = (appends[start::2] for start in range(2))
     values = array("q")
     values.frombytes(records)
-    number, due, begin, had = (values[start::4] for start in range(4))
+    number, due, had = (values[start::3] for start in range(3))
     if number != array("q", range(asked.total)):
         raise Failed(f"other messages: task={asked} count={len(number)}")
     measured = slice(asked.warm_up, None)
@@ -85,7 +86,7 @@ def _evaluate(records: bytes, took: bytes, asked: Task) -> Result:
     return {
         "begin": _percentiles(begin[measured], had[measured]),
         "due": _percentiles(due[measured], had[measured]),
-        "append": _percentiles(array("q", bytes(8 * asked.count)), appends[measured]),
+        "append": _percentiles(array("q", bytes(8 * asked.count)), took_ns[measured]),
         "rate": (asked.count - 1) / took_s,
     }
 

@@ -15,15 +15,15 @@ import net.openhft.chronicle.wire.DocumentContext;
 
 /**
  * One half of a latency measurement between two processes. {@code --role produce} appends {@code --count} messages of
- * {@code --size} bytes, {@code --rate} a second, and never sleeps; a message holds its number, when it was due and when
- * its append began, as i64 of {@link System#nanoTime()}, which is the same clock in every process; what each append took
- * goes to {@code --out}, a little-endian i64 each. {@code --role tail} reads without a pause until it has them all and
- * writes number, due, begin and the time it had the message to {@code --out}, four little-endian i64 each. It prints
- * READY when it looks for the first message.
+ * {@code --size} bytes, {@code --rate} a second, and never sleeps; a message holds its number and when it was due, as
+ * i64 of {@link System#nanoTime()}, which is the same clock in every process; when each append began and what it took
+ * goes to {@code --out}, two little-endian i64 each. {@code --role tail} reads without a pause until it has them all and
+ * writes number, due and the time it had the message to {@code --out}, three little-endian i64 each. It prints READY
+ * when it looks for the first message.
  */
 final class Latency implements Verb {
     private static final long START = 1_700_000_000_000L;
-    private static final int STAMPS = 3 * Long.BYTES;
+    private static final int STAMPS = 2 * Long.BYTES;
 
     @Override
     public void run(Options options, PrintStream out) throws IOException {
@@ -48,22 +48,22 @@ final class Latency implements Verb {
         ExcerptAppender appender = Releases.appender(queue);
         Bytes<ByteBuffer> payload = Bytes.elasticByteBuffer(size, size);
         ByteBuffer buffer = payload.underlyingObject().order(ByteOrder.LITTLE_ENDIAN);
-        ByteBuffer took = ByteBuffer.allocate(count * Long.BYTES).order(ByteOrder.LITTLE_ENDIAN);
+        ByteBuffer appends = ByteBuffer.allocate(2 * count * Long.BYTES).order(ByteOrder.LITTLE_ENDIAN);
         long first = System.nanoTime();
         for (int number = 0; number < count; number++) {
             long due = first + number * 1_000_000_000L / rate;
+            buffer.putLong(0, number).putLong(8, due);
+            payload.readPositionRemaining(0, size);
             long begin;
             do {
                 begin = System.nanoTime();
             } while (begin < due);
-            buffer.putLong(0, number).putLong(8, due).putLong(16, begin);
-            payload.readPositionRemaining(0, size);
             try (DocumentContext document = appender.writingDocument()) {
                 document.wire().bytes().write(payload);
             }
-            took.putLong(System.nanoTime() - begin);
+            appends.putLong(begin).putLong(System.nanoTime() - begin);
         }
-        return took;
+        return appends;
     }
 
     private static ByteBuffer tail(ChronicleQueue queue, int count, PrintStream out) {
@@ -79,7 +79,7 @@ final class Latency implements Verb {
                 payload.write(document.wire().bytes());
             }
             long had = System.nanoTime();
-            records.putLong(payload.readLong(0)).putLong(payload.readLong(8)).putLong(payload.readLong(16)).putLong(had);
+            records.putLong(payload.readLong(0)).putLong(payload.readLong(8)).putLong(had);
         }
         return records;
     }
