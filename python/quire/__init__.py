@@ -76,7 +76,11 @@ __all__ = [
 __version__ = _native.VERSION
 
 # A child must not share the parent's locks: its inherited handles raise ForkedError.
-_os.register_at_fork(after_in_child=_native.after_fork_in_child)
+_os.register_at_fork(
+    before=_native.before_fork,
+    after_in_parent=_native.after_fork_in_parent,
+    after_in_child=_native.after_fork_in_child,
+)
 
 if _native.BUILD_PROFILE != "release":
     _warnings.warn(

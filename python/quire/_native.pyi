@@ -20,6 +20,8 @@ __all__ = [
     "Tailer",
     "WriteDocument",
     "after_fork_in_child",
+    "after_fork_in_parent",
+    "before_fork",
 ]
 
 VERSION: Final[str]
@@ -27,6 +29,12 @@ BUILD_PROFILE: Final[str]
 
 Value: TypeAlias = str | bytes | bool | int | float | Mapping[str, Value] | Sequence[Value] | None
 Direction: TypeAlias = Literal["forward", "backward", "none"]
+
+def before_fork() -> None:
+    """Wait for what a child would find half done; called by ``os.register_at_fork``."""
+
+def after_fork_in_parent() -> None:
+    """Let the other threads go on; called by ``os.register_at_fork``."""
 
 def after_fork_in_child() -> None:
     """Mark every handle of this process as forked; called by ``os.register_at_fork``."""
@@ -173,6 +181,7 @@ class Queue:
         file_mode: int = 0o600,
         allow_network: bool = False,
         pretouch: bool = True,
+        low_space_percent: int = 5,
     ) -> Self: ...
     @property
     def path(self) -> str: ...

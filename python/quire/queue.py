@@ -82,6 +82,7 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
     file_mode: int = 0o600,
     allow_network: bool = False,
     pretouch: bool = True,
+    low_space_percent: int = 5,
 ) -> Queue:
     """
     Open the queue in a directory, or create it there.
@@ -115,6 +116,8 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
         source_id: The queue's id in message history.
         file_mode: Permission bits of new files; their directory can be searched by the same people.
         allow_network: Write on a network file system, where only one host may use the queue.
+        low_space_percent: Warn, through the logger ``quire``, when less of the disk is free than
+            this, or less than 200 MiB: at most once a minute, and 0 for never.
         pretouch: Have a thread of the kernel make file space present ahead of an appender that
             writes more than 64 bytes a microsecond, where there is a second processor.
 
@@ -149,6 +152,7 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
         "file_mode": file_mode,
         "allow_network": allow_network,
         "pretouch": pretouch,
+        "low_space_percent": low_space_percent,
     }
     return Queue.reopen(path, options)
 

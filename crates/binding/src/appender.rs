@@ -110,8 +110,8 @@ impl Appender {
     }
 
     #[getter]
-    fn last_index_appended(&self) -> Option<i64> {
-        self.kernel.last_index_appended()
+    fn last_index_appended(&self) -> PyResult<Option<i64>> {
+        self.kernel.last_index_appended().map_err(to_py)
     }
 
     #[getter]

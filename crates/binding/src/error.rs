@@ -1,6 +1,7 @@
 //! Kernel errors as the exceptions that `quire.errors` defines, kernel notices as log records.
 
 use std::cell::RefCell;
+use std::io;
 
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
@@ -61,6 +62,12 @@ fn log(py: Python<'_>, lines: Vec<String>) -> PyResult<()> {
     lines.into_iter().try_for_each(|line| logger.call_method1("warning", (line,)).map(drop))
 }
 
+const NO_SPACE: &str = " (make room, then go on with the same handle)";
+
+fn is_no_space(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
 /// The exception for a kernel error.
 #[cold]
 pub fn to_py(error: Error) -> PyErr {
@@ -70,7 +77,8 @@ pub fn to_py(error: Error) -> PyErr {
             Some(code) => {
                 let reason = source.to_string();
                 let reason = reason.split(" (os error").next().unwrap_or_default().to_owned();
-                PyOSError::new_err((code, format!("{what}: {reason}"), path))
+                let advice = if is_no_space(&source) { NO_SPACE } else { "" };
+                PyOSError::new_err((code, format!("{what}: {reason}{advice}"), path))
             }
             None => PyOSError::new_err(text),
         },

@@ -18,11 +18,25 @@ mod values;
 mod write_document;
 
 use pyo3::prelude::*;
+use quire_kernel::fork;
+
+/// Waits until no other thread is in the middle of what a child would find half done. Attached: the
+/// threads it waits for are not, and attaching again might have to wait for one that waits for it.
+#[pyfunction]
+fn before_fork() {
+    fork::before();
+}
+
+/// Lets the other threads go on.
+#[pyfunction]
+fn after_fork_in_parent() {
+    fork::after_in_parent();
+}
 
 /// Marks every handle of this process as forked.
 #[pyfunction]
 fn after_fork_in_child() {
-    quire_kernel::protocol::table_store::after_fork_in_child();
+    fork::after_in_child();
 }
 
 /// The native half of `quire`. Private: import from `quire`.
@@ -48,7 +62,7 @@ mod _native {
     use super::write_document::WriteDocument;
 
     #[pymodule_export]
-    use super::after_fork_in_child;
+    use super::{after_fork_in_child, after_fork_in_parent, before_fork};
 
     use super::{Bound, PyModule, PyModuleMethods, PyResult};
 

@@ -30,7 +30,7 @@ impl Queue {
         index_spacing = None, wire_type = None, block_bytes = None, source_id = 0,
         timeout_ms = 10_000, force_unlock = "dead", double_buffer = false,
         eof_grace_ms = Some(1_000), file_mode = 0o600, allow_network = false,
-        pretouch = true
+        pretouch = true, low_space_percent = 5
     ))]
     #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)] // a Python signature
     fn new(
@@ -55,6 +55,7 @@ impl Queue {
         file_mode: u32,
         allow_network: bool,
         pretouch: bool,
+        low_space_percent: u8,
     ) -> PyResult<Self> {
         let clock = Arc::new(QueueClock::take(clock));
         let options = Options {
@@ -77,6 +78,7 @@ impl Queue {
             file_mode,
             allow_network,
             pretouch,
+            low_space_percent: percent(low_space_percent)?,
         };
         let opened = py.detach(|| Kernel::open(&path, options));
         Ok(Self { kernel: told(py, opened)?, clock })
@@ -200,6 +202,14 @@ impl Queue {
         let kernel = &self.kernel;
         told(py, py.detach(|| kernel.check_open("queue").and_then(|()| question(kernel))))
     }
+}
+
+fn percent(low_space_percent: u8) -> PyResult<u8> {
+    if low_space_percent <= 100 {
+        return Ok(low_space_percent);
+    }
+    let what = format!("not a percentage: low_space_percent={low_space_percent} limit=100");
+    Err(PyValueError::new_err(what))
 }
 
 fn mode(name: &str) -> PyResult<ForceUnlock> {

@@ -21,7 +21,7 @@ use crate::protocol::held_lock::{self, Held};
 use crate::protocol::lock_recovery;
 use crate::protocol::publish::Payload;
 use crate::protocol::roll;
-use crate::protocol::roll_file::View;
+use crate::protocol::roll_file::{RollFile, View};
 use crate::protocol::table_store::TableStore;
 use crate::queue::{Handle, Queue};
 use crate::tail::Tail;
@@ -30,6 +30,9 @@ use crate::{Error, Result, fault, notice};
 
 /// The clock is read again after this many messages of a bulk write.
 pub const CLOCK_EVERY: usize = 64;
+
+/// An appender looks this often, by the queue's clock, what became of its file and of the disk.
+const LOOK_MS: i64 = 1000;
 
 /// Writes messages at the end of a queue.
 pub struct Appender {
@@ -78,7 +81,10 @@ impl Appender {
     /// Closes the appender.
     pub fn close(&self) {
         self.closed.store(true, Ordering::Release);
-        self.let_go();
+        // In a forked child the lock may be that of a thread which is not there.
+        if self.queue.check_generation().is_ok() {
+            self.let_go();
+        }
     }
 
     /// Whether the appender, or its queue, was closed.
@@ -88,9 +94,9 @@ impl Appender {
     }
 
     /// The index of the last message this appender wrote.
-    #[must_use]
-    pub fn last_index_appended(&self) -> Option<i64> {
-        self.lock_state().last_index
+    pub fn last_index_appended(&self) -> Result<Option<i64>> {
+        self.queue.check_generation()?;
+        Ok(self.lock_state().last_index)
     }
 
     #[inline]
@@ -286,6 +292,11 @@ impl Appender {
     pub fn sync(&self) -> Result<()> {
         self.check_open()?;
         let table = self.table()?;
+        let file = self.lock_state().tail.as_ref().map(|tail| Arc::clone(tail.view.file()));
+        if let Some(file) = file.filter(|file| is_removed(file).unwrap_or(false)) {
+            let gone = std::io::Error::from_raw_os_error(libc::ENOENT);
+            return Err(Error::io("cannot sync what was removed", file.path(), gone));
+        }
         let last = self.queue.last_index()?;
         let synced = table.value(table.words().last_synced, table::NO_INDEX);
         let from = self.queue.roll().split(synced).map_or(i32::MIN, |(cycle, _)| cycle);
@@ -329,11 +340,45 @@ impl Appender {
     fn cycle(&self, table: &TableStore, state: &mut State, now_ms: Option<i64>) -> Result<i32> {
         let now = now_ms.unwrap_or_else(|| self.queue.options().clock.now_ms());
         if !state.clock_cycle.1.contains(&now) {
-            let (roll, epoch_ms) = (self.queue.roll(), self.queue.epoch_ms());
-            let cycle = roll.cycle_at(now, epoch_ms)?;
-            state.clock_cycle = (cycle, roll.span_of(cycle, epoch_ms));
+            self.look_around(table, state, now)?;
         }
         Ok(newest(table, state.clock_cycle.0))
+    }
+
+    /// What is looked at when the clock moved: its cycle, whether the open file is still there, and
+    /// whether there is space left.
+    #[cold]
+    fn look_around(&self, table: &TableStore, state: &mut State, now: i64) -> Result<()> {
+        let (roll, epoch_ms) = (self.queue.roll(), self.queue.epoch_ms());
+        let cycle = roll.cycle_at(now, epoch_ms)?;
+        if let Some(file) = state.tail.as_ref().map(|tail| Arc::clone(tail.view.file())) {
+            if is_removed(&file)? {
+                self.leave_removed(table, state, cycle)?;
+            }
+            self.queue.look_at_space(&file);
+        }
+        let span = roll.span_of(cycle, epoch_ms);
+        let (from, to) = (now.saturating_sub(LOOK_MS) + 1, now.saturating_add(LOOK_MS));
+        state.clock_cycle = (cycle, span.start.max(from)..span.end.min(to));
+        Ok(())
+    }
+
+    /// Leaves a file that was removed while it was appended to: nobody else finds what is written
+    /// there. It is ended, for those who read it still, and the next cycle is used.
+    fn leave_removed(&self, table: &TableStore, state: &mut State, cycle: i32) -> Result<()> {
+        table.check_present()?;
+        let Some(mut tail) = state.tail.take() else { return Ok(()) };
+        let file = Arc::clone(tail.view.file());
+        self.close_cycle(&mut tail.view)?;
+        notice::leave(format!(
+            "the file that was appended to had been removed, with what was in it: file={}",
+            file.path().display()
+        ));
+        // The clock's, if that is later; or it was made again, and is used. No index is given twice.
+        if file.cycle < cycle || self.queue.has_file(file.cycle) {
+            return Ok(());
+        }
+        self.roll_to(table, state, file.cycle.saturating_add(1))
     }
 
     /// Steps 4 to 9 for one message; `cycle` is the one it went to afterwards. The write lock is
@@ -407,6 +452,7 @@ impl Appender {
             None => self.normalise_up_to(table, cycle, false)?,
         }
         let view = self.queue.view_for_append(table, cycle)?;
+        self.queue.look_at_space(view.file());
         state.tail = Some(Tail::new(view, self.queue.roll(), self.queue.block())?);
         Ok(())
     }
@@ -469,6 +515,11 @@ impl Handle for Appender {
 fn newest(table: &TableStore, cycle: i32) -> i32 {
     let highest = table.value(table.words().highest, table::NO_HIGHEST);
     cycle.max(i32::try_from(highest).unwrap_or(cycle))
+}
+
+fn is_removed(file: &RollFile) -> Result<bool> {
+    let found = space::is_removed(file.window.file());
+    found.map_err(|e| Error::io("cannot look at", file.path(), e))
 }
 
 fn catch_up(state: &mut State) -> Result<()> {

@@ -20,8 +20,12 @@ mod cursor;
 pub mod dump;
 mod error;
 pub mod fault;
+#[cfg(not(loom))]
+pub mod fork;
 pub mod format;
 pub mod interrupt;
+#[cfg(not(loom))]
+mod low_space;
 pub mod memory;
 pub mod notice;
 #[cfg(not(loom))]

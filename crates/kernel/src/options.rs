@@ -45,6 +45,8 @@ pub struct Options {
     pub eof_grace: Option<Duration>,
     /// Have a thread make file space present ahead of a fast appender.
     pub pretouch: bool,
+    /// Tell when less than this part of the disk is free; 0: never.
+    pub low_space_percent: u8,
     /// Permission bits of new files.
     pub file_mode: u32,
     /// Open for writing on a network file system all the same.
@@ -71,6 +73,7 @@ impl Default for Options {
             double_buffer: false,
             eof_grace: Some(Duration::from_secs(1)),
             pretouch: true,
+            low_space_percent: 5,
             file_mode: 0o600,
             allow_network: false,
         }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use crate::format::index::Shape;
 use crate::format::roll_cycle::RollCycle;
 use crate::format::table::{self, NO_HIGHEST};
+use crate::low_space::LowSpace;
 use crate::memory::pretouch::Pretoucher;
 use crate::memory::process;
 use crate::open::{self, FIELDLESS, Opened};
@@ -38,6 +39,7 @@ pub struct Queue {
     files: Mutex<HashMap<i32, Weak<RollFile>>>,
     handles: Mutex<Vec<Weak<dyn Handle>>>,
     pretoucher: Pretoucher,
+    low_space: LowSpace,
 }
 
 impl Queue {
@@ -54,6 +56,7 @@ impl Queue {
             files: Mutex::new(HashMap::new()),
             handles: Mutex::new(Vec::new()),
             pretoucher,
+            low_space: LowSpace::default(),
         };
         Ok(Arc::new(queue))
     }
@@ -84,7 +87,7 @@ impl Queue {
         handles.iter().filter_map(Weak::upgrade).for_each(|handle| handle.let_go());
         self.lock_files().clear();
         if let Some(table) = &self.opened.table {
-            TableStore::close(table);
+            table.close();
         }
     }
 
@@ -317,6 +320,11 @@ impl Queue {
             listing::note_created(table, cycle);
         }
         Ok(View::new(self.remember(file)))
+    }
+
+    /// Tells when the disk that `file` lies on is almost full.
+    pub fn look_at_space(&self, file: &RollFile) {
+        self.low_space.look(file, self.options.low_space_percent);
     }
 
     fn new_file(&self) -> NewFile {

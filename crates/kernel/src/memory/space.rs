@@ -179,6 +179,36 @@ fn punch(_file: &File, _start: u64, _end: u64) -> io::Result<bool> {
     Ok(false)
 }
 
+/// Whether a file has no name any more.
+pub fn is_removed(file: &File) -> io::Result<bool> {
+    file.metadata().map(|found| found.nlink() == 0)
+}
+
+/// Bytes of a file system: those that may still be taken, and all.
+#[derive(Clone, Copy, Debug)]
+pub struct Left {
+    /// What is left for users who are not the administrator.
+    pub free: u64,
+    /// All there are.
+    pub total: u64,
+}
+
+/// What is left where a file lies.
+#[allow(clippy::unnecessary_cast)] // the fields are narrower on other systems
+pub fn left(file: &File) -> io::Result<Left> {
+    let mut found = std::mem::MaybeUninit::<libc::statvfs>::uninit();
+    // SAFETY: the descriptor is open, and the struct is written before it is read.
+    let found = unsafe {
+        if libc::fstatvfs(file.as_raw_fd(), found.as_mut_ptr()) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        found.assume_init()
+    };
+    let block = found.f_frsize as u64;
+    let bytes = |blocks: u64| blocks.saturating_mul(block);
+    Ok(Left { free: bytes(found.f_bavail as u64), total: bytes(found.f_blocks as u64) })
+}
+
 /// The name of a network file system with this magic number, on which record locks or shared
 /// mappings cannot be trusted between hosts.
 #[must_use]

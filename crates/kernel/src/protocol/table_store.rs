@@ -13,8 +13,8 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use super::held_lock::ProcessLock;
@@ -34,10 +34,7 @@ const READY_TIMEOUT: Duration = Duration::from_millis(500);
 /// An open `metadata.cq4t`.
 pub struct TableStore {
     path: PathBuf,
-    /// Until the last queue on it is closed.
-    file: Mutex<Option<Arc<File>>>,
-    /// Queues open on it.
-    users: AtomicUsize,
+    used: Mutex<Used>,
     inode: u64,
     cells: Cells,
     writable: bool,
@@ -54,6 +51,12 @@ pub struct TableStore {
     is_unsynced: AtomicBool,
     /// A sync of one of the queue's files failed.
     sync_failed: AtomicBool,
+}
+
+/// A table's file, and how many queues are open on it: the last one closes it.
+struct Used {
+    file: Option<Arc<File>>,
+    users: usize,
 }
 
 /// Positions of the values every queue has. 0 where a read-only queue lacks the key.
@@ -73,24 +76,35 @@ pub struct Words {
     pub last_synced: u64,
 }
 
-type Identity = (u32, u64, u64);
-static OPEN_TABLES: Mutex<Vec<(Identity, Weak<TableStore>)>> = Mutex::new(Vec::new());
+/// A table that this process has open for writing.
+pub struct OpenTable {
+    /// Of the process (its generation) and of the file (device, inode number).
+    identity: (u32, u64, u64),
+    table: Weak<TableStore>,
+    file: Weak<File>,
+}
 
-/// To be called in a child right after a fork: lets the parent's record locks end with the parent.
-pub fn after_fork_in_child() {
-    process::after_fork_in_child();
-    if let Ok(mut tables) = OPEN_TABLES.try_lock() {
-        let inherited = tables.drain(..).filter_map(|(_, table)| table.upgrade());
-        for file in inherited.filter_map(|table| table.file.try_lock().ok()?.take()) {
-            space::detach_descriptor(&file);
-        }
-    }
+static OPEN_TABLES: Mutex<Vec<OpenTable>> = Mutex::new(Vec::new());
+
+/// The tables this process has open. Whoever holds this keeps others from opening any; who waits
+/// for it must not hold the interpreter, as a fork holds this while others run.
+pub fn open_tables() -> MutexGuard<'static, Vec<OpenTable>> {
+    OPEN_TABLES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// In a forked child: lets the parent's record locks end with the parent.
+pub fn detach(tables: &mut Vec<OpenTable>) {
+    let inherited = tables.drain(..).filter_map(|open| open.file.upgrade());
+    inherited.for_each(|file| space::detach_descriptor(&file));
 }
 
 impl TableStore {
     /// Opens the table of `dir` for writing, creating it as `wanted` when there is none.
     pub fn open_or_create(dir: &Path, wanted: &Metadata, file_mode: u32) -> Result<Arc<Self>> {
         let path = dir.join(table::FILE_NAME);
+        // First of all: a descriptor that a fork copies must be one that the child can find.
+        let mut tables = open_tables();
+        tables.retain(|open| open.table.strong_count() > 0);
         let access = Access { write: true, create_mode: Some(file_mode) };
         let file = space::open(&path, access)?.ok_or_else(|| {
             Error::io("cannot create", &path, std::io::ErrorKind::NotFound.into())
@@ -99,25 +113,34 @@ impl TableStore {
         let failed = |e| Error::io("cannot open", &path, e);
         let (device, inode) = space::identity(&file).map_err(failed)?;
         let identity = (process::generation(), device, inode);
-        let mut tables = OPEN_TABLES.lock().unwrap_or_else(PoisonError::into_inner);
-        tables.retain(|(_, table)| table.strong_count() > 0);
-        let open = tables.iter().find(|(found, _)| *found == identity);
-        if let Some(table) = open.and_then(|(_, table)| table.upgrade()) {
-            table.users.fetch_add(1, Ordering::AcqRel);
+        let mut open = tables.iter().filter(|open| open.identity == identity);
+        if let Some(table) = open.find_map(|open| open.table.upgrade().filter(|it| it.join())) {
             return Ok(table);
         }
         let table = Arc::new(Self::create(path, file, inode, wanted)?);
-        tables.push((identity, Arc::downgrade(&table)));
+        let file = Arc::downgrade(&table.file()?);
+        tables.push(OpenTable { identity, table: Arc::downgrade(&table), file });
         Ok(table)
     }
 
+    /// Counts one more queue; false when the last one has closed the file.
+    fn join(&self) -> bool {
+        let mut used = self.lock_used();
+        used.users += usize::from(used.file.is_some());
+        used.file.is_some()
+    }
+
     /// Ends one queue's use; the last one closes the file, and with it the presence lock.
-    pub fn close(this: &Arc<Self>) {
-        let mut tables = OPEN_TABLES.lock().unwrap_or_else(PoisonError::into_inner);
-        if this.users.fetch_sub(1, Ordering::AcqRel) == 1 {
-            tables.retain(|(_, table)| !std::ptr::eq(table.as_ptr(), Arc::as_ptr(this)));
-            this.file.lock().unwrap_or_else(PoisonError::into_inner).take();
+    pub fn close(&self) {
+        let mut used = self.lock_used();
+        used.users = used.users.saturating_sub(1);
+        if used.users == 0 {
+            used.file = None;
         }
+    }
+
+    fn lock_used(&self) -> MutexGuard<'_, Used> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn create(path: PathBuf, file: File, inode: u64, wanted: &Metadata) -> Result<Self> {
@@ -171,8 +194,7 @@ impl TableStore {
     ) -> Self {
         Self {
             path,
-            file: Mutex::new(Some(Arc::new(file))),
-            users: AtomicUsize::new(1),
+            used: Mutex::new(Used { file: Some(Arc::new(file)), users: 1 }),
             inode,
             cells,
             writable,
@@ -212,9 +234,7 @@ impl TableStore {
             std::thread::sleep(Duration::from_millis(10));
         };
         let (_, inode) = space::identity(&file).map_err(failed)?;
-        let mapping = Mapping::new(&file, len, false).map_err(failed)?;
-        mapping.populate_read(0, len).or_else(ignore_unsupported).map_err(failed)?;
-        let cells = Cells::new(mapping);
+        let cells = Cells::new(map_present(&file, len).map_err(failed)?);
         let metadata = read_header(&path, &cells)?;
         let mut table = Self::with(path, file, inode, cells, false, metadata);
         table.words = table.find_words()?;
@@ -237,8 +257,17 @@ impl TableStore {
 
     /// The file, until the last queue on it is closed.
     pub fn file(&self) -> Result<Arc<File>> {
-        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        file.clone().ok_or(Error::Closed("queue"))
+        self.lock_used().file.clone().ok_or(Error::Closed("queue"))
+    }
+
+    /// An error when the table was removed: another queue may be in the making at its place.
+    pub fn check_present(&self) -> Result<()> {
+        let removed = space::is_removed(&*self.file()?);
+        if !removed.map_err(|e| Error::io("cannot look at", &self.path, e))? {
+            return Ok(());
+        }
+        let why = "its table was removed while it was open: open the queue again".into();
+        Err(Error::NotAQueue { why, path: self.path.clone() })
     }
 
     /// The file's inode number.
@@ -509,6 +538,24 @@ fn read_header(path: &Path, cells: &Cells) -> Result<Metadata> {
     }
     let payload = cells.bytes(HEADER_LEN, u64::from(length));
     table::parse(payload).ok_or_else(|| not_one("not a table store"))
+}
+
+/// Maps a table for reading up to its first hole: where the disk is full none can be touched, and
+/// behind one there is no key.
+fn map_present(file: &File, len: u64) -> std::io::Result<Mapping> {
+    let mapping = Mapping::new(file, len, false)?;
+    if mapping.populate_read(0, len).or_else(ignore_unsupported).is_ok() {
+        return Ok(mapping);
+    }
+    let mut present = 0;
+    for page in 0..len.div_ceil(space::PAGE) {
+        let (start, end) = (page * space::PAGE, len.min((page + 1) * space::PAGE));
+        if let Err(error) = mapping.populate_read(start, end) {
+            return if present == 0 { Err(error) } else { Mapping::new(file, present, false) };
+        }
+        present = end;
+    }
+    Ok(mapping)
 }
 
 fn ignore_unsupported(error: std::io::Error) -> std::io::Result<()> {

@@ -1,0 +1,34 @@
+//! Forking: what the kernel keeps for the whole process must be free and whole in the child.
+//!
+//! A lock that another thread of the parent holds at the moment of the fork stays taken in the child
+//! for ever, as that thread is not there. So the forking thread takes the one that is held for long
+//! first. What belongs to a handle needs none of this: a child never uses the handles of its parent.
+
+use std::cell::RefCell;
+use std::sync::MutexGuard;
+
+use crate::memory::process;
+use crate::protocol::table_store::{self, OpenTable};
+
+thread_local! {
+    static HELD: RefCell<Option<MutexGuard<'static, Vec<OpenTable>>>> = const { RefCell::new(None) };
+}
+
+/// To be called by the thread that forks, right before.
+pub fn before() {
+    let held = table_store::open_tables();
+    HELD.set(Some(held));
+}
+
+/// To be called in the parent right after, also when the fork failed.
+pub fn after_in_parent() {
+    HELD.take();
+}
+
+/// To be called in the child right after.
+pub fn after_in_child() {
+    process::after_fork_in_child();
+    if let Some(mut tables) = HELD.take() {
+        table_store::detach(&mut tables);
+    }
+}
