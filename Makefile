@@ -25,6 +25,9 @@ unexport CONDA_PREFIX
 .NOTPARALLEL:
 .PHONY: help demo test torture fuzz lint bench instructions interop fix build wheel clean
 
+# Optimised, without the minutes that linking for the last percent takes.
+QUICK_RELEASE := CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
+
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo '  ARGS="..." is handed on by demo, test, torture, fuzz, interop and bench: make test ARGS="-k roll"'
@@ -36,7 +39,7 @@ test: need-java need-valgrind $(STAMPS)/test $(STAMPS)/native $(STAMPS)/faults $
 	@echo "· cargo test"
 	@cargo test --quiet --locked
 	@echo "· loom: every interleaving of writers and readers"
-	@RUSTFLAGS="--cfg loom" cargo test --quiet --locked --release -p quire-kernel --test 'loom_*' --target-dir target/loom
+	@$(QUICK_RELEASE) RUSTFLAGS="--cfg loom" cargo test --quiet --locked --release -p quire-kernel --test 'loom_*' --target-dir target/loom
 	@echo "· pytest $(ARGS)"
 	@$(BIN)/pytest $(ARGS)
 

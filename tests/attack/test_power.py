@@ -21,7 +21,8 @@ def test_a_power_cut_keeps_what_was_synced_and_invents_nothing(
 ) -> None:
     wanted = scaled(20_000, 1_000_000)
     command = [*COMMAND.split(), "--target-dir", "target/power", "--test", "power_loss"]
-    env = os.environ | {"POWER_LOSS_IMAGES": str(wanted)}
+    quick = {"CARGO_PROFILE_RELEASE_LTO": "off", "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "16"}
+    env = os.environ | quick | {"POWER_LOSS_IMAGES": str(wanted)}
 
     done = subprocess.run(
         [*command, "--", "--nocapture"],

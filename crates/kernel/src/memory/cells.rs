@@ -135,6 +135,18 @@ impl Cells {
         self.memory.copy_out(position, count)
     }
 
+    /// Hands bytes of a published document to `look`, in place where there are any.
+    #[cfg(not(loom))]
+    pub fn with_bytes<T>(&self, position: u64, count: u64, look: impl FnOnce(&[u8]) -> T) -> T {
+        look(self.bytes(position, count))
+    }
+
+    /// Hands bytes of a published document to `look`.
+    #[cfg(loom)]
+    pub fn with_bytes<T>(&self, position: u64, count: u64, look: impl FnOnce(&[u8]) -> T) -> T {
+        look(&self.copy_out_plain(position, count))
+    }
+
     /// Bytes in place: of a published document, which never changes.
     #[cfg(not(loom))]
     #[must_use]

@@ -5,6 +5,7 @@
 pub use on::*;
 
 #[cfg(not(feature = "power-loss"))]
+#[cfg_attr(loom, allow(dead_code))]
 mod off {
     use std::fs::File;
     use std::io;

@@ -11,6 +11,7 @@
 
 use super::publish::{self, NotPublished, Payload};
 use super::roll_file::View;
+use super::words;
 use crate::format::document::{self, HEADER_LEN, TAIL_ZEROS};
 use crate::format::index::{self, ArrayLayout};
 use crate::memory::Cells;
@@ -34,13 +35,8 @@ impl IndexWriter {
     /// Steps 1 and 2.
     #[inline]
     pub fn record(view: &View, position: u64, sequence: u64) {
-        let (cells, file) = (view.region(), view.file());
-        cells.raise_alone(file.layout.write_position, position.cast_signed());
-        fault::point!("append.write-position.store");
-        if let Some(word) = file.layout.sequence {
-            cells.store_release(word, file.shape.sequence_word(position, sequence));
-            fault::point!("append.sequence.store");
-        }
+        let file = view.file();
+        words::record(view.region(), &file.layout, file.shape, position, sequence);
     }
 
     /// Whether a message of this sequence gets a slot.
@@ -93,18 +89,7 @@ impl IndexWriter {
             Some(array) => (array, free),
             None => self.add_lower(view, upper, sequence, free, lock)?,
         };
-        let (cells, last_index) = (view.region(), view.file().layout.last_index);
-        let slot = shape.lower_slot(sequence);
-        let was_empty = cells.load_acquire(array.slot(slot)) == 0;
-        cells.store_release(array.slot(slot), position);
-        fault::point!("index.slot.store");
-        if was_empty {
-            cells.raise_acq_rel(array.used, (slot + 1).cast_signed());
-            fault::point!("index.used.cas");
-            let next = sequence + u64::from(shape.index_spacing);
-            cells.raise_acq_rel(last_index, next.cast_signed());
-            fault::point!("index.last-index.cas");
-        }
+        words::store_slot(view.region(), &view.file().layout, shape, &array, position, sequence);
         Ok(free)
     }
 

@@ -3,16 +3,13 @@
 //! What the words and index arrays say is a hint. Every answer is confirmed by walking documents,
 //! and a missing, stale or damaged hint only makes the walk longer (`index_search.rs`).
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use super::index_search::{UpTo, last_entry};
 use super::roll_file::{Slot, View};
+use super::words::{self, Pair};
 use crate::{Error, Result};
-
-/// How often a reader looks again at a pair of words that a writer is about to complete.
-const PAIR_RETRIES: u32 = 128;
-/// With fewer position bits in a sequence word two positions may look the same.
-const LEAST_POSITION_BITS: u32 = 24;
 
 /// A known message: where, and its number. `None` before the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,27 +86,19 @@ pub fn end(view: &mut View) -> Result<End> {
 
 /// The message at the write position, numbered by the sequence word or by the index.
 fn written(view: &mut View) -> Result<Option<Known>> {
-    let shape = view.file().shape;
-    let shift = crate::format::roll_cycle::shift(shape.index_count, shape.index_spacing);
-    let word_position = view.file().layout.sequence.filter(|_| 64 - shift >= LEAST_POSITION_BITS);
-    let mut position = view.write_position()?;
-    for _ in 0..PAIR_RETRIES {
-        let Some(word_position) = word_position else { break };
-        let word = view.word(word_position)?;
-        if position == 0 || word == 0 {
-            break;
+    let (layout, shape) = (view.file().layout.clone(), view.file().shape);
+    let view = RefCell::new(view);
+    let position = || view.borrow_mut().write_position();
+    let pair = words::read_pair(&layout, shape, position, |at| view.borrow_mut().word(at))?;
+    let view = view.into_inner();
+    match pair {
+        Pair::Empty => Ok(None),
+        Pair::Known(position, sequence) => believed(view, Known { position, sequence }),
+        // The word is stale: number the message at the write position by what comes before it.
+        Pair::Unnumbered(position) => {
+            Ok(sequence_at(view, position)?.map(|sequence| Known { position, sequence }))
         }
-        if let Some(sequence) = shape.sequence_in_word(word, position) {
-            return believed(view, Known { position, sequence });
-        }
-        position = view.write_position()?;
-        std::hint::spin_loop();
     }
-    if position == 0 {
-        return Ok(None);
-    }
-    // The word is stale: number the message at the write position by what comes before it.
-    Ok(sequence_at(view, position)?.map(|sequence| Known { position, sequence }))
 }
 
 /// What the sequence word says, if it can be believed: the first time a file is looked at the

@@ -2,6 +2,8 @@
 //! crash points are those of `docs/protocol.md`.
 
 pub mod publish;
+pub mod table_keys;
+pub mod words;
 pub mod write_lock;
 
 #[cfg(not(loom))]

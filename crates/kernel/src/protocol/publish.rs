@@ -15,7 +15,9 @@
 //! and 5 for the first one: that header shows the whole run.
 
 use crate::fault;
-use crate::format::document::{HEADER_LEN, NOT_INITIALIZED, TAIL_ZEROS};
+use crate::format::document::{
+    END_OF_DATA, EOF_DECORATION, HEADER_LEN, NOT_INITIALIZED, TAIL_ZEROS,
+};
 use crate::memory::Cells;
 
 /// Why a document was not published. The bytes behind the header may have changed.
@@ -130,5 +132,15 @@ pub fn show(
         lock().map_or_else(NotPublished::LockLost, |()| NotPublished::HeaderTaken(found))
     })?;
     fault::point!("publish.header.cas");
+    Ok(())
+}
+
+/// Ends a file at a position whose header was `found`: no document comes there any more. The mark
+/// behind it is for people who read hex.
+pub fn end_file(cells: &Cells, position: u64, found: u32) -> Result<(), u32> {
+    cells.publish_header(position, found, END_OF_DATA)?;
+    fault::point!("eof.header.cas");
+    cells.copy_in_plain(position + HEADER_LEN, &EOF_DECORATION);
+    fault::point!("eof.mark.store");
     Ok(())
 }

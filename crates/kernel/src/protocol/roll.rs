@@ -9,10 +9,10 @@
 
 use std::time::{Duration, Instant};
 
-use super::locate;
 use super::roll_file::{Slot, View};
-use crate::format::document::{END_OF_DATA, EOF_DECORATION, HEADER_LEN, NOT_INITIALIZED};
-use crate::{Result, fault, notice};
+use super::{locate, publish};
+use crate::format::document::{EOF_DECORATION, HEADER_LEN, NOT_INITIALIZED};
+use crate::{Result, notice};
 
 /// Writes the end-of-file marker; false if it was there.
 pub fn write_eof(view: &mut View, block: u64, timeout: Duration) -> Result<bool> {
@@ -31,10 +31,7 @@ pub fn write_eof(view: &mut View, block: u64, timeout: Duration) -> Result<bool>
         let position = end.position;
         let behind = position + HEADER_LEN + EOF_DECORATION.len() as u64;
         view.make_writable(position, behind, block)?;
-        if view.region().publish_header(position, found, END_OF_DATA).is_ok() {
-            fault::point!("eof.header.cas");
-            view.region().copy_in_plain(position + HEADER_LEN, &EOF_DECORATION);
-            fault::point!("eof.mark.store");
+        if publish::end_file(view.region(), position, found).is_ok() {
             if found != NOT_INITIALIZED {
                 notice::leave(format!(
                     "an unfinished document was closed by the end-of-file marker: file={} \

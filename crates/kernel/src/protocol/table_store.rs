@@ -5,9 +5,6 @@
 //! 2. CAS the first header from 0 to "not complete" (or find it so: its creator died);
 //! 3. write the header document; 4. publish its header.
 //!
-//! Creating a key, under the key lock: 1. walk the keys again; 2. write the entry behind a 0
-//! header; 3. CAS the header. A crash before the last step leaves nothing anybody sees.
-//!
 //! One process opens a table once, however many queues it opens on it: the presence lock and the
 //! in-process mutex live here.
 
@@ -18,6 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use super::held_lock::ProcessLock;
+use super::table_keys::{self, BadTable, Key};
 use super::write_lock::LockWord;
 use crate::format::document::{self, HEADER_LEN, Header, NOT_COMPLETE};
 use crate::format::store::MAX_HEADER_LEN;
@@ -354,7 +352,10 @@ impl TableStore {
 
     /// The position of a key's value; None when there is no such key. Case does not matter.
     pub fn find(&self, key: &str) -> Result<Option<u64>> {
-        Ok(self.walk(key)?.ok())
+        match table_keys::find(&self.cells, key).map_err(|bad| self.bad(key, bad))? {
+            Key::At(value) => Ok(Some(value)),
+            Key::Missing(_) => Ok(None),
+        }
     }
 
     /// The position of a key's value, created with `initial` when there is no such key.
@@ -372,82 +373,51 @@ impl TableStore {
     }
 
     fn find_or_create_locked(&self, key: &str, initial: i64) -> Result<u64> {
-        let slot = match self.walk(key)? {
-            Ok(found) => return Ok(found),
-            Err(slot) => slot,
+        if key.is_empty() || key.len() > table::KEY_LEN_MAX {
+            return Err(self.no_room(key, 0));
+        }
+        let (value, is_new) =
+            table_keys::find_or_add(&self.cells, key, initial).map_err(|bad| self.bad(key, bad))?;
+        if is_new {
+            self.is_unsynced.store(true, Ordering::Release);
+        }
+        Ok(value)
+    }
+
+    fn bad(&self, key: &str, bad: BadTable) -> Error {
+        let corrupt = |what, position, found, expected| {
+            Error::corrupt(what, &self.path, position, found, expected)
         };
-        let (payload, value_at) = table::encode_entry(key, slot, initial);
-        let end = slot + HEADER_LEN + payload.len() as u64 + HEADER_LEN;
-        if key.is_empty() || key.len() > table::KEY_LEN_MAX || end > self.cells.len() {
-            return Err(Error::Invalid(format!(
-                "no room for a table key: key_bytes={} table_bytes={} used_bytes={slot} path={}",
-                key.len(),
-                self.cells.len(),
-                self.path.display()
-            )));
+        match bad {
+            BadTable::Full(used) => self.no_room(key, used),
+            BadTable::PastTheEnd(position, length) => corrupt(
+                "entry ends past the end of the table",
+                position,
+                format!("length {length}"),
+                format!("at most {}", self.cells.len()),
+            ),
+            BadTable::Unaligned(position) => corrupt(
+                "unaligned table value",
+                position,
+                format!("{position:#x}"),
+                "a multiple of 8".to_owned(),
+            ),
+            BadTable::HeaderTaken(position, found) => corrupt(
+                "header changed under the key lock",
+                position,
+                format!("{found:#010x}"),
+                "0".to_owned(),
+            ),
         }
-        let found = self.cells.load_header_acquire(slot);
-        self.cells.copy_in_plain(slot + HEADER_LEN, &payload);
-        let behind = slot + HEADER_LEN + payload.len() as u64;
-        self.cells.zero_plain(behind, document::TAIL_ZEROS.min(self.cells.len() - behind));
-        fault::point!("table.key.store");
-        // Lengths were bounded by the table's above.
-        let word = document::word(u32::try_from(payload.len()).unwrap_or(0), false);
-        self.cells.publish_header(slot, found, word).map_err(|found| {
-            let found = format!("{found:#010x}");
-            Error::corrupt("header changed under the key lock", &self.path, slot, found, "0")
-        })?;
-        fault::point!("table.key.cas");
-        self.is_unsynced.store(true, Ordering::Release);
-        Ok(slot + HEADER_LEN + value_at as u64)
     }
 
-    /// The position of a key's value, or of the slot behind the last key.
-    fn walk(&self, key: &str) -> Result<std::result::Result<u64, u64>> {
-        let mut position = 0;
-        while position + HEADER_LEN <= self.cells.len() {
-            let (length, is_data) = match document::parse(self.cells.load_header_acquire(position))
-            {
-                Header::Waiting | Header::EndOfData => return Ok(Err(position)),
-                Header::Data(length) => (length, true),
-                Header::Meta(length) => (length, false),
-            };
-            let next = document::next(position, length, true);
-            if next > self.cells.len() {
-                return Err(self.past_the_end(position, length));
-            }
-            if is_data {
-                let payload = self.cells.bytes(position + HEADER_LEN, u64::from(length));
-                let entry = table::parse_entry(payload);
-                if let Some((_, at)) =
-                    entry.filter(|(found, _)| found.eq_ignore_ascii_case(key.as_bytes()))
-                {
-                    return self.aligned(position + HEADER_LEN + at as u64).map(Ok);
-                }
-            }
-            position = next;
-        }
-        Ok(Err(position))
-    }
-
-    fn aligned(&self, position: u64) -> Result<u64> {
-        if position.is_multiple_of(8) {
-            return Ok(position);
-        }
-        let found = format!("{position:#x}");
-        Err(Error::corrupt("unaligned table value", &self.path, position, found, "a multiple of 8"))
-    }
-
-    fn past_the_end(&self, position: u64, length: u32) -> Error {
-        let (found, expected) =
-            (format!("length {length}"), format!("at most {}", self.cells.len()));
-        Error::corrupt(
-            "entry ends past the end of the table",
-            &self.path,
-            position,
-            found,
-            expected,
-        )
+    fn no_room(&self, key: &str, used: u64) -> Error {
+        Error::Invalid(format!(
+            "no room for a table key: key_bytes={} table_bytes={} used_bytes={used} path={}",
+            key.len(),
+            self.cells.len(),
+            self.path.display()
+        ))
     }
 
     fn create_words(&self) -> Result<Words> {
