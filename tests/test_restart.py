@@ -155,6 +155,21 @@ def test_a_named_tailer_goes_on_behind_a_file_that_is_gone(path: Path) -> None:
         assert tailer.read_bytes() == b"new"
 
 
+def test_a_named_tailer_starts_over_where_all_files_are_gone(
+    path: Path, clock: quire.ManualClock
+) -> None:
+    with opened(path, clock) as queue, queue.appender() as appender:
+        appender.write_many(MESSAGES)
+        with queue.tailer("risk") as tailer:
+            assert tailer.read_many(9)
+    max(path.glob("*.cq4")).unlink()
+
+    with opened(path, clock) as queue, queue.appender() as appender:
+        tailer = queue.tailer("risk")
+        appender.write_bytes(b"new")
+        assert tailer.read_bytes() == b"new"
+
+
 def test_an_append_lock_without_its_value_is_nobodys(path: Path, clock: quire.ManualClock) -> None:
     with opened(path, clock):
         pass

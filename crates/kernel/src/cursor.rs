@@ -343,7 +343,8 @@ impl Cursor {
                 let end = locate::end(&mut view)?;
                 self.place_at_end(view, &end);
             }
-            _ if queue.first_cycle()?.is_none_or(|first| cycle < first) => {
+            _ if queue.first_cycle()?.is_none() => self.go_to_start(queue)?,
+            _ if queue.first_cycle()?.is_some_and(|first| cycle < first) => {
                 (self.cycle, self.sequence) = (cycle, sequence);
                 return Ok(());
             }
