@@ -23,7 +23,7 @@ unexport CONDA_PREFIX
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test torture fuzz lint bench instructions interop fix build wheel clean
+.PHONY: help demo test torture miri fuzz lint bench instructions interop fix build wheel clean
 
 # Optimised, without the minutes that linking for the last percent takes.
 QUICK_RELEASE := CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
@@ -40,8 +40,15 @@ test: need-java need-valgrind $(STAMPS)/test $(STAMPS)/native $(STAMPS)/faults $
 	@cargo test --quiet --locked
 	@echo "· loom: every interleaving of writers and readers"
 	@$(QUICK_RELEASE) RUSTFLAGS="--cfg loom" cargo test --quiet --locked --release -p quire-kernel --test 'loom_*' --target-dir target/loom
+	@if cargo +nightly miri --version >/dev/null 2>&1; then $(MAKE) --no-print-directory miri; \
+	  else echo "· miri: NOT RUN, needs rustup component add --toolchain nightly miri rust-src"; fi
 	@echo "· pytest $(ARGS)"
 	@$(BIN)/pytest $(ARGS)
+
+miri: ## Run the format and the raw memory access under Miri (nightly Rust with miri and rust-src)
+	@echo "· miri: format, memory"
+	@cargo +nightly miri test --quiet --locked -p quire-kernel --lib --target-dir target/miri format::
+	@cargo +nightly miri test --quiet --locked -p quire-kernel --test miri_memory --target-dir target/miri
 
 torture: need-java $(STAMPS)/test $(STAMPS)/native $(STAMPS)/faults $(STAMPS)/interop ## Attack the journal for hours, and write docs/reliability.md
 	@QUIRE_TORTURE=1 $(BIN)/pytest tests/attack tests/java/test_kills.py $(ARGS)

@@ -37,6 +37,18 @@ impl Mapping {
         Ok(mapping)
     }
 
+    /// Memory of this process alone, for Miri, which knows no files.
+    #[cfg(miri)]
+    pub fn anonymous(len: u64) -> io::Result<Self> {
+        let len = usize::try_from(len).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        let (access, kind) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: a new mapping at an address of the system's choice overlaps nothing of ours.
+        let base = unsafe { libc::mmap(std::ptr::null_mut(), len, access, kind, -1, 0) };
+        let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Self { base, len })
+    }
+
     /// Length in bytes.
     #[must_use]
     #[allow(clippy::len_without_is_empty)] // a mapping is never empty

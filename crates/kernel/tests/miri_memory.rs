@@ -1,0 +1,94 @@
+//! The raw access of `memory/` under Miri, on memory of this process: `make miri`. It finds reads of
+//! what was freed or never there, races, and stores that a weaker machine may reorder. In ordinary
+//! builds this file is empty.
+#![cfg(miri)]
+
+use std::sync::Arc;
+use std::thread;
+
+use quire_kernel::format::document::{self, HEADER_LEN, Header};
+use quire_kernel::format::table::UNLOCKED;
+use quire_kernel::memory::{Cells, Mapping};
+use quire_kernel::protocol::publish::{Payload, publish};
+use quire_kernel::protocol::table_keys::{self, Key};
+use quire_kernel::protocol::write_lock::LockWord;
+
+const FIRST: u64 = 64;
+const MESSAGE: [u8; 13] = *b"thirteen byte";
+
+fn cells(len: u64) -> Arc<Cells> {
+    Arc::new(Cells::new(Mapping::anonymous(len).unwrap()))
+}
+
+#[test]
+fn a_reader_that_sees_the_header_sees_the_payload() {
+    let cells = cells(4096);
+    let writer = Arc::clone(&cells);
+    let word = document::word(13, false);
+    let writer = thread::spawn(move || {
+        publish(&writer, FIRST, Payload::new(&MESSAGE), word, || Ok(())).unwrap();
+    });
+
+    while document::parse(cells.load_header_acquire(FIRST)) != Header::Data(13) {
+        thread::yield_now();
+    }
+    assert_eq!(cells.bytes(FIRST + HEADER_LEN, 13), MESSAGE);
+    assert_eq!(cells.copy_out_plain(FIRST + HEADER_LEN, 13), MESSAGE);
+
+    writer.join().unwrap();
+}
+
+#[test]
+fn the_lock_word_has_one_holder() {
+    let cells = cells(4096);
+    cells.store_release(0, UNLOCKED);
+    let threads: Vec<_> = (1..=3)
+        .map(|pid| {
+            let cells = Arc::clone(&cells);
+            thread::spawn(move || {
+                let lock = LockWord::new(&cells, 0);
+                while lock.try_take(pid).is_err() {
+                    thread::yield_now();
+                }
+                // Plain stores of several threads: a race, unless the lock orders them.
+                cells.copy_in_plain(8, &[pid as u8; 16]);
+                lock.release(pid).unwrap();
+            })
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+
+    let last = cells.copy_out_plain(8, 16);
+    assert!(last.iter().all(|byte| *byte == last[0]));
+}
+
+#[test]
+fn words_are_raised_and_lowered_at_the_ends_of_the_memory() {
+    let cells = cells(4096);
+    cells.raise_acq_rel(4088, 7);
+    cells.raise_acq_rel(4088, 3);
+    cells.lower_acq_rel(0, -5);
+    cells.add_acq_rel(4088, 1);
+    cells.zero_plain(8, 4080);
+
+    assert_eq!(cells.load_acquire(4088), 8);
+    assert_eq!(cells.load_acquire(0).cast_signed(), -5);
+}
+
+#[test]
+#[should_panic = "position outside"]
+fn a_position_outside_panics() {
+    let _ = cells(4096).bytes(4090, 7);
+}
+
+#[test]
+fn table_keys_are_found_where_they_were_added() {
+    let cells = cells(512);
+    let keys = ["listing.highestCycle", "chronicle.write.lock", "index.risk"];
+    for key in keys {
+        let (at, is_new) = table_keys::find_or_add(&cells, key, -1).unwrap();
+        assert!(is_new);
+        assert_eq!(cells.load_acquire(at).cast_signed(), -1);
+        assert_eq!(table_keys::find(&cells, key), Ok(Key::At(at)));
+    }
+}
