@@ -242,3 +242,16 @@ def test_a_holder_that_lost_the_lock_leaves_it_to_the_thief(peer: JavaPeer, path
             assert process.ask("close").startswith("! LockLostError")
             assert queue.table_value(WRITE_LOCK) == os.getpid()
     assert_sound(peer, path, [b"\xe9message 0", b"of the thief"])
+
+
+def test_a_stopped_java_holder_keeps_the_lock_by_default(peer: JavaPeer, path: Path) -> None:
+    with peer.start("produce", dir=path, count=0, hold_open_document=True, hold_ms=100) as java:
+        java.read_until("HOLDING")
+        os.kill(java.pid, signal.SIGSTOP)
+        with quire.open(path, timeout_s=TIMEOUT_S) as queue:
+            with pytest.raises(quire.LockTimeoutError):
+                queue.appender().write_text("robbed")
+            os.kill(java.pid, signal.SIGCONT)
+            java.expect("DONE")
+            queue.appender().write_text("appended")
+    assert_sound(peer, path, [b"\xe9message 0", b"\xe8appended"])
