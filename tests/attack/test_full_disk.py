@@ -286,6 +286,30 @@ def test_holes_read_as_nothing_on_a_full_disk(
     tally("A hole in a file reads as nothing on a full disk", count, "files with a hole")
 
 
+def test_a_hole_right_behind_the_last_message_is_not_touched(tmp_path: Path) -> None:
+    """The rest of its 64 KiB cannot be had, so that what is present ends with the page."""
+
+    def work(disk: Path) -> int:
+        path = disk / "queue"
+        with open_queue(path) as queue:
+            queue.appender().write_bytes(b"first")
+        (file,) = path.glob("*.cq4")
+        end = -(-len(file.read_bytes().rstrip(b"\0")) // 4) * 4
+        boundary = -(-(end + 8) // 4096) * 4096
+        with open_queue(path) as queue:
+            queue.appender().write_bytes(b"x" * (boundary - end - 4))
+        assert len(file.read_bytes().rstrip(b"\0")) == boundary
+        punch_hole(file, boundary)
+        fill(disk)
+        with quire.open(path, read_only=True) as queue, queue.tailer() as tailer:
+            assert len(list(tailer.payloads())) == 2
+            assert [tailer.read() for _ in range(3)] == [None] * 3
+            assert queue.entry_count == 2
+        return 1
+
+    on_small_disk(tmp_path / "disk", DISK, work)
+
+
 def test_little_space_is_told_before_it_runs_out(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

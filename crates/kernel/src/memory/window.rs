@@ -141,15 +141,20 @@ impl Window {
             *region = self.region_of(end)?;
         }
         let file_len = self.file_len().min(region.len());
+        let mut to = end.next_multiple_of(CHUNK);
         for chunk in start / CHUNK..=(end - 1) / CHUNK {
-            if !region.is_present(chunk) && !self.populate(region, chunk, file_len, start, end)? {
-                return Ok(Readable::Hole);
+            if !region.is_present(chunk) {
+                match self.populate(region, chunk, file_len, start, end)? {
+                    Some(present) => to = to.min(present.max(end)),
+                    None => return Ok(Readable::Hole),
+                }
             }
         }
-        Ok(Readable::UpTo(end.next_multiple_of(CHUNK).min(file_len)))
+        Ok(Readable::UpTo(to.min(file_len)))
     }
 
-    /// Makes one chunk present, or where that fails the part of it that lies in `start..end`.
+    /// Makes one chunk present, or where that fails the pages of it that hold `start..end`. Returns
+    /// where what is present ends: there may be a hole right behind.
     fn populate(
         &self,
         region: &Region,
@@ -157,7 +162,7 @@ impl Window {
         file_len: u64,
         start: u64,
         end: u64,
-    ) -> Result<bool> {
+    ) -> Result<Option<u64>> {
         let (first, last) = (chunk * CHUNK, (chunk + 1) * CHUNK);
         match region.memory().populate_read(first, last.min(file_len)) {
             // Pages that a later growth adds are not there yet: leave such a chunk unmarked.
@@ -165,22 +170,23 @@ impl Window {
                 if last <= file_len {
                     region.set_present(chunk);
                 }
-                Ok(true)
+                Ok(Some(last.max(end.next_multiple_of(CHUNK))))
             }
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
-                self.probe(first.max(start))
+                self.probe(first.max(start))?;
+                Ok(Some(last.max(end.next_multiple_of(CHUNK))))
             }
             Err(_) => {
                 let exact = region.memory().populate_read(first.max(start), last.min(end));
-                Ok(exact.is_ok())
+                Ok(exact.is_ok().then(|| end.next_multiple_of(PAGE)))
             }
         }
     }
 
     /// Reads a byte through the file where pages cannot be populated: it fails with an error.
-    fn probe(&self, position: u64) -> Result<bool> {
+    fn probe(&self, position: u64) -> Result<()> {
         let found = fault::call!("window.read", self.file.read_at(&mut [0], position));
-        found.map(|_| true).map_err(|e| Error::io("cannot read", &self.path, e))
+        found.map(drop).map_err(|e| Error::io("cannot read", &self.path, e))
     }
 
     /// Reads through the file, for the first look at bytes that may not be there. Returns how many
