@@ -5,6 +5,8 @@ The names are those of the kernel's `fault.rs`; what each leaves behind is in do
 
 from __future__ import annotations
 
+import hashlib
+import json
 import random
 import re
 import shutil
@@ -13,11 +15,26 @@ from pathlib import Path
 
 import pytest
 
-from fault_peer import POINTS, ROOT, SIGKILL, FaultBuild, points, survives
+import quire
+from fault_life import SECOND_MS
+from fault_peer import (
+    POINTS,
+    ROOT,
+    SIGKILL,
+    FaultBuild,
+    Record,
+    check_messages,
+    points,
+    survives,
+)
+from java_peer import JavaPeer
+from queues import START_MS
+from reference import open_queue
 from tally import TORTURE, scaled
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(600, 7200))]
 
+JAVA = "java"
 LAST_SECOND = 30  # after all that a life did
 CHANGES = re.compile(
     r"\.(publish_header|store_header_\w+|store_release|swap_acq_rel|raise_acq_rel"
@@ -146,3 +163,58 @@ def test_a_crash_in_the_recovery_from_a_crash_loses_nothing(
 
 def copy_of(directory: Path, to: Path) -> Path:
     return Path(shutil.copytree(directory, to))
+
+
+@pytest.mark.java
+def test_java_takes_over_after_a_crash_at_any_point(
+    build: FaultBuild,
+    hits: dict[str, int],
+    tmp_path: Path,
+    tally: Callable[[str, int, str], None],
+) -> None:
+    """Java makes each queue go on, in the file the writer died in where that was not ended."""
+    asked: dict[Path, int] = {}
+    for name, nth in moments(hits, every=False):
+        directory = tmp_path / f"{name}-{nth}"
+        assert build.live(directory, f"{name}:{nth}:kill").exit == SIGKILL
+        if (directory / "queue" / "metadata.cq4t").exists():
+            asked[directory] = time_to_append(directory / "queue")
+    lines = "".join(f"{time_ms} {path / 'queue'}\n" for path, time_ms in asked.items())
+    peer = JavaPeer(run_timeout_s=400)
+    wrong: list[str] = []
+    for line in peer.run_with_input("outlive", lines, text=JAVA, timeout_ms=500):
+        told = json.loads(line)
+        try:
+            assert told["error"] is None
+            agree(Path(told["dir"]), told)
+        except Exception as error:  # noqa: BLE001 - all of them are shown at the end
+            wrong.append(f"{told} {error!r}")
+    assert not wrong, "\n".join(wrong)
+    tally("Java takes over from a Quire writer that crashed at any point", len(asked), "crashes")
+
+
+def time_to_append(queue: Path) -> int:
+    """A time in the newest cycle, or a later one if that has an end marker or no messages."""
+    files = {file: file.read_bytes() for file in queue.glob("*.cq4")}
+    ready = all(data and int.from_bytes(data[:4], "little") >> 30 == 1 for data in files.values())
+    if files and ready:
+        roll_cycle, stores = open_queue(queue)
+        newest = max(stores)
+        if not stores[newest].has_eof:
+            return newest * roll_cycle.length_ms
+    return START_MS + LAST_SECOND * SECOND_MS
+
+
+def agree(queue: Path, told: dict[str, object]) -> None:
+    """Quire reads what Java read, and the journal agrees; then Quire goes on."""
+    with quire.open(queue, read_only=True, eof_grace_s=0, timeout_s=0) as reader:
+        found = [(excerpt.index, excerpt.data) for excerpt in reader.tailer()]
+    digest = hashlib.sha256()
+    for index, data in found:
+        digest.update(f"{index:x} {len(data)} {data.hex()}".encode())
+    assert told["count"] == told["entryCount"] == len(found)
+    assert told["sha256"] == digest.hexdigest()
+    assert [data for _, data in found[-2:]] == [JAVA.encode(), JAVA.encode() * 20]
+    check_messages(Record(queue.parent / "journal"), found[:-2], crashes=1)
+    with quire.open(queue, clock=quire.ManualClock(START_MS)) as writer:
+        assert writer.appender().write_bytes(b"after") > found[-1][0]

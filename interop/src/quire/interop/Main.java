@@ -19,6 +19,7 @@ public final class Main {
             Map.entry("follow", new Follow()),
             Map.entry("tailer-script", new TailerScript()),
             Map.entry("table", new Table()),
+            Map.entry("outlive", new Outlive()),
             Map.entry("dump", new Dump()),
             Map.entry("open", new Open()),
             Map.entry("bench", new Bench()),
