@@ -196,7 +196,8 @@ def problems(path: Path, crashes: int) -> Iterator[str]:
             for used, slots in arrays
             if sum(map(bool, slots)) - crashes > used or (used and not slots[used - 1])
         )
-        if store.numbers["writePosition"] not in {0, *messages.values()}:
+        named = {0, store.numbers["index2Index"]} | {*messages.values()}
+        if store.numbers["writePosition"] not in named:
             yield f"{cycle}: write position: {store.numbers['writePosition']}"
 
 

@@ -35,6 +35,7 @@ from tally import TORTURE, scaled
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(600, 7200))]
 
 JAVA = "java"
+HALF_A_TABLE = ("table.first.cas", "table.body.store")  # Java cannot open: Quire goes first
 LAST_SECOND = 30  # after all that a life did
 CHANGES = re.compile(
     r"\.(publish_header|store_header_\w+|store_release|swap_acq_rel|raise_acq_rel"
@@ -167,17 +168,20 @@ def copy_of(directory: Path, to: Path) -> Path:
 
 @pytest.mark.java
 def test_java_takes_over_after_a_crash_at_any_point(
-    build: FaultBuild,
     hits: dict[str, int],
     tmp_path: Path,
     tally: Callable[[str, int, str], None],
 ) -> None:
     """Java makes each queue go on, in the file the writer died in where that was not ended."""
     asked: dict[Path, int] = {}
-    for name, nth in moments(hits, every=False):
-        directory = tmp_path / f"{name}-{nth}"
-        assert build.live(directory, f"{name}:{nth}:kill").exit == SIGKILL
-        if (directory / "queue" / "metadata.cq4t").exists():
+    with FaultBuild() as build:  # its process is named in a lock, and must be dead for Java
+        for name, nth in moments(hits):
+            directory = tmp_path / f"{name}-{nth}"
+            assert build.live(directory, f"{name}:{nth}:kill").exit == SIGKILL
+            if not (directory / "queue" / "metadata.cq4t").exists():
+                continue
+            if name in HALF_A_TABLE:
+                survives(directory, second=0)
             asked[directory] = time_to_append(directory / "queue")
     lines = "".join(f"{time_ms} {path / 'queue'}\n" for path, time_ms in asked.items())
     peer = JavaPeer(run_timeout_s=400)

@@ -109,6 +109,7 @@ mod armed {
         "publish.run-header.store",
         "publish.header.cas",
         "append.abandoned.cas",
+        "append.first-position.cas",
         "append.write-position.store",
         "append.sequence.store",
         "index.array.publish",
@@ -143,7 +144,7 @@ mod armed {
         "window.grow",
         "window.sync",
     ];
-    const COUNT: usize = 74;
+    const COUNT: usize = 75;
     const NONE: usize = usize::MAX;
     const KILL: i32 = 0;
 

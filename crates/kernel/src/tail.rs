@@ -229,7 +229,26 @@ impl Tail {
             self.writable_to = self.view.make_writable(self.free, end, self.block)?;
             self.starts_below = (self.free / self.block + 1) * self.block;
         }
+        if !metadata && self.write_position == 0 {
+            self.name_a_document()?;
+        }
         Ok(end)
+    }
+
+    /// Has `writePosition` name a document before the first message is visible: should this process
+    /// die right then, Java counts on from what is named there, and miscounts if it is nothing.
+    #[cold]
+    fn name_a_document(&mut self) -> Result<()> {
+        let file = self.view.file();
+        let (index2index, word) = (file.layout.index2index, file.layout.write_position);
+        let position = self.view.word(index2index)?;
+        if self.view.array(position)?.is_some()
+            && self.view.region().swap_acq_rel(word, 0, position).is_ok()
+        {
+            fault::point!("append.first-position.cas");
+            self.write_position = position;
+        }
+        Ok(())
     }
 
     /// Steps 8 and 9; returns the index.

@@ -177,10 +177,28 @@ impl Window {
                 Ok(Some(last.max(end.next_multiple_of(CHUNK))))
             }
             Err(_) => {
-                let exact = region.memory().populate_read(first.max(start), last.min(end));
-                Ok(exact.is_ok().then(|| end.next_multiple_of(PAGE)))
+                let (from, to) = (first.max(start), last.min(end));
+                match region.memory().populate_read(from, to) {
+                    Ok(()) => Ok(Some(end.next_multiple_of(PAGE))),
+                    Err(error) => self.check_hole(from, to, error).map(|()| None),
+                }
             }
         }
+    }
+
+    /// An error unless a range that cannot be populated reads as zeros: only then is it a hole. A
+    /// writer would take what is there for free space.
+    fn check_hole(&self, start: u64, end: u64, error: io::Error) -> Result<()> {
+        let (mut at, mut part) = (start, [0; 4096]);
+        while at < end {
+            let count = usize::try_from(end - at).map_or(part.len(), |left| left.min(part.len()));
+            let found = self.read_at(&mut part[..count], at)?;
+            if found < count || part[..found].iter().any(|byte| *byte != 0) {
+                return Err(Error::io("cannot read", &self.path, error));
+            }
+            at += count as u64;
+        }
+        Ok(())
     }
 
     /// Reads a byte through the file where pages cannot be populated: it fails with an error.
