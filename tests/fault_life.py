@@ -28,7 +28,7 @@ from typing import Any
 
 import quire
 from queues import START_MS, WRITE_LOCK, poke
-from reference import Store, open_queue
+from reference import Store, open_queue, parse
 
 NATIVE = importlib.import_module("quire._native")  # has more in the build with fault points
 NOBODY = 2**22 + 1  # a pid above the greatest
@@ -119,6 +119,7 @@ class Life:
         yield from (self.sync, partial(self.tick, 1), self.write, self.write_elsewhere)
         yield from (partial(self.tick, 4), self.write_too_much, self.write, self.look)
         yield from (self.sync, self.normalise, self.close)
+        yield from (self.leave_lost, self.open, self.write, self.close)
         yield from (self.leave_document, self.open, self.write, self.write, self.close)
         yield from (self.leave_document, partial(self.leave_file, UNFINISHED + bytes(BLOCK)))
         yield from (partial(self.tick, 1), self.open, self.write)
@@ -242,6 +243,25 @@ class Life:
         with newest.open("r+b") as file:
             file.seek(Store(newest.read_bytes()).tail)
             file.write(UNFINISHED)
+
+    def leave_lost(self) -> None:
+        """Leave words and slots that lead behind the end, as a power cut does, from long ago."""
+        newest = max(self.path.glob("*.cq4"))
+        store = Store(newest.read_bytes())
+        lost = store.tail + 64
+        upper = store.numbers["index2Index"]
+        lower = store.array(upper)[1][0]
+        words = {store.offsets["writePosition"]: lost, store.offsets["lastIndex"]: 64}
+        for array, slot in ((upper, 1), (lower, 7)):
+            _, first, _ = next(parse(store.data, array + 4, len(store.data)))
+            words |= {first + 8 * slot: lost, first - 8: slot + 1}
+        with newest.open("r+b") as file:
+            for offset, value in words.items():
+                file.seek(offset)
+                file.write(struct.pack("<q", value))
+            file.seek(lost)
+            file.write(b"lost")
+        os.utime(newest, (1, 1))
 
     def leave_file(self, content: bytes) -> None:
         """Leave the next cycle's file as one who died making it."""

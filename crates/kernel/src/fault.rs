@@ -123,6 +123,16 @@ mod armed {
         "eof.normalised.cas",
         "sync.directory.sync",
         "sync.last-synced.cas",
+        // After a power cut.
+        "restart.file.stat",
+        "restart.link.store",
+        "restart.slot.store",
+        "restart.lowered.store",
+        "restart.write-position.store",
+        "restart.sequence.store",
+        "restart.aside.read",
+        "restart.aside.write",
+        "restart.file.touch",
         // Named tailers.
         "tailer.index.store",
         "tailer.replicated.store",
@@ -132,7 +142,10 @@ mod armed {
         "file.stat",
         "file.identity.stat",
         "file.system.stat",
+        "file.removed.stat",
+        "file.left.stat",
         "file.reserve",
+        "file.punch",
         "map.new",
         "map.populate-read",
         "map.populate-write",
@@ -144,7 +157,7 @@ mod armed {
         "window.grow",
         "window.sync",
     ];
-    const COUNT: usize = 75;
+    const COUNT: usize = 87;
     const NONE: usize = usize::MAX;
     const KILL: i32 = 0;
 

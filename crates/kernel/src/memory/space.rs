@@ -110,7 +110,7 @@ pub fn reserve(file: &File, start: u64, end: u64) -> io::Result<()> {
         return Err(io::Error::from_raw_os_error(libc::EFBIG));
     };
     loop {
-        match fault::call!("file.reserve", allocate(file, offset, length)) {
+        match fault::call!("file.reserve", fallocate(file, 0, offset, length)) {
             Ok(()) => return Ok(()),
             Err(error) => match error.raw_os_error() {
                 Some(libc::EINTR) => {}
@@ -122,9 +122,9 @@ pub fn reserve(file: &File, start: u64, end: u64) -> io::Result<()> {
 }
 
 #[cfg(target_os = "linux")]
-fn allocate(file: &File, offset: i64, length: i64) -> io::Result<()> {
-    // SAFETY: the descriptor is open; the range lies within the file, so its size stays.
-    let result = unsafe { libc::fallocate(file.as_raw_fd(), 0, offset, length) };
+fn fallocate(file: &File, mode: libc::c_int, offset: i64, length: i64) -> io::Result<()> {
+    // SAFETY: the descriptor is open; the file keeps its size, so mappings stay valid.
+    let result = unsafe { libc::fallocate(file.as_raw_fd(), mode, offset, length) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
@@ -160,15 +160,13 @@ fn punch(file: &File, start: u64, end: u64) -> io::Result<bool> {
     };
     let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
     loop {
-        // SAFETY: the descriptor is open; the file keeps its size, so mappings stay valid.
-        if unsafe { libc::fallocate(file.as_raw_fd(), mode, offset, length) } == 0 {
-            return Ok(true);
-        }
-        let error = io::Error::last_os_error();
-        match error.raw_os_error() {
-            Some(libc::EINTR) => {}
-            Some(libc::EOPNOTSUPP | libc::ENOSYS) => return Ok(false),
-            _ => return Err(error),
+        match fault::call!("file.punch", fallocate(file, mode, offset, length)) {
+            Ok(()) => return Ok(true),
+            Err(error) => match error.raw_os_error() {
+                Some(libc::EINTR) => {}
+                Some(libc::EOPNOTSUPP | libc::ENOSYS) => return Ok(false),
+                _ => return Err(error),
+            },
         }
     }
 }
@@ -181,7 +179,7 @@ fn punch(_file: &File, _start: u64, _end: u64) -> io::Result<bool> {
 
 /// Whether a file has no name any more.
 pub fn is_removed(file: &File) -> io::Result<bool> {
-    file.metadata().map(|found| found.nlink() == 0)
+    fault::call!("file.removed.stat", file.metadata()).map(|found| found.nlink() == 0)
 }
 
 /// Bytes of a file system: those that may still be taken, and all.
@@ -193,17 +191,21 @@ pub struct Left {
     pub total: u64,
 }
 
-/// What is left where a file lies.
-#[allow(clippy::unnecessary_cast)] // the fields are narrower on other systems
-pub fn left(file: &File) -> io::Result<Left> {
+fn blocks_of(file: &File) -> io::Result<libc::statvfs> {
     let mut found = std::mem::MaybeUninit::<libc::statvfs>::uninit();
     // SAFETY: the descriptor is open, and the struct is written before it is read.
-    let found = unsafe {
+    unsafe {
         if libc::fstatvfs(file.as_raw_fd(), found.as_mut_ptr()) != 0 {
             return Err(io::Error::last_os_error());
         }
-        found.assume_init()
-    };
+        Ok(found.assume_init())
+    }
+}
+
+/// What is left where a file lies.
+#[allow(clippy::unnecessary_cast)] // the fields are narrower on other systems
+pub fn left(file: &File) -> io::Result<Left> {
+    let found = fault::call!("file.left.stat", blocks_of(file))?;
     let block = found.f_frsize as u64;
     let bytes = |blocks: u64| blocks.saturating_mul(block);
     Ok(Left { free: bytes(found.f_bavail as u64), total: bytes(found.f_blocks as u64) })

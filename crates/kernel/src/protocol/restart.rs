@@ -27,7 +27,7 @@ use crate::format::index::ArrayLayout;
 use crate::format::table;
 use crate::memory::space::{self, Access, PAGE};
 use crate::memory::{Cells, process};
-use crate::{Error, Result, notice};
+use crate::{Error, Result, fault, notice};
 
 /// The system writes changes to the medium within a minute; files left alone for longer are whole.
 const WHOLE_AFTER: Duration = Duration::from_secs(600);
@@ -79,7 +79,7 @@ fn path_of(names: Names<'_>, cycle: i32) -> Result<std::path::PathBuf> {
 }
 
 fn changed(path: &Path) -> Option<SystemTime> {
-    std::fs::symlink_metadata(path).ok()?.modified().ok()
+    fault::call!("restart.file.stat", std::fs::symlink_metadata(path)).ok()?.modified().ok()
 }
 
 fn repair_file(path: &Path, cycle: i32, synced: Option<u64>) -> Result<()> {
@@ -119,7 +119,8 @@ fn repair_file(path: &Path, cycle: i32, synced: Option<u64>) -> Result<()> {
 
 /// The file counts as looked at until the machine is started again.
 fn done(file: &File, path: &Path) -> Result<()> {
-    file.set_modified(SystemTime::now()).map_err(|e| Error::io("cannot set the time of", path, e))
+    fault::call!("restart.file.touch", file.set_modified(SystemTime::now()))
+        .map_err(|e| Error::io("cannot set the time of", path, e))
 }
 
 /// Step 1; None where the file has its end marker, or holds what a power cut does not leave.
@@ -212,7 +213,10 @@ fn take_back(view: &mut View, end: &End) -> Result<()> {
                     let free = first_free(view, end);
                     clear(view.region(), &lower, free..u64::from(shape.index_count));
                 }
-                None if position != 0 => view.region().store_release(upper.slot(number), 0),
+                None if position != 0 => {
+                    view.region().store_release(upper.slot(number), 0);
+                    fault::point!("restart.link.store");
+                }
                 None => {}
             }
         }
@@ -224,8 +228,10 @@ fn take_back(view: &mut View, end: &End) -> Result<()> {
         .last
         .map_or((0, 0), |last| (last.position, shape.sequence_word(last.position, last.sequence)));
     cells.store_release(layout.write_position, position);
+    fault::point!("restart.write-position.store");
     if let Some(sequence) = layout.sequence {
         cells.store_release(sequence, word);
+        fault::point!("restart.sequence.store");
     }
     Ok(())
 }
@@ -235,6 +241,7 @@ fn clear(cells: &Cells, array: &ArrayLayout, slots: std::ops::Range<u64>) {
     for slot in slots {
         if cells.load_acquire(array.slot(slot)) != 0 {
             cells.store_release(array.slot(slot), 0);
+            fault::point!("restart.slot.store");
         }
     }
     lower_to(cells, array.used, first);
@@ -243,6 +250,7 @@ fn clear(cells: &Cells, array: &ArrayLayout, slots: std::ops::Range<u64>) {
 fn lower_to(cells: &Cells, position: u64, value: u64) {
     if cells.load_acquire(position) > value {
         cells.store_release(position, value);
+        fault::point!("restart.lowered.store");
     }
 }
 
@@ -255,11 +263,12 @@ fn keep_aside(file: &File, path: &Path, from: u64) -> Result<()> {
     let mut chunk = vec![0; CHUNK];
     let mut at = from / PAGE * PAGE;
     loop {
-        match file.read_at(&mut chunk, at).map_err(failed)? {
+        match fault::call!("restart.aside.read", file.read_at(&mut chunk, at)).map_err(failed)? {
             0 => return Ok(()),
             count => {
                 if chunk[..count].iter().any(|byte| *byte != 0) {
-                    kept.write_all_at(&chunk[..count], at).map_err(failed)?;
+                    fault::call!("restart.aside.write", kept.write_all_at(&chunk[..count], at))
+                        .map_err(failed)?;
                 }
                 at += count as u64;
             }
