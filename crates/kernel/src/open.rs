@@ -352,7 +352,7 @@ fn check_sizes(options: &Options) -> Result<()> {
 
 /// Looks at the newest files if the machine was started since they were written.
 fn repair_after_restart(table: &TableStore, names: Names<'_>, options: &Options) -> Result<()> {
-    if !restart::is_due(names, table) {
+    if !restart::is_due(names, table)? {
         return Ok(());
     }
     lock_recovery::wait(table, table.write_lock(), options.force_unlock, options.timeout)?;

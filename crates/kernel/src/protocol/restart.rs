@@ -46,11 +46,11 @@ impl End {
 }
 
 /// Whether the newest file was not changed since the machine was started.
-#[must_use]
-pub fn is_due(names: Names<'_>, table: &TableStore) -> bool {
+pub fn is_due(names: Names<'_>, table: &TableStore) -> Result<bool> {
     let newest = i32::try_from(table.value(table.words().highest, table::NO_HIGHEST));
-    let changed = newest.ok().and_then(|cycle| changed(&path_of(names, cycle).ok()?));
-    changed.zip(process::machine_started()).is_some_and(|(changed, started)| changed < started)
+    let path = newest.ok().and_then(|cycle| path_of(names, cycle).ok());
+    let changed = path.map(|path| changed(&path)).transpose()?.flatten();
+    Ok(changed.zip(process::machine_started()).is_some_and(|(changed, started)| changed < started))
 }
 
 /// Looks at the newest files.
@@ -62,7 +62,7 @@ pub fn repair(names: Names<'_>, table: &TableStore) -> Result<()> {
     let mut newest = None;
     for cycle in cycles.into_iter().rev() {
         let path = path_of(names, cycle)?;
-        let Some(changed) = changed(&path).filter(|changed| *changed < started) else { break };
+        let Some(changed) = changed(&path)?.filter(|changed| *changed < started) else { break };
         let since = newest.get_or_insert(changed).duration_since(changed);
         let is_covered = synced.is_some_and(|(synced, _)| cycle < synced);
         if is_covered || since.is_ok_and(|since| since > WHOLE_AFTER) {
@@ -78,8 +78,12 @@ fn path_of(names: Names<'_>, cycle: i32) -> Result<std::path::PathBuf> {
     Ok(names.dir.join(names.roll.file_name(cycle, names.epoch_ms)?))
 }
 
-fn changed(path: &Path) -> Option<SystemTime> {
-    fault::call!("restart.file.stat", std::fs::symlink_metadata(path)).ok()?.modified().ok()
+fn changed(path: &Path) -> Result<Option<SystemTime>> {
+    match fault::call!("restart.file.stat", std::fs::symlink_metadata(path)) {
+        Ok(found) => Ok(found.modified().ok()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::io("cannot look at", path, error)),
+    }
 }
 
 fn repair_file(path: &Path, cycle: i32, synced: Option<u64>) -> Result<()> {
@@ -99,7 +103,13 @@ fn repair_file(path: &Path, cycle: i32, synced: Option<u64>) -> Result<()> {
     }
     let file_len = file.window.refresh_len()?;
     let is_cut = leads_behind(&mut view, &end)?;
-    view.make_words_writable()?;
+    let before = changed(path)?;
+    let made = make_writable(&mut view, &end);
+    // Not a change that counts: should this process die, the next opener begins again.
+    let before = before.unwrap_or_else(SystemTime::now);
+    let reset = || set_time(file.window.file(), path, before);
+    reset().or_else(|_| reset())?;
+    made?;
     take_back(&mut view, &end)?;
     if is_cut {
         keep_aside(file.window.file(), path, end.position)?;
@@ -119,7 +129,11 @@ fn repair_file(path: &Path, cycle: i32, synced: Option<u64>) -> Result<()> {
 
 /// The file counts as looked at until the machine is started again.
 fn done(file: &File, path: &Path) -> Result<()> {
-    fault::call!("restart.file.touch", file.set_modified(SystemTime::now()))
+    set_time(file, path, SystemTime::now())
+}
+
+fn set_time(file: &File, path: &Path, time: SystemTime) -> Result<()> {
+    fault::call!("restart.file.touch", file.set_modified(time))
         .map_err(|e| Error::io("cannot set the time of", path, e))
 }
 
@@ -197,19 +211,28 @@ fn first_free(view: &View, end: &End) -> u64 {
     }
 }
 
+/// Makes all that step 2 changes present: the system notes a change when it does that.
+fn make_writable(view: &mut View, end: &End) -> Result<()> {
+    view.make_words_writable()?;
+    let Some(upper) = upper(view, end)? else { return Ok(()) };
+    view.make_array_writable(&upper)?;
+    let number = view.file().shape.upper_slot(end.next_sequence());
+    let position = view.word(upper.slot(number))?;
+    let lower = if position < end.position { view.array(position)? } else { None };
+    lower.map_or(Ok(()), |lower| view.make_array_writable(&lower))
+}
+
 /// Step 2: what is behind the end gets no name any more.
 fn take_back(view: &mut View, end: &End) -> Result<()> {
     let (layout, shape) = (view.file().layout.clone(), view.file().shape);
     let next = end.next_sequence();
     if let Some(upper) = upper(view, end)? {
-        view.make_array_writable(&upper)?;
         let first = shape.upper_slot(next);
         for number in first..u64::from(shape.index_count) {
             let position = view.word(upper.slot(number))?;
             let lower = if position < end.position { view.array(position)? } else { None };
             match lower.filter(|_| number == first) {
                 Some(lower) => {
-                    view.make_array_writable(&lower)?;
                     let free = first_free(view, end);
                     clear(view.region(), &lower, free..u64::from(shape.index_count));
                 }
