@@ -49,6 +49,7 @@ SYSTEM = re.compile(
 NAMELESS = {"why_not_opened", "detach_descriptor", "drop", "die", "coarse_time_ms"} | {
     "liveness_from_signal",
     "machine_started",
+    "anonymous",
 }
 
 
