@@ -110,8 +110,8 @@ impl Appender {
     }
 
     #[getter]
-    fn last_index_appended(&self) -> PyResult<Option<i64>> {
-        self.kernel.last_index_appended().map_err(to_py)
+    fn last_index_appended(&self, py: Python<'_>) -> PyResult<Option<i64>> {
+        py.detach(|| self.kernel.last_index_appended()).map_err(to_py)
     }
 
     #[getter]
@@ -128,8 +128,8 @@ impl Appender {
         told(py, py.detach(|| self.kernel.sync()))
     }
 
-    fn close(&self) {
-        self.kernel.close();
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.kernel.close());
     }
 
     fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
@@ -139,12 +139,13 @@ impl Appender {
     #[pyo3(signature = (exc_type, exc, traceback, /))]
     fn __exit__(
         &self,
+        py: Python<'_>,
         exc_type: Option<Bound<'_, PyAny>>,
         exc: Option<Bound<'_, PyAny>>,
         traceback: Option<Bound<'_, PyAny>>,
     ) {
         let _ = (exc_type, exc, traceback);
-        self.close();
+        self.close(py);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::io;
 
-use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::exceptions::{PyException, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use quire_kernel::{Error, interrupt, notice};
 
@@ -49,7 +49,8 @@ pub fn told<T>(py: Python<'_>, result: Result<T, Error>) -> PyResult<T> {
     result.map_err(to_py)
 }
 
-/// Logs what the kernel left to be said.
+/// Logs what the kernel left to be said. A handler or filter that fails does not undo what was done;
+/// an interrupt is raised.
 #[inline]
 pub fn tell(py: Python<'_>) -> PyResult<()> {
     let lines = notice::take();
@@ -59,7 +60,15 @@ pub fn tell(py: Python<'_>) -> PyResult<()> {
 #[cold]
 fn log(py: Python<'_>, lines: Vec<String>) -> PyResult<()> {
     let logger = py.import("logging")?.call_method1("getLogger", ("quire",))?;
-    lines.into_iter().try_for_each(|line| logger.call_method1("warning", (line,)).map(drop))
+    for line in lines {
+        match logger.call_method1("warning", (line,)) {
+            Err(error) if error.is_instance_of::<PyException>(py) => {
+                error.write_unraisable(py, Some(&logger));
+            }
+            result => drop(result?),
+        }
+    }
+    Ok(())
 }
 
 const NO_SPACE: &str = " (make room, then go on with the same handle)";

@@ -167,8 +167,8 @@ impl Queue {
         self.ask(py, |queue| queue.table_value(key))
     }
 
-    fn close(&self) {
-        self.kernel.close();
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.kernel.close());
     }
 
     fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
@@ -178,12 +178,13 @@ impl Queue {
     #[pyo3(signature = (exc_type, exc, traceback, /))]
     fn __exit__(
         &self,
+        py: Python<'_>,
         exc_type: Option<Bound<'_, PyAny>>,
         exc: Option<Bound<'_, PyAny>>,
         traceback: Option<Bound<'_, PyAny>>,
     ) {
         let _ = (exc_type, exc, traceback);
-        self.close();
+        self.close(py);
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {

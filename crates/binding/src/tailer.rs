@@ -170,14 +170,15 @@ impl Tailer {
     }
 
     #[getter]
-    fn state(&self) -> &'static str {
-        self.0.state().name()
+    fn state(&self, py: Python<'_>) -> PyResult<&'static str> {
+        py.detach(|| self.0.state()).map(quire_kernel::tailer::State::name).map_err(to_py)
     }
 
     #[getter]
-    fn direction(&self) -> &'static str {
-        let direction = self.0.direction();
-        DIRECTIONS.iter().find(|(_, known)| *known == direction).map_or("forward", |(name, _)| name)
+    fn direction(&self, py: Python<'_>) -> PyResult<&'static str> {
+        let direction = py.detach(|| self.0.direction()).map_err(to_py)?;
+        let known = DIRECTIONS.iter().find(|(_, known)| *known == direction);
+        Ok(known.map_or("forward", |(name, _)| name))
     }
 
     #[setter]

@@ -49,12 +49,16 @@ impl WriteDocument {
         let buffered =
             appender.queue().options().double_buffer && !metadata && appender.is_locked();
         let place = if buffered {
-            Place::Buffered
+            Ok(Place::Buffered)
         } else {
-            Place::Claimed(told(py, py.detach(|| appender.claim(now_ms, metadata)))?)
+            py.detach(|| appender.claim(now_ms, metadata)).map(Place::Claimed)
         };
-        let state = Mutex::new(State { bytes: Vec::new(), place, rollback: false });
-        Ok(Self { appender, clock, metadata, state })
+        // Made before anything is logged: a document that is not handed out gives its claim up.
+        let document = place.map(|place| {
+            let state = Mutex::new(State { bytes: Vec::new(), place, rollback: false });
+            Self { appender, clock, metadata, state }
+        });
+        told(py, document)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -121,7 +121,10 @@ impl Appender {
         }
         let _held = Held { table };
         let mut state = self.lock_state();
-        let cycle = self.cycle(table, &mut state, now_ms)?;
+        self.check_open()?; // another thread may have closed it before it let go of the lock
+        let Some(cycle) = state.cycle_at_once(table, self.now(now_ms)) else {
+            return Ok(None);
+        };
         let State { tail, last_index, .. } = &mut *state;
         match tail {
             Some(tail) if tail.is_ready_for(cycle, payload.len()) => {
@@ -157,6 +160,7 @@ impl Appender {
         let held = self.take_lock(false)?;
         let table = held.table;
         let mut state = self.lock_state();
+        self.check_open()?;
         let before = state.last_index.take();
         let mut write = || {
             let mut cycle = 0;
@@ -219,6 +223,7 @@ impl Appender {
         let held = self.take_lock(metadata)?;
         let table = held.table;
         let mut state = self.lock_state();
+        self.check_open()?;
         let cycle = self.cycle(table, &mut state, now_ms)?;
         let tail = self.tail(table, &mut state, cycle)?;
         tail.check_sequence(metadata)?;
@@ -239,10 +244,9 @@ impl Appender {
     pub fn publish(&self, claim: Claim, payload: &[u8]) -> Result<i64> {
         self.queue.check_generation()?;
         let table = self.table()?;
-        table.set_document_thread(0);
-        let held = Held { table };
-        self.check_open()?;
+        let held = table.take_document().ok_or(Error::Closed("queue"))?;
         let mut state = self.lock_state();
+        self.check_open()?;
         let payload = if payload.is_empty() { &document::EMPTY_PAYLOAD } else { payload };
         let written = self.publish_claimed(table, &mut state, &claim, Payload::new(payload));
         if let (Ok(index), false) = (&written, claim.metadata) {
@@ -275,8 +279,7 @@ impl Appender {
         if self.queue.check_generation().is_ok()
             && let Ok(table) = self.table()
         {
-            table.set_document_thread(0);
-            drop(Held { table });
+            drop(table.take_document());
         }
     }
 
@@ -338,11 +341,17 @@ impl Appender {
     /// Step 3. A clock that is behind does not write into the past.
     #[inline]
     fn cycle(&self, table: &TableStore, state: &mut State, now_ms: Option<i64>) -> Result<i32> {
-        let now = now_ms.unwrap_or_else(|| self.queue.options().clock.now_ms());
-        if !state.clock_cycle.1.contains(&now) {
-            self.look_around(table, state, now)?;
+        let now = self.now(now_ms);
+        if let Some(cycle) = state.cycle_at_once(table, now) {
+            return Ok(cycle);
         }
+        self.look_around(table, state, now)?;
         Ok(newest(table, state.clock_cycle.0))
+    }
+
+    #[inline]
+    fn now(&self, now_ms: Option<i64>) -> i64 {
+        now_ms.unwrap_or_else(|| self.queue.options().clock.now_ms())
     }
 
     /// What is looked at when the clock moved: its cycle, whether the open file is still there, and
@@ -493,6 +502,13 @@ impl Appender {
 }
 
 impl State {
+    /// The cycle to append to, if nothing is to be looked at first.
+    #[inline]
+    fn cycle_at_once(&self, table: &TableStore, now: i64) -> Option<i32> {
+        let (cycle, span) = &self.clock_cycle;
+        span.contains(&now).then(|| newest(table, *cycle))
+    }
+
     /// Makes the run of a bulk write visible.
     fn show_run(&mut self, table: &TableStore) -> Result<()> {
         if let Some(tail) = &mut self.tail

@@ -55,10 +55,9 @@ pub enum Error {
     #[error("the handle belongs to the parent process: open the queue again in the child")]
     Forked,
     #[error(
-        "the write lock stayed taken: holder_pid={holder} waited_ms={waited_ms} \
-         force_unlock={mode}"
+        "the {lock} stayed taken: holder_pid={holder} waited_ms={waited_ms} force_unlock={mode}"
     )]
-    LockTimeout { holder: u32, waited_ms: u64, mode: &'static str },
+    LockTimeout { lock: &'static str, holder: u32, waited_ms: u64, mode: &'static str },
     #[error("a document is open in this thread: close it before appending again")]
     DocumentOpen,
     #[error("the append lock is held, as by a replication sink: holder_pid={0}")]

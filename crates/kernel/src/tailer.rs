@@ -38,8 +38,16 @@ struct Name {
     text: String,
     /// Position of the index to read next.
     value: u64,
-    /// Positions of version and lock, for `replicated:` names.
-    version: Option<(u64, u64)>,
+    /// For `replicated:` names.
+    replicated: Option<Replicated>,
+}
+
+/// What goes with the index of a tailer that others copy.
+struct Replicated {
+    /// Positions of the version and of the lock.
+    version: u64,
+    lock: u64,
+    turn: Arc<AtomicBool>,
 }
 
 /// Which message is asked for.
@@ -117,7 +125,7 @@ impl Tailer {
         let mut inner = self.lock();
         let stored = if finished { self.finish(&mut inner) } else { Ok(()) };
         self.closed.store(true, Ordering::Release);
-        inner.cursor.let_go();
+        inner.let_go();
         stored
     }
 
@@ -136,6 +144,7 @@ impl Tailer {
     fn enter(&self) -> Result<Entered<'_>> {
         self.check_open()?;
         let mut inner = self.lock();
+        self.check_open()?; // another thread may have closed it before it let go of the lock
         inner.prepared = None;
         Ok(inner)
     }
@@ -152,8 +161,8 @@ impl Tailer {
         ask: Ask,
         take: impl FnOnce(i64, &[u8]) -> Result<R>,
     ) -> Result<AtOnce<R>> {
-        self.check_open()?;
         let Some(mut inner) = self.inner.try_lock() else { return Ok(AtOnce::Unknown) };
+        self.check_open()?;
         self.step_at_once(&mut inner, ask, take)
     }
 
@@ -165,8 +174,8 @@ impl Tailer {
         count: usize,
         mut take: impl FnMut(&[u8]),
     ) -> Result<(usize, AtOnce<()>)> {
-        self.check_open()?;
         let Some(mut inner) = self.inner.try_lock() else { return Ok((0, AtOnce::Unknown)) };
+        self.check_open()?;
         for taken in 0..count {
             let ask = if taken == 0 { ask } else { Ask::OfBatch };
             let step = self.step_at_once(&mut inner, ask, |_, bytes| {
@@ -274,15 +283,15 @@ impl Tailer {
     }
 
     /// The state, by Chronicle's names.
-    #[must_use]
-    pub fn state(&self) -> State {
-        self.lock().cursor.state()
+    pub fn state(&self) -> Result<State> {
+        self.queue.check_generation()?;
+        Ok(self.lock().cursor.state())
     }
 
     /// The direction.
-    #[must_use]
-    pub fn direction(&self) -> Direction {
-        self.lock().cursor.direction()
+    pub fn direction(&self) -> Result<Direction> {
+        self.queue.check_generation()?;
+        Ok(self.lock().cursor.direction())
     }
 
     /// Changes the direction.
@@ -327,7 +336,7 @@ impl Tailer {
     /// As [`Tailer::finish`], unless that may wait; false if so.
     #[inline]
     fn finish_at_once(&self, inner: &mut Inner) -> Result<bool> {
-        let waits = self.name.as_ref().is_some_and(|name| name.version.is_some());
+        let waits = self.name.as_ref().is_some_and(|name| name.replicated.is_some());
         if inner.unfinished && waits {
             return Ok(false);
         }
@@ -350,7 +359,14 @@ impl Tailer {
 
 impl Handle for Tailer {
     fn let_go(&self) {
-        self.lock().cursor.let_go();
+        self.lock().let_go();
+    }
+}
+
+impl Inner {
+    fn let_go(&mut self) {
+        self.prepared = None;
+        self.cursor.let_go();
     }
 }
 
@@ -363,16 +379,13 @@ impl Name {
         }
         queue.writable_table("a named tailer")?;
         let value = queue.tailer_key(name)?;
-        let version = if name.starts_with(REPLICATED_PREFIX) {
-            queue.writable_table("a named tailer")?.announce()?;
-            let version = queue.table_key(&format!("index.{name}.version"), -1)?;
-            let unlocked = UNLOCKED.cast_signed();
-            Some((version, queue.table_key(&format!("index.{name}.lock"), unlocked)?))
+        let replicated = if name.starts_with(REPLICATED_PREFIX) {
+            Some(Replicated::open(queue, name)?)
         } else {
             None
         };
-        let name = Self { text: name.to_owned(), value, version };
-        if name.version.is_some() {
+        let name = Self { text: name.to_owned(), value, replicated };
+        if name.replicated.is_some() {
             // Java counts the positioning of a new tailer as a change.
             name.store(queue, name.stored(queue)?)?;
         }
@@ -386,20 +399,30 @@ impl Name {
     fn store(&self, queue: &Queue, index: i64) -> Result<()> {
         let table = queue.writable_table("a named tailer")?;
         let cells = table.cells();
-        let Some((version, lock)) = self.version else {
+        let Some(replicated) = &self.replicated else {
             cells.store_release(self.value, index.cast_unsigned());
             fault::point!("tailer.index.store");
             return Ok(());
         };
-        let lock = table.tailer_lock(lock);
+        let lock = table.tailer_lock(replicated.lock, &replicated.turn);
         let options = queue.options();
         lock_recovery::wait(table, lock, options.force_unlock, options.timeout)?;
         cells.store_release(self.value, index.cast_unsigned());
         fault::point!("tailer.replicated.store");
-        cells.add_acq_rel(version, 1);
+        cells.add_acq_rel(replicated.version, 1);
         fault::point!("tailer.version.add");
         // Taken from a dead holder at worst: the value is stored either way.
         let _ = lock.release();
         Ok(())
+    }
+}
+
+impl Replicated {
+    fn open(queue: &Queue, name: &str) -> Result<Self> {
+        let table = queue.writable_table("a named tailer")?;
+        table.announce()?;
+        let version = queue.table_key(&format!("index.{name}.version"), -1)?;
+        let lock = queue.table_key(&format!("index.{name}.lock"), UNLOCKED.cast_signed())?;
+        Ok(Self { version, lock, turn: table.tailer_turn(lock) })
     }
 }

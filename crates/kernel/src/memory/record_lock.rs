@@ -71,6 +71,11 @@ impl<'a> RecordLock<'a> {
         }
         Ok(Some(Self { file, range }))
     }
+
+    /// Held until the file's description closes.
+    pub const fn keep(self) {
+        std::mem::forget(self);
+    }
 }
 
 impl Drop for RecordLock<'_> {

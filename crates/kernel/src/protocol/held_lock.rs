@@ -34,14 +34,36 @@ pub fn check_append_lock(table: &TableStore, metadata: bool) -> crate::Result<()
 pub struct ProcessLock<'a> {
     /// The word.
     pub word: LockWord<'a>,
+    /// What it keeps others from.
+    pub of: LockOf,
     turn: &'a AtomicBool,
+}
+
+/// What a lock keeps others from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockOf {
+    /// Changing roll files.
+    Queue,
+    /// Storing the index of a `replicated:` tailer.
+    Tailer,
+}
+
+impl LockOf {
+    /// The name a user knows it by.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Queue => "write lock",
+            Self::Tailer => "replicated tailer's lock",
+        }
+    }
 }
 
 impl<'a> ProcessLock<'a> {
     /// A lock word and its turn.
     #[must_use]
-    pub const fn new(word: LockWord<'a>, turn: &'a AtomicBool) -> Self {
-        Self { word, turn }
+    pub const fn new(word: LockWord<'a>, of: LockOf, turn: &'a AtomicBool) -> Self {
+        Self { word, of, turn }
     }
 
     /// Takes this process's turn, unless another thread has it.

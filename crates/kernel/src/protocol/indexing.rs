@@ -146,7 +146,7 @@ pub fn publish_array(
 ) -> std::result::Result<(ArrayLayout, u64), NotPublished> {
     let preamble = index::preamble(name, position, index_count, used);
     let payload = Payload { head: &[], body: &preamble, zeros: index::slots_len(index_count) };
-    // At most 32,768 slots of eight bytes: far below the length a header can hold.
+    // At most 2^20 slots of eight bytes: far below the length a header can hold.
     let length = u32::try_from(payload.len()).unwrap_or(document::LENGTH_MASK);
     publish::publish(cells, position, payload, document::word(length, true), lock)?;
     let slots = position + HEADER_LEN + preamble.len() as u64;

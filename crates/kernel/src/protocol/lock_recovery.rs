@@ -11,7 +11,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::held_lock::{ProcessLock, Turn};
+use super::held_lock::{LockOf, ProcessLock, Turn};
 use super::table_store::TableStore;
 use super::write_lock::LockWord;
 use crate::format::table::{self, UNLOCKED};
@@ -61,55 +61,90 @@ pub fn wait(
         }
         std::hint::spin_loop();
     }
-    let start = Instant::now();
-    let turn = wait_for_turn(lock, mode, start, timeout)?;
-    let mut next_look = FIRST_LOOK;
-    loop {
-        let Err(found) = lock.word.try_take(process::pid()) else {
-            turn.keep();
-            return Ok(());
-        };
-        let waited = start.elapsed();
-        if waited >= next_look {
-            if mode != ForceUnlock::Never && found != UNLOCKED {
-                force_if_dead(table, &turn, lock.word, found);
-            }
-            next_look = waited + LOOK_EVERY;
-            interrupt::check()?;
-        }
-        if waited >= timeout {
-            give_up_or_force(lock.word, found, mode, waited)?;
-        }
-        pause(waited);
-    }
+    let mut wait = Wait { lock, mode, timeout, start: Instant::now(), next_look: FIRST_LOOK };
+    let turn = wait.for_turn()?;
+    wait.for_word(table, &turn)?;
+    turn.keep();
+    Ok(())
 }
 
-/// Waits for the other threads of this process. They live, so the lock is not taken from them.
-fn wait_for_turn(
-    lock: ProcessLock<'_>,
+/// A wait for one lock.
+struct Wait<'a> {
+    lock: ProcessLock<'a>,
     mode: ForceUnlock,
-    start: Instant,
     timeout: Duration,
-) -> Result<Turn<'_>> {
-    let mut next_look = FIRST_LOOK;
-    loop {
-        if let Some(turn) = lock.try_turn() {
-            return Ok(turn);
-        }
-        let waited = start.elapsed();
-        if waited >= next_look {
-            next_look = waited + LOOK_EVERY;
-            interrupt::check()?;
-        }
-        if waited >= timeout {
-            return Err(timed_out(process::pid(), waited, mode));
-        }
-        pause(waited);
-    }
+    start: Instant,
+    next_look: Duration,
 }
 
-fn timed_out(holder: u32, waited: Duration, mode: ForceUnlock) -> Error {
-    Error::LockTimeout { holder, waited_ms: millis(waited), mode: mode.name() }
+impl<'a> Wait<'a> {
+    /// Waits for the other threads of this process. They live, so the lock is not taken from them.
+    fn for_turn(&mut self) -> Result<Turn<'a>> {
+        loop {
+            if let Some(turn) = self.lock.try_turn() {
+                return Ok(turn);
+            }
+            let waited = self.start.elapsed();
+            self.is_time_to_look(waited)?;
+            if waited >= self.timeout {
+                return Err(self.timed_out(process::pid(), waited));
+            }
+            pause(waited);
+        }
+    }
+
+    /// Waits for other processes.
+    fn for_word(&mut self, table: &TableStore, turn: &Turn<'_>) -> Result<()> {
+        // The holder last seen, and since when: each one gets the whole timeout.
+        let (mut seen, mut since) = (UNLOCKED, Instant::now());
+        loop {
+            let Err(found) = self.lock.word.try_take(process::pid()) else { return Ok(()) };
+            let waited = self.start.elapsed();
+            if found != seen {
+                (seen, since) = (found, Instant::now());
+            }
+            let may_force = self.mode != ForceUnlock::Never && found != UNLOCKED;
+            if self.is_time_to_look(waited)? && may_force {
+                force_if_dead(table, turn, self.lock.word, found);
+            }
+            if self.mode != ForceUnlock::Always && waited >= self.timeout {
+                return Err(self.timed_out(table::holder(found), waited));
+            }
+            if since.elapsed() >= self.timeout && may_force {
+                self.force(found, since.elapsed());
+                seen = UNLOCKED;
+            }
+            pause(waited);
+        }
+    }
+
+    fn force(&self, found: u64, waited: Duration) {
+        if self.lock.word.force(found) {
+            let (name, holder) = (self.lock.of.name(), table::holder(found));
+            notice::leave(format!(
+                "{name} taken from a living holder: holder_pid={holder} waited_ms={}",
+                millis(waited)
+            ));
+        }
+    }
+
+    /// Whether the holder is to be looked at; an error when the user interrupts. Who waits for a
+    /// tailer's lock holds the tailer, which a signal's handler could wait for.
+    fn is_time_to_look(&mut self, waited: Duration) -> Result<bool> {
+        if waited < self.next_look {
+            return Ok(false);
+        }
+        self.next_look = waited + LOOK_EVERY;
+        if self.lock.of == LockOf::Queue {
+            interrupt::check()?;
+        }
+        Ok(true)
+    }
+
+    fn timed_out(&self, holder: u32, waited: Duration) -> Error {
+        let lock = self.lock.of.name();
+        Error::LockTimeout { lock, holder, waited_ms: millis(waited), mode: self.mode.name() }
+    }
 }
 
 fn pause(waited: Duration) {
@@ -118,24 +153,6 @@ fn pause(waited: Duration) {
     } else {
         std::thread::sleep((waited / 8).min(LONGEST_PAUSE));
     }
-}
-
-fn give_up_or_force(
-    lock: LockWord<'_>,
-    found: u64,
-    mode: ForceUnlock,
-    waited: Duration,
-) -> Result<()> {
-    let (holder, waited_ms) = (table::holder(found), millis(waited));
-    if mode != ForceUnlock::Always {
-        return Err(timed_out(holder, waited, mode));
-    }
-    if found != UNLOCKED && lock.force(found) {
-        notice::leave(format!(
-            "write lock taken from a living holder: holder_pid={holder} waited_ms={waited_ms}"
-        ));
-    }
-    Ok(())
 }
 
 /// Forces the lock if the holder that `found` names is dead. Its turn makes threads of one process

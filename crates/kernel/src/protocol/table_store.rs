@@ -8,25 +8,26 @@
 //! One process opens a table once, however many queues it opens on it: the presence lock and the
 //! in-process mutex live here.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use super::held_lock::ProcessLock;
+use super::held_lock::{Held, LockOf, ProcessLock};
 use super::table_keys::{self, BadTable, Key};
 use super::write_lock::LockWord;
 use crate::format::document::{self, HEADER_LEN, Header, NOT_COMPLETE};
 use crate::format::store::MAX_HEADER_LEN;
 use crate::format::table::{self, FILE_LEN, Metadata};
-use crate::memory::record_lock::{self, Kind, Range, RecordLock};
+use crate::memory::record_lock::{Kind, Range, RecordLock};
 use crate::memory::space::{self, Access};
 use crate::memory::{Cells, Mapping, process};
 use crate::{Error, Result, fault};
 
 const KEY_LOCK: Range = Range { start: table::KEY_LOCK_START, length: 1 };
-const KEY_LOCK_TIMEOUT: Duration = Duration::from_secs(10);
+const RECORD_LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 const READY_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// An open `metadata.cq4t`.
@@ -41,8 +42,8 @@ pub struct TableStore {
     keys: Mutex<()>,
     /// Whether a thread of this process holds the write lock or tries to.
     write_turn: AtomicBool,
-    /// The same for the locks of `replicated:` tailers, taken together.
-    tailer_turn: AtomicBool,
+    /// The same for the locks of `replicated:` tailers, by their positions.
+    tailer_turns: Mutex<HashMap<u64, Arc<AtomicBool>>>,
     /// The thread of this process that has a document open, or 0.
     document_thread: AtomicU64,
     /// This process may have added a header or a key since the table was synced.
@@ -133,6 +134,8 @@ impl TableStore {
         let mut used = self.lock_used();
         used.users = used.users.saturating_sub(1);
         if used.users == 0 {
+            // While the file still shows others that the lock's holder lives.
+            drop(self.take_document());
             used.file = None;
         }
     }
@@ -154,9 +157,8 @@ impl TableStore {
     pub fn announce(&self) -> Result<()> {
         let presence =
             Range { start: table::PRESENCE_START + i64::from(process::pid()), length: 1 };
-        record_lock::try_hold(&*self.file()?, presence, Kind::Shared)
-            .map(drop)
-            .map_err(|e| Error::io("cannot lock", &self.path, e))
+        // Others lock the whole file for a moment, to look at it or to make it longer.
+        lock(&*self.file()?, &self.path, presence, Kind::Shared).map(RecordLock::keep)
     }
 
     /// Maps the table, made first if need be.
@@ -200,7 +202,7 @@ impl TableStore {
             words: Words::default(),
             keys: Mutex::new(()),
             write_turn: AtomicBool::new(false),
-            tailer_turn: AtomicBool::new(false),
+            tailer_turns: Mutex::default(),
             document_thread: AtomicU64::new(0),
             is_unsynced: AtomicBool::new(true),
             sync_failed: AtomicBool::new(false),
@@ -296,7 +298,11 @@ impl TableStore {
     #[inline]
     #[must_use]
     pub const fn write_lock(&self) -> ProcessLock<'_> {
-        ProcessLock::new(LockWord::new(&self.cells, self.words.write_lock), &self.write_turn)
+        ProcessLock::new(
+            LockWord::new(&self.cells, self.words.write_lock),
+            LockOf::Queue,
+            &self.write_turn,
+        )
     }
 
     /// A signed value; `missing` where the key is absent.
@@ -307,8 +313,15 @@ impl TableStore {
 
     /// The lock of a `replicated:` tailer, whose word lies at `position`.
     #[must_use]
-    pub const fn tailer_lock(&self, position: u64) -> ProcessLock<'_> {
-        ProcessLock::new(LockWord::new(&self.cells, position), &self.tailer_turn)
+    pub const fn tailer_lock<'a>(&'a self, position: u64, turn: &'a AtomicBool) -> ProcessLock<'a> {
+        ProcessLock::new(LockWord::new(&self.cells, position), LockOf::Tailer, turn)
+    }
+
+    /// The turn that all tailers of this process take at the lock whose word lies at `position`.
+    #[must_use]
+    pub fn tailer_turn(&self, position: u64) -> Arc<AtomicBool> {
+        let mut turns = self.tailer_turns.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(turns.entry(position).or_default())
     }
 
     /// Returns when the header and all keys are on the medium.
@@ -345,9 +358,15 @@ impl TableStore {
         self.document_thread.load(Ordering::Acquire)
     }
 
-    /// Notes the thread that has a document open, or 0.
+    /// Notes the thread that has a document open.
     pub fn set_document_thread(&self, thread: u64) {
         self.document_thread.store(thread, Ordering::Release);
+    }
+
+    /// The write lock that an open document holds; None when there is none, or the last queue's
+    /// closing has let go of it.
+    pub fn take_document(&self) -> Option<Held<'_>> {
+        (self.document_thread.swap(0, Ordering::AcqRel) != 0).then(|| Held { table: self })
     }
 
     /// The position of a key's value; None when there is no such key. Case does not matter.
@@ -450,8 +469,12 @@ impl TableStore {
 }
 
 fn key_lock<'a>(file: &'a File, path: &Path) -> Result<RecordLock<'a>> {
+    lock(file, path, KEY_LOCK, Kind::Exclusive)
+}
+
+fn lock<'a>(file: &'a File, path: &Path, range: Range, kind: Kind) -> Result<RecordLock<'a>> {
     let failed = |e| Error::io("cannot lock", path, e);
-    RecordLock::wait(file, KEY_LOCK, Kind::Exclusive, KEY_LOCK_TIMEOUT)
+    RecordLock::wait(file, range, kind, RECORD_LOCK_TIMEOUT)
         .map_err(failed)?
         .ok_or_else(|| failed(std::io::ErrorKind::TimedOut.into()))
 }

@@ -3,8 +3,8 @@
 //! ```text
 //! UNLOCKED --CAS--> pid of the holder --CAS--> UNLOCKED
 //! ```
-//! 1. take: CAS from `UNLOCKED` to the own pid. The word is not tied to a thread, so two threads of
-//!    one process exclude each other by the same CAS, and finding the own pid proves nothing;
+//! 1. take: CAS from `UNLOCKED` to the own pid. The threads of a process take turns at it
+//!    (`held_lock.rs`);
 //! 2. hold: before a header is published the word is looked at again;
 //! 3. release: CAS from the own pid to `UNLOCKED`. If that fails the lock was taken away.
 //!
