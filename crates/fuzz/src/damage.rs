@@ -299,7 +299,9 @@ fn walk(name: &str, data: &[u8]) -> Option<Walk> {
     is_roll_file(name).then(|| Walk::new(data)).flatten()
 }
 
-fn is_roll_file(name: &str) -> bool {
+/// Whether a file of this name is a roll file.
+#[must_use]
+pub fn is_roll_file(name: &str) -> bool {
     Path::new(name).extension().is_some_and(|extension| extension == "cq4")
 }
 

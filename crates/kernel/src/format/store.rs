@@ -143,7 +143,10 @@ pub fn parse(payload: &[u8]) -> Option<StoreLayout> {
         && layout.index_count <= READ_COUNT_MAX
         && layout.index_spacing <= READ_COUNT_MAX
         && roll_cycle::shift(layout.index_count, layout.index_spacing) <= SHIFT_MAX;
-    (layout.write_position != 0 && layout.index2index != 0 && shape_is_sound).then_some(layout)
+    // Only version 4 left documents unaligned. A damaged `dataFormat` would shift all of them.
+    let alignment_is_sound = layout.aligned || layout.roll.is_some();
+    let has_words = layout.write_position != 0 && layout.index2index != 0;
+    (has_words && shape_is_sound && alignment_is_sound).then_some(layout)
 }
 
 /// The name of the next field; in a fieldless file the one that belongs at its place.

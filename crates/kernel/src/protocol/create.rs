@@ -79,6 +79,10 @@ pub fn open_or_create(path: &Path, cycle: i32, new: &NewFile) -> Result<(RollFil
 pub fn check_writable(file: &RollFile) -> Result<()> {
     let layout = &file.layout;
     let words = [layout.write_position, layout.index2index, layout.last_index];
+    if layout.last_index == 0 {
+        let (found, expected) = ("no lastIndex", "lastIndex, which appends raise");
+        return Err(Error::corrupt("header without a word", file.path(), 0, found, expected));
+    }
     if layout.aligned && words.iter().all(|position| position.is_multiple_of(8)) {
         return Ok(());
     }
