@@ -310,6 +310,46 @@ def test_a_hole_right_behind_the_last_message_is_not_touched(tmp_path: Path) -> 
     on_small_disk(tmp_path / "disk", DISK, work)
 
 
+@pytest.mark.parametrize("size", [100, 9000])
+def test_a_message_in_a_hole_is_an_error_until_there_is_room(size: int, tmp_path: Path) -> None:
+    """As a writer leaves it that did not reserve space and died of a full disk: see Java's."""
+
+    def work(disk: Path) -> int:
+        path = disk / "queue"
+        with open_queue(path) as queue:
+            queue.appender().write_bytes(b"first")
+        (file,) = path.glob("*.cq4")
+        end = -(-len(file.read_bytes().rstrip(b"\0")) // 4) * 4
+        boundary = -(-(end + 120) // 4096) * 4096
+        with open_queue(path) as queue:
+            queue.appender().write_bytes(b"x" * (boundary - end - 48))
+            queue.appender().write_bytes(b"y" * size)
+        position = boundary - 44
+        stored = b"y" * 40 + b"\0" * (size - 40)
+        punch_hole(file, boundary)
+        fill(disk)
+        with quire.open(path, read_only=True) as queue, queue.tailer() as tailer:
+            assert [tailer.read_bytes()[:1] for _ in range(2)] == [b"f", b"x"]
+            for _ in range(3):
+                with pytest.raises(OSError, match=f"position={position:#x}") as caught:
+                    tailer.read()
+                assert is_no_space(caught.value, ".cq4"), caught.value
+                assert f"length {size}" in str(caught.value)
+                assert "hole" in str(caught.value)
+            assert "hole without disk space" in queue.dump()
+            with open_queue(path) as writing, pytest.raises(OSError, match="make room"):
+                writing.appender().write_bytes(b"z")
+            make_room(disk)
+            assert list(tailer.payloads()) == [stored]
+        with open_queue(path) as queue:
+            queue.appender().write_bytes(b"after")
+            assert payloads(queue)[-2:] == [stored, b"after"]
+        assert problems_of(path) == []
+        return 1
+
+    on_small_disk(tmp_path / "disk", DISK, work)
+
+
 def test_little_space_is_told_before_it_runs_out(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

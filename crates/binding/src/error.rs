@@ -72,6 +72,8 @@ fn log(py: Python<'_>, lines: Vec<String>) -> PyResult<()> {
 }
 
 const NO_SPACE: &str = " (make room, then go on with the same handle)";
+const ROOM_FOR_HOLE: &str =
+    " (make room, then go on with the same handle: the hole reads as zeros)";
 
 fn is_no_space(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
@@ -91,6 +93,9 @@ pub fn to_py(error: Error) -> PyErr {
             }
             None => PyOSError::new_err(text),
         },
+        Error::Hole { file, .. } => {
+            PyOSError::new_err((Error::NO_SPACE, format!("{text}{ROOM_FOR_HOLE}"), file))
+        }
         Error::Corrupt { file, position, found, expected, .. } => {
             CorruptError::new_err((text, file.display().to_string(), position, found, expected))
         }

@@ -70,7 +70,7 @@ fn dump_file(out: &mut String, view: &mut View) -> Result<()> {
                 let _ = writeln!(out, "# position: {position}, not ready: {word:#010x}");
                 break;
             }
-            Err(error @ Error::Corrupt { .. }) => {
+            Err(error @ (Error::Corrupt { .. } | Error::Hole { .. })) => {
                 let _ = writeln!(out, "# {error}");
                 return Ok(());
             }

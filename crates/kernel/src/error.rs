@@ -32,6 +32,11 @@ pub enum Error {
     )]
     Corrupt { what: &'static str, file: PathBuf, position: u64, found: String, expected: String },
     #[error(
+        "cannot read the document at position={position:#x}: found=length {length}, part of it in a \
+         hole without disk space, as a writer leaves that died of a full disk"
+    )]
+    Hole { file: PathBuf, position: u64, length: u32 },
+    #[error(
         "message too large: length={length} limit={limit} block_bytes={block_bytes} \
          (open the queue with block_bytes of at least four messages)"
     )]
@@ -69,6 +74,9 @@ pub enum Error {
 }
 
 impl Error {
+    /// The system's number for [`Error::Hole`].
+    pub const NO_SPACE: i32 = libc::ENOSPC;
+
     /// A failure of the system while doing `what` to `path`.
     #[must_use]
     pub fn io(what: &'static str, path: &Path, source: io::Error) -> Self {

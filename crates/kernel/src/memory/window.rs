@@ -177,28 +177,26 @@ impl Window {
                 Ok(Some(last.max(end.next_multiple_of(CHUNK))))
             }
             Err(_) => {
-                let (from, to) = (first.max(start), last.min(end));
-                match region.memory().populate_read(from, to) {
-                    Ok(()) => Ok(Some(end.next_multiple_of(PAGE))),
-                    Err(error) => self.check_hole(from, to, error).map(|()| None),
-                }
+                let is_present = self.populate_pages(region, first.max(start), last.min(end))?;
+                Ok(is_present.then(|| end.next_multiple_of(PAGE)))
             }
         }
     }
 
-    /// An error unless a range that cannot be populated reads as zeros: only then is it a hole. A
-    /// writer would take what is there for free space.
-    fn check_hole(&self, start: u64, end: u64, error: io::Error) -> Result<()> {
-        let (mut at, mut part) = (start, [0; 4096]);
-        while at < end {
-            let count = usize::try_from(end - at).map_or(part.len(), |left| left.min(part.len()));
-            let found = self.read_at(&mut part[..count], at)?;
-            if found < count || part[..found].iter().any(|byte| *byte != 0) {
+    /// Makes the pages of a range present one by one; false where one is a hole. One that cannot be
+    /// had is a hole only if it reads as zeros: a writer would take what is there for free space.
+    fn populate_pages(&self, region: &Region, start: u64, end: u64) -> Result<bool> {
+        let mut is_present = true;
+        for page in start / PAGE..end.div_ceil(PAGE) {
+            let (from, to) = (start.max(page * PAGE), end.min((page + 1) * PAGE));
+            let Err(error) = region.memory().populate_read(from, to) else { continue };
+            let bytes = &mut [0; 4096][..usize::try_from(to - from).unwrap_or_default()];
+            if self.read_at(bytes, from)? < bytes.len() || bytes.iter().any(|byte| *byte != 0) {
                 return Err(Error::io("cannot read", &self.path, error));
             }
-            at += count as u64;
+            is_present = false;
         }
-        Ok(())
+        Ok(is_present)
     }
 
     /// Reads a byte through the file where pages cannot be populated: it fails with an error.

@@ -200,11 +200,20 @@ impl View {
         };
         let end = position + HEADER_LEN + u64::from(length);
         if end > self.clear_to && !self.clear(position, end)? {
-            let file_len = self.file.window.file_len();
-            return Err(cut_short(self.file.path(), position, u64::from(length), file_len));
+            return Err(self.why_not_clear(position, length)?);
         }
         let next = document::next(position, length, self.file.layout.aligned);
         Ok(Slot::Document(Document { position, length, is_metadata, next }))
+    }
+
+    /// The document ends behind the file, or a full disk has no memory for a hole in it.
+    fn why_not_clear(&self, position: u64, length: u32) -> Result<Error> {
+        let (file, file_len) = (self.file.path(), self.file.window.refresh_len()?);
+        Ok(if position + HEADER_LEN + u64::from(length) > file_len {
+            cut_short(file, position, u64::from(length), file_len)
+        } else {
+            Error::Hole { file: file.to_path_buf(), position, length }
+        })
     }
 
     /// The header word at a position; None where the file does not reach or has a hole.
