@@ -50,9 +50,14 @@ class Message:
     @classmethod
     def of_excerpt(cls, excerpt: quire.Excerpt) -> Message:
         """Decode the payload, whose checksum must match."""
-        crc, producer, counter = PAYLOAD.unpack_from(excerpt.data)
-        assert crc == zlib.crc32(excerpt.data[CRC_BYTES:]), f"torn: index={excerpt.index:x}"
-        return cls(excerpt.index, producer, counter)
+        return cls.of_payload(excerpt.index, excerpt.data)
+
+    @classmethod
+    def of_payload(cls, index: int, data: bytes | memoryview) -> Message:
+        """Decode a payload, whose checksum must match."""
+        crc, producer, counter = PAYLOAD.unpack_from(data)
+        assert crc == zlib.crc32(data[CRC_BYTES:]), f"torn: index={index:x}"
+        return cls(index, producer, counter)
 
 
 def encode(producer: int, counter: int, length: int, rng: random.Random) -> bytes:
