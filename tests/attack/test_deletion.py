@@ -163,6 +163,27 @@ def test_an_appender_leaves_a_newest_file_that_was_deleted(
     assert problems_of(path) == []
 
 
+def test_no_index_is_given_twice_where_the_next_file_could_not_be_made(
+    queue: quire.Queue, path: Path, clock: quire.ManualClock
+) -> None:
+    """The second append finds no file at all, but knows what the appender has left."""
+    appender = queue.appender()
+    first = appender.write_bytes(b"first")
+    (file,) = path.glob("*.cq4")
+    in_the_way = Path(queue.file_for_cycle(queue.cycles[0] + 1))
+    delete([file])
+    in_the_way.mkdir()
+    clock.advance(SECOND_MS)
+    for _ in range(2):
+        with pytest.raises((quire.QuireError, OSError), match=in_the_way.name):
+            appender.write_bytes(b"refused")
+    in_the_way.rmdir()
+    after = appender.write_bytes(b"after")
+    assert after >> 32 == (first >> 32) + 1
+    assert not file.exists()
+    assert payloads(queue) == [b"after"]
+
+
 def test_messages_lost_to_a_deletion_are_those_of_a_second(
     queue: quire.Queue, path: Path, clock: quire.ManualClock
 ) -> None:

@@ -50,6 +50,8 @@ struct State {
     /// The cycle the clock was last in, and for which of its milliseconds that holds.
     clock_cycle: (i32, Range<i64>),
     last_index: Option<i64>,
+    /// The cycle behind that of a removed file: no append goes to one before it.
+    lowest: i32,
 }
 
 /// A place taken for one document: the write lock is held until it is published or given up.
@@ -368,7 +370,7 @@ impl Appender {
         }
         let span = roll.span_of(cycle, epoch_ms);
         let (from, to) = (now.saturating_sub(LOOK_MS) + 1, now.saturating_add(LOOK_MS));
-        state.clock_cycle = (cycle, span.start.max(from)..span.end.min(to));
+        state.clock_cycle = (cycle.max(state.lowest), span.start.max(from)..span.end.min(to));
         Ok(())
     }
 
@@ -378,16 +380,18 @@ impl Appender {
         table.check_present()?;
         let Some(mut tail) = state.tail.take() else { return Ok(()) };
         let file = Arc::clone(tail.view.file());
+        // The clock's, if that is later; or it was made again, and is used. No index is given twice,
+        // even if a step from here on fails and the next append finds no file at all.
+        let is_next = file.cycle >= cycle && !self.queue.has_file(file.cycle);
+        if is_next {
+            state.lowest = file.cycle.saturating_add(1);
+        }
         self.close_cycle(&mut tail.view)?;
         notice::leave(format!(
             "the file that was appended to had been removed, with what was in it: file={}",
             file.path().display()
         ));
-        // The clock's, if that is later; or it was made again, and is used. No index is given twice.
-        if file.cycle < cycle || self.queue.has_file(file.cycle) {
-            return Ok(());
-        }
-        self.roll_to(table, state, file.cycle.saturating_add(1))
+        if is_next { self.roll_to(table, state, state.lowest) } else { Ok(()) }
     }
 
     /// Steps 4 to 9 for one message; `cycle` is the one it went to afterwards. The write lock is
