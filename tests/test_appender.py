@@ -12,15 +12,21 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pytest
-from typing_extensions import Buffer
 
 import quire
 from queues import APPEND_LOCK, DAY_MS, UNLOCKED, WRITE_LOCK, payloads, poke, problems_of
 from reference import read_queue
+
+
+class Buffer(Protocol):
+    """`collections.abc.Buffer`, which Python has from 3.12 on."""
+
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
 
 LIMIT = 2**16  # of a message, with the blocks of these tests
 BUFFERS: dict[str, Any] = {

@@ -3,12 +3,16 @@
 import ast
 import re
 import subprocess
+import sys
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 LAYERS = ["format", "memory wire", "protocol", "queue appender tailer"]  # lowest first
 HEIGHT = {part: height for height, parts in enumerate(LAYERS) for part in parts.split()}
 ON_TOP = {"cli", "replication", "server", "spark"}
+OWN = {"bench", "quire"}
+BROUGHT_ALONG = {"numpy"}  # by pandas
 
 
 def tracked(*suffixes: str, under: str = ".") -> list[tuple[str, str]]:
@@ -49,6 +53,21 @@ def test_the_parts_on_top_do_not_import_one_another() -> None:
             imports = ast.unparse(node) if isinstance(node, ast.Import | ast.ImportFrom) else ""
             used = set(re.findall(r"\bquire(?:\.| import )(\w+)", imports)) & ON_TOP - {part}
             assert part not in ON_TOP or not used, f"{name}: {imports}"
+
+
+def test_tests_import_what_their_environment_has() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    groups = [project["dependency-groups"]["test"]]
+    groups += project["project"]["optional-dependencies"].values()
+    packages = {re.split(r"[^\w-]", name)[0] for names in groups for name in names}
+    texts = tracked(".py", under="tests")
+    known = OWN | BROUGHT_ALONG | sys.stdlib_module_names | {Path(name).stem for name, _ in texts}
+    for name, text in texts:
+        nodes = [*ast.walk(ast.parse(text))]
+        used = [it.name for node in nodes if isinstance(node, ast.Import) for it in node.names]
+        used += [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
+        tops = {module.split(".")[0] for module in used}
+        assert tops - known <= {it.replace("-", "_") for it in packages}, name
 
 
 def test_a_page_has_one_title_and_the_lock_file_public_hosts() -> None:
