@@ -132,6 +132,23 @@ def test_the_lock_of_a_dead_holder_is_taken(path: Path, dead_pid: int) -> None:
         assert queue.table_value(WRITE_LOCK) == UNLOCKED
 
 
+@pytest.mark.parametrize("mode", ["dead", "always"])
+@pytest.mark.parametrize("timeout_s", [0, 0.0005])
+def test_a_dead_holder_is_looked_at_however_short_the_wait(
+    path: Path,
+    dead_pid: int,
+    caplog: pytest.LogCaptureFixture,
+    timeout_s: float,
+    mode: Literal["dead", "always"],
+) -> None:
+    with quire.open(path, timeout_s=timeout_s, force_unlock=mode) as queue:
+        appender = queue.appender()
+        poke(path, WRITE_LOCK, dead_pid)
+        appender.write_bytes(b"taken")
+        assert payloads(queue) == [b"taken"]
+    assert [f"lock taken from a dead holder: holder_pid={dead_pid}"] == caplog.messages
+
+
 def test_high_bits_of_the_lock_word_are_no_part_of_the_pid(path: Path, dead_pid: int) -> None:
     with quire.open(path, timeout_s=0.1) as queue, queue.appender() as appender:
         appender.write_bytes(b"before")

@@ -5,7 +5,7 @@
 //!    record lock on the byte of its pid, which the system drops when it dies and which is seen
 //!    across pid namespaces; for others the pid must exist and map the table;
 //! 3. a dead holder's word is forced at once in mode `Dead`; a living one is waited for until the
-//!    timeout, then it is an error, or in mode `Always` the word is forced.
+//!    timeout and looked at a last time, then it is an error, or in mode `Always` the word is forced.
 //!
 //! A crash anywhere here changes nothing: forcing is one CAS.
 
@@ -104,13 +104,17 @@ impl<'a> Wait<'a> {
                 (seen, since) = (found, Instant::now());
             }
             let may_force = self.mode != ForceUnlock::Never && found != UNLOCKED;
-            if self.is_time_to_look(waited)? && may_force {
-                force_if_dead(table, turn, self.lock.word, found);
+            let waits_for_each = self.mode == ForceUnlock::Always;
+            let is_over = if waits_for_each { since.elapsed() } else { waited } >= self.timeout;
+            // A timeout below the first look has one look, too.
+            let looks = self.is_time_to_look(waited)? || is_over;
+            if looks && may_force && force_if_dead(table, turn, self.lock.word, found) {
+                continue;
             }
-            if self.mode != ForceUnlock::Always && waited >= self.timeout {
+            if is_over && !waits_for_each {
                 return Err(self.timed_out(table::holder(found), waited));
             }
-            if since.elapsed() >= self.timeout && may_force {
+            if is_over && may_force {
                 self.force(found, since.elapsed());
                 seen = UNLOCKED;
             }
@@ -155,14 +159,16 @@ fn pause(waited: Duration) {
     }
 }
 
-/// Forces the lock if the holder that `found` names is dead. Its turn makes threads of one process
-/// do so one at a time: the second one must not take for dead what the first one freed and a third
-/// one took.
-pub fn force_if_dead(table: &TableStore, _turn: &Turn<'_>, word: LockWord<'_>, found: u64) {
+/// Forces the lock if the holder that `found` names is dead, and tells whether it did. Its turn
+/// makes threads of one process do so one at a time: the second one must not take for dead what the
+/// first one freed and a third one took.
+pub fn force_if_dead(table: &TableStore, _turn: &Turn<'_>, word: LockWord<'_>, found: u64) -> bool {
     let holder = table::holder(found);
-    if is_dead(table, holder) && word.read() == found && word.force(found) {
+    let forced = is_dead(table, holder) && word.read() == found && word.force(found);
+    if forced {
         notice::leave(format!("lock taken from a dead holder: holder_pid={holder}"));
     }
+    forced
 }
 
 /// Whether a process is dead that is not seen to be this one's thread: the caller has the turn.
