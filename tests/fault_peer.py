@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import struct
 import subprocess
@@ -39,6 +40,15 @@ def calls() -> list[str]:
     return sorted(
         {name for source in sources for name in re.findall(r'fault::call!\(\s*"([\w.-]+)"', source)}
     )
+
+
+def sample(name: str, count: int, at_most: int) -> list[int]:
+    """Return which of *count* times at a point are tried: the first, the last, and others between
+    them, the same ones each time."""
+    between = range(2, count)
+    rng = random.Random(name)  # noqa: S311 - to be repeated
+    middle = rng.sample(between, min(len(between), max(0, at_most - 2)))
+    return sorted({1, count, *middle})
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from fault_peer import (
     Record,
     check_messages,
     points,
+    sample,
     survives,
 )
 from java_peer import JavaPeer
@@ -35,7 +36,11 @@ from tally import TORTURE, scaled
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(600, 7200))]
 
 JAVA = "java"
+# What Java says of a newest file without a first header when the clock is past it; opened again, it
+# sets that file aside and goes on. Its own writers leave such files, too.
+HEADLESS = "java.lang.NullPointerException: "
 HALF_A_TABLE = ("table.first.cas", "table.body.store")  # Java cannot open: Quire goes first
+ALL = 10**6
 LAST_SECOND = 30  # after all that a life did
 CHANGES = re.compile(
     r"\.(publish_header|store_header_\w+|store_release|swap_acq_rel|raise_acq_rel"
@@ -69,10 +74,10 @@ def hits(build: FaultBuild, tmp_path_factory: pytest.TempPathFactory) -> dict[st
     return told.hits
 
 
-def moments(hits: dict[str, int], *, every: bool = False) -> Iterator[tuple[str, int]]:
-    """First, second and last time of each point; or every time."""
+def moments(hits: dict[str, int], at_most: int) -> Iterator[tuple[str, int]]:
+    """Some times of each point, the first and the last among them."""
     for name, count in hits.items():
-        for nth in range(1, count + 1) if every else sorted({1, min(2, count), count}):
+        for nth in sample(name, count, at_most):
             yield name, nth
 
 
@@ -114,7 +119,7 @@ def test_a_crash_at_any_point_loses_nothing(
 ) -> None:
     wrong: list[str] = []
     told_of_nobody = kills = 0
-    for number, (name, nth) in enumerate(moments(hits, every=TORTURE)):
+    for number, (name, nth) in enumerate(moments(hits, scaled(3, ALL))):
         directory = tmp_path / "crashed"
         told = build.live(directory, f"{name}:{nth}:kill")
         assert told.exit == SIGKILL, (name, nth, told)
@@ -140,7 +145,7 @@ def test_a_crash_in_the_recovery_from_a_crash_loses_nothing(
 ) -> None:
     wrong: list[str] = []
     crashes = 0
-    for name, nth in moments({name: min(count, scaled(1, 2)) for name, count in hits.items()}):
+    for name, nth in moments({name: min(count, scaled(1, 2)) for name, count in hits.items()}, ALL):
         first = tmp_path / "first"
         assert build.live(first, f"{name}:{nth}:kill").exit == SIGKILL
         rng = random.Random(f"{name}:{nth}")  # noqa: S311 - the same sample each time
@@ -178,7 +183,7 @@ def test_java_takes_over_after_a_crash_at_any_point(
     """Java makes each queue go on, in the file the writer died in where that was not ended."""
     asked: dict[Path, int] = {}
     with FaultBuild() as build:  # its process is named in a lock, and must be dead for Java
-        for name, nth in moments(hits):
+        for name, nth in moments(hits, scaled(2, ALL)):
             directory = tmp_path / f"{name}-{nth}"
             assert build.live(directory, f"{name}:{nth}:kill").exit == SIGKILL
             if not (directory / "queue" / "metadata.cq4t").exists():
@@ -186,18 +191,33 @@ def test_java_takes_over_after_a_crash_at_any_point(
             if name in HALF_A_TABLE or is_from_before_a_restart(directory / "queue"):
                 survives(directory, second=0)
             asked[directory] = time_to_append(directory / "queue")
-    lines = "".join(f"{time_ms} {path / 'queue'}\n" for path, time_ms in asked.items())
-    peer = JavaPeer(run_timeout_s=400)
+    headless = {path for path in asked if newest_is_headless(path / "queue")}
+    told = outlive(asked)
+    failed = {path for path in headless if str(told[path]["error"]).startswith(HEADLESS)}
+    told |= outlive({path: asked[path] for path in failed})
     wrong: list[str] = []
-    for line in peer.run_with_input("outlive", lines, text=JAVA, timeout_ms=500):
-        told = json.loads(line)
+    for path, answer in told.items():
         try:
-            assert told["error"] is None
-            agree(Path(told["dir"]), told)
+            assert answer["error"] is None
+            agree(path / "queue", answer)
         except Exception as error:  # noqa: BLE001 - all of them are shown at the end
-            wrong.append(f"{told} {error!r}")
+            wrong.append(f"{answer} {error!r}")
     assert not wrong, "\n".join(wrong)
     tally("Java takes over from a Quire writer that crashed at any point", len(asked), "crashes")
+
+
+def outlive(asked: dict[Path, int]) -> dict[Path, dict[str, object]]:
+    """Have Java append at these times, and tell what it read."""
+    lines = "".join(f"{time_ms} {path / 'queue'}\n" for path, time_ms in asked.items())
+    peer = JavaPeer(run_timeout_s=scaled(400, 4000))
+    told = map(json.loads, peer.run_with_input("outlive", lines, text=JAVA, timeout_ms=500))
+    return {Path(answer["dir"]).parent: answer for answer in told}
+
+
+def newest_is_headless(queue: Path) -> bool:
+    """Whether the newest file's maker died before its first header: Java may fail there once."""
+    newest = max(queue.glob("*.cq4"), default=None)
+    return newest is not None and not any(newest.read_bytes()[:4])
 
 
 def is_from_before_a_restart(queue: Path) -> bool:
