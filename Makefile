@@ -40,7 +40,8 @@ test: need-java need-valgrind $(STAMPS)/test $(STAMPS)/native $(STAMPS)/faults $
 	@cargo test --quiet --locked
 	@echo "· loom: every interleaving of writers and readers"
 	@$(QUICK_RELEASE) RUSTFLAGS="--cfg loom" cargo test --quiet --locked --release -p quire-kernel --test 'loom_*' --target-dir target/loom
-	@if cargo +nightly miri --version >/dev/null 2>&1; then $(MAKE) --no-print-directory miri; \
+	@if cargo +nightly miri --version >/dev/null 2>&1 && \
+	  test -d "$$(rustc +nightly --print sysroot)/lib/rustlib/src/rust/library"; then $(MAKE) --no-print-directory miri; \
 	  else echo "· miri: NOT RUN, needs rustup component add --toolchain nightly miri rust-src"; fi
 	@echo "· pytest $(ARGS)"
 	@$(BIN)/pytest $(ARGS)

@@ -20,10 +20,13 @@ fn cells() -> Arc<Cells> {
     Arc::new(cells)
 }
 
+// Red with: a relaxed CAS of the header; the header shown first; no zeros behind the payload.
 #[test]
-fn a_reader_that_sees_the_header_sees_the_payload() {
+fn a_reader_that_sees_the_header_sees_the_payload_and_nothing_behind_it() {
     loom::model(|| {
         let cells = cells();
+        // What a writer left that died before it published.
+        cells.store_header_plain(FIRST + 12, document::word(4, false));
         let writer = Arc::clone(&cells);
         let handle = thread::spawn(move || {
             let word = document::word(8, false);
@@ -33,12 +36,15 @@ fn a_reader_that_sees_the_header_sees_the_payload() {
         if let Header::Data(length) = document::parse(cells.load_header_acquire(FIRST)) {
             assert_eq!(length, 8);
             assert_eq!(cells.copy_out_plain(FIRST + document::HEADER_LEN, 8), MESSAGE);
+            let next = document::next(FIRST, length, true);
+            assert_eq!(document::parse(cells.load_header_acquire(next)), Header::Waiting);
         }
 
         handle.join().unwrap();
     });
 }
 
+// Red with: a relaxed CAS of the lock word.
 #[test]
 fn two_writers_that_take_the_lock_publish_one_after_the_other() {
     loom::model(|| {

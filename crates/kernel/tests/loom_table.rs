@@ -47,11 +47,13 @@ fn race(keys: [&'static str; 2]) {
     });
 }
 
+// Red with: a relaxed CAS of the header; the header shown first.
 #[test]
 fn a_key_that_two_create_is_there_once() {
     race(["a", "a"]);
 }
 
+// Red with: a relaxed CAS of the header; the header shown first.
 #[test]
 fn two_keys_that_are_created_at_once_are_both_there() {
     race(["a", "b"]);

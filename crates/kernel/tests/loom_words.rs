@@ -44,6 +44,7 @@ fn is_message(cells: &Cells, position: u64) -> bool {
     document::parse(cells.load_header_acquire(position)) == Header::Data(4)
 }
 
+// Red with: a relaxed store of the words; a word that is not matched with its position.
 #[test]
 fn a_pair_that_belongs_together_numbers_a_message_that_is_there() {
     loom::model(|| {
@@ -70,6 +71,9 @@ fn a_pair_that_belongs_together_numbers_a_message_that_is_there() {
     });
 }
 
+/// Readers rely on a slot that leads to a message. An appender relies on `lastIndex`: a message that
+/// is counted gets no slot any more, so one that is counted first would be left without for good.
+// Red with: the slot stored behind its counters; a relaxed store of it; relaxed counters.
 #[test]
 fn a_slot_and_what_counts_it_lead_to_messages_that_are_there() {
     loom::model(|| {
@@ -93,6 +97,7 @@ fn a_slot_and_what_counts_it_lead_to_messages_that_are_there() {
     });
 }
 
+// Red with: a load and a store in place of the CAS that ends the file.
 #[test]
 fn a_place_gets_a_message_or_the_end_of_the_file() {
     loom::model(|| {

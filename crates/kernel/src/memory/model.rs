@@ -2,6 +2,11 @@
 //!
 //! A position is used at one width only, as in the files: 64-bit words and 32-bit words are kept
 //! apart, and payload bytes are 32-bit words with relaxed access.
+//!
+//! `loom` reorders an access with the last one of the same word alone, and a load of the same thread
+//! hides that of another: it never tries the store of a load and a store before the other's load
+//! (<https://github.com/tokio-rs/loom/issues/166>). So each access stores to a companion of its word
+//! first, which nothing reads: it orders nothing, and no two accesses of a word are left unordered.
 
 use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -9,6 +14,8 @@ use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 pub struct Mapping {
     narrow: Vec<AtomicU32>,
     wide: Vec<AtomicU64>,
+    /// The companions, of 32 bits of the file each.
+    touched: Vec<AtomicU32>,
 }
 
 impl Mapping {
@@ -19,6 +26,7 @@ impl Mapping {
         Self {
             narrow: (0..count / 4).map(|_| AtomicU32::new(0)).collect(),
             wide: (0..count / 8).map(|_| AtomicU64::new(0)).collect(),
+            touched: (0..count / 4).map(|_| AtomicU32::new(0)).collect(),
         }
     }
 
@@ -31,13 +39,20 @@ impl Mapping {
     /// The atomic at an aligned position.
     #[must_use]
     pub fn word32(&self, position: u64) -> &AtomicU32 {
-        &self.narrow[usize::try_from(position / 4).expect("a small model")]
+        &self.narrow[self.touch(position)]
     }
 
     /// The atomic at an aligned position.
     #[must_use]
     pub fn word64(&self, position: u64) -> &AtomicU64 {
-        &self.wide[usize::try_from(position / 8).expect("a small model")]
+        &self.wide[self.touch(position) / 2]
+    }
+
+    /// Stores to the companion of the word at a position; returns the number of its 32 bits.
+    fn touch(&self, position: u64) -> usize {
+        let number = usize::try_from(position / 4).expect("a small model");
+        self.touched[number].store(0, Ordering::Relaxed);
+        number
     }
 
     /// Stores whole words, relaxed: the publish protocol must order them.
