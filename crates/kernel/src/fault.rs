@@ -124,14 +124,18 @@ mod armed {
         "sync.directory.sync",
         "sync.last-synced.cas",
         // After a power cut.
+        "restart.from.store",
         "restart.file.stat",
         "restart.link.store",
         "restart.slot.store",
         "restart.lowered.store",
         "restart.write-position.store",
         "restart.sequence.store",
-        "restart.aside.read",
+        "restart.data.seek",
+        "restart.data.read",
         "restart.aside.write",
+        "restart.aside.sync",
+        "restart.zeros.write",
         "restart.file.touch",
         // Named tailers.
         "tailer.index.store",
@@ -145,7 +149,6 @@ mod armed {
         "file.removed.stat",
         "file.left.stat",
         "file.reserve",
-        "file.punch",
         "map.new",
         "map.populate-read",
         "map.populate-write",
@@ -157,7 +160,7 @@ mod armed {
         "window.grow",
         "window.sync",
     ];
-    const COUNT: usize = 87;
+    const COUNT: usize = 90;
     const NONE: usize = usize::MAX;
     const KILL: i32 = 0;
 

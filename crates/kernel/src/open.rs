@@ -355,6 +355,8 @@ fn repair_after_restart(table: &TableStore, names: Names<'_>, options: &Options)
     if !restart::is_due(names, table)? {
         return Ok(());
     }
+    // Others must see that the holder lives, in other containers too.
+    table.announce()?;
     lock_recovery::wait(table, table.write_lock(), options.force_unlock, options.timeout)?;
     let _held = Held { table };
     restart::repair(names, table)?;

@@ -38,6 +38,8 @@ pub const LAST_ACKNOWLEDGED: &str = "chronicle.lastAcknowledgedIndexReplicated";
 pub const LAST_SYNCED: &str = "chronicle.lastIndexMSynced";
 /// Last cycle known to have an end-of-file marker, counted from the oldest.
 pub const NORMALISED_TO: &str = "normalisedEOFsTo";
+/// First cycle of a repair after a restart that was not ended, or [`NO_LOWEST`].
+pub const REPAIR_FROM: &str = "quire.repairFrom";
 /// In front of a tailer's name.
 pub const TAILER_PREFIX: &str = "index.";
 /// Names that start so are kept with a version, under a lock of their own.

@@ -37,9 +37,9 @@ mod off {
     #[inline]
     pub const fn resized(_file: &File, _len: u64) {}
 
-    /// A range of a file was zeroed by the system.
+    /// A range of a file was zeroed, not through a mapping.
     #[inline]
-    pub const fn punched(_file: &File, _start: u64, _end: u64) {}
+    pub const fn zeroed_range(_file: &File, _start: u64, _end: u64) {}
 
     /// A file or directory is about to be synced.
     #[inline]
@@ -83,7 +83,7 @@ mod on {
         /// The file has another length.
         Resized(String, u64),
         /// Bytes from start to end read as zero.
-        Punched(String, u64, u64),
+        ZeroedRange(String, u64, u64),
         /// The file has another name.
         Renamed(String, String),
         /// What was stored into the file is on the medium, and so is its length.
@@ -174,8 +174,8 @@ mod on {
         of_file(file, |name| Event::Resized(name, len));
     }
 
-    pub(crate) fn punched(file: &File, start: u64, end: u64) {
-        of_file(file, |name| Event::Punched(name, start, end));
+    pub(crate) fn zeroed_range(file: &File, start: u64, end: u64) {
+        of_file(file, |name| Event::ZeroedRange(name, start, end));
     }
 
     pub(crate) fn synced(file: &File) {

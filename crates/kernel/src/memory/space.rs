@@ -10,7 +10,11 @@ use super::recorder;
 use crate::{Error, Result, fault};
 
 /// Bytes of a page. Larger pages are multiples of it, which keeps all roundings right.
-pub const PAGE: u64 = 4096;
+pub const PAGE: u64 = PAGE_LEN as u64;
+const PAGE_LEN: usize = 4096;
+/// So much is read at once.
+const CHUNK: usize = 16 * PAGE_LEN;
+const ZEROS: [u8; PAGE_LEN] = [0; PAGE_LEN];
 
 /// How to open a file of the queue.
 #[derive(Clone, Copy, Debug)]
@@ -110,7 +114,7 @@ pub fn reserve(file: &File, start: u64, end: u64) -> io::Result<()> {
         return Err(io::Error::from_raw_os_error(libc::EFBIG));
     };
     loop {
-        match fault::call!("file.reserve", fallocate(file, 0, offset, length)) {
+        match fault::call!("file.reserve", allocate(file, offset, length)) {
             Ok(()) => return Ok(()),
             Err(error) => match error.raw_os_error() {
                 Some(libc::EINTR) => {}
@@ -122,9 +126,9 @@ pub fn reserve(file: &File, start: u64, end: u64) -> io::Result<()> {
 }
 
 #[cfg(target_os = "linux")]
-fn fallocate(file: &File, mode: libc::c_int, offset: i64, length: i64) -> io::Result<()> {
-    // SAFETY: the descriptor is open; the file keeps its size, so mappings stay valid.
-    let result = unsafe { libc::fallocate(file.as_raw_fd(), mode, offset, length) };
+fn allocate(file: &File, offset: i64, length: i64) -> io::Result<()> {
+    // SAFETY: the descriptor is open; the range lies within the file, so its size stays.
+    let result = unsafe { libc::fallocate(file.as_raw_fd(), 0, offset, length) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
@@ -134,47 +138,78 @@ pub fn reserve(_file: &File, _start: u64, _end: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Zeroes a range, also where its pages are mapped. The blocks may have to be reserved again.
-pub fn zero(file: &File, start: u64, end: u64) -> io::Result<()> {
-    if start >= end {
-        return Ok(());
-    }
-    if !punch(file, start, end)? {
-        let zeros = vec![0; 1 << 16];
-        let mut at = start;
-        while at < end {
-            let count = (end - at).min(zeros.len() as u64);
-            file.write_all_at(&zeros[..usize::try_from(count).unwrap_or(0)], at)?;
-            at += count;
+/// Zeroes what is not zero from `start` on, also where it is mapped. Blocks stay reserved: others
+/// may store into them.
+pub fn zero(file: &File, start: u64) -> io::Result<()> {
+    each_used_page(file, start, |at, page| {
+        let before = usize::try_from(start.saturating_sub(at)).unwrap_or(page.len());
+        let page = &page[before.min(page.len())..];
+        if page.iter().all(|byte| *byte == 0) {
+            return Ok(());
+        }
+        let at = at.max(start);
+        fault::call!("restart.zeros.write", file.write_all_at(&ZEROS[..page.len()], at))?;
+        recorder::zeroed_range(file, at, at + page.len() as u64);
+        Ok(())
+    })
+}
+
+/// Calls `each` with the position and the bytes of every page that holds something but zeros, from
+/// that of `start` on. Holes are passed over, and stay holes.
+pub fn each_used_page(
+    file: &File,
+    start: u64,
+    mut each: impl FnMut(u64, &[u8]) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut chunk = vec![0; CHUNK];
+    let mut at = start / PAGE * PAGE;
+    while let Some(data) = fault::call!("restart.data.seek", next_data(file, at))? {
+        at = data;
+        let count = fault::call!("restart.data.read", file.read_at(&mut chunk, at))?;
+        if count == 0 {
+            break;
+        }
+        for page in chunk[..count].chunks(PAGE_LEN) {
+            if page.iter().any(|byte| *byte != 0) {
+                each(at, page)?;
+            }
+            at += page.len() as u64;
         }
     }
-    recorder::punched(file, start, end);
     Ok(())
 }
 
-/// Gives the blocks of a range back; false where the file system cannot.
+/// The page, at `from` or behind it, where a file's next bytes are that are not in a hole.
 #[cfg(target_os = "linux")]
-fn punch(file: &File, start: u64, end: u64) -> io::Result<bool> {
-    let (Ok(offset), Ok(length)) = (i64::try_from(start), i64::try_from(end - start)) else {
+fn next_data(file: &File, from: u64) -> io::Result<Option<u64>> {
+    let Ok(offset) = i64::try_from(from) else {
         return Err(io::Error::from_raw_os_error(libc::EFBIG));
     };
-    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-    loop {
-        match fault::call!("file.punch", fallocate(file, mode, offset, length)) {
-            Ok(()) => return Ok(true),
-            Err(error) => match error.raw_os_error() {
-                Some(libc::EINTR) => {}
-                Some(libc::EOPNOTSUPP | libc::ENOSYS) => return Ok(false),
-                _ => return Err(error),
-            },
-        }
+    // SAFETY: the descriptor is open; nobody uses the position that the call moves.
+    let found = unsafe { libc::lseek(file.as_raw_fd(), offset, libc::SEEK_DATA) };
+    if let Ok(found) = u64::try_from(found) {
+        return Ok(Some((found / PAGE * PAGE).max(from)));
+    }
+    let error = io::Error::last_os_error();
+    match error.raw_os_error() {
+        Some(libc::ENXIO) => Ok(None),
+        Some(libc::EINVAL | libc::EOPNOTSUPP) => Ok(Some(from)),
+        _ => Err(error),
     }
 }
 
-/// Not to be had on this system.
+/// Not to be told on this system.
 #[cfg(not(target_os = "linux"))]
-fn punch(_file: &File, _start: u64, _end: u64) -> io::Result<bool> {
-    Ok(false)
+#[allow(clippy::unnecessary_wraps)] // the other one can fail
+fn next_data(_file: &File, from: u64) -> io::Result<Option<u64>> {
+    Ok(Some(from))
+}
+
+/// Sets a file's times to the present one: whoever may write to it may do that, owner or not.
+pub fn touch(file: &File) -> io::Result<()> {
+    // SAFETY: the descriptor is open; no times means the present one.
+    let result = unsafe { libc::futimens(file.as_raw_fd(), std::ptr::null()) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Whether a file has no name any more.

@@ -25,7 +25,11 @@ use crate::{Error, Result, fault, notice};
 
 /// How long an unfinished file is waited for before it is put aside.
 const ABANDONED_AFTER: Duration =
-    Duration::from_millis(if cfg!(feature = "fault-points") { 0 } else { 500 });
+    Duration::from_millis(if cfg!(any(feature = "fault-points", feature = "power-loss")) {
+        0
+    } else {
+        500
+    });
 
 /// How new files are made.
 #[derive(Clone, Copy, Debug)]

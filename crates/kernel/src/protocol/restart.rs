@@ -7,14 +7,21 @@
 //!
 //! 1. walk from the last synced message, or the start, to the first header that is no complete
 //!    document: the end;
-//! 2. take the words and slots back that lead behind it; what lies there is kept in a file beside;
-//! 3. zero what lies behind the end, sync, and set the file's time: it is looked at once.
+//! 2. if words or slots lead behind it: keep what lies there in a file beside;
+//! 3. take those words and slots back; 4. zero what lies behind the end, and sync;
+//! 5. set the file's time: it is looked at once.
 //!
-//! A crash in between changes nothing of that: the next opener does it again.
+//! A crash in between changes nothing of that: the next opener does it again. Older files come first,
+//! and before the first change a key of the table says from which cycle on files are looked at, as
+//! each of these steps makes a file look changed.
+//!
+//! A clock that was set forward makes files of living writers look old. The lock keeps those out
+//! meanwhile, none of their messages is behind the end, and no space that they reserved is given back.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::create;
@@ -25,13 +32,12 @@ use super::table_store::TableStore;
 use crate::format::document::HEADER_LEN;
 use crate::format::index::ArrayLayout;
 use crate::format::table;
-use crate::memory::space::{self, Access, PAGE};
+use crate::memory::space::{self, Access};
 use crate::memory::{Cells, process};
 use crate::{Error, Result, fault, notice};
 
 /// The system writes changes to the medium within a minute; files left alone for longer are whole.
 const WHOLE_AFTER: Duration = Duration::from_secs(600);
-const CHUNK: usize = 1 << 16;
 
 /// Where the documents of a file end.
 struct End {
@@ -45,8 +51,19 @@ impl End {
     }
 }
 
-/// Whether the newest file was not changed since the machine was started.
+/// A file to look at.
+struct Due {
+    path: PathBuf,
+    cycle: i32,
+    /// The sequence of its last synced message, if that is known.
+    synced: Option<u64>,
+}
+
+/// Whether the newest file was not changed since the machine was started, or a repair not ended.
 pub fn is_due(names: Names<'_>, table: &TableStore) -> Result<bool> {
+    if begun_from(table)?.is_some() {
+        return Ok(true);
+    }
     let newest = i32::try_from(table.value(table.words().highest, table::NO_HIGHEST));
     let path = newest.ok().and_then(|cycle| path_of(names, cycle).ok());
     let changed = path.map(|path| changed(&path)).transpose()?.flatten();
@@ -55,26 +72,68 @@ pub fn is_due(names: Names<'_>, table: &TableStore) -> Result<bool> {
 
 /// Looks at the newest files.
 pub fn repair(names: Names<'_>, table: &TableStore) -> Result<()> {
-    let Some(started) = process::machine_started() else { return Ok(()) };
-    let cycles = listing::list(names)?;
-    let synced = table.value(table.words().last_synced, -1);
-    let synced = names.roll.split(synced).ok().filter(|_| synced >= 0);
-    let mut newest = None;
-    for cycle in cycles.into_iter().rev() {
-        let path = path_of(names, cycle)?;
-        let Some(changed) = changed(&path)?.filter(|changed| *changed < started) else { break };
-        let since = newest.get_or_insert(changed).duration_since(changed);
-        let is_covered = synced.is_some_and(|(synced, _)| cycle < synced);
-        if is_covered || since.is_ok_and(|since| since > WHOLE_AFTER) {
-            break;
-        }
-        let from = synced.filter(|(synced, _)| *synced == cycle).map(|(_, sequence)| sequence);
-        repair_file(&path, cycle, from)?;
+    let due = due(names, table)?;
+    if let Some(oldest) = due.first() {
+        check_lock(table)?;
+        set_begun_from(table, i64::from(oldest.cycle))?;
     }
-    Ok(())
+    due.iter().try_for_each(|file| repair_file(table, file))?;
+    if begun_from(table)?.is_some() { set_begun_from(table, table::NO_LOWEST) } else { Ok(()) }
 }
 
-fn path_of(names: Names<'_>, cycle: i32) -> Result<std::path::PathBuf> {
+/// The files to look at, oldest first: should this end early, the newest still tells that it is due.
+fn due(names: Names<'_>, table: &TableStore) -> Result<Vec<Due>> {
+    let Some(started) = process::machine_started() else { return Ok(Vec::new()) };
+    let begun_from = begun_from(table)?;
+    let synced = table.value(table.words().last_synced, -1);
+    let synced = names.roll.split(synced).ok().filter(|_| synced >= 0);
+    let (mut due, mut newest) = (Vec::new(), None);
+    for cycle in listing::list(names)?.into_iter().rev() {
+        let path = path_of(names, cycle)?;
+        let Some(changed) = changed(&path)? else { continue };
+        let since = newest.get_or_insert(changed).duration_since(changed);
+        let is_whole = changed >= started
+            || synced.is_some_and(|(synced, _)| cycle < synced)
+            || since.is_ok_and(|since| since > WHOLE_AFTER);
+        let is_begun = begun_from.is_some_and(|from| cycle >= from);
+        if is_whole && !is_begun {
+            break;
+        }
+        let synced = synced.filter(|(synced, _)| *synced == cycle && !is_begun);
+        due.push(Due { path, cycle, synced: synced.map(|(_, sequence)| sequence) });
+    }
+    due.reverse();
+    Ok(due)
+}
+
+/// The first cycle of a repair that was not ended.
+fn begun_from(table: &TableStore) -> Result<Option<i32>> {
+    let Some(position) = table.find(table::REPAIR_FROM)? else { return Ok(None) };
+    let from = table.value(position, table::NO_LOWEST);
+    Ok(i32::try_from(from).ok().filter(|_| from != table::NO_LOWEST))
+}
+
+fn set_begun_from(table: &TableStore, cycle: i64) -> Result<()> {
+    match table.find_or_create(table::REPAIR_FROM, cycle) {
+        Ok(position) => {
+            table.cells().store_release(position, cycle.cast_unsigned());
+            fault::point!("restart.from.store");
+            Ok(())
+        }
+        // A full table: who dies now leaves the files as they are then.
+        Err(Error::Invalid(_)) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// An error once the lock was taken away: others may be writing where this process saw the end.
+fn check_lock(table: &TableStore) -> Result<()> {
+    let pid = process::pid();
+    let lost = |found| Error::LockLost { expected: u64::from(pid), found };
+    table.write_lock().word.still_held(pid).map_err(lost)
+}
+
+fn path_of(names: Names<'_>, cycle: i32) -> Result<PathBuf> {
     Ok(names.dir.join(names.roll.file_name(cycle, names.epoch_ms)?))
 }
 
@@ -86,32 +145,31 @@ fn changed(path: &Path) -> Result<Option<SystemTime>> {
     }
 }
 
-fn repair_file(path: &Path, cycle: i32, synced: Option<u64>) -> Result<()> {
-    let file = match create::open_existing(path, cycle, true) {
-        Ok(Some(file)) => std::sync::Arc::new(file),
-        Ok(None) => return create::discard(path),
+fn repair_file(table: &TableStore, due: &Due) -> Result<()> {
+    let path = &due.path;
+    let file = match create::open_existing(path, due.cycle, true) {
+        Ok(Some(file)) => Arc::new(file),
+        Ok(None) => {
+            check_lock(table)?;
+            return create::put_aside_unfinished(path).map(drop);
+        }
         Err(Error::Corrupt { .. }) => return Ok(()),
         Err(error) => return Err(error),
     };
     if create::check_writable(&file).is_err() {
         return Ok(());
     }
-    let mut view = View::new(std::sync::Arc::clone(&file));
-    let Some(end) = end_of(&mut view, synced)? else { return done(file.window.file(), path) };
+    let mut view = View::new(Arc::clone(&file));
+    let Some(end) = end_of(&mut view, due.synced)? else {
+        done(file.window.file(), path);
+        return Ok(());
+    };
     if end.last.is_none() && upper(&mut view, &end)?.is_none() {
+        check_lock(table)?;
         return create::discard(path);
     }
-    let file_len = file.window.refresh_len()?;
-    let is_cut = leads_behind(&mut view, &end)?;
-    let before = changed(path)?;
-    let made = make_writable(&mut view, &end);
-    // Not a change that counts: should this process die, the next opener begins again.
-    let before = before.unwrap_or_else(SystemTime::now);
-    let reset = || set_time(file.window.file(), path, before);
-    reset().or_else(|_| reset())?;
-    made?;
-    take_back(&mut view, &end)?;
-    if is_cut {
+    file.window.refresh_len()?;
+    if leads_behind(&mut view, &end)? {
         keep_aside(file.window.file(), path, end.position)?;
         notice::leave(format!(
             "messages were lost, as by a power cut: the file ends before what its index says: \
@@ -121,20 +179,26 @@ fn repair_file(path: &Path, cycle: i32, synced: Option<u64>) -> Result<()> {
             end.next_sequence()
         ));
     }
+    check_lock(table)?;
+    view.make_words_writable()?;
+    take_back(&mut view, &end)?;
+    check_lock(table)?;
     let failed = |e| Error::io("cannot zero", path, e);
-    space::zero(file.window.file(), end.position, file_len).map_err(failed)?;
+    space::zero(file.window.file(), end.position).map_err(failed)?;
     file.window.sync()?;
-    done(file.window.file(), path)
+    done(file.window.file(), path);
+    Ok(())
 }
 
 /// The file counts as looked at until the machine is started again.
-fn done(file: &File, path: &Path) -> Result<()> {
-    set_time(file, path, SystemTime::now())
-}
-
-fn set_time(file: &File, path: &Path, time: SystemTime) -> Result<()> {
-    fault::call!("restart.file.touch", file.set_modified(time))
-        .map_err(|e| Error::io("cannot set the time of", path, e))
+fn done(file: &File, path: &Path) {
+    if let Err(error) = fault::call!("restart.file.touch", space::touch(file)) {
+        notice::leave(format!(
+            "cannot set the time of a file that was looked at, the next opener does so again: \
+             file={} error={error}",
+            path.display()
+        ));
+    }
 }
 
 /// Step 1; None where the file has its end marker, or holds what a power cut does not leave.
@@ -211,28 +275,19 @@ fn first_free(view: &View, end: &End) -> u64 {
     }
 }
 
-/// Makes all that step 2 changes present: the system notes a change when it does that.
-fn make_writable(view: &mut View, end: &End) -> Result<()> {
-    view.make_words_writable()?;
-    let Some(upper) = upper(view, end)? else { return Ok(()) };
-    view.make_array_writable(&upper)?;
-    let number = view.file().shape.upper_slot(end.next_sequence());
-    let position = view.word(upper.slot(number))?;
-    let lower = if position < end.position { view.array(position)? } else { None };
-    lower.map_or(Ok(()), |lower| view.make_array_writable(&lower))
-}
-
-/// Step 2: what is behind the end gets no name any more.
+/// Step 3: what is behind the end gets no name any more.
 fn take_back(view: &mut View, end: &End) -> Result<()> {
     let (layout, shape) = (view.file().layout.clone(), view.file().shape);
     let next = end.next_sequence();
     if let Some(upper) = upper(view, end)? {
+        view.make_array_writable(&upper)?;
         let first = shape.upper_slot(next);
         for number in first..u64::from(shape.index_count) {
             let position = view.word(upper.slot(number))?;
             let lower = if position < end.position { view.array(position)? } else { None };
             match lower.filter(|_| number == first) {
                 Some(lower) => {
+                    view.make_array_writable(&lower)?;
                     let free = first_free(view, end);
                     clear(view.region(), &lower, free..u64::from(shape.index_count));
                 }
@@ -277,24 +332,15 @@ fn lower_to(cells: &Cells, position: u64, value: u64) {
     }
 }
 
-/// Keeps the bytes behind the end, at their positions, for whoever wants to look at them.
+/// Step 2: the bytes behind the end, at their positions, for whoever wants to look at them.
 fn keep_aside(file: &File, path: &Path, from: u64) -> Result<()> {
     let aside = create::aside(path);
     let failed = |e| Error::io("cannot keep what a power cut left", &aside, e);
     let access = Access { write: true, create_mode: Some(0o600) };
     let Some(kept) = space::open(&aside, access)? else { return Ok(()) };
-    let mut chunk = vec![0; CHUNK];
-    let mut at = from / PAGE * PAGE;
-    loop {
-        match fault::call!("restart.aside.read", file.read_at(&mut chunk, at)).map_err(failed)? {
-            0 => return Ok(()),
-            count => {
-                if chunk[..count].iter().any(|byte| *byte != 0) {
-                    fault::call!("restart.aside.write", kept.write_all_at(&chunk[..count], at))
-                        .map_err(failed)?;
-                }
-                at += count as u64;
-            }
-        }
-    }
+    space::each_used_page(file, from, |at, page| {
+        fault::call!("restart.aside.write", kept.write_all_at(page, at))
+    })
+    .and_then(|()| fault::call!("restart.aside.sync", space::sync(&kept)))
+    .map_err(failed)
 }

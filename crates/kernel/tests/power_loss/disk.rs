@@ -86,7 +86,7 @@ impl Disk {
             Event::Stored(name, position, bytes) => {
                 self.file(name).changes.push(Change::Bytes(*position, bytes.clone()));
             }
-            Event::Punched(name, start, end) => {
+            Event::ZeroedRange(name, start, end) => {
                 self.file(name).changes.push(Change::Zeros(*start, *end));
             }
             Event::Resized(name, len) => {
