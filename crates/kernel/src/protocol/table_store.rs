@@ -28,6 +28,8 @@ use crate::{Error, Result, fault};
 
 const KEY_LOCK: Range = Range { start: table::KEY_LOCK_START, length: 1 };
 const RECORD_LOCK_TIMEOUT: Duration = Duration::from_secs(10);
+/// Tables hold a few hundred keys at most: of a longer file the rest is not looked at.
+const MOST_MAPPED: u64 = 16 << 20;
 const READY_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// An open `metadata.cq4t`.
@@ -174,7 +176,8 @@ impl TableStore {
             fault::call!("table.file.grow", space::set_len(file, FILE_LEN)).map_err(failed)?;
         }
         space::reserve(file, 0, FILE_LEN).map_err(failed)?;
-        let mapping = Mapping::new(file, len.max(FILE_LEN), true).map_err(failed)?;
+        let mapped = len.clamp(FILE_LEN, MOST_MAPPED);
+        let mapping = Mapping::new(file, mapped, true).map_err(failed)?;
         mapping.populate_write(0, FILE_LEN).or_else(ignore_unsupported).map_err(failed)?;
         let cells = Cells::new(mapping);
         let first = cells.load_header_acquire(0);
@@ -234,7 +237,8 @@ impl TableStore {
             std::thread::sleep(Duration::from_millis(10));
         };
         let (_, inode) = space::identity(&file).map_err(failed)?;
-        let cells = Cells::new(map_present(&file, len).map_err(failed)?);
+        let mapped = len.min(MOST_MAPPED);
+        let cells = Cells::new(map_present(&file, mapped).map_err(failed)?);
         let metadata = read_header(&path, &cells)?;
         let mut table = Self::with(path, file, inode, cells, false, metadata);
         table.words = table.find_words()?;
