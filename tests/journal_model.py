@@ -46,9 +46,9 @@ def write(appender: quire.Appender, way: str, payloads: Sequence[bytes]) -> int 
 class Journal:
     """The messages of a queue, and its files."""
 
-    messages: list[Entry] = field(default_factory=list)
-    documents: list[Entry] = field(default_factory=list)  # the same, with metadata between
-    counts: dict[int, int] = field(default_factory=dict)  # messages in each file
+    messages: list[Entry] = field(default_factory=list[Entry])
+    documents: list[Entry] = field(default_factory=list[Entry])  # the same, with metadata between
+    counts: dict[int, int] = field(default_factory=dict[int, int])  # messages in each file
 
     def file(self, now_ms: int) -> int:
         """Return the cycle that is appended to at a time, whose file is made if need be."""

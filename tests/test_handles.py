@@ -6,7 +6,7 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -124,7 +124,7 @@ def test_replicated_tailers_wait_for_their_own_lock_alone(
 
 
 @contextmanager
-def other_process(path: Path) -> Iterator[int]:
+def other_process(path: Path) -> Generator[int]:
     """A process that has the queue open, and could hold a lock."""
 
     def child() -> None:
