@@ -50,12 +50,18 @@ def leave(test: str, promise: str, count: int, what: str) -> None:
 
 
 def write_page() -> None:
-    """Write the counts into the page, between its two markers."""
-    counts = [Count(**json.loads(path.read_text("utf-8"))) for path in COUNTS.glob("*.json")]
+    """Write the counts into the page, between its two markers; cases of one test are added up."""
+    sums: dict[tuple[str, str, str], list[Count]] = {}
+    for path in COUNTS.glob("*.json"):
+        count = Count(**json.loads(path.read_text("utf-8")))
+        sums.setdefault((count.promise, count.test.split("[")[0], count.what), []).append(count)
     lines = ["| Promise | Test | Latest count | Run |", "| --- | --- | --- | --- |"]
-    for count in sorted(counts, key=lambda it: (it.promise, it.test, it.what)):
-        run = f"{'torture' if count.torture else 'test'}, {count.date}"
-        lines.append(f"| {count.promise} | `{count.test}` | {count.count:,} {count.what} | {run} |")
+    for (promise, test, what), counts in sorted(sums.items()):
+        kind = "torture" if all(count.torture for count in counts) else "test"
+        run = f"{kind}, {max(count.date for count in counts)}"
+        lines.append(
+            f"| {promise} | `{test}` | {sum(it.count for it in counts):,} {what} | {run} |"
+        )
     head, rest = PAGE.read_text("utf-8").split(BEGIN)
     _, tail = rest.split(END)
     PAGE.write_text("\n".join([head + BEGIN, *lines, END + tail]), "utf-8")
