@@ -30,7 +30,7 @@ from fault_peer import (
 )
 from java_peer import JavaPeer
 from queues import START_MS
-from reference import open_queue
+from reference import Store, open_queue
 from tally import TORTURE, scaled
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(600, 7200))]
@@ -41,6 +41,7 @@ JAVA = "java"
 HEADLESS = "java.lang.NullPointerException: "
 HALF_A_TABLE = ("table.first.cas", "table.body.store")  # Java cannot open: Quire goes first
 ALL = 10**6
+NOT_BEGUN = 2**31 - 1  # a repair
 LAST_SECOND = 30  # after all that a life did
 CHANGES = re.compile(
     r"\.(publish_header|store_header_\w+|store_release|swap_acq_rel|raise_acq_rel"
@@ -222,7 +223,13 @@ def newest_is_headless(queue: Path) -> bool:
 
 def is_from_before_a_restart(queue: Path) -> bool:
     """Whether a power cut's traces are there: Java knows no repair of them."""
-    return any(file.stat().st_mtime < START_MS / SECOND_MS for file in queue.glob("*.cq4"))
+    if any(file.stat().st_mtime < START_MS / SECOND_MS for file in queue.glob("*.cq4")):
+        return True
+    table = (queue / "metadata.cq4t").read_bytes()
+    if int.from_bytes(table[:4], "little") >> 30 != 1:
+        return False
+    _, begun_from = Store(table).entries().get("quire.repairFrom", (0, NOT_BEGUN))
+    return begun_from != NOT_BEGUN
 
 
 def time_to_append(queue: Path) -> int:
