@@ -15,6 +15,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias
@@ -37,6 +38,7 @@ SMALL = [
 ]
 FILES = [(golden, "*.cq4") for golden in SMALL] + [(golden, "*.cq4t") for golden in SMALL[2:3]]
 LIMIT_S = 50
+PARTS = 4  # some cases wait
 APPENDED = b"appended to what was left"
 SEED = 20_240_115
 Read: TypeAlias = "list[tuple[int, bytes]]"
@@ -140,13 +142,29 @@ def flips(golden: Path, pattern: str, count: int) -> Iterator[Damage]:
 
 
 def run_damages(test: str, tmp_path: Path) -> int:
-    """Run a test of the loops in Rust and return how many cases it tried."""
-    command = ["cargo", "test", "--quiet", "--locked", "--profile", "fuzz", "-p", "quire-fuzz"]
-    command += ["--test", "damage", "--", "--ignored", "--nocapture", "--exact", test]
-    last = tmp_path / "case"
-    environment = {**os.environ, "QUIRE_DAMAGE_CASE": str(last)}
+    """Run a test of the loops in Rust, in several processes; return how many cases it tried."""
+    build = ["cargo", "test", "--quiet", "--locked", "--profile", "fuzz", "-p", "quire-fuzz"]
+    build += ["--test", "damage"]
+    subprocess.run([*build, "--no-run"], check=True, cwd=ROOT)
+    with ThreadPoolExecutor(PARTS) as pool:
+        parts = [pool.submit(run_part, build, test, part, tmp_path) for part in range(PARTS)]
+        return sum(part.result() for part in parts)
+
+
+def run_part(build: list[str], test: str, part: int, tmp_path: Path) -> int:
+    last = tmp_path / f"case-{part}"
+    environment = {
+        **os.environ,
+        "QUIRE_DAMAGE_CASE": str(last),
+        "QUIRE_DAMAGE_PART": f"{part}/{PARTS}",
+    }
     ran = subprocess.run(
-        command, check=False, cwd=ROOT, env=environment, capture_output=True, text=True
+        [*build, "--", "--ignored", "--nocapture", "--exact", test],
+        check=False,
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
     )
     case = last.read_text("utf-8").strip() if last.exists() else "none"
     assert ran.returncode == 0, f"last case: {case}\n{ran.stdout}\n{ran.stderr}"
