@@ -7,6 +7,7 @@ Fixtures of the tests of queues, and Hypothesis profiles.
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,6 +17,9 @@ from hypothesis import HealthCheck, settings
 import quire
 import tally as counts
 from queues import START_MS
+
+# A shell that starts pytest in the background has it, and its children, ignore interrupts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile(
     "fast",
