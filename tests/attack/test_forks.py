@@ -152,3 +152,28 @@ def test_the_lock_of_a_killed_parent_is_free_while_its_children_live(
         finally:
             for pid in pids:
                 os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("announced", [True, False])
+def test_what_a_child_inherits_keeps_no_lock_of_its_parent(path: Path, announced: bool) -> None:  # noqa: FBT001 - a case
+    """A mapping keeps the file it was made of open, and the locks of that, in the child too."""
+    told, tell = os.pipe()
+
+    def parent() -> None:
+        queue = open_small(path)
+        appender = queue.appender() if announced else None
+        os.write(tell, fork(signal.pause).to_bytes(4, "little"))
+        document = (appender or queue.appender()).writing_document()
+        document.write_bytes(b"never finished")
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    assert exit_code(fork(parent)) == -signal.SIGKILL
+    child = int.from_bytes(os.read(told, 4), "little")
+    os.close(told)
+    os.close(tell)
+    try:
+        with quire.open(path, timeout_s=10) as queue:  # a living holder would be an error
+            queue.appender().write_bytes(b"after")
+            assert payloads(queue) == [b"after"]
+    finally:
+        os.kill(child, signal.SIGKILL)

@@ -106,6 +106,18 @@ pub fn identity(file: &File) -> io::Result<(u64, u64)> {
     fault::call!("file.identity.stat", file.metadata()).map(|found| (found.dev(), found.ino()))
 }
 
+/// Another description of an open file, to map it with: a mapping keeps its description, and the
+/// record locks of that, also in children of a fork.
+pub fn open_again(file: &File, path: &Path, access: Access) -> Result<File> {
+    let failed = |e| Error::io("cannot look at", path, e);
+    let again = open(path, access)?;
+    let found = again.as_ref().map(identity).transpose().map_err(failed)?;
+    match again {
+        Some(again) if found == Some(identity(file).map_err(failed)?) => Ok(again),
+        _ => Err(Error::io("replaced while it was opened", path, io::ErrorKind::NotFound.into())),
+    }
+}
+
 /// Reserves the blocks of a range, so that storing into it cannot fail later. A file system that
 /// cannot reserve is left to allocate on first touch.
 #[cfg(target_os = "linux")]

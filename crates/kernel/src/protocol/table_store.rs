@@ -177,7 +177,8 @@ impl TableStore {
         }
         space::reserve(file, 0, FILE_LEN).map_err(failed)?;
         let mapped = len.clamp(FILE_LEN, MOST_MAPPED);
-        let mapping = Mapping::new(file, mapped, true).map_err(failed)?;
+        let again = space::open_again(file, path, Access { write: true, create_mode: None })?;
+        let mapping = Mapping::new(&again, mapped, true).map_err(failed)?;
         mapping.populate_write(0, FILE_LEN).or_else(ignore_unsupported).map_err(failed)?;
         let cells = Cells::new(mapping);
         let first = cells.load_header_acquire(0);
