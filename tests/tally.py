@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import os
+from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -51,17 +52,19 @@ def leave(test: str, promise: str, count: int, what: str) -> None:
 
 def write_page() -> None:
     """Write the counts into the page, between its two markers; cases of one test are added up."""
-    sums: dict[tuple[str, str, str], list[Count]] = {}
+    rows: dict[tuple[str, str], list[Count]] = {}
     for path in COUNTS.glob("*.json"):
         count = Count(**json.loads(path.read_text("utf-8")))
-        sums.setdefault((count.promise, count.test.split("[")[0], count.what), []).append(count)
+        rows.setdefault((count.promise, count.test.split("[")[0]), []).append(count)
     lines = ["| Promise | Test | Latest count | Run |", "| --- | --- | --- | --- |"]
-    for (promise, test, what), counts in sorted(sums.items()):
+    for (promise, test), counts in sorted(rows.items()):
+        sums = Counter[str]()
+        for count in counts:
+            sums[count.what] += count.count
+        found = "; ".join(f"{number:,} {what}" for what, number in sums.most_common())
         kind = "torture" if all(count.torture for count in counts) else "test"
         run = f"{kind}, {max(count.date for count in counts)}"
-        lines.append(
-            f"| {promise} | `{test}` | {sum(it.count for it in counts):,} {what} | {run} |"
-        )
+        lines.append(f"| {promise} | `{test}` | {found} | {run} |")
     head, rest = PAGE.read_text("utf-8").split(BEGIN)
     _, tail = rest.split(END)
     PAGE.write_text("\n".join([head + BEGIN, *lines, END + tail]), "utf-8")

@@ -75,6 +75,6 @@ def test_a_call_that_fails_is_an_error_and_nothing_more(
                 wrong.append(f"{fault} {problem!r}")
             shutil.rmtree(directory)
     assert not wrong, "\n".join(wrong)
-    promise = "a system call that fails is an error; nothing is half published, lost or leaked"
+    promise = "A system call that fails is an error; nothing is half published, lost or leaked"
     tally(promise, tried, "calls that failed")
     tally(promise, raised, "errors raised")

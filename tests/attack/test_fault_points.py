@@ -132,7 +132,7 @@ def test_a_crash_at_any_point_loses_nothing(
             wrong.append(f"{name}:{nth} {error!r}")
         shutil.rmtree(directory)
     assert not wrong, "\n".join(wrong)
-    promise = "a crash at any store, CAS or system call loses, repeats and invents nothing"
+    promise = "A crash at any store, CAS or system call loses, repeats and invents nothing"
     tally(promise, len(hits), "points")
     tally(promise, kills, "crashes")
     tally(promise, told_of_nobody, "messages that were there and not acknowledged")
@@ -168,7 +168,7 @@ def test_a_crash_in_the_recovery_from_a_crash_loses_nothing(
         shutil.rmtree(undisturbed)
         shutil.rmtree(first)
     assert not wrong, "\n".join(wrong)
-    tally("a crash in the recovery from a crash loses nothing either", crashes, "pairs of crashes")
+    tally("A crash in the recovery from a crash loses nothing either", crashes, "pairs of crashes")
 
 
 def copy_of(directory: Path, to: Path) -> Path:
