@@ -286,15 +286,20 @@ def test_holes_read_as_nothing_on_a_full_disk(
     tally("A hole in a file reads as nothing on a full disk", count, "files with a hole")
 
 
+def with_one_message(path: Path) -> tuple[Path, int]:
+    """Make a queue of one message; return its file, and where the next header goes."""
+    with open_queue(path) as queue:
+        queue.appender().write_bytes(b"first")
+    (file,) = path.glob("*.cq4")
+    return file, -(-len(file.read_bytes().rstrip(b"\0")) // 4) * 4
+
+
 def test_a_hole_right_behind_the_last_message_is_not_touched(tmp_path: Path) -> None:
     """The rest of its 64 KiB cannot be had, so that what is present ends with the page."""
 
     def work(disk: Path) -> int:
         path = disk / "queue"
-        with open_queue(path) as queue:
-            queue.appender().write_bytes(b"first")
-        (file,) = path.glob("*.cq4")
-        end = -(-len(file.read_bytes().rstrip(b"\0")) // 4) * 4
+        file, end = with_one_message(path)
         boundary = -(-(end + 8) // 4096) * 4096
         with open_queue(path) as queue:
             queue.appender().write_bytes(b"x" * (boundary - end - 4))
@@ -316,10 +321,7 @@ def test_a_message_in_a_hole_is_an_error_until_there_is_room(size: int, tmp_path
 
     def work(disk: Path) -> int:
         path = disk / "queue"
-        with open_queue(path) as queue:
-            queue.appender().write_bytes(b"first")
-        (file,) = path.glob("*.cq4")
-        end = -(-len(file.read_bytes().rstrip(b"\0")) // 4) * 4
+        file, end = with_one_message(path)
         boundary = -(-(end + 120) // 4096) * 4096
         with open_queue(path) as queue:
             queue.appender().write_bytes(b"x" * (boundary - end - 48))

@@ -1,6 +1,7 @@
 //! The warning before a disk is full, while there is time to do something about it.
 //!
-//! It is looked for where space is reserved, so that it costs a message nothing.
+//! It is looked for at most once a second, when an appender looks around, so that it costs a
+//! message nothing.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
