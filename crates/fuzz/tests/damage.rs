@@ -89,41 +89,43 @@ impl Cases {
     }
 }
 
-#[test]
-#[ignore = "run by tests/attack/test_damage.py"]
-fn one_changed_bit_changes_no_other_message() {
+/// Calls `work` for each file of each golden queue: with a copy of the queue, the file's number and
+/// name, and of how many positions one is tried.
+fn of_each_file(what: &str, mut work: impl FnMut(&Cases, &Golden, &Path, usize, &str, usize)) {
     let (cases, scratch, stride) =
         (Cases::new(), Scratch::new(), if is_torture() { 1 } else { 64 });
     for golden in queues() {
         let dir = scratch.with(&[]);
         golden.copy_to(&dir);
         for (file, (name, _)) in golden.files.iter().enumerate() {
-            for position in golden.positions(file, stride) {
-                for bit in 0..8 {
-                    let place = || format!("{}/{name}: {position}.{bit}", golden.dir.display());
-                    cases.run(place, || golden.flip(&dir, file, position, bit));
-                }
-            }
+            let name = format!("{}/{name}", golden.dir.display());
+            work(&cases, &golden, &dir, file, &name, stride);
         }
     }
-    cases.report("bits changed");
+    cases.report(what);
+}
+
+#[test]
+#[ignore = "run by tests/attack/test_damage.py"]
+fn one_changed_bit_changes_no_other_message() {
+    of_each_file("bits changed", |cases, golden, dir, file, name, stride| {
+        for position in golden.positions(file, stride) {
+            for bit in 0..8 {
+                let place = || format!("{name}: {position}.{bit}");
+                cases.run(place, || golden.flip(dir, file, position, bit));
+            }
+        }
+    });
 }
 
 #[test]
 #[ignore = "run by tests/attack/test_damage.py"]
 fn what_is_read_from_a_file_cut_short_was_written() {
-    let (cases, scratch, stride) =
-        (Cases::new(), Scratch::new(), if is_torture() { 1 } else { 64 });
-    for golden in queues() {
-        let dir = scratch.with(&[]);
-        golden.copy_to(&dir);
-        for (file, (name, _)) in golden.files.iter().enumerate() {
-            for (number, length) in golden.lengths(file, stride).into_iter().enumerate() {
-                let place = || format!("{}/{name}: cut to {length}", golden.dir.display());
-                let appends = number.is_multiple_of(8);
-                cases.run(place, || golden.cut(&dir, file, length, appends));
-            }
+    of_each_file("files cut short", |cases, golden, dir, file, name, stride| {
+        for (number, length) in golden.lengths(file, stride).into_iter().enumerate() {
+            let place = || format!("{name}: cut to {length}");
+            let appends = number.is_multiple_of(8);
+            cases.run(place, || golden.cut(dir, file, length, appends));
         }
-    }
-    cases.report("files cut short");
+    });
 }
