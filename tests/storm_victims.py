@@ -68,15 +68,21 @@ class Record(NamedTuple):
 
 
 class Log:
-    """The calls that had returned, and what was under way, in a file that outlives its writer."""
+    """
+    The calls that had returned, and what was under way, in a file that outlives its writer.
+
+    The storm makes the file, its first page with bytes of its own; the victim finds it there.
+    """
 
     HEAD = struct.Struct("<QQ")  # records, and what is under way or, of a reader, committed
     RECORD = struct.Struct("<Qq")
     CAPACITY = 2**18
 
-    def __init__(self, path: Path) -> None:
-        with path.open("a+b") as file:
-            file.truncate(self.HEAD.size + self.CAPACITY * self.RECORD.size)
+    def __init__(self, path: Path, *, new: bool = False) -> None:
+        with path.open("x+b" if new else "r+b") as file:
+            if new:
+                file.write(bytes(mmap.PAGESIZE))
+                file.truncate(self.HEAD.size + self.CAPACITY * self.RECORD.size)
             self._map = mmap.mmap(file.fileno(), 0)
         self._count = 0
 

@@ -102,7 +102,7 @@ class Round:
             handler=self.rng.choice(victims.HANDLERS),
             resume_after=after,
         )
-        log = Log(Path(life.log))
+        log = Log(Path(life.log), new=True)
         return Victim(life, victims.start(life, fresh=self.fresh), log)
 
     def rage(self) -> None:
