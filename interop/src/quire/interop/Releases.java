@@ -1,6 +1,9 @@
 package quire.interop;
 
+import java.lang.reflect.Constructor;
 import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.util.function.LongBinaryOperator;
 import java.util.stream.Stream;
 
 import net.openhft.chronicle.queue.ChronicleQueue;
@@ -9,7 +12,7 @@ import net.openhft.chronicle.queue.ExcerptTailer;
 import net.openhft.chronicle.queue.RollCycle;
 import net.openhft.chronicle.queue.TailerDirection;
 
-/** What the releases spell differently. All reflection of the peers is here, and none of it runs once per message. */
+/** What the releases spell differently. All reflection of the peers is here, and none of it is timed. */
 final class Releases {
     private static final String PACKAGE = "net.openhft.chronicle.queue.";
     private static final String[] ROLL_CYCLE_ENUMS = {
@@ -43,6 +46,20 @@ final class Releases {
                 .orElseThrow(() -> new Options.UsageException("no such roll cycle in this release: " + name));
     }
 
+    /** {@code RunningMinimum.sample}; the class ended with 5.23. */
+    static LongBinaryOperator runningMinimum(long actualMinimum, int drift) {
+        try {
+            Class<?> type = Class.forName("net.openhft.chronicle.core.time.RunningMinimum");
+            Constructor<?> constructor = type.getDeclaredConstructor(long.class, int.class);
+            constructor.setAccessible(true);
+            Object minimum = constructor.newInstance(actualMinimum, drift);
+            Method sample = type.getMethod("sample", long.class, long.class);
+            return (start, end) -> (long) call(minimum, sample, start, end);
+        } catch (ReflectiveOperationException e) {
+            throw new Options.UsageException("no RunningMinimum in this release: " + e);
+        }
+    }
+
     private static Stream<RollCycle> constants(String enumName) {
         try {
             return Stream.of((RollCycle[]) Class.forName(PACKAGE + enumName).getEnumConstants());
@@ -56,16 +73,24 @@ final class Releases {
                 .anyMatch(method -> method.getName().equals(name) && method.getParameterCount() == 0);
     }
 
-    /** Throws what the method throws. */
     private static Object call(ChronicleQueue queue, String method) {
         try {
-            return ChronicleQueue.class.getMethod(method).invoke(queue);
+            return call(queue, ChronicleQueue.class.getMethod(method));
+        } catch (NoSuchMethodException e) {
+            throw new IllegalStateException(method, e);
+        }
+    }
+
+    /** Throws what the method throws. */
+    private static Object call(Object object, Method method, Object... arguments) {
+        try {
+            return method.invoke(object, arguments);
         } catch (InvocationTargetException e) {
             if (e.getCause() instanceof RuntimeException cause)
                 throw cause;
-            throw new IllegalStateException(method, e.getCause());
+            throw new IllegalStateException(method.toString(), e.getCause());
         } catch (ReflectiveOperationException e) {
-            throw new IllegalStateException(method, e);
+            throw new IllegalStateException(method.toString(), e);
         }
     }
 }
