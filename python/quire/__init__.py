@@ -10,7 +10,7 @@ Python and Java processes append to and tail the same directory at the same time
 import os as _os
 import warnings as _warnings
 
-from quire import _native
+from quire import _native, pausers
 from quire._native import (
     Excerpt,
     ManualClock,
@@ -40,6 +40,7 @@ from quire.errors import (
     WriteAfterEofError,
 )
 from quire.queue import Queue, open  # noqa: A004 - `quire.open` reads as what it does
+from quire.running_minimum import RunningMinimum
 from quire.tailing import Tailer
 
 __all__ = [
@@ -63,6 +64,7 @@ __all__ = [
     "ReadOnlyError",
     "RollCycle",
     "RollCycleMismatchError",
+    "RunningMinimum",
     "Tailer",
     "UnsupportedError",
     "WaitTimeoutError",
@@ -71,6 +73,7 @@ __all__ = [
     "WriteDocument",
     "__version__",
     "open",
+    "pausers",
 ]
 
 __version__ = _native.VERSION

@@ -2,71 +2,83 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any
 
 from quire import _native
 from quire._native import Excerpt
 from quire.errors import WaitTimeoutError
+from quire.pausers import Pauser
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _BATCH_COUNT = 65_536
-_YIELDS = 100
-_FIRST_PAUSE_S = 0.000_05
-_LONGEST_PAUSE_S = 0.001
 
 
 class Tailer(_native.Tailer):
     """Reads messages of a queue, from :meth:`quire.Queue.tailer`."""
 
-    def follow(self, timeout_s: float | None = None) -> Iterator[Excerpt]:
+    def follow(
+        self, timeout_s: float | None = None, *, pauser: Pauser | None = None
+    ) -> Iterator[Excerpt]:
         """
         Iterate over messages and wait for more.
 
         Args:
             timeout_s: End when nothing came for so many seconds; None: never end.
+            pauser: How to wait, from :mod:`quire.pausers`; its own timeout ends it too.
 
         """
+        pauser = pauser or _pauser()
         while True:
             for excerpt in self:  # noqa: UP028 - `yield from` would close the tailer with the loop
                 yield excerpt
             try:
-                self.wait(timeout_s)
+                self.wait(timeout_s, pauser=pauser)
             except WaitTimeoutError:
                 return
 
-    def wait(self, timeout_s: float | None = None) -> None:
+    def wait(self, timeout_s: float | None = None, *, pauser: Pauser | None = None) -> None:
         """
         Return when there is a message to read; it is not read, and what was received is done.
 
         Args:
             timeout_s: Wait at most so many seconds; None: for ever.
+            pauser: How to wait, from :mod:`quire.pausers`; it is reset first.
 
         Raises:
             WaitTimeoutError: Nothing came.
 
         """
-        deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        for pause_s in _pauses():
-            if self._has_next():
-                return
-            if deadline is not None and time.monotonic() >= deadline:
-                raise WaitTimeoutError(f"no message came: timeout_s={timeout_s} index={self.index}")
-            time.sleep(pause_s)
+        pauser = pauser or _pauser()
+        pauser.reset()
+        while not self._has_next():
+            try:
+                pauser.pause(timeout_s)
+            except WaitTimeoutError as nothing:
+                raise WaitTimeoutError(f"{nothing} index={self.index}") from None
+        pauser.reset()
 
-    async def __aiter__(self) -> AsyncIterator[Excerpt]:
+    def __aiter__(self) -> AsyncIterator[Excerpt]:
         """Iterate over messages and wait for more, without holding up the event loop."""
-        pauses = _pauses()
+        return self.follow_async()
+
+    async def follow_async(self, *, pauser: Pauser | None = None) -> AsyncIterator[Excerpt]:
+        """
+        As ``async for excerpt in tailer``, which never ends, waiting as *pauser* does.
+
+        Args:
+            pauser: One of :mod:`quire.pausers`.
+
+        """
+        pauser = pauser or _pauser()
         while True:
             excerpt = self.read()
             if excerpt is None:
-                await asyncio.sleep(next(pauses))
+                await pauser.pause_async()
             else:
-                pauses = _pauses()
+                pauser.reset()
                 yield excerpt
 
     def read_batch(self, count: int = _BATCH_COUNT) -> pa.RecordBatch:
@@ -94,11 +106,5 @@ class Tailer(_native.Tailer):
         return document.is_present
 
 
-def _pauses() -> Iterator[float]:
-    """Yield what to sleep between two looks: first just let others run, then longer and longer."""
-    for _ in range(_YIELDS):
-        yield 0.0
-    pause_s = _FIRST_PAUSE_S
-    while True:
-        yield pause_s
-        pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
+def _pauser() -> Pauser:
+    return Pauser(yield_count=100, min_s=0.000_05, max_s=0.001)
