@@ -58,12 +58,20 @@ def _between_clocks(*, offset: int, ppm: int, count: int = 120) -> list[tuple[in
     return pairs
 
 
+def conversions() -> str:
+    """Every wire code read as every declared type: see tests/golden/wire/README.md."""
+    return _lines_of([json.loads(line) for line in JavaPeer().run("conversions")])
+
+
 def _lines_of(rows: list[dict[str, object]]) -> str:
     """A JSON list of one row a line: small, and a change shows as a line."""
     return "[\n" + ",\n".join(json.dumps(row, ensure_ascii=True) for row in rows) + "\n]\n"
 
 
-FILES: dict[str, Callable[[], str]] = {"running_minimum.json": running_minimum}
+FILES: dict[str, Callable[[], str]] = {
+    "running_minimum.json": running_minimum,
+    "wire/conversions.json": conversions,
+}
 
 
 def main(names: list[str]) -> None:

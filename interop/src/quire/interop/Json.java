@@ -1,8 +1,10 @@
 package quire.interop;
 
+import java.util.Map;
 import java.util.StringJoiner;
+import java.util.stream.Stream;
 
-/** One JSON object on one line, from names and values in turn. */
+/** One JSON object on one line, from names and values in turn; a value can be a map. */
 final class Json {
     private Json() {
     }
@@ -15,6 +17,9 @@ final class Json {
     }
 
     private static String value(Object value) {
+        if (value instanceof Map<?, ?> map)
+            return object(map.entrySet().stream()
+                    .flatMap(entry -> Stream.of(entry.getKey(), entry.getValue())).toArray());
         return value instanceof Number || value instanceof Boolean || value == null
                 ? String.valueOf(value) : quote(value.toString());
     }

@@ -27,6 +27,7 @@ public final class Main {
             Map.entry("aged", new Aged()),
             Map.entry("latency", new Latency()),
             Map.entry("listing", new Listing()),
+            Map.entry("conversions", new Conversions()),
             Map.entry("running-minimum", new RunningMinima()),
             Map.entry("golden", new Golden())));
 

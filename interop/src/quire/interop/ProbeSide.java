@@ -1,0 +1,6 @@
+package quire.interop;
+
+/** The enum of the wire tests. */
+public enum ProbeSide {
+    BUY, SELL
+}
