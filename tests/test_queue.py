@@ -12,7 +12,18 @@ from typing import Any
 import pytest
 
 import quire
-from queues import DAY_MS, START_MS, payloads, problems_of
+from queues import (
+    DAY_MS,
+    START_MS,
+    UNLOCKED,
+    WRITE_LOCK,
+    exit_code,
+    fork,
+    payloads,
+    poke,
+    problems_of,
+)
+from quire._native import Dump
 from reference import Store, open_queue
 from reference_writer import NEW_TABLE
 
@@ -260,6 +271,77 @@ def test_a_dump_shows_every_document(queue: quire.Queue, appender: quire.Appende
         "# position: 784, header: 0\n--- !!data #binary length: 4\n00000000  de ad be ef\n" in text
     )
     assert "ca fe\n" in text
+
+
+def test_a_file_is_dumped_in_pieces_and_without_its_queue(
+    queue: quire.Queue, appender: quire.Appender, tmp_path: Path
+) -> None:
+    for _ in range(3):
+        appender.write_bytes(bytes(2**14))
+    whole = queue.dump()
+    file = Path(queue.file_for_cycle(queue.cycles[0]))
+    alone = shutil.copy(file, tmp_path / "of_no_queue.cq4")
+
+    pieces = list(Dump(alone))
+
+    assert len(pieces) > 1
+    assert whole.endswith(f"## {file.name}\n" + b"".join(pieces).decode())
+    table = b"".join(Dump(Path(queue.path) / "metadata.cq4t")).decode()
+    assert whole.startswith(f"## metadata.cq4t\n{table}## ")
+
+
+def test_only_files_of_a_queue_are_dumped(queue: quire.Queue, tmp_path: Path) -> None:
+    with pytest.raises(quire.NotAQueueError, match=r"neither metadata\.cq4t nor a \*\.cq4 file"):
+        Dump(queue.path)
+    for name in ("metadata.cq4t", "20240115T4.cq4"):
+        with pytest.raises(FileNotFoundError):
+            Dump(tmp_path / name)
+    (tmp_path / "metadata.cq4t").write_bytes(b"no table of a queue")
+    with pytest.raises(quire.CorruptError, match="not a table store"):
+        Dump(tmp_path / "metadata.cq4t")
+    (tmp_path / "20240115T4.cq4").touch()
+    assert list(Dump(tmp_path / "20240115T4.cq4")) == [b"# no ready header\n"]
+
+
+def test_the_keys_of_the_table_come_in_the_order_of_their_making(queue: quire.Queue) -> None:
+    queue.tailer("z").close()
+    queue.tailer("a").close()
+
+    entries = queue.table_entries()
+
+    assert [key for key, _ in entries if key.startswith("index.")] == ["index.z", "index.a"]
+    assert all(queue.table_value(key) == value for key, value in entries)
+
+
+def test_the_end_of_a_cycle_tells_how_it_ends(
+    queue: quire.Queue, clock: quire.ManualClock, appender: quire.Appender
+) -> None:
+    assert queue.end_of_cycle(19_737) is None
+    for _ in range(3):
+        appender.write_bytes(b"1234")
+    assert queue.end_of_cycle(19_737) == (784 + 3 * 8, 3, False)
+
+    clock.advance(DAY_MS)
+    appender.write_bytes(b"1234")
+
+    assert queue.end_of_cycle(19_737) == (784 + 3 * 8, 3, True)
+    assert queue.end_of_cycle(19_738) == (784 + 8, 1, False)
+
+
+def test_who_holds_a_lock_is_told_and_whether_it_lives(
+    queue: quire.Queue, appender: quire.Appender, path: Path
+) -> None:
+    assert queue.lock_holder("no.such.lock") is None
+    assert queue.lock_holder(WRITE_LOCK) is None
+    with appender.writing_document() as document:
+        document.write_bytes(b"x")
+        assert queue.lock_holder(WRITE_LOCK) == (os.getpid(), True)
+    dead = fork(lambda: None)
+    exit_code(dead)
+    poke(path, WRITE_LOCK, dead)
+    with quire.open(path, read_only=True) as reader:
+        assert reader.lock_holder(WRITE_LOCK) == (dead, False)
+    poke(path, WRITE_LOCK, UNLOCKED)
 
 
 def test_closing_a_queue_closes_its_handles(path: Path) -> None:

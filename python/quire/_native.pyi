@@ -11,6 +11,7 @@ __all__ = [
     "VERSION",
     "Appender",
     "Buffer",
+    "Dump",
     "Excerpt",
     "ManualClock",
     "Payloads",
@@ -45,6 +46,23 @@ class Buffer:
 
     def __len__(self) -> int: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
+
+@final
+class Dump:
+    """
+    The documents of one file, ``metadata.cq4t`` or ``*.cq4``, as text in pieces (UTF-8).
+
+    It needs no queue around the file, and nothing but the file's own bytes.
+
+    Raises:
+        NotAQueueError: The file has another name.
+        CorruptError: It does not begin as its name says. Later damage is told in the dump.
+
+    """
+
+    def __new__(cls, path: str | PathLike[str]) -> Dump: ...
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> bytes: ...
 
 @final
 class Excerpt:
@@ -235,6 +253,22 @@ class Queue:
 
     def table_value(self, key: str) -> int | None:
         """Return the value of a key of the table store, or None; case does not matter."""
+
+    def table_entries(self) -> list[tuple[str, int]]:
+        """Return every key of the table store and its value, in the order of their making."""
+
+    def lock_holder(self, key: str) -> tuple[int, bool] | None:
+        """Return the pid that holds the lock of this key, and whether it lives; None: nobody."""
+
+    def end_of_cycle(self, cycle: int) -> tuple[int, int, bool] | None:
+        """
+        Return where the documents of a cycle's file end.
+
+        Returns:
+            The position, how many messages there are, and whether an end-of-file marker closes it;
+            None when the file is missing or not ready.
+
+        """
 
     def close(self) -> None:
         """Close the queue and all its handles. Safe to repeat."""

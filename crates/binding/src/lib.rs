@@ -5,6 +5,7 @@
 mod appender;
 mod buffer;
 mod clock;
+mod dump;
 mod error;
 mod excerpt;
 #[cfg(feature = "fault-points")]
@@ -48,6 +49,8 @@ mod _native {
     use super::buffer::Buffer;
     #[pymodule_export]
     use super::clock::ManualClock;
+    #[pymodule_export]
+    use super::dump::Dump;
     #[pymodule_export]
     use super::excerpt::Excerpt;
     #[pymodule_export]

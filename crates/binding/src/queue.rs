@@ -167,6 +167,20 @@ impl Queue {
         self.ask(py, |queue| queue.table_value(key))
     }
 
+    fn table_entries(&self, py: Python<'_>) -> PyResult<Vec<(String, i64)>> {
+        self.ask(py, Kernel::table_entries)
+    }
+
+    #[pyo3(signature = (key))]
+    fn lock_holder(&self, py: Python<'_>, key: &str) -> PyResult<Option<(u32, bool)>> {
+        self.ask(py, |queue| queue.lock_holder(key))
+    }
+
+    #[pyo3(signature = (cycle))]
+    fn end_of_cycle(&self, py: Python<'_>, cycle: i32) -> PyResult<Option<(u64, u64, bool)>> {
+        self.ask(py, |queue| queue.end_of_cycle(cycle))
+    }
+
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.kernel.close());
     }

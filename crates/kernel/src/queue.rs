@@ -16,7 +16,8 @@ use crate::options::Options;
 use crate::protocol::create::{self, NewFile};
 use crate::protocol::listing::{self, Listing, Names};
 use crate::protocol::locate;
-use crate::protocol::roll_file::{RollFile, View};
+use crate::protocol::lock_recovery;
+use crate::protocol::roll_file::{RollFile, Slot, View};
 use crate::protocol::table_store::TableStore;
 use crate::{Error, Result, fault};
 
@@ -413,6 +414,26 @@ impl Queue {
     pub fn table_value(&self, key: &str) -> Result<Option<i64>> {
         let Some(table) = self.table() else { return Ok(None) };
         Ok(table.find(key)?.map(|position| table.value(position, 0)))
+    }
+
+    /// Every key of the table store and its value, in the order of their making.
+    pub fn table_entries(&self) -> Result<Vec<(String, i64)>> {
+        self.table().map_or(Ok(Vec::new()), TableStore::entries)
+    }
+
+    /// Who holds the lock that a key of the table store names, and whether it lives.
+    pub fn lock_holder(&self, key: &str) -> Result<Option<(u32, bool)>> {
+        let Some(table) = self.table() else { return Ok(None) };
+        let Some(position) = table.find(key)? else { return Ok(None) };
+        Ok(lock_recovery::holder_of(table, table.cells().load_acquire(position)))
+    }
+
+    /// Where the documents of a cycle's file end, how many messages it holds, and whether it was
+    /// closed by an end-of-file marker; None when it is missing or not ready.
+    pub fn end_of_cycle(&self, cycle: i32) -> Result<Option<(u64, u64, bool)>> {
+        let Some(mut view) = self.view(cycle)? else { return Ok(None) };
+        let end = locate::end(&mut view)?;
+        Ok(Some((end.position, end.next_sequence(), end.slot == Slot::EndOfData)))
     }
 
     /// Position of a named tailer's stored index in the table, created as 0.

@@ -171,6 +171,15 @@ pub fn force_if_dead(table: &TableStore, _turn: &Turn<'_>, word: LockWord<'_>, f
     forced
 }
 
+/// Who holds a lock whose word is `word`, and whether it lives; None while nobody does. For showing
+/// only: both may have changed since.
+#[must_use]
+pub fn holder_of(table: &TableStore, word: u64) -> Option<(u32, bool)> {
+    let holder = table::holder(word);
+    let lives = || holder == process::pid() || !is_dead(table, holder);
+    (word != UNLOCKED).then(|| (holder, lives()))
+}
+
 /// Whether a process is dead that is not seen to be this one's thread: the caller has the turn.
 fn is_dead(table: &TableStore, holder: u32) -> bool {
     let byte = Range { start: table::PRESENCE_START + i64::from(holder), length: 1 };

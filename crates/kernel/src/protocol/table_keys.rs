@@ -32,6 +32,24 @@ pub enum BadTable {
 
 /// Looks for a key; case does not matter.
 pub fn find(cells: &Cells, key: &str) -> Result<Key, BadTable> {
+    walk(cells, |found, value| found.eq_ignore_ascii_case(key.as_bytes()).then_some(value))
+}
+
+/// Every key and its value, in the order of their making.
+pub fn all(cells: &Cells) -> Result<Vec<(String, i64)>, BadTable> {
+    let mut entries = Vec::new();
+    walk(cells, |key, value| {
+        if value.is_multiple_of(8) {
+            let key = String::from_utf8_lossy(key).into_owned();
+            entries.push((key, cells.load_acquire(value).cast_signed()));
+        }
+        None
+    })?;
+    Ok(entries)
+}
+
+/// Shows the keys and the positions of their values to `look`, until it returns a position.
+fn walk(cells: &Cells, mut look: impl FnMut(&[u8], u64) -> Option<u64>) -> Result<Key, BadTable> {
     let mut position = 0;
     while position + HEADER_LEN <= cells.len() {
         let (length, is_data) = match document::parse(cells.load_header_acquire(position)) {
@@ -44,10 +62,10 @@ pub fn find(cells: &Cells, key: &str) -> Result<Key, BadTable> {
             return Err(BadTable::PastTheEnd(position, length));
         }
         let value = cells.with_bytes(position + HEADER_LEN, u64::from(length), |payload| {
-            let entry = if is_data { table::parse_entry(payload) } else { None };
-            entry.filter(|(found, _)| found.eq_ignore_ascii_case(key.as_bytes())).map(|(_, at)| at)
+            let (key, at) = if is_data { table::parse_entry(payload) } else { None }?;
+            look(key, position + HEADER_LEN + at as u64)
         });
-        match value.map(|at| position + HEADER_LEN + at as u64) {
+        match value {
             Some(value) if value.is_multiple_of(8) => return Ok(Key::At(value)),
             Some(value) => return Err(BadTable::Unaligned(value)),
             None => position = next,

@@ -215,21 +215,25 @@ impl TableStore {
 
     /// Opens the table of `dir` for reading; None when there is none. Changes nothing.
     pub fn open_read_only(dir: &Path) -> Result<Option<Arc<Self>>> {
-        let path = dir.join(table::FILE_NAME);
-        let Some(file) = space::open(&path, Access { write: false, create_mode: None })? else {
+        Self::open_file_read_only(&dir.join(table::FILE_NAME))
+    }
+
+    /// Opens the table at `path` for reading; None when there is none. Changes nothing.
+    pub fn open_file_read_only(path: &Path) -> Result<Option<Arc<Self>>> {
+        let Some(file) = space::open(path, Access { write: false, create_mode: None })? else {
             return Ok(None);
         };
-        let failed = |e| Error::io("cannot open", &path, e);
+        let failed = |e| Error::io("cannot open", path, e);
         let deadline = Instant::now() + READY_TIMEOUT;
         let len = loop {
             let len = fault::call!("table.file.stat", file.metadata()).map_err(failed)?.len();
-            if check_first_bytes(&path, &file)? {
+            if check_first_bytes(path, &file)? {
                 break len;
             }
             if Instant::now() >= deadline {
                 return Err(Error::corrupt(
                     "the table store was never completed",
-                    &path,
+                    path,
                     0,
                     format!("{len} bytes without a ready header"),
                     "a ready header",
@@ -240,8 +244,8 @@ impl TableStore {
         let (_, inode) = space::identity(&file).map_err(failed)?;
         let mapped = len.min(MOST_MAPPED);
         let cells = Cells::new(map_present(&file, mapped).map_err(failed)?);
-        let metadata = read_header(&path, &cells)?;
-        let mut table = Self::with(path, file, inode, cells, false, metadata);
+        let metadata = read_header(path, &cells)?;
+        let mut table = Self::with(path.to_path_buf(), file, inode, cells, false, metadata);
         table.words = table.find_words()?;
         Ok(Some(Arc::new(table)))
     }
@@ -380,6 +384,11 @@ impl TableStore {
             Key::At(value) => Ok(Some(value)),
             Key::Missing(_) => Ok(None),
         }
+    }
+
+    /// Every key and its value, in the order of their making.
+    pub fn entries(&self) -> Result<Vec<(String, i64)>> {
+        table_keys::all(&self.cells).map_err(|bad| self.bad("", bad))
     }
 
     /// The position of a key's value, created with `initial` when there is no such key.
