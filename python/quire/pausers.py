@@ -14,14 +14,17 @@ reset. A loop has a pauser of its own; only :meth:`Pauser.unpause` is for other 
 
 from __future__ import annotations
 
-import asyncio
 import math
 import os
 import select
 import threading
 import time
+from typing import TYPE_CHECKING
 
 from quire.errors import WaitTimeoutError
+
+if TYPE_CHECKING:
+    import asyncio  # as long in coming as all of Quire, and whoever awaits a pauser has it
 
 __all__ = [
     "Pauser",
@@ -119,6 +122,8 @@ class Pauser:
             WaitTimeoutError: The pauses since the last reset add up to more than *timeout_s*.
 
         """
+        import asyncio
+
         self._count += 1
         left_s = self._left_s(timeout_s)
         if self._count <= self._yield_count:
@@ -164,6 +169,8 @@ class Pauser:
         )
 
     async def _sleep_async(self, sleep_s: float) -> None:
+        import asyncio
+
         woken = asyncio.Event()
         self._waiter = asyncio.get_running_loop(), woken
         try:
