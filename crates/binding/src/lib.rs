@@ -4,17 +4,22 @@
 
 mod appender;
 mod buffer;
+mod classes;
 mod clock;
+mod codec;
 mod dump;
 mod error;
 mod excerpt;
+mod failure;
 #[cfg(feature = "fault-points")]
 mod fault;
+mod objects;
 mod payload;
 mod queue;
 mod read_document;
 mod roll_cycle;
 mod tailer;
+mod temporal;
 mod values;
 mod write_document;
 

@@ -8,7 +8,7 @@ use quire_kernel::wire::reader;
 
 use crate::buffer::Buffer;
 use crate::error::{to_py, told};
-use crate::values;
+use crate::{failure, objects};
 
 /// One document being read.
 #[pyclass(module = "quire._native", frozen)]
@@ -44,6 +44,12 @@ impl ReadDocument {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What `decode` makes of the document. It runs without the lock: it may call Python code.
+    fn decoded<T>(&self, decode: impl FnOnce(&[u8]) -> failure::Result<T>) -> PyResult<T> {
+        let open = self.with(|open| Ok(open.clone()))?;
+        objects::placed(decode(open.payload()), &self.tailer, &open)
     }
 
     fn with<T>(&self, look: impl FnOnce(&OpenDocument) -> PyResult<T>) -> PyResult<T> {
@@ -89,11 +95,11 @@ impl ReadDocument {
     }
 
     fn text(&self) -> PyResult<String> {
-        self.with(|open| reader::text(open.payload()).map_err(to_py))
+        self.decoded(|bytes| Ok(reader::text(bytes)?.into_owned()))
     }
 
     fn map<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        self.with(|open| values::to_dict(py, reader::map(open.payload()).map_err(to_py)?))
+        self.decoded(|bytes| objects::message_map(py, bytes))
     }
 
     fn rollback_on_close(&self) {

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
-use quire_kernel::tailer::{Ask, AtOnce, Direction, Tailer as Kernel};
+use quire_kernel::tailer::{Ask, AtOnce, Direction, OpenDocument, Tailer as Kernel};
 use quire_kernel::wire::reader;
 
 use crate::buffer::Buffer;
@@ -11,7 +11,7 @@ use crate::error::{to_py, told};
 use crate::excerpt::Excerpt;
 use crate::queue::Queue;
 use crate::read_document::ReadDocument;
-use crate::values;
+use crate::{failure, objects};
 
 /// Arrow offsets of 32 bits end here.
 const BATCH_BYTES_MAX: usize = i32::MAX as usize;
@@ -59,6 +59,29 @@ fn read<R>(
     }
 }
 
+/// The next document, not stepped over; what takes long is done with the interpreter let go.
+#[inline]
+pub fn open(py: Python<'_>, tailer: &Kernel) -> PyResult<Option<OpenDocument>> {
+    match tailer.open_at_once().map_err(to_py)? {
+        AtOnce::Found(open) => Ok(Some(open)),
+        AtOnce::Nothing => Ok(None),
+        AtOnce::Unknown => told(py, py.detach(|| tailer.open_document(false))),
+    }
+}
+
+/// What `decode` makes of the next message, in place and without the tailer's lock: it may call
+/// Python code. If it fails the position stays.
+fn decoded<R>(
+    py: Python<'_>,
+    tailer: &Kernel,
+    decode: impl FnOnce(&[u8]) -> failure::Result<R>,
+) -> PyResult<Option<R>> {
+    let Some(open) = open(py, tailer)? else { return Ok(None) };
+    let found = objects::placed(decode(open.payload()), tailer, &open)?;
+    told(py, tailer.step_over(&open))?;
+    Ok(Some(found))
+}
+
 #[pymethods]
 impl Tailer {
     #[new]
@@ -103,12 +126,11 @@ impl Tailer {
     }
 
     fn read_text(&self, py: Python<'_>) -> PyResult<Option<String>> {
-        read(py, &self.0, Ask::First, |_, bytes| reader::text(bytes))
+        decoded(py, &self.0, |bytes| Ok(reader::text(bytes)?.into_owned()))
     }
 
     fn read_map<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let entries = read(py, &self.0, Ask::First, |_, bytes| reader::map(bytes))?;
-        entries.map(|entries| values::to_dict(py, entries)).transpose()
+        decoded(py, &self.0, |bytes| objects::message_map(py, bytes))
     }
 
     #[pyo3(signature = (count, /))]

@@ -7,11 +7,11 @@ use pyo3::types::{
     PyString, PyTuple,
 };
 use quire_kernel::wire::DEPTH_MAX;
-use quire_kernel::wire::reader::Value;
 use quire_kernel::wire::writer::{self, Scalar};
 
 use crate::buffer::Borrowed;
-use crate::error::{WireError, to_py};
+use crate::error::WireError;
+use crate::failure::Failure;
 
 /// Appends `name: value`, as an entry of Java's `writeMap`.
 pub fn put_entry(out: &mut Vec<u8>, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -29,7 +29,7 @@ fn put_named(
     value: &Bound<'_, PyAny>,
     depth: usize,
 ) -> PyResult<()> {
-    writer::put_key(out, name).map_err(to_py)?;
+    writer::put_key(out, name).map_err(Failure::from)?;
     put_value(out, value, depth)
 }
 
@@ -88,7 +88,7 @@ fn put_value(out: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) -> PyRes
 }
 
 fn put_scalar(out: &mut Vec<u8>, value: Scalar<'_>) -> PyResult<()> {
-    writer::put_scalar(out, value).map_err(to_py)
+    Ok(writer::put_scalar(out, value).map_err(Failure::from)?)
 }
 
 fn put_nested(out: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) -> PyResult<()> {
@@ -106,34 +106,6 @@ fn put_nested(out: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) -> PyRe
 
 fn no_encoding(what: &str, value: &Bound<'_, PyAny>) -> PyResult<PyErr> {
     Ok(WireError::new_err(format!("{what}: type={}", value.get_type().name()?)))
-}
-
-/// Named values as a dict.
-pub fn to_dict(py: Python<'_>, entries: Vec<(String, Value)>) -> PyResult<Bound<'_, PyDict>> {
-    let dict = PyDict::new(py);
-    for (name, value) in entries {
-        dict.set_item(name, to_object(py, value)?)?;
-    }
-    Ok(dict)
-}
-
-fn to_object(py: Python<'_>, value: Value) -> PyResult<Bound<'_, PyAny>> {
-    Ok(match value {
-        Value::Null => py.None().into_bound(py),
-        Value::Bool(flag) => PyBool::new(py, flag).to_owned().into_any(),
-        Value::Int(number) => number.into_pyobject(py)?.into_any(),
-        Value::Float(number) => PyFloat::new(py, number).into_any(),
-        Value::Text(text) => PyString::new(py, &text).into_any(),
-        Value::Bytes(bytes) => PyBytes::new(py, &bytes).into_any(),
-        Value::Map(entries) => to_dict(py, entries)?.into_any(),
-        Value::List(items) => {
-            let list = PyList::empty(py);
-            for item in items {
-                list.append(to_object(py, item)?)?;
-            }
-            list.into_any()
-        }
-    })
 }
 
 /// A mapping, or an error that says so.

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::wire::fault::Fault;
+
 /// Shorthand for the kernel's results.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -56,7 +58,7 @@ pub enum Error {
     )]
     LockLost { expected: u64, found: u64 },
     #[error("{0}")]
-    Wire(String),
+    Wire(Fault),
     #[error("the handle belongs to the parent process: open the queue again in the child")]
     Forked,
     #[error(

@@ -267,14 +267,53 @@ impl Tailer {
         Ok(Some(OpenDocument { region, document, index }))
     }
 
-    /// Steps over an open document, unless the tailer was moved meanwhile, and stores the position.
-    pub fn close_document(&self, open: &OpenDocument) -> Result<()> {
+    /// As [`Tailer::open_document`] for messages, if finding out takes no system call.
+    #[inline]
+    pub fn open_at_once(&self) -> Result<AtOnce<OpenDocument>> {
+        let Some(mut inner) = self.inner.try_lock() else { return Ok(AtOnce::Unknown) };
+        self.check_open()?;
+        if inner.prepared.is_some() || !self.finish_at_once(&mut inner)? {
+            return Ok(AtOnce::Unknown);
+        }
+        let document = match inner.cursor.find_at_once(&self.queue) {
+            AtOnce::Found(document) => document,
+            AtOnce::Nothing => return Ok(AtOnce::Nothing),
+            AtOnce::Unknown => return Ok(AtOnce::Unknown),
+        };
+        let index = inner.cursor.index(&self.queue)?;
+        let region = inner.cursor.region().ok_or(Error::Closed("tailer"))?;
+        Ok(AtOnce::Found(OpenDocument { region, document, index }))
+    }
+
+    /// Steps over an open document, unless the tailer was moved meanwhile. It is done with when the
+    /// next one is asked for.
+    #[inline]
+    pub fn step_over(&self, open: &OpenDocument) -> Result<()> {
         let mut inner = self.enter()?;
+        self.step_over_locked(&mut inner, open)
+    }
+
+    fn step_over_locked(&self, inner: &mut Inner, open: &OpenDocument) -> Result<()> {
         if inner.cursor.is_at(&open.document) {
             inner.cursor.step_over(&self.queue, &open.document)?;
             inner.unfinished = true;
         }
+        Ok(())
+    }
+
+    /// Steps over an open document, unless the tailer was moved meanwhile, and stores the position.
+    pub fn close_document(&self, open: &OpenDocument) -> Result<()> {
+        let mut inner = self.enter()?;
+        self.step_over_locked(&mut inner, open)?;
         self.finish(&mut inner)
+    }
+
+    /// The file and the position of an open document, for words about it.
+    #[must_use]
+    pub fn place_of(&self, open: &OpenDocument) -> (String, u64) {
+        let split = self.queue.roll().split(open.index);
+        let file = split.and_then(|(cycle, _)| self.queue.file_for_cycle(cycle));
+        (file.map(|file| file.display().to_string()).unwrap_or_default(), open.document.position)
     }
 
     /// The index of the message the next read returns or waits for; 0 before there is one.

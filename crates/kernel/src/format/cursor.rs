@@ -14,19 +14,21 @@ use super::wire::{
 pub struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
+    /// Where `bytes` begin in the document.
+    base: usize,
 }
 
 impl<'a> Cursor<'a> {
     /// A cursor at the start of `bytes`.
     #[must_use]
     pub const fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, at: 0 }
+        Self { bytes, at: 0, base: 0 }
     }
 
-    /// The offset of the next byte.
+    /// The offset of the next byte, in the document.
     #[must_use]
     pub const fn offset(&self) -> usize {
-        self.at
+        self.base + self.at
     }
 
     /// The code under the cursor, padding skipped; None at the end.
@@ -157,8 +159,7 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    /// A cursor over the content of a length-prefixed block, or None with the cursor unmoved. The
-    /// content's offsets start at 0; [`Cursor::offset`] minus its length tells where it began.
+    /// A cursor over the content of a length-prefixed block, or None with the cursor unmoved.
     pub fn block(&mut self) -> Option<Cursor<'a>> {
         let start = *self;
         let found = self.code().and_then(|code| self.block_after(code));
@@ -176,7 +177,8 @@ impl<'a> Cursor<'a> {
             BYTES_LENGTH32 => self.u32()? as usize,
             _ => return None,
         };
-        self.take(count).map(Cursor::new)
+        let base = self.offset();
+        self.take(count).map(|bytes| Cursor { bytes, at: 0, base })
     }
 
     /// The bytes not read yet.

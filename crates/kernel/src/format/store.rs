@@ -11,6 +11,7 @@
 //! The positions are those of files this kernel writes; others are found by parsing.
 
 use super::cursor::Cursor;
+use super::document::HEADER_LEN;
 use super::roll_cycle;
 use super::tokens::{
     self, close_block, open_object, pad_before_code, put_compact, put_event, put_padding,
@@ -124,15 +125,14 @@ pub fn parse(payload: &[u8]) -> Option<StoreLayout> {
     }
     cursor.type_prefix()?;
     let mut block = cursor.block()?;
-    let base = 4 + (cursor.offset() - block.rest().len()) as u64;
     let mut layout = StoreLayout::default();
     for place in 0.. {
         if block.peek().is_none() {
             break;
         }
         match name_or(&mut block, &STORE_FIELDS, place)? {
-            b"writePosition" => parse_write_position(&mut block, base, &mut layout)?,
-            b"indexing" => parse_indexing(&mut block, base, &mut layout)?,
+            b"writePosition" => parse_write_position(&mut block, &mut layout)?,
+            b"indexing" => parse_indexing(&mut block, &mut layout)?,
             b"dataFormat" => layout.aligned = block.integer()? == 1,
             b"roll" => layout.roll = Some(parse_roll(&mut block)?),
             _ => block.skip_value()?,
@@ -176,9 +176,9 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-fn parse_write_position(block: &mut Cursor<'_>, base: u64, layout: &mut StoreLayout) -> Option<()> {
+fn parse_write_position(block: &mut Cursor<'_>, layout: &mut StoreLayout) -> Option<()> {
     let code = block.code()?;
-    let at = base + block.offset() as u64;
+    let at = position_of(block);
     match code {
         I64_ARRAY => {
             let capacity = i64::from_le_bytes(block.array()?);
@@ -197,10 +197,9 @@ fn parse_write_position(block: &mut Cursor<'_>, base: u64, layout: &mut StoreLay
     Some(())
 }
 
-fn parse_indexing(block: &mut Cursor<'_>, base: u64, layout: &mut StoreLayout) -> Option<()> {
+fn parse_indexing(block: &mut Cursor<'_>, layout: &mut StoreLayout) -> Option<()> {
     block.type_prefix();
     let mut fields = block.block()?;
-    let base = base + (block.offset() - fields.rest().len()) as u64;
     for place in 0.. {
         if fields.peek().is_none() {
             break;
@@ -208,18 +207,23 @@ fn parse_indexing(block: &mut Cursor<'_>, base: u64, layout: &mut StoreLayout) -
         match name_or(&mut fields, &INDEXING_FIELDS, place)? {
             b"indexCount" => layout.index_count = u32::try_from(fields.integer()?).ok()?,
             b"indexSpacing" => layout.index_spacing = u32::try_from(fields.integer()?).ok()?,
-            b"index2Index" => layout.index2index = parse_long(&mut fields, base)?,
-            b"lastIndex" => layout.last_index = parse_long(&mut fields, base)?,
+            b"index2Index" => layout.index2index = parse_long(&mut fields)?,
+            b"lastIndex" => layout.last_index = parse_long(&mut fields)?,
             _ => fields.skip_value()?,
         }
     }
     Some(())
 }
 
+/// The position in the file: the document is the first.
+const fn position_of(cursor: &Cursor<'_>) -> u64 {
+    HEADER_LEN + cursor.offset() as u64
+}
+
 /// The position of a 64-bit word that was written to be changed in place.
-fn parse_long(fields: &mut Cursor<'_>, base: u64) -> Option<u64> {
+fn parse_long(fields: &mut Cursor<'_>) -> Option<u64> {
     (fields.code()? == INT64).then_some(())?;
-    let at = base + fields.offset() as u64;
+    let at = position_of(fields);
     fields.take(8)?;
     Some(at)
 }

@@ -78,3 +78,76 @@ pub const STRING_0: u8 = 0xE0;
 pub const SHORT_LENGTH_MASK: u8 = 0x1F;
 /// Longest string or name with its length in the code.
 pub const SHORT_LENGTH_MAX: usize = SHORT_LENGTH_MASK as usize;
+/// Uuid: two 64-bit integers, the high one first.
+pub const UUID: u8 = 0xA0;
+/// History in its packed form, as the first byte of a block.
+pub const HISTORY_MESSAGE: u8 = 0x86;
+/// Reserved: an array of unsigned 16 bits.
+pub const U16_ARRAY: u8 = 0x8B;
+/// Reserved: an array of 32 bits.
+pub const I32_ARRAY: u8 = 0x8C;
+/// Local date as text.
+pub const DATE: u8 = 0xB3;
+/// Local date and time as text.
+pub const DATE_TIME: u8 = 0xB4;
+/// Reserved: a hint.
+pub const HINT: u8 = 0xBF;
+
+/// The name of a code in the table.
+#[must_use]
+pub const fn name(code: u8) -> &'static str {
+    match code {
+        0..=0x7F => "small integer",
+        BYTES_LENGTH8 => "BYTES_LENGTH8",
+        BYTES_LENGTH16 => "BYTES_LENGTH16",
+        BYTES_LENGTH32 => "BYTES_LENGTH32",
+        HISTORY_MESSAGE => "HISTORY_MESSAGE",
+        0x87 => "FIELD_ANCHOR",
+        0x88 => "ANCHOR",
+        0x89 => "UPDATED_ALIAS",
+        U8_ARRAY => "U8_ARRAY",
+        U16_ARRAY => "U16_ARRAY",
+        I32_ARRAY => "I32_ARRAY",
+        I64_ARRAY => "I64_ARRAY",
+        PADDING32 => "PADDING32",
+        PADDING => "PADDING",
+        FLOAT32 => "FLOAT32",
+        FLOAT64 => "FLOAT64",
+        FLOAT_STOP_2 => "FLOAT_STOP_2",
+        FLOAT_STOP_4 => "FLOAT_STOP_4",
+        FLOAT_STOP_6 => "FLOAT_STOP_6",
+        0x9A => "FLOAT_SET_LOW_0",
+        0x9B => "FLOAT_SET_LOW_2",
+        0x9C => "FLOAT_SET_LOW_4",
+        UUID => "UUID",
+        UINT8 => "UINT8",
+        UINT16 => "UINT16",
+        UINT32 => "UINT32",
+        INT8 => "INT8",
+        INT16 => "INT16",
+        INT32 => "INT32",
+        INT64 => "INT64",
+        SET_LOW_INT8 => "SET_LOW_INT8",
+        SET_LOW_INT16 => "SET_LOW_INT16",
+        INT64_0X => "INT64_0x",
+        FALSE => "FALSE",
+        TRUE => "TRUE",
+        TIME => "TIME",
+        DATE => "DATE",
+        DATE_TIME => "DATE_TIME",
+        ZONED_DATE_TIME => "ZONED_DATE_TIME",
+        TYPE_PREFIX => "TYPE_PREFIX",
+        FIELD_NAME_ANY => "FIELD_NAME_ANY",
+        STRING_ANY => "STRING_ANY",
+        EVENT_NAME => "EVENT_NAME",
+        FIELD_NUMBER => "FIELD_NUMBER",
+        NULL => "NULL",
+        TYPE_LITERAL => "TYPE_LITERAL",
+        EVENT_OBJECT => "EVENT_OBJECT",
+        COMMENT => "COMMENT",
+        HINT => "HINT",
+        FIELD_NAME0..STRING_0 => "FIELD_NAME",
+        STRING_0..=0xFF => "STRING",
+        _ => "no code",
+    }
+}

@@ -1,7 +1,14 @@
-//! Values as the bytes of a message and back (`docs/format.md` §8). The few that a journal without
-//! typed messages needs: text, and maps of scalars, strings, bytes, lists and maps.
+//! Values as the bytes of a message and back (`docs/format.md` §8).
+//!
+//! - [`token`] reads a message token by token, [`writer`] appends tokens;
+//! - [`fault`] says what is wrong with a message, and where;
+//! - [`reader`] looks at whole messages; [`temporal`] knows dates and times, [`compress`] blobs.
 
+pub mod compress;
+pub mod fault;
 pub mod reader;
+pub mod temporal;
+pub mod token;
 pub mod writer;
 
 /// Nesting deeper than this is refused, in both directions.

@@ -1,13 +1,16 @@
-//! Values in the form Java gives the boxed values of a `Map` (`docs/format.md` §8.5, §8.6).
+//! Values as tokens, in the forms that Java's writers choose (`docs/format.md` §8.3-8.6). Each
+//! function appends one.
 
-use crate::format::tokens::{self, put_number, put_stop_bit, put_text, put_type_prefix};
+use super::fault::{Fault, Result};
+use crate::format::tokens::{self, put_number, put_stop_bit, put_type_prefix};
 use crate::format::wire::{
-    BYTES_LENGTH8, BYTES_LENGTH16, BYTES_LENGTH32, EVENT_NAME, FALSE, FLOAT64, INT32, INT64, NULL,
-    SHORT_LENGTH_MAX, STRING_0, STRING_ANY, TRUE, U8_ARRAY,
+    BYTES_LENGTH8, BYTES_LENGTH16, BYTES_LENGTH32, COMMENT, EVENT_NAME, EVENT_OBJECT, FALSE,
+    FIELD_NAME_ANY, FIELD_NAME0, FIELD_NUMBER, FLOAT_STOP_2, FLOAT_STOP_4, FLOAT_STOP_6, FLOAT32,
+    FLOAT64, I64_ARRAY, INT8, INT16, INT32, INT64, INT64_0X, NULL, SHORT_LENGTH_MAX, STRING_0,
+    STRING_ANY, TRUE, TYPE_LITERAL, U8_ARRAY, UINT8, UINT16, UINT32, UUID,
 };
-use crate::{Error, Result};
 
-pub use crate::format::tokens::{close_block, open_block};
+pub use crate::format::tokens::{close_block, open_block, put_compact, put_text};
 
 /// A value without parts.
 #[derive(Clone, Copy, Debug)]
@@ -26,52 +29,215 @@ pub enum Scalar<'a> {
     Bytes(&'a [u8]),
 }
 
-/// Appends a map key.
+/// Appends a map key or an event name.
 pub fn put_key(out: &mut Vec<u8>, key: &str) -> Result<()> {
     out.push(EVENT_NAME);
-    let mut latin = Vec::with_capacity(key.len());
-    for character in key.chars() {
-        let byte = u8::try_from(u32::from(character)).map_err(|_| {
-            Error::Wire(format!("a key is made of Latin-1 characters: key={key:?}"))
-        })?;
-        latin.push(byte);
-    }
+    let latin = latin1(key)?;
     put_stop_bit(out, latin.len().cast_signed() as i64);
     out.extend_from_slice(&latin);
     Ok(())
 }
 
-/// Appends a value.
+/// Appends a field name; one that is a number in digits as that number, as Java does.
+pub fn put_field(out: &mut Vec<u8>, name: &str) -> Result<()> {
+    if let Some(number) = number(name) {
+        put_field_number(out, number);
+        return Ok(());
+    }
+    let latin = latin1(name)?;
+    if latin.len() <= SHORT_LENGTH_MAX {
+        out.push(FIELD_NAME0 | latin.len().to_le_bytes()[0]);
+    } else {
+        out.push(FIELD_NAME_ANY);
+        put_stop_bit(out, latin.len().cast_signed() as i64);
+    }
+    out.extend_from_slice(&latin);
+    Ok(())
+}
+
+fn number(name: &str) -> Option<i64> {
+    name.starts_with(|first: char| first.is_ascii_digit())
+        .then(|| name.parse::<i32>().ok())
+        .flatten()
+        .map(i64::from)
+}
+
+fn latin1(name: &str) -> Result<Vec<u8>> {
+    let byte = |character| u8::try_from(u32::from(character)).ok();
+    name.chars().map(byte).collect::<Option<_>>().ok_or_else(|| {
+        Fault::new("a name is made of Latin-1 characters").with("name", format_args!("{name:?}"))
+    })
+}
+
+/// Appends a numeric field name, or a method id.
+pub fn put_field_number(out: &mut Vec<u8>, number: i64) {
+    out.push(FIELD_NUMBER);
+    put_stop_bit(out, number);
+}
+
+/// Appends what stands in front of a key that is a value of its own.
+pub fn put_object_key(out: &mut Vec<u8>) {
+    out.push(EVENT_OBJECT);
+}
+
+/// Appends a value, boxed.
 pub fn put_scalar(out: &mut Vec<u8>, value: Scalar<'_>) -> Result<()> {
     match value {
-        Scalar::Null => out.push(NULL),
-        Scalar::Bool(value) => out.push(if value { TRUE } else { FALSE }),
+        Scalar::Null => put_null(out),
+        Scalar::Bool(value) => put_bool(out, value),
         Scalar::Int(value) => match i32::try_from(value) {
             Ok(value) => put_number(out, INT32, value.to_le_bytes()),
             Err(_) => put_number(out, INT64, value.to_le_bytes()),
         },
         Scalar::Float(value) => put_number(out, FLOAT64, value.to_le_bytes()),
         Scalar::Text(value) => put_text(out, value),
-        Scalar::Bytes(value) => put_bytes(out, value)?,
+        Scalar::Bytes(value) => {
+            put_type_prefix(out, "byte[]");
+            put_blob(out, value)?;
+        }
     }
     Ok(())
 }
 
-/// Appends a typed byte array.
-fn put_bytes(out: &mut Vec<u8>, value: &[u8]) -> Result<()> {
-    put_type_prefix(out, "byte[]");
-    let length = value.len() + 1;
+/// Appends "no value".
+pub fn put_null(out: &mut Vec<u8>) {
+    out.push(NULL);
+}
+
+/// Appends true or false.
+pub fn put_bool(out: &mut Vec<u8>, value: bool) {
+    out.push(if value { TRUE } else { FALSE });
+}
+
+/// Appends 64 bits whatever their value, to be shown in hexadecimal.
+pub fn put_hex(out: &mut Vec<u8>, value: i64) {
+    put_number(out, INT64_0X, value.to_le_bytes());
+}
+
+/// Appends 64 bits whatever their value.
+pub fn put_int64(out: &mut Vec<u8>, value: i64) {
+    put_number(out, INT64, value.to_le_bytes());
+}
+
+/// Appends a float of 64 bits in the shortest form (`docs/format.md` §8.4).
+#[allow(clippy::cast_possible_truncation, clippy::float_cmp)] // compared to see what was lost
+pub fn put_f64(out: &mut Vec<u8>, value: f64) {
+    if value.trunc() == value {
+        return put_integral(out, value);
+    }
+    let scaled = (value * 1e6).round();
+    if scaled / 1e6 == value && -FRACTION_64.0 < scaled && scaled < FRACTION_64.1 {
+        return put_fraction(out, scaled as i64);
+    }
+    let narrow = value as f32;
+    if f64::from(narrow) == value || value.is_nan() {
+        put_number(out, FLOAT32, narrow.to_le_bytes());
+    } else {
+        put_number(out, FLOAT64, value.to_le_bytes());
+    }
+}
+
+/// Appends a float of 32 bits in the shortest form (`docs/format.md` §8.4).
+#[allow(clippy::cast_possible_truncation, clippy::float_cmp)] // compared to see what was lost
+pub fn put_f32(out: &mut Vec<u8>, value: f32) {
+    if value.trunc() == value && value.abs() < INTEGRAL_32 {
+        return put_integral(out, f64::from(value));
+    }
+    let scaled = (f64::from(value) * 1e6).round();
+    if (scaled / 1e6) as f32 == value && -FRACTION_32.0 < scaled && scaled < FRACTION_32.1 {
+        return put_fraction(out, scaled as i64);
+    }
+    put_number(out, FLOAT32, value.to_le_bytes());
+}
+
+/// A fraction is stored as an integer of millionths between minus the first and the second.
+const FRACTION_64: (f64, f64) = ((1_u64 << 35) as f64, (1_u64 << 42) as f64);
+const FRACTION_32: (f64, f64) = ((1_u64 << 14) as f64, (1_u64 << 21) as f64);
+/// Floats of 32 bits from here on have no shorter form.
+const INTEGRAL_32: f32 = 65_536.0;
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::float_cmp)]
+fn put_integral(out: &mut Vec<u8>, value: f64) {
+    let fits_f32 = f64::from(value as f32) == value;
+    let number = value as i64; // saturates: the bounds are looked at first
+    match value {
+        0.0..=255.0 => put_number(out, UINT8, (number as u8).to_le_bytes()),
+        0.0..=65_535.0 => put_number(out, UINT16, (number as u16).to_le_bytes()),
+        -128.0..0.0 => put_number(out, INT8, (number as i8).to_le_bytes()),
+        -32_768.0..0.0 => put_number(out, INT16, (number as i16).to_le_bytes()),
+        _ if fits_f32 => put_number(out, FLOAT32, (value as f32).to_le_bytes()),
+        0.0..=4_294_967_295.0 => put_number(out, UINT32, (number as u32).to_le_bytes()),
+        -2_147_483_648.0..0.0 => put_number(out, INT32, (number as i32).to_le_bytes()),
+        _ => put_number(out, FLOAT64, value.to_le_bytes()),
+    }
+}
+
+fn put_fraction(out: &mut Vec<u8>, millionths: i64) {
+    let (code, value) = match millionths {
+        scaled if scaled % 10_000 == 0 => (FLOAT_STOP_2, scaled / 10_000),
+        scaled if scaled % 100 == 0 => (FLOAT_STOP_4, scaled / 100),
+        scaled => (FLOAT_STOP_6, scaled),
+    };
+    out.push(code);
+    put_stop_bit(out, value);
+}
+
+/// Appends a UUID: its high half first.
+pub fn put_uuid(out: &mut Vec<u8>, high: u64, low: u64) {
+    put_number(out, UUID, high.to_le_bytes());
+    out.extend_from_slice(&low.to_le_bytes());
+}
+
+/// Appends a date, a time or both as text, under its code.
+pub fn put_temporal(out: &mut Vec<u8>, code: u8, text: &str) {
+    put_long_text(out, code, text.as_bytes());
+}
+
+/// Appends the name of a type as a value.
+pub fn put_type_literal(out: &mut Vec<u8>, name: &str) {
+    put_long_text(out, TYPE_LITERAL, name.as_bytes());
+}
+
+/// Appends a comment.
+pub fn put_comment(out: &mut Vec<u8>, text: &str) {
+    put_long_text(out, COMMENT, text.as_bytes());
+}
+
+fn put_long_text(out: &mut Vec<u8>, code: u8, text: &[u8]) {
+    out.push(code);
+    put_stop_bit(out, text.len().cast_signed() as i64);
+    out.extend_from_slice(text);
+}
+
+/// Appends an array of 64-bit integers with room for `capacity` of them, 8-aligned in the document.
+pub fn put_longs(out: &mut Vec<u8>, used: &[i64], capacity: usize) {
+    tokens::pad_before_code(out, 8);
+    let count = |count: usize| (count.cast_signed() as i64).to_le_bytes();
+    put_number(out, I64_ARRAY, count(capacity.max(used.len())));
+    out.extend_from_slice(&count(used.len()));
+    used.iter().for_each(|value| out.extend_from_slice(&value.to_le_bytes()));
+    out.resize(out.len() + 8 * capacity.saturating_sub(used.len()), 0);
+}
+
+/// Appends a block of bytes in the shortest form.
+pub fn put_blob(out: &mut Vec<u8>, value: &[u8]) -> Result<()> {
+    put_length(out, value.len() + 1)?;
+    out.push(U8_ARRAY);
+    out.extend_from_slice(value);
+    Ok(())
+}
+
+/// Appends the code and the length of a block of so many bytes, in the shortest form.
+pub fn put_length(out: &mut Vec<u8>, length: usize) -> Result<()> {
     if let Ok(length) = u8::try_from(length) {
         put_number(out, BYTES_LENGTH8, length.to_le_bytes());
     } else if let Ok(length) = u16::try_from(length) {
         put_number(out, BYTES_LENGTH16, length.to_le_bytes());
     } else {
         let length = u32::try_from(length)
-            .map_err(|_| Error::Wire(format!("a byte array too long: length={}", value.len())))?;
+            .map_err(|_| Fault::new("a block too long").with("length", length))?;
         put_number(out, BYTES_LENGTH32, length.to_le_bytes());
     }
-    out.push(U8_ARRAY);
-    out.extend_from_slice(value);
     Ok(())
 }
 
@@ -126,5 +292,45 @@ mod tests {
         put_key(&mut out, "\u{e9}").unwrap();
         assert_eq!(out, [0xB9, 1, 0xE9]);
         assert!(put_key(&mut out, "\u{20ac}").is_err());
+    }
+
+    #[test]
+    fn floats_are_those_of_the_table() {
+        let cases: [(f64, &[u8]); 17] = [
+            (1.0, &[0xA1, 1]),
+            (-0.0, &[0xA1, 0]),
+            (256.0, &[0xA2, 0, 1]),
+            (65_536.0, &[0x90, 0, 0, 0x80, 0x47]),
+            (16_777_217.0, &[0xA3, 1, 0, 0, 1]),
+            (1e15, &[0x91, 0, 0, 0x34, 0x26, 0xF5, 0x6B, 0x0C, 0x43]),
+            (-1.0, &[0xA4, 0xFF]),
+            (-40_000.0, &[0x90, 0, 0x40, 0x1C, 0xC7]),
+            (1.5, &[0x92, 0x96, 1]),
+            (0.001, &[0x94, 0x0A]),
+            (1e-6, &[0x96, 1]),
+            (-2.5, &[0x92, 0xF9, 0x81, 0]),
+            (3.14159, &[0x96, 0xD6, 0xDF, 0xBF, 1]),
+            (123_456.789, &[0x94, 0xD2, 0x85, 0xD8, 0xCC, 4]),
+            (f64::NAN, &[0x90, 0, 0, 0xC0, 0x7F]),
+            (f64::INFINITY, &[0x90, 0, 0, 0x80, 0x7F]),
+            (std::f64::consts::PI, &[0x91, 0x18, 0x2D, 0x44, 0x54, 0xFB, 0x21, 9, 0x40]),
+        ];
+        for (value, bytes) in cases {
+            let mut out = Vec::new();
+            put_f64(&mut out, value);
+            assert_eq!(out, bytes, "{value}");
+        }
+    }
+
+    #[test]
+    fn field_names_of_digits_are_numbers() {
+        for (name, bytes) in [("12", &[0xBA, 12][..]), ("1a", b"\xC21a"), ("", &[0xC0])] {
+            let mut out = Vec::new();
+            put_field(&mut out, name).unwrap();
+            assert_eq!(out, bytes, "{name}");
+        }
+        let mut out = Vec::new();
+        put_field(&mut out, &"x".repeat(32)).unwrap();
+        assert_eq!(out[..2], [0xB7, 32]);
     }
 }

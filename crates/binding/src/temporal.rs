@@ -1,0 +1,104 @@
+//! Dates and times: Java's text for them, and Python's objects (`docs/format.md` §8.1).
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use quire_kernel::format::wire::{DATE, DATE_TIME, TIME, ZONED_DATE_TIME};
+use quire_kernel::wire::fault::Fault;
+use quire_kernel::wire::temporal::{self, Date, Stamp, Time, Zone};
+
+use crate::classes;
+use crate::failure::Result;
+
+/// The object for what stands under a code. Python counts microseconds: with `exact`, None where
+/// that is not enough.
+pub fn object<'py>(
+    py: Python<'py>,
+    code: u8,
+    text: &str,
+    exact: bool,
+) -> Result<Option<Bound<'py, PyAny>>> {
+    let Some(stamp) = temporal::parse(text) else {
+        return Err(Fault::new("not a date or time")
+            .with("found", format_args!("{text:?}"))
+            .into());
+    };
+    if exact && stamp.time.is_some_and(|time| time.nanos % 1000 != 0) {
+        return Ok(None);
+    }
+    if stamp.code() != code {
+        let expected = quire_kernel::format::wire::name(code);
+        return Err(Fault::new("not the kind of date or time that its code says")
+            .with("found", format_args!("{text:?}"))
+            .with("expected", expected)
+            .into());
+    }
+    of_stamp(py, &stamp).map(Some).map_err(Into::into)
+}
+
+/// The object for a date, a time, or both.
+pub fn of_stamp<'py>(py: Python<'py>, stamp: &Stamp<'_>) -> PyResult<Bound<'py, PyAny>> {
+    match (stamp.date, stamp.time) {
+        (Some(Date { year, month, day }), None) => classes::date(py)?.call1((year, month, day)),
+        (None, Some(Time { hour, minute, second, nanos })) => {
+            classes::time(py)?.call1((hour, minute, second, nanos / 1000))
+        }
+        (Some(Date { year, month, day }), Some(Time { hour, minute, second, nanos })) => {
+            let parts = (year, month, day, hour, minute, second, nanos / 1000);
+            match &stamp.zone {
+                None => classes::datetime(py)?.call1(parts),
+                Some(zone) => {
+                    let (a, b, c, d, e, f, g) = parts;
+                    classes::datetime(py)?.call1((a, b, c, d, e, f, g, zone_object(py, zone)?))
+                }
+            }
+        }
+        (None, None) => Ok(py.None().into_bound(py)),
+    }
+}
+
+/// The zone by its name where Python knows it, else its offset.
+fn zone_object<'py>(py: Python<'py>, zone: &Zone<'_>) -> PyResult<Bound<'py, PyAny>> {
+    if let Some(name) = zone.name
+        && let Ok(found) = classes::zone_info(py)?.call1((name,))
+    {
+        return Ok(found);
+    }
+    if zone.offset_s == 0 {
+        return classes::timezone(py)?.getattr(intern!(py, "utc"));
+    }
+    let offset = classes::timedelta(py)?.call1((0, zone.offset_s))?;
+    classes::timezone(py)?.call1((offset,))
+}
+
+/// Java's text and its code for a date, a time, or both.
+pub fn text(value: &Bound<'_, PyAny>) -> PyResult<Option<(u8, String)>> {
+    let py = value.py();
+    let is_datetime = value.is_instance(classes::datetime(py)?)?;
+    if !is_datetime && value.is_instance(classes::date(py)?)? {
+        return Ok(Some((DATE, iso(value)?)));
+    }
+    if !is_datetime && !value.is_instance(classes::time(py)?)? {
+        return Ok(None);
+    }
+    let iso = iso(value)?;
+    if !is_datetime {
+        return Ok(Some((TIME, temporal::java_time(&iso))));
+    }
+    let Some((date, time)) = iso.split_once('T') else { return Ok(Some((DATE, iso))) };
+    let zone = value.getattr(intern!(py, "tzinfo"))?;
+    if zone.is_none() {
+        return Ok(Some((DATE_TIME, format!("{date}T{}", temporal::java_time(time)))));
+    }
+    let (time, offset) = temporal::split_offset(time);
+    let mut text = format!("{date}T{}{}", temporal::java_time(time), temporal::java_offset(offset));
+    if let Ok(key) = zone.getattr(intern!(py, "key"))
+        && !key.is_none()
+    {
+        text.push_str(&format!("[{key}]"));
+    }
+    Ok(Some((ZONED_DATE_TIME, text)))
+}
+
+fn iso(value: &Bound<'_, PyAny>) -> PyResult<String> {
+    value.call_method0(intern!(value.py(), "isoformat"))?.extract()
+}
