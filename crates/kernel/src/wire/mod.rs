@@ -1,11 +1,14 @@
 //! Values as the bytes of a message and back (`docs/format.md` §8).
 //!
 //! - [`token`] reads a message token by token, [`writer`] appends tokens;
+//! - [`convert`] makes of a value what a declared type asks for;
 //! - [`fault`] says what is wrong with a message, and where;
 //! - [`reader`] looks at whole messages; [`temporal`] knows dates and times, [`compress`] blobs.
 
 pub mod compress;
+pub mod convert;
 pub mod fault;
+pub mod number;
 pub mod reader;
 pub mod temporal;
 pub mod token;
