@@ -14,6 +14,7 @@ from quire import _native, pausers
 from quire._native import (
     Excerpt,
     ManualClock,
+    MessageHistory,
     Payloads,
     ReadDocument,
     RollCycle,
@@ -55,6 +56,7 @@ __all__ = [
     "LockLostError",
     "LockTimeoutError",
     "ManualClock",
+    "MessageHistory",
     "MessageTooLargeError",
     "NotAQueueError",
     "Payloads",

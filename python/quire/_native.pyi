@@ -14,6 +14,7 @@ __all__ = [
     "Dump",
     "Excerpt",
     "ManualClock",
+    "MessageHistory",
     "Payloads",
     "Queue",
     "ReadDocument",
@@ -171,6 +172,45 @@ class ManualClock:
         """Return the time in epoch milliseconds."""
 
     def __reduce__(self) -> tuple[type[ManualClock], tuple[int]]: ...
+
+@final
+class MessageHistory:
+    """
+    Where a message comes from. Equal by value, hashable, picklable.
+
+    A method writer puts it in front of its calls, if its queue has a source id or it was told to.
+    It grows from queue to queue: while a method reader has a handler at work, what the handler's
+    thread writes through such a writer tells the sources of the message being read and that message
+    itself, and its timings, the time it was read and the time of writing.
+
+    Args:
+        sources: The source id of each queue the message went through, and its index there; the
+            nearest last.
+        timings: Nanoseconds of the machine's monotonic clock, as of Java's ``System.nanoTime``:
+            written, read, written, and so on.
+
+    """
+
+    def __new__(
+        cls, sources: Sequence[tuple[int, int]] = ..., timings: Sequence[int] = ...
+    ) -> MessageHistory: ...
+    @staticmethod
+    def current() -> MessageHistory:
+        """
+        Return what a message written by this thread would tell, but for the time of writing.
+
+        Inside a handler it ends with the message being read and the time that was; outside it is
+        empty.
+        """
+
+    @property
+    def sources(self) -> tuple[tuple[int, int], ...]: ...
+    @property
+    def timings(self) -> tuple[int, ...]: ...
+    def __hash__(self) -> int: ...
+    def __reduce__(
+        self,
+    ) -> tuple[type[MessageHistory], tuple[tuple[tuple[int, int], ...], tuple[int, ...]]]: ...
 
 @disjoint_base
 class Queue:
@@ -502,6 +542,36 @@ class Tailer:
 
     def to_start(self) -> None: ...
     def to_end(self) -> None: ...
+    @property
+    def last_read_index(self) -> int | None:
+        """Index of the message this tailer read last; None before the first."""
+
+    @property
+    def history(self) -> MessageHistory | None:
+        """
+        The history in the message read last; None where there is none.
+
+        Raises:
+            WireError: The message begins with a history that does not decode.
+
+        """
+
+    def after_last_written(self, output: Queue, /) -> None:
+        """
+        Go behind the message that the newest message of *output* from this queue came from.
+
+        What follows led to nothing in *output* yet. Goes to the start when no message of *output*
+        came from this queue.
+
+        Args:
+            output: A queue that a reader of this one writes, with history.
+
+        Raises:
+            ValueError: This queue has no source id, or *output* is this queue.
+            IndexOutOfRangeError: The message is not there any more.
+
+        """
+
     def move_to_index(self, index: int, /) -> bool:
         """
         Go to *index*; True when a message is there.

@@ -13,6 +13,7 @@ mod excerpt;
 mod failure;
 #[cfg(feature = "fault-points")]
 mod fault;
+mod history;
 mod objects;
 mod payload;
 mod queue;
@@ -58,6 +59,8 @@ mod _native {
     use super::dump::Dump;
     #[pymodule_export]
     use super::excerpt::Excerpt;
+    #[pymodule_export]
+    use super::history::MessageHistory;
     #[pymodule_export]
     use super::queue::Queue;
     #[pymodule_export]

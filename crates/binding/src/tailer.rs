@@ -3,12 +3,14 @@ use std::sync::Arc;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
+use quire_kernel::replay;
 use quire_kernel::tailer::{Ask, AtOnce, Direction, OpenDocument, Tailer as Kernel};
 use quire_kernel::wire::reader;
 
 use crate::buffer::Buffer;
 use crate::error::{to_py, told};
 use crate::excerpt::Excerpt;
+use crate::history::MessageHistory;
 use crate::queue::Queue;
 use crate::read_document::ReadDocument;
 use crate::{failure, objects};
@@ -61,11 +63,15 @@ fn read<R>(
 
 /// The next document, not stepped over; what takes long is done with the interpreter let go.
 #[inline]
-pub fn open(py: Python<'_>, tailer: &Kernel) -> PyResult<Option<OpenDocument>> {
-    match tailer.open_at_once().map_err(to_py)? {
+pub fn open(
+    py: Python<'_>,
+    tailer: &Kernel,
+    include_metadata: bool,
+) -> PyResult<Option<OpenDocument>> {
+    match tailer.open_at_once(include_metadata).map_err(to_py)? {
         AtOnce::Found(open) => Ok(Some(open)),
         AtOnce::Nothing => Ok(None),
-        AtOnce::Unknown => told(py, py.detach(|| tailer.open_document(false))),
+        AtOnce::Unknown => told(py, py.detach(|| tailer.open_document(include_metadata))),
     }
 }
 
@@ -76,7 +82,7 @@ fn decoded<R>(
     tailer: &Kernel,
     decode: impl FnOnce(&[u8]) -> failure::Result<R>,
 ) -> PyResult<Option<R>> {
-    let Some(open) = open(py, tailer)? else { return Ok(None) };
+    let Some(open) = open(py, tailer, false)? else { return Ok(None) };
     let found = objects::placed(decode(open.payload()), tailer, &open)?;
     told(py, tailer.step_over(&open))?;
     Ok(Some(found))
@@ -223,6 +229,23 @@ impl Tailer {
 
     fn to_end(&self, py: Python<'_>) -> PyResult<()> {
         told(py, py.detach(|| self.0.to_end()))
+    }
+
+    #[getter]
+    fn last_read_index(&self, py: Python<'_>) -> PyResult<Option<i64>> {
+        told(py, py.detach(|| self.0.last_read_index()))
+    }
+
+    #[getter]
+    fn history(&self, py: Python<'_>) -> PyResult<Option<MessageHistory>> {
+        let found = told(py, py.detach(|| replay::history(&self.0)))?;
+        Ok(found.map(MessageHistory::from))
+    }
+
+    #[pyo3(signature = (output, /))]
+    fn after_last_written(&self, py: Python<'_>, output: &Bound<'_, Queue>) -> PyResult<()> {
+        let output = &output.get().kernel;
+        told(py, py.detach(|| replay::after_last_written(&self.0, output)))
     }
 
     #[pyo3(signature = (index, /))]

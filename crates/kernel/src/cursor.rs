@@ -138,15 +138,17 @@ impl Cursor {
         self.index(queue)
     }
 
-    /// The next message, if finding out takes no system call.
+    /// The next document, if finding out takes no system call.
     #[inline]
-    pub fn find_at_once(&self, queue: &Queue) -> AtOnce<Document> {
+    pub fn find_at_once(&self, queue: &Queue, include_metadata: bool) -> AtOnce<Document> {
         let Some(view) = self.view.as_ref() else { return AtOnce::Unknown };
         if self.state != State::FoundInCycle || self.direction == Direction::Backward {
             return AtOnce::Unknown;
         }
         match view.slot_at_once(self.position) {
-            Some(Slot::Document(document)) if !document.is_metadata => AtOnce::Found(document),
+            Some(Slot::Document(document)) if include_metadata || !document.is_metadata => {
+                AtOnce::Found(document)
+            }
             Some(Slot::Waiting(_)) if !queue.may_have_after(self.cycle) => AtOnce::Nothing,
             _ => AtOnce::Unknown,
         }
@@ -192,6 +194,17 @@ impl Cursor {
             Direction::Backward => self.step_back(queue),
             Direction::None => Ok(()),
         }
+    }
+
+    /// Goes back to a document that was stepped over, wherever the cursor went since.
+    pub fn return_to(&mut self, queue: &Queue, document: &Document, index: i64) -> Result<()> {
+        let (cycle, sequence) = queue.roll().split(index)?;
+        if self.direction == Direction::Backward || self.cycle != cycle || self.view.is_none() {
+            return self.move_to_index(queue, index).map(drop);
+        }
+        (self.sequence, self.position) = (sequence, document.position);
+        self.state = State::FoundInCycle;
+        Ok(())
     }
 
     /// Tries to get from another state to `FoundInCycle`; false when that cannot be had now.

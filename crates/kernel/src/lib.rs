@@ -3,6 +3,7 @@
 //! The map of the crate, in the order in which a message travels:
 //!
 //! - [`queue`] is a directory, [`appender`] writes into it, [`tailer`] reads from it: the handles;
+//! - [`replay`] finds where to go on reading, by the history in messages;
 //! - [`protocol`] says who may change which word, and in which order: [`protocol::write_lock`],
 //!   [`protocol::publish`], [`protocol::indexing`], [`protocol::locate`], [`protocol::roll`];
 //! - [`memory`] says how a word is touched, and holds the only `unsafe`;
@@ -35,6 +36,8 @@ pub mod options;
 pub mod protocol;
 #[cfg(not(loom))]
 pub mod queue;
+#[cfg(not(loom))]
+pub mod replay;
 #[cfg(not(loom))]
 mod tail;
 #[cfg(not(loom))]

@@ -8,7 +8,7 @@ use spin::mutex::{SpinMutex, SpinMutexGuard};
 use crate::cursor::Cursor;
 pub use crate::cursor::{AtOnce, Direction, State};
 use crate::format::document::HEADER_LEN;
-use crate::format::table::{REPLICATED_PREFIX, UNLOCKED};
+use crate::format::table::{NO_INDEX, REPLICATED_PREFIX, UNLOCKED};
 use crate::memory::window::Region;
 use crate::protocol::lock_recovery;
 use crate::protocol::roll_file::Document;
@@ -29,6 +29,8 @@ struct Inner {
     unfinished: bool,
     /// What [`Tailer::prepare`] found and nobody took yet.
     prepared: Option<Document>,
+    /// The index of the message stepped over last.
+    last_read: i64,
 }
 
 type Entered<'a> = SpinMutexGuard<'a, Inner, spin::Yield>;
@@ -97,7 +99,12 @@ impl Tailer {
                 }
             }
         }
-        let inner = SpinMutex::new(Inner { cursor, unfinished: false, prepared: None });
+        let inner = SpinMutex::new(Inner {
+            cursor,
+            unfinished: false,
+            prepared: None,
+            last_read: NO_INDEX,
+        });
         let tailer = Arc::new(Self { queue, name, closed: AtomicBool::new(false), inner });
         let weak = Arc::downgrade(&tailer);
         tailer.queue.adopt(weak);
@@ -205,7 +212,7 @@ impl Tailer {
             None if ask == Ask::First && !self.finish_at_once(inner)? => {
                 return Ok(AtOnce::Unknown);
             }
-            None => match inner.cursor.find_at_once(&self.queue) {
+            None => match inner.cursor.find_at_once(&self.queue, false) {
                 AtOnce::Found(document) => document,
                 AtOnce::Nothing => return Ok(AtOnce::Nothing),
                 AtOnce::Unknown => return Ok(AtOnce::Unknown),
@@ -215,6 +222,7 @@ impl Tailer {
         let taken = take(index, inner.cursor.payload(&document))?;
         inner.cursor.step_over(&self.queue, &document)?;
         inner.unfinished = true;
+        inner.last_read = index;
         Ok(AtOnce::Found(taken))
     }
 
@@ -251,6 +259,7 @@ impl Tailer {
             }
             inner.cursor.step_over(&self.queue, &document)?;
             inner.unfinished = true;
+            inner.last_read = index;
         }
         Ok(count)
     }
@@ -267,15 +276,15 @@ impl Tailer {
         Ok(Some(OpenDocument { region, document, index }))
     }
 
-    /// As [`Tailer::open_document`] for messages, if finding out takes no system call.
+    /// As [`Tailer::open_document`], if finding out takes no system call.
     #[inline]
-    pub fn open_at_once(&self) -> Result<AtOnce<OpenDocument>> {
+    pub fn open_at_once(&self, include_metadata: bool) -> Result<AtOnce<OpenDocument>> {
         let Some(mut inner) = self.inner.try_lock() else { return Ok(AtOnce::Unknown) };
         self.check_open()?;
         if inner.prepared.is_some() || !self.finish_at_once(&mut inner)? {
             return Ok(AtOnce::Unknown);
         }
-        let document = match inner.cursor.find_at_once(&self.queue) {
+        let document = match inner.cursor.find_at_once(&self.queue, include_metadata) {
             AtOnce::Found(document) => document,
             AtOnce::Nothing => return Ok(AtOnce::Nothing),
             AtOnce::Unknown => return Ok(AtOnce::Unknown),
@@ -297,8 +306,24 @@ impl Tailer {
         if inner.cursor.is_at(&open.document) {
             inner.cursor.step_over(&self.queue, &open.document)?;
             inner.unfinished = true;
+            if !open.document.is_metadata {
+                inner.last_read = open.index;
+            }
         }
         Ok(())
+    }
+
+    /// Goes back to a document that was stepped over: it was not done with.
+    pub fn return_to(&self, open: &OpenDocument) -> Result<()> {
+        let mut inner = self.enter()?;
+        inner.cursor.return_to(&self.queue, &open.document, open.index)?;
+        self.moved(&mut inner)
+    }
+
+    /// The index of the message stepped over last.
+    pub fn last_read_index(&self) -> Result<Option<i64>> {
+        let last = self.enter()?.last_read;
+        Ok((last != NO_INDEX).then_some(last))
     }
 
     /// Steps over an open document, unless the tailer was moved meanwhile, and stores the position.

@@ -143,3 +143,14 @@ pub fn coarse_time_ms() -> i64 {
     }
     now.tv_sec * 1000 + now.tv_nsec / 1_000_000
 }
+
+/// Nanoseconds of the clock that Java's `System.nanoTime` reads: they start when the machine does.
+#[must_use]
+pub fn monotonic_time_ns() -> i64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: as above.
+    unsafe {
+        libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now);
+    }
+    now.tv_sec * 1_000_000_000 + now.tv_nsec
+}

@@ -3,11 +3,13 @@
 //! - [`token`] reads a message token by token, [`writer`] appends tokens;
 //! - [`convert`] makes of a value what a declared type asks for;
 //! - [`fault`] says what is wrong with a message, and where;
+//! - [`history`] tells which messages led to a message;
 //! - [`reader`] looks at whole messages; [`temporal`] knows dates and times, [`compress`] blobs.
 
 pub mod compress;
 pub mod convert;
 pub mod fault;
+pub mod history;
 pub mod number;
 pub mod reader;
 pub mod temporal;

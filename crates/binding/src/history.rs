@@ -1,0 +1,109 @@
+//! The history of messages: as an object, and as what each thread's writers carry on.
+
+use std::cell::RefCell;
+use std::fmt::Write;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use pyo3::prelude::*;
+use pyo3::types::{PyTuple, PyType};
+use quire_kernel::memory::process;
+use quire_kernel::wire::history::History;
+
+/// Where a message comes from, and when it was on its way.
+#[pyclass(module = "quire._native", frozen)]
+pub struct MessageHistory(History);
+
+type Parts<'py> = (Bound<'py, PyTuple>, Bound<'py, PyTuple>);
+
+#[pymethods]
+impl MessageHistory {
+    #[new]
+    #[pyo3(signature = (sources = Vec::new(), timings = Vec::new()))]
+    pub const fn new(sources: Vec<(i32, i64)>, timings: Vec<i64>) -> Self {
+        Self(History { sources, timings })
+    }
+
+    #[staticmethod]
+    fn current() -> Self {
+        Self(CURRENT.with_borrow(History::clone))
+    }
+
+    #[getter]
+    fn sources<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, &self.0.sources)
+    }
+
+    #[getter]
+    fn timings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, &self.0.timings)
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<Self>().is_ok_and(|other| self.0 == other.get().0)
+    }
+
+    fn __hash__(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (&self.0.sources, &self.0.timings).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyType>, Parts<'py>)> {
+        let (py, this) = (slf.py(), slf.get());
+        Ok((slf.get_type(), (this.sources(py)?, this.timings(py)?)))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let mut out = String::from("MessageHistory(sources=(");
+        for (id, index) in &self.0.sources {
+            let _ = write!(out, "({id}, {index:#x}), ");
+        }
+        let trimmed = out.trim_end_matches(' ').len();
+        let end = if self.0.sources.len() > 1 { trimmed - 1 } else { trimmed };
+        out.truncate(end);
+        Ok(format!("{out}), timings={})", self.timings(py)?.repr()?))
+    }
+}
+
+impl From<History> for MessageHistory {
+    fn from(history: History) -> Self {
+        Self(history)
+    }
+}
+
+thread_local! {
+    /// The history of the message a handler is at work on, that message and the time of reading it
+    /// included. Empty where there is none.
+    static CURRENT: RefCell<History> = RefCell::default();
+}
+
+/// A message being handled by this thread. When it ends, what was handled around it comes back.
+pub struct Handling {
+    around: Option<History>,
+}
+
+impl Handling {
+    /// Takes over the history of a message.
+    pub fn begin(history: History) -> Self {
+        Self { around: Some(CURRENT.replace(history)) }
+    }
+
+    /// Ends it and gives the history back, for its memory.
+    pub fn end(mut self) -> History {
+        self.around.take().map(|around| CURRENT.replace(around)).unwrap_or_default()
+    }
+}
+
+impl Drop for Handling {
+    fn drop(&mut self) {
+        if let Some(around) = self.around.take() {
+            CURRENT.set(around);
+        }
+    }
+}
+
+/// Appends the history of a message that this thread writes at this moment.
+pub fn put(out: &mut Vec<u8>, as_fields: bool) -> quire_kernel::Result<()> {
+    let now = process::monotonic_time_ns();
+    CURRENT.with_borrow(|history| Ok(history.put(out, now, as_fields)?))
+}
