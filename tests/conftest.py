@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, settings
 
 import quire
 import tally as counts
+from cli_runs import Cli
 from queues import START_MS
 
 # A shell that starts pytest in the background has it, and its children, ignore interrupts.
@@ -71,6 +72,12 @@ def tailer(queue: quire.Queue) -> Iterator[quire.Tailer]:
     """A tailer of the queue above."""
     with queue.tailer() as tailer:
         yield tailer
+
+
+@pytest.fixture
+def cli(capsysbinary: pytest.CaptureFixture[bytes]) -> Cli:
+    """The command, run in this process."""
+    return Cli(capsysbinary)
 
 
 @pytest.fixture

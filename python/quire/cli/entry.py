@@ -13,11 +13,14 @@ from quire.errors import QuireError
 OK: Final = 0
 FAILED: Final = 1
 USED_WRONGLY: Final = 2
+INTERRUPTED: Final = 130  # what a shell makes of SIGINT
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """
-    Run the command line and return its exit code: 0, 1 (it failed) or 2 (used wrongly).
+    Run the command line and return its exit code.
+
+    That is 0, 1 (it failed, or who read its output left), 2 (used wrongly) or 130 (interrupted).
 
     Args:
         arguments: What follows the command's name; None means those of this process.
@@ -25,19 +28,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     if find_spec("click") is None:
         return _fail("the command needs click: pip install 'quire[cli]'")
-    from quire.cli.group import run
+    from quire.cli.group import ReaderLeftError, run
 
     try:
         return run(sys.argv[1:] if arguments is None else list(arguments))
-    except BrokenPipeError:
+    except ReaderLeftError:
         return _reader_left()
+    except KeyboardInterrupt:
+        return INTERRUPTED
     except (QuireError, OSError) as error:
         return _fail(str(error))
 
 
 def _reader_left() -> int:
     """Keep the interpreter from flushing into a pipe that nobody reads, as after ``| head``."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
     return FAILED
 
 

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import Final
 
 import click
 
+from quire.cli.entry import INTERRUPTED
+
 VERBS: Final = {
     "demo": "quire.cli.demo:demo",
+    "dump": "quire.cli.dump:dump",
+    "read": "quire.cli.read:read",
+    "stat": "quire.cli.stat:stat",
+    "write": "quire.cli.write:write",
 }
+
+
+class ReaderLeftError(Exception):
+    """Nobody reads stdout any more. Click would end the process on a ``BrokenPipeError``."""
 
 
 class LazyGroup(click.Group):
@@ -29,6 +40,15 @@ class LazyGroup(click.Group):
         module, _, attribute = place.partition(":")
         command: click.Command = getattr(import_module(module), attribute)
         return command
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run a verb; its last output counts as part of it."""
+        try:
+            code = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError as error:
+            raise ReaderLeftError from error
+        return code
 
 
 def _print_version(ctx: click.Context, _parameter: click.Parameter, value: object) -> None:
@@ -64,8 +84,7 @@ def run(arguments: list[str]) -> int:
         click.echo(f"quire: {error.format_message()}{_hint(error)}", err=True)
         return error.exit_code
     except click.Abort:
-        click.echo("quire: interrupted", err=True)
-        return 1
+        return INTERRUPTED
     return code if isinstance(code, int) else 0
 
 

@@ -1,0 +1,211 @@
+"""``quire stat``: what a queue is, what it holds, who reads it, and who holds its locks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+import quire
+from quire.cli.arguments import PATH, open_to_look
+
+_LOCKS: Final = ("chronicle.write.lock", "chronicle.append.lock")
+_TAILER: Final = "index."
+_KEPT_BESIDE: Final = (".version", ".lock")  # of a tailer whose position is replicated
+_BLOCK: Final = 512  # what st_blocks counts in, on every system
+_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+@click.command()
+@click.argument("path", type=PATH)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
+def stat(path: Path, *, as_json: bool) -> None:
+    """
+    Tell about the queue at PATH, or about one of its roll files.
+
+    Nothing is changed and no lock is waited for: the queue may be in use, by Java or Quire, or lie
+    on a read-only disk. What is told about a queue in use is true of some moment for each file.
+
+    \b
+    Examples:
+      quire stat orders
+      quire stat orders --json | jq '.tailers[] | select(.lag > 1000)'
+    """  # noqa: D301 - click reads the backspace
+    with open_to_look(path) as queue:
+        facts = facts_of(queue)
+    if as_json:
+        import json
+
+        click.echo(json.dumps(facts, indent=2))
+    else:
+        click.echo("\n".join(_lines(facts)))
+
+
+def facts_of(queue: quire.Queue) -> dict[str, Any]:
+    """Return all that is told about a queue, as JSON has it."""
+    files = [_file(queue, cycle) for cycle in queue.cycles]
+    entries = dict(queue.table_entries())
+    table = Path(queue.path) / "metadata.cq4t"
+    roll = queue.roll_cycle
+    return {
+        "path": queue.path,
+        "roll_cycle": roll.name,
+        "roll_length_ms": roll.length_ms,
+        "epoch_ms": queue.epoch_ms,
+        "wire_type": queue.wire_type,
+        "source_id": queue.source_id,
+        "messages": sum(file["messages"] for file in files),
+        "first_index": _hex(queue.first_index),
+        "last_index": _hex(queue.last_index),
+        "size": sum(file["size"] for file in files),
+        "on_disk": sum(file["on_disk"] for file in files),
+        "table": _sizes(table) if table.exists() else None,
+        "files": files,
+        "tailers": [_tailer(roll, name, index, files) for name, index in _tailers(entries)],
+        "locks": {key: _lock(queue, key) for key in entries if _is_lock(key)},
+        "keys": entries,
+    }
+
+
+def _hex(index: int | None) -> str | None:
+    return None if index is None else f"{index:#x}"
+
+
+def _sizes(path: Path) -> dict[str, int]:
+    found = path.stat()
+    return {"size": found.st_size, "on_disk": found.st_blocks * _BLOCK}
+
+
+def _file(queue: quire.Queue, cycle: int) -> dict[str, Any]:
+    path = Path(queue.file_for_cycle(cycle))
+    length_ms = queue.roll_cycle.length_ms
+    end = queue.end_of_cycle(cycle)
+    used, messages, has_eof = end or (0, 0, False)
+    try:
+        sizes = _sizes(path)
+    except FileNotFoundError:  # removed a moment ago
+        sizes = {"size": 0, "on_disk": 0}
+    return {
+        "name": path.name,
+        "cycle": cycle,
+        "from": _time(queue.epoch_ms + cycle * length_ms),
+        "messages": messages,
+        "per_second": messages * 1000 / length_ms if has_eof else None,
+        "used": used,
+        **sizes,
+        "state": "not ready" if end is None else "eof" if has_eof else "open",
+    }
+
+
+def _time(time_ms: int) -> str:
+    try:
+        return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat().replace("+00:00", "Z")
+    except (OverflowError, OSError, ValueError):
+        return f"{time_ms} ms"
+
+
+def _tailers(entries: dict[str, int]) -> Iterator[tuple[str, int]]:
+    """Yield the name of each named tailer, and the index it reads next."""
+    for key, value in entries.items():
+        is_beside = any(
+            key.endswith(end) and key.removesuffix(end) in entries for end in _KEPT_BESIDE
+        )
+        if key.startswith(_TAILER) and not is_beside:
+            yield key.removeprefix(_TAILER), value
+
+
+def _tailer(
+    roll: quire.RollCycle, name: str, index: int, files: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """Return a tailer's place, and how many messages it has not read."""
+    cycle, sequence = (roll.to_cycle(index), roll.to_sequence(index)) if index else (-1, 0)
+    lag = sum(file["messages"] for file in files if file["cycle"] > cycle)
+    own = (file["messages"] for file in files if file["cycle"] == cycle)
+    return {
+        "name": name,
+        "index": _hex(index),
+        "lag": lag + sum(max(0, messages - sequence) for messages in own),
+    }
+
+
+def _is_lock(key: str) -> bool:
+    return key in _LOCKS or (key.startswith(_TAILER) and key.endswith(".lock"))
+
+
+def _lock(queue: quire.Queue, key: str) -> dict[str, Any] | None:
+    """Return who holds a lock; None while nobody does."""
+    holder = queue.lock_holder(key)
+    return None if holder is None else {"pid": holder[0], "lives": holder[1]}
+
+
+def _lines(facts: dict[str, Any]) -> Iterator[str]:
+    files: list[dict[str, Any]] = facts["files"]
+    yield from _columns(
+        ("path", facts["path"]),
+        ("roll cycle", f"{facts['roll_cycle']}, epoch {_time(facts['epoch_ms'])}"),
+        ("wire type", facts["wire_type"]),
+        ("source id", facts["source_id"]),
+        ("messages", f"{facts['messages']:,}"),
+        ("first index", facts["first_index"] or "-"),
+        ("last index", facts["last_index"] or "-"),
+        ("files", f"{len(files)}, {_size(facts['on_disk'])} on disk of {_size(facts['size'])}"),
+        *((_name(key), _told(holder)) for key, holder in facts["locks"].items()),
+    )
+    if files:
+        yield ""
+        yield from _columns(
+            ("file", "from", "messages", "per second", "on disk", "size", ""),
+            *(_row(file) for file in files),
+        )
+    if facts["tailers"]:
+        yield ""
+        rows = ((it["name"], it["index"], f"{it['lag']:,}") for it in facts["tailers"])
+        yield from _columns(("tailer", "next index", "behind"), *rows)
+    keys = {key: value for key, value in facts["keys"].items() if not _is_told(key)}
+    if keys:
+        yield ""
+        yield from _columns(("key", "value"), *keys.items())
+
+
+def _is_told(key: str) -> bool:
+    return _is_lock(key) or (key.startswith(_TAILER) and not key.endswith(_KEPT_BESIDE))
+
+
+def _name(lock: str) -> str:
+    return lock.removeprefix("chronicle.").replace(".lock", " lock")
+
+
+def _told(holder: dict[str, Any] | None) -> str:
+    if holder is None:
+        return "free"
+    return f"held by process {holder['pid']}" + ("" if holder["lives"] else ", which is dead")
+
+
+def _row(file: dict[str, Any]) -> tuple[str, ...]:
+    rate = file["per_second"]
+    return (
+        file["name"],
+        file["from"],
+        f"{file['messages']:,}",
+        "-" if rate is None else f"{rate:.3g}",
+        _size(file["on_disk"]),
+        _size(file["size"]),
+        file["state"],
+    )
+
+
+def _size(count: int) -> str:
+    power = max(0, min(len(_UNITS) - 1, (count.bit_length() - 1) // 10))
+    return f"{count} B" if power == 0 else f"{count / 2 ** (10 * power):.1f} {_UNITS[power]}"
+
+
+def _columns(*rows: Iterable[object]) -> Iterator[str]:
+    """Yield the rows, each column as wide as its widest cell."""
+    cells = [[str(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for row in cells:
+        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        yield line.rstrip()

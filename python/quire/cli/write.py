@@ -1,0 +1,198 @@
+"""``quire write``: lines and files as messages."""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+import quire
+from quire.cli.arguments import PATH
+from quire.cli.entry import INTERRUPTED
+from quire.cli.inputs import INPUTS, Input, Item
+
+_LOOK_EVERY: Final = 256
+_TELL_EVERY_S: Final = 0.2
+_SHOWN: Final = 60
+_FORMAT_OF: Final = {".txt": "text", ".hex": "hex"}
+
+
+def roll_cycle_of(value: str) -> quire.RollCycle:
+    """
+    Return the roll cycle of this name.
+
+    Raises:
+        click.BadParameter: There is none.
+
+    """
+    try:
+        return quire.RollCycle(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+class Progress:
+    """How many messages were written, on stderr while that is a terminal."""
+
+    def __init__(self) -> None:
+        """Say nothing for a moment."""
+        self._is_shown = sys.stderr.isatty()
+        self._next_s = time.monotonic() + _TELL_EVERY_S
+
+    def tell(self, written: int) -> None:
+        """Show the number, now and then."""
+        if not self._is_shown or written % _LOOK_EVERY:
+            return
+        if (now_s := time.monotonic()) >= self._next_s:
+            self._next_s = now_s + _TELL_EVERY_S
+            sys.stderr.write(f"\r{written:,} messages")
+            sys.stderr.flush()
+
+    def clear(self) -> None:
+        """Leave the line to others."""
+        if self._is_shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+class Writer:
+    """Writes items as messages and tells of those that are none."""
+
+    def __init__(self, appender: quire.Appender, method: str | None, *, skip: bool) -> None:
+        """Begin with nothing written."""
+        self.written = 0
+        self.skipped = 0
+        self._appender = appender
+        self._method = method
+        self._skip = skip
+        self._progress = Progress()
+
+    def write_all(self, source: Input, path: str) -> None:
+        """
+        Write each item of a file, or of stdin where *path* is ``-``.
+
+        Raises:
+            click.ClickException: An item is no message, or could not be written.
+
+        """
+        with click.open_file(path, "rb") as stream:
+            for item in source.items(stream):
+                try:
+                    source.put(self._appender, self._method, item.data)
+                except (ValueError, quire.WireError) as error:
+                    self._refuse(path, item, error)
+                except (quire.QuireError, OSError) as error:
+                    raise click.ClickException(f"{error} {self._place(path, item)}") from error
+                else:
+                    self.written += 1
+                    self._progress.tell(self.written)
+
+    def end(self) -> str:
+        """Return what was done."""
+        self._progress.clear()
+        last = self._appender.last_index_appended
+        skipped = f" skipped={self.skipped}" if self.skipped else ""
+        return f"written={self.written}{skipped}" + ("" if last is None else f" last={last:#x}")
+
+    def _place(self, path: str, item: Item) -> str:
+        return f"file={path} line={item.line} written={self.written}"
+
+    def _refuse(self, path: str, item: Item, error: Exception) -> None:
+        found = item.data[:_SHOWN].decode("utf-8", "backslashreplace")
+        more = "…" if len(item.data) > _SHOWN else ""
+        told = f"{error}: {self._place(path, item)} found={found + more!r}"
+        if not self._skip:
+            raise click.ClickException(told)
+        self._progress.clear()
+        click.echo(f"quire: {told}", err=True)
+        self.skipped += 1
+
+
+@click.command()
+@click.argument("path", type=PATH)
+@click.argument(
+    "files",
+    nargs=-1,
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True),
+    metavar="FILE…",
+)
+@click.option(
+    "--format",
+    "style",
+    type=click.Choice([*INPUTS]),
+    help="What the input is. Without it: by the file's name, or text.",
+)
+@click.option("--text", "style", flag_value="text", help="As --format text.")
+@click.option("--hex", "style", flag_value="hex", help="As --format hex.")
+@click.option("--method", metavar="NAME", help="Each is the argument of a call of this method.")
+@click.option("--create", is_flag=True, help="Make the queue if there is none.")
+@click.option(
+    "--roll-cycle", type=roll_cycle_of, metavar="NAME", help="Make it with this roll cycle."
+)
+@click.option(
+    "--on-error",
+    type=click.Choice(["stop", "skip"]),
+    default="stop",
+    show_default=True,
+    help="At an item that is no message.",
+)
+@click.option("--sync", is_flag=True, help="End when all of it is on the medium.")
+def write(path: Path, files: tuple[str, ...], style: str | None, **more: Any) -> None:  # noqa: ANN401
+    """
+    Append to the queue at PATH what the FILEs hold, or stdin.
+
+    What came before an item that is refused stays written; the message tells how much that was.
+
+    \b
+    text   each line is a text value
+    hex    each line is the bytes of a message
+    raw    each file is the bytes of a message
+
+    \b
+    Examples:
+      echo 'hello world' | quire write orders --create
+      quire write orders --text --method say < lines.txt
+      quire write orders --hex --on-error skip dump.hex
+    """  # noqa: D301 - click reads the backspace
+    method: str | None = more["method"]
+    sources = [(file, INPUTS[style or _by_name(file)]) for file in files or ("-",)]
+    for _, source in sources:
+        if method is not None and not source.takes_method:
+            raise click.UsageError(f"--method needs values, and {source.name} is bytes")
+    with (
+        _open(path, more["roll_cycle"], create=more["create"]) as queue,
+        queue.appender() as appender,
+    ):
+        writer = Writer(appender, method, skip=more["on_error"] == "skip")
+        try:
+            for file, source in sources:
+                writer.write_all(source, file)
+            if more["sync"]:
+                appender.sync()
+        except KeyboardInterrupt:
+            with suppress(OSError):
+                click.echo(f"quire: interrupted: {writer.end()}", err=True)
+            raise click.exceptions.Exit(INTERRUPTED) from None
+        told = writer.end()
+    click.echo(told)
+    if writer.skipped:
+        raise click.exceptions.Exit(1)
+
+
+def _by_name(file: str) -> str:
+    return _FORMAT_OF.get(Path(file).suffix, "text")
+
+
+def _open(path: Path, roll_cycle: quire.RollCycle | None, *, create: bool) -> quire.Queue:
+    """Open the queue; one that was not asked for is not made, as its path may be mistyped."""
+    may_create = create or roll_cycle is not None
+    try:
+        return quire.open(path, roll_cycle=roll_cycle, create=may_create)
+    except quire.NotAQueueError as error:
+        if may_create:
+            raise
+        raise click.ClickException(f"{error} (--create makes a queue)") from error

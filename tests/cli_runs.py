@@ -1,0 +1,61 @@
+"""Runs of the command: within the test, and as a process with its own stdin and stdout."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from quire.cli import main
+
+COMMAND = [sys.executable, "-c", "import sys; from quire.cli import main; sys.exit(main())"]
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a run left behind."""
+
+    code: int
+    raw: bytes
+    err: str
+
+    @property
+    def out(self) -> str:
+        return self.raw.decode("utf-8")
+
+    @property
+    def lines(self) -> list[str]:
+        return self.out.splitlines()
+
+
+class Cli:
+    """Runs verbs in this process."""
+
+    def __init__(self, captured: pytest.CaptureFixture[bytes]) -> None:
+        self._captured = captured
+
+    def __call__(self, *arguments: str | Path | int) -> Ran:
+        code = main([str(argument) for argument in arguments])
+        told = self._captured.readouterr()
+        return Ran(code, told.out, told.err.decode())
+
+    def ok(self, *arguments: str | Path | int) -> Ran:
+        """As a call, and nothing may go wrong."""
+        ran = self(*arguments)
+        assert (ran.code, ran.err) == (0, "")
+        return ran
+
+
+def run(*arguments: str | Path, stdin: bytes = b"", timeout_s: float = 30) -> Ran:
+    """Run the command as a process of its own."""
+    done = subprocess.run(
+        [*COMMAND, *map(str, arguments)],
+        input=stdin,
+        capture_output=True,
+        timeout=timeout_s,
+        check=False,
+    )
+    return Ran(done.returncode, done.stdout, done.stderr.decode())

@@ -1,0 +1,369 @@
+"""`quire read`: which messages it shows, in which form, and how it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import quire
+from cli_runs import COMMAND, Cli, run
+from queues import DAY_MS, snapshot
+from quire.cli.selection import Bounds, Selection
+
+DAYS = (4, 3, 0, 5)  # messages a day; there is no file of the third
+
+
+@pytest.fixture
+def indexes(clock: quire.ManualClock, appender: quire.Appender) -> list[int]:
+    """Of the messages `m0`, `m1`, ... on four days."""
+    return written(appender, clock)
+
+
+def written(appender: quire.Appender, clock: quire.ManualClock) -> list[int]:
+    names = (f"m{number}" for number in range(sum(DAYS)))
+    found: list[int] = []
+    for count in DAYS:
+        found += [appender.write_text(next(names)) for _ in range(count)]
+        clock.advance(DAY_MS)
+    return found
+
+
+def test_all_messages_are_shown_with_their_indexes(
+    cli: Cli, path: Path, indexes: list[int]
+) -> None:
+    lines = cli.ok("read", path, "--format", "text").lines
+
+    assert lines == [f"{index:#x}: m{number}" for number, index in enumerate(indexes)]
+
+
+@pytest.mark.parametrize(
+    ("options", "shown"),
+    [
+        (["--last", "3"], [9, 10, 11]),
+        (["-n", "0"], []),
+        (["--last", "99"], range(12)),
+        (["--count", "2"], [0, 1]),
+        (["--count", "0"], []),
+        (["--last", "3", "--count", "2"], [9, 10]),
+        (["--reverse"], range(11, -1, -1)),
+        (["--reverse", "--count", "2"], [11, 10]),
+        (["--reverse", "--last", "2"], [11, 10]),
+        (["--reverse", "--last", "3", "--count", "2"], [11, 10]),
+        (["--include", "m1"], [1, 10, 11]),
+        (["-i", "m1", "-i", "1$"], [1, 11]),
+        (["--exclude", "[0-8]"], [9]),
+        (["-e", "0", "-e", "m[2-9]"], [1, 11]),
+        (["-i", "m1", "-e", "0"], [1, 11]),
+        (["-i", "m1", "--last", "2"], [10, 11]),
+        (["-i", "m1", "--count", "2"], [1, 10]),
+        (["-i", "m1", "--reverse", "--count", "2"], [11, 10]),
+        (["-i", "no such", "--last", "2"], []),
+    ],
+)
+@pytest.mark.usefixtures("indexes")
+def test_what_is_asked_for_is_shown(
+    cli: Cli, path: Path, options: list[str], shown: list[int]
+) -> None:
+    lines = cli.ok("read", path, "--format", "text", "--no-index", *options).lines
+
+    assert lines == [f"m{number}" for number in shown]
+
+
+def model(count: int, bounds: Bounds, at: list[int]) -> list[int]:
+    """What the bounds select, of messages in memory."""
+    chosen = list(range(count))
+    if bounds.reverse:
+        chosen = [n for n in reversed(chosen) if bounds.start is None or at[n] <= bounds.start]
+        return [n for n in chosen if bounds.end is None or at[n] >= bounds.end]
+    if bounds.start is not None:
+        chosen = [n for n in chosen if at[n] >= bounds.start]
+    elif bounds.last is not None:
+        chosen = chosen[count - min(count, bounds.last) :]
+    return [n for n in chosen if bounds.end is None or at[n] <= bounds.end]
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[quire.Queue, list[int]]]:
+    clock = quire.ManualClock(1_705_314_600_000)
+    path = tmp_path_factory.mktemp("filled")
+    with (
+        quire.open(path, roll_cycle="TEST4_DAILY", clock=clock, block_bytes=2**16) as queue,
+        queue.appender() as appender,
+    ):
+        yield queue, written(appender, clock)
+
+
+@given(data=st.data())
+def test_any_bounds_select_what_a_list_would(
+    filled: tuple[quire.Queue, list[int]], data: st.DataObject
+) -> None:
+    queue, indexes = filled
+    index = st.none() | st.sampled_from(indexes)
+    start = data.draw(index)
+    bounds = Bounds(
+        start=start,
+        end=data.draw(index),
+        last=None if start is not None else data.draw(st.none() | st.integers(0, 14)),
+        reverse=(reverse := data.draw(st.booleans())),
+        follow=False,
+        metadata=not reverse and data.draw(st.booleans()),
+    )
+    if bounds.reverse:
+        bounds = bounds._replace(last=None)
+    shown: list[str] = []
+
+    def show(document: quire.ReadDocument) -> bool:
+        if not document.is_metadata:
+            shown.append(document.text())
+        return True
+
+    with queue.tailer() as tailer:
+        Selection(queue, tailer, bounds, lambda _: True).each(show, lambda: None)
+
+    assert shown == [f"m{number}" for number in model(len(indexes), bounds, indexes)]
+
+
+def test_an_index_is_taken_as_it_is_shown(cli: Cli, path: Path, indexes: list[int]) -> None:
+    for start in (f"{indexes[5]:#x}", f"{indexes[5]:#x}:", f"{indexes[5]}"):
+        ran = cli.ok("read", path, "--format", "text", "--start", start, "--end", indexes[8])
+        assert [line.split()[1] for line in ran.lines] == ["m5", "m6", "m7", "m8"]
+
+
+def test_a_slow_reader_ends_although_writers_go_on(
+    queue: quire.Queue, appender: quire.Appender
+) -> None:
+    appender.write_text("0")
+    bounds = Bounds(start=None, end=None, last=None, reverse=False, follow=False, metadata=False)
+    shown: list[str] = []
+
+    def show(document: quire.ReadDocument) -> bool:
+        shown.append(document.text())
+        appender.write_text("more")
+        return True
+
+    with queue.tailer() as tailer:
+        Selection(queue, tailer, bounds, lambda _: True).each(show, lambda: None)
+    assert shown == ["0"]
+
+
+def test_metadata_is_shown_on_demand_alone(cli: Cli, path: Path, appender: quire.Appender) -> None:
+    with appender.writing_document(metadata=True) as document:
+        document.write_bytes(b"\xe1m")
+    index = appender.write_text("t")
+
+    assert cli.ok("read", path, "--format", "text").lines == [f"{index:#x}: t"]
+    lines = cli.ok("read", path, "--format", "text", "--metadata").lines
+    assert lines[-2:] == [f"{index:#x}: m # metadata", f"{index:#x}: t"]
+
+
+def test_hex_and_raw_are_the_bytes(cli: Cli, path: Path, appender: quire.Appender) -> None:
+    appender.write_bytes(bytes(range(256)))
+    index = appender.write_bytes(b"\n")
+
+    lines = cli.ok("read", path, "--format", "hex").lines
+    assert lines == [f"{index - 1:#x}: {bytes(range(256)).hex()}", f"{index:#x}: 0a"]
+    assert cli.ok("read", path, "--format", "raw").raw == bytes(range(256)) + b"\n"
+
+
+def test_text_cannot_command_the_terminal(cli: Cli, path: Path, appender: quire.Appender) -> None:
+    appender.write_text("a\x1b[2J\n\r\tb\x7f\x9b\x00ü€😀")
+    appender.write_bytes(b"\xff\x1b[2J")
+
+    lines = cli.ok("read", path, "--format", "text", "--no-index").lines
+
+    assert lines == [r"a\x1b[2J\n\r" + "\t" + r"b\x7f\x9b\x00ü€😀", r"\xff\x1b[2J"]
+
+
+def test_reading_changes_nothing(cli: Cli, path: Path, indexes: list[int]) -> None:
+    before = snapshot(path)
+    for options in (["--last", "2"], ["--reverse"], ["--metadata"], ["--start", str(indexes[3])]):
+        cli.ok("read", path, "--format", "text", *options)
+    assert snapshot(path) == before
+
+
+def test_one_roll_file_is_read_alone(cli: Cli, queue: quire.Queue, indexes: list[int]) -> None:
+    file = queue.file_for_cycle(queue.cycles[1])
+    lines = cli.ok("read", file, "--format", "text").lines
+    assert lines == [f"{indexes[n]:#x}: m{n}" for n in range(4, 7)]
+
+
+def test_an_empty_queue_shows_nothing(cli: Cli, path: Path, queue: quire.Queue) -> None:
+    for options in ([], ["--last", "3"], ["--reverse"]):
+        assert cli.ok("read", path, "--format", "text", *options).raw == b""
+    ran = cli("read", path, "--start", "0x1")
+    assert (ran.code, ran.err) == (1, "quire: the queue is empty: start=0x1\n")
+    assert queue.first_index is None
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "told"),
+    [
+        (["--start", "0x4d18ffffffff"], 1, "no message has this index: start=0x4d18ffffffff"),
+        (["--start", "0x4d1900000004"], 1, "no message has this index: start=0x4d1900000004"),
+        (["--start", "0x7fffffffffffffff"], 1, "index out of range"),
+        (["--start", "0x8000000000000000000"], 2, "is no index"),
+        (["--start", "m1"], 2, "'m1' is no index, such as 0x4d1900000000"),
+        (["--end", "-1"], 2, "is no index"),
+        (["--include", "("], 2, "'(' is no regular expression: missing )"),
+        (["--last", "-1"], 2, "--last"),
+        (["--last", "1", "--start", "0x1"], 2, "--start and --last do not go together"),
+        (["--last", "0", "--start", "0x0"], 2, "--start and --last do not go together"),
+        (["--follow", "--reverse"], 2, "--follow and --reverse do not go together"),
+        (["--named", "t", "--reverse"], 2, "--named and --reverse do not go together"),
+        (["--format", "xml"], 2, "'xml' is not one of"),
+    ],
+)
+@pytest.mark.usefixtures("indexes")
+def test_a_wrong_wish_is_told_in_one_line(
+    cli: Cli, path: Path, options: list[str], code: int, told: str
+) -> None:
+    ran = cli("read", path, *options)
+
+    assert (ran.code, ran.raw) == (code, b"")
+    assert told in ran.err
+    assert ran.err.startswith("quire: ")
+    assert ran.err.count("\n") == 1
+
+
+def test_a_mistyped_path_is_told_and_not_made(cli: Cli, tmp_path: Path) -> None:
+    for options in ([], ["--named", "t"]):
+        ran = cli("read", tmp_path / "no", *options)
+        assert (ran.code, ran.raw) == (1, b"")
+        assert ran.err == (
+            f"quire: not a Chronicle Queue 5 queue: no such directory path={tmp_path / 'no'}\n"
+        )
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_came_before_damage_is_shown(
+    cli: Cli, path: Path, queue: quire.Queue, appender: quire.Appender
+) -> None:
+    for number in range(3):
+        appender.write_text(f"m{number}")
+    position, _, _ = queue.end_of_cycle(queue.cycles[0]) or (0, 0, False)
+    with Path(queue.file_for_cycle(queue.cycles[0])).open("r+b") as file:
+        file.seek(position - 8)  # the last message's header
+        file.write((2**29).to_bytes(4, "little"))
+
+    ran = cli("read", path, "--format", "text", "--no-index")
+
+    assert (ran.code, ran.lines) == (1, ["m0", "m1"])
+    assert cli("read", path, "--last", "1").err == ran.err
+    assert "ends past the end of the file" in ran.err
+    assert ran.err.count("\n") == 1
+
+
+def test_a_named_tailer_is_moved_behind_what_was_shown(
+    cli: Cli, path: Path, queue: quire.Queue, indexes: list[int]
+) -> None:
+    options = ["--named", "t", "--format", "text", "--no-index"]
+    assert cli.ok("read", path, *options, "--count", "2").lines == ["m0", "m1"]
+    assert queue.table_value("index.t") == indexes[2]
+    assert cli.ok("read", path, *options, "--end", indexes[5]).lines == ["m2", "m3", "m4", "m5"]
+    assert queue.table_value("index.t") == indexes[6]
+    assert cli.ok("read", path, *options).lines == [f"m{n}" for n in range(6, 12)]
+    assert cli.ok("read", path, *options).lines == []
+
+
+class Reader:
+    """A `quire read` that runs beside the test."""
+
+    def __init__(self, *arguments: str | Path) -> None:
+        self.process = subprocess.Popen(
+            [*COMMAND, "read", *map(str, arguments)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    def line(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().decode().rstrip("\n")
+
+    def end(self) -> tuple[int, bytes, bytes]:
+        out, err = self.process.communicate(timeout=30)
+        return self.process.returncode, out, err
+
+
+def test_following_shows_what_comes_and_an_interrupt_ends_it_quietly(
+    path: Path, appender: quire.Appender, clock: quire.ManualClock
+) -> None:
+    for number in range(3):
+        appender.write_text(f"m{number}")
+    reader = Reader(path, "--format", "text", "--no-index", "--last", "1", "--follow")
+    assert reader.line() == "m2"
+    for number in range(3, 6):
+        appender.write_text(f"m{number}")
+        assert reader.line() == f"m{number}"
+        clock.advance(DAY_MS)
+
+    reader.process.send_signal(signal.SIGINT)
+
+    code, out, err = reader.end()
+    assert (code, out, err.strip()) == (130, b"", b"")
+
+
+def test_following_an_empty_queue_waits_for_the_first_message(
+    path: Path, appender: quire.Appender
+) -> None:
+    reader = Reader(path, "--format", "text", "--no-index", "--follow", "--count", "1")
+    appender.write_text("first")
+    assert reader.end() == (0, b"first\n", b"")
+
+
+def test_following_from_the_index_that_comes_next(path: Path, appender: quire.Appender) -> None:
+    index = appender.write_text("m0")
+    options = ["--format", "text", "--no-index", "--follow", "--count", "1"]
+    reader = Reader(path, "--start", f"{index + 1:#x}", *options)
+    appender.write_text("m1")
+    assert reader.end() == (0, b"m1\n", b"")
+
+
+def test_a_closed_pipe_ends_it_quietly_and_a_named_tailer_reads_again(
+    path: Path, queue: quire.Queue, appender: quire.Appender
+) -> None:
+    indexes = [appender.write_text(f"m{number} " + "x" * 500) for number in range(2_000)]
+    reader = Reader(path, "--format", "text", "--named", "t")
+    assert "m0 " in reader.line()
+    assert reader.process.stdout is not None
+    reader.process.stdout.close()
+
+    assert reader.process.wait(30) == 1
+    assert reader.process.stderr is not None
+    assert reader.process.stderr.read() == b""
+    reader.process.stderr.close()
+    stored = queue.table_value("index.t")
+    assert stored is not None
+    assert indexes[0] < stored < indexes[-1]
+
+
+def test_a_message_of_megabytes_comes_through_whole(tmp_path: Path) -> None:
+    payload = os.urandom(2**24)
+    with quire.open(tmp_path / "q") as queue, queue.appender() as appender:
+        appender.write_bytes(payload)
+
+    ran = run("read", tmp_path / "q", "--format", "raw")
+
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.raw == payload
+
+
+@pytest.mark.usefixtures("queue")
+def test_the_command_starts_without_what_it_does_not_need(path: Path) -> None:
+    program = (
+        "import sys; from quire.cli import main; "
+        f"codes = [main([verb, {str(path)!r}]) for verb in ('read', 'stat', 'dump')]; "
+        "heavy = {'asyncio', 'dataclasses', 'logging', 'pyarrow', 'rich', 'socket'};"
+        "print(codes, sorted(heavy & set(sys.modules)), file=sys.stderr)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert ran.stderr == "[0, 0, 0] []\n"
