@@ -1,13 +1,23 @@
-"""Self-describing messages: values of types that are not known here stay inert."""
+"""Self-describing messages: Python classes that stand in messages under a name."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+import keyword
+import typing
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, NamedTuple, TypeVar, overload
+
+from quire._native import Codec, Kind
+from quire.types import kind_of
+
+_T = TypeVar("_T")
+
+# What the kernel makes objects with, past the class's `__init__`.
+new_object = object.__new__
+set_attribute = object.__setattr__
 
 
-@dataclass(frozen=True, slots=True)
-class Typed:
+class Typed(NamedTuple):
     """
     A value under a type name that no class is registered for: it makes nothing happen.
 
@@ -18,8 +28,173 @@ class Typed:
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
-class TypeLiteral:
+class TypeLiteral(NamedTuple):
     """The name of a type, as a value: Java's ``Class``."""
 
     name: str
+
+
+@overload
+def message(cls: type[_T], /) -> type[_T]: ...
+@overload
+def message(
+    *,
+    alias: str | None = None,
+    bytes_layout: bool = False,
+    unknown: Literal["ignore", "keep"] = "ignore",
+    rename: Callable[[str], str] | Literal["camel"] | None = None,
+) -> Callable[[type[_T]], type[_T]]: ...
+def message(
+    cls: type[_T] | None = None,
+    /,
+    *,
+    alias: str | None = None,
+    bytes_layout: bool = False,
+    unknown: Literal["ignore", "keep"] = "ignore",
+    rename: Callable[[str], str] | Literal["camel"] | None = None,
+) -> type[_T] | Callable[[type[_T]], type[_T]]:
+    """
+    Register a class whose objects stand in messages: a dataclass, or one of attrs or msgspec, or an
+    ``Enum``.
+
+    Only registered classes are ever made from a file. Their fields are written in their order and
+    read in any; a missing one takes its default. ``from_`` stands for a field named ``from``.
+
+    Args:
+        cls: The class, when used as a decorator without arguments.
+        alias: The name in messages; the class's own by default. Java's side gives its class the
+            same alias, or full name.
+        bytes_layout: Write the fields one behind the other without names or types, as Java's
+            ``BytesInBinaryMarshallable`` classes: faster, and both sides must agree on all fields.
+        unknown: What becomes of fields that the class does not have: ``ignore`` them, or ``keep``
+            them with the object and write them again behind its own.
+        rename: Makes the names in messages of those of the class: ``camel`` for ``lastPrice``.
+
+    Raises:
+        TypeError: The class is of another kind, a field's type has no encoding, or another class
+            has this name.
+
+    """
+
+    def register(cls: type[_T]) -> type[_T]:
+        fields = _fields_of(cls)
+        renamed = _camel if rename == "camel" else rename or _plain
+        resolve = _Resolver(cls, fields, renamed)
+        codec = Codec(
+            cls,
+            alias or cls.__name__,
+            resolve,
+            build=_build_of(cls),
+            members=None if fields is not None else Kind.enumeration(cls),
+            keep_unknown=unknown == "keep",
+            bytes_layout=bytes_layout,
+        )
+        if unknown == "keep" and not hasattr(cls, "__dict__"):
+            raise TypeError(f"unknown fields need a class with a __dict__: class={cls.__qualname__}")
+        try:
+            codec.check()
+        except NameError:
+            pass  # a class that is defined further down: looked up when it is used
+        if not codec.register():
+            raise TypeError(f"another class has this alias: alias={codec.alias!r}")
+        cls.__quire_codec__ = codec  # type: ignore[attr-defined]
+        return cls
+
+    return register if cls is None else register(cls)
+
+
+class _Field(NamedTuple):
+    attribute: str
+    has_default: int  # 0: none, 1: a value, 2: what makes one
+    default: Any
+
+
+class _Resolver(NamedTuple):
+    """Finds the kinds of a class's fields, once all the classes they name are defined."""
+
+    cls: type
+    fields: list[_Field] | None
+    rename: Callable[[str], str]
+
+    def __call__(self) -> tuple[list[tuple[str, str, Kind, int, Any]], bool]:
+        hints = typing.get_type_hints(self.cls, include_extras=True)
+        rows = [
+            (self.rename(field.attribute), field.attribute, self.kind(field, hints), *field[1:])
+            for field in self.fields or []
+        ]
+        has_post_init = hasattr(self.cls, "__post_init__") or hasattr(
+            self.cls, "__attrs_post_init__"
+        )
+        return rows, has_post_init
+
+    def kind(self, field: _Field, hints: dict[str, Any]) -> Kind:
+        try:
+            return kind_of(hints[field.attribute])
+        except TypeError as error:
+            name = f"{self.cls.__qualname__}.{field.attribute}"
+            raise TypeError(f"{error}: field={name}") from None
+
+
+def _fields_of(cls: type) -> list[_Field] | None:
+    """Return the fields that its objects are made of; None for an enum."""
+    import dataclasses
+    import enum
+
+    if issubclass(cls, enum.Enum):
+        return None
+    if dataclasses.is_dataclass(cls):
+        return [*_of_dataclass(dataclasses.fields(cls), dataclasses.MISSING)]
+    if hasattr(cls, "__attrs_attrs__"):
+        return [*_of_attrs(cls.__attrs_attrs__)]
+    if hasattr(cls, "__struct_fields__"):
+        return [*_of_struct(cls)]
+    raise TypeError(
+        f"not a dataclass, an enum, or a class of attrs or msgspec: class={cls.__qualname__} "
+        "(put @dataclass below @quire.message)"
+    )
+
+
+def _of_dataclass(fields: tuple[Any, ...], missing: object) -> Iterator[_Field]:
+    for field in fields:
+        if field.default is not missing:
+            yield _Field(field.name, 1, field.default)
+        elif field.default_factory is not missing:
+            yield _Field(field.name, 2, field.default_factory)
+        else:
+            yield _Field(field.name, 0, None)
+
+
+def _of_attrs(attributes: tuple[Any, ...]) -> Iterator[_Field]:
+    for attribute in attributes:
+        default = attribute.default
+        if type(default).__name__ == "Factory":
+            if default.takes_self:
+                raise TypeError(f"a default that takes self: field={attribute.name}")
+            yield _Field(attribute.name, 2, default.factory)
+        elif type(default).__name__ == "_Nothing":
+            yield _Field(attribute.name, 0, None)
+        else:
+            yield _Field(attribute.name, 1, default)
+
+
+def _of_struct(cls: Any) -> Iterator[_Field]:  # noqa: ANN401 - msgspec is not imported
+    required = len(cls.__struct_fields__) - len(cls.__struct_defaults__)
+    for place, name in enumerate(cls.__struct_fields__):
+        yield _Field(name, int(place >= required), None)
+
+
+def _build_of(cls: type) -> str:
+    """Tell how the kernel makes its objects: by attributes, past its ``__setattr__``, or by call."""
+    own_making = cls.__new__ is not object.__new__ or hasattr(cls, "__struct_fields__")
+    if own_making or hasattr(cls, "__attrs_post_init__"):
+        return "call"
+    return "set" if cls.__setattr__ is object.__setattr__ else "force"
+
+
+def _plain(name: str) -> str:
+    return name[:-1] if name.endswith("_") and keyword.iskeyword(name[:-1]) else name
+
+
+def _camel(name: str) -> str:
+    first, *rest = _plain(name).split("_")
+    return first + "".join(map(str.capitalize, rest))

@@ -13,7 +13,7 @@ use crate::clock::QueueClock;
 use crate::error::{to_py, told};
 use crate::payload::Message;
 use crate::queue::Queue;
-use crate::values;
+use crate::{codec, values};
 use crate::write_document::WriteDocument;
 
 /// Messages taken from an iterator at a time; a list or tuple is taken whole.
@@ -59,6 +59,19 @@ impl Appender {
         if out.is_empty() {
             return Err(PyValueError::new_err("a message holds at least one value: count=0"));
         }
+        self.write(py, Payload::new(&out))
+    }
+
+    #[pyo3(signature = (message, /, *, typed = false))]
+    fn write_message(
+        &self,
+        py: Python<'_>,
+        message: &Bound<'_, PyAny>,
+        typed: bool,
+    ) -> PyResult<i64> {
+        let codec = codec::of_class(message.get_type().as_any())?;
+        let mut out = Vec::with_capacity(128);
+        codec.get().put_message(&mut out, message, typed)?;
         self.write(py, Payload::new(&out))
     }
 

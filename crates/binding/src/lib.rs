@@ -11,6 +11,8 @@ mod dump;
 mod error;
 mod excerpt;
 mod failure;
+mod kind;
+mod layout;
 #[cfg(feature = "fault-points")]
 mod fault;
 mod history;
@@ -58,9 +60,12 @@ mod _native {
     #[pymodule_export]
     use super::dump::Dump;
     #[pymodule_export]
+    use super::codec::Codec;
+    #[pymodule_export]
     use super::excerpt::Excerpt;
     #[pymodule_export]
     use super::history::MessageHistory;
+    use super::kind::Kind;
     #[pymodule_export]
     use super::queue::Queue;
     #[pymodule_export]

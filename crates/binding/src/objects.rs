@@ -8,6 +8,7 @@ use pyo3::types::{
     PyBool, PyBytes, PyDict, PyFloat, PyFrozenSet, PyList, PySet, PyString, PyTuple,
 };
 use quire_kernel::format::cursor::Cursor;
+use quire_kernel::format::wire::TYPE_PREFIX;
 use quire_kernel::tailer::{OpenDocument, Tailer};
 use quire_kernel::wire::compress::{Method, UNPACKED_MAX};
 use quire_kernel::wire::fault::Fault;
@@ -155,7 +156,7 @@ fn typed<'py>(
     depth: usize,
 ) -> Result<Bound<'py, PyAny>> {
     if let Some(codec) = codec::registered(py, name) {
-        return codec.get_value(py, cursor, depth);
+        return codec.get().get_value(py, cursor, depth);
     }
     match name {
         b"byte[]" | b"!map" | b"!omap" | b"!seqmap" | b"int[]" | b"long[]" | b"short[]"
@@ -237,6 +238,18 @@ pub fn message<'py>(py: Python<'py>, message: &[u8]) -> Result<Bound<'py, PyAny>
             Ok(rest.into_any())
         }
     }
+}
+
+/// A whole message that names its class.
+pub fn named_message<'py>(py: Python<'py>, message: &[u8]) -> Result<Bound<'py, PyAny>> {
+    let mut cursor = Cursor::new(message);
+    let code = cursor.peek();
+    if code != Some(TYPE_PREFIX) {
+        return Err(Fault::unexpected("a type: the message names no class", code, 0).into());
+    }
+    let found = get(py, &mut cursor, 0)?;
+    token::end(cursor)?;
+    Ok(found)
 }
 
 /// Has the error of a value name its message.

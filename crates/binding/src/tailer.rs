@@ -13,7 +13,7 @@ use crate::excerpt::Excerpt;
 use crate::history::MessageHistory;
 use crate::queue::Queue;
 use crate::read_document::ReadDocument;
-use crate::{failure, objects};
+use crate::{codec, failure, objects};
 
 /// Arrow offsets of 32 bits end here.
 const BATCH_BYTES_MAX: usize = i32::MAX as usize;
@@ -137,6 +137,19 @@ impl Tailer {
 
     fn read_map<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         decoded(py, &self.0, |bytes| objects::message_map(py, bytes))
+    }
+
+    #[pyo3(signature = (cls = None, /))]
+    fn read_message<'py>(
+        &self,
+        py: Python<'py>,
+        cls: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let codec = cls.map(codec::of_class).transpose()?;
+        decoded(py, &self.0, |bytes| match &codec {
+            Some(codec) => codec.get().get_message(py, bytes),
+            None => objects::named_message(py, bytes),
+        })
     }
 
     #[pyo3(signature = (count, /))]

@@ -102,3 +102,18 @@ pub fn text(value: &Bound<'_, PyAny>) -> PyResult<Option<(u8, String)>> {
 fn iso(value: &Bound<'_, PyAny>) -> PyResult<String> {
     value.call_method0(intern!(value.py(), "isoformat"))?.extract()
 }
+
+/// Java's text for a duration, as `PT1M30.5S`.
+pub fn duration_text(value: &Bound<'_, PyAny>) -> PyResult<String> {
+    let py = value.py();
+    let part = |name| value.getattr(name)?.extract::<i64>();
+    let seconds = part(intern!(py, "days"))? * 86_400 + part(intern!(py, "seconds"))?;
+    let micros = part(intern!(py, "microseconds"))?;
+    Ok(temporal::java_duration(i128::from(seconds) * 1_000_000 + i128::from(micros)))
+}
+
+/// The duration of Java's text; None if it is none.
+pub fn duration<'py>(py: Python<'py>, text: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let Some(micros) = temporal::parse_duration(text) else { return Ok(None) };
+    classes::timedelta(py)?.call1((0, 0, micros)).map(Some)
+}

@@ -1,39 +1,38 @@
-//! Python values as wire tokens, and back.
+//! Python values as wire tokens, where no type is declared: in the form Java gives boxed values
+//! (`docs/format.md` §8.5-8.7).
 
 use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{
-    PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, PyMapping, PyMemoryView,
-    PyString, PyTuple,
+    PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PyMapping,
+    PyMemoryView, PySet, PyString, PyTuple,
 };
-use quire_kernel::wire::DEPTH_MAX;
+use quire_kernel::format::tokens::put_type_prefix;
+use quire_kernel::wire::fault::Fault;
+use quire_kernel::wire::token;
 use quire_kernel::wire::writer::{self, Scalar};
 
 use crate::buffer::Borrowed;
-use crate::error::WireError;
-use crate::failure::Failure;
+use crate::failure::Result;
+use crate::{classes, codec, temporal};
 
 /// Appends `name: value`, as an entry of Java's `writeMap`.
-pub fn put_entry(out: &mut Vec<u8>, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
+pub fn put_entry(out: &mut Vec<u8>, name: &str, value: &Bound<'_, PyAny>) -> Result<()> {
     put_named(out, name, value, 0)
 }
 
 /// Appends every entry of a mapping.
-pub fn put_entries(out: &mut Vec<u8>, values: &Bound<'_, PyMapping>) -> PyResult<()> {
+pub fn put_entries(out: &mut Vec<u8>, values: &Bound<'_, PyMapping>) -> Result<()> {
     put_items(out, values, 0)
 }
 
-fn put_named(
-    out: &mut Vec<u8>,
-    name: &str,
-    value: &Bound<'_, PyAny>,
-    depth: usize,
-) -> PyResult<()> {
-    writer::put_key(out, name).map_err(Failure::from)?;
-    put_value(out, value, depth)
+fn put_named(out: &mut Vec<u8>, name: &str, value: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
+    writer::put_key(out, name)?;
+    put_value(out, value, depth).map_err(|failure| failure.inside(name))
 }
 
-fn put_items(out: &mut Vec<u8>, values: &Bound<'_, PyMapping>, depth: usize) -> PyResult<()> {
+fn put_items(out: &mut Vec<u8>, values: &Bound<'_, PyMapping>, depth: usize) -> Result<()> {
     if let Ok(dict) = values.cast::<PyDict>() {
         return dict.iter().try_for_each(|(key, value)| put_item(out, &key, &value, depth));
     }
@@ -49,69 +48,156 @@ fn put_item(
     key: &Bound<'_, PyAny>,
     value: &Bound<'_, PyAny>,
     depth: usize,
-) -> PyResult<()> {
-    let Ok(name) = key.cast::<PyString>() else {
-        return Err(no_encoding("a key is a str", key)?);
-    };
-    put_named(out, &name.to_cow()?, value, depth)
+) -> Result<()> {
+    if let Ok(name) = key.cast::<PyString>() {
+        return put_named(out, &name.to_cow()?, value, depth);
+    }
+    writer::put_object_key(out);
+    put_value(out, key, depth)?;
+    put_value(out, value, depth).map_err(|failure| failure.inside(key))
 }
 
-fn put_value(out: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) -> PyResult<()> {
-    if depth > DEPTH_MAX {
-        return Err(WireError::new_err(format!("nested too deep: limit={DEPTH_MAX}")));
-    }
+/// Appends a value.
+pub fn put_value(out: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
     if value.is_none() {
-        return put_scalar(out, Scalar::Null);
-    }
-    if let Ok(text) = value.cast::<PyString>() {
-        return put_scalar(out, Scalar::Text(&text.to_cow()?));
-    }
-    if let Ok(flag) = value.cast::<PyBool>() {
-        return put_scalar(out, Scalar::Bool(flag.is_true()));
-    }
-    if value.cast::<PyInt>().is_ok() {
-        let number: i64 = value.extract().map_err(|_| {
-            WireError::new_err(format!("an integer of more than 64 bits: value={value}"))
-        })?;
-        return put_scalar(out, Scalar::Int(number));
-    }
-    if let Ok(number) = value.cast::<PyFloat>() {
-        return put_scalar(out, Scalar::Float(number.value()));
-    }
-    if let Ok(bytes) = value.cast::<PyBytes>() {
-        return put_scalar(out, Scalar::Bytes(bytes.as_bytes()));
-    }
-    if value.cast::<PyByteArray>().is_ok() || value.cast::<PyMemoryView>().is_ok() {
-        return put_scalar(out, Scalar::Bytes(Borrowed::new(value)?.bytes()));
-    }
-    put_nested(out, value, depth + 1)
-}
-
-fn put_scalar(out: &mut Vec<u8>, value: Scalar<'_>) -> PyResult<()> {
-    Ok(writer::put_scalar(out, value).map_err(Failure::from)?)
-}
-
-fn put_nested(out: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) -> PyResult<()> {
-    let block = writer::open_block(out);
-    if let Ok(values) = value.cast::<PyMapping>() {
-        put_items(out, values, depth)?;
-    } else if value.cast::<PyList>().is_ok() || value.cast::<PyTuple>().is_ok() {
-        value.try_iter()?.try_for_each(|item| put_value(out, &item?, depth))?;
+        writer::put_null(out);
+    } else if let Ok(text) = value.cast_exact::<PyString>() {
+        writer::put_text(out, &text.to_cow()?);
+    } else if let Ok(flag) = value.cast::<PyBool>() {
+        writer::put_bool(out, flag.is_true());
+    } else if value.is_exact_instance_of::<PyInt>() {
+        writer::put_scalar(out, Scalar::Int(int64(value)?))?;
+    } else if let Ok(number) = value.cast_exact::<PyFloat>() {
+        writer::put_scalar(out, Scalar::Float(number.value()))?;
     } else {
-        return Err(no_encoding("a value of this type has no encoding", value)?);
+        return put_other(out, value, depth);
     }
+    Ok(())
+}
+
+fn int64(value: &Bound<'_, PyAny>) -> Result<i64> {
+    value.extract().map_err(|_| {
+        Fault::new("an integer of more than 64 bits").with("value", value).into()
+    })
+}
+
+/// What is not one of the five commonest types: a container, a registered class, …
+fn put_other(out: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
+    let depth = token::deeper(depth, out.len())?;
+    if let Ok(values) = value.cast::<PyDict>() {
+        return put_block(out, |out| put_items(out, values.as_mapping(), depth));
+    }
+    if value.is_instance_of::<PyList>() || value.is_exact_instance_of::<PyTuple>() {
+        return put_block(out, |out| put_each(out, value, depth));
+    }
+    if let Some(codec) = codec::of_object(value)? {
+        return codec.get().put_typed(out, value, depth);
+    }
+    if put_scalar_object(out, value, depth)? {
+        return Ok(());
+    }
+    if value.is_instance_of::<PySet>() || value.is_instance_of::<PyFrozenSet>() {
+        put_type_prefix(out, "!oset");
+        return put_block(out, |out| put_each(out, value, depth));
+    }
+    if value.is_instance_of::<PyTuple>() {
+        return put_block(out, |out| put_each(out, value, depth));
+    }
+    if let Ok(values) = value.cast::<PyMapping>() {
+        return put_block(out, |out| put_items(out, values, depth));
+    }
+    Err(no_encoding(value))
+}
+
+fn put_block(out: &mut Vec<u8>, content: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<()> {
+    let block = writer::open_block(out);
+    content(out)?;
     writer::close_block(out, block);
     Ok(())
 }
 
-fn no_encoding(what: &str, value: &Bound<'_, PyAny>) -> PyResult<PyErr> {
-    Ok(WireError::new_err(format!("{what}: type={}", value.get_type().name()?)))
+fn put_each(out: &mut Vec<u8>, values: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
+    for (place, item) in values.try_iter()?.enumerate() {
+        put_value(out, &item?, depth)
+            .map_err(|failure| failure.inside(format_args!("[{place}]")))?;
+    }
+    Ok(())
+}
+
+/// Bytes, dates and times, and other values without parts; false if it is none of them.
+fn put_scalar_object(out: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) -> Result<bool> {
+    let py = value.py();
+    if let Ok(bytes) = value.cast::<PyBytes>() {
+        writer::put_scalar(out, Scalar::Bytes(bytes.as_bytes()))?;
+    } else if value.is_instance_of::<PyByteArray>() || value.is_instance_of::<PyMemoryView>() {
+        writer::put_scalar(out, Scalar::Bytes(Borrowed::new(value)?.bytes()))?;
+    } else if value.is_instance(classes::enumeration(py)?)? {
+        writer::put_text(out, &enum_name(value)?);
+    } else if let Ok(text) = value.cast::<PyString>() {
+        writer::put_text(out, &text.to_cow()?);
+    } else if value.is_instance_of::<PyInt>() {
+        writer::put_scalar(out, Scalar::Int(int64(value)?))?;
+    } else if value.is_instance_of::<PyFloat>() {
+        writer::put_scalar(out, Scalar::Float(value.extract()?))?;
+    } else if let Some((code, text)) = temporal::text(value)? {
+        writer::put_temporal(out, code, &text);
+    } else if value.is_instance(classes::decimal(py)?)? {
+        writer::put_text(out, &decimal_text(value)?);
+    } else if value.is_instance(classes::uuid(py)?)? {
+        put_uuid(out, value)?;
+    } else if value.is_instance(classes::timedelta(py)?)? {
+        writer::put_text(out, &temporal::duration_text(value)?);
+    } else if value.is_instance(classes::typed(py)?)? {
+        let name: String = value.getattr(intern!(py, "name"))?.extract()?;
+        put_type_prefix(out, &name);
+        put_value(out, &value.getattr(intern!(py, "value"))?, depth)?;
+    } else if value.is_instance(classes::type_literal(py)?)? {
+        let name: String = value.getattr(intern!(py, "name"))?.extract()?;
+        writer::put_type_literal(out, &name);
+    } else {
+        return Ok(false);
+    }
+    Ok(true)
+}
+
+/// The name of an enum's member.
+pub fn enum_name(member: &Bound<'_, PyAny>) -> PyResult<String> {
+    member.getattr(intern!(member.py(), "name"))?.extract()
+}
+
+/// A decimal as Java's `BigDecimal` shows it where it needs no exponent.
+pub fn decimal_text(value: &Bound<'_, PyAny>) -> Result<String> {
+    let text = value.str()?.to_cow()?.into_owned();
+    if text.bytes().all(|byte| b"+-.E0123456789".contains(&byte)) {
+        return Ok(text);
+    }
+    Err(Fault::new("Java knows no such decimal").with("value", text).into())
+}
+
+/// Appends a UUID.
+pub fn put_uuid(out: &mut Vec<u8>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    let number: u128 = value.getattr(intern!(value.py(), "int"))?.extract()?;
+    let [high, low] = [number >> 64, number & u128::from(u64::MAX)]
+        .map(|half| u64::try_from(half).unwrap_or_default());
+    writer::put_uuid(out, high, low);
+    Ok(())
+}
+
+#[cold]
+fn no_encoding(value: &Bound<'_, PyAny>) -> crate::failure::Failure {
+    Fault::new("a value of this type has no encoding: register its class with quire.message")
+        .with("type", type_name(value))
+        .into()
+}
+
+/// The name of an object's type, for errors.
+pub fn type_name(value: &Bound<'_, PyAny>) -> String {
+    value.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string())
 }
 
 /// A mapping, or an error that says so.
 pub fn mapping<'a, 'py>(object: &'a Bound<'py, PyAny>) -> PyResult<&'a Bound<'py, PyMapping>> {
     object.cast::<PyMapping>().map_err(|_| {
-        let name = object.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string());
-        PyTypeError::new_err(format!("a mapping is needed: type={name}"))
+        PyTypeError::new_err(format!("a mapping is needed: type={}", type_name(object)))
     })
 }

@@ -129,7 +129,7 @@ impl WriteDocument {
 
     #[pyo3(signature = (name, value, /))]
     fn write(&self, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.put(|bytes| values::put_entry(bytes, name, value))
+        self.put(|bytes| Ok(values::put_entry(bytes, name, value)?))
     }
 
     #[pyo3(signature = (data, /))]

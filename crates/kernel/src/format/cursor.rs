@@ -31,6 +31,13 @@ impl<'a> Cursor<'a> {
         self.base + self.at
     }
 
+    /// The cursor at an offset that it has passed.
+    #[must_use]
+    pub const fn back_to(&self, offset: usize) -> Self {
+        let at = offset.saturating_sub(self.base);
+        Self { bytes: self.bytes, at: if at < self.at { at } else { self.at }, base: self.base }
+    }
+
     /// The code under the cursor, padding skipped; None at the end.
     pub fn peek(&mut self) -> Option<u8> {
         loop {

@@ -189,9 +189,91 @@ pub fn java_offset(iso: &str) -> &str {
     if iso == "+00:00" { "Z" } else { iso }
 }
 
+/// A duration as Java shows it, as `PT25H1M-0.5S`; days are hours.
+#[must_use]
+pub fn java_duration(micros: i128) -> String {
+    use std::fmt::Write;
+    if micros == 0 {
+        return "PT0S".into();
+    }
+    let seconds = micros / 1_000_000;
+    let (hours, minutes, seconds) = (seconds / 3600, seconds % 3600 / 60, seconds % 60);
+    let fraction = (micros % 1_000_000).unsigned_abs();
+    let mut text = String::from("PT");
+    for (value, unit) in [(hours, 'H'), (minutes, 'M')] {
+        if value != 0 {
+            let _ = write!(text, "{value}{unit}");
+        }
+    }
+    if fraction != 0 {
+        let sign = if micros < 0 && seconds == 0 { "-" } else { "" };
+        let digits = format!("{fraction:06}");
+        let _ = write!(text, "{sign}{seconds}.{}S", digits.trim_end_matches('0'));
+    } else if seconds != 0 {
+        let _ = write!(text, "{seconds}S");
+    }
+    text
+}
+
+/// Microseconds of a duration in ISO form, `P1DT2H3M4.5S`; finer fractions are cut.
+#[must_use]
+pub fn parse_duration(text: &str) -> Option<i64> {
+    let (sign, rest) = match text.strip_prefix('-') {
+        Some(rest) => (-1, rest),
+        None => (1, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let (days, clock) = match rest.strip_prefix('P')?.split_once('T') {
+        Some((_, "")) => return None,
+        Some(parts) => parts,
+        None => (rest.strip_prefix('P')?, ""),
+    };
+    if days.is_empty() && clock.is_empty() {
+        return None;
+    }
+    let total = sum(days, &[('D', 86_400)])?.checked_add(sum(clock, &[('H', 3600), ('M', 60), ('S', 1)])?)?;
+    total.checked_mul(sign)
+}
+
+/// Adds up numbers with units, which stand in this order.
+fn sum(mut text: &str, units: &[(char, i64)]) -> Option<i64> {
+    let mut total = 0_i64;
+    for (unit, seconds) in units {
+        let Some((number, rest)) = text.split_once(*unit) else { continue };
+        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+        if !fraction.bytes().all(|byte| byte.is_ascii_digit()) || (!fraction.is_empty() && *unit != 'S') {
+            return None;
+        }
+        let micros: i64 = format!("{fraction:0<6}").get(..6)?.parse().ok()?;
+        let micros = if whole.starts_with('-') { -micros } else { micros };
+        let part = whole.parse::<i64>().ok()?.checked_mul(*seconds)?.checked_mul(1_000_000)?;
+        total = total.checked_add(part)?.checked_add(micros)?;
+        text = rest;
+    }
+    text.is_empty().then_some(total)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn durations_are_shown_as_java_does() {
+        for (micros, text) in [
+            (90_000_000, "PT1M30S"),
+            (500_000, "PT0.5S"),
+            (-500_000, "PT-0.5S"),
+            (-90_500_000, "PT-1M-30.5S"),
+            (86_400_000_000, "PT24H"),
+            (0, "PT0S"),
+        ] {
+            assert_eq!(java_duration(micros.into()), text);
+            assert_eq!(parse_duration(text), Some(micros), "{text}");
+        }
+        assert_eq!(parse_duration("P1DT1S"), Some(86_401_000_000));
+        for text in ["", "P", "PT", "1S", "PT1", "PT1S1M", "PxD"] {
+            assert_eq!(parse_duration(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn times_are_shown_as_java_does() {

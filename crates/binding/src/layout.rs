@@ -1,0 +1,120 @@
+//! The fixed layout of a message: its fields one behind the other, without names or codes, as Java's
+//! `BytesInBinaryMarshallable` classes stand in a message (`docs/format.md` §8.6).
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyFloat, PyInt, PyString};
+use quire_kernel::format::cursor::Cursor;
+use quire_kernel::format::tokens::{self, put_stop_bit};
+use quire_kernel::wire::fault::Fault;
+use quire_kernel::wire::token;
+
+use crate::codec::{Field, Plan};
+use crate::failure::{Failure, Result};
+use crate::kind::Form;
+
+/// Refuses a class with a field that has no fixed layout.
+pub fn check(plan: &Plan) -> Result<()> {
+    for field in &plan.fields {
+        let fits = match &field.kind.get().0 {
+            Form::Bool | Form::Int(..) | Form::Float64 | Form::Float32 | Form::Text => true,
+            Form::Message(codec) => codec.get().bytes_layout,
+            _ => false,
+        };
+        if !fits {
+            return Err(Fault::new("a type that bytes_layout does not know")
+                .with("type", field.kind.get().name())
+                .with("known", "bool, int8 to int64, float32, float64, str, nested bytes_layout")
+                .inside(field.name())
+                .into());
+        }
+    }
+    Ok(())
+}
+
+/// Appends the fields of an object.
+pub fn put(plan: &Plan, out: &mut Vec<u8>, object: &Bound<'_, PyAny>) -> Result<()> {
+    for field in &plan.fields {
+        let value = object.getattr(field.attribute.bind(object.py()))?;
+        put_one(field, out, &value).map_err(|failure| failure.inside(field.name()))?;
+    }
+    Ok(())
+}
+
+#[allow(clippy::cast_possible_truncation)] // a float of 32 bits, as declared
+fn put_one(field: &Field, out: &mut Vec<u8>, value: &Bound<'_, PyAny>) -> Result<()> {
+    let kind = field.kind.get();
+    let misfit = || -> Failure { kind.misfit(value) };
+    match &kind.0 {
+        Form::Bool => {
+            out.push(u8::from(value.cast::<PyBool>().map_err(|_| misfit())?.is_true()));
+        }
+        Form::Int(width, bits) => {
+            let number = kind.int(*width, value)?;
+            out.extend_from_slice(&number.to_le_bytes()[..*bits as usize / 8]);
+        }
+        Form::Float64 => out.extend_from_slice(&kind.float(value)?.to_le_bytes()),
+        Form::Float32 => out.extend_from_slice(&(kind.float(value)? as f32).to_le_bytes()),
+        Form::Text if value.is_none() => put_stop_bit(out, -1),
+        Form::Text => {
+            let text = value.cast::<PyString>().map_err(|_| misfit())?.to_cow()?;
+            let stored = tokens::cesu8(&text);
+            put_stop_bit(out, stored.len().cast_signed() as i64);
+            out.extend_from_slice(&stored);
+        }
+        Form::Message(codec) => return codec.get().put_fields(out, value, 0),
+        _ => return Err(misfit()),
+    }
+    Ok(())
+}
+
+/// Reads the fields of an object.
+pub fn get<'py>(
+    py: Python<'py>,
+    plan: &Plan,
+    cursor: &mut Cursor<'_>,
+    found: &mut [Option<Bound<'py, PyAny>>],
+) -> Result<()> {
+    for (field, slot) in plan.fields.iter().zip(found) {
+        *slot = Some(get_one(py, field, cursor).map_err(|failure| failure.inside(field.name()))?);
+    }
+    Ok(())
+}
+
+fn get_one<'py>(
+    py: Python<'py>,
+    field: &Field,
+    cursor: &mut Cursor<'_>,
+) -> Result<Bound<'py, PyAny>> {
+    let at = cursor.offset();
+    let early = || Fault::early("the fixed layout ends early", at);
+    Ok(match &field.kind.get().0 {
+        Form::Bool => {
+            let [byte] = cursor.array().ok_or_else(early)?;
+            PyBool::new(py, byte != 0).to_owned().into_any()
+        }
+        Form::Int(width, bits) => {
+            let length = *bits as usize / 8;
+            let bytes = cursor.take(length).ok_or_else(early)?;
+            let is_negative = width.min < 0 && bytes[length - 1] >= 0x80;
+            let mut word = [if is_negative { 0xFF } else { 0 }; 8];
+            word[..length].copy_from_slice(bytes);
+            PyInt::new(py, i64::from_le_bytes(word)).into_any()
+        }
+        Form::Float64 => {
+            PyFloat::new(py, f64::from_le_bytes(cursor.array().ok_or_else(early)?)).into_any()
+        }
+        Form::Float32 => {
+            let number = f32::from_le_bytes(cursor.array().ok_or_else(early)?);
+            PyFloat::new(py, f64::from(number)).into_any()
+        }
+        Form::Message(codec) => codec.get().get_fields(py, cursor, 0)?,
+        _ => match cursor.stop_bit().ok_or_else(early)? {
+            -1 => py.None().into_bound(py),
+            length => {
+                let length = usize::try_from(length).map_err(|_| early())?;
+                let bytes = cursor.take(length).ok_or_else(early)?;
+                PyString::new(py, &token::text(bytes, at)?).into_any()
+            }
+        },
+    })
+}

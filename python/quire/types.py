@@ -1,0 +1,166 @@
+"""
+Declared types: what an annotation says of the form that a value has in a message.
+
+========================================  ====================================================
+Annotation                                In a message
+========================================  ====================================================
+``int``, ``quire.int8`` … ``quire.uint32``  the shortest integer; 64 bits, signed, unless named
+``float``, ``quire.float32``              the shortest float
+``bool``, ``str``, ``bytes``              true or false, a string, a blob
+``Decimal``, ``timedelta``                a string, as of Java's BigDecimal and Duration
+``date``, ``time``, ``datetime``          ISO text under a code of its own; a zone is kept
+``UUID``                                  16 bytes
+a class of ``Enum``                       its member's name
+``list``, ``tuple``, ``set``, ``dict``    nested, of the element types they name
+a class of :func:`quire.message`          nested, without its name
+``X | None``                              X or null
+``Any``, a union, a type variable         whatever is there, under its own type
+========================================  ====================================================
+
+None is null wherever Java has a reference: everything but numbers and bool.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import functools
+import types
+import typing
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from quire._native import Codec, Kind
+
+
+@dataclass(frozen=True)
+class Width:
+    """The name of a number's width in an ``Annotated`` type."""
+
+    name: str
+
+
+int8 = Annotated[int, Width("int8")]
+int16 = Annotated[int, Width("int16")]
+int32 = Annotated[int, Width("int32")]
+int64 = Annotated[int, Width("int64")]
+uint8 = Annotated[int, Width("uint8")]
+uint16 = Annotated[int, Width("uint16")]
+uint32 = Annotated[int, Width("uint32")]
+float32 = Annotated[float, Width("float32")]
+float64 = Annotated[float, Width("float64")]
+
+_BUILTINS = {
+    Any: "any",
+    object: "any",
+    bool: "bool",
+    int: "int64",
+    float: "float64",
+    str: "str",
+    bytes: "bytes",
+    bytearray: "bytes",
+    memoryview: "bytes",
+}
+# By module and name: importing them all would cost each program that uses none.
+_NAMED = {
+    ("decimal", "Decimal"): "decimal",
+    ("datetime", "date"): "date",
+    ("datetime", "time"): "time",
+    ("datetime", "datetime"): "datetime",
+    ("datetime", "timedelta"): "timedelta",
+    ("uuid", "UUID"): "uuid",
+}
+_LISTS = (list, collections.abc.Sequence, collections.abc.Iterable, collections.abc.Collection)
+_SETS = (set, collections.abc.Set, collections.abc.MutableSet)
+_DICTS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
+
+
+def kind_of(annotation: Any) -> Kind:  # noqa: ANN401 - whatever stands behind a colon
+    """
+    Return the kind of an annotation.
+
+    Raises:
+        TypeError: A value of this type has no encoding.
+
+    """
+    try:
+        return _kind_of(annotation)
+    except TypeError as error:
+        if "unhashable" not in str(error):
+            raise
+        return _kind_of.__wrapped__(annotation)
+
+
+@functools.cache
+def _kind_of(annotation: Any) -> Kind:  # noqa: ANN401 - as above
+    if annotation is None or annotation is type(None):
+        return Kind.optional(Kind.scalar("any"))
+    if isinstance(annotation, typing.NewType):
+        return kind_of(annotation.__supertype__)
+    if isinstance(annotation, typing.TypeVar):
+        return kind_of(annotation.__bound__ or Any)
+    origin = typing.get_origin(annotation)
+    if origin is None:
+        return _plain(annotation)
+    return _generic(annotation, origin, typing.get_args(annotation))
+
+
+def _plain(annotation: Any) -> Kind:  # noqa: ANN401 - as above
+    if annotation in _BUILTINS:
+        return Kind.scalar(_BUILTINS[annotation])
+    name = _NAMED.get((getattr(annotation, "__module__", ""), getattr(annotation, "__name__", "")))
+    if name is not None:
+        return Kind.scalar(name)
+    codec = getattr(annotation, "__dict__", {}).get("__quire_codec__")
+    if isinstance(codec, Codec):
+        return Kind.message(codec)
+    if annotation in {list, tuple, set, frozenset, dict, *_LISTS, *_SETS, *_DICTS}:
+        return _container(annotation, (Any, Any))
+    if isinstance(annotation, type):
+        import enum
+
+        if issubclass(annotation, enum.Enum):
+            return Kind.enumeration(annotation)
+        if getattr(annotation, "_is_protocol", False) or _is_base(annotation):
+            return Kind.scalar("any")
+    raise TypeError(
+        f"a type that has no encoding: type={annotation!r} "
+        "(register a dataclass with quire.message, or annotate it as Any)"
+    )
+
+
+def _is_base(annotation: type) -> bool:
+    """Whether registered classes derive from it: their objects stand under their own names."""
+    return any("__quire_codec__" in child.__dict__ for child in annotation.__subclasses__())
+
+
+def _generic(annotation: Any, origin: Any, arguments: tuple[Any, ...]) -> Kind:  # noqa: ANN401
+    if origin is Annotated:
+        named = [item.name for item in arguments[1:] if isinstance(item, Width)]
+        return Kind.scalar(named[0]) if named else kind_of(arguments[0])
+    if origin in (typing.Union, types.UnionType):
+        others = [item for item in arguments if item is not type(None)]
+        kind = kind_of(others[0]) if len(others) == 1 else Kind.scalar("any")
+        return Kind.optional(kind) if len(others) < len(arguments) else kind
+    if origin is typing.Literal:
+        classes = {type(item) for item in arguments}
+        return kind_of(classes.pop()) if len(classes) == 1 else Kind.scalar("any")
+    if origin in (typing.Final, typing.Required, typing.NotRequired):
+        return kind_of(arguments[0])
+    if isinstance(origin, type) and "__quire_codec__" in origin.__dict__:
+        return kind_of(origin)  # type arguments are erased, as Java's are
+    return _container(origin, arguments, annotation)
+
+
+def _container(origin: Any, arguments: tuple[Any, ...], annotation: Any = None) -> Kind:  # noqa: ANN401
+    if origin in _LISTS:
+        return Kind.list(kind_of(arguments[0]))
+    if origin is tuple:
+        is_uniform = len(arguments) == 2 and arguments[1] is Ellipsis  # noqa: PLR2004 - (X, ...)
+        return Kind.tuple(kind_of(arguments[0] if is_uniform else Any))
+    if origin in _SETS:
+        return Kind.set(kind_of(arguments[0]))
+    if origin is frozenset:
+        return Kind.frozenset(kind_of(arguments[0]))
+    if origin in _DICTS:
+        return Kind.dict(kind_of(arguments[0]), kind_of(arguments[1]))
+    raise TypeError(f"a type that has no encoding: type={annotation!r}")
