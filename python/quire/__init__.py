@@ -40,9 +40,21 @@ from quire.errors import (
     WireError,
     WriteAfterEofError,
 )
+from quire.messages import Typed, TypeLiteral, message
 from quire.queue import Queue, open  # noqa: A004 - `quire.open` reads as what it does
 from quire.running_minimum import RunningMinimum
 from quire.tailing import Tailer
+from quire.types import (
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+)
 
 __all__ = [
     "Appender",
@@ -68,14 +80,26 @@ __all__ = [
     "RollCycleMismatchError",
     "RunningMinimum",
     "Tailer",
+    "TypeLiteral",
+    "Typed",
     "UnsupportedError",
     "WaitTimeoutError",
     "WireError",
     "WriteAfterEofError",
     "WriteDocument",
     "__version__",
+    "float32",
+    "float64",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "message",
     "open",
     "pausers",
+    "uint8",
+    "uint16",
+    "uint32",
 ]
 
 __version__ = _native.VERSION

@@ -1,7 +1,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from types import TracebackType
-from typing import Any, Final, Literal, Self, TypeAlias, final
+from typing import Any, Final, Literal, Self, TypeAlias, TypeVar, final
 
 from typing_extensions import Buffer as BufferLike
 from typing_extensions import disjoint_base
@@ -11,8 +11,10 @@ __all__ = [
     "VERSION",
     "Appender",
     "Buffer",
+    "Codec",
     "Dump",
     "Excerpt",
+    "Kind",
     "ManualClock",
     "MessageHistory",
     "Payloads",
@@ -25,6 +27,8 @@ __all__ = [
     "after_fork_in_parent",
     "before_fork",
 ]
+
+_T = TypeVar("_T")
 
 VERSION: Final[str]
 BUILD_PROFILE: Final[str]
@@ -83,6 +87,85 @@ class Excerpt:
     def data(self) -> bytes: ...
     def __hash__(self) -> int: ...
     def __reduce__(self) -> tuple[type[Excerpt], tuple[int, bytes]]: ...
+
+@final
+class Kind:
+    """
+    A declared type: how its values are written, and what is made of what is read.
+
+    Made of annotations by :func:`quire.types.kind_of`.
+    """
+
+    @staticmethod
+    def scalar(name: str) -> Kind:
+        """
+        Return a type without parts.
+
+        Args:
+            name: ``any``, ``bool``, ``int8`` to ``int64``, ``uint8`` to ``uint32``, ``float32``,
+                ``float64``, ``str``, ``bytes``, ``decimal``, ``date``, ``time``, ``datetime``,
+                ``timedelta`` or ``uuid``.
+
+        """
+
+    @staticmethod
+    def enumeration(cls: type) -> Kind: ...
+    @staticmethod
+    def list(item: Kind) -> Kind: ...
+    @staticmethod
+    def tuple(item: Kind) -> Kind: ...
+    @staticmethod
+    def set(item: Kind) -> Kind: ...
+    @staticmethod
+    def frozenset(item: Kind) -> Kind: ...
+    @staticmethod
+    def dict(key: Kind, value: Kind) -> Kind: ...
+    @staticmethod
+    def message(codec: Codec) -> Kind: ...
+    @staticmethod
+    def optional(kind: Kind) -> Kind: ...
+
+@final
+class Codec:
+    """
+    How the objects of one class are written and read, made by :func:`quire.message`.
+
+    Args:
+        cls: The class.
+        alias: Its name in messages.
+        resolve: Gives, when they are first needed, the fields (name, attribute, kind, 0 for no
+            default, 1 for a value or 2 for what makes one, and that), and whether there is a
+            ``__post_init__``.
+        build: ``set`` attributes, ``force`` them past the class's own ``__setattr__``, or ``call``
+            the class.
+        members: Of an enum: its kind.
+        keep_unknown: Keep fields that the class does not have.
+        bytes_layout: Fields one behind the other.
+
+    """
+
+    def __new__(
+        cls,
+        cls_: type,
+        alias: str,
+        resolve: Callable[[], tuple[list[tuple[str, str, Kind, int, Any]], bool]],
+        *,
+        build: str,
+        members: Kind | None,
+        keep_unknown: bool,
+        bytes_layout: bool,
+    ) -> Codec: ...
+    @property
+    def alias(self) -> str: ...
+    @property
+    def fields(self) -> list[tuple[str, str, Kind]]:
+        """Name in messages, attribute and kind of each field, in their order."""
+
+    def register(self) -> bool:
+        """Have the class stand behind its alias; False where another one does."""
+
+    def check(self) -> None:
+        """Look the fields up at once."""
 
 @final
 class RollCycle:
@@ -355,6 +438,20 @@ class Appender:
     def write_map(self, values: Mapping[str, Value], /) -> int:
         """Append a mapping, as Java's ``writeMap``."""
 
+    def write_message(self, message: Any, /, *, typed: bool = False) -> int:
+        """
+        Append an object of a class of :func:`quire.message`, and return its index.
+
+        Args:
+            message: The object; its fields stand in the message by name.
+            typed: Put the name of its class in front, so that a reader need not know it.
+
+        Raises:
+            TypeError: The class is not registered.
+            WireError: A field's value does not fit its type; nothing was written.
+
+        """
+
     def write_many(self, payloads: Iterable[BufferLike], /) -> int | None:
         """Append each payload under one lock; None when there was none."""
 
@@ -507,6 +604,19 @@ class Tailer:
 
         Raises:
             WireError: The message is not a sequence of named values; the position stays.
+
+        """
+
+    def read_message(self, cls: type[_T] | None = None, /) -> _T | Any | None:
+        """
+        Return the next message as an object; None when nothing is there yet.
+
+        Args:
+            cls: The class of :func:`quire.message` to make of it. None: the registered one that
+                the message names.
+
+        Raises:
+            WireError: It is something else; the position stays.
 
         """
 

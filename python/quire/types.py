@@ -26,14 +26,12 @@ import collections.abc
 import functools
 import types
 import typing
-from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from quire._native import Codec, Kind
 
 
-@dataclass(frozen=True)
-class Width:
+class Width(NamedTuple):
     """The name of a number's width in an ``Annotated`` type."""
 
     name: str

@@ -91,9 +91,9 @@ impl Codec {
     /// Registers a class.
     #[new]
     #[allow(clippy::too_many_arguments)] // a Python signature
-    #[pyo3(signature = (class, alias, resolve, *, build, members, keep_unknown, bytes_layout))]
+    #[pyo3(signature = (cls_, alias, resolve, *, build, members, keep_unknown, bytes_layout))]
     fn new(
-        class: Py<PyType>,
+        cls_: Py<PyType>,
         alias: String,
         resolve: Py<PyAny>,
         build: &str,
@@ -107,7 +107,7 @@ impl Codec {
             _ => Build::Call,
         };
         let plan = PyOnceLock::new();
-        Self { class, alias, build, members, keep_unknown, bytes_layout, resolve, plan }
+        Self { class: cls_, alias, build, members, keep_unknown, bytes_layout, resolve, plan }
     }
 
     /// The class stands behind its name from here on. False where another one does.
@@ -129,9 +129,12 @@ impl Codec {
         &self.alias
     }
 
-    #[getter(class_)]
-    fn py_class(&self, py: Python<'_>) -> Py<PyType> {
-        self.class.clone_ref(py)
+    #[getter]
+    fn fields(&self, py: Python<'_>) -> PyResult<Vec<(String, Py<PyString>, Py<Kind>)>> {
+        let rows = self.plan(py)?.fields.iter().map(|field| {
+            (field.name.clone(), field.attribute.clone_ref(py), field.kind.clone_ref(py))
+        });
+        Ok(rows.collect())
     }
 
     /// Looks the fields up at once.
@@ -187,13 +190,23 @@ impl Codec {
     }
 
     /// Appends an object where its class was not declared: under its name.
-    pub fn put_typed(&self, out: &mut Vec<u8>, object: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
+    pub fn put_typed(
+        &self,
+        out: &mut Vec<u8>,
+        object: &Bound<'_, PyAny>,
+        depth: usize,
+    ) -> Result<()> {
         put_type_prefix(out, &self.alias);
         self.put_block(out, object, depth)
     }
 
     /// Appends a whole message: the fields, or the object under its name.
-    pub fn put_message(&self, out: &mut Vec<u8>, object: &Bound<'_, PyAny>, typed: bool) -> Result<()> {
+    pub fn put_message(
+        &self,
+        out: &mut Vec<u8>,
+        object: &Bound<'_, PyAny>,
+        typed: bool,
+    ) -> Result<()> {
         if typed || self.members.is_some() {
             return self.put_typed(out, object, 0);
         }
@@ -237,7 +250,12 @@ impl Codec {
     }
 
     /// Appends the fields alone.
-    pub fn put_fields(&self, out: &mut Vec<u8>, object: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
+    pub fn put_fields(
+        &self,
+        out: &mut Vec<u8>,
+        object: &Bound<'_, PyAny>,
+        depth: usize,
+    ) -> Result<()> {
         let py = object.py();
         let plan = self.plan(py)?;
         if self.bytes_layout {
@@ -277,16 +295,16 @@ impl Codec {
         }
         match token::value(cursor)? {
             Token::Null => Ok(py.None().into_bound(py)),
-            Token::Block(mut block) => {
-                self.get_fields(py, &mut block, token::deeper(depth, at)?)
-            }
+            Token::Block(mut block) => self.get_fields(py, &mut block, token::deeper(depth, at)?),
             Token::TypePrefix(name) => {
                 let depth = token::deeper(depth, at)?;
                 if name == self.alias.as_bytes() {
                     return self.get_value(py, cursor, depth);
                 }
                 match registered(py, name) {
-                    Some(other) if other.get().class.bind(py).is_subclass(self.class.bind(py))? => {
+                    Some(other)
+                        if other.get().class.bind(py).is_subclass(self.class.bind(py))? =>
+                    {
                         other.get().get_value(py, cursor, depth)
                     }
                     _ => Err(convert::misfit(&Token::TypePrefix(name), &self.alias, at).into()),
@@ -441,7 +459,8 @@ impl Plan {
         for (name, attribute, kind, has_default, default) in rows {
             let mut token = Vec::new();
             writer::put_field(&mut token, &name).map_err(Failure::from)?;
-            let key: Vec<u8> = name.chars().map(|c| u8::try_from(u32::from(c)).unwrap_or(b'?')).collect();
+            let key: Vec<u8> =
+                name.chars().map(|c| u8::try_from(u32::from(c)).unwrap_or(b'?')).collect();
             by_name.insert(key.clone(), fields.len());
             let default = match has_default {
                 0 => Default::None,

@@ -106,21 +106,25 @@ impl Kind {
                     Ok(bits @ (8 | 16 | 32 | 64)) if bits <= most => {
                         Form::Int(Width::of(bits, signed), bits)
                     }
-                    _ => return Err(Fault::new("no such type").with("name", name)).map_err(Failure::from).map_err(PyErr::from),
+                    _ => {
+                        return Err(Fault::new("no such type").with("name", name))
+                            .map_err(Failure::from)
+                            .map_err(PyErr::from);
+                    }
                 }
             }
         }))
     }
 
     #[staticmethod]
-    fn enumeration(class: &Bound<'_, PyType>) -> PyResult<Self> {
+    fn enumeration(cls: &Bound<'_, PyType>) -> PyResult<Self> {
         let mut by_name = HashMap::new();
-        let members = class.getattr("__members__")?;
+        let members = cls.getattr("__members__")?;
         for item in members.cast::<PyMapping>()?.items()?.iter() {
             let (name, member): (String, Py<PyAny>) = item.extract()?;
             by_name.insert(name, member);
         }
-        Ok(Self(Form::Enum(Members { class: class.clone().unbind(), by_name })))
+        Ok(Self(Form::Enum(Members { class: cls.clone().unbind(), by_name })))
     }
 
     #[staticmethod]
@@ -164,7 +168,10 @@ impl Kind {
 }
 
 /// The kind of an annotation, as `quire.types` understands it; None: anything.
-pub fn of_annotation<'py>(py: Python<'py>, annotation: Option<&Bound<'py, PyAny>>) -> PyResult<Py<Kind>> {
+pub fn of_annotation<'py>(
+    py: Python<'py>,
+    annotation: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Py<Kind>> {
     static KIND_OF: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let Some(annotation) = annotation.filter(|annotation| !annotation.is_none()) else {
         return Py::new(py, Kind(Form::Any));
@@ -200,7 +207,9 @@ impl Kind {
             Form::List(item) => return Cow::Owned(format!("list[{}]", item.get().name())),
             Form::Tuple(item) => return Cow::Owned(format!("tuple[{}, ...]", item.get().name())),
             Form::Set(item) => return Cow::Owned(format!("set[{}]", item.get().name())),
-            Form::FrozenSet(item) => return Cow::Owned(format!("frozenset[{}]", item.get().name())),
+            Form::FrozenSet(item) => {
+                return Cow::Owned(format!("frozenset[{}]", item.get().name()));
+            }
             Form::Dict(key, value) => {
                 return Cow::Owned(format!("dict[{}, {}]", key.get().name(), value.get().name()));
             }
@@ -299,9 +308,12 @@ impl Kind {
                 put_type_prefix(out, "!oset");
                 self.put_each(out, item.get(), value, depth)
             }
-            Form::Dict(key, item) if value.is_instance_of::<PyMapping>() => {
-                self.put_dict(out, (key.get(), item.get()), value.cast::<PyMapping>().map_err(PyErr::from)?, depth)
-            }
+            Form::Dict(key, item) if value.is_instance_of::<PyMapping>() => self.put_dict(
+                out,
+                (key.get(), item.get()),
+                value.cast::<PyMapping>().map_err(PyErr::from)?,
+                depth,
+            ),
             _ => Err(self.misfit(value)),
         }
     }
@@ -471,10 +483,14 @@ impl Kind {
                     while block.peek().is_some() {
                         let item = self.get(py, &mut block, depth);
                         let place = items.len();
-                        items.append(item.map_err(|failure| failure.inside(format_args!("[{place}]")))?)?;
+                        items.append(
+                            item.map_err(|failure| failure.inside(format_args!("[{place}]")))?,
+                        )?;
                     }
                 }
-                Shape::Longs => return self.elements(py, token::value(&mut block)?, cursor, depth, at),
+                Shape::Longs => {
+                    return self.elements(py, token::value(&mut block)?, cursor, depth, at);
+                }
                 _ => return Err(convert::misfit(&found, "a list", at).into()),
             },
             Token::Longs { used, .. } => {
@@ -501,7 +517,9 @@ impl Kind {
         let depth = token::deeper(depth, block.offset())?;
         while let Some(name) = token::name(block)? {
             let key = match name {
-                Name::Field(name) | Name::Event(name) => key_kind.of_name(py, &token::latin1(name))?,
+                Name::Field(name) | Name::Event(name) => {
+                    key_kind.of_name(py, &token::latin1(name))?
+                }
                 Name::Number(number) => key_kind.of_name(py, &number.to_string())?,
                 Name::Object => key_kind.get(py, block, depth)?,
             };
@@ -522,7 +540,12 @@ impl Kind {
     }
 
     /// Types whose values are texts, or like them.
-    fn of_text<'py>(&self, py: Python<'py>, found: &Token<'_>, at: usize) -> Result<Bound<'py, PyAny>> {
+    fn of_text<'py>(
+        &self,
+        py: Python<'py>,
+        found: &Token<'_>,
+        at: usize,
+    ) -> Result<Bound<'py, PyAny>> {
         let misfit = || convert::misfit(found, &self.name(), at);
         let text = convert::text(*found, at)?.unwrap_or_default();
         match &self.0 {

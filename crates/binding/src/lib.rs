@@ -11,11 +11,11 @@ mod dump;
 mod error;
 mod excerpt;
 mod failure;
-mod kind;
-mod layout;
 #[cfg(feature = "fault-points")]
 mod fault;
 mod history;
+mod kind;
+mod layout;
 mod objects;
 mod payload;
 mod queue;
@@ -58,13 +58,14 @@ mod _native {
     #[pymodule_export]
     use super::clock::ManualClock;
     #[pymodule_export]
-    use super::dump::Dump;
-    #[pymodule_export]
     use super::codec::Codec;
+    #[pymodule_export]
+    use super::dump::Dump;
     #[pymodule_export]
     use super::excerpt::Excerpt;
     #[pymodule_export]
     use super::history::MessageHistory;
+    #[pymodule_export]
     use super::kind::Kind;
     #[pymodule_export]
     use super::queue::Queue;

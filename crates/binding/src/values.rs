@@ -76,9 +76,9 @@ pub fn put_value(out: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) -> R
 }
 
 fn int64(value: &Bound<'_, PyAny>) -> Result<i64> {
-    value.extract().map_err(|_| {
-        Fault::new("an integer of more than 64 bits").with("value", value).into()
-    })
+    value
+        .extract()
+        .map_err(|_| Fault::new("an integer of more than 64 bits").with("value", value).into())
 }
 
 /// What is not one of the five commonest types: a container, a registered class, …

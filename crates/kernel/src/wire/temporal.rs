@@ -230,7 +230,8 @@ pub fn parse_duration(text: &str) -> Option<i64> {
     if days.is_empty() && clock.is_empty() {
         return None;
     }
-    let total = sum(days, &[('D', 86_400)])?.checked_add(sum(clock, &[('H', 3600), ('M', 60), ('S', 1)])?)?;
+    let total = sum(days, &[('D', 86_400)])?
+        .checked_add(sum(clock, &[('H', 3600), ('M', 60), ('S', 1)])?)?;
     total.checked_mul(sign)
 }
 
@@ -240,7 +241,9 @@ fn sum(mut text: &str, units: &[(char, i64)]) -> Option<i64> {
     for (unit, seconds) in units {
         let Some((number, rest)) = text.split_once(*unit) else { continue };
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-        if !fraction.bytes().all(|byte| byte.is_ascii_digit()) || (!fraction.is_empty() && *unit != 'S') {
+        if !fraction.bytes().all(|byte| byte.is_ascii_digit())
+            || (!fraction.is_empty() && *unit != 'S')
+        {
             return None;
         }
         let micros: i64 = format!("{fraction:0<6}").get(..6)?.parse().ok()?;
