@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import random
 import sys
@@ -11,6 +12,9 @@ from pathlib import Path
 from java_peer import JavaPeer
 
 GOLDEN = Path(__file__).resolve().parent / "golden"
+
+LONGEST_IN_FULL = 4096
+OTHER_HISTORY = "5.26ea7"  # its histories end with the name of the service
 
 HOUR = 3_600_000_000_000
 MILLISECOND = 1_000_000
@@ -63,6 +67,26 @@ def conversions() -> str:
     return _lines_of([json.loads(line) for line in JavaPeer().run("conversions")])
 
 
+def probes() -> str:
+    """What the library writes for every scalar and shape: see tests/golden/wire/README.md."""
+    rows = [_short(json.loads(line)) for line in JavaPeer().run("probes")]
+    written = {row["name"]: row["bytes"] for row in rows if "bytes" in row}
+    for line in JavaPeer(OTHER_HISTORY).run("probes", of="history"):
+        row = json.loads(line)
+        if row["bytes"] != written[row["name"]]:
+            rows.append(row | {"name": f"{row['name']} of {OTHER_HISTORY}"})
+    return _lines_of(rows)
+
+
+def _short(row: dict[str, object]) -> dict[str, object]:
+    """A blob of many kilobytes by its digest."""
+    payload = bytes.fromhex(str(row.get("bytes", "")))
+    if len(payload) <= LONGEST_IN_FULL:
+        return row
+    digest = hashlib.sha256(payload).hexdigest()
+    return {"name": row["name"], "how": row["how"], "length": len(payload), "sha256": digest}
+
+
 def _lines_of(rows: list[dict[str, object]]) -> str:
     """A JSON list of one row a line: small, and a change shows as a line."""
     return "[\n" + ",\n".join(json.dumps(row, ensure_ascii=True) for row in rows) + "\n]\n"
@@ -71,6 +95,7 @@ def _lines_of(rows: list[dict[str, object]]) -> str:
 FILES: dict[str, Callable[[], str]] = {
     "running_minimum.json": running_minimum,
     "wire/conversions.json": conversions,
+    "wire/probes.json": probes,
 }
 
 

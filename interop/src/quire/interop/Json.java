@@ -29,7 +29,7 @@ final class Json {
         text.chars().forEach(c -> {
             if (c == '"' || c == '\\')
                 quoted.append('\\').append((char) c);
-            else if (c < 0x20)
+            else if (c < 0x20 || c > 0x7e)
                 quoted.append(String.format("\\u%04x", c));
             else
                 quoted.append((char) c);

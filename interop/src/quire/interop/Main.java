@@ -28,6 +28,8 @@ public final class Main {
             Map.entry("latency", new Latency()),
             Map.entry("listing", new Listing()),
             Map.entry("conversions", new Conversions()),
+            Map.entry("probes", new Probes()),
+            Map.entry("accept", new Accept()),
             Map.entry("running-minimum", new RunningMinima()),
             Map.entry("golden", new Golden())));
 

@@ -11,6 +11,7 @@ import net.openhft.chronicle.queue.ExcerptAppender;
 import net.openhft.chronicle.queue.ExcerptTailer;
 import net.openhft.chronicle.queue.RollCycle;
 import net.openhft.chronicle.queue.TailerDirection;
+import net.openhft.chronicle.wire.VanillaMessageHistory;
 
 /** What the releases spell differently. All reflection of the peers is here, and none of it is timed. */
 final class Releases {
@@ -44,6 +45,15 @@ final class Releases {
                 .filter(cycle -> ((Enum<?>) cycle).name().equals(name))
                 .findFirst()
                 .orElseThrow(() -> new Options.UsageException("no such roll cycle in this release: " + name));
+    }
+
+    /** Which of its two forms a history is written in; releases up to 5.23 have one. */
+    static void useBytes(VanillaMessageHistory history, boolean asBytes) {
+        try {
+            call(history, VanillaMessageHistory.class.getMethod("useBytesMarshallable", boolean.class), asBytes);
+        } catch (NoSuchMethodException e) {
+            throw new Options.UsageException("one form of history in this release: " + e);
+        }
     }
 
     /** {@code RunningMinimum.sample}; the class ended with 5.23. */

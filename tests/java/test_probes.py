@@ -1,0 +1,47 @@
+"""Documents of every scalar and shape between the two languages, as Java itself writes them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import pytest
+
+from java_golden import GOLDEN
+from java_peer import JavaPeer
+
+pytestmark = [pytest.mark.java, pytest.mark.timeout(120)]
+
+PROBES = json.loads((GOLDEN / "wire" / "probes.json").read_text(encoding="ascii"))
+WRITTEN = {
+    row["name"]: bytes.fromhex(row["bytes"])
+    for row in PROBES
+    if "bytes" in row and not row["name"].endswith(" of 5.26ea7")
+}
+
+
+def accepted(documents: Mapping[str, bytes]) -> dict[str, dict[str, object]]:
+    """What Java says of each document: does it know its own bytes, and read the same from them?"""
+    lines = "".join(f"{payload.hex() or '-'} {name}\n" for name, payload in documents.items())
+    answers = [json.loads(line) for line in JavaPeer().run_with_input("accept", lines)]
+    return {answer.pop("name"): answer for answer in answers}
+
+
+def test_java_accepts_what_it_wrote() -> None:
+    answers = accepted(WRITTEN)
+    assert list(answers) == list(WRITTEN)
+    assert [name for name, answer in answers.items() if False in answer.values()] == []
+
+
+def test_java_tells_what_differs() -> None:
+    wide = bytes.fromhex("c166a600010000")
+    (answer,) = accepted({"int64 256": wide}).values()
+    assert answer == {
+        "bytes": False,
+        "ours": WRITTEN["int64 256"].hex(),
+        "theirs": wide.hex(),
+        "object": False,
+        "object_ours": "{String:f=Short:256}",
+        "object_theirs": "{String:f=Integer:256}",
+        "declared": True,
+    }
