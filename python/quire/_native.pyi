@@ -26,6 +26,7 @@ __all__ = [
     "after_fork_in_child",
     "after_fork_in_parent",
     "before_fork",
+    "entry_bytes",
 ]
 
 _T = TypeVar("_T")
@@ -44,6 +45,9 @@ def after_fork_in_parent() -> None:
 
 def after_fork_in_child() -> None:
     """Mark every handle of this process as forked; called by ``os.register_at_fork``."""
+
+def entry_bytes(name: str, value: Value, /) -> bytes:
+    """Return a named value as :meth:`WriteDocument.write` appends it."""
 
 @final
 class Buffer:
@@ -647,6 +651,13 @@ class Tailer:
     def direction(self) -> Direction: ...
     @direction.setter
     def direction(self, value: Direction, /) -> None: ...
+    def set_topics(self, routes: list[bytes] | None, /) -> None:
+        """See :meth:`quire.Tailer.topics`; each key is given as :func:`entry_bytes` has it."""
+
+    @property
+    def topic_number(self) -> int | None:
+        """The place of the last message's key in :meth:`set_topics`; None without one."""
+
     def commit(self) -> None:
         """Store the position of a named tailer: what was received is done."""
 

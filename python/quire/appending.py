@@ -5,13 +5,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from quire import _native
+from quire.topics import ROUTE, Topic
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from quire._native import Value
+
 
 class Appender(_native.Appender):
     """Writes messages at the end of a queue, from :meth:`quire.Queue.appender`."""
+
+    def topic(self, key: Value, *, event: str = ROUTE) -> Topic:
+        """
+        Return a writer of messages with *key* in front of them, for :meth:`quire.Tailer.topics`.
+
+        Args:
+            key: Any value that has an encoding.
+            event: The name in front of the key: that of the method of a router in Java.
+
+        """
+        return Topic(self, key, event)
 
     def write_batch(self, column: pa.Array[Any] | pa.ChunkedArray[Any]) -> int | None:
         """

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from quire import _native
 from quire._native import Excerpt
 from quire.errors import WaitTimeoutError
 from quire.pausers import Pauser
+from quire.topics import ROUTE
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from quire._native import Value
 
 _BATCH_COUNT = 65_536
 
 
 class Tailer(_native.Tailer):
     """Reads messages of a queue, from :meth:`quire.Queue.tailer`."""
+
+    _topics: tuple[Value, ...] = ()
 
     def follow(
         self, timeout_s: float | None = None, *, pauser: Pauser | None = None
@@ -80,6 +85,32 @@ class Tailer(_native.Tailer):
             else:
                 pauser.reset()
                 yield excerpt
+
+    def topics(self, *keys: Value, event: str = ROUTE) -> Self:
+        """
+        Deliver only messages of these sub-topics from here on, without the key in front of them.
+
+        The others are stepped over where they lie. A message with history before its key is
+        delivered whole. Without a key, everything is delivered again.
+
+        Args:
+            keys: As given to :meth:`quire.Appender.topic`. Numbers are equal whatever their width.
+            event: The name in front of the key.
+
+        Returns:
+            This tailer.
+
+        """
+        routes = [_native.entry_bytes(event, key) for key in keys]
+        self.set_topics(routes or None)
+        self._topics = keys
+        return self
+
+    @property
+    def topic(self) -> Value:
+        """The key of the message that was delivered last; None unless :meth:`topics` asks."""
+        number = self.topic_number
+        return None if number is None else self._topics[number]
 
     def read_batch(self, count: int = _BATCH_COUNT) -> pa.RecordBatch:
         """

@@ -27,6 +27,7 @@ mod values;
 mod write_document;
 
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use quire_kernel::fork;
 
 /// Waits until no other thread is in the middle of what a child would find half done. Attached: the
@@ -46,6 +47,19 @@ fn after_fork_in_parent() {
 #[pyfunction]
 fn after_fork_in_child() {
     fork::after_in_child();
+}
+
+/// A named value, as it stands in a message.
+#[pyfunction]
+#[pyo3(signature = (name, value, /))]
+fn entry_bytes<'py>(
+    py: Python<'py>,
+    name: &str,
+    value: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let mut out = Vec::new();
+    values::put_entry(&mut out, name, value)?;
+    Ok(PyBytes::new(py, &out))
 }
 
 /// The native half of `quire`. Private: import from `quire`.
@@ -79,7 +93,7 @@ mod _native {
     use super::write_document::WriteDocument;
 
     #[pymodule_export]
-    use super::{after_fork_in_child, after_fork_in_parent, before_fork};
+    use super::{after_fork_in_child, after_fork_in_parent, before_fork, entry_bytes};
 
     use super::{Bound, PyModule, PyModuleMethods, PyResult};
 

@@ -6,6 +6,7 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 use quire_kernel::replay;
 use quire_kernel::tailer::{Ask, AtOnce, Direction, OpenDocument, Tailer as Kernel};
 use quire_kernel::wire::reader;
+use quire_kernel::wire::topic::Topics;
 
 use crate::buffer::Buffer;
 use crate::error::{to_py, told};
@@ -230,6 +231,20 @@ impl Tailer {
             PyValueError::new_err(format!("no such direction: direction={value} known={known}"))
         })?;
         told(py, py.detach(|| self.0.set_direction(*direction)))
+    }
+
+    #[pyo3(signature = (routes, /))]
+    fn set_topics(&self, py: Python<'_>, routes: Option<Vec<Vec<u8>>>) -> PyResult<()> {
+        let topics = routes
+            .map(|routes| Topics::new(&routes))
+            .transpose()
+            .map_err(|fault| to_py(fault.into()))?;
+        told(py, py.detach(|| self.0.set_topics(topics)))
+    }
+
+    #[getter]
+    fn topic_number(&self, py: Python<'_>) -> PyResult<Option<usize>> {
+        told(py, py.detach(|| self.0.topic()))
     }
 
     fn commit(&self, py: Python<'_>) -> PyResult<()> {

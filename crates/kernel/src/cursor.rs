@@ -71,6 +71,10 @@ pub enum AtOnce<T> {
 pub struct Cursor {
     state: State,
     direction: Direction,
+    /// The next message takes more than a look: it is to be read backward, or chosen by a filter.
+    takes_more: bool,
+    /// A filter looks at every message.
+    looked_through: bool,
     cycle: i32,
     sequence: u64,
     position: u64,
@@ -97,6 +101,12 @@ impl Cursor {
     /// The direction.
     pub const fn direction(&self) -> Direction {
         self.direction
+    }
+
+    /// Whether a filter looks at every message.
+    pub fn set_looked_through(&mut self, looked_through: bool) {
+        self.looked_through = looked_through;
+        self.takes_more = looked_through || self.direction == Direction::Backward;
     }
 
     /// Forgets the open file.
@@ -142,7 +152,7 @@ impl Cursor {
     #[inline]
     pub fn find_at_once(&self, queue: &Queue, include_metadata: bool) -> AtOnce<Document> {
         let Some(view) = self.view.as_ref() else { return AtOnce::Unknown };
-        if self.state != State::FoundInCycle || self.direction == Direction::Backward {
+        if self.state != State::FoundInCycle || self.takes_more {
             return AtOnce::Unknown;
         }
         match view.slot_at_once(self.position) {
@@ -418,6 +428,7 @@ impl Cursor {
     /// Changes the direction.
     pub fn set_direction(&mut self, queue: &Queue, direction: Direction) -> Result<()> {
         let before = std::mem::replace(&mut self.direction, direction);
+        self.set_looked_through(self.looked_through);
         if before != Direction::Backward || direction == Direction::Backward {
             return Ok(());
         }

@@ -13,7 +13,11 @@ use crate::memory::window::Region;
 use crate::protocol::lock_recovery;
 use crate::protocol::roll_file::Document;
 use crate::queue::{Handle, Queue};
-use crate::{Error, Result, fault};
+use crate::wire::topic::{Topics, Wanted};
+use crate::{Error, Result, fault, interrupt};
+
+/// An interrupt is looked for after so many messages that nobody wants.
+const PASSED_BETWEEN_LOOKS: usize = 1 << 20;
 
 /// Reads messages of a queue, in either direction.
 pub struct Tailer {
@@ -31,6 +35,14 @@ struct Inner {
     prepared: Option<Document>,
     /// The index of the message stepped over last.
     last_read: i64,
+    filter: Option<Box<Filter>>,
+}
+
+/// Which messages are wanted.
+struct Filter {
+    topics: Topics,
+    /// What is known of the message found last.
+    found: Option<Wanted>,
 }
 
 type Entered<'a> = SpinMutexGuard<'a, Inner, spin::Yield>;
@@ -66,6 +78,8 @@ pub enum Ask {
 pub struct OpenDocument {
     region: Arc<Region>,
     document: Document,
+    /// Where the message begins in the payload, behind its key.
+    start: u32,
     /// The message's index (metadata: that of the next message).
     pub index: i64,
 }
@@ -74,7 +88,8 @@ impl OpenDocument {
     /// The payload, in place.
     #[must_use]
     pub fn payload(&self) -> &[u8] {
-        self.region.bytes(self.document.position + HEADER_LEN, u64::from(self.document.length))
+        let part = self.document.from(self.start);
+        self.region.bytes(part.position + HEADER_LEN, u64::from(part.length))
     }
 
     /// It is metadata.
@@ -104,6 +119,7 @@ impl Tailer {
             unfinished: false,
             prepared: None,
             last_read: NO_INDEX,
+            filter: None,
         });
         let tailer = Arc::new(Self { queue, name, closed: AtomicBool::new(false), inner });
         let weak = Arc::downgrade(&tailer);
@@ -232,7 +248,7 @@ impl Tailer {
         if ask == Ask::First {
             self.finish(&mut inner)?;
         }
-        inner.prepared = inner.cursor.find(&self.queue, false)?;
+        inner.prepared = inner.find_message(&self.queue)?;
         Ok(inner.prepared.is_some())
     }
 
@@ -246,7 +262,7 @@ impl Tailer {
         let mut inner = self.enter()?;
         self.finish(&mut inner)?;
         for taken in 0..count {
-            let document = match inner.cursor.find(&self.queue, false) {
+            let document = match inner.find_message(&self.queue) {
                 Ok(Some(document)) => document,
                 Ok(None) => return Ok(taken),
                 // What was read comes first; the next call meets the error again.
@@ -268,12 +284,13 @@ impl Tailer {
     pub fn open_document(&self, include_metadata: bool) -> Result<Option<OpenDocument>> {
         let mut inner = self.enter()?;
         self.finish(&mut inner)?;
-        let Some(document) = inner.cursor.find(&self.queue, include_metadata)? else {
+        let Some(document) = inner.find(&self.queue, include_metadata)? else {
             return Ok(None);
         };
         let index = inner.cursor.index(&self.queue)?;
         let region = inner.cursor.region().ok_or(Error::Closed("tailer"))?;
-        Ok(Some(OpenDocument { region, document, index }))
+        let start = if document.is_metadata { 0 } else { inner.start() };
+        Ok(Some(OpenDocument { region, document, start, index }))
     }
 
     /// As [`Tailer::open_document`], if finding out takes no system call.
@@ -291,7 +308,8 @@ impl Tailer {
         };
         let index = inner.cursor.index(&self.queue)?;
         let region = inner.cursor.region().ok_or(Error::Closed("tailer"))?;
-        Ok(AtOnce::Found(OpenDocument { region, document, index }))
+        // With a filter there is nothing at once.
+        Ok(AtOnce::Found(OpenDocument { region, document, start: 0, index }))
     }
 
     /// Steps over an open document, unless the tailer was moved meanwhile. It is done with when the
@@ -364,6 +382,21 @@ impl Tailer {
         inner.cursor.set_direction(&self.queue, direction)
     }
 
+    /// Delivers only messages of these topics, without the key in front of them; None: every
+    /// message again.
+    pub fn set_topics(&self, topics: Option<Topics>) -> Result<()> {
+        let mut inner = self.enter()?;
+        inner.cursor.set_looked_through(topics.is_some());
+        inner.filter = topics.map(|topics| Box::new(Filter { topics, found: None }));
+        Ok(())
+    }
+
+    /// The place of the key of the message found last, among those asked for.
+    pub fn topic(&self) -> Result<Option<usize>> {
+        let inner = self.enter()?;
+        Ok(inner.filter.as_ref().and_then(|filter| filter.found).map(|wanted| wanted.key))
+    }
+
     /// Stores the position of a named tailer: what was received is done.
     pub fn commit(&self) -> Result<()> {
         let mut inner = self.enter()?;
@@ -431,6 +464,46 @@ impl Inner {
     fn let_go(&mut self) {
         self.prepared = None;
         self.cursor.let_go();
+    }
+
+    /// The next message, without its key if a filter asks for it.
+    fn find_message(&mut self, queue: &Queue) -> Result<Option<Document>> {
+        let document = self.find(queue, false)?;
+        Ok(document.map(|document| document.from(self.start())))
+    }
+
+    /// Where the message found last begins in its payload.
+    fn start(&self) -> u32 {
+        self.filter.as_ref().and_then(|filter| filter.found).map_or(0, |it| it.start)
+    }
+
+    fn find(&mut self, queue: &Queue, include_metadata: bool) -> Result<Option<Document>> {
+        for passed in 1_usize.. {
+            match self.cursor.find(queue, include_metadata)? {
+                Some(document) if !document.is_metadata && !self.is_wanted(&document) => {
+                    if !self.pass(queue, &document)? {
+                        break;
+                    }
+                }
+                other => return Ok(other),
+            }
+            if passed.is_multiple_of(PASSED_BETWEEN_LOOKS) {
+                interrupt::check()?;
+            }
+        }
+        Ok(None)
+    }
+
+    fn is_wanted(&mut self, document: &Document) -> bool {
+        let Some(filter) = self.filter.as_mut() else { return true };
+        filter.found = filter.topics.find(self.cursor.payload(document));
+        filter.found.is_some()
+    }
+
+    /// Steps over a message nobody wants; false where the direction does not lead on.
+    fn pass(&mut self, queue: &Queue, document: &Document) -> Result<bool> {
+        self.cursor.step_over(queue, document)?;
+        Ok(self.cursor.direction() != Direction::None)
     }
 }
 

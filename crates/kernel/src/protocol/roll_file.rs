@@ -114,6 +114,15 @@ pub struct Document {
     pub next: u64,
 }
 
+impl Document {
+    /// The document without its first `count` bytes of payload: its header is as if in front.
+    #[must_use]
+    pub fn from(self, count: u32) -> Self {
+        let count = count.min(self.length);
+        Self { position: self.position + u64::from(count), length: self.length - count, ..self }
+    }
+}
+
 /// What lies at a header position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slot {

@@ -4,7 +4,8 @@
 //! - [`convert`] makes of a value what a declared type asks for;
 //! - [`fault`] says what is wrong with a message, and where;
 //! - [`history`] tells which messages led to a message;
-//! - [`reader`] looks at whole messages; [`temporal`] knows dates and times, [`compress`] blobs.
+//! - [`reader`] looks at whole messages; [`temporal`] knows dates and times, [`compress`] blobs;
+//! - [`topic`] finds messages by the key in front of them.
 
 pub mod compress;
 pub mod convert;
@@ -14,6 +15,7 @@ pub mod number;
 pub mod reader;
 pub mod temporal;
 pub mod token;
+pub mod topic;
 pub mod writer;
 
 /// Nesting deeper than this is refused, in both directions.

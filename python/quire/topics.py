@@ -1,0 +1,58 @@
+"""Sub-topics: messages with a routing key in front of them, in one queue."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from quire import _native
+from quire._native import WriteDocument
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+    from quire._native import Value
+    from quire.appending import Appender
+
+ROUTE = "to"
+"""The event that carries the key, as in Java's ``router.to(key).say(...)``."""
+
+
+class Topic:
+    """
+    Writes messages of one sub-topic, from :meth:`quire.Appender.topic`.
+
+    Each is one document: the event ``to`` with the key, then the message.
+    """
+
+    def __init__(self, appender: Appender, key: Value, event: str) -> None:
+        """Encode the key once."""
+        self._appender = appender
+        self._route = _native.entry_bytes(event, key)
+        self._key = key
+
+    @property
+    def key(self) -> Value:
+        """What is in front of each message."""
+        return self._key
+
+    def write_bytes(self, payload: Buffer, /) -> int:
+        """As :meth:`quire.Appender.write_bytes`."""
+        if not memoryview(payload).nbytes:
+            raise ValueError("a message holds at least one byte: length=0")
+        return self._appender.write_bytes(b"".join((self._route, payload)))
+
+    def write_map(self, values: Mapping[str, Value], /) -> int:
+        """As :meth:`quire.Appender.write_map`."""
+        with self.writing_document() as document:
+            for name, value in values.items():
+                document.write(name, value)
+        return document.index
+
+    @contextmanager
+    def writing_document(self) -> Generator[WriteDocument]:
+        """As :meth:`quire.Appender.writing_document`; the key is in it already."""
+        with self._appender.writing_document() as document:
+            document.write_bytes(self._route)
+            yield document
