@@ -5,12 +5,9 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::fault::{Fault, Result};
-use super::token;
+use super::{history, token};
 use crate::format::cursor::Cursor;
-use crate::format::wire::{FIELD_NUMBER, STRING_0, STRING_ANY};
-
-const HISTORY_NAME: &[u8] = b"history";
-const HISTORY_NUMBER: i64 = -1;
+use crate::format::wire::{STRING_0, STRING_ANY};
 
 /// The keys whose messages are wanted.
 pub struct Topics {
@@ -93,13 +90,8 @@ impl<'a> Key<'a> {
 /// Steps over the history in front of a call; false with the cursor unmoved where there is none.
 fn skip_history(cursor: &mut Cursor<'_>) -> bool {
     let start = *cursor;
-    let is_history = if cursor.peek() == Some(FIELD_NUMBER) {
-        cursor.code();
-        cursor.stop_bit() == Some(HISTORY_NUMBER)
-    } else {
-        cursor.name() == Some(HISTORY_NAME)
-    };
-    if is_history && cursor.block().is_some() {
+    let named = matches!(token::name(cursor), Ok(Some(name)) if history::is_history(name));
+    if named && token::skip(cursor).is_ok() {
         return true;
     }
     *cursor = start;
