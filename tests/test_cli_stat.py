@@ -187,7 +187,7 @@ def test_a_dump_is_that_of_the_library(
     dumped = cli.ok("dump", path).out
 
     *files, table = [part for part in dumped.split("## ") if part]
-    assert queue.dump() == "".join(f"## {part}" for part in [table, *files])
+    assert sorted(queue.dump().split("## ")) == sorted(dumped.split("## "))
     name, _, rest = files[0].partition("\n")
     assert cli.ok("dump", path / name).out == rest
     assert (

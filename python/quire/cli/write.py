@@ -118,7 +118,7 @@ class Writer:
     "files",
     nargs=-1,
     type=click.Path(exists=True, dir_okay=False, allow_dash=True),
-    metavar="FILE…",
+    metavar="[FILE]...",
 )
 @click.option(
     "--format",
