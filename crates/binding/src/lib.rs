@@ -24,6 +24,8 @@ mod roll_cycle;
 mod tailer;
 mod temporal;
 mod values;
+mod wire_in;
+mod wire_out;
 mod write_document;
 
 use pyo3::prelude::*;
@@ -89,6 +91,10 @@ mod _native {
     use super::roll_cycle::RollCycle;
     #[pymodule_export]
     use super::tailer::{Payloads, Tailer};
+    #[pymodule_export]
+    use super::wire_in::{RawIn, WireIn};
+    #[pymodule_export]
+    use super::wire_out::{RawOut, WireOut};
     #[pymodule_export]
     use super::write_document::WriteDocument;
 
