@@ -173,6 +173,25 @@ def test_odd_queues_are_told(
     assert told(cli, alone.parent)["keys"] == {}
 
 
+@pytest.mark.parametrize("verb", ["stat", "dump", "read", "write"])
+def test_what_the_system_refuses_is_told_with_its_path(
+    cli: Cli, verb: str, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise PermissionError(13, "cannot open: Permission denied", path / "metadata.cq4t")
+
+    monkeypatch.setattr(quire, "open", refused)
+    monkeypatch.setattr("quire.cli.dump.Dump", refused)
+    path.mkdir()
+    (path / "metadata.cq4t").touch()
+
+    ran = cli(verb, path)
+
+    assert ran.code == 1
+    told = f"cannot open: Permission denied: path={path / 'metadata.cq4t'}\n"
+    assert ran.err == f"quire: {told}"
+
+
 @pytest.mark.parametrize("verb", ["stat", "dump", "read"])
 def test_a_path_without_a_queue_is_told_in_one_line(cli: Cli, verb: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no queue\n")
