@@ -40,7 +40,7 @@ final class MethodRead implements Verb {
                 copy(MessageHistory.get(), sources, timings);
         }, next));
         while (reader.readOne()) {
-            out.println(Json.object("index", Long.toHexString(tailer.lastReadIndex()), "calls", calls,
+            out.println(Json.object("index", Long.toHexString(tailer.index() - 1), "calls", calls,
                     "sources", sources, "timings", timings));
             calls.clear();
             sources.clear();
