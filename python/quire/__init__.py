@@ -19,6 +19,7 @@ from quire._native import (
     ReadDocument,
     RollCycle,
     WriteDocument,
+    to_yaml,
 )
 from quire.appending import Appender
 from quire.errors import (
@@ -97,6 +98,7 @@ __all__ = [
     "message",
     "open",
     "pausers",
+    "to_yaml",
     "uint8",
     "uint16",
     "uint32",

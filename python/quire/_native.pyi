@@ -31,6 +31,7 @@ __all__ = [
     "after_fork_in_parent",
     "before_fork",
     "entry_bytes",
+    "to_yaml",
 ]
 
 _T = TypeVar("_T")
@@ -380,7 +381,7 @@ class Queue:
         """List the directory again, as after files were removed by hand."""
 
     def dump(self) -> str:
-        """Return every document of every file: positions, headers and hexadecimal payloads."""
+        """Return every document of every file as text, as Java's ``DumpMain`` shows them."""
 
     def table_value(self, key: str) -> int | None:
         """Return the value of a key of the table store, or None; case does not matter."""
@@ -911,3 +912,14 @@ class ReadDocument:
         traceback: TracebackType | None,
         /,
     ) -> None: ...
+
+# Messages as text.
+
+def to_yaml(message: BufferLike, /) -> str:
+    """
+    Return a message as YAML, as Java's dump shows it.
+
+    Raises:
+        WireError: It is no well-formed BinaryWire.
+
+    """

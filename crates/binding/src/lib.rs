@@ -23,6 +23,7 @@ mod read_document;
 mod roll_cycle;
 mod tailer;
 mod temporal;
+mod text;
 mod values;
 mod wire_in;
 mod wire_out;
@@ -91,6 +92,8 @@ mod _native {
     use super::roll_cycle::RollCycle;
     #[pymodule_export]
     use super::tailer::{Payloads, Tailer};
+    #[pymodule_export]
+    use super::text::to_yaml;
     #[pymodule_export]
     use super::wire_in::{RawIn, WireIn};
     #[pymodule_export]
