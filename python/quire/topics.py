@@ -43,6 +43,18 @@ class Topic:
             raise ValueError("a message holds at least one byte: length=0")
         return self._appender.write_bytes(b"".join((self._route, payload)))
 
+    def write_text(self, text: str, /) -> int:
+        """As :meth:`quire.Appender.write_text`."""
+        with self.writing_document() as document:
+            document.wire.write_value(text)
+        return document.index
+
+    def write_message(self, message: object, /, *, typed: bool = False) -> int:
+        """As :meth:`quire.Appender.write_message`."""
+        with self.writing_document() as document:
+            document.write_message(message, typed=typed)
+        return document.index
+
     def write_map(self, values: Mapping[str, Value], /) -> int:
         """As :meth:`quire.Appender.write_map`."""
         with self.writing_document() as document:
