@@ -10,13 +10,11 @@ from quire.topics import ROUTE, Topic
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from quire._native import Value
-
 
 class Appender(_native.Appender):
     """Writes messages at the end of a queue, from :meth:`quire.Queue.appender`."""
 
-    def topic(self, key: Value, *, event: str = ROUTE) -> Topic:
+    def topic(self, key: Any, *, event: str = ROUTE) -> Topic:  # noqa: ANN401 - any value
         """
         Return a writer of messages with *key* in front of them, for :meth:`quire.Tailer.topics`.
 
