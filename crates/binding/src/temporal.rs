@@ -1,5 +1,7 @@
 //! Dates and times: Java's text for them, and Python's objects (`docs/format.md` §8.1).
 
+use std::ops::RangeInclusive;
+
 use pyo3::intern;
 use pyo3::prelude::*;
 use quire_kernel::format::wire::{DATE, DATE_TIME, TIME, ZONED_DATE_TIME};
@@ -9,20 +11,18 @@ use quire_kernel::wire::temporal::{self, Date, Stamp, Time, Zone};
 use crate::classes;
 use crate::failure::Result;
 
-/// The object for what stands under a code. Python counts microseconds: with `exact`, None where
-/// that is not enough.
-pub fn object<'py>(
-    py: Python<'py>,
-    code: u8,
-    text: &str,
-    exact: bool,
-) -> Result<Option<Bound<'py, PyAny>>> {
+/// The years that Python knows.
+const YEARS: RangeInclusive<i32> = 1..=9999;
+
+/// The object for what stands under a code. None where Python has none: it counts microseconds, and
+/// its years have four digits.
+pub fn object<'py>(py: Python<'py>, code: u8, text: &str) -> Result<Option<Bound<'py, PyAny>>> {
     let Some(stamp) = temporal::parse(text) else {
         return Err(Fault::new("not a date or time")
             .with("found", format_args!("{text:?}"))
             .into());
     };
-    if exact && stamp.time.is_some_and(|time| time.nanos % 1000 != 0) {
+    if stamp.time.is_some_and(|time| time.nanos % 1000 != 0) || !is_known(&stamp) {
         return Ok(None);
     }
     if stamp.code() != code {
@@ -33,6 +33,11 @@ pub fn object<'py>(
             .into());
     }
     of_stamp(py, &stamp).map(Some).map_err(Into::into)
+}
+
+/// Python knows the year.
+pub fn is_known(stamp: &Stamp<'_>) -> bool {
+    stamp.date.is_none_or(|date| YEARS.contains(&date.year))
 }
 
 /// The object for a date, a time, or both.
