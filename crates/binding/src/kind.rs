@@ -51,6 +51,8 @@ pub enum Form {
     Time,
     /// `datetime.datetime`, with or without a zone.
     DateTime,
+    /// `quire.instant`: `datetime.datetime` in UTC, as Java's `Instant`.
+    Instant,
     /// `datetime.timedelta`.
     Duration,
     /// `uuid.UUID`.
@@ -95,6 +97,7 @@ impl Kind {
             "date" => Form::Date,
             "time" => Form::Time,
             "datetime" => Form::DateTime,
+            "instant" => Form::Instant,
             "timedelta" => Form::Duration,
             "uuid" => Form::Uuid,
             name => {
@@ -202,6 +205,7 @@ impl Kind {
             Form::Date => "date",
             Form::Time => "time",
             Form::DateTime => "datetime",
+            Form::Instant => "instant",
             Form::Duration => "timedelta",
             Form::Uuid => "uuid",
             Form::Enum(_) => "enum",
@@ -298,6 +302,14 @@ impl Kind {
                 Ok(())
             }
             Form::Date | Form::Time | Form::DateTime => self.put_temporal(out, value),
+            Form::Instant => match temporal::instant_text(value)? {
+                Some(text) => {
+                    put_type_prefix(out, "java.time.Instant");
+                    writer::put_text(out, &text);
+                    Ok(())
+                }
+                None => Err(self.misfit(value)),
+            },
             form if form.is_container() => self.put_elements(out, value, depth, Self::put_element),
             _ => Err(self.misfit(value)),
         }
@@ -588,12 +600,13 @@ impl Kind {
                     .ok_or_else(|| misfit().into())
             }
             Form::Duration => temporal::duration(py, &text)?.ok_or_else(|| misfit().into()),
-            Form::Date | Form::Time | Form::DateTime
+            Form::Date | Form::Time | Form::DateTime | Form::Instant
                 if matches!(found, Token::Text(_) | Token::Temporal(..)) =>
             {
                 let wanted = |code| match self.0 {
                     Form::Date => code == DATE,
                     Form::Time => code == TIME,
+                    Form::Instant => code == ZONED_DATE_TIME,
                     _ => code == DATE_TIME || code == ZONED_DATE_TIME,
                 };
                 let stamp = quire_kernel::wire::temporal::parse(&text)

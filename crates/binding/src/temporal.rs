@@ -104,6 +104,22 @@ pub fn text(value: &Bound<'_, PyAny>) -> PyResult<Option<(u8, String)>> {
     Ok(Some((ZONED_DATE_TIME, text)))
 }
 
+/// Java's text for a moment; None for what has no zone.
+pub fn instant_text(value: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+    let py = value.py();
+    let is_moment = value.is_instance(classes::datetime(py)?)?
+        && !value.getattr(intern!(py, "tzinfo"))?.is_none();
+    if !is_moment {
+        return Ok(None);
+    }
+    let utc = classes::timezone(py)?.getattr(intern!(py, "utc"))?;
+    let iso = iso(&value.call_method1(intern!(py, "astimezone"), (utc,))?)?;
+    let (date, time) = iso.split_once('T').unwrap_or((&iso, ""));
+    let (time, _) = temporal::split_offset(time);
+    let seconds = if time.ends_with(":00") { time.to_owned() } else { temporal::java_time(time) };
+    Ok(Some(format!("{date}T{seconds}Z")))
+}
+
 fn iso(value: &Bound<'_, PyAny>) -> PyResult<String> {
     value.call_method0(intern!(value.py(), "isoformat"))?.extract()
 }
