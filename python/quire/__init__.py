@@ -19,7 +19,6 @@ from quire._native import (
     ReadDocument,
     RollCycle,
     WriteDocument,
-    to_yaml,
 )
 from quire.appending import Appender
 from quire.errors import (
@@ -42,6 +41,7 @@ from quire.errors import (
     WriteAfterEofError,
 )
 from quire.messages import Typed, TypeLiteral, message
+from quire.method_ids import method_id
 from quire.queue import Queue, open  # noqa: A004 - `quire.open` reads as what it does
 from quire.running_minimum import RunningMinimum
 from quire.tailing import Tailer
@@ -96,9 +96,9 @@ __all__ = [
     "int32",
     "int64",
     "message",
+    "method_id",
     "open",
     "pausers",
-    "to_yaml",
     "uint8",
     "uint16",
     "uint32",

@@ -11,27 +11,27 @@ __all__ = [
     "VERSION",
     "Appender",
     "Buffer",
+    "Call",
+    "Chain",
     "Codec",
     "Dump",
     "Excerpt",
     "Kind",
     "ManualClock",
     "MessageHistory",
+    "Method",
+    "MethodReader",
+    "MethodWriter",
     "Payloads",
     "Queue",
-    "RawIn",
-    "RawOut",
     "ReadDocument",
     "RollCycle",
     "Tailer",
-    "WireIn",
-    "WireOut",
     "WriteDocument",
     "after_fork_in_child",
     "after_fork_in_parent",
     "before_fork",
     "entry_bytes",
-    "to_yaml",
 ]
 
 _T = TypeVar("_T")
@@ -51,7 +51,7 @@ def after_fork_in_parent() -> None:
 def after_fork_in_child() -> None:
     """Mark every handle of this process as forked; called by ``os.register_at_fork``."""
 
-def entry_bytes(name: str, value: Any, /) -> bytes:
+def entry_bytes(name: str, value: Value, /) -> bytes:
     """Return a named value as :meth:`WriteDocument.write` appends it."""
 
 @final
@@ -381,7 +381,7 @@ class Queue:
         """List the directory again, as after files were removed by hand."""
 
     def dump(self) -> str:
-        """Return every document of every file as text, as Java's ``DumpMain`` shows them."""
+        """Return every document of every file: positions, headers and hexadecimal payloads."""
 
     def table_value(self, key: str) -> int | None:
         """Return the value of a key of the table store, or None; case does not matter."""
@@ -525,6 +525,103 @@ class Appender:
     ) -> None: ...
 
 @final
+class Method:
+    """
+    A method of an interface, as messages hold it.
+
+    Args:
+        name: Its name, of Latin-1 characters.
+        parameters: Of each its name, its kind, and a tuple of its default or of nothing.
+        id: The number that stands for the name.
+        next: The methods of what a call returns, by their names.
+
+    """
+
+    def __new__(
+        cls,
+        name: str,
+        parameters: Sequence[tuple[str, Kind, tuple[object, ...]]],
+        *,
+        id: int | None = None,
+        next: dict[str, Method] | None = None,
+    ) -> Method: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def id(self) -> int | None: ...
+
+@final
+class MethodWriter:
+    """The native half of :meth:`quire.Appender.method_writer`: where calls go."""
+
+    def __new__(
+        cls,
+        appender: Appender,
+        *,
+        record_history: bool | None,
+        history_form: str,
+        metadata: bool,
+        filter: Callable[[str, Any], object] | None,
+    ) -> MethodWriter: ...
+    def method(self, method: Method) -> Callable[..., Chain | None]:
+        """Return what appends a call of this method."""
+
+@final
+class Call:
+    """A method of a writer, bound to it."""
+
+    def call(self, first: object = ..., /, *rest: object, **named: object) -> Chain | None: ...
+
+@final
+class Chain:
+    """What a call returned that the next one of the same document is made on."""
+
+    @property
+    def __quire_methods__(self) -> dict[str, Method]: ...
+    def __getattr__(self, name: str) -> Callable[..., Chain | None]: ...
+    def __dir__(self) -> list[str]: ...
+
+@disjoint_base
+class MethodReader:
+    """The native half of :class:`quire.methods.MethodReader`."""
+
+    def __new__(
+        cls,
+        tailer: Tailer,
+        handlers: Sequence[tuple[Method, Callable[..., object]]],
+        *,
+        metadata: Sequence[tuple[Method, Callable[..., object]]],
+        default: Callable[[str | int, Any], object] | None,
+        filter: Callable[[str, Any], object] | None,
+        on_failure: Callable[[int, bytes, Exception], object] | None,
+        find: Callable[[object, str | int], tuple[Method, object] | None],
+        scanning: bool,
+    ) -> Self: ...
+    @property
+    def tailer(self) -> Tailer: ...
+    @property
+    def closed(self) -> bool: ...
+    def read_one(self) -> bool:
+        """
+        Read one message and call its handlers.
+
+        Returns:
+            False when nothing is there yet. True otherwise, also when nobody handles the message or
+            it is metadata; unless the reader scans.
+
+        Raises:
+            ClosedError: The reader or its tailer was closed.
+            WireError: The message does not decode; the tailer stays in front of it.
+            Exception: What a handler raised; the tailer stays in front of the message.
+
+        """
+
+    def read_many(self, count: int, /) -> int:
+        """As :meth:`read_one`, at most *count* times; how often there was something."""
+
+    def close(self) -> None: ...
+
+@final
 class WriteDocument:
     """One document being written, from :meth:`Appender.writing_document`."""
 
@@ -552,29 +649,6 @@ class WriteDocument:
     def write_bytes(self, data: BufferLike, /) -> None:
         """Append raw bytes to the document."""
 
-    def write_message(self, message: Any, /, *, typed: bool = False) -> None:
-        """Append an object; see :meth:`Appender.write_message`."""
-
-    @property
-    def wire(self) -> WireOut:
-        """Writes self-describing values, one behind the other."""
-
-    @property
-    def raw(self) -> RawOut:
-        """Writes numbers and texts without codes."""
-
-    def reserve(self, length: int, /) -> memoryview:
-        """
-        Append zeros, and return them as memory to write into until the document closes.
-
-        Args:
-            length: Bytes.
-
-        Raises:
-            MessageTooLargeError: A message cannot be that long.
-
-        """
-
     def rollback_on_close(self) -> None:
         """Drop the document when it closes."""
 
@@ -589,131 +663,6 @@ class WriteDocument:
         traceback: TracebackType | None,
         /,
     ) -> None: ...
-
-@final
-class WireOut:
-    """Appends self-describing values to a document, from :attr:`WriteDocument.wire`."""
-
-    def write(self, name: str, value: Any, /, type: Any = None) -> None:
-        """
-        Append a field.
-
-        Args:
-            name: Its name, in Latin-1.
-            value: Its value.
-            type: The annotation that says how to write it; None: as it is, as :meth:`write_map`.
-
-        Raises:
-            WireError: The value does not fit the type, or has no encoding.
-
-        """
-
-    def write_value(self, value: Any, /, type: Any = None) -> None:
-        """Append a value without a name; see :meth:`write`."""
-
-    def write_event(self, name: str, /) -> None:
-        """Append the name of an event; its value follows."""
-
-    def write_event_id(self, number: int, /) -> None:
-        """Append the number of an event; its value follows."""
-
-    def write_type(self, name: str, /) -> None:
-        """Append the name of the type of the value that follows."""
-
-    def write_comment(self, text: str, /) -> None:
-        """Append a comment: readers of fields step over it."""
-
-@final
-class RawOut:
-    """
-    Appends numbers, little-endian, and texts without codes, from :attr:`WriteDocument.raw`.
-
-    Raises:
-        WireError: The value does not fit.
-
-    """
-
-    def write_bool(self, value: bool, /) -> None: ...  # noqa: FBT001 - a value
-    def write_int8(self, value: int, /) -> None: ...
-    def write_int16(self, value: int, /) -> None: ...
-    def write_int32(self, value: int, /) -> None: ...
-    def write_int64(self, value: int, /) -> None: ...
-    def write_uint8(self, value: int, /) -> None: ...
-    def write_uint16(self, value: int, /) -> None: ...
-    def write_uint32(self, value: int, /) -> None: ...
-    def write_float32(self, value: float, /) -> None: ...
-    def write_float64(self, value: float, /) -> None: ...
-    def write_stop_bit(self, value: int, /) -> None:
-        """Append an integer of as many bytes as it needs."""
-
-    def write_utf8(self, text: str | None, /) -> None:
-        """Append a text behind its length in bytes as a stop-bit integer; None: a length of -1."""
-
-    def write_bytes(self, data: BufferLike, /) -> None:
-        """Append bytes as they are."""
-
-@final
-class WireIn:
-    """Reads the self-describing values of a document, from :attr:`ReadDocument.wire`."""
-
-    def read(self, name: str, /, type: Any = None) -> Any:
-        """
-        Return the value of a field, wherever it stands.
-
-        Args:
-            name: Its name.
-            type: The annotation of what to make of it; None: what it is.
-
-        Raises:
-            WireError: There is no such field, or its value does not fit the type.
-
-        """
-
-    def read_value(self, type: Any = None) -> Any:
-        """Return the next value; see :meth:`read`."""
-
-    def read_name(self) -> str | None:
-        """Return the next name; None at the end."""
-
-    def skip_value(self) -> None:
-        """Step over the next value."""
-
-    @property
-    def has_more(self) -> bool: ...
-
-@final
-class RawIn:
-    """
-    Reads numbers and texts without codes, from :attr:`ReadDocument.raw`.
-
-    Raises:
-        WireError: The document ends early.
-
-    """
-
-    def read_bool(self) -> bool: ...
-    def read_int8(self) -> int: ...
-    def read_int16(self) -> int: ...
-    def read_int32(self) -> int: ...
-    def read_int64(self) -> int: ...
-    def read_uint8(self) -> int: ...
-    def read_uint16(self) -> int: ...
-    def read_uint32(self) -> int: ...
-    def read_float32(self) -> float: ...
-    def read_float64(self) -> float: ...
-    def read_stop_bit(self) -> int: ...
-    def read_utf8(self) -> str | None: ...
-    def read_bytes(self, length: int, /) -> bytes: ...
-    @property
-    def remaining(self) -> int:
-        """Bytes left."""
-
-    @property
-    def position(self) -> int:
-        """The offset of the next byte in the document; it can be set."""
-
-    @position.setter
-    def position(self, value: int, /) -> None: ...
 
 @final
 class Payloads:
@@ -733,6 +682,10 @@ class Tailer:
     """
 
     def __new__(cls, queue: Queue, name: str | None = None) -> Self: ...
+    @property
+    def path(self) -> str:
+        """The directory of its queue."""
+
     @property
     def name(self) -> str | None: ...
     @property
@@ -889,17 +842,6 @@ class ReadDocument:
 
     def text(self) -> str: ...
     def map(self) -> dict[str, Any]: ...
-    def message(self, cls: type[_T] | None = None, /) -> _T | Any:
-        """Return the document as an object; see :meth:`Tailer.read_message`."""
-
-    @property
-    def wire(self) -> WireIn:
-        """Reads self-describing values, one behind the other."""
-
-    @property
-    def raw(self) -> RawIn:
-        """Reads numbers and texts without codes, on from where :attr:`wire` stands."""
-
     def rollback_on_close(self) -> None:
         """Read the same document again next time."""
 
@@ -912,14 +854,3 @@ class ReadDocument:
         traceback: TracebackType | None,
         /,
     ) -> None: ...
-
-# Messages as text.
-
-def to_yaml(message: BufferLike, /) -> str:
-    """
-    Return a message as YAML, as Java's dump shows it.
-
-    Raises:
-        WireError: It is no well-formed BinaryWire.
-
-    """

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from quire import _native
 from quire.topics import ROUTE, Topic
@@ -10,11 +11,16 @@ from quire.topics import ROUTE, Topic
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from quire._native import Value
+    from quire.methods import Filter
+
+_T = TypeVar("_T")
+
 
 class Appender(_native.Appender):
     """Writes messages at the end of a queue, from :meth:`quire.Queue.appender`."""
 
-    def topic(self, key: Any, *, event: str = ROUTE) -> Topic:  # noqa: ANN401 - any value
+    def topic(self, key: Value, *, event: str = ROUTE) -> Topic:
         """
         Return a writer of messages with *key* in front of them, for :meth:`quire.Tailer.topics`.
 
@@ -24,6 +30,54 @@ class Appender(_native.Appender):
 
         """
         return Topic(self, key, event)
+
+    def method_writer(
+        self,
+        interface: Callable[..., _T],
+        *more: Callable[..., Any],
+        record_history: bool | None = None,
+        history_form: Literal["packed", "fields"] = "packed",
+        metadata: bool = False,
+        filter: Filter | None = None,  # noqa: A002 - its name as a keyword
+    ) -> _T:
+        """
+        Return an object of the interface whose calls are messages.
+
+        Each call is one document: the method's name, and its arguments in the form their
+        annotations give them. A method that returns another interface goes on: with
+        ``router.to("x").deliver(m)`` both calls are in one document, which the last one writes;
+        nothing is written of a chain without its last call. A call that cannot be written raises
+        and writes nothing.
+
+        Args:
+            interface: A Protocol, an ABC, or another class; generic ones with or without
+                arguments. Its public methods return nothing, or an interface that goes on.
+            more: Further interfaces whose methods the object has.
+            record_history: Put the history in front of each call, see
+                :class:`quire.MessageHistory`; None: if the queue has a source id.
+            history_form: ``packed`` as Java's default, or ``fields``, which every release of Java
+                reads.
+            metadata: Write metadata documents.
+            filter: Called with a method's name and a call's first argument (or None); where it
+                returns something false the call is not written.
+
+        Raises:
+            TypeError: A method cannot stand in messages: an annotation has no encoding, two
+                methods have one id, or one returns something else.
+
+        """
+        from quire import methods
+
+        return methods.method_writer(
+            self,
+            interface,
+            more,
+            record_history=record_history,
+            history_form=history_form,
+            metadata=metadata,
+            filter=filter,
+            names=methods.names_around(),
+        )
 
     def write_batch(self, column: pa.Array[Any] | pa.ChunkedArray[Any]) -> int | None:
         """

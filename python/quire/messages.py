@@ -21,7 +21,7 @@ class Typed(NamedTuple):
     """
     A value under a type name that no class is registered for: it makes nothing happen.
 
-    It is written under the same name again.
+    It is written back as it was read.
     """
 
     name: str
@@ -90,7 +90,9 @@ def message(
             bytes_layout=bytes_layout,
         )
         if unknown == "keep" and not hasattr(cls, "__dict__"):
-            raise TypeError(f"unknown fields need a class with a __dict__: class={cls.__qualname__}")
+            raise TypeError(
+                f"unknown fields need a class with a __dict__: class={cls.__qualname__}"
+            )
         try:
             codec.check()
         except NameError:

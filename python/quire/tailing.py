@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from quire import _native
 from quire._native import Excerpt
@@ -14,6 +14,10 @@ from quire.topics import ROUTE
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from quire._native import Value
+    from quire.appending import Appender
+    from quire.methods import Filter, MethodReader
+    from quire.queue import Queue
 
 _BATCH_COUNT = 65_536
 
@@ -21,7 +25,7 @@ _BATCH_COUNT = 65_536
 class Tailer(_native.Tailer):
     """Reads messages of a queue, from :meth:`quire.Queue.tailer`."""
 
-    _topics: tuple[Any, ...] = ()
+    _topics: tuple[Value, ...] = ()
 
     def follow(
         self, timeout_s: float | None = None, *, pauser: Pauser | None = None
@@ -85,7 +89,7 @@ class Tailer(_native.Tailer):
                 pauser.reset()
                 yield excerpt
 
-    def topics(self, *keys: Any, event: str = ROUTE) -> Self:  # noqa: ANN401 - any value
+    def topics(self, *keys: Value, event: str = ROUTE) -> Self:
         """
         Deliver only messages of these sub-topics from here on, without the key in front of them.
 
@@ -106,10 +110,65 @@ class Tailer(_native.Tailer):
         return self
 
     @property
-    def topic(self) -> Any:  # noqa: ANN401 - a key as it was given
+    def topic(self) -> Value:
         """The key of the message that was delivered last; None unless :meth:`topics` asks."""
         number = self.topic_number
         return None if number is None else self._topics[number]
+
+    def method_reader(  # noqa: PLR0913 - by keywords
+        self,
+        *handlers: object,
+        interface: Callable[..., Any] | None = None,
+        on_error: Literal["raise", "skip", "dead_letter"] = "raise",
+        dead_letter: Appender | Queue | None = None,
+        default: Callable[[str | int, Any], object] | None = None,
+        filter: Filter | None = None,  # noqa: A002 - its name as a keyword
+        metadata_handler: object = None,
+        scanning: bool = False,
+    ) -> MethodReader:
+        """
+        Return a reader that calls methods of *handlers* with the messages.
+
+        An event, the name in front of a value, is the call of the method of that name, and the
+        value its arguments. Their types are what the annotations of the handler's method say, or of
+        the class it derives from. Where several handlers have a method the first is called.
+
+        While a handler is at work, :meth:`MessageHistory.current` tells of the message, and so do
+        the messages that its thread writes with history.
+
+        Args:
+            handlers: Objects with public methods; method writers too.
+            interface: Call only its methods, and take the types from it where a handler says none.
+            on_error: What becomes of a message that does not decode or whose handler raises:
+                ``raise`` goes back to it and raises, so that it is read again next time; ``skip``
+                logs and goes on; ``dead_letter`` writes it to another queue and goes on. Other
+                events of the same document may have been handled before.
+            dead_letter: Where to: maps of ``index``, ``queue``, ``error`` and ``payload``.
+            default: Called with name (or number) and value of each event nobody handles.
+            filter: Called with a method's name and a call's first argument (or None); where it
+                returns something false the call is not made, nor are its other arguments read.
+            metadata_handler: An object whose methods are called with metadata documents.
+            scanning: Have one read go on until a handler was called.
+
+        Raises:
+            TypeError: A handler has no method, or one that cannot be called with a message.
+            ValueError: *on_error* and *dead_letter* do not go together.
+
+        """
+        from quire import methods
+
+        return methods.method_reader(
+            self,
+            handlers,
+            interface=interface,
+            on_error=on_error,
+            dead_letter=dead_letter,
+            default=default,
+            filter=filter,
+            metadata_handler=metadata_handler,
+            scanning=scanning,
+            names=methods.names_around(),
+        )
 
     def read_batch(self, count: int = _BATCH_COUNT) -> pa.RecordBatch:
         """

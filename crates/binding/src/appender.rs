@@ -163,8 +163,9 @@ impl Appender {
 }
 
 impl Appender {
+    /// Appends a message of at least one byte.
     #[inline]
-    fn write(&self, py: Python<'_>, payload: Payload<'_>) -> PyResult<i64> {
+    pub fn write(&self, py: Python<'_>, payload: Payload<'_>) -> PyResult<i64> {
         let now = self.clock.now_ms(py)?;
         if payload.body.len() <= SMALL
             && let Some(index) = self.kernel.try_append(now, payload).map_err(to_py)?
@@ -172,6 +173,16 @@ impl Appender {
             return Ok(index);
         }
         told(py, py.detach(|| self.kernel.append(now, payload)))
+    }
+
+    /// Appends a metadata document.
+    pub fn write_metadata(&self, py: Python<'_>, document: &[u8]) -> PyResult<()> {
+        let now = self.clock.now_ms(py)?;
+        let written = py.detach(|| {
+            let claim = self.kernel.claim(now, true)?;
+            self.kernel.publish(claim, document)
+        });
+        told(py, written).map(drop)
     }
 
     /// A tuple keeps its items alive and in place while they are written.

@@ -6,8 +6,11 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
+use quire_kernel::format::cursor::Cursor;
 use quire_kernel::memory::process;
-use quire_kernel::wire::history::History;
+use quire_kernel::wire::fault;
+use quire_kernel::wire::history::{self, History};
+use quire_kernel::wire::token;
 
 /// Where a message comes from, and when it was on its way.
 #[pyclass(module = "quire._native", frozen)]
@@ -80,15 +83,48 @@ thread_local! {
 /// A message being handled by this thread. When it ends, what was handled around it comes back.
 pub struct Handling {
     around: Option<History>,
+    source: (i32, i64),
+    read_at: i64,
 }
 
 impl Handling {
-    /// Takes over the history of a message.
-    pub fn begin(history: History) -> Self {
-        Self { around: Some(CURRENT.replace(history)) }
+    /// Begins with a message that has no history, as far as is known: its source id and index are
+    /// all there is. `memory` is used for it.
+    pub fn begin(mut memory: History, source: (i32, i64)) -> Self {
+        let read_at = process::monotonic_time_ns();
+        memory.sources.clear();
+        memory.timings.clear();
+        let handling = Self { around: None, source, read_at };
+        handling.add_this(&mut memory);
+        Self { around: Some(CURRENT.replace(memory)), ..handling }
     }
 
-    /// Ends it and gives the history back, for its memory.
+    /// Reads the history that the message turned out to have.
+    pub fn read(&self, cursor: &mut Cursor<'_>) -> fault::Result<()> {
+        CURRENT.with_borrow_mut(|history| {
+            history.read_into(cursor)?;
+            self.add_this(history);
+            Ok(())
+        })
+    }
+
+    /// As [`Handling::read`], where the history was passed over with the message's topic.
+    pub fn read_before(&self, before: &[u8]) -> fault::Result<()> {
+        let mut cursor = Cursor::new(before);
+        match cursor.peek() {
+            Some(_) if token::name(&mut cursor)?.is_some_and(history::is_history) => {
+                self.read(&mut cursor)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn add_this(&self, history: &mut History) {
+        history.sources.push(self.source);
+        history.timings.push(self.read_at);
+    }
+
+    /// Ends it and gives the memory back.
     pub fn end(mut self) -> History {
         self.around.take().map(|around| CURRENT.replace(around)).unwrap_or_default()
     }

@@ -16,6 +16,9 @@ mod fault;
 mod history;
 mod kind;
 mod layout;
+mod method;
+mod method_reader;
+mod method_writer;
 mod objects;
 mod payload;
 mod queue;
@@ -23,10 +26,7 @@ mod read_document;
 mod roll_cycle;
 mod tailer;
 mod temporal;
-mod text;
 mod values;
-mod wire_in;
-mod wire_out;
 mod write_document;
 
 use pyo3::prelude::*;
@@ -85,6 +85,12 @@ mod _native {
     #[pymodule_export]
     use super::kind::Kind;
     #[pymodule_export]
+    use super::method::Method;
+    #[pymodule_export]
+    use super::method_reader::MethodReader;
+    #[pymodule_export]
+    use super::method_writer::{Call, Chain, MethodWriter};
+    #[pymodule_export]
     use super::queue::Queue;
     #[pymodule_export]
     use super::read_document::ReadDocument;
@@ -92,12 +98,6 @@ mod _native {
     use super::roll_cycle::RollCycle;
     #[pymodule_export]
     use super::tailer::{Payloads, Tailer};
-    #[pymodule_export]
-    use super::text::to_yaml;
-    #[pymodule_export]
-    use super::wire_in::{RawIn, WireIn};
-    #[pymodule_export]
-    use super::wire_out::{RawOut, WireOut};
     #[pymodule_export]
     use super::write_document::WriteDocument;
 

@@ -1,3 +1,4 @@
+use std::ffi::OsString;
 use std::sync::Arc;
 
 use pyo3::exceptions::PyValueError;
@@ -23,7 +24,7 @@ const DIRECTIONS: [(&str, Direction); 3] =
 
 /// Reads messages.
 #[pyclass(module = "quire._native", frozen, subclass)]
-pub struct Tailer(Arc<Kernel>);
+pub struct Tailer(pub Arc<Kernel>);
 
 /// Iterates over payloads alone.
 #[pyclass(module = "quire._native", frozen)]
@@ -64,15 +65,21 @@ fn read<R>(
 
 /// The next document, not stepped over; what takes long is done with the interpreter let go.
 #[inline]
-pub fn open(
-    py: Python<'_>,
-    tailer: &Kernel,
-    include_metadata: bool,
-) -> PyResult<Option<OpenDocument>> {
-    match tailer.open_at_once(include_metadata).map_err(to_py)? {
+pub fn open(py: Python<'_>, tailer: &Kernel) -> PyResult<Option<OpenDocument>> {
+    match tailer.open_at_once().map_err(to_py)? {
         AtOnce::Found(open) => Ok(Some(open)),
         AtOnce::Nothing => Ok(None),
-        AtOnce::Unknown => told(py, py.detach(|| tailer.open_document(include_metadata))),
+        AtOnce::Unknown => told(py, py.detach(|| tailer.open_document(false))),
+    }
+}
+
+/// The next document, metadata too, stepped over.
+#[inline]
+pub fn take(py: Python<'_>, tailer: &Kernel) -> PyResult<Option<OpenDocument>> {
+    match tailer.take_at_once(true).map_err(to_py)? {
+        AtOnce::Found(open) => Ok(Some(open)),
+        AtOnce::Nothing => Ok(None),
+        AtOnce::Unknown => told(py, py.detach(|| tailer.take_document(true))),
     }
 }
 
@@ -83,7 +90,7 @@ fn decoded<R>(
     tailer: &Kernel,
     decode: impl FnOnce(&[u8]) -> failure::Result<R>,
 ) -> PyResult<Option<R>> {
-    let Some(open) = open(py, tailer, false)? else { return Ok(None) };
+    let Some(open) = open(py, tailer)? else { return Ok(None) };
     let found = objects::placed(decode(open.payload()), tailer, &open)?;
     told(py, tailer.step_over(&open))?;
     Ok(Some(found))
@@ -97,6 +104,11 @@ impl Tailer {
         let queue = Arc::clone(&queue.get().kernel);
         let tailer = py.detach(|| Kernel::new(queue, name));
         told(py, tailer).map(Self)
+    }
+
+    #[getter]
+    fn path(&self) -> OsString {
+        self.0.queue().path().as_os_str().to_owned()
     }
 
     #[getter]

@@ -42,6 +42,8 @@ pub mod replay;
 mod tail;
 #[cfg(not(loom))]
 pub mod tailer;
+#[cfg(not(loom))]
+mod tailer_name;
 pub mod wire;
 
 pub use error::{Error, Result};

@@ -8,13 +8,13 @@ use spin::mutex::{SpinMutex, SpinMutexGuard};
 use crate::cursor::Cursor;
 pub use crate::cursor::{AtOnce, Direction, State};
 use crate::format::document::HEADER_LEN;
-use crate::format::table::{NO_INDEX, REPLICATED_PREFIX, UNLOCKED};
+use crate::format::table::NO_INDEX;
 use crate::memory::window::Region;
-use crate::protocol::lock_recovery;
 use crate::protocol::roll_file::Document;
 use crate::queue::{Handle, Queue};
+use crate::tailer_name::Name;
 use crate::wire::topic::{Topics, Wanted};
-use crate::{Error, Result, fault, interrupt};
+use crate::{Error, Result, interrupt};
 
 /// An interrupt is looked for after so many messages that nobody wants.
 const PASSED_BETWEEN_LOOKS: usize = 1 << 20;
@@ -47,23 +47,6 @@ struct Filter {
 
 type Entered<'a> = SpinMutexGuard<'a, Inner, spin::Yield>;
 
-/// A named tailer's entry in the table store.
-struct Name {
-    text: String,
-    /// Position of the index to read next.
-    value: u64,
-    /// For `replicated:` names.
-    replicated: Option<Replicated>,
-}
-
-/// What goes with the index of a tailer that others copy.
-struct Replicated {
-    /// Positions of the version and of the lock.
-    version: u64,
-    lock: u64,
-    turn: Arc<AtomicBool>,
-}
-
 /// Which message is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ask {
@@ -90,6 +73,12 @@ impl OpenDocument {
     pub fn payload(&self) -> &[u8] {
         let part = self.document.from(self.start);
         self.region.bytes(part.position + HEADER_LEN, u64::from(part.length))
+    }
+
+    /// What a tailer of topics passed over in front of the message: its history and its key.
+    #[must_use]
+    pub fn before(&self) -> &[u8] {
+        self.region.bytes(self.document.position + HEADER_LEN, u64::from(self.start))
     }
 
     /// It is metadata.
@@ -283,7 +272,15 @@ impl Tailer {
     /// Opens the next document; [`Tailer::close_document`] steps over it.
     pub fn open_document(&self, include_metadata: bool) -> Result<Option<OpenDocument>> {
         let mut inner = self.enter()?;
-        self.finish(&mut inner)?;
+        self.open_locked(&mut inner, include_metadata)
+    }
+
+    fn open_locked(
+        &self,
+        inner: &mut Inner,
+        include_metadata: bool,
+    ) -> Result<Option<OpenDocument>> {
+        self.finish(inner)?;
         let Some(document) = inner.find(&self.queue, include_metadata)? else {
             return Ok(None);
         };
@@ -293,12 +290,44 @@ impl Tailer {
         Ok(Some(OpenDocument { region, document, start, index }))
     }
 
-    /// As [`Tailer::open_document`], if finding out takes no system call.
+    /// As [`Tailer::open_document`] for messages, if finding out takes no system call.
     #[inline]
-    pub fn open_at_once(&self, include_metadata: bool) -> Result<AtOnce<OpenDocument>> {
+    pub fn open_at_once(&self) -> Result<AtOnce<OpenDocument>> {
         let Some(mut inner) = self.inner.try_lock() else { return Ok(AtOnce::Unknown) };
         self.check_open()?;
-        if inner.prepared.is_some() || !self.finish_at_once(&mut inner)? {
+        self.open_locked_at_once(&mut inner, false)
+    }
+
+    /// Opens the next document and steps over it, so that no other thread gets it too, if that takes
+    /// no system call. [`Tailer::return_to`] takes that back.
+    #[inline]
+    pub fn take_at_once(&self, include_metadata: bool) -> Result<AtOnce<OpenDocument>> {
+        let Some(mut inner) = self.inner.try_lock() else { return Ok(AtOnce::Unknown) };
+        self.check_open()?;
+        let found = self.open_locked_at_once(&mut inner, include_metadata)?;
+        if let AtOnce::Found(open) = &found {
+            self.step_over_locked(&mut inner, open)?;
+        }
+        Ok(found)
+    }
+
+    /// As [`Tailer::take_at_once`], whatever it takes; None when nothing is there yet.
+    pub fn take_document(&self, include_metadata: bool) -> Result<Option<OpenDocument>> {
+        let mut inner = self.enter()?;
+        let found = self.open_locked(&mut inner, include_metadata)?;
+        if let Some(open) = &found {
+            self.step_over_locked(&mut inner, open)?;
+        }
+        Ok(found)
+    }
+
+    #[inline]
+    fn open_locked_at_once(
+        &self,
+        inner: &mut Inner,
+        include_metadata: bool,
+    ) -> Result<AtOnce<OpenDocument>> {
+        if inner.prepared.is_some() || !self.finish_at_once(inner)? {
             return Ok(AtOnce::Unknown);
         }
         let document = match inner.cursor.find_at_once(&self.queue, include_metadata) {
@@ -433,7 +462,7 @@ impl Tailer {
     /// As [`Tailer::finish`], unless that may wait; false if so.
     #[inline]
     fn finish_at_once(&self, inner: &mut Inner) -> Result<bool> {
-        let waits = self.name.as_ref().is_some_and(|name| name.replicated.is_some());
+        let waits = self.name.as_ref().is_some_and(Name::is_replicated);
         if inner.unfinished && waits {
             return Ok(false);
         }
@@ -504,62 +533,5 @@ impl Inner {
     fn pass(&mut self, queue: &Queue, document: &Document) -> Result<bool> {
         self.cursor.step_over(queue, document)?;
         Ok(self.cursor.direction() != Direction::None)
-    }
-}
-
-impl Name {
-    fn open(queue: &Queue, name: &str) -> Result<Self> {
-        if name.is_empty() || !name.chars().all(|c| ('\u{20}'..='\u{ff}').contains(&c)) {
-            return Err(Error::Invalid(format!(
-                "a tailer's name is made of printable Latin-1 characters: name={name:?}"
-            )));
-        }
-        queue.writable_table("a named tailer")?;
-        let value = queue.tailer_key(name)?;
-        let replicated = if name.starts_with(REPLICATED_PREFIX) {
-            Some(Replicated::open(queue, name)?)
-        } else {
-            None
-        };
-        let name = Self { text: name.to_owned(), value, replicated };
-        if name.replicated.is_some() {
-            // Java counts the positioning of a new tailer as a change.
-            name.store(queue, name.stored(queue)?)?;
-        }
-        Ok(name)
-    }
-
-    fn stored(&self, queue: &Queue) -> Result<i64> {
-        Ok(queue.writable_table("a named tailer")?.value(self.value, 0))
-    }
-
-    fn store(&self, queue: &Queue, index: i64) -> Result<()> {
-        let table = queue.writable_table("a named tailer")?;
-        let cells = table.cells();
-        let Some(replicated) = &self.replicated else {
-            cells.store_release(self.value, index.cast_unsigned());
-            fault::point!("tailer.index.store");
-            return Ok(());
-        };
-        let lock = table.tailer_lock(replicated.lock, &replicated.turn);
-        let options = queue.options();
-        lock_recovery::wait(table, lock, options.force_unlock, options.timeout)?;
-        cells.store_release(self.value, index.cast_unsigned());
-        fault::point!("tailer.replicated.store");
-        cells.add_acq_rel(replicated.version, 1);
-        fault::point!("tailer.version.add");
-        // Taken from a dead holder at worst: the value is stored either way.
-        let _ = lock.release();
-        Ok(())
-    }
-}
-
-impl Replicated {
-    fn open(queue: &Queue, name: &str) -> Result<Self> {
-        let table = queue.writable_table("a named tailer")?;
-        table.announce()?;
-        let version = queue.table_key(&format!("index.{name}.version"), -1)?;
-        let lock = queue.table_key(&format!("index.{name}.lock"), UNLOCKED.cast_signed())?;
-        Ok(Self { version, lock, turn: table.tailer_turn(lock) })
     }
 }

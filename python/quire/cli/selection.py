@@ -76,7 +76,7 @@ class Selection:
             idle: Called before waiting for more.
 
         """
-        pauser, has_paused = pausers.sleepy(), False
+        pauser = pausers.sleepy()
         while True:
             with self._tailer.reading_document(include_metadata=self._bounds.metadata) as document:
                 if document.is_present:
@@ -85,15 +85,12 @@ class Selection:
                         return
                     if not show(document):
                         return
-                    if has_paused:
-                        pauser.reset()
-                        has_paused = False
+                    pauser.reset()
                     continue
             if not self._bounds.follow:
                 return
             idle()
             pauser.pause()
-            has_paused = True
 
     def _go_to(self, start: int) -> None:
         if self._tailer.move_to_index(start):

@@ -1,0 +1,220 @@
+//! A method of an interface, as both sides need it: its event, and the types of its arguments.
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use pyo3::{PyTraverseError, PyVisit};
+use quire_kernel::format::cursor::Cursor;
+use quire_kernel::wire::{history, writer};
+
+use crate::failure::{Failure, Result};
+use crate::kind::Kind;
+
+/// A method of an interface.
+#[pyclass(module = "quire._native", frozen)]
+pub struct Method {
+    #[pyo3(get)]
+    name: String,
+    /// The event's number, where it has one.
+    #[pyo3(get)]
+    id: Option<i64>,
+    /// The event, encoded.
+    event: Vec<u8>,
+    /// The name as messages hold it.
+    latin_name: Vec<u8>,
+    parameters: Vec<Parameter>,
+    /// How many parameters have no default: they come first.
+    required: usize,
+    /// The methods of what a call returns, by their names.
+    next: Option<Py<PyDict>>,
+}
+
+/// A parameter, and the type of its argument.
+pub struct Parameter {
+    name: String,
+    kind: Py<Kind>,
+    default: Option<Py<PyAny>>,
+}
+
+#[pymethods]
+impl Method {
+    /// `parameters` are triples of a name, a kind, and a tuple of no or one default.
+    #[new]
+    #[pyo3(signature = (name, parameters, *, id = None, next = None))]
+    fn new(
+        name: String,
+        parameters: Vec<(String, Py<Kind>, Bound<'_, PyTuple>)>,
+        id: Option<i64>,
+        next: Option<Py<PyDict>>,
+    ) -> PyResult<Self> {
+        let mut event = Vec::new();
+        writer::put_key(&mut event, &name).map_err(Failure::from)?;
+        let latin_name = event[event.len() - name.chars().count()..].to_vec();
+        if let Some(id) = id {
+            event.clear();
+            writer::put_field_number(&mut event, id);
+        }
+        if id.map_or(name == history::NAME, |id| id == history::ID) {
+            return Err(PyTypeError::new_err(format!(
+                "this event is the history of messages: method={name} method_id={id:?} \
+                 (choose another name or id)"
+            )));
+        }
+        let parameter = |(name, kind, default): (String, Py<Kind>, Bound<'_, PyTuple>)| {
+            let default = default.iter().next().map(Bound::unbind);
+            Parameter { name, kind, default }
+        };
+        let parameters: Vec<_> = parameters.into_iter().map(parameter).collect();
+        let required = parameters.iter().take_while(|it| it.default.is_none()).count();
+        Ok(Self { name, id, event, latin_name, parameters, required, next })
+    }
+
+    fn __repr__(&self) -> String {
+        let names: Vec<_> = self.parameters.iter().map(|it| it.name.as_str()).collect();
+        format!("Method({}({}))", self.name, names.join(", "))
+    }
+
+    #[allow(clippy::needless_pass_by_value)] // as PyO3 calls it
+    fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
+        for parameter in &self.parameters {
+            visit.call(&parameter.kind)?;
+            visit.call(&parameter.default)?;
+        }
+        visit.call(&self.next)
+    }
+}
+
+impl Method {
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The name as messages hold it.
+    pub fn latin_name(&self) -> &[u8] {
+        &self.latin_name
+    }
+
+    /// The event's number.
+    pub const fn id(&self) -> Option<i64> {
+        self.id
+    }
+
+    /// The parameters.
+    pub fn parameters(&self) -> &[Parameter] {
+        &self.parameters
+    }
+
+    /// How many arguments a call has at least.
+    pub const fn required(&self) -> usize {
+        self.required
+    }
+
+    /// The methods of what a call returns.
+    pub const fn next(&self) -> Option<&Py<PyDict>> {
+        self.next.as_ref()
+    }
+
+    /// Appends the event of a call with one argument.
+    #[inline]
+    pub fn put_one(&self, out: &mut Vec<u8>, argument: &Bound<'_, PyAny>) -> PyResult<()> {
+        out.extend_from_slice(&self.event);
+        self.put_argument(out, 0, argument)
+    }
+
+    /// Whether a call with one positional argument is complete.
+    #[inline]
+    pub const fn takes_one(&self) -> bool {
+        self.parameters.len() == 1
+    }
+
+    /// Appends the event of a call with these arguments, as many as there are parameters.
+    pub fn put(&self, out: &mut Vec<u8>, arguments: &[Bound<'_, PyAny>]) -> PyResult<()> {
+        out.extend_from_slice(&self.event);
+        match arguments {
+            [] => writer::put_text(out, ""),
+            [argument] => self.put_argument(out, 0, argument)?,
+            several => {
+                let block = writer::open_block(out);
+                for (number, argument) in several.iter().enumerate() {
+                    self.put_argument(out, number, argument)?;
+                }
+                writer::close_block(out, block);
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn put_argument(
+        &self,
+        out: &mut Vec<u8>,
+        number: usize,
+        argument: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let parameter = &self.parameters[number];
+        let put: Result<()> = parameter.kind.get().put(out, argument, 0);
+        put.map_err(|failure| failure.inside(&parameter.name).inside(&self.name).into())
+    }
+
+    /// Reads an argument.
+    #[inline]
+    pub fn get_argument<'py>(
+        &self,
+        py: Python<'py>,
+        number: usize,
+        cursor: &mut Cursor<'_>,
+    ) -> Result<Bound<'py, PyAny>> {
+        let parameter = &self.parameters[number];
+        let found: Result<_> = parameter.kind.get().get(py, cursor, 0);
+        found.map_err(|failure| failure.inside(&parameter.name).inside(&self.name))
+    }
+
+    /// A call's arguments, one for each parameter: by place, by name, or the default.
+    pub fn bind<'py>(
+        &self,
+        py: Python<'py>,
+        mut given: Vec<Bound<'py, PyAny>>,
+        named: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let by_name = named.map_or(0, PyDictMethods::len);
+        if given.len() + by_name > self.parameters.len() {
+            return Err(self.misfit(&format!("given={}", given.len() + by_name)));
+        }
+        let mut used = 0;
+        for parameter in &self.parameters[given.len()..] {
+            let argument = match named {
+                Some(named) => named.get_item(&parameter.name)?,
+                None => None,
+            };
+            used += usize::from(argument.is_some());
+            let default = || parameter.default.as_ref().map(|it| it.bind(py).clone());
+            match argument.or_else(default) {
+                Some(argument) => given.push(argument),
+                None => return Err(self.misfit(&format!("missing={}", parameter.name))),
+            }
+        }
+        if used < by_name {
+            let names = named.map(|named| named.keys().to_string()).unwrap_or_default();
+            return Err(self.misfit(&format!("given={names}")));
+        }
+        Ok(given)
+    }
+
+    #[cold]
+    fn misfit(&self, given: &str) -> PyErr {
+        let names: Vec<_> = self.parameters.iter().map(|it| it.name.as_str()).collect();
+        let (name, names) = (&self.name, names.join(", "));
+        PyTypeError::new_err(format!(
+            "a call with other arguments than the method has: method={name} {given} \
+             expected=({names})"
+        ))
+    }
+}
+
+impl Parameter {
+    /// Names the argument where it was wrong.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}

@@ -1,0 +1,375 @@
+//! Messages as calls: each event of a document is looked up in a table, its arguments are made of
+//! the bytes in place, and its handler is called.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use pyo3::exceptions::PyException;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString, PyTuple};
+use quire_kernel::Error;
+use quire_kernel::format::cursor::Cursor;
+use quire_kernel::tailer::OpenDocument;
+use quire_kernel::wire::fault::Fault;
+use quire_kernel::wire::history::{self, History};
+use quire_kernel::wire::token::{self, Name, Shape, Token};
+
+use crate::error::to_py;
+use crate::failure::{Failure, Result};
+use crate::history::Handling;
+use crate::method::Method;
+use crate::objects;
+use crate::tailer::{self, Tailer};
+
+/// Calls handlers with the messages of a tailer.
+#[pyclass(module = "quire._native", frozen, subclass)]
+pub struct MethodReader {
+    tailer: Py<Tailer>,
+    events: Table,
+    metadata: Table,
+    /// Called with the name and the value of an event nobody handles.
+    default: Option<Py<PyAny>>,
+    /// Asked with the name and the first argument whether to make a call.
+    filter: Option<Py<PyAny>>,
+    /// Called with the index, the bytes and the error of a message that failed; where there is none
+    /// the error is raised.
+    on_failure: Option<Py<PyAny>>,
+    /// Finds the method of an object that a handler returned: `find(object, name or id)`.
+    find: Py<PyAny>,
+    /// Goes on to the next message until one was handled.
+    is_scanning: bool,
+    is_closed: AtomicBool,
+    /// Memory of the history in hand; a handler that reads on finds none.
+    memory: Mutex<History>,
+}
+
+/// Handlers by their events.
+#[derive(Default)]
+struct Table {
+    by_name: HashMap<Box<[u8]>, Handler>,
+    by_id: HashMap<i64, Handler>,
+}
+
+/// What is called, and with which arguments.
+struct Handler {
+    method: Py<Method>,
+    call: Py<PyAny>,
+}
+
+/// A method and what calls it.
+type Pair = (Py<Method>, Py<PyAny>);
+
+#[pymethods]
+impl MethodReader {
+    #[new]
+    #[pyo3(signature = (tailer, handlers, *, metadata, default, filter, on_failure, find, scanning))]
+    #[allow(clippy::too_many_arguments)] // a Python signature
+    fn new(
+        py: Python<'_>,
+        tailer: Py<Tailer>,
+        handlers: Vec<Pair>,
+        metadata: Vec<Pair>,
+        default: Option<Py<PyAny>>,
+        filter: Option<Py<PyAny>>,
+        on_failure: Option<Py<PyAny>>,
+        find: Py<PyAny>,
+        scanning: bool,
+    ) -> Self {
+        Self {
+            tailer,
+            events: Table::of(py, handlers),
+            metadata: Table::of(py, metadata),
+            default,
+            filter,
+            on_failure,
+            find,
+            is_scanning: scanning,
+            is_closed: AtomicBool::new(false),
+            memory: Mutex::default(),
+        }
+    }
+
+    #[getter]
+    fn tailer<'py>(&self, py: Python<'py>) -> &Bound<'py, Tailer> {
+        self.tailer.bind(py)
+    }
+
+    #[getter]
+    fn closed(&self) -> bool {
+        self.is_closed.load(Ordering::Acquire)
+    }
+
+    #[inline]
+    fn read_one(&self, py: Python<'_>) -> PyResult<bool> {
+        loop {
+            match self.read_next(py)? {
+                None => return Ok(false),
+                Some(true) => return Ok(true),
+                Some(false) if !self.is_scanning => return Ok(true),
+                Some(false) => py.check_signals()?,
+            }
+        }
+    }
+
+    #[pyo3(signature = (count, /))]
+    fn read_many(&self, py: Python<'_>, count: usize) -> PyResult<usize> {
+        for taken in 0..count {
+            match self.read_one(py) {
+                Ok(true) => {}
+                Ok(false) => return Ok(taken),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(count)
+    }
+
+    fn close(&self) {
+        self.is_closed.store(true, Ordering::Release);
+    }
+}
+
+impl MethodReader {
+    /// Reads a document; whether a handler was called. None when nothing is there yet.
+    #[inline]
+    fn read_next(&self, py: Python<'_>) -> PyResult<Option<bool>> {
+        if self.is_closed.load(Ordering::Acquire) {
+            return Err(to_py(Error::Closed("method reader")));
+        }
+        let kernel = &self.tailer.get().0;
+        let Some(open) = tailer::take(py, kernel)? else { return Ok(None) };
+        let handled = if open.is_metadata() {
+            self.handle(py, &self.metadata, &open, None).map(|_| false)
+        } else {
+            self.handle_message(py, &open)
+        };
+        match objects::placed(handled, kernel, &open) {
+            Ok(is_known) => Ok(Some(is_known)),
+            Err(error) => self.failed(py, &open, error).map(|()| Some(true)),
+        }
+    }
+
+    #[inline]
+    fn handle_message(&self, py: Python<'_>, open: &OpenDocument) -> Result<bool> {
+        let source = (self.tailer.get().0.queue().source_id(), open.index);
+        let memory = std::mem::take(&mut *self.lock_memory());
+        let handling = Handling::begin(memory, source);
+        let handled = handling
+            .read_before(open.before())
+            .map_err(Failure::from)
+            .and_then(|()| self.handle(py, &self.events, open, Some(&handling)));
+        *self.lock_memory() = handling.end();
+        handled
+    }
+
+    fn lock_memory(&self) -> std::sync::MutexGuard<'_, History> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Calls the handlers of a document's events, in their order; whether there was one.
+    #[inline]
+    fn handle(
+        &self,
+        py: Python<'_>,
+        table: &Table,
+        open: &OpenDocument,
+        handling: Option<&Handling>,
+    ) -> Result<bool> {
+        let mut cursor = Cursor::new(open.payload());
+        if !matches!(token::shape(&cursor), Shape::Map) {
+            return Ok(false); // not a call: nobody knows it
+        }
+        let mut is_known = false;
+        // What the last handler returned.
+        let mut returned = None;
+        while let Some(name) = token::name(&mut cursor)? {
+            let found = match returned.take() {
+                Some(target) => self.method_of(&target, name)?,
+                None => None,
+            };
+            let handler = found.as_ref().or_else(|| table.find(name));
+            if let Some(handler) = handler {
+                is_known = true;
+                returned = self.call(py, handler, &mut cursor)?.filter(|it| !it.is_none());
+            } else if let Some(handling) = handling.filter(|_| history::is_history(name)) {
+                handling.read(&mut cursor)?;
+            } else {
+                self.call_default(py, name, &mut cursor)?;
+            }
+        }
+        Ok(is_known)
+    }
+
+    /// The method that an object returned by a handler has for an event.
+    #[cold]
+    fn method_of(&self, target: &Bound<'_, PyAny>, name: Name<'_>) -> Result<Option<Handler>> {
+        let py = target.py();
+        let found = self.find.bind(py).call1((target, key(py, name)?))?;
+        if found.is_none() {
+            return Ok(None);
+        }
+        let (method, call) = found.extract::<Pair>()?;
+        Ok(Some(Handler { method, call }))
+    }
+
+    /// Makes the call of an event; what it returned, or None if the filter refused it.
+    #[inline]
+    fn call<'py>(
+        &self,
+        py: Python<'py>,
+        handler: &Handler,
+        cursor: &mut Cursor<'_>,
+    ) -> Result<Option<Bound<'py, PyAny>>> {
+        let (method, call) = (handler.method.get(), handler.call.bind(py));
+        let has_value = cursor.peek().is_some_and(|code| !token::is_name(code));
+        if method.takes_one() && has_value {
+            let argument = method.get_argument(py, 0, cursor)?;
+            if self.refuses(py, method, Some(&argument))? {
+                return Ok(None);
+            }
+            return Ok(Some(call.call1((argument,))?));
+        }
+        let Some(arguments) = self.arguments(py, method, cursor, has_value)? else {
+            return Ok(None);
+        };
+        Ok(Some(match arguments.as_slice() {
+            [] => call.call0()?,
+            several => call.call1(PyTuple::new(py, several)?)?,
+        }))
+    }
+
+    /// The arguments of a call of none or several; None if the filter refused it.
+    fn arguments<'py>(
+        &self,
+        py: Python<'py>,
+        method: &Method,
+        cursor: &mut Cursor<'_>,
+        has_value: bool,
+    ) -> Result<Option<Vec<Bound<'py, PyAny>>>> {
+        let mut arguments = Vec::with_capacity(method.parameters().len());
+        let mut list = match (has_value, method.parameters().len()) {
+            (false, _) => Cursor::new(&[]),
+            (true, 0) => {
+                token::skip(cursor)?;
+                Cursor::new(&[])
+            }
+            (true, _) => {
+                let at = cursor.offset();
+                let code = cursor.peek();
+                match token::value(cursor)? {
+                    Token::Block(list) => list,
+                    _ => {
+                        let fault = Fault::unexpected("a list of arguments", code, at);
+                        return Err(fault.inside(method.name()).into());
+                    }
+                }
+            }
+        };
+        for number in 0..method.parameters().len() {
+            if list.peek().is_none() {
+                if number < method.required() {
+                    let missing = method.parameters()[number].name();
+                    let fault = Fault::unexpected("an argument", None, cursor.offset());
+                    return Err(fault.inside(missing).inside(method.name()).into());
+                }
+                break;
+            }
+            arguments.push(method.get_argument(py, number, &mut list)?);
+            if number == 0 && self.refuses(py, method, arguments.first())? {
+                return Ok(None);
+            }
+        }
+        if arguments.is_empty() && self.refuses(py, method, None)? {
+            return Ok(None);
+        }
+        Ok(Some(arguments))
+    }
+
+    #[inline]
+    fn refuses(
+        &self,
+        py: Python<'_>,
+        method: &Method,
+        first: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<bool> {
+        match &self.filter {
+            None => Ok(false),
+            Some(filter) => Ok(!filter.bind(py).call1((method.name(), first))?.is_truthy()?),
+        }
+    }
+
+    /// Passes over an event nobody handles, or hands it to the default handler.
+    fn call_default(&self, py: Python<'_>, name: Name<'_>, cursor: &mut Cursor<'_>) -> Result<()> {
+        let name = match name {
+            Name::Object => objects::get(py, cursor, 0)?,
+            name => key(py, name)?,
+        };
+        let has_value = cursor.peek().is_some_and(|code| !token::is_name(code));
+        match &self.default {
+            None if has_value => Ok(token::skip(cursor)?),
+            None => Ok(()),
+            Some(default) => {
+                let value = if has_value {
+                    objects::get(py, cursor, 0).map_err(|failure| failure.inside(&name))?
+                } else {
+                    py.None().into_bound(py)
+                };
+                default.bind(py).call1((name, value))?;
+                Ok(())
+            }
+        }
+    }
+
+    /// Has a failure dealt with, or goes back to its document and raises it.
+    #[cold]
+    fn failed(&self, py: Python<'_>, open: &OpenDocument, error: PyErr) -> PyResult<()> {
+        let error = match &self.on_failure {
+            Some(deal_with) if error.is_instance_of::<PyException>(py) => {
+                let payload = PyBytes::new(py, open.payload());
+                let raised = error.value(py);
+                match deal_with.bind(py).call1((open.index, payload, raised)) {
+                    Ok(_) => return Ok(()),
+                    Err(error) => error,
+                }
+            }
+            _ => error,
+        };
+        // A tailer that was closed meanwhile has no position; the error is what matters.
+        let _ = py.detach(|| self.tailer.get().0.return_to(open));
+        Err(error)
+    }
+}
+
+impl Table {
+    /// The first of each name and id.
+    fn of(py: Python<'_>, pairs: Vec<Pair>) -> Self {
+        let mut table = Self::default();
+        for (method, call) in pairs {
+            if let Some(id) = method.get().id() {
+                let again = (method.clone_ref(py), call.clone_ref(py));
+                table.by_id.entry(id).or_insert(Handler { method: again.0, call: again.1 });
+            }
+            let name = method.get().latin_name().into();
+            table.by_name.entry(name).or_insert(Handler { method, call });
+        }
+        table
+    }
+
+    #[inline]
+    fn find(&self, name: Name<'_>) -> Option<&Handler> {
+        match name {
+            Name::Field(name) | Name::Event(name) => self.by_name.get(name),
+            Name::Number(number) => self.by_id.get(&number),
+            Name::Object => None,
+        }
+    }
+}
+
+/// An event's name or number, for Python.
+fn key<'py>(py: Python<'py>, name: Name<'_>) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match name {
+        Name::Field(name) | Name::Event(name) => PyString::new(py, &token::latin1(name)).into_any(),
+        Name::Number(number) => number.into_pyobject(py)?.into_any(),
+        Name::Object => py.None().into_bound(py),
+    })
+}

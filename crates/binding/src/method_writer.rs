@@ -1,0 +1,245 @@
+//! Calls that append: each is one document, put together in a buffer and appended in one go.
+
+use std::cell::Cell;
+
+use pyo3::exceptions::{PyAttributeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use quire_kernel::protocol::publish::Payload;
+
+use crate::appender::Appender;
+use crate::error::to_py;
+use crate::history;
+use crate::method::Method;
+
+/// A buffer that has grown beyond this is not kept.
+const KEPT_BYTES: usize = 1 << 16;
+
+thread_local! {
+    /// Taken while a call is put together: Python code of an argument may call another method.
+    static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// Where the calls of a method writer go, and what is done to them.
+#[pyclass(module = "quire._native", frozen)]
+pub struct MethodWriter {
+    appender: Py<Appender>,
+    metadata: bool,
+    history: History,
+    /// Asked with the name and the first argument whether a call is written.
+    filter: Option<Py<PyAny>>,
+}
+
+/// Whether the history goes in front of each call, and how.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum History {
+    None,
+    Packed,
+    Fields,
+}
+
+#[pymethods]
+impl MethodWriter {
+    #[new]
+    #[pyo3(signature = (appender, *, record_history, history_form, metadata, filter))]
+    fn new(
+        appender: Py<Appender>,
+        record_history: Option<bool>,
+        history_form: &str,
+        metadata: bool,
+        filter: Option<Py<PyAny>>,
+    ) -> PyResult<Self> {
+        let history = match history_form {
+            "packed" => History::Packed,
+            "fields" => History::Fields,
+            other => {
+                return Err(PyValueError::new_err(format!(
+                    "no such form of history: history_form={other} known=packed, fields"
+                )));
+            }
+        };
+        let has_source_id = appender.get().kernel.queue().source_id() != 0;
+        let history = if record_history.unwrap_or(has_source_id) { history } else { History::None };
+        Ok(Self { appender, metadata, history, filter })
+    }
+
+    /// What calls a method: the attribute of a writer.
+    fn method<'py>(slf: &Bound<'py, Self>, method: Py<Method>) -> PyResult<Bound<'py, PyAny>> {
+        let writer = slf.clone().unbind();
+        let call = Call { writer, method, before: Vec::new(), is_dropped: false };
+        Bound::new(slf.py(), call)?.getattr(intern!(slf.py(), "call"))
+    }
+}
+
+/// A method of a writer.
+#[pyclass(module = "quire._native", frozen)]
+pub struct Call {
+    writer: Py<MethodWriter>,
+    method: Py<Method>,
+    /// The events of the calls before it in a chain.
+    before: Vec<u8>,
+    /// The filter refused one of them.
+    is_dropped: bool,
+}
+
+/// An argument that may be missing; None is one.
+enum First<'a, 'py> {
+    Missing,
+    Given(Borrowed<'a, 'py, PyAny>),
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for First<'a, 'py> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        Ok(Self::Given(object))
+    }
+}
+
+#[pymethods]
+impl Call {
+    /// Calls the method. A writer's attributes are this method of such objects, which a call reaches
+    /// without a tuple of its arguments.
+    #[pyo3(signature = (first = First::Missing, /, *rest, **named))]
+    fn call(
+        &self,
+        py: Python<'_>,
+        first: First<'_, '_>,
+        rest: &Bound<'_, PyTuple>,
+        named: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Option<Chain>> {
+        let (method, writer) = (self.method.get(), self.writer.get());
+        if let First::Given(argument) = first
+            && method.takes_one()
+            && method.next().is_none()
+            && named.is_none()
+            && rest.is_empty()
+            && writer.filter.is_none()
+        {
+            writer.write(py, &self.before, |out| method.put_one(out, &argument))?;
+            return Ok(None);
+        }
+        let mut given = Vec::with_capacity(1 + rest.len());
+        if let First::Given(argument) = first {
+            given.push(argument.to_owned());
+        }
+        given.extend(rest.iter());
+        self.call_with(py, &method.bind(py, given, named)?)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Call({})", self.method.get().name())
+    }
+}
+
+impl Call {
+    fn call_with(&self, py: Python<'_>, arguments: &[Bound<'_, PyAny>]) -> PyResult<Option<Chain>> {
+        let (method, writer) = (self.method.get(), self.writer.get());
+        let is_kept = !self.is_dropped && writer.keeps(py, method.name(), arguments.first())?;
+        let Some(next) = method.next() else {
+            if is_kept {
+                writer.write(py, &self.before, |out| method.put(out, arguments))?;
+            }
+            return Ok(None);
+        };
+        let mut before = self.before.clone();
+        method.put(&mut before, arguments)?;
+        let (writer, methods) = (self.writer.clone_ref(py), next.clone_ref(py));
+        Ok(Some(Chain { writer, methods, before, is_dropped: !is_kept }))
+    }
+}
+
+impl MethodWriter {
+    fn keeps(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        first: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<bool> {
+        match &self.filter {
+            None => Ok(true),
+            Some(filter) => filter.bind(py).call1((name, first))?.is_truthy(),
+        }
+    }
+
+    /// Appends one document: the history, the calls before, and what `put` appends to it.
+    #[inline]
+    fn write(
+        &self,
+        py: Python<'_>,
+        before: &[u8],
+        put: impl FnOnce(&mut Vec<u8>) -> PyResult<()>,
+    ) -> PyResult<()> {
+        let mut buffer = BUFFER.take();
+        buffer.clear();
+        let written = self.put(&mut buffer, before, put).and_then(|()| self.append(py, &buffer));
+        if buffer.capacity() <= KEPT_BYTES {
+            BUFFER.set(buffer);
+        }
+        written
+    }
+
+    #[inline]
+    fn put(
+        &self,
+        out: &mut Vec<u8>,
+        before: &[u8],
+        put: impl FnOnce(&mut Vec<u8>) -> PyResult<()>,
+    ) -> PyResult<()> {
+        if self.history != History::None {
+            history::put(out, self.history == History::Fields).map_err(to_py)?;
+        }
+        out.extend_from_slice(before);
+        put(out)
+    }
+
+    #[inline]
+    fn append(&self, py: Python<'_>, document: &[u8]) -> PyResult<()> {
+        let appender = self.appender.get();
+        if self.metadata {
+            return appender.write_metadata(py, document);
+        }
+        appender.write(py, Payload::new(document)).map(drop)
+    }
+}
+
+/// What a call returned that others are called on: their events go into the same document, which the
+/// last of them writes. Nothing is written of a chain without a last call.
+#[pyclass(module = "quire._native", frozen)]
+pub struct Chain {
+    writer: Py<MethodWriter>,
+    methods: Py<PyDict>,
+    before: Vec<u8>,
+    is_dropped: bool,
+}
+
+#[pymethods]
+impl Chain {
+    fn __getattr__<'py>(&self, name: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>> {
+        let py = name.py();
+        let Some(method) = self.methods.bind(py).get_item(name)? else {
+            let known = self.methods.bind(py).keys();
+            return Err(PyAttributeError::new_err(format!(
+                "the interface has no such method: name={name} known={known}"
+            )));
+        };
+        let call = Call {
+            writer: self.writer.clone_ref(py),
+            method: method.cast::<Method>()?.clone().unbind(),
+            before: self.before.clone(),
+            is_dropped: self.is_dropped,
+        };
+        Bound::new(py, call)?.getattr(intern!(py, "call"))
+    }
+
+    /// The methods, by their names.
+    #[getter]
+    fn __quire_methods__<'py>(&self, py: Python<'py>) -> &Bound<'py, PyDict> {
+        self.methods.bind(py)
+    }
+
+    fn __dir__<'py>(&self, py: Python<'py>) -> Bound<'py, PyList> {
+        self.methods.bind(py).keys()
+    }
+}

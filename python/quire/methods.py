@@ -1,0 +1,272 @@
+"""
+Calls as messages: method writers and method readers.
+
+    class Market(Protocol):
+        def trade(self, trade: Trade) -> None: ...
+
+    market = queue.appender().method_writer(Market)
+    market.trade(Trade("EURUSD", 1.1))                      # one message
+
+    reader = queue.tailer().method_reader(Book())           # Book has a method trade
+    while reader.read_one(): ...                            # calls it
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import types
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_origin
+
+from quire import _native
+from quire._native import Method
+from quire.errors import ClosedError
+from quire.interfaces import METHODS, Interface, check_ids, handlers_of, methods_of
+
+if TYPE_CHECKING:
+    from quire.appending import Appender
+    from quire.pausers import Pauser
+    from quire.queue import Queue
+    from quire.tailing import Tailer
+
+_T = TypeVar("_T")
+_READ_AT_ONCE = 1000
+
+Filter: TypeAlias = Callable[[str, Any], object]
+"""Called with a method's name and a call's first argument, or None; true: the call is made."""
+
+OnError: TypeAlias = Literal["raise", "skip", "dead_letter"]
+
+
+def method_writer(  # noqa: PLR0913 - the options of Appender.method_writer
+    appender: Appender,
+    interface: Callable[..., _T],
+    more: Sequence[Callable[..., Any]],
+    *,
+    record_history: bool | None,
+    history_form: Literal["packed", "fields"],
+    metadata: bool,
+    filter: Filter | None,  # noqa: A002 - its name in the call
+    names: Mapping[str, Any],
+) -> _T:
+    """Make the object behind :meth:`quire.Appender.method_writer`."""
+    interfaces = (interface, *more)
+    found: dict[str, Method] = {}
+    for each in reversed(interfaces):
+        found |= methods_of(each, names)
+    check_ids(found.values())
+    writer = _native.MethodWriter(
+        appender,
+        record_history=record_history,
+        history_form=history_form,
+        metadata=metadata,
+        filter=filter,
+    )
+    members: dict[str, object] = {name: writer.method(it) for name, it in found.items()}
+    bases = _bases([Interface.of(each).cls for each in interfaces])
+    name = f"{bases[0].__name__}Writer"
+    members |= {METHODS: found, "__module__": bases[0].__module__, "__slots__": ()}
+    cls: Any = types.new_class(name, bases, {}, lambda namespace: namespace.update(members))
+    cls.__abstractmethods__ = frozenset[str]()
+    written: _T = object.__new__(cls)
+    return written
+
+
+def _bases(classes: list[type]) -> tuple[type, ...]:
+    """Leave out the classes that others derive from."""
+    return tuple(
+        cls
+        for number, cls in enumerate(classes)
+        if cls not in classes[:number]
+        and not any(other is not cls and cls in other.__mro__ for other in classes)
+    )
+
+
+class MethodReader(_native.MethodReader):
+    """
+    Calls handlers with the messages of a tailer, from :meth:`quire.Tailer.method_reader`.
+
+    A document's events are handled in their order. What a handler's method returns, if anything,
+    handles the next event of the same document, as far as it has a method for it: chained calls.
+    An event nobody handles is passed over. An event may lack arguments that have a default, and
+    have more than the method takes.
+    """
+
+    _pauser: Pauser | None = None
+
+    def run(
+        self, pauser: Pauser | None = None, *, until: Callable[[], object] | None = None
+    ) -> None:
+        """
+        Read messages as they come, until the reader is closed.
+
+        Args:
+            pauser: What to do when there is none, see :mod:`quire.pausers`; balanced by default.
+            until: Called when there is none; true ends it.
+
+        Raises:
+            WaitTimeoutError: The pauser has a timeout, and nothing came for so long.
+
+        """
+        pauser = self._begin(pauser)
+        while not self.closed:
+            if self._read_some():
+                pauser.reset()
+            elif until is not None and until():
+                return
+            else:
+                pauser.pause()
+
+    async def run_async(
+        self, pauser: Pauser | None = None, *, until: Callable[[], object] | None = None
+    ) -> None:
+        """
+        As :meth:`run`, while the event loop runs on.
+
+        Handlers are called between two steps of the loop, and hold it up as long as they take.
+        """
+        pauser = self._begin(pauser)
+        while not self.closed:
+            if self._read_some():
+                pauser.reset()
+            elif until is not None and until():
+                return
+            else:
+                await pauser.pause_async()
+
+    def close(self) -> None:
+        """End :meth:`run`, from any thread; reading raises then. The tailer stays open."""
+        super().close()
+        if self._pauser is not None:
+            self._pauser.unpause()
+
+    def _begin(self, pauser: Pauser | None) -> Pauser:
+        if pauser is None:
+            from quire import pausers
+
+            pauser = pausers.balanced()
+        self._pauser = pauser
+        return pauser
+
+    def _read_some(self) -> int:
+        try:
+            return self.read_many(_READ_AT_ONCE)
+        except ClosedError:
+            if not self.closed:
+                raise
+            return 0
+
+
+def method_reader(  # noqa: PLR0913 - the options of Tailer.method_reader
+    tailer: Tailer,
+    handlers: Sequence[object],
+    *,
+    interface: object,
+    on_error: OnError,
+    dead_letter: Appender | Queue | None,
+    default: Callable[[str | int, Any], object] | None,
+    filter: Filter | None,  # noqa: A002 - its name in the call
+    metadata_handler: object,
+    scanning: bool,
+    names: Mapping[str, Any],
+) -> MethodReader:
+    """Make the object behind :meth:`quire.Tailer.method_reader`."""
+    found = [pair for handler in handlers for pair in handlers_of(handler, interface, names)]
+    if not found and default is None and metadata_handler is None:
+        raise TypeError("a method reader needs a handler: handlers=()")
+    check_ids([method for method, _ in found])
+    return MethodReader(
+        tailer,
+        found,
+        metadata=[] if metadata_handler is None else handlers_of(metadata_handler, None, names),
+        default=default,
+        filter=filter,
+        on_failure=_on_failure(tailer, on_error, dead_letter),
+        find=_Finder(names),
+        scanning=scanning,
+    )
+
+
+class _Finder:
+    """Finds the methods of objects that handlers return."""
+
+    def __init__(self, names: Mapping[str, Any]) -> None:
+        self._names = names
+        self._by_class: dict[type, list[Method]] = {}
+
+    def __call__(self, target: object, key: str | int) -> tuple[Method, object] | None:
+        """Return the method for an event, and what calls it; None if there is none."""
+        for method in self._methods(target):
+            if key in (method.name, method.id):
+                return method, getattr(target, method.name)
+        return None
+
+    def _methods(self, target: object) -> Collection[Method]:
+        if isinstance(target, _native.Chain):
+            return target.__quire_methods__.values()
+        cls = type(target)
+        if cls not in self._by_class:
+            is_handler = hasattr(cls, METHODS) or any(Interface.of(cls).functions())
+            pairs = handlers_of(target, None, self._names) if is_handler else []
+            self._by_class[cls] = [method for method, _ in pairs]
+        return self._by_class[cls]
+
+
+def _on_failure(
+    tailer: Tailer, on_error: OnError, dead_letter: Appender | Queue | None
+) -> Callable[[int, bytes, Exception], None] | None:
+    if (on_error == "dead_letter") != (dead_letter is not None):
+        raise ValueError(
+            f"dead letters need a queue, and a queue is for dead letters: "
+            f"on_error={on_error} dead_letter={dead_letter}"
+        )
+    if on_error == "raise":
+        return None
+    if on_error == "skip":
+        return _skip
+    if dead_letter is None:
+        raise ValueError(f"no such way: on_error={on_error} known=raise, skip, dead_letter")
+    return _DeadLetters(tailer, dead_letter)
+
+
+def _skip(index: int, payload: bytes, error: Exception) -> None:
+    del payload
+    _warn("a message that failed is skipped", index, error)
+
+
+class _DeadLetters:
+    """Writes messages that failed to another queue."""
+
+    def __init__(self, tailer: Tailer, to: Appender | Queue) -> None:
+        self._tailer = tailer
+        self._appender = to if isinstance(to, _native.Appender) else to.appender()
+
+    def __call__(self, index: int, payload: bytes, error: Exception) -> None:
+        """Write the message, where it was, and what was wrong."""
+        self._appender.write_map(
+            {
+                "index": index,
+                "queue": self._tailer.path,
+                "error": f"{type(error).__name__}: {error}",
+                "payload": payload,
+            }
+        )
+        _warn("a message that failed went to the dead letters", index, error)
+
+
+def _warn(what: str, index: int, error: Exception) -> None:
+    text = f"{what}: index={index:#x} error={type(error).__name__}: {error}"
+    logging.getLogger("quire").warning(text, exc_info=error)
+
+
+def names_around() -> dict[str, Any]:
+    """Return what can be named where the caller's caller is: classes made in a function."""
+    frame = inspect.currentframe()
+    for _ in range(2):
+        frame = frame and frame.f_back
+    return {
+        name: value
+        for name, value in (frame.f_locals if frame else {}).items()
+        if isinstance(value, type | types.UnionType | TypeVar) or get_origin(value) is not None
+    }
