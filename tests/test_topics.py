@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 import random
 import tempfile
 from typing import Any
@@ -50,6 +51,29 @@ def test_a_message_comes_without_its_key(
     assert tailer.read() == quire.Excerpt(index, b"raw")
     assert tailer.topic == key
     assert tailer.read_map() == {"price": 1.5, "side": "buy"}
+    assert tailer.read() is None
+
+
+@quire.message(alias="Side")
+@dataclasses.dataclass
+class Side:
+    name: str = "buy"
+    price: float = 1.5
+
+
+def test_every_kind_of_message_has_a_key(queue: quire.Queue, appender: quire.Appender) -> None:
+    topic = appender.topic(Side("key"))
+    topic.write_text("hello")
+    appender.topic(Side("other")).write_text("other")
+    topic.write_message(Side("sell"))
+    topic.write_message(Side("sell", 2.5), typed=True)
+
+    tailer = queue.tailer().topics(Side("key"))
+
+    assert tailer.read_text() == "hello"
+    assert tailer.topic == Side("key")
+    assert tailer.read_message(Side) == Side("sell")
+    assert tailer.read_message() == Side("sell", 2.5)
     assert tailer.read() is None
 
 

@@ -66,7 +66,7 @@ def test_a_map_is_stored_as_java_stores_it(queue: quire.Queue, appender: quire.A
     assert payloads(queue) == [bytes.fromhex("b9 01 6b a6 01 00 00 00")]
 
 
-@pytest.mark.parametrize("value", [object(), {1: 2}, 2**63, 1j, {"x", "y"}], ids=repr)
+@pytest.mark.parametrize("value", [object(), {object(): 2}, 2**63, 1j, {1j}], ids=repr)
 def test_a_value_without_encoding_is_refused_and_nothing_is_written(
     queue: quire.Queue, appender: quire.Appender, value: str
 ) -> None:

@@ -19,6 +19,7 @@ from quire._native import (
     ReadDocument,
     RollCycle,
     WriteDocument,
+    to_yaml,
 )
 from quire.appending import Appender
 from quire.errors import (
@@ -99,6 +100,7 @@ __all__ = [
     "method_id",
     "open",
     "pausers",
+    "to_yaml",
     "uint8",
     "uint16",
     "uint32",

@@ -24,14 +24,19 @@ __all__ = [
     "MethodWriter",
     "Payloads",
     "Queue",
+    "RawIn",
+    "RawOut",
     "ReadDocument",
     "RollCycle",
     "Tailer",
+    "WireIn",
+    "WireOut",
     "WriteDocument",
     "after_fork_in_child",
     "after_fork_in_parent",
     "before_fork",
     "entry_bytes",
+    "to_yaml",
 ]
 
 _T = TypeVar("_T")
@@ -51,7 +56,7 @@ def after_fork_in_parent() -> None:
 def after_fork_in_child() -> None:
     """Mark every handle of this process as forked; called by ``os.register_at_fork``."""
 
-def entry_bytes(name: str, value: Value, /) -> bytes:
+def entry_bytes(name: str, value: Any, /) -> bytes:
     """Return a named value as :meth:`WriteDocument.write` appends it."""
 
 @final
@@ -381,7 +386,7 @@ class Queue:
         """List the directory again, as after files were removed by hand."""
 
     def dump(self) -> str:
-        """Return every document of every file: positions, headers and hexadecimal payloads."""
+        """Return every document of every file as text, as Java's ``DumpMain`` shows them."""
 
     def table_value(self, key: str) -> int | None:
         """Return the value of a key of the table store, or None; case does not matter."""
@@ -649,6 +654,29 @@ class WriteDocument:
     def write_bytes(self, data: BufferLike, /) -> None:
         """Append raw bytes to the document."""
 
+    def write_message(self, message: Any, /, *, typed: bool = False) -> None:
+        """Append an object; see :meth:`Appender.write_message`."""
+
+    @property
+    def wire(self) -> WireOut:
+        """Writes self-describing values, one behind the other."""
+
+    @property
+    def raw(self) -> RawOut:
+        """Writes numbers and texts without codes."""
+
+    def reserve(self, length: int, /) -> memoryview:
+        """
+        Append zeros, and return them as memory to write into until the document closes.
+
+        Args:
+            length: Bytes.
+
+        Raises:
+            MessageTooLargeError: A message cannot be that long.
+
+        """
+
     def rollback_on_close(self) -> None:
         """Drop the document when it closes."""
 
@@ -663,6 +691,131 @@ class WriteDocument:
         traceback: TracebackType | None,
         /,
     ) -> None: ...
+
+@final
+class WireOut:
+    """Appends self-describing values to a document, from :attr:`WriteDocument.wire`."""
+
+    def write(self, name: str, value: Any, /, type: Any = None) -> None:
+        """
+        Append a field.
+
+        Args:
+            name: Its name, in Latin-1.
+            value: Its value.
+            type: The annotation that says how to write it; None: as it is, as :meth:`write_map`.
+
+        Raises:
+            WireError: The value does not fit the type, or has no encoding.
+
+        """
+
+    def write_value(self, value: Any, /, type: Any = None) -> None:
+        """Append a value without a name; see :meth:`write`."""
+
+    def write_event(self, name: str, /) -> None:
+        """Append the name of an event; its value follows."""
+
+    def write_event_id(self, number: int, /) -> None:
+        """Append the number of an event; its value follows."""
+
+    def write_type(self, name: str, /) -> None:
+        """Append the name of the type of the value that follows."""
+
+    def write_comment(self, text: str, /) -> None:
+        """Append a comment: readers of fields step over it."""
+
+@final
+class RawOut:
+    """
+    Appends numbers, little-endian, and texts without codes, from :attr:`WriteDocument.raw`.
+
+    Raises:
+        WireError: The value does not fit.
+
+    """
+
+    def write_bool(self, value: bool, /) -> None: ...  # noqa: FBT001 - a value
+    def write_int8(self, value: int, /) -> None: ...
+    def write_int16(self, value: int, /) -> None: ...
+    def write_int32(self, value: int, /) -> None: ...
+    def write_int64(self, value: int, /) -> None: ...
+    def write_uint8(self, value: int, /) -> None: ...
+    def write_uint16(self, value: int, /) -> None: ...
+    def write_uint32(self, value: int, /) -> None: ...
+    def write_float32(self, value: float, /) -> None: ...
+    def write_float64(self, value: float, /) -> None: ...
+    def write_stop_bit(self, value: int, /) -> None:
+        """Append an integer of as many bytes as it needs."""
+
+    def write_utf8(self, text: str | None, /) -> None:
+        """Append a text behind its length in bytes as a stop-bit integer; None: a length of -1."""
+
+    def write_bytes(self, data: BufferLike, /) -> None:
+        """Append bytes as they are."""
+
+@final
+class WireIn:
+    """Reads the self-describing values of a document, from :attr:`ReadDocument.wire`."""
+
+    def read(self, name: str, /, type: Any = None) -> Any:
+        """
+        Return the value of a field, wherever it stands.
+
+        Args:
+            name: Its name.
+            type: The annotation of what to make of it; None: what it is.
+
+        Raises:
+            WireError: There is no such field, or its value does not fit the type.
+
+        """
+
+    def read_value(self, type: Any = None) -> Any:
+        """Return the next value; see :meth:`read`."""
+
+    def read_name(self) -> str | None:
+        """Return the next name; None at the end."""
+
+    def skip_value(self) -> None:
+        """Step over the next value."""
+
+    @property
+    def has_more(self) -> bool: ...
+
+@final
+class RawIn:
+    """
+    Reads numbers and texts without codes, from :attr:`ReadDocument.raw`.
+
+    Raises:
+        WireError: The document ends early.
+
+    """
+
+    def read_bool(self) -> bool: ...
+    def read_int8(self) -> int: ...
+    def read_int16(self) -> int: ...
+    def read_int32(self) -> int: ...
+    def read_int64(self) -> int: ...
+    def read_uint8(self) -> int: ...
+    def read_uint16(self) -> int: ...
+    def read_uint32(self) -> int: ...
+    def read_float32(self) -> float: ...
+    def read_float64(self) -> float: ...
+    def read_stop_bit(self) -> int: ...
+    def read_utf8(self) -> str | None: ...
+    def read_bytes(self, length: int, /) -> bytes: ...
+    @property
+    def remaining(self) -> int:
+        """Bytes left."""
+
+    @property
+    def position(self) -> int:
+        """The offset of the next byte in the document; it can be set."""
+
+    @position.setter
+    def position(self, value: int, /) -> None: ...
 
 @final
 class Payloads:
@@ -842,6 +995,17 @@ class ReadDocument:
 
     def text(self) -> str: ...
     def map(self) -> dict[str, Any]: ...
+    def message(self, cls: type[_T] | None = None, /) -> _T | Any:
+        """Return the document as an object; see :meth:`Tailer.read_message`."""
+
+    @property
+    def wire(self) -> WireIn:
+        """Reads self-describing values, one behind the other."""
+
+    @property
+    def raw(self) -> RawIn:
+        """Reads numbers and texts without codes, on from where :attr:`wire` stands."""
+
     def rollback_on_close(self) -> None:
         """Read the same document again next time."""
 
@@ -854,3 +1018,14 @@ class ReadDocument:
         traceback: TracebackType | None,
         /,
     ) -> None: ...
+
+# Messages as text.
+
+def to_yaml(message: BufferLike, /) -> str:
+    """
+    Return a message as YAML, as Java's dump shows it.
+
+    Raises:
+        WireError: It is no well-formed BinaryWire.
+
+    """

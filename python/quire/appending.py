@@ -11,7 +11,6 @@ from quire.topics import ROUTE, Topic
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from quire._native import Value
     from quire.methods import Filter
 
 _T = TypeVar("_T")
@@ -20,7 +19,7 @@ _T = TypeVar("_T")
 class Appender(_native.Appender):
     """Writes messages at the end of a queue, from :meth:`quire.Queue.appender`."""
 
-    def topic(self, key: Value, *, event: str = ROUTE) -> Topic:
+    def topic(self, key: Any, *, event: str = ROUTE) -> Topic:  # noqa: ANN401 - any value
         """
         Return a writer of messages with *key* in front of them, for :meth:`quire.Tailer.topics`.
 

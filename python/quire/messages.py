@@ -21,7 +21,7 @@ class Typed(NamedTuple):
     """
     A value under a type name that no class is registered for: it makes nothing happen.
 
-    It is written back as it was read.
+    It is written under the same name again.
     """
 
     name: str

@@ -14,7 +14,6 @@ from quire.topics import ROUTE
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from quire._native import Value
     from quire.appending import Appender
     from quire.methods import Filter, MethodReader
     from quire.queue import Queue
@@ -25,7 +24,7 @@ _BATCH_COUNT = 65_536
 class Tailer(_native.Tailer):
     """Reads messages of a queue, from :meth:`quire.Queue.tailer`."""
 
-    _topics: tuple[Value, ...] = ()
+    _topics: tuple[Any, ...] = ()
 
     def follow(
         self, timeout_s: float | None = None, *, pauser: Pauser | None = None
@@ -89,7 +88,7 @@ class Tailer(_native.Tailer):
                 pauser.reset()
                 yield excerpt
 
-    def topics(self, *keys: Value, event: str = ROUTE) -> Self:
+    def topics(self, *keys: Any, event: str = ROUTE) -> Self:  # noqa: ANN401 - any value
         """
         Deliver only messages of these sub-topics from here on, without the key in front of them.
 
@@ -110,7 +109,7 @@ class Tailer(_native.Tailer):
         return self
 
     @property
-    def topic(self) -> Value:
+    def topic(self) -> Any:  # noqa: ANN401 - a key as it was given
         """The key of the message that was delivered last; None unless :meth:`topics` asks."""
         number = self.topic_number
         return None if number is None else self._topics[number]

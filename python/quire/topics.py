@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from quire import _native
 from quire._native import WriteDocument
@@ -26,14 +26,14 @@ class Topic:
     Each is one document: the event ``to`` with the key, then the message.
     """
 
-    def __init__(self, appender: Appender, key: Value, event: str) -> None:
+    def __init__(self, appender: Appender, key: Any, event: str) -> None:  # noqa: ANN401 - any value
         """Encode the key once."""
         self._appender = appender
         self._route = _native.entry_bytes(event, key)
         self._key = key
 
     @property
-    def key(self) -> Value:
+    def key(self) -> Any:  # noqa: ANN401 - what it was given
         """What is in front of each message."""
         return self._key
 
@@ -42,6 +42,18 @@ class Topic:
         if not memoryview(payload).nbytes:
             raise ValueError("a message holds at least one byte: length=0")
         return self._appender.write_bytes(b"".join((self._route, payload)))
+
+    def write_text(self, text: str, /) -> int:
+        """As :meth:`quire.Appender.write_text`."""
+        with self.writing_document() as document:
+            document.wire.write_value(text)
+        return document.index
+
+    def write_message(self, message: object, /, *, typed: bool = False) -> int:
+        """As :meth:`quire.Appender.write_message`."""
+        with self.writing_document() as document:
+            document.write_message(message, typed=typed)
+        return document.index
 
     def write_map(self, values: Mapping[str, Value], /) -> int:
         """As :meth:`quire.Appender.write_map`."""

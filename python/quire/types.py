@@ -9,6 +9,7 @@ Annotation                                In a message
 ``bool``, ``str``, ``bytes``              true or false, a string, a blob
 ``Decimal``, ``timedelta``                a string, as of Java's BigDecimal and Duration
 ``date``, ``time``, ``datetime``          ISO text under a code of its own; a zone is kept
+``quire.types.instant``                   a ``datetime`` with a zone, as Java's ``Instant`` in UTC
 ``UUID``                                  16 bytes
 a class of ``Enum``                       its member's name
 ``list``, ``tuple``, ``set``, ``dict``    nested, of the element types they name
@@ -26,13 +27,13 @@ import collections.abc
 import functools
 import types
 import typing
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from quire._native import Codec, Kind
 
 
 class Width(NamedTuple):
-    """The name of a number's width in an ``Annotated`` type."""
+    """The name of a number's width, or of another form, in an ``Annotated`` type."""
 
     name: str
 
@@ -46,6 +47,21 @@ uint16 = Annotated[int, Width("uint16")]
 uint32 = Annotated[int, Width("uint32")]
 float32 = Annotated[float, Width("float32")]
 float64 = Annotated[float, Width("float64")]
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    instant = Annotated[datetime, Width("instant")]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - of a module
+    """Make ``instant`` when it is asked for: most programs do without ``datetime``."""
+    if name != "instant":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from datetime import datetime
+
+    return Annotated[datetime, Width("instant")]
+
 
 _BUILTINS = {
     Any: "any",

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{
@@ -15,7 +16,7 @@ use quire_kernel::format::wire::{DATE, DATE_TIME, TIME, ZONED_DATE_TIME};
 use quire_kernel::wire::convert::{self, Width};
 use quire_kernel::wire::fault::Fault;
 use quire_kernel::wire::token::{self, Name, Shape, Token};
-use quire_kernel::wire::writer;
+use quire_kernel::wire::writer::{self, Scalar};
 
 use crate::buffer::Borrowed;
 use crate::codec::Codec;
@@ -50,6 +51,8 @@ pub enum Form {
     Time,
     /// `datetime.datetime`, with or without a zone.
     DateTime,
+    /// `quire.instant`: `datetime.datetime` in UTC, as Java's `Instant`.
+    Instant,
     /// `datetime.timedelta`.
     Duration,
     /// `uuid.UUID`.
@@ -94,6 +97,7 @@ impl Kind {
             "date" => Form::Date,
             "time" => Form::Time,
             "datetime" => Form::DateTime,
+            "instant" => Form::Instant,
             "timedelta" => Form::Duration,
             "uuid" => Form::Uuid,
             name => {
@@ -201,6 +205,7 @@ impl Kind {
             Form::Date => "date",
             Form::Time => "time",
             Form::DateTime => "datetime",
+            Form::Instant => "instant",
             Form::Duration => "timedelta",
             Form::Uuid => "uuid",
             Form::Enum(_) => "enum",
@@ -297,23 +302,96 @@ impl Kind {
                 Ok(())
             }
             Form::Date | Form::Time | Form::DateTime => self.put_temporal(out, value),
+            Form::Instant => match temporal::instant_text(value)? {
+                Some(text) => {
+                    put_type_prefix(out, "java.time.Instant");
+                    writer::put_text(out, &text);
+                    Ok(())
+                }
+                None => Err(self.misfit(value)),
+            },
+            form if form.is_container() => self.put_elements(out, value, depth, Self::put_element),
+            _ => Err(self.misfit(value)),
+        }
+    }
+
+    /// Appends a value as the argument of a method, as Java's generated writers do: what a
+    /// collection holds is of any type to them.
+    pub fn put_argument(
+        &self,
+        out: &mut Vec<u8>,
+        value: &Bound<'_, PyAny>,
+        depth: usize,
+    ) -> Result<()> {
+        match &self.0 {
+            Form::Optional(kind) => kind.get().put_argument(out, value, depth),
+            form if form.is_container() => self.put_boxed(out, value, depth),
+            _ => self.put(out, value, depth),
+        }
+    }
+
+    /// Appends a value where Java has forgotten the declared type: numbers at their width, objects
+    /// under their names.
+    fn put_boxed(&self, out: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
+        if value.is_none() {
+            writer::put_null(out);
+            return Ok(());
+        }
+        match &self.0 {
+            Form::Int(width, bits) => {
+                let bits = if width.min < 0 { *bits } else { *bits * 2 };
+                writer::put_boxed_int(out, self.int(*width, value)?, bits);
+            }
+            Form::Float64 => writer::put_scalar(out, Scalar::Float(self.float(value)?))?,
+            #[allow(clippy::cast_possible_truncation)] // as declared
+            Form::Float32 => writer::put_boxed_f32(out, self.float(value)? as f32),
+            Form::Message(_) | Form::Enum(_) | Form::Bytes => {
+                return values::put_value(out, value, depth);
+            }
+            Form::Optional(kind) => return kind.get().put_boxed(out, value, depth),
+            form if form.is_container() => {
+                if matches!(form, Form::Set(_) | Form::FrozenSet(_)) {
+                    put_type_prefix(out, "!set");
+                }
+                return self.put_elements(out, value, depth, Self::put_boxed);
+            }
+            _ => return self.put(out, value, depth),
+        }
+        Ok(())
+    }
+
+    /// Appends an element of a collection whose type is declared; of a nested one it is forgotten.
+    fn put_element(&self, out: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
+        if self.0.is_container() {
+            self.put_boxed(out, value, depth)
+        } else {
+            self.put(out, value, depth)
+        }
+    }
+
+    /// Appends a collection, with `put` for what it holds.
+    fn put_elements(
+        &self,
+        out: &mut Vec<u8>,
+        value: &Bound<'_, PyAny>,
+        depth: usize,
+        put: Put,
+    ) -> Result<()> {
+        match &self.0 {
             Form::List(item) | Form::Tuple(item)
                 if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() =>
             {
-                self.put_each(out, item.get(), value, depth)
+                put_each(out, item.get(), value, depth, put)
             }
             Form::Set(item) | Form::FrozenSet(item)
                 if value.is_instance_of::<PySet>() || value.is_instance_of::<PyFrozenSet>() =>
             {
-                put_type_prefix(out, "!oset");
-                self.put_each(out, item.get(), value, depth)
+                put_each(out, item.get(), value, depth, put)
             }
-            Form::Dict(key, item) if value.is_instance_of::<PyMapping>() => self.put_dict(
-                out,
-                (key.get(), item.get()),
-                value.cast::<PyMapping>().map_err(PyErr::from)?,
-                depth,
-            ),
+            Form::Dict(key, item) => match value.cast::<PyMapping>() {
+                Ok(entries) => put_dict(out, (key.get(), item.get()), entries, depth, put),
+                Err(_) => Err(self.misfit(value)),
+            },
             _ => Err(self.misfit(value)),
         }
     }
@@ -338,47 +416,6 @@ impl Kind {
             }
             _ => return Err(self.misfit(value)),
         }
-        Ok(())
-    }
-
-    fn put_each(
-        &self,
-        out: &mut Vec<u8>,
-        item: &Self,
-        values: &Bound<'_, PyAny>,
-        depth: usize,
-    ) -> Result<()> {
-        let depth = token::deeper(depth, out.len())?;
-        let block = writer::open_block(out);
-        for (place, value) in values.try_iter()?.enumerate() {
-            item.put(out, &value?, depth)
-                .map_err(|failure| failure.inside(format_args!("[{place}]")))?;
-        }
-        writer::close_block(out, block);
-        Ok(())
-    }
-
-    fn put_dict(
-        &self,
-        out: &mut Vec<u8>,
-        (key_kind, kind): (&Self, &Self),
-        entries: &Bound<'_, PyMapping>,
-        depth: usize,
-    ) -> Result<()> {
-        let depth = token::deeper(depth, out.len())?;
-        let block = writer::open_block(out);
-        for item in entries.items()?.iter() {
-            let (key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = item.extract()?;
-            match key.cast::<PyString>() {
-                Ok(name) => writer::put_key(out, &name.to_cow()?)?,
-                Err(_) => {
-                    writer::put_object_key(out);
-                    key_kind.put(out, &key, depth)?;
-                }
-            }
-            kind.put(out, &value, depth).map_err(|failure| failure.inside(&key))?;
-        }
-        writer::close_block(out, block);
         Ok(())
     }
 
@@ -563,16 +600,17 @@ impl Kind {
                     .ok_or_else(|| misfit().into())
             }
             Form::Duration => temporal::duration(py, &text)?.ok_or_else(|| misfit().into()),
-            Form::Date | Form::Time | Form::DateTime
+            Form::Date | Form::Time | Form::DateTime | Form::Instant
                 if matches!(found, Token::Text(_) | Token::Temporal(..)) =>
             {
                 let wanted = |code| match self.0 {
                     Form::Date => code == DATE,
                     Form::Time => code == TIME,
+                    Form::Instant => code == ZONED_DATE_TIME,
                     _ => code == DATE_TIME || code == ZONED_DATE_TIME,
                 };
                 let stamp = quire_kernel::wire::temporal::parse(&text)
-                    .filter(|stamp| wanted(stamp.code()))
+                    .filter(|stamp| wanted(stamp.code()) && temporal::is_known(stamp))
                     .ok_or_else(misfit)?;
                 Ok(temporal::of_stamp(py, &stamp)?)
             }
@@ -581,9 +619,71 @@ impl Kind {
     }
 }
 
+/// How what a collection holds is appended.
+type Put = fn(&Kind, &mut Vec<u8>, &Bound<'_, PyAny>, usize) -> Result<()>;
+
+fn put_each(
+    out: &mut Vec<u8>,
+    item: &Kind,
+    values: &Bound<'_, PyAny>,
+    depth: usize,
+    put: Put,
+) -> Result<()> {
+    let depth = token::deeper(depth, out.len())?;
+    let block = writer::open_block(out);
+    for (place, value) in values.try_iter()?.enumerate() {
+        put(item, out, &value?, depth)
+            .map_err(|failure| failure.inside(format_args!("[{place}]")))?;
+    }
+    writer::close_block(out, block);
+    Ok(())
+}
+
+fn put_dict(
+    out: &mut Vec<u8>,
+    (key_kind, kind): (&Kind, &Kind),
+    entries: &Bound<'_, PyMapping>,
+    depth: usize,
+    put: Put,
+) -> Result<()> {
+    let depth = token::deeper(depth, out.len())?;
+    let block = writer::open_block(out);
+    for item in entries.items()?.iter() {
+        let (key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = item.extract()?;
+        match key.cast_exact::<PyString>() {
+            Ok(name) => writer::put_key(out, &name.to_cow()?)?,
+            Err(_) => {
+                writer::put_object_key(out);
+                put(key_kind, out, &key, depth)?;
+            }
+        }
+        put(kind, out, &value, depth).map_err(|failure| failure.inside(&key))?;
+    }
+    writer::close_block(out, block);
+    Ok(())
+}
+
+impl Form {
+    /// Of other types.
+    const fn is_container(&self) -> bool {
+        matches!(
+            self,
+            Self::List(_) | Self::Tuple(_) | Self::Set(_) | Self::FrozenSet(_) | Self::Dict(..)
+        )
+    }
+}
+
 impl Members {
+    /// The name of a member.
+    pub fn name_of(&self, member: &Bound<'_, PyAny>) -> PyResult<String> {
+        if member.is_instance(self.class.bind(member.py()))? {
+            return values::enum_name(member);
+        }
+        Err(PyTypeError::new_err("not a member"))
+    }
+
     /// A member by its name, in any case if there is none in this one.
-    fn named(&self, name: &str) -> Option<&Py<PyAny>> {
+    pub fn named(&self, name: &str) -> Option<&Py<PyAny>> {
         self.by_name.get(name).or_else(|| {
             self.by_name.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|it| it.1)
         })

@@ -12,18 +12,30 @@ use crate::codec::{Field, Plan};
 use crate::failure::{Failure, Result};
 use crate::kind::Form;
 
+/// How Java's fixed layouts say true and false: `Y` and `N`.
+const TRUE: u8 = b'Y';
+const FALSE: u8 = b'N';
+
 /// Refuses a class with a field that has no fixed layout.
 pub fn check(plan: &Plan) -> Result<()> {
     for field in &plan.fields {
         let fits = match &field.kind.get().0 {
-            Form::Bool | Form::Int(..) | Form::Float64 | Form::Float32 | Form::Text => true,
+            Form::Bool
+            | Form::Int(..)
+            | Form::Float64
+            | Form::Float32
+            | Form::Text
+            | Form::Enum(_) => true,
             Form::Message(codec) => codec.get().bytes_layout,
             _ => false,
         };
         if !fits {
             return Err(Fault::new("a type that bytes_layout does not know")
                 .with("type", field.kind.get().name())
-                .with("known", "bool, int8 to int64, float32, float64, str, nested bytes_layout")
+                .with(
+                    "known",
+                    "bool, int8 to int64, float32, float64, str, enums, nested bytes_layout",
+                )
                 .inside(field.name())
                 .into());
         }
@@ -46,7 +58,8 @@ fn put_one(field: &Field, out: &mut Vec<u8>, value: &Bound<'_, PyAny>) -> Result
     let misfit = || -> Failure { kind.misfit(value) };
     match &kind.0 {
         Form::Bool => {
-            out.push(u8::from(value.cast::<PyBool>().map_err(|_| misfit())?.is_true()));
+            let flag = value.cast::<PyBool>().map_err(|_| misfit())?.is_true();
+            out.push(if flag { TRUE } else { FALSE });
         }
         Form::Int(width, bits) => {
             let number = kind.int(*width, value)?;
@@ -54,17 +67,19 @@ fn put_one(field: &Field, out: &mut Vec<u8>, value: &Bound<'_, PyAny>) -> Result
         }
         Form::Float64 => out.extend_from_slice(&kind.float(value)?.to_le_bytes()),
         Form::Float32 => out.extend_from_slice(&(kind.float(value)? as f32).to_le_bytes()),
-        Form::Text if value.is_none() => put_stop_bit(out, -1),
-        Form::Text => {
-            let text = value.cast::<PyString>().map_err(|_| misfit())?.to_cow()?;
-            let stored = tokens::cesu8(&text);
-            put_stop_bit(out, stored.len().cast_signed() as i64);
-            out.extend_from_slice(&stored);
-        }
+        Form::Text | Form::Enum(_) if value.is_none() => put_stop_bit(out, -1),
+        Form::Text => put_text(out, &value.cast::<PyString>().map_err(|_| misfit())?.to_cow()?),
+        Form::Enum(members) => put_text(out, &members.name_of(value).map_err(|_| misfit())?),
         Form::Message(codec) => return codec.get().put_fields(out, value, 0),
         _ => return Err(misfit()),
     }
     Ok(())
+}
+
+fn put_text(out: &mut Vec<u8>, text: &str) {
+    let stored = tokens::cesu8(text);
+    put_stop_bit(out, stored.len().cast_signed() as i64);
+    out.extend_from_slice(&stored);
 }
 
 /// Reads the fields of an object.
@@ -87,10 +102,19 @@ fn get_one<'py>(
 ) -> Result<Bound<'py, PyAny>> {
     let at = cursor.offset();
     let early = || Fault::early("the fixed layout ends early", at);
-    Ok(match &field.kind.get().0 {
+    let kind = &field.kind.get().0;
+    Ok(match kind {
         Form::Bool => {
             let [byte] = cursor.array().ok_or_else(early)?;
-            PyBool::new(py, byte != 0).to_owned().into_any()
+            if byte != TRUE && byte != FALSE {
+                let expected = "59 (true) or 4e (false)";
+                return Err(Fault::new("not a bool")
+                    .with("found", format_args!("{byte:02x}"))
+                    .with("expected", expected)
+                    .with("offset", at)
+                    .into());
+            }
+            PyBool::new(py, byte == TRUE).to_owned().into_any()
         }
         Form::Int(width, bits) => {
             let length = *bits as usize / 8;
@@ -113,7 +137,15 @@ fn get_one<'py>(
             length => {
                 let length = usize::try_from(length).map_err(|_| early())?;
                 let bytes = cursor.take(length).ok_or_else(early)?;
-                PyString::new(py, &token::text(bytes, at)?).into_any()
+                let text = token::text(bytes, at)?;
+                match kind {
+                    Form::Enum(members) => {
+                        members.named(&text).map(|member| member.bind(py).clone()).ok_or_else(
+                            || Fault::new("the enum has no such member").with("found", &text),
+                        )?
+                    }
+                    _ => PyString::new(py, &text).into_any(),
+                }
             }
         },
     })

@@ -26,7 +26,10 @@ mod read_document;
 mod roll_cycle;
 mod tailer;
 mod temporal;
+mod text;
 mod values;
+mod wire_in;
+mod wire_out;
 mod write_document;
 
 use pyo3::prelude::*;
@@ -98,6 +101,12 @@ mod _native {
     use super::roll_cycle::RollCycle;
     #[pymodule_export]
     use super::tailer::{Payloads, Tailer};
+    #[pymodule_export]
+    use super::text::to_yaml;
+    #[pymodule_export]
+    use super::wire_in::{RawIn, WireIn};
+    #[pymodule_export]
+    use super::wire_out::{RawOut, WireOut};
     #[pymodule_export]
     use super::write_document::WriteDocument;
 

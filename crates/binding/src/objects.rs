@@ -45,7 +45,7 @@ pub fn of_token<'py>(
         Token::Text(bytes) => PyString::new(py, &token::text(bytes, at)?).into_any(),
         Token::Temporal(bytes, code) => {
             let text = token::text(bytes, at)?;
-            match temporal::object(py, code, &text, true)? {
+            match temporal::object(py, code, &text)? {
                 Some(found) => found,
                 None => PyString::new(py, &text).into_any(),
             }
@@ -196,7 +196,7 @@ fn instant<'py>(
     if let Token::Text(bytes) = token {
         let text = token::text(bytes, at)?;
         let code = quire_kernel::format::wire::ZONED_DATE_TIME;
-        if let Ok(Some(found)) = temporal::object(py, code, &text, true) {
+        if let Ok(Some(found)) = temporal::object(py, code, &text) {
             return Ok(found);
         }
     }

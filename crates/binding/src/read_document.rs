@@ -3,12 +3,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMemoryView};
 use quire_kernel::Error;
+use quire_kernel::format::cursor::Cursor;
 use quire_kernel::tailer::{OpenDocument, Tailer};
 use quire_kernel::wire::reader;
 
 use crate::buffer::Buffer;
 use crate::error::{to_py, told};
-use crate::{failure, objects};
+use crate::wire_in::{RawIn, WireIn};
+use crate::{codec, failure, objects};
 
 /// One document being read.
 #[pyclass(module = "quire._native", frozen)]
@@ -22,6 +24,8 @@ pub struct ReadDocument {
 
 struct State {
     open: Option<OpenDocument>,
+    /// Where reading value by value goes on.
+    offset: usize,
     rollback: bool,
 }
 
@@ -38,7 +42,7 @@ impl ReadDocument {
             is_present: open.is_some(),
             is_metadata: open.as_ref().is_some_and(OpenDocument::is_metadata),
             index,
-            state: Mutex::new(State { open, rollback: false }),
+            state: Mutex::new(State { open, offset: 0, rollback: false }),
         })
     }
 
@@ -50,6 +54,21 @@ impl ReadDocument {
     fn decoded<T>(&self, decode: impl FnOnce(&[u8]) -> failure::Result<T>) -> PyResult<T> {
         let open = self.with(|open| Ok(open.clone()))?;
         objects::placed(decode(open.payload()), &self.tailer, &open)
+    }
+
+    /// Reads on from where the last value ended; an error leaves the place.
+    pub fn at_place<T>(
+        &self,
+        read: impl FnOnce(&mut Cursor<'_>) -> failure::Result<T>,
+    ) -> PyResult<T> {
+        let offset = self.lock().offset;
+        let (found, offset) = self.decoded(|bytes| {
+            let mut cursor = Cursor::new(bytes);
+            cursor.take(offset);
+            read(&mut cursor).map(|found| (found, cursor.offset()))
+        })?;
+        self.lock().offset = offset;
+        Ok(found)
     }
 
     fn with<T>(&self, look: impl FnOnce(&OpenDocument) -> PyResult<T>) -> PyResult<T> {
@@ -100,6 +119,29 @@ impl ReadDocument {
 
     fn map<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.decoded(|bytes| objects::message_map(py, bytes))
+    }
+
+    #[pyo3(signature = (cls = None, /))]
+    fn message<'py>(
+        &self,
+        py: Python<'py>,
+        cls: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let codec = cls.map(codec::of_class).transpose()?;
+        self.decoded(|bytes| match &codec {
+            Some(codec) => codec.get().get_message(py, bytes),
+            None => objects::named_message(py, bytes),
+        })
+    }
+
+    #[getter]
+    fn wire(slf: Py<Self>) -> WireIn {
+        WireIn(slf)
+    }
+
+    #[getter]
+    fn raw(slf: Py<Self>) -> RawIn {
+        RawIn(slf)
     }
 
     fn rollback_on_close(&self) {

@@ -1,5 +1,7 @@
 //! Dates and times: Java's text for them, and Python's objects (`docs/format.md` §8.1).
 
+use std::ops::RangeInclusive;
+
 use pyo3::intern;
 use pyo3::prelude::*;
 use quire_kernel::format::wire::{DATE, DATE_TIME, TIME, ZONED_DATE_TIME};
@@ -9,20 +11,18 @@ use quire_kernel::wire::temporal::{self, Date, Stamp, Time, Zone};
 use crate::classes;
 use crate::failure::Result;
 
-/// The object for what stands under a code. Python counts microseconds: with `exact`, None where
-/// that is not enough.
-pub fn object<'py>(
-    py: Python<'py>,
-    code: u8,
-    text: &str,
-    exact: bool,
-) -> Result<Option<Bound<'py, PyAny>>> {
+/// The years that Python knows.
+const YEARS: RangeInclusive<i32> = 1..=9999;
+
+/// The object for what stands under a code. None where Python has none: it counts microseconds, and
+/// its years have four digits.
+pub fn object<'py>(py: Python<'py>, code: u8, text: &str) -> Result<Option<Bound<'py, PyAny>>> {
     let Some(stamp) = temporal::parse(text) else {
         return Err(Fault::new("not a date or time")
             .with("found", format_args!("{text:?}"))
             .into());
     };
-    if exact && stamp.time.is_some_and(|time| time.nanos % 1000 != 0) {
+    if stamp.time.is_some_and(|time| time.nanos % 1000 != 0) || !is_known(&stamp) {
         return Ok(None);
     }
     if stamp.code() != code {
@@ -33,6 +33,11 @@ pub fn object<'py>(
             .into());
     }
     of_stamp(py, &stamp).map(Some).map_err(Into::into)
+}
+
+/// Python knows the year.
+pub fn is_known(stamp: &Stamp<'_>) -> bool {
+    stamp.date.is_none_or(|date| YEARS.contains(&date.year))
 }
 
 /// The object for a date, a time, or both.
@@ -97,6 +102,22 @@ pub fn text(value: &Bound<'_, PyAny>) -> PyResult<Option<(u8, String)>> {
         text.push_str(&format!("[{key}]"));
     }
     Ok(Some((ZONED_DATE_TIME, text)))
+}
+
+/// Java's text for a moment; None for what has no zone.
+pub fn instant_text(value: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+    let py = value.py();
+    let is_moment = value.is_instance(classes::datetime(py)?)?
+        && !value.getattr(intern!(py, "tzinfo"))?.is_none();
+    if !is_moment {
+        return Ok(None);
+    }
+    let utc = classes::timezone(py)?.getattr(intern!(py, "utc"))?;
+    let iso = iso(&value.call_method1(intern!(py, "astimezone"), (utc,))?)?;
+    let (date, time) = iso.split_once('T').unwrap_or((&iso, ""));
+    let (time, _) = temporal::split_offset(time);
+    let seconds = if time.ends_with(":00") { time.to_owned() } else { temporal::java_time(time) };
+    Ok(Some(format!("{date}T{seconds}Z")))
 }
 
 fn iso(value: &Bound<'_, PyAny>) -> PyResult<String> {

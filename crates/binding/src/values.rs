@@ -97,7 +97,7 @@ fn put_other(out: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) -> Resul
         return Ok(());
     }
     if value.is_instance_of::<PySet>() || value.is_instance_of::<PyFrozenSet>() {
-        put_type_prefix(out, "!oset");
+        put_type_prefix(out, "!set");
         return put_block(out, |out| put_each(out, value, depth));
     }
     if value.is_instance_of::<PyTuple>() {

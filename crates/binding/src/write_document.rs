@@ -1,6 +1,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
+use pyo3::types::{PyByteArray, PyMemoryView};
 use quire_kernel::Error;
 use quire_kernel::appender::{Appender, Claim};
 use quire_kernel::format::document;
@@ -9,7 +10,8 @@ use quire_kernel::protocol::publish::Payload;
 use crate::buffer::Borrowed;
 use crate::clock::QueueClock;
 use crate::error::{to_py, told};
-use crate::values;
+use crate::wire_out::{RawOut, WireOut};
+use crate::{codec, failure, values};
 
 /// One document being written.
 #[pyclass(module = "quire._native", frozen)]
@@ -22,6 +24,8 @@ pub struct WriteDocument {
 
 struct State {
     bytes: Vec<u8>,
+    /// Memory that was handed out, and where it belongs.
+    reserved: Vec<(usize, Py<PyByteArray>)>,
     place: Place,
     rollback: bool,
 }
@@ -55,7 +59,12 @@ impl WriteDocument {
         };
         // Made before anything is logged: a document that is not handed out gives its claim up.
         let document = place.map(|place| {
-            let state = Mutex::new(State { bytes: Vec::new(), place, rollback: false });
+            let state = Mutex::new(State {
+                bytes: Vec::new(),
+                reserved: Vec::new(),
+                place,
+                rollback: false,
+            });
             Self { appender, clock, metadata, state }
         });
         told(py, document)
@@ -65,28 +74,38 @@ impl WriteDocument {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs `put` on the document's bytes; what it appended before an error is taken back.
-    fn put(&self, put: impl FnOnce(&mut Vec<u8>) -> PyResult<()>) -> PyResult<()> {
-        let mut state = self.lock();
+    /// Appends what `put` does, if it does not fail. It runs without the lock: it may call Python
+    /// code, which may look at this document.
+    pub fn put(&self, put: impl FnOnce(&mut Vec<u8>) -> failure::Result<()>) -> PyResult<()> {
+        drop(self.writable()?);
+        let mut bytes = Vec::with_capacity(64);
+        put(&mut bytes)?;
+        self.writable()?.bytes.extend_from_slice(&bytes);
+        Ok(())
+    }
+
+    /// The state of a document that is still open.
+    fn writable(&self) -> PyResult<MutexGuard<'_, State>> {
+        let state = self.lock();
         if matches!(state.place, Place::Published(_) | Place::Dropped) {
             return Err(to_py(Error::Closed("document")));
         }
-        let length = state.bytes.len();
-        let result = put(&mut state.bytes);
-        if result.is_err() {
-            state.bytes.truncate(length);
-        }
-        result
+        Ok(state)
     }
 
     /// Publishes or drops the document. Its state is not locked meanwhile: another thread that
     /// looks finds it closed.
     fn finish(&self, py: Python<'_>, drop_it: bool) -> PyResult<()> {
-        let (place, bytes, rollback) = {
+        let (place, mut bytes, reserved, rollback) = {
             let mut state = self.lock();
             let place = std::mem::replace(&mut state.place, Place::Dropped);
-            (place, std::mem::take(&mut state.bytes), drop_it || state.rollback)
+            let reserved = std::mem::take(&mut state.reserved);
+            (place, std::mem::take(&mut state.bytes), reserved, drop_it || state.rollback)
         };
+        for (offset, memory) in reserved {
+            let written = memory.bind(py).to_vec();
+            bytes[offset..].iter_mut().zip(written).for_each(|(to, byte)| *to = byte);
+        }
         let place = match place {
             Place::Claimed(claim) if rollback => {
                 self.appender.give_up(claim);
@@ -129,7 +148,34 @@ impl WriteDocument {
 
     #[pyo3(signature = (name, value, /))]
     fn write(&self, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.put(|bytes| Ok(values::put_entry(bytes, name, value)?))
+        self.put(|bytes| values::put_entry(bytes, name, value))
+    }
+
+    #[pyo3(signature = (message, /, *, typed = false))]
+    fn write_message(&self, message: &Bound<'_, PyAny>, typed: bool) -> PyResult<()> {
+        let codec = codec::of_class(message.get_type().as_any())?;
+        self.put(|bytes| codec.get().put_message(bytes, message, typed))
+    }
+
+    #[getter]
+    fn wire(slf: Py<Self>) -> WireOut {
+        WireOut(slf)
+    }
+
+    #[getter]
+    fn raw(slf: Py<Self>) -> RawOut {
+        RawOut(slf)
+    }
+
+    #[pyo3(signature = (length, /))]
+    fn reserve<'py>(&self, py: Python<'py>, length: usize) -> PyResult<Bound<'py, PyMemoryView>> {
+        self.appender.check_length(length as u64).map_err(to_py)?;
+        let memory = PyByteArray::new_with(py, length, |_| Ok(()))?;
+        let mut state = self.writable()?;
+        let offset = state.bytes.len();
+        state.bytes.resize(offset + length, 0);
+        state.reserved.push((offset, memory.clone().unbind()));
+        PyMemoryView::from(memory.as_any())
     }
 
     #[pyo3(signature = (data, /))]

@@ -419,7 +419,8 @@ impl Appender {
         tail.publish(table, payload, metadata)
     }
 
-    fn check_length(&self, length: u64) -> Result<()> {
+    /// Whether a message of this length can be written.
+    pub fn check_length(&self, length: u64) -> Result<()> {
         let block_bytes = self.queue.block();
         let limit = blocks::longest_payload(block_bytes);
         if length <= limit {

@@ -1,31 +1,36 @@
-//! Every document of a file as text: positions, headers, payloads in hexadecimal. A dump comes in
-//! pieces, so that a file of any length passes through little memory.
+//! Every document of a file as text, byte for byte as Java's `DumpMain` shows it (`docs/format.md`
+//! §8.9). A dump comes in pieces, so that a file of any length passes through little memory.
 
 use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::format::document::{self, HEADER_LEN, Header};
+use crate::format::document::{self, HEADER_LEN};
 use crate::format::roll_cycle::SUFFIX;
 use crate::format::table;
 use crate::protocol::create;
 use crate::protocol::roll_file::{Slot, View};
 use crate::protocol::table_store::TableStore;
 use crate::queue::Queue;
+use crate::wire::{hex, yaml};
 use crate::{Error, Result};
 
-const BYTES_PER_LINE: usize = 16;
+/// So many bytes tell whether a message is text already.
+const TEXT_SAMPLE: usize = 32;
+/// The end of an array of positions that has room for more, as far as it is looked at.
+const SPARE_END: &str = ", 0\n]\n";
+const SPARE: &str = ", 0";
 
-/// Dumps the table store, then every roll file in the order of their cycles.
+/// Dumps every roll file in the order of their cycles, then the table store.
 pub fn dump(queue: &Queue) -> Result<String> {
     let mut out = String::new();
-    if let Some(table) = queue.table() {
-        title(&mut out, table.path());
-        Dump::new(Source::Table(table)).put_all(&mut out)?;
-    }
     for cycle in queue.cycles()? {
         title(&mut out, &queue.file_for_cycle(cycle)?);
         Dump::new(source(queue.view(cycle)?)).put_all(&mut out)?;
+    }
+    if let Some(table) = queue.table() {
+        title(&mut out, table.path());
+        Dump::new(Source::Table(table)).put_all(&mut out)?;
     }
     Ok(out)
 }
@@ -113,27 +118,18 @@ fn put_entry(
     sequence: &mut Option<u64>,
 ) -> bool {
     let cells = table.cells();
-    let header = if *position + HEADER_LEN <= cells.len() {
-        document::parse(cells.load_header_acquire(*position))
-    } else {
-        Header::Waiting
-    };
-    let (length, is_metadata) = match header {
-        Header::Data(length) => (length, false),
-        Header::Meta(length) => (length, true),
-        Header::Waiting | Header::EndOfData => {
-            remaining(out, cells.len().saturating_sub(*position));
-            return true;
-        }
-    };
-    let next = document::next(*position, length, true);
-    if next > cells.len() {
-        let _ = writeln!(out, "# position: {position} the entry ends past the end of the table");
+    let left = cells.len().saturating_sub(*position);
+    if left < HEADER_LEN {
         return true;
     }
-    let payload = cells.bytes(*position + HEADER_LEN, u64::from(length));
-    put(out, *position, is_metadata, sequence, payload);
-    *position = next;
+    let word = cells.load_header_acquire(*position);
+    let found = Found::new(word, *position, left);
+    if !found.put_head(out, sequence) {
+        return true;
+    }
+    let payload = cells.bytes(*position + HEADER_LEN, u64::from(found.length));
+    found.put_payload(out, payload);
+    *position = document::next(*position, found.length, true);
     false
 }
 
@@ -144,55 +140,130 @@ fn put_document(
     position: &mut u64,
     sequence: &mut Option<u64>,
 ) -> Result<bool> {
-    match view.slot(*position) {
-        Ok(Slot::Document(found)) => {
-            put(out, *position, found.is_metadata, sequence, view.payload(&found));
-            *position = found.next;
-            return Ok(false);
-        }
-        Ok(Slot::EndOfData) => {
-            let _ = writeln!(out, "# position: {position}, header: {} EOF", number(*sequence));
-        }
-        Ok(Slot::Waiting(0)) => {}
+    let slot = view.slot(*position);
+    let left = view.file().window.file_len().saturating_sub(*position);
+    if left < HEADER_LEN {
+        return Ok(true);
+    }
+    let (word, next) = match slot {
+        Ok(Slot::Document(found)) => (document::word(found.length, found.is_metadata), found.next),
+        Ok(Slot::EndOfData) => (document::END_OF_DATA, *position),
         Ok(Slot::Waiting(word)) => {
-            let _ = writeln!(out, "# position: {position}, not ready: {word:#010x}");
+            let length = word & document::LENGTH_MASK;
+            (word, document::next(*position, length, view.file().layout.aligned))
         }
         Err(error @ (Error::Corrupt { .. } | Error::Hole { .. })) => {
             let _ = writeln!(out, "# {error}");
             return Ok(true);
         }
         Err(error) => return Err(error),
+    };
+    let found = Found::new(word, *position, left);
+    if !found.put_head(out, sequence) {
+        return Ok(true);
     }
-    remaining(out, view.file().window.file_len().saturating_sub(*position));
-    Ok(true)
+    match view.bytes(*position + HEADER_LEN, u64::from(found.length))? {
+        Some(payload) => found.put_payload(out, payload),
+        None => out.push_str("# a hole that the disk has no room for\n\n"),
+    }
+    *position = next;
+    Ok(false)
 }
 
-fn put(
-    out: &mut String,
+/// A header word, and where it was found.
+struct Found {
+    word: u32,
     position: u64,
-    is_metadata: bool,
-    sequence: &mut Option<u64>,
-    payload: &[u8],
-) {
-    if !is_metadata {
-        *sequence = Some(sequence.map_or(0, |sequence| sequence + 1));
+    length: u32,
+    /// Bytes behind the word.
+    left: u64,
+}
+
+impl Found {
+    const fn new(word: u32, position: u64, left: u64) -> Self {
+        Self { word, position, length: word & document::LENGTH_MASK, left: left - HEADER_LEN }
     }
-    let _ = writeln!(out, "# position: {position}, header: {}", number(*sequence));
-    let kind = if is_metadata { "!!meta-data" } else { "!!data" };
-    let _ = writeln!(out, "--- {kind} #binary length: {}", payload.len());
-    for (line, bytes) in payload.chunks(BYTES_PER_LINE).enumerate() {
-        let _ = write!(out, "{:08x} ", line * BYTES_PER_LINE);
-        for byte in bytes {
-            let _ = write!(out, " {byte:02x}");
+
+    /// Puts what comes in front of the payload; false where there is none, and nothing follows.
+    fn put_head(&self, out: &mut String, sequence: &mut Option<u64>) -> bool {
+        let is_ready = self.word & document::NOT_COMPLETE == 0;
+        let is_metadata = self.word & document::META_DATA != 0;
+        let is_over = self.length == 0;
+        if self.word != document::NOT_INITIALIZED {
+            if is_ready && !is_metadata {
+                *sequence = Some(next_number(*sequence));
+            }
+            if self.position > 0 {
+                let number = sequence.map_or("-1".to_owned(), |sequence| sequence.to_string());
+                let _ = write!(out, "# position: {}, header: {number}", self.position);
+                match self.word {
+                    document::END_OF_DATA => out.push_str(" EOF"),
+                    _ if !is_ready => {
+                        let _ = write!(out, " or {}", next_number(*sequence));
+                    }
+                    _ => {}
+                }
+                out.push('\n');
+            }
+            if u64::from(self.length) > self.left {
+                let (length, left) = (self.length, self.left);
+                let _ =
+                    writeln!(out, "#  has a 4 byte size prefix, {length} > {left} len is {length}");
+                return false;
+            }
+            out.push_str(match (is_ready, is_metadata) {
+                (true, false) => "--- !!data",
+                (true, true) => "--- !!meta-data",
+                (false, false) => "--- !!not-ready-data",
+                (false, true) => "--- !!not-ready-meta-data",
+            });
+            if is_over {
+                out.push_str(if self.word == document::END_OF_DATA { " #binary\n" } else { "\n" });
+            }
+        }
+        if is_over {
+            let _ = write!(out, "...\n# {} bytes remaining\n\n", self.left);
+        }
+        !is_over
+    }
+
+    fn put_payload(&self, out: &mut String, payload: &[u8]) {
+        let is_text = |byte: &u8| (b' '..0x80).contains(byte) || *byte == b'\n';
+        let is_binary = !payload[..payload.len().min(TEXT_SAMPLE)].iter().all(is_text);
+        out.push_str(if is_binary { " #binary\n" } else { "\n" });
+        let start = out.len();
+        if !is_binary {
+            out.extend(payload.iter().map(|byte| char::from(*byte)));
+        } else if yaml::put(out, payload, false).is_err() {
+            hex::put(out, payload, self.position + HEADER_LEN);
+        }
+        let spaces = out.len() - out[start..].trim_end_matches(' ').len() - start;
+        out.truncate(out.len() - spaces);
+        if !out.ends_with('\n') {
+            out.push('\n');
+        }
+        if out.ends_with(SPARE_END) {
+            cut_spare(out, start);
         }
         out.push('\n');
     }
 }
 
-fn number(sequence: Option<u64>) -> String {
-    sequence.map_or("-1".to_owned(), |sequence| sequence.to_string())
+fn next_number(sequence: Option<u64>) -> u64 {
+    sequence.map_or(0, |sequence| sequence + 1)
 }
 
-fn remaining(out: &mut String, bytes: u64) {
-    let _ = writeln!(out, "...\n# {bytes} bytes remaining");
+/// Cuts the room that an array of positions has left, and the five bytes in front of it.
+fn cut_spare(out: &mut String, start: usize) {
+    let text = &out[start - 1..];
+    if !text.contains("\nindex2index:") && !text.contains("\nindex:") {
+        return;
+    }
+    let mut rest = &out[..out.len() - SPARE_END.len() + SPARE.len()];
+    while let Some(shorter) = rest.strip_suffix(SPARE) {
+        rest = shorter;
+    }
+    let kept = rest.len().saturating_sub(5).max(start);
+    out.truncate(kept);
+    out.push_str(" # truncated trailing zeros\n]");
 }

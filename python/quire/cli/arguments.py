@@ -9,7 +9,7 @@ import click
 
 import quire
 
-PATH: Final = click.Path(path_type=Path)
+PATH: Final = click.Path(path_type=Path, readable=False)  # the library says why it cannot
 _PAST_INDEXES: Final = 2**63
 
 

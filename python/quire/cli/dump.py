@@ -9,6 +9,7 @@ import click
 
 from quire._native import Dump
 from quire.cli.arguments import PATH
+from quire.cli.entry import told
 from quire.cli.output import Output
 from quire.errors import NotAQueueError, QuireError
 
@@ -41,8 +42,8 @@ def dump(paths: tuple[Path, ...]) -> None:
             except (QuireError, OSError) as error:
                 if isinstance(error, BrokenPipeError):
                     raise
-                output.write(f"# {error}\n".encode())
-                wrong.append(str(error))
+                output.write(f"# {told(error)}\n".encode())
+                wrong.append(told(error))
     output.flush()
     if wrong:
         more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""

@@ -37,7 +37,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except (QuireError, OSError) as error:
-        return _fail(str(error))
+        return _fail(told(error))
+
+
+def told(error: Exception) -> str:
+    """Return an error's words, those of the system as the others: with the path behind."""
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{error.strerror}: path={error.filename}"
+    return str(error)
 
 
 def _reader_left() -> int:

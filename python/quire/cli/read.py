@@ -55,9 +55,11 @@ class Look(NamedTuple):
     def text(self, document: quire.ReadDocument) -> str | None:
         """Return a message's text; None when the patterns do not let it through."""
         text = FORMATS[self.style](document)
-        passes = all(pattern.search(text) for pattern in self.include)
-        passes = passes and not any(pattern.search(text) for pattern in self.exclude)
-        return text if passes else None
+        if self.include and not all(pattern.search(text) for pattern in self.include):
+            return None
+        if self.exclude and any(pattern.search(text) for pattern in self.exclude):
+            return None
+        return text
 
 
 class Printer:

@@ -76,7 +76,7 @@ class Selection:
             idle: Called before waiting for more.
 
         """
-        pauser = pausers.sleepy()
+        pauser, has_paused = pausers.sleepy(), False
         while True:
             with self._tailer.reading_document(include_metadata=self._bounds.metadata) as document:
                 if document.is_present:
@@ -85,12 +85,15 @@ class Selection:
                         return
                     if not show(document):
                         return
-                    pauser.reset()
+                    if has_paused:
+                        pauser.reset()
+                        has_paused = False
                     continue
             if not self._bounds.follow:
                 return
             idle()
             pauser.pause()
+            has_paused = True
 
     def _go_to(self, start: int) -> None:
         if self._tailer.move_to_index(start):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -46,7 +47,8 @@ def stat(path: Path, *, as_json: bool) -> None:
 
 def facts_of(queue: quire.Queue) -> dict[str, Any]:
     """Return all that is told about a queue, as JSON has it."""
-    files = [_file(queue, cycle) for cycle in queue.cycles]
+    with queue.tailer() as tailer:
+        files = [_file(queue, tailer, cycle) for cycle in queue.cycles]
     entries = dict(queue.table_entries())
     table = Path(queue.path) / "metadata.cq4t"
     roll = queue.roll_cycle
@@ -79,7 +81,7 @@ def _sizes(path: Path) -> dict[str, int]:
     return {"size": found.st_size, "on_disk": found.st_blocks * _BLOCK}
 
 
-def _file(queue: quire.Queue, cycle: int) -> dict[str, Any]:
+def _file(queue: quire.Queue, tailer: quire.Tailer, cycle: int) -> dict[str, Any]:
     path = Path(queue.file_for_cycle(cycle))
     length_ms = queue.roll_cycle.length_ms
     end = queue.end_of_cycle(cycle)
@@ -93,11 +95,34 @@ def _file(queue: quire.Queue, cycle: int) -> dict[str, Any]:
         "cycle": cycle,
         "from": _time(queue.epoch_ms + cycle * length_ms),
         "messages": messages,
-        "per_second": messages * 1000 / length_ms if has_eof else None,
+        "per_second": _rate(queue, tailer, cycle, messages),
+        "mean_per_second": messages * 1000 / length_ms if has_eof else None,
         "used": used,
         **sizes,
         "state": "not ready" if end is None else "eof" if has_eof else "open",
     }
+
+
+def _rate(queue: quire.Queue, tailer: quire.Tailer, cycle: int, messages: int) -> float | None:
+    """Return messages a second between the first and the last one; None if they do not tell."""
+    if messages <= 1:
+        return None
+    first, last = (
+        _written_ns(tailer, queue.roll_cycle.to_index(cycle, sequence))
+        for sequence in (0, messages - 1)
+    )
+    if first is None or last is None or first >= last:
+        return None  # the clock began anew in between
+    return (messages - 1) * 1e9 / (last - first)
+
+
+def _written_ns(tailer: quire.Tailer, index: int) -> int | None:
+    """Return when a message was written, by its history."""
+    with suppress(quire.WireError):
+        if tailer.move_to_index(index) and tailer.read_bytes() is not None:
+            history = tailer.history
+            return history.timings[-1] if history is not None and history.timings else None
+    return None
 
 
 def _time(time_ms: int) -> str:
@@ -185,7 +210,7 @@ def _told(holder: dict[str, Any] | None) -> str:
 
 
 def _row(file: dict[str, Any]) -> tuple[str, ...]:
-    rate = file["per_second"]
+    rate = file["per_second"] or file["mean_per_second"]
     return (
         file["name"],
         file["from"],

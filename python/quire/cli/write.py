@@ -12,7 +12,7 @@ import click
 
 import quire
 from quire.cli.arguments import PATH
-from quire.cli.entry import INTERRUPTED
+from quire.cli.entry import INTERRUPTED, told
 from quire.cli.inputs import INPUTS, Input, Item
 
 _LOOK_EVERY: Final = 256
@@ -86,7 +86,9 @@ class Writer:
                 except (ValueError, quire.WireError) as error:
                     self._refuse(path, item, error)
                 except (quire.QuireError, OSError) as error:
-                    raise click.ClickException(f"{error} {self._place(path, item)}") from error
+                    raise click.ClickException(
+                        f"{told(error)} {self._place(path, item)}"
+                    ) from error
                 else:
                     self.written += 1
                     self._progress.tell(self.written)
@@ -104,11 +106,11 @@ class Writer:
     def _refuse(self, path: str, item: Item, error: Exception) -> None:
         found = item.data[:_SHOWN].decode("utf-8", "backslashreplace")
         more = "…" if len(item.data) > _SHOWN else ""
-        told = f"{error}: {self._place(path, item)} found={found + more!r}"
+        wrong = f"{error}: {self._place(path, item)} found={found + more!r}"
         if not self._skip:
-            raise click.ClickException(told)
+            raise click.ClickException(wrong)
         self._progress.clear()
-        click.echo(f"quire: {told}", err=True)
+        click.echo(f"quire: {wrong}", err=True)
         self.skipped += 1
 
 
@@ -118,7 +120,7 @@ class Writer:
     "files",
     nargs=-1,
     type=click.Path(exists=True, dir_okay=False, allow_dash=True),
-    metavar="FILE…",
+    metavar="[FILE]...",
 )
 @click.option(
     "--format",
@@ -177,8 +179,8 @@ def write(path: Path, files: tuple[str, ...], style: str | None, **more: Any) ->
             with suppress(OSError):
                 click.echo(f"quire: interrupted: {writer.end()}", err=True)
             raise click.exceptions.Exit(INTERRUPTED) from None
-        told = writer.end()
-    click.echo(told)
+        ended = writer.end()
+    click.echo(ended)
     if writer.skipped:
         raise click.exceptions.Exit(1)
 

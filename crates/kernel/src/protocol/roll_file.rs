@@ -279,6 +279,15 @@ impl View {
         self.region.bytes(document.position + HEADER_LEN, u64::from(document.length))
     }
 
+    /// Any bytes of the file; None where they are in a hole or behind its end.
+    pub fn bytes(&mut self, position: u64, length: u64) -> Result<Option<&[u8]>> {
+        let end = position + length;
+        if (position < self.clear_from || end > self.clear_to) && !self.clear(position, end)? {
+            return Ok(None);
+        }
+        Ok(Some(self.region.bytes(position, length)))
+    }
+
     /// A mutable word, load-acquire; 0 where the file does not reach.
     pub fn word(&mut self, position: u64) -> Result<u64> {
         let end = position + 8;

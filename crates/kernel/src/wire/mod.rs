@@ -4,19 +4,23 @@
 //! - [`convert`] makes of a value what a declared type asks for;
 //! - [`fault`] says what is wrong with a message, and where;
 //! - [`history`] tells which messages led to a message;
+//! - [`yaml`] shows a message as text, [`hex`] one that is none; [`text`] is what text is made of;
 //! - [`reader`] looks at whole messages; [`temporal`] knows dates and times, [`compress`] blobs;
 //! - [`topic`] finds messages by the key in front of them.
 
 pub mod compress;
 pub mod convert;
 pub mod fault;
+pub mod hex;
 pub mod history;
 pub mod number;
 pub mod reader;
 pub mod temporal;
+pub mod text;
 pub mod token;
 pub mod topic;
 pub mod writer;
+pub mod yaml;
 
 /// Nesting deeper than this is refused, in both directions.
 pub const DEPTH_MAX: usize = 64;

@@ -99,6 +99,22 @@ pub fn put_scalar(out: &mut Vec<u8>, value: Scalar<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Appends an integer at a width of so many bits.
+pub fn put_boxed_int(out: &mut Vec<u8>, value: i64, bits: u32) {
+    let bytes = value.to_le_bytes();
+    match bits {
+        8 => out.extend_from_slice(&[INT8, bytes[0]]),
+        16 => out.extend_from_slice(&[INT16, bytes[0], bytes[1]]),
+        32 => put_number(out, INT32, [bytes[0], bytes[1], bytes[2], bytes[3]]),
+        _ => put_number(out, INT64, bytes),
+    }
+}
+
+/// Appends a float of 32 bits as it is.
+pub fn put_boxed_f32(out: &mut Vec<u8>, value: f32) {
+    put_number(out, FLOAT32, value.to_le_bytes());
+}
+
 /// Appends "no value".
 pub fn put_null(out: &mut Vec<u8>) {
     out.push(NULL);

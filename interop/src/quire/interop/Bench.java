@@ -14,7 +14,8 @@ import net.openhft.chronicle.wire.DocumentContext;
 /**
  * Times one loop over {@code --count} messages of {@code --size} bytes after {@code --warm-up} more of them, and prints
  * one JSON object. {@code --loop append-one} opens a document per message, {@code append-bytes} calls
- * {@code writeBytes}, {@code tail} reads every message of the directory into one buffer. The roll cycle is FAST_DAILY
+ * {@code writeBytes}, {@code tail} reads every message of the directory into one buffer; {@code method-write},
+ * {@code method-read} and {@code dump} are in {@link BenchMethods}. The roll cycle is FAST_DAILY
  * unless the options say otherwise and the clock stands still, so nothing rolls; pages are touched by the loop itself.
  *
  * <p>A payload is its number as i64 and, up to the size, each byte's place; the checksum is the sum of the numbers. With
@@ -30,11 +31,15 @@ final class Bench implements Verb {
         long warmUp = options.number("warm-up", count / 5);
         int size = (int) options.number("size", 96);
         long distinct = options.number("distinct", Long.MAX_VALUE);
+        BenchMethods.addAlias();
         try (ChronicleQueue queue = Queues.open(options, new ManualClock(START))) {
             Loop body = switch (loop) {
                 case "append-one" -> new AppendOne(queue, size);
                 case "append-bytes" -> new AppendBytes(queue, size);
                 case "tail" -> new Tail(queue, size);
+                case "method-write" -> new BenchMethods.Write(queue);
+                case "method-read" -> new BenchMethods.Read(queue);
+                case "dump" -> new BenchMethods.Dump(options.text("dir"));
                 default -> throw new Options.UsageException("no such loop: " + loop);
             };
             body.run(warmUp, distinct);
@@ -61,7 +66,7 @@ final class Bench implements Verb {
     }
 
     /** What is timed. It counts on from where the warm-up stopped. */
-    private abstract static class Loop {
+    abstract static class Loop {
         final Bytes<ByteBuffer> payload;
         final ByteBuffer buffer;
         long checksum;

@@ -10,7 +10,7 @@ import java.util.function.Consumer;
 import net.openhft.chronicle.bytes.MethodReader;
 import net.openhft.chronicle.wire.Wire;
 
-/** Implements any interface by telling of each call; what a call returns tells of the chained ones. */
+/** Implements any interface by telling of each call, and passing it on; what a call returns does so with the chained. */
 final class CallRecorder {
     private CallRecorder() {
     }
@@ -18,17 +18,19 @@ final class CallRecorder {
     /** The calls of the document of a wire. */
     static List<String> read(Wire wire, Class<?> type) {
         List<String> calls = new ArrayList<>();
-        MethodReader reader = wire.methodReader(of(type, calls::add));
+        MethodReader reader = wire.methodReader(of(type, calls::add, null));
         reader.readOne();
         return calls;
     }
 
-    static Object of(Class<?> type, Consumer<String> told) {
+    /** {@code next} gets the calls too, unless it is null. */
+    static Object of(Class<?> type, Consumer<String> told, Object next) {
         return Proxy.newProxyInstance(type.getClassLoader(), new Class<?>[]{type}, (proxy, method, arguments) -> {
             if (method.getDeclaringClass() == Object.class)
                 return ofObject(proxy, method, arguments);
             told.accept(described(method, arguments));
-            return method.getReturnType().isInterface() ? of(method.getReturnType(), told) : null;
+            Object chained = next == null ? null : method.invoke(next, arguments);
+            return method.getReturnType().isInterface() ? of(method.getReturnType(), told, chained) : null;
         });
     }
 

@@ -1,10 +1,12 @@
 package quire.interop;
 
+import java.util.Collection;
 import java.util.Map;
 import java.util.StringJoiner;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
-/** One JSON object on one line, from names and values in turn; a value can be a map. */
+/** One JSON object on one line, from names and values in turn; a value can be a map or a list. */
 final class Json {
     private Json() {
     }
@@ -20,6 +22,8 @@ final class Json {
         if (value instanceof Map<?, ?> map)
             return object(map.entrySet().stream()
                     .flatMap(entry -> Stream.of(entry.getKey(), entry.getValue())).toArray());
+        if (value instanceof Collection<?> list)
+            return list.stream().map(Json::value).collect(Collectors.joining(", ", "[", "]"));
         return value instanceof Number || value instanceof Boolean || value == null
                 ? String.valueOf(value) : quote(value.toString());
     }

@@ -30,6 +30,8 @@ public final class Main {
             Map.entry("conversions", new Conversions()),
             Map.entry("probes", new Probes()),
             Map.entry("accept", new Accept()),
+            Map.entry("method-write", new MethodWrite()),
+            Map.entry("method-read", new MethodRead()),
             Map.entry("running-minimum", new RunningMinima()),
             Map.entry("golden", new Golden())));
 

@@ -17,15 +17,28 @@ import net.openhft.chronicle.wire.Wire;
 /** Probes of method calls, by the writer that the library generates for {@link ProbeCallTypes}. */
 final class ProbeCalls {
     private final List<Probe> probes = new ArrayList<>();
+    private final Map<String, Consumer<ProbeCallTypes.Market>> market = new LinkedHashMap<>();
+
+    private ProbeCalls() {
+    }
 
     static List<Probe> all() {
+        return made().probes;
+    }
+
+    /** The calls of a market, by name. */
+    static Map<String, Consumer<ProbeCallTypes.Market>> ofMarket() {
+        return made().market;
+    }
+
+    private static ProbeCalls made() {
         ProbeCalls calls = new ProbeCalls();
         calls.addScalars();
         calls.addObjects();
         calls.addIds();
         calls.addChains();
         calls.addGenerics();
-        return calls.probes;
+        return calls;
     }
 
     private void addScalars() {
@@ -106,6 +119,7 @@ final class ProbeCalls {
     }
 
     private void call(String name, Consumer<ProbeCallTypes.Market> call) {
+        market.put(name, call);
         probes.add(new Probe("call " + name, "methodWriter(Market.class)", true,
                 wire -> call.accept(generated(wire, ProbeCallTypes.Market.class)),
                 wire -> CallRecorder.read(wire, ProbeCallTypes.Market.class)));

@@ -1,0 +1,59 @@
+//! Bytes as Java's dump shows those it cannot read: 16 of them in a line, and what they are as text.
+
+use std::fmt::Write;
+
+const WIDTH: u64 = 16;
+
+/// Appends the bytes of a file from `position` on. Lines like the one before are left out.
+pub fn put(out: &mut String, bytes: &[u8], position: u64) {
+    let end = position + bytes.len() as u64;
+    let (mut last, mut has_gap) = (None, false);
+    for line in (position / WIDTH * WIDTH..end).step_by(16) {
+        let byte = |place: u64| {
+            let at = (line + place).checked_sub(position)?;
+            bytes.get(usize::try_from(at).ok()?).copied()
+        };
+        let is_last = line + WIDTH >= end;
+        if !is_last && line > position && last == bytes_of(bytes, line - position) {
+            has_gap = true;
+            continue;
+        }
+        last = line.checked_sub(position).and_then(|at| bytes_of(bytes, at));
+        if std::mem::take(&mut has_gap) {
+            out.push_str("........\n");
+        }
+        put_line(out, line, byte);
+    }
+}
+
+fn bytes_of(bytes: &[u8], at: u64) -> Option<&[u8]> {
+    let at = usize::try_from(at).ok()?;
+    bytes.get(at..at + 16)
+}
+
+fn put_line(out: &mut String, line: u64, byte: impl Fn(u64) -> Option<u8>) {
+    let _ = write!(out, "{line:08x}");
+    for place in 0..WIDTH {
+        if place == WIDTH / 2 {
+            out.push(' ');
+        }
+        match byte(place) {
+            Some(byte) => {
+                let _ = write!(out, " {byte:02x}");
+            }
+            None => out.push_str("   "),
+        }
+    }
+    out.push(' ');
+    for place in 0..WIDTH {
+        if place == WIDTH / 2 {
+            out.push(' ');
+        }
+        out.push(match byte(place) {
+            None => ' ',
+            Some(byte @ b' '..=b'~') => char::from(byte),
+            Some(_) => '\u{b7}',
+        });
+    }
+    out.push('\n');
+}
