@@ -172,6 +172,10 @@ class Codec:
     @property
     def alias(self) -> str: ...
     @property
+    def members(self) -> Kind | None:
+        """The kind of an enum."""
+
+    @property
     def fields(self) -> list[tuple[str, str, Kind]]:
         """Name in messages, attribute and kind of each field, in their order."""
 

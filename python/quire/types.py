@@ -126,7 +126,7 @@ def _plain(annotation: Any) -> Kind:  # noqa: ANN401 - as above
         return Kind.scalar(name)
     codec = getattr(annotation, "__dict__", {}).get("__quire_codec__")
     if isinstance(codec, Codec):
-        return Kind.message(codec)
+        return codec.members or Kind.message(codec)
     if annotation in {list, tuple, set, frozenset, dict, *_LISTS, *_SETS, *_DICTS}:
         return _container(annotation, (Any, Any))
     if isinstance(annotation, type):

@@ -6,7 +6,8 @@ use pyo3::types::{PyList, PyString, PyTuple};
 use quire_kernel::Error;
 use quire_kernel::appender::{Appender as Kernel, CLOCK_EVERY};
 use quire_kernel::protocol::publish::Payload;
-use quire_kernel::wire::writer;
+use quire_kernel::queue as kernel_queue;
+use quire_kernel::wire::{fieldless, writer};
 
 use crate::buffer::Borrowed;
 use crate::clock::QueueClock;
@@ -14,7 +15,7 @@ use crate::error::{to_py, told};
 use crate::payload::Message;
 use crate::queue::Queue;
 use crate::write_document::WriteDocument;
-use crate::{codec, values};
+use crate::{codec, failure, values};
 
 /// Messages taken from an iterator at a time; a list or tuple is taken whole.
 const CHUNK: usize = 10_000;
@@ -72,6 +73,7 @@ impl Appender {
         let codec = codec::of_class(message.get_type().as_any())?;
         let mut out = Vec::with_capacity(128);
         codec.get().put_message(&mut out, message, typed)?;
+        let out = in_wire_of(self.kernel.queue(), out)?;
         self.write(py, Payload::new(&out))
     }
 
@@ -159,6 +161,14 @@ impl Appender {
     ) {
         let _ = (exc_type, exc, traceback);
         self.close(py);
+    }
+}
+
+/// A message as the queue's wire type has it.
+pub fn in_wire_of(queue: &kernel_queue::Queue, message: Vec<u8>) -> failure::Result<Vec<u8>> {
+    match queue.wire_type() {
+        "FIELDLESS_BINARY" => Ok(fieldless::without_names(&message)?),
+        _ => Ok(message),
     }
 }
 

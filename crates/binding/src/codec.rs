@@ -130,6 +130,11 @@ impl Codec {
     }
 
     #[getter]
+    fn members(&self, py: Python<'_>) -> Option<Py<Kind>> {
+        self.members.as_ref().map(|members| members.clone_ref(py))
+    }
+
+    #[getter]
     fn fields(&self, py: Python<'_>) -> PyResult<Vec<(String, Py<PyString>, Py<Kind>)>> {
         let rows = self.plan(py)?.fields.iter().map(|field| {
             (field.name.clone(), field.attribute.clone_ref(py), field.kind.clone_ref(py))
@@ -339,8 +344,8 @@ impl Codec {
         if self.bytes_layout {
             layout::get(py, plan, block, &mut found)?;
         } else {
-            if token::shape(block) != Shape::Map && block.peek().is_some() {
-                return Err(Fault::unexpected("a name", block.peek(), block.offset()).into());
+            if token::shape(block) == Shape::List {
+                self.get_in_order(py, plan, block, depth, &mut found)?;
             }
             let mut next = 0;
             while let Some(name) = token::name(block)? {
@@ -355,6 +360,25 @@ impl Codec {
             }
         }
         self.object(py, plan, found, unknown)
+    }
+
+    /// Reads the fields of a message without names, as in a FIELDLESS_BINARY queue.
+    fn get_in_order<'py>(
+        &self,
+        py: Python<'py>,
+        plan: &Plan,
+        block: &mut Cursor<'_>,
+        depth: usize,
+        found: &mut [Option<Bound<'py, PyAny>>],
+    ) -> Result<()> {
+        for (field, slot) in plan.fields.iter().zip(found) {
+            if block.peek().is_none() {
+                break;
+            }
+            let value = field.kind.get().get(py, block, depth);
+            *slot = Some(value.map_err(|failure| failure.inside(&field.name))?);
+        }
+        Ok(token::end(*block)?)
     }
 
     fn take_unknown<'py>(

@@ -13,6 +13,7 @@ use pyo3::types::{
 use quire_kernel::format::cursor::Cursor;
 use quire_kernel::format::tokens::put_type_prefix;
 use quire_kernel::format::wire::{DATE, DATE_TIME, TIME, ZONED_DATE_TIME};
+use quire_kernel::wire::compress::Method;
 use quire_kernel::wire::convert::{self, Width};
 use quire_kernel::wire::fault::Fault;
 use quire_kernel::wire::token::{self, Name, Shape, Token};
@@ -432,12 +433,20 @@ impl Kind {
                 let number = convert::int(token::value(cursor)?, *width, at)?;
                 number.into_pyobject(py).map_err(PyErr::from)?.into_any()
             }
-            Form::Float64 | Form::Float32 => {
+            Form::Float64 => {
                 PyFloat::new(py, convert::float(token::value(cursor)?, at)?).into_any()
             }
-            Form::Text => match convert::text(token::value(cursor)?, at)? {
-                Some(text) => PyString::new(py, &text).into_any(),
-                None => py.None().into_bound(py),
+            Form::Float32 => {
+                PyFloat::new(py, convert::float32(token::value(cursor)?, at)?).into_any()
+            }
+            Form::Text => match token::value(cursor)? {
+                Token::TypePrefix(name) if Method::named(name).is_some() => {
+                    unpacked_text(py, name, cursor, depth)?
+                }
+                found => match convert::text(found, at)? {
+                    Some(text) => PyString::new(py, &text).into_any(),
+                    None => py.None().into_bound(py),
+                },
             },
             Form::Bool => {
                 let flag = convert::boolean(token::value(cursor)?, at)?;
@@ -465,7 +474,10 @@ impl Kind {
     ) -> Result<Bound<'py, PyAny>> {
         let at = cursor.offset();
         let mut found = token::value(cursor)?;
-        if let Token::TypePrefix(_) = found {
+        if let Token::TypePrefix(name) = found {
+            if let (Form::Bytes, Some(method)) = (&self.0, Method::named(name)) {
+                return objects::unpacked(py, method, cursor, depth);
+            }
             found = token::value(cursor)?; // the declared type holds over that of the message
         }
         if matches!(found, Token::Null) {
@@ -617,6 +629,21 @@ impl Kind {
             _ => Err(misfit().into()),
         }
     }
+}
+
+/// A long text of a queue that compresses: its bytes stand behind the method's name.
+#[cold]
+fn unpacked_text<'py>(
+    py: Python<'py>,
+    method: &[u8],
+    cursor: &mut Cursor<'_>,
+    depth: usize,
+) -> Result<Bound<'py, PyAny>> {
+    let at = cursor.offset();
+    let Some(method) = Method::named(method) else { return objects::get(py, cursor, depth) };
+    let found = objects::unpacked(py, method, cursor, depth)?;
+    let bytes = found.cast::<PyBytes>().map_err(PyErr::from)?;
+    Ok(PyString::new(py, &token::text(bytes.as_bytes(), at)?).into_any())
 }
 
 /// How what a collection holds is appended.

@@ -203,7 +203,8 @@ fn instant<'py>(
     of_token(py, token, cursor, depth, at)
 }
 
-fn unpacked<'py>(
+/// The content of a compressed blob.
+pub fn unpacked<'py>(
     py: Python<'py>,
     method: Method,
     cursor: &mut Cursor<'_>,

@@ -43,7 +43,7 @@ impl WireOut {
         value: &Bound<'_, PyAny>,
         r#type: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        self.0.get().put(|out| {
+        self.0.get().put_fields(|out| {
             writer::put_field(out, name)?;
             put(py, out, value, r#type).map_err(|failure| failure.inside(name))
         })
@@ -56,7 +56,7 @@ impl WireOut {
         value: &Bound<'_, PyAny>,
         r#type: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        self.0.get().put(|out| put(py, out, value, r#type))
+        self.0.get().put_fields(|out| put(py, out, value, r#type))
     }
 
     #[pyo3(signature = (name, /))]

@@ -7,6 +7,7 @@ use quire_kernel::appender::{Appender, Claim};
 use quire_kernel::format::document;
 use quire_kernel::protocol::publish::Payload;
 
+use crate::appender::in_wire_of;
 use crate::buffer::Borrowed;
 use crate::clock::QueueClock;
 use crate::error::{to_py, told};
@@ -84,6 +85,18 @@ impl WriteDocument {
         Ok(())
     }
 
+    /// As [`WriteDocument::put`], for what has fields: they are written as the queue's wire type says.
+    pub fn put_fields(
+        &self,
+        put: impl FnOnce(&mut Vec<u8>) -> failure::Result<()>,
+    ) -> PyResult<()> {
+        self.put(|bytes| {
+            put(bytes)?;
+            *bytes = in_wire_of(self.appender.queue(), std::mem::take(bytes))?;
+            Ok(())
+        })
+    }
+
     /// The state of a document that is still open.
     fn writable(&self) -> PyResult<MutexGuard<'_, State>> {
         let state = self.lock();
@@ -154,7 +167,7 @@ impl WriteDocument {
     #[pyo3(signature = (message, /, *, typed = false))]
     fn write_message(&self, message: &Bound<'_, PyAny>, typed: bool) -> PyResult<()> {
         let codec = codec::of_class(message.get_type().as_any())?;
-        self.put(|bytes| codec.get().put_message(bytes, message, typed))
+        self.put_fields(|bytes| codec.get().put_message(bytes, message, typed))
     }
 
     #[getter]

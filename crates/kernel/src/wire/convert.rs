@@ -83,6 +83,14 @@ pub fn float(token: Token<'_>, at: usize) -> Result<f64> {
     }
 }
 
+/// A float of 32 bits, as the decimal that was written where there is one.
+#[inline]
+#[allow(clippy::cast_possible_truncation)] // to see whether it is too large
+pub fn float32(token: Token<'_>, at: usize) -> Result<f64> {
+    let value = float(token, at)?;
+    Ok(if (value as f32).is_infinite() { f64::from(value as f32) } else { value })
+}
+
 /// True or false. As in Java, a text of at most one character is false, and no other is either.
 #[inline]
 pub fn boolean(token: Token<'_>, at: usize) -> Result<bool> {

@@ -11,6 +11,7 @@
 pub mod compress;
 pub mod convert;
 pub mod fault;
+pub mod fieldless;
 pub mod hex;
 pub mod history;
 pub mod number;

@@ -1,0 +1,373 @@
+"""Message classes: what is written, what comes back, and what is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import quire
+
+
+@quire.message
+class Venue(enum.Enum):
+    XLON = "London"
+    XPAR = "Paris"
+
+
+@quire.message(alias="test.Leg")
+@dataclass(frozen=True, slots=True)
+class Leg:
+    symbol: str
+    ratio: quire.int16 = 1
+
+
+@quire.message(alias="test.Order", unknown="keep")
+@dataclass
+class Order:
+    symbol: str
+    quantity: int
+    price: float | None = None
+    venue: Venue = Venue.XLON
+    legs: list[Leg] = field(default_factory=list)
+    parent: Order | None = None
+    notes: dict[str, Any] = field(default_factory=dict)
+
+
+@quire.message(alias="test.Counted")
+@dataclass
+class Counted:
+    value: int
+    doubled: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        self.doubled = 2 * self.value
+
+
+ORDER = Order("EURUSD", 100, 1.25, Venue.XPAR, [Leg("EUR"), Leg("USD", -1)], Order("x", 1))
+
+
+def test_an_object_comes_back_equal(
+    appender: quire.Appender, tailer: quire.Tailer
+) -> None:
+    appender.write_message(ORDER)
+    appender.write_message(ORDER, typed=True)
+    appender.write_message(Venue.XPAR)
+
+    assert tailer.read_message(Order) == ORDER
+    assert tailer.read_message() == ORDER
+    assert tailer.read_message() is Venue.XPAR
+    assert tailer.read_message() is None
+
+
+orders = st.deferred(
+    lambda: st.builds(
+        Order,
+        symbol=st.text(),
+        quantity=st.integers(-(2**63), 2**63 - 1),
+        price=st.none() | st.floats(allow_nan=False).map(lambda x: x + 0.0),
+        venue=st.sampled_from(Venue),
+        legs=st.lists(st.builds(Leg, st.text(), st.integers(-(2**15), 2**15 - 1)), max_size=3),
+        parent=st.none() | orders,
+        notes=st.dictionaries(
+            st.text(st.characters(max_codepoint=255, exclude_categories=["Cs"])),
+            st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.text() | st.binary(),
+            max_size=3,
+        ),
+    )
+)
+
+
+@given(order=orders, typed=st.booleans())
+def test_any_object_comes_back_equal(
+    tmp_path_factory: pytest.TempPathFactory, order: Order, typed: bool
+) -> None:
+    path: Path = tmp_path_factory.getbasetemp() / "any_object"
+    with quire.open(path) as queue, queue.appender() as appender, queue.tailer() as tailer:
+        tailer.to_end()
+        appender.write_message(order, typed=typed)
+        assert tailer.read_message(Order) == order
+
+
+def test_fields_may_come_in_any_order_and_may_be_missing(
+    appender: quire.Appender, tailer: quire.Tailer
+) -> None:
+    appender.write_map({"price": 2, "quantity": 7, "symbol": "x"})
+
+    assert tailer.read_message(Order) == Order("x", 7, 2.0)
+
+
+def test_a_missing_field_without_default_is_named(
+    appender: quire.Appender, tailer: quire.Tailer
+) -> None:
+    index = appender.write_map({"symbol": "x"})
+
+    message = rf"a field is missing and has no default.*field=quantity.*index={index:#x} file=.*cq4"
+    with pytest.raises(quire.WireError, match=message):
+        tailer.read_message(Order)
+    assert tailer.index == index
+
+
+def test_unknown_fields_are_kept_or_ignored(
+    appender: quire.Appender, tailer: quire.Tailer
+) -> None:
+    later = {"symbol": "x", "quantity": 1, "flags": [1, 2]}
+    appender.write_map(later)
+    order = tailer.read_message(Order)
+    assert order is not None
+    appender.write_message(order)
+    document = tailer.read_map()
+    assert document is not None
+    assert document["flags"] == [1, 2]
+
+    appender.write_map({"symbol": "x", "ratio": 3, "flags": {"deep": [1]}})
+    assert tailer.read_message(Leg) == Leg("x", 3)
+
+
+def test_post_init_runs_and_fields_outside_init_are_read(
+    appender: quire.Appender, tailer: quire.Tailer
+) -> None:
+    appender.write_message(Counted(4))
+
+    assert tailer.read_message(Counted) == Counted(4)
+
+
+def test_nobody_makes_a_class_that_is_not_registered(
+    appender: quire.Appender, tailer: quire.Tailer
+) -> None:
+    appender.write_map({"x": quire.Typed("subprocess.Popen", {"args": ["true"]})})
+
+    assert tailer.read_map() == {"x": quire.Typed("subprocess.Popen", {"args": ["true"]})}
+
+
+def test_a_value_that_does_not_fit_is_named_and_nothing_is_written(
+    queue: quire.Queue, appender: quire.Appender
+) -> None:
+    bad = dataclasses.replace(ORDER, legs=[Leg("ok"), Leg("bad", 2**15)])
+
+    with pytest.raises(quire.WireError, match=r"field=legs\[1\].ratio expected=int16 found=32768"):
+        appender.write_message(bad)
+    assert queue.entry_count == 0
+
+
+def test_a_field_that_does_not_fit_is_named_when_read(
+    appender: quire.Appender, tailer: quire.Tailer
+) -> None:
+    index = appender.write_map({"symbol": "x", "quantity": 1, "parent": {"symbol": "y", "quantity": "many"}})
+
+    with pytest.raises(quire.WireError, match=r'field=parent.quantity .*found="many" offset='):
+        tailer.read_message(Order)
+    assert tailer.index == index
+
+
+@pytest.mark.parametrize(
+    ("namespace", "message"),
+    [
+        ({"__annotations__": {"x": object}}, "not a dataclass"),
+    ],
+)
+def test_a_plain_class_is_refused(namespace: dict[str, Any], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        quire.message(type("Plain", (), namespace))
+
+
+def test_a_type_without_encoding_is_refused_with_its_field() -> None:
+    @dataclass
+    class Bad:
+        reader: type[Path]
+        number: complex
+
+    with pytest.raises(TypeError, match=r"no encoding.*field=.*Bad\.(reader|number)"):
+        quire.message(Bad)
+
+
+def test_an_alias_belongs_to_one_class() -> None:
+    @dataclass
+    class Other:
+        x: int
+
+    with pytest.raises(TypeError, match="alias='test.Order'"):
+        quire.message(alias="test.Order")(Other)
+
+
+def test_names_can_be_made_javas() -> None:
+    @quire.message(rename="camel")
+    @dataclass
+    class Renamed:
+        last_price: float
+        from_: str
+
+    assert [name for name, _, _ in Renamed.__quire_codec__.fields] == ["lastPrice", "from"]  # type: ignore[attr-defined]
+
+
+def test_a_fixed_layout_has_no_names(
+    queue: quire.Queue, appender: quire.Appender, tailer: quire.Tailer
+) -> None:
+    @quire.message(bytes_layout=True)
+    @dataclass
+    class Tick:
+        time_ns: int
+        price: float
+        size: quire.int32
+        firm: bool
+        venue: Venue
+        text: str | None
+
+    tick = Tick(1_700_000_000_000_000_000, 1.25, -3, True, Venue.XPAR, "é")
+    appender.write_message(tick, typed=True)
+    assert tailer.read_message() == tick
+    appender.write_message(tick)
+    payload = queue.tailer().read_many(2)[1]
+    assert payload == bytes.fromhex("00002a36fe9c9717 000000000000f43f fdffffff 59 0458504152 02c3a9")
+    assert tailer.read_message(Tick) == tick
+
+    appender.write_bytes(payload[:-1])
+    with pytest.raises(quire.WireError, match="field=text"):
+        tailer.read_message(Tick)
+
+
+def test_a_fixed_layout_of_lists_is_refused() -> None:
+    @dataclass
+    class Listed:
+        items: list[int]
+
+    with pytest.raises(quire.WireError, match="bytes_layout.*field=items"):
+        quire.message(bytes_layout=True)(Listed)
+
+
+def test_a_queue_without_field_names(tmp_path: Path) -> None:
+    with quire.open(tmp_path / "q", wire_type="FIELDLESS_BINARY") as queue:
+        queue.appender().write_message(ORDER)
+        (payload,) = queue.tailer().read_many(1)
+        assert b"symbol" not in payload
+        assert queue.tailer().read_message(Order) == ORDER
+
+
+def test_documents_hold_values_one_by_one(
+    appender: quire.Appender, tailer: quire.Tailer
+) -> None:
+    with appender.writing_document() as document:
+        document.wire.write_value("EURUSD")
+        document.wire.write_value(7, quire.int64)
+        document.wire.write_value(ORDER)
+        document.wire.write_value([1.5, None])
+    with tailer.reading_document() as document:
+        wire = document.wire
+        assert wire.read_value(str) == "EURUSD"
+        assert wire.read_value(int) == 7
+        assert wire.read_value() == ORDER
+        assert wire.has_more
+        wire.skip_value()
+        assert not wire.has_more
+        with pytest.raises(quire.WireError, match="found=the end"):
+            wire.read_value()
+
+
+def test_documents_hold_fields_in_any_order(
+    appender: quire.Appender, tailer: quire.Tailer
+) -> None:
+    with appender.writing_document() as document:
+        document.wire.write("a", 1, int)
+        document.wire.write_comment("between")
+        document.wire.write("b", "two")
+        document.wire.write_event("c")
+        document.wire.write_value(3.0)
+    with tailer.reading_document() as document:
+        assert document.wire.read("c", float) == 3.0
+        assert document.wire.read("a", int) == 1
+        assert document.wire.read_name() == "b"
+        assert document.wire.read_value(str) == "two"
+        with pytest.raises(quire.WireError, match="no such field: field=d"):
+            document.wire.read("d")
+
+
+def test_documents_hold_raw_numbers(appender: quire.Appender, tailer: quire.Tailer) -> None:
+    with appender.writing_document() as document:
+        raw = document.raw
+        raw.write_int8(-1)
+        raw.write_uint16(65_535)
+        raw.write_int32(-5)
+        raw.write_int64(2**40)
+        raw.write_float32(0.5)
+        raw.write_float64(1.25)
+        raw.write_stop_bit(300)
+        raw.write_utf8("é")
+        raw.write_utf8(None)
+        raw.write_bool(True)
+        raw.write_bytes(b"xy")
+        with pytest.raises(quire.WireError, match="expected=int8 found=128"):
+            raw.write_int8(128)
+    with tailer.reading_document() as document:
+        raw = document.raw
+        assert raw.read_int8() == -1
+        assert raw.read_uint16() == 65_535
+        assert raw.read_int32() == -5
+        assert raw.read_int64() == 2**40
+        assert raw.read_float32() == 0.5
+        assert raw.read_float64() == 1.25
+        assert raw.read_stop_bit() == 300
+        assert raw.read_utf8() == "é"
+        assert raw.read_utf8() is None
+        assert raw.read_bool()
+        assert raw.read_bytes(2) == b"xy"
+        assert raw.remaining == 0
+        with pytest.raises(quire.WireError, match="expected=int32"):
+            raw.read_int32()
+        raw.position = 1
+        assert raw.read_uint16() == 65_535
+        with pytest.raises(quire.WireError, match="behind the end"):
+            raw.position = 100
+
+
+def test_reserved_memory_is_written_in_place(
+    appender: quire.Appender, tailer: quire.Tailer
+) -> None:
+    with appender.writing_document() as document:
+        document.write_bytes(b"head")
+        memory = document.reserve(8)
+        document.write_bytes(b"tail")
+        memory[2:4] = b"xx"
+    assert tailer.read_bytes() == b"head\0\0xx\0\0\0\0tail"
+    with appender.writing_document() as document, pytest.raises(quire.MessageTooLargeError):
+        document.reserve(2**40)
+
+
+def test_a_value_that_looks_at_its_document_finds_it(
+    appender: quire.Appender, tailer: quire.Tailer
+) -> None:
+    class Nosy(dict[str, int]):
+        def items(self) -> Any:
+            document.write("seen", True)
+            return super().items()
+
+    with appender.writing_document() as document:
+        document.write("nosy", {"x": Nosy(a=1)})
+    assert tailer.read_map() is not None
+
+
+@pytest.mark.parametrize(
+    ("payload", "message"),
+    [
+        (b"\xc1f\x82\xff\xff\xff\x7f", "ends early"),
+        (b"\xc1f" + b"\x82\x05\0\0\0" * 200, "ends early|nested too deep"),
+        (b"\xc1f" + b"\xb6\x01T" * 100, "nested too deep"),
+        (b"\xc1f\xb6\x04gzip\x80\x05\x8aabcd", "does not unpack"),
+        (b"\xc1f\x8b", r"found=0x8b \(U16_ARRAY\)"),
+        (b"\xc1f\xe3\xff\xff\xff", "not a text"),
+        (b"\xc1f\xb3\x0a2024-13-01", "not a date"),
+    ],
+)
+def test_bad_messages_are_refused_with_their_place(
+    appender: quire.Appender, tailer: quire.Tailer, payload: bytes, message: str
+) -> None:
+    index = appender.write_bytes(payload)
+
+    with pytest.raises(quire.WireError, match=rf"({message})[^\n]*index={index:#x} file=\S+\.cq4 position=0x"):
+        tailer.read_map()
+    assert tailer.index == index
