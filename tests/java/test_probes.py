@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
-from java_golden import GOLDEN
+import quire
 from java_peer import JavaPeer
+from probes import DOCUMENTS, FIELDS, ROWS
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(120)]
 
-PROBES = json.loads((GOLDEN / "wire" / "probes.json").read_text(encoding="ascii"))
 WRITTEN = {
-    row["name"]: bytes.fromhex(row["bytes"])
-    for row in PROBES
-    if "bytes" in row and not row["name"].endswith(" of 5.26ea7")
+    name: bytes.fromhex(row["bytes"])
+    for name, row in ROWS.items()
+    if "bytes" in row and not name.endswith(" of 5.26ea7")
 }
 
 
@@ -45,3 +46,17 @@ def test_java_tells_what_differs() -> None:
         "object_theirs": "{String:f=Integer:256}",
         "declared": True,
     }
+
+
+def test_java_reads_from_quire_what_it_reads_from_itself(tmp_path: Path) -> None:
+    with quire.open(tmp_path) as queue, queue.appender() as appender:
+        for name in [*FIELDS, *DOCUMENTS]:
+            with appender.writing_document() as document:
+                if name in FIELDS:
+                    document.wire.write("f", FIELDS[name].value, FIELDS[name].type)
+                else:
+                    DOCUMENTS[name](document)
+        with queue.tailer() as tailer:
+            payloads = tailer.read_many(len(FIELDS) + len(DOCUMENTS))
+    answers = accepted(dict(zip([*FIELDS, *DOCUMENTS], payloads, strict=True)))
+    assert [name for name, answer in answers.items() if False in answer.values()] == []
