@@ -67,7 +67,7 @@ class Times:
     time: dt.time | None = None
     date_time: dt.datetime | None = None
     zoned: dt.datetime | None = None
-    instant: Any = None
+    instant: quire.types.instant | None = None
     duration: dt.timedelta | None = None
     uuid: UUID | None = None
     decimal: Decimal | None = None
@@ -103,7 +103,7 @@ class Nested:
     leaf: ProbeLeaf | None = None
     inner: Nested | None = None
     any: Any = None
-    base: Any = None
+    base: Base | None = None
 
 
 @quire.message(rename="camel")
@@ -115,6 +115,7 @@ class Collections:
     leaves: list[ProbeLeaf] = field(default_factory=list)
     sides: list[ProbeSide] = field(default_factory=list)
     objects: list[Any] = field(default_factory=list)
+    lists: list[list[int]] = field(default_factory=list)
     set: Texts = field(default_factory=set)
     counts: dict[str, int] = field(default_factory=dict)
     names: dict[int, str] = field(default_factory=dict)
@@ -157,20 +158,7 @@ class Unnamed:
 @dataclass
 class FixedLeaf:
     count: quire.int32 = 0
-    name: str = ""
-
-
-@quire.message(bytes_layout=True)
-@dataclass
-class Fixed:
-    flag: bool = False
-    tiny: quire.int8 = 0
-    small: quire.int16 = 0
-    number: quire.int32 = 0
-    large: int = 0
-    single: quire.float32 = 0.0
-    price: float = 0.0
-    text: str = ""
+    name: str | None = None
 
 
 @quire.message(bytes_layout=True)
@@ -217,7 +205,7 @@ MESSAGES: dict[str, Any] = {
         time=dt.time(10, 30),
         date_time=dt.datetime(2024, 1, 15, 10, 30),  # noqa: DTZ001
         zoned=dt.datetime(2024, 1, 15, 10, 30, tzinfo=ZoneInfo("Europe/Paris")),
-        instant=quire.Typed("java.time.Instant", "2024-01-15T10:30:00Z"),
+        instant=dt.datetime(2024, 1, 15, 10, 30, tzinfo=dt.UTC),
         duration=dt.timedelta(seconds=90),
         uuid=UUID("00000000-0000-0001-0000-000000000002"),
         decimal=Decimal("1.50"),
@@ -232,6 +220,21 @@ MESSAGES: dict[str, Any] = {
         inner=Nested(any=5),
         any=ProbeLeaf("any", 4),
         base=Child(a=1, b=2, c=3, z=4),
+    ),
+    "collections of nothing": Collections(),
+    "collections": Collections(
+        texts=["a", None],
+        longs=[1, 300, 1 << 40],
+        doubles=[1.0, 0.1],
+        leaves=[ProbeLeaf("a", 1)],
+        sides=[ProbeSide.BUY],
+        objects=[1, "a", ProbeLeaf("b", 2)],
+        lists=[[1, 2]],
+        set={"s"},
+        counts={"one": 1},
+        names={1: "one"},
+        prices={ProbeSide.BUY: 1.5},
+        by_name={"a": ProbeLeaf("a", 1)},
     ),
     "arrays of nothing": Arrays(),
     "arrays": Arrays(

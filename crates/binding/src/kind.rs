@@ -649,7 +649,8 @@ fn unpacked_text<'py>(
 /// How what a collection holds is appended.
 type Put = fn(&Kind, &mut Vec<u8>, &Bound<'_, PyAny>, usize) -> Result<()>;
 
-fn put_each(
+/// Appends a list of elements, each as `put` says.
+pub fn put_each(
     out: &mut Vec<u8>,
     item: &Kind,
     values: &Bound<'_, PyAny>,

@@ -19,7 +19,7 @@ const FALSE: u8 = b'N';
 /// Refuses a class with a field that has no fixed layout.
 pub fn check(plan: &Plan) -> Result<()> {
     for field in &plan.fields {
-        let fits = match &field.kind.get().0 {
+        let fits = match form(field) {
             Form::Bool
             | Form::Int(..)
             | Form::Float64
@@ -43,6 +43,14 @@ pub fn check(plan: &Plan) -> Result<()> {
     Ok(())
 }
 
+/// A string has a length of -1 for null: whether it is optional makes no other form.
+fn form(field: &Field) -> &Form {
+    match &field.kind.get().0 {
+        Form::Optional(kind) if matches!(kind.get().0, Form::Text) => &kind.get().0,
+        form => form,
+    }
+}
+
 /// Appends the fields of an object.
 pub fn put(plan: &Plan, out: &mut Vec<u8>, object: &Bound<'_, PyAny>) -> Result<()> {
     for field in &plan.fields {
@@ -56,7 +64,7 @@ pub fn put(plan: &Plan, out: &mut Vec<u8>, object: &Bound<'_, PyAny>) -> Result<
 fn put_one(field: &Field, out: &mut Vec<u8>, value: &Bound<'_, PyAny>) -> Result<()> {
     let kind = field.kind.get();
     let misfit = || -> Failure { kind.misfit(value) };
-    match &kind.0 {
+    match form(field) {
         Form::Bool => {
             let flag = value.cast::<PyBool>().map_err(|_| misfit())?.is_true();
             out.push(if flag { TRUE } else { FALSE });
@@ -102,7 +110,7 @@ fn get_one<'py>(
 ) -> Result<Bound<'py, PyAny>> {
     let at = cursor.offset();
     let early = || Fault::early("the fixed layout ends early", at);
-    let kind = &field.kind.get().0;
+    let kind = form(field);
     Ok(match kind {
         Form::Bool => {
             let [byte] = cursor.array().ok_or_else(early)?;

@@ -9,12 +9,14 @@ use pyo3::types::{
     PyMemoryView, PySet, PyString, PyTuple,
 };
 use quire_kernel::format::tokens::put_type_prefix;
+use quire_kernel::wire::convert::Width;
 use quire_kernel::wire::fault::Fault;
 use quire_kernel::wire::token;
 use quire_kernel::wire::writer::{self, Scalar};
 
 use crate::buffer::Borrowed;
 use crate::failure::Result;
+use crate::kind::{self, Form, Kind};
 use crate::{classes, codec, temporal};
 
 /// Appends `name: value`, as an entry of Java's `writeMap`.
@@ -150,7 +152,7 @@ fn put_scalar_object(out: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) 
     } else if value.is_instance(classes::typed(py)?)? {
         let name: String = value.getattr(intern!(py, "name"))?.extract()?;
         put_type_prefix(out, &name);
-        put_value(out, &value.getattr(intern!(py, "value"))?, depth)?;
+        put_under(out, &name, &value.getattr(intern!(py, "value"))?, depth)?;
     } else if value.is_instance(classes::type_literal(py)?)? {
         let name: String = value.getattr(intern!(py, "name"))?.extract()?;
         writer::put_type_literal(out, &name);
@@ -158,6 +160,25 @@ fn put_scalar_object(out: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) 
         return Ok(false);
     }
     Ok(true)
+}
+
+/// The value behind a type's name: bytes, and the elements of Java's arrays, have none of their own.
+fn put_under(out: &mut Vec<u8>, name: &str, value: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
+    if let Ok(bytes) = value.cast::<PyBytes>() {
+        return Ok(writer::put_blob(out, bytes.as_bytes())?);
+    }
+    let item = match name {
+        "short[]" => Form::Int(Width::of(16, true), 16),
+        "int[]" => Form::Int(Width::of(32, true), 32),
+        "long[]" => Form::Int(Width::of(64, true), 64),
+        "float[]" => Form::Float32,
+        "double[]" => Form::Float64,
+        _ => return put_value(out, value, depth),
+    };
+    if value.is_instance_of::<PyList>() {
+        return kind::put_each(out, &Kind(item), value, depth, Kind::put);
+    }
+    put_value(out, value, depth)
 }
 
 /// The name of an enum's member.
