@@ -45,6 +45,7 @@ from quire.messages import Typed, TypeLiteral, message
 from quire.method_ids import method_id
 from quire.queue import Queue, open  # noqa: A004 - `quire.open` reads as what it does
 from quire.running_minimum import RunningMinimum
+from quire.schema import Schema
 from quire.tailing import Tailer
 from quire.types import (
     float32,
@@ -81,6 +82,7 @@ __all__ = [
     "RollCycle",
     "RollCycleMismatchError",
     "RunningMinimum",
+    "Schema",
     "Tailer",
     "TypeLiteral",
     "Typed",

@@ -23,11 +23,13 @@ __all__ = [
     "MethodReader",
     "MethodWriter",
     "Payloads",
+    "Plan",
     "Queue",
     "RawIn",
     "RawOut",
     "ReadDocument",
     "RollCycle",
+    "Seen",
     "Tailer",
     "WireIn",
     "WireOut",
@@ -36,6 +38,7 @@ __all__ = [
     "after_fork_in_parent",
     "before_fork",
     "entry_bytes",
+    "kind_parts",
     "to_yaml",
 ]
 
@@ -46,6 +49,41 @@ BUILD_PROFILE: Final[str]
 
 Value: TypeAlias = str | bytes | bool | int | float | Mapping[str, Value] | Sequence[Value] | None
 Direction: TypeAlias = Literal["forward", "backward", "none"]
+
+# Columns: a field is its name, whether it may be null, its type, two numbers, and what is inside.
+PlanField: TypeAlias = tuple[str, bool, str, tuple[int, int], Sequence[PlanField]]
+PlanMethod: TypeAlias = tuple[str, int | None, str, Sequence[PlanField]]
+# Length, nulls, buffers, the columns inside, the values of a dictionary.
+Column: TypeAlias = tuple[int, int, list[Buffer | None], list[Column], Column | None]
+# Rows, indexes, columns, history, errors.
+Table: TypeAlias = tuple[int, Buffer, list[Column], Column | None, Column | None]
+# Sorts of values, what is under each name, what is in lists.
+Sample: TypeAlias = tuple[list[str], list[tuple[str, Sample]], Sample | None]
+
+@final
+class Plan:
+    """What is decoded into which columns; made by :class:`quire.Schema`."""
+
+    def __new__(
+        cls,
+        shape: Literal["fields", "value", "calls"],
+        parts: Sequence[PlanField | PlanMethod],
+        *,
+        history: bool = False,
+    ) -> Plan: ...
+
+@final
+class Seen:
+    """What the messages of a queue look like; see :meth:`quire.Schema.infer`."""
+
+    def __new__(cls) -> Seen: ...
+    def look(self, tailer: Tailer, count: int, /) -> int:
+        """Look at the next *count* messages; how many there were."""
+
+    def found(self) -> Sample: ...
+
+def kind_parts(kind: Kind, /) -> tuple[str, list[Kind], Codec | None]:
+    """Return what a declared type is, the types inside, and the class's codec."""
 
 def before_fork() -> None:
     """Wait for what a child would find half done; called by ``os.register_at_fork``."""
@@ -896,6 +934,27 @@ class Tailer:
 
         Returns:
             How many, the indexes (uint64), the offsets (int32, one more), the payload bytes.
+
+        """
+
+    def read_decoded(
+        self,
+        plan: Plan,
+        count: int,
+        *,
+        max_bytes: int,
+        keep_misfits: bool = False,
+        layout: str = "tables",
+    ) -> list[Table]:
+        """
+        Decode at most *count* messages into buffers; see :meth:`quire.Tailer.read_batch`.
+
+        Args:
+            plan: What is decoded into which columns.
+            count: Rows from so many messages, at most.
+            max_bytes: Of so many bytes at most, unless it is a single message.
+            keep_misfits: Messages that do not fit become rows without values; else WireError.
+            layout: For calls: ``tables``, ``union``, or the name of one method.
 
         """
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
-from typing import TYPE_CHECKING, Any, Literal, Self
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 from quire import _native
 from quire._native import Excerpt
@@ -17,8 +17,12 @@ if TYPE_CHECKING:
     from quire.appending import Appender
     from quire.methods import Filter, MethodReader
     from quire.queue import Queue
+    from quire.schema import Schema
+
+Misfits: TypeAlias = Literal["raise", "column"]
 
 _BATCH_COUNT = 65_536
+_BATCH_BYTES = 256 * 2**20
 
 
 class Tailer(_native.Tailer):
@@ -169,14 +173,89 @@ class Tailer(_native.Tailer):
             names=methods.names_around(),
         )
 
-    def read_batch(self, count: int = _BATCH_COUNT) -> pa.RecordBatch:
+    def read_batch(  # noqa: PLR0913 - what is read, and how
+        self,
+        count: int = _BATCH_COUNT,
+        *,
+        schema: Schema | None = None,
+        columns: Iterable[str] | None = None,
+        method: str | None = None,
+        errors: Misfits = "raise",
+        max_bytes: int = _BATCH_BYTES,
+    ) -> pa.RecordBatch:
         """
-        Return at most *count* messages as columns ``index`` (uint64) and ``payload`` (binary).
+        Return at most *count* messages as columns, the first of them ``index`` (uint64).
 
-        No Python object is made per message. The batch is empty when nothing is there yet, and
-        smaller than asked for when its payloads would pass 2 GiB. For a named tailer it is finished
-        when the next one is asked for.
+        No Python object is made per message. The batch is empty when nothing is there yet. For a
+        named tailer it is finished when the next one is asked for.
+
+        Without a schema the other column is ``payload`` (binary), and a batch is smaller than asked
+        for when its payloads would pass 2 GiB. With one, messages are decoded; of method calls the
+        batch holds a column ``method`` and a struct for each method, null in the rows of others, or
+        the arguments of one *method* alone.
+
+        Args:
+            count: Rows from so many messages, at most.
+            schema: What the messages look like.
+            columns: Decode these columns of the schema alone: see :meth:`quire.Schema.select`.
+            method: The method whose calls are wanted; others are passed over.
+            errors: What becomes of a message that does not fit: ``raise``, once it would be the
+                batch's first; or a row that is null and says why in a ``column`` named ``_error``.
+            max_bytes: End the batch before its messages have more bytes than this in all.
+
+        Raises:
+            WireError: A message does not fit. It is not stepped over: :meth:`read` does that.
+
         """
+        if schema is None:
+            if columns is not None or method is not None:
+                raise ValueError("columns of what? give a schema, such as Schema.infer(queue)")
+            return self._payload_batch(count)
+        layout = "union" if method is None else method
+        return self._decoded(count, schema, columns, layout, errors, max_bytes)[""]
+
+    def read_batches(
+        self,
+        count: int = _BATCH_COUNT,
+        *,
+        schema: Schema,
+        columns: Iterable[str] | None = None,
+        errors: Misfits = "raise",
+        max_bytes: int = _BATCH_BYTES,
+    ) -> dict[str, pa.RecordBatch]:
+        """
+        Return at most *count* messages as a batch for each method, by its name.
+
+        What is no call of a known method is a misfit; with ``errors="column"`` it is in the batch
+        ``_error``. The arguments are those of :meth:`read_batch`.
+        """
+        if not schema.methods:
+            raise ValueError("the schema has no methods: make one with Schema.from_methods")
+        return self._decoded(count, schema, columns, "tables", errors, max_bytes)
+
+    def _decoded(  # noqa: PLR0913, PLR0917 - those of the methods above
+        self,
+        count: int,
+        schema: Schema,
+        columns: Iterable[str] | None,
+        layout: str,
+        errors: Misfits,
+        max_bytes: int,
+    ) -> dict[str, pa.RecordBatch]:
+        if errors not in {"raise", "column"}:
+            raise ValueError(f"no such way with errors: errors={errors!r} known=raise, column")
+        if columns is not None:
+            schema = schema.select(columns)
+        tables = self.read_decoded(
+            schema.plan,
+            count,
+            max_bytes=max_bytes,
+            keep_misfits=errors == "column",
+            layout=layout,
+        )
+        return schema.batches(tables, layout)
+
+    def _payload_batch(self, count: int) -> pa.RecordBatch:
         import pyarrow as pa
 
         rows, *buffers = self.read_columns(count)

@@ -7,6 +7,7 @@ mod buffer;
 mod classes;
 mod clock;
 mod codec;
+mod columns;
 mod dump;
 mod error;
 mod excerpt;
@@ -79,6 +80,8 @@ mod _native {
     use super::clock::ManualClock;
     #[pymodule_export]
     use super::codec::Codec;
+    #[pymodule_export]
+    use super::columns::{Plan, Seen, kind_parts};
     #[pymodule_export]
     use super::dump::Dump;
     #[pymodule_export]

@@ -10,6 +10,7 @@ use quire_kernel::wire::reader;
 use quire_kernel::wire::topic::Topics;
 
 use crate::buffer::Buffer;
+use crate::columns::{self, Plan, Wanted};
 use crate::error::{to_py, told};
 use crate::excerpt::Excerpt;
 use crate::history::MessageHistory;
@@ -94,6 +95,13 @@ fn decoded<R>(
     let found = objects::placed(decode(open.payload()), tailer, &open)?;
     told(py, tailer.step_over(&open))?;
     Ok(Some(found))
+}
+
+impl Tailer {
+    /// The kernel's.
+    pub fn kernel(&self) -> &Kernel {
+        &self.0
+    }
 }
 
 #[pymethods]
@@ -211,6 +219,20 @@ impl Tailer {
         });
         let (count, indexes, offsets, data) = told(py, read)?;
         Ok((count, Buffer::column(indexes), Buffer::column(offsets), Buffer::column(data)))
+    }
+
+    #[pyo3(signature = (plan, count, *, max_bytes, keep_misfits = false, layout = "tables"))]
+    fn read_decoded<'py>(
+        &self,
+        py: Python<'py>,
+        plan: &Bound<'py, Plan>,
+        count: usize,
+        max_bytes: usize,
+        keep_misfits: bool,
+        layout: &str,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let wanted = Wanted { count, max_bytes, keep_misfits, layout };
+        columns::read(py, &self.0, plan.get(), &wanted)
     }
 
     #[pyo3(signature = (*, include_metadata = false))]

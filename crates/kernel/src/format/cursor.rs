@@ -68,6 +68,16 @@ impl<'a> Cursor<'a> {
         Some(found)
     }
 
+    /// Steps over these bytes if they are next.
+    #[inline]
+    pub fn take_if(&mut self, expected: &[u8]) -> bool {
+        let found = self.rest().starts_with(expected);
+        if found {
+            self.at += expected.len();
+        }
+        found
+    }
+
     /// The next `N` bytes.
     pub fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         self.take(N)?.try_into().ok()
@@ -186,6 +196,13 @@ impl<'a> Cursor<'a> {
         };
         let base = self.offset();
         self.take(count).map(|bytes| Cursor { bytes, at: 0, base })
+    }
+
+    /// This cursor, with its bytes ending where `end` is, which comes from the same bytes.
+    #[must_use]
+    pub fn until(mut self, end: &Self) -> Self {
+        self.bytes = self.bytes.get(..end.at).unwrap_or(self.bytes);
+        self
     }
 
     /// The bytes not read yet.

@@ -8,6 +8,7 @@
 //! - [`reader`] looks at whole messages; [`temporal`] knows dates and times, [`compress`] blobs;
 //! - [`topic`] finds messages by the key in front of them.
 
+pub mod columns;
 pub mod compress;
 pub mod convert;
 pub mod fault;

@@ -1,0 +1,313 @@
+//! Columns: plans in, buffers out.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+use quire_kernel::tailer::Tailer;
+use quire_kernel::wire::DEPTH_MAX;
+use quire_kernel::wire::columns::Array;
+use quire_kernel::wire::columns::batch::{Batch, Layout, Misfits, Rows};
+use quire_kernel::wire::columns::infer;
+use quire_kernel::wire::columns::plan::{self, Field, Kind, Method, Shape, Takes, Unit};
+use quire_kernel::wire::fault::Fault;
+use quire_kernel::{Result, interrupt};
+
+use crate::buffer::Buffer;
+use crate::codec::Codec;
+use crate::error::{to_py, told};
+use crate::failure::Failure;
+use crate::kind::{self, Form};
+use crate::objects;
+
+/// Signals are asked for after so many messages that gave no row.
+const MESSAGES_BETWEEN_CHECKS: usize = 1 << 16;
+
+/// What is decoded into which columns.
+#[pyclass(module = "quire._native", frozen)]
+pub struct Plan(Arc<plan::Plan>);
+
+#[pymethods]
+impl Plan {
+    #[new]
+    #[pyo3(signature = (shape, parts, *, history = false))]
+    fn new(shape: &str, parts: Vec<Bound<'_, PyAny>>, history: bool) -> PyResult<Self> {
+        let fields = || parts.iter().map(|part| field(part, 0)).collect::<PyResult<Vec<_>>>();
+        let shape = match shape {
+            "fields" => Shape::Fields(fields()?),
+            "calls" => Shape::Calls(parts.iter().map(method).collect::<PyResult<_>>()?),
+            _ => match fields()?.pop() {
+                Some(value) => Shape::Value(value),
+                None => return Err(PyValueError::new_err("a value has one column: columns=0")),
+            },
+        };
+        let plan = plan::Plan::new(shape, history);
+        plan.map(|plan| Self(Arc::new(plan)))
+            .map_err(|fault| PyValueError::new_err(fault.to_string()))
+    }
+}
+
+/// Name, nullable, type, its two numbers, the fields inside.
+fn field(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Field> {
+    if depth > DEPTH_MAX {
+        return Err(PyValueError::new_err(format!("nested too deep: limit={DEPTH_MAX}")));
+    }
+    let (name, nullable, kind, numbers, inside): (
+        String,
+        bool,
+        String,
+        (u8, u8),
+        Vec<Bound<'_, PyAny>>,
+    ) = object.extract()?;
+    let mut inside =
+        inside.iter().map(|part| field(part, depth + 1)).collect::<PyResult<Vec<_>>>()?;
+    let kind = match kind.as_str() {
+        "struct" => Kind::Struct(inside),
+        "list" | "map" => match (inside.pop(), kind.as_str()) {
+            (Some(item), "list") => Kind::List(Box::new(item)),
+            (Some(value), _) => Kind::Map(Box::new(value)),
+            (None, kind) => {
+                return Err(PyValueError::new_err(format!(
+                    "a type without its items: type={kind}"
+                )));
+            }
+        },
+        "decimal128" => Kind::Decimal { precision: numbers.0, scale: numbers.1 },
+        kind => scalar(kind).ok_or_else(|| {
+            PyValueError::new_err(format!("no such type of a column: field={name} type={kind}"))
+        })?,
+    };
+    Ok(Field { name, nullable, kind })
+}
+
+fn scalar(name: &str) -> Option<Kind> {
+    let unit = |text: &str| match text {
+        "s]" => Some(Unit::Second),
+        "ms]" => Some(Unit::Milli),
+        "us]" => Some(Unit::Micro),
+        "ns]" => Some(Unit::Nano),
+        _ => None,
+    };
+    let int = |text: &str, signed| match text {
+        "8" => Some(Kind::Int { bytes: 1, signed }),
+        "16" => Some(Kind::Int { bytes: 2, signed }),
+        "32" => Some(Kind::Int { bytes: 4, signed }),
+        "64" => Some(Kind::Int { bytes: 8, signed }),
+        _ => None,
+    };
+    match name {
+        "bool" => Some(Kind::Bool),
+        "float32" => Some(Kind::Float32),
+        "float64" => Some(Kind::Float64),
+        "utf8" => Some(Kind::Text),
+        "dictionary" => Some(Kind::Dictionary),
+        "binary" => Some(Kind::Binary),
+        "uuid" => Some(Kind::Uuid),
+        "date32" => Some(Kind::Date),
+        name => None
+            .or_else(|| int(name.strip_prefix("int")?, true))
+            .or_else(|| int(name.strip_prefix("uint")?, false))
+            .or_else(|| unit(name.strip_prefix("timestamp[")?).map(Kind::Timestamp))
+            .or_else(|| unit(name.strip_prefix("time[")?).map(Kind::Time)),
+    }
+}
+
+/// Name, id, what it takes, the columns.
+fn method(object: &Bound<'_, PyAny>) -> PyResult<Method> {
+    let (name, id, takes, columns): (String, Option<i64>, String, Vec<Bound<'_, PyAny>>) =
+        object.extract()?;
+    let columns = columns.iter().map(|part| field(part, 0)).collect::<PyResult<_>>()?;
+    let takes = match takes.as_str() {
+        "object" => Takes::Object(columns),
+        "arguments" => Takes::Arguments(columns),
+        _ => Takes::PassedOver,
+    };
+    Ok(Method { name, id, takes })
+}
+
+/// How a batch is read.
+pub struct Wanted<'a> {
+    /// Rows from so many messages, at most.
+    pub count: usize,
+    /// Of so many bytes, at most, unless it is a single message.
+    pub max_bytes: usize,
+    /// Messages that do not fit become rows.
+    pub keep_misfits: bool,
+    /// `tables`, `union` or the name of a method.
+    pub layout: &'a str,
+}
+
+/// Reads a batch, with the interpreter let go.
+pub fn read<'py>(
+    py: Python<'py>,
+    tailer: &Tailer,
+    plan: &Plan,
+    wanted: &Wanted<'_>,
+) -> PyResult<Bound<'py, PyList>> {
+    let misfits = if wanted.keep_misfits { Misfits::Keep } else { Misfits::Raise };
+    let mut batch = Batch::new(&plan.0, misfits, layout(&plan.0, wanted.layout)?);
+    let fault = told(py, py.detach(|| fill(&mut batch, tailer, wanted)))?;
+    // What was read comes first; the next call meets the error again.
+    if let Some(fault) = fault
+        && batch.messages() == 0
+    {
+        let open = told(py, py.detach(|| tailer.open_document(false)))?;
+        return match open {
+            Some(open) => objects::placed(Err(Failure::Wire(fault)), tailer, &open),
+            None => Err(to_py(fault.into())),
+        };
+    }
+    let tables = batch.finish().into_iter().map(|rows| table(py, rows));
+    PyList::new(py, tables.collect::<PyResult<Vec<_>>>()?)
+}
+
+fn layout(plan: &plan::Plan, name: &str) -> PyResult<Layout> {
+    match (name, &plan.shape) {
+        ("tables", _) => Ok(Layout::Tables),
+        ("union", _) => Ok(Layout::Union),
+        (name, Shape::Calls(methods)) => {
+            let place = methods.iter().position(|method| method.name == name);
+            place.map(Layout::Only).ok_or_else(|| {
+                let known: Vec<_> = methods.iter().map(|method| method.name.as_str()).collect();
+                PyValueError::new_err(format!(
+                    "no such method in the schema: method={name} known={}",
+                    known.join(", ")
+                ))
+            })
+        }
+        (name, _) => Err(PyValueError::new_err(format!(
+            "the schema has no methods: method={name} (make one with Schema.from_methods)"
+        ))),
+    }
+}
+
+/// Adds messages until there are enough; the fault of the one that ended it.
+fn fill(batch: &mut Batch<'_>, tailer: &Tailer, wanted: &Wanted<'_>) -> Result<Option<Fault>> {
+    let (mut fault, mut interrupted, mut seen) = (None, Ok(()), 0_usize);
+    tailer.read_many(usize::MAX, |index, bytes| {
+        let some = batch.messages() > 0;
+        if batch.messages() >= wanted.count
+            || some && batch.bytes().saturating_add(bytes.len()) > wanted.max_bytes
+        {
+            return false;
+        }
+        seen += 1;
+        if !some && seen % MESSAGES_BETWEEN_CHECKS == 0 {
+            interrupted = interrupt::check();
+            if interrupted.is_err() {
+                return false;
+            }
+        }
+        fault = batch.add(index, bytes).err();
+        fault.is_none()
+    })?;
+    interrupted.map(|()| fault)
+}
+
+/// Rows, indexes, columns, history, errors.
+fn table(py: Python<'_>, rows: Rows) -> PyResult<Bound<'_, PyTuple>> {
+    let columns = rows.columns.into_iter().map(|column| array(py, column));
+    let optional = |column: Option<Array>| column.map(|column| array(py, column)).transpose();
+    (
+        rows.count,
+        Buffer::column(rows.indexes),
+        columns.collect::<PyResult<Vec<_>>>()?,
+        optional(rows.history)?,
+        optional(rows.errors)?,
+    )
+        .into_pyobject(py)
+}
+
+/// Length, nulls, buffers, the columns inside, the values of a dictionary.
+fn array(py: Python<'_>, array: Array) -> PyResult<Bound<'_, PyTuple>> {
+    let buffers: Vec<_> =
+        array.buffers.into_iter().map(|buffer| buffer.map(Buffer::column)).collect();
+    let children = array.children.into_iter().map(|child| self::array(py, child));
+    (
+        array.length,
+        array.nulls,
+        buffers,
+        children.collect::<PyResult<Vec<_>>>()?,
+        array.dictionary.map(|values| self::array(py, *values)).transpose()?,
+    )
+        .into_pyobject(py)
+}
+
+/// What the messages of a queue look like.
+#[pyclass(module = "quire._native", frozen)]
+pub struct Seen(std::sync::Mutex<infer::Seen>);
+
+#[pymethods]
+impl Seen {
+    #[new]
+    fn new() -> Self {
+        Self(std::sync::Mutex::default())
+    }
+
+    #[pyo3(signature = (tailer, count, /))]
+    fn look(
+        &self,
+        py: Python<'_>,
+        tailer: &Bound<'_, crate::tailer::Tailer>,
+        count: usize,
+    ) -> PyResult<usize> {
+        let tailer = tailer.get().kernel();
+        let (taken, fault) = told(
+            py,
+            py.detach(|| {
+                let mut seen = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                let mut fault = None;
+                let taken = tailer.read_many(count, |_, bytes| {
+                    fault = seen.look(bytes).err();
+                    fault.is_none()
+                })?;
+                Ok((taken, fault))
+            }),
+        )?;
+        let Some(fault) = fault else { return Ok(taken) };
+        match told(py, py.detach(|| tailer.open_document(false)))? {
+            Some(open) => objects::placed(Err(Failure::Wire(fault)), tailer, &open),
+            None => Err(to_py(fault.into())),
+        }
+    }
+
+    fn found<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        found(py, &self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
+    }
+}
+
+/// The sorts of values, what is under each name, what is in lists.
+fn found<'py>(py: Python<'py>, seen: &infer::Seen) -> PyResult<Bound<'py, PyTuple>> {
+    let sorts: Vec<_> = seen.sorts().map(infer::Sort::name).collect();
+    let fields = seen.fields().iter().map(|(name, seen)| Ok((name, found(py, seen)?)));
+    (
+        sorts,
+        fields.collect::<PyResult<Vec<_>>>()?,
+        seen.item().map(|seen| found(py, seen)).transpose()?,
+    )
+        .into_pyobject(py)
+}
+
+/// What a declared type is, the types inside, and the class's codec.
+type Parts = (Cow<'static, str>, Vec<Py<kind::Kind>>, Option<Py<Codec>>);
+
+/// Takes a declared type apart.
+#[pyfunction]
+#[pyo3(signature = (kind, /))]
+pub fn kind_parts(py: Python<'_>, kind: &Bound<'_, kind::Kind>) -> Parts {
+    let of = |name, inside: &[&Py<kind::Kind>]| {
+        let inside = inside.iter().map(|kind| kind.clone_ref(py)).collect();
+        (Cow::Borrowed(name), inside, None)
+    };
+    match &kind.get().0 {
+        Form::List(item) | Form::Tuple(item) | Form::Set(item) | Form::FrozenSet(item) => {
+            of("list", &[item])
+        }
+        Form::Dict(key, value) => of("dict", &[key, value]),
+        Form::Optional(kind) => of("optional", &[kind]),
+        Form::Message(codec) => ("message".into(), Vec::new(), Some(codec.clone_ref(py))),
+        _ => (kind.get().name(), Vec::new(), None),
+    }
+}

@@ -1,0 +1,17 @@
+//! Messages decoded straight into Arrow's buffers: a [`plan`] says what is wanted, a [`batch`] takes
+//! messages and ends as buffers. What is not wanted is stepped over by its length.
+//!
+//! - `arrays` are buffers that grow, `column` is values of any kind, `fields` are columns by name;
+//! - `scalars` converts single values, where nothing is lost on the way;
+//! - [`infer`] finds out what the messages of a queue look like.
+
+mod arrays;
+pub mod batch;
+mod column;
+mod fields;
+mod history;
+pub mod infer;
+pub mod plan;
+mod scalars;
+
+pub use arrays::Array;

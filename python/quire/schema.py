@@ -1,0 +1,336 @@
+"""Schemas: what the messages of a queue look like, and which of it becomes Arrow columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
+
+from quire._native import Plan
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from quire._native import Table
+    from quire.columns import Method, TypeLike
+    from quire.queue import Queue
+
+Shape = Literal["fields", "value", "calls"]
+
+HISTORY: Final = "history"
+METHOD: Final = "method"
+
+
+class Schema:
+    """
+    What the messages of a queue look like, and which of it becomes columns.
+
+    Args:
+        fields: The columns: names of fields in the messages, and their types. A type is the name
+            of an Arrow type (``int32``, ``utf8``, ``timestamp[us]``, ``decimal128(20, 4)``), one of
+            ``uuid``, ``category`` (text out of a few), ``timestamp``, ``date`` and ``time``, a type
+            of pyarrow, ``{name: type}`` for fields inside, or ``[type]`` for a list. Or a schema of
+            pyarrow; a field that is not nullable there must be in every message.
+        history: Add the column ``history``: the sources and timings in front of a message.
+        index: The name of the first column, the messages' indexes; None leaves it out.
+
+    Raises:
+        ValueError: A type is none that messages are decoded into, or a name is there twice.
+
+    """
+
+    __slots__ = ("_history", "_index", "_parts", "_plan", "_shape")
+
+    _shape: Shape
+    _parts: pa.Schema | tuple[Method, ...]
+    _history: bool
+    _index: str | None
+    _plan: Plan
+
+    def __init__(
+        self,
+        fields: Mapping[str, TypeLike] | pa.Schema,
+        *,
+        history: bool = False,
+        index: str | None = "index",
+    ) -> None:
+        """Check the columns and make the decoder's plan."""
+        import pyarrow as pa
+
+        from quire.columns import columns_of
+
+        columns = fields if isinstance(fields, pa.Schema) else columns_of(fields)
+        self._set("fields", columns, history=history, index=index)
+
+    @classmethod
+    def of_value(cls, type: TypeLike = "utf8", name: str = "value") -> Self:  # noqa: A002
+        """
+        Return the schema of messages that are one value without a name, such as texts.
+
+        Args:
+            type: The type of the column, as in :class:`Schema`.
+            name: Its name.
+
+        """
+        from quire.columns import columns_of
+
+        return cls._of("value", columns_of({name: type}))
+
+    @classmethod
+    def from_message(
+        cls,
+        message: type,
+        *,
+        types: Mapping[str, TypeLike] = MappingProxyType({}),
+        history: bool = False,
+        index: str | None = "index",
+    ) -> Self:
+        """
+        Return the schema of a class's messages, as its annotations declare them.
+
+        A field that a message lacks is null, whatever its default. ``Decimal`` and ``timedelta``
+        become text, an enum a ``category``, nested messages structs, a ``dict`` a map.
+
+        Args:
+            message: A class of :func:`quire.message`.
+            types: Types for some of its fields, in place of those of the annotations.
+            history: As in :class:`Schema`.
+            index: As in :class:`Schema`.
+
+        Raises:
+            TypeError: It is no such class.
+            ValueError: A field may hold anything, and *types* does not say what.
+
+        """
+        from quire.columns import of_codec
+
+        codec = vars(message).get("__quire_codec__")
+        if codec is None:
+            raise TypeError(f"not a class of quire.message: class={message.__qualname__}")
+        return cls._of("fields", of_codec(codec, types), history=history, index=index)
+
+    @classmethod
+    def from_methods(
+        cls,
+        interface: Mapping[str, Mapping[str, TypeLike] | Schema],
+        *,
+        ids: Mapping[str, int] = MappingProxyType({}),
+        history: bool = False,
+        index: str | None = "index",
+    ) -> Self:
+        """
+        Return the schema of method calls.
+
+        Each method becomes a table: a column for each argument or, where there is one argument and
+        it is a message, a column for each of its fields.
+
+        Args:
+            interface: The arguments of each method by its name: their names and types, or a Schema
+                for the fields of the one argument.
+            ids: The numbers that stand for methods in the messages.
+            history: As in :class:`Schema`.
+            index: As in :class:`Schema`.
+
+        Raises:
+            ValueError: An argument may hold anything.
+
+        """
+        from quire.columns import Method, columns_of
+
+        methods = [
+            Method(name, ids.get(name), "object", takes.columns)
+            if isinstance(takes, Schema)
+            else Method(name, ids.get(name), "arguments", columns_of(takes))
+            for name, takes in interface.items()
+        ]
+        return cls._of("calls", tuple(methods), history, index)
+
+    @classmethod
+    def infer(
+        cls, queue: Queue, sample: int = 1000, *, conflicts: Literal["text", "raise"] = "text"
+    ) -> Self:
+        """
+        Return the schema of what a sample of the messages holds.
+
+        Integers of any width become ``int64``, integers and floats ``float64``; named values become
+        structs. Every column may be null.
+
+        Args:
+            queue: The queue; its messages are fields, or values without a name.
+            sample: Look at so many messages, spread over the queue.
+            conflicts: What becomes of a field with values of different types: a column of ``text``,
+                or an error. Nested values beside others are an error always.
+
+        Raises:
+            ValueError: The queue is empty, or types are in conflict: the error names both.
+            WireError: A message does not decode.
+
+        """
+        from quire.inference import inferred
+
+        shape, fields = inferred(queue, sample, as_text=conflicts == "text")
+        return cls._of(shape, fields)
+
+    @classmethod
+    def _of(
+        cls,
+        shape: Shape,
+        parts: pa.Schema | tuple[Method, ...],
+        history: bool = False,  # noqa: FBT001, FBT002 - what pickles has no keywords
+        index: str | None = "index",
+    ) -> Self:
+        schema = cls.__new__(cls)
+        schema._set(shape, parts, history=history, index=index)  # noqa: SLF001 - its own
+        return schema
+
+    def _set(
+        self,
+        shape: Shape,
+        parts: pa.Schema | tuple[Method, ...],
+        *,
+        history: bool,
+        index: str | None,
+    ) -> None:
+        from quire.columns import ERROR, fields_of, plan_field, plan_method
+
+        self._shape, self._parts, self._history, self._index = shape, parts, history, index
+        for schema in self.methods.values() if isinstance(parts, tuple) else [self.arrow]:
+            twice = [name for name in schema.names if schema.names.count(name) > 1]
+            if twice or ERROR in schema.names:
+                raise ValueError(f"two columns of one name: name={(twice or [ERROR])[0]}")
+        plan: list[Any] = (
+            [plan_method(method) for method in parts]
+            if isinstance(parts, tuple)
+            else [plan_field(field) for field in fields_of(parts)]
+        )
+        self._plan = Plan(shape, plan, history=history)
+
+    @property
+    def plan(self) -> Plan:
+        """What the native decoder works from."""
+        return self._plan
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns; of methods, their names."""
+        if isinstance(self._parts, tuple):
+            return [method.name for method in self._parts if method.takes != "passed over"]
+        return list(self._parts.names)
+
+    @property
+    def columns(self) -> pa.Schema:
+        """The columns alone, without index and history; of methods, a struct for each."""
+        import pyarrow as pa
+
+        if not isinstance(self._parts, tuple):
+            return self._parts
+        return pa.schema(
+            [
+                pa.field(method.name, pa.struct(list(method.columns)))
+                for method in self._parts
+                if method.takes != "passed over"
+            ]
+        )
+
+    @property
+    def arrow(self) -> pa.Schema:
+        """The schema of a batch, as pyarrow has it; of methods, that of the tagged union."""
+        import pyarrow as pa
+
+        columns = list(self.columns)
+        if isinstance(self._parts, tuple):
+            columns.insert(0, pa.field(METHOD, pa.string()))
+        return self._around(columns)
+
+    @property
+    def methods(self) -> dict[str, pa.Schema]:
+        """The schema of each method's table; none if the messages are no calls."""
+        if not isinstance(self._parts, tuple):
+            return {}
+        return {
+            method.name: self._around(list(method.columns))
+            for method in self._parts
+            if method.takes != "passed over"
+        }
+
+    def select(self, columns: Iterable[str]) -> Self:
+        """
+        Return the schema of some of the columns, in this order; the others are not decoded.
+
+        Args:
+            columns: Their names, ``trade.price`` for one inside another; of methods, their names.
+
+        Raises:
+            KeyError: There is no such column.
+
+        """
+        from quire.columns import select, selected_methods
+
+        names = [columns] if isinstance(columns, str) else list(columns)
+        parts: pa.Schema | tuple[Method, ...] = (
+            selected_methods(self._parts, names)
+            if isinstance(self._parts, tuple)
+            else select(self._parts, names)
+        )
+        return self._of(self._shape, parts, history=self._history, index=self._index)
+
+    def batches(self, tables: Sequence[Table], layout: str) -> dict[str, pa.RecordBatch]:
+        """Return what the decoder made as batches: by method, or under an empty name."""
+        from quire.columns import ERROR, record_batch
+
+        if not isinstance(self._parts, tuple) or layout == "union":
+            return {"": record_batch(self.arrow, tables[0], self._index)}
+        known = self.methods
+        if layout != "tables":
+            return {"": record_batch(known[layout], tables[0], self._index)}
+        batches = {
+            method.name: record_batch(known[method.name], table, self._index)
+            for method, table in zip(self._parts, tables, strict=False)
+            if method.name in known
+        }
+        *_, rest = tables
+        if rest[4] is not None:
+            batches[ERROR] = record_batch(self._around([]), rest, self._index)
+        return batches
+
+    def _around(self, fields: list[pa.Field[Any]]) -> pa.Schema:
+        """Put the index in front, and the history behind."""
+        import pyarrow as pa
+
+        if self._index is not None:
+            fields = [pa.field(self._index, pa.uint64(), nullable=False), *fields]
+        if self._history:
+            source = pa.struct([("id", pa.int32()), ("index", pa.int64())])
+            parts: list[Any] = [("sources", pa.list_(source)), ("timings", pa.list_(pa.int64()))]
+            fields = [*fields, pa.field(HISTORY, pa.struct(parts))]
+        return pa.schema(fields)
+
+    def __repr__(self) -> str:
+        """Show the columns and their types."""
+        from quire.columns import lines
+
+        if not isinstance(self._parts, tuple):
+            columns = "".join(f"\n  {line}," for line in lines(self._parts))
+            shape = "Schema.of_value" if self._shape == "value" else "Schema"
+            return f"{shape}({columns}\n)" if columns else f"{shape}()"
+        calls = "".join(
+            f"\n  {method.name}({', '.join(lines(method.columns))}),"
+            for method in self._parts
+            if method.takes != "passed over"
+        )
+        return f"Schema.from_methods({calls}\n)"
+
+    def __eq__(self, other: object) -> bool:
+        """Compare the columns."""
+        return isinstance(other, Schema) and self._state() == other._state()
+
+    def __hash__(self) -> int:
+        """Agree with equality."""
+        return hash((self._shape, *self.names))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the columns; the plan is made again."""
+        return self._of, self._state()
+
+    def _state(self) -> tuple[Any, ...]:
+        return self._shape, self._parts, self._history, self._index
