@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ import pytest
 
 from quire.cli import main
 
+# Output is collected in a user's shell; where pytest runs that may be switched off.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
 COMMAND = [sys.executable, "-c", "import sys; from quire.cli import main; sys.exit(main())"]
 
 
@@ -55,6 +58,7 @@ def run(*arguments: str | Path, stdin: bytes = b"", timeout_s: float = 30) -> Ra
         [*COMMAND, *map(str, arguments)],
         input=stdin,
         capture_output=True,
+        env=ENVIRONMENT,
         timeout=timeout_s,
         check=False,
     )

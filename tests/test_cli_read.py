@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import quire
-from cli_runs import COMMAND, Cli, run
+from cli_runs import COMMAND, ENVIRONMENT, Cli, run
 from queues import DAY_MS, snapshot
+from quire.cli.output import Output
 from quire.cli.selection import Bounds, Selection
 
 DAYS = (4, 3, 0, 5)  # messages a day; there is no file of the third
@@ -62,7 +66,7 @@ def test_all_messages_are_shown_with_their_indexes(
         (["--exclude", "[0-8]"], [9]),
         (["-e", "0", "-e", "m[2-9]"], [1, 11]),
         (["-i", "m1", "-e", "0"], [1, 11]),
-        (["-i", "m1", "--last", "2"], [10, 11]),
+        (["-i", "m[1-4]$", "--last", "2"], [3, 4]),
         (["-i", "m1", "--count", "2"], [1, 10]),
         (["-i", "m1", "--reverse", "--count", "2"], [11, 10]),
         (["-i", "no such", "--last", "2"], []),
@@ -182,6 +186,28 @@ def test_text_cannot_command_the_terminal(cli: Cli, path: Path, appender: quire.
     assert lines == [r"a\x1b[2J\n\r" + "\t" + r"b\x7f\x9b\x00ü€😀", r"\xff\x1b[2J"]
 
 
+def test_a_terminal_shows_each_message_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Screen(io.BytesIO):
+        is_terminal = False
+        seen = b""
+
+        def isatty(self) -> bool:
+            return self.is_terminal
+
+        def flush(self) -> None:
+            self.seen = self.getvalue()
+
+    for is_terminal, seen in ((True, b"shown"), (False, b"")):
+        screen = Screen()
+        screen.is_terminal = is_terminal
+        monkeypatch.setattr(sys, "stdout", SimpleNamespace(buffer=screen))
+        output = Output()
+        output.write(b"shown")
+        assert screen.seen == seen
+        output.flush()
+        assert screen.seen == b"shown"
+
+
 def test_reading_changes_nothing(cli: Cli, path: Path, indexes: list[int]) -> None:
     before = snapshot(path)
     for options in (["--last", "2"], ["--reverse"], ["--metadata"], ["--start", str(indexes[3])]):
@@ -257,6 +283,15 @@ def test_what_came_before_damage_is_shown(
 
     assert (ran.code, ran.lines) == (1, ["m0", "m1"])
     assert cli("read", path, "--last", "1").err == ran.err
+    together = subprocess.run(
+        [*COMMAND, "read", str(path), "--format", "text", "--no-index"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=ENVIRONMENT,
+        text=True,
+        check=False,
+    )
+    assert together.stdout == ran.out + ran.err
     assert "ends past the end of the file" in ran.err
     assert ran.err.count("\n") == 1
 
@@ -281,6 +316,7 @@ class Reader:
             [*COMMAND, "read", *map(str, arguments)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            env=ENVIRONMENT,
         )
 
     def line(self) -> str:
@@ -326,22 +362,37 @@ def test_following_from_the_index_that_comes_next(path: Path, appender: quire.Ap
     assert reader.end() == (0, b"m1\n", b"")
 
 
-def test_a_closed_pipe_ends_it_quietly_and_a_named_tailer_reads_again(
+def test_a_closed_pipe_ends_it_quietly(path: Path, appender: quire.Appender) -> None:
+    for number in range(2_000):
+        appender.write_text(f"m{number} " + "x" * 500)
+    for options in ([], ["--named", "t"]):
+        reader = Reader(path, "--format", "text", *options)
+        assert "m0 " in reader.line()
+        assert reader.process.stdout is not None
+        reader.process.stdout.close()
+
+        assert reader.process.wait(30) == 1
+        assert reader.process.stderr is not None
+        assert reader.process.stderr.read() == b""
+        reader.process.stderr.close()
+
+
+def test_what_was_not_handed_on_is_read_again_by_name(
     path: Path, queue: quire.Queue, appender: quire.Appender
 ) -> None:
     indexes = [appender.write_text(f"m{number} " + "x" * 500) for number in range(2_000)]
     reader = Reader(path, "--format", "text", "--named", "t")
-    assert "m0 " in reader.line()
-    assert reader.process.stdout is not None
-    reader.process.stdout.close()
+    assert "m0 " in reader.line()  # now it fills the pipe, until it has to wait
+    stored = 0
+    while stored == 0 or stored != queue.table_value("index.t"):
+        stored = queue.table_value("index.t") or 0
+        time.sleep(0.2)
+    reader.process.kill()
 
-    assert reader.process.wait(30) == 1
-    assert reader.process.stderr is not None
-    assert reader.process.stderr.read() == b""
-    reader.process.stderr.close()
-    stored = queue.table_value("index.t")
-    assert stored is not None
-    assert indexes[0] < stored < indexes[-1]
+    _, out, _ = reader.end()
+
+    shown = 1 + out.count(b"\n")
+    assert indexes[0] < stored <= indexes[shown] < indexes[-1]
 
 
 def test_a_message_of_megabytes_comes_through_whole(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import quire
-from cli_runs import COMMAND, Cli, run
+from cli_runs import COMMAND, ENVIRONMENT, Cli, run
 from java_peer import JavaPeer
 from queues import DAY_MS, UNLOCKED, WRITE_LOCK, exit_code, fork, poke, snapshot
 
@@ -247,7 +247,10 @@ def test_a_dump_into_a_closed_pipe_ends_quietly(path: Path, appender: quire.Appe
     for _ in range(2_000):
         appender.write_bytes(bytes(100))
     with subprocess.Popen(
-        [*COMMAND, "dump", str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [*COMMAND, "dump", str(path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=ENVIRONMENT,
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -20,7 +19,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     Run the command line and return its exit code.
 
-    That is 0, 1 (it failed, or who read its output left), 2 (used wrongly) or 130 (interrupted).
+    That is 0, 1 (it failed), 2 (used wrongly) or 130 (interrupted). Where nobody reads stdout any
+    more, as after ``| head``, click ends the process: without a word, and with 1.
 
     Args:
         arguments: What follows the command's name; None means those of this process.
@@ -28,12 +28,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     if find_spec("click") is None:
         return _fail("the command needs click: pip install 'quire[cli]'")
-    from quire.cli.group import ReaderLeftError, run
+    from quire.cli.group import run
 
     try:
         return run(sys.argv[1:] if arguments is None else list(arguments))
-    except ReaderLeftError:
-        return _reader_left()
     except KeyboardInterrupt:
         return INTERRUPTED
     except (QuireError, OSError) as error:
@@ -45,14 +43,6 @@ def told(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.strerror}: path={error.filename}"
     return str(error)
-
-
-def _reader_left() -> int:
-    """Keep the interpreter from flushing into a pipe that nobody reads, as after ``| head``."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
-    return FAILED
 
 
 def _fail(message: str) -> int:

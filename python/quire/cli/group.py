@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
 from typing import Final
 
@@ -17,10 +16,6 @@ VERBS: Final = {
     "stat": "quire.cli.stat:stat",
     "write": "quire.cli.write:write",
 }
-
-
-class ReaderLeftError(Exception):
-    """Nobody reads stdout any more. Click would end the process on a ``BrokenPipeError``."""
 
 
 class LazyGroup(click.Group):
@@ -40,15 +35,6 @@ class LazyGroup(click.Group):
         module, _, attribute = place.partition(":")
         command: click.Command = getattr(import_module(module), attribute)
         return command
-
-    def invoke(self, ctx: click.Context) -> object:
-        """Run a verb; its last output counts as part of it."""
-        try:
-            code = super().invoke(ctx)
-            sys.stdout.flush()
-        except BrokenPipeError as error:
-            raise ReaderLeftError from error
-        return code
 
 
 def _print_version(ctx: click.Context, _parameter: click.Parameter, value: object) -> None:
