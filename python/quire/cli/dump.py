@@ -10,7 +10,7 @@ import click
 from quire._native import Dump
 from quire.cli.arguments import PATH
 from quire.cli.entry import told
-from quire.cli.output import Output
+from quire.cli.output import Output, harmless
 from quire.errors import NotAQueueError, QuireError
 
 _SUFFIXES = (".cq4", ".cq4t")
@@ -38,7 +38,7 @@ def dump(paths: tuple[Path, ...]) -> None:
                 output.write(f"## {file.name}\n".encode())
             try:
                 for piece in Dump(file):
-                    output.write(piece)
+                    output.write(_shown(piece) if output.is_terminal else piece)
             except (QuireError, OSError) as error:
                 if isinstance(error, BrokenPipeError):
                     raise
@@ -61,3 +61,7 @@ def _files(path: Path) -> Iterator[tuple[Path, bool]]:
         raise NotAQueueError(f"not a Chronicle Queue 5 queue: no *.cq4 file path={path}")
     for file in files:
         yield file, True
+
+
+def _shown(piece: bytes) -> bytes:
+    return harmless(piece.decode()).encode()

@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from quire import ReadDocument, WireError
+from quire import ReadDocument, WireError, to_yaml
+from quire.cli.output import harmless, on_one_line
 
 Render: TypeAlias = Callable[[ReadDocument], str]
 
-# A message must not move the cursor of the terminal it is shown on. Tabs do no harm.
-_CONTROLS: Final = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))} | {
-    ord("\n"): "\\n",
-    ord("\r"): "\\r",
-    ord("\t"): "\t",
-}
+_WIDTH: Final = 16
 
 
 def as_text(document: ReadDocument) -> str:
@@ -23,7 +19,7 @@ def as_text(document: ReadDocument) -> str:
         text = document.text()
     except WireError:
         text = bytes(document.bytes).decode("utf-8", "backslashreplace")
-    return text.translate(_CONTROLS)
+    return on_one_line(text)
 
 
 def as_hex(document: ReadDocument) -> str:
@@ -31,7 +27,33 @@ def as_hex(document: ReadDocument) -> str:
     return document.bytes.hex()
 
 
+def as_yaml(document: ReadDocument) -> str:
+    """Return the YAML of Java's tools; bytes that hold no values as they are, or in digits."""
+    data = document.bytes
+    try:
+        return harmless(to_yaml(data))
+    except WireError:
+        return _as_it_reads(bytes(data))
+
+
+def _as_it_reads(data: bytes) -> str:
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        text = "\0"
+    if text != harmless(text):
+        return "".join(_in_digits(data, start) for start in range(0, len(data), _WIDTH))
+    return text if text.endswith("\n") else f"{text}\n"
+
+
+def _in_digits(data: bytes, start: int) -> str:
+    line = data[start : start + _WIDTH]
+    shown = "".join(chr(byte) if 0x20 <= byte < 0x7F else "·" for byte in line)  # noqa: PLR2004
+    return f"{start:08x}  {line.hex(' ').ljust(3 * _WIDTH)} {shown}\n"
+
+
 FORMATS: Final[dict[str, Render]] = {
+    "yaml": as_yaml,
     "text": as_text,
     "hex": as_hex,
     "raw": as_text,  # what a pattern is looked for in; the bytes themselves are written
@@ -40,20 +62,12 @@ FORMATS: Final[dict[str, Render]] = {
 
 def framed(style: str, text: str, index: int | None, *, is_metadata: bool) -> str:
     """Return a message as it stands in the output, with its index unless that is None."""
-    if style in {"json", "jsonl"}:
-        return _object(text, index, is_metadata=is_metadata)
     mark = " # metadata" if is_metadata else ""
     if style == "yaml":
-        head = "---" if index is None else f"{index:#x}:"
-        return f"{head}{mark}\n{text}\n" + ("" if index is None else "\n")
+        if index is None:
+            return f"---{mark}\n{text}"
+        return f"{index:#x}:{mark}\n{text}" + ("\n" if text else "")
     return f"{text}\n" if index is None else f"{index:#x}: {text}{mark}\n"
-
-
-def _object(text: str, index: int | None, *, is_metadata: bool) -> str:
-    if index is None:
-        return f"{text}\n"
-    mark = ', "metadata": true' if is_metadata else ""
-    return f'{{"index": "{index:#x}"{mark}, "message": {text}}}\n'
 
 
 def as_it_is(text: str) -> bytes:

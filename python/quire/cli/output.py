@@ -3,6 +3,23 @@
 from __future__ import annotations
 
 import sys
+from typing import Final
+
+# A message must not move the cursor of the terminal it is shown on. Tabs and line ends do no harm.
+_ESCAPES: Final = {
+    code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\t\n"
+} | {ord("\r"): "\\r"}
+_ON_ONE_LINE: Final = _ESCAPES | {ord("\n"): "\\n"}
+
+
+def harmless(text: str) -> str:
+    """Return a text with its control characters as escapes."""
+    return text if text.isprintable() else text.translate(_ESCAPES)
+
+
+def on_one_line(text: str) -> str:
+    """Return a text with its control characters and line ends as escapes."""
+    return text if text.isprintable() else text.translate(_ON_ONE_LINE)
 
 
 class Output:
@@ -15,12 +32,12 @@ class Output:
     def __init__(self) -> None:
         """Take over this process's stdout."""
         self._stream = sys.stdout.buffer
-        self._at_once = self._stream.isatty()
+        self.is_terminal = self._stream.isatty()
 
     def write(self, data: bytes | memoryview) -> None:
         """Write bytes as they are."""
         self._stream.write(data)
-        if self._at_once:
+        if self.is_terminal:
             self._stream.flush()
 
     def flush(self) -> None:

@@ -35,7 +35,7 @@ def pattern_of(value: str) -> re.Pattern[str]:
 
     """
     try:
-        return re.compile(value)
+        return re.compile(value, re.MULTILINE)
     except re.error as error:
         raise click.BadParameter(f"{value!r} is no regular expression: {error}") from error
 
@@ -161,6 +161,7 @@ def read(path: Path, *, count: int | None, named: str | None, no_index: bool, **
     in the text as it is shown, without the index. --last counts the messages that they let through.
 
     \b
+    yaml   what Java's tools show
     text   a line for each message: its text, or its bytes as UTF-8
     hex    a line for each message: its bytes
     raw    the bytes alone, one message behind the other
@@ -168,7 +169,7 @@ def read(path: Path, *, count: int | None, named: str | None, no_index: bool, **
     \b
     Examples:
       quire read orders --last 10 --follow
-      quire read orders --include EURUSD --exclude test
+      quire read orders --include '^symbol: EUR' --exclude test
       quire read orders --start 0x4d1900000000 --count 3 --format hex
     """  # noqa: D301 - click reads the backspace
     _check({"named": named, **more})
