@@ -1,115 +1,19 @@
 """Method writers: calls become the messages that Java's generated writers write."""
 
-# ruff: noqa: N802 - the names are those of Java's side
 from __future__ import annotations
 
-import datetime as dt
-import enum
-import json
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 import pytest
 
 import quire
+from golden_calls import Calls, Dto, Side, golden, make_calls
 from queues import payloads
 
-GOLDEN = Path(__file__).parent / "golden" / "java-5.27ea11"
 T = TypeVar("T")
-
-
-@quire.message(alias="golden.Dto")
-@dataclass
-class Dto:
-    name: str | None = None
-    qty: quire.int32 = 0
-    id: int = 0
-    px: float = 0.0
-    ok: bool = False
-    tags: list[str] = field(default_factory=list[str])
-
-
-@quire.message(alias="golden.BytesDto", bytes_layout=True)
-@dataclass
-class BytesDto:
-    count: quire.int32
-    id: int
-    px: float
-    text: str
-
-
-class Side(enum.Enum):
-    BUY = 1
-    SELL = 2
-
-
-class End(Protocol):
-    def end(self, count: quire.int32) -> None: ...
-    def endDto(self, dto: Dto) -> None: ...
-
-
-class Via(Protocol):
-    def done(self, text: str) -> None: ...
-    def deeper(self, count: quire.int32) -> End: ...
-
-
-class Calls(Protocol):
-    """The interface that the golden queues were written through."""
-
-    def noArg(self) -> None: ...
-    def intArg(self, value: quire.int32) -> None: ...
-    def longArg(self, value: int) -> None: ...
-    def dblArg(self, value: float) -> None: ...
-    def boolArg(self, value: bool) -> None: ...  # noqa: FBT001
-    def strArg(self, value: str | None) -> None: ...
-    def dto(self, dto: Dto) -> None: ...
-    def bdto(self, dto: BytesDto) -> None: ...
-    def two(self, text: str, count: quire.int32) -> None: ...
-    def three(self, text: str, count: int, dto: Dto) -> None: ...
-    def anEnum(self, side: Side) -> None: ...
-    def listArg(self, texts: list[str]) -> None: ...
-    def via(self, text: str) -> Via: ...
-    def to(self, number: quire.int32) -> Via: ...
-    @quire.method_id(7)
-    def withId(self, text: str) -> None: ...
-    def bytesArg(self, value: bytes) -> None: ...
-    def dateArg(self, value: dt.date) -> None: ...
-    def mapArg(self, value: dict[str, Any]) -> None: ...
-
-
-def make_calls(calls: Calls) -> None:
-    """Make the calls of the golden queues."""
-    calls.noArg()
-    calls.intArg(1)
-    calls.intArg(-70_000)
-    calls.longArg(1 << 50)
-    calls.dblArg(2.5)
-    calls.boolArg(True)  # noqa: FBT003
-    for text in ("hello", None, "中"):
-        calls.strArg(text)
-    calls.dto(Dto("bob", 3, 1 << 33, 10.5, ok=True, tags=["x", "yy"]))
-    calls.dto(Dto())
-    calls.bdto(BytesDto(1, -2, 3.5, "str"))
-    calls.two("a", 2)
-    calls.three("a", 2, Dto("z", 1, 2, 3.0))
-    calls.anEnum(Side.SELL)
-    calls.listArg(["p", "q"])
-    calls.via("v1").done("fin")
-    calls.via("v2").deeper(9).end(10)
-    calls.to(128).deeper(1).endDto(Dto("c", 1, 1, 1.0, ok=True))
-    calls.withId("id7")
-    calls.bytesArg(b"\1\2")
-    calls.dateArg(dt.date(2024, 1, 2))
-    calls.mapArg({"k": 1})
-
-
-def golden(name: str) -> list[bytes]:
-    lines = (GOLDEN / name / "list.jsonl").read_text("utf-8").splitlines()[1:]
-    return [bytes.fromhex(json.loads(line)["hex"]) for line in lines]
 
 
 def test_calls_are_written_as_java_writes_them(

@@ -637,7 +637,7 @@ class MethodReader:
         tailer: Tailer,
         handlers: Sequence[tuple[Method, Callable[..., object]]],
         *,
-        metadata: Sequence[tuple[Method, Callable[..., object]]],
+        metadata: Sequence[tuple[Method, Callable[..., object]]] | None,
         default: Callable[[str | int, Any], object] | None,
         filter: Callable[[str, Any], object] | None,
         on_failure: Callable[[int, bytes, Exception], object] | None,
@@ -653,8 +653,8 @@ class MethodReader:
         Read one message and call its handlers.
 
         Returns:
-            False when nothing is there yet. True otherwise, also when nobody handles the message or
-            it is metadata; unless the reader scans.
+            False when nothing is there yet. True otherwise, also when nobody handles the message,
+            unless the reader scans.
 
         Raises:
             ClosedError: The reader or its tailer was closed.
@@ -777,7 +777,7 @@ class RawOut:
 
     """
 
-    def write_bool(self, value: bool, /) -> None: ...  # noqa: FBT001 - a value
+    def write_bool(self, value: bool, /) -> None: ...
     def write_int8(self, value: int, /) -> None: ...
     def write_int16(self, value: int, /) -> None: ...
     def write_int32(self, value: int, /) -> None: ...

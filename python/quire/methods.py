@@ -179,7 +179,7 @@ def method_reader(  # noqa: PLR0913 - the options of Tailer.method_reader
     return MethodReader(
         tailer,
         found,
-        metadata=[] if metadata_handler is None else handlers_of(metadata_handler, None, names),
+        metadata=None if metadata_handler is None else handlers_of(metadata_handler, None, names),
         default=default,
         filter=filter,
         on_failure=_on_failure(tailer, on_error, dead_letter),

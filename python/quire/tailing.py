@@ -150,7 +150,8 @@ class Tailer(_native.Tailer):
             default: Called with name (or number) and value of each event nobody handles.
             filter: Called with a method's name and a call's first argument (or None); where it
                 returns something false the call is not made, nor are its other arguments read.
-            metadata_handler: An object whose methods are called with metadata documents.
+            metadata_handler: An object whose methods are called with metadata documents; without
+                one they are passed over.
             scanning: Have one read go on until a handler was called.
 
         Raises:

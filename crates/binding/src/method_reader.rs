@@ -27,7 +27,8 @@ use crate::tailer::{self, Tailer};
 pub struct MethodReader {
     tailer: Py<Tailer>,
     events: Table,
-    metadata: Table,
+    /// Those of metadata documents; they are passed over where there is none.
+    metadata: Option<Table>,
     /// Called with the name and the value of an event nobody handles.
     default: Option<Py<PyAny>>,
     /// Asked with the name and the first argument whether to make a call.
@@ -69,7 +70,7 @@ impl MethodReader {
         py: Python<'_>,
         tailer: Py<Tailer>,
         handlers: Vec<Pair>,
-        metadata: Vec<Pair>,
+        metadata: Option<Vec<Pair>>,
         default: Option<Py<PyAny>>,
         filter: Option<Py<PyAny>>,
         on_failure: Option<Py<PyAny>>,
@@ -79,7 +80,7 @@ impl MethodReader {
         Self {
             tailer,
             events: Table::of(py, handlers),
-            metadata: Table::of(py, metadata),
+            metadata: metadata.map(|pairs| Table::of(py, pairs)),
             default,
             filter,
             on_failure,
@@ -137,11 +138,13 @@ impl MethodReader {
             return Err(to_py(Error::Closed("method reader")));
         }
         let kernel = &self.tailer.get().0;
-        let Some(open) = tailer::take(py, kernel)? else { return Ok(None) };
-        let handled = if open.is_metadata() {
-            self.handle(py, &self.metadata, &open, None).map(|_| false)
-        } else {
-            self.handle_message(py, &open)
+        let metadata = self.metadata.as_ref();
+        let Some(open) = tailer::take(py, kernel, metadata.is_some())? else { return Ok(None) };
+        let handled = match metadata {
+            Some(table) if open.is_metadata() => {
+                self.handle(py, table, &open, None).map(|_| false)
+            }
+            _ => self.handle_message(py, &open),
         };
         match objects::placed(handled, kernel, &open) {
             Ok(is_known) => Ok(Some(is_known)),

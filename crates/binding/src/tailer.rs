@@ -74,13 +74,17 @@ pub fn open(py: Python<'_>, tailer: &Kernel) -> PyResult<Option<OpenDocument>> {
     }
 }
 
-/// The next document, metadata too, stepped over.
+/// As [`open`], stepped over.
 #[inline]
-pub fn take(py: Python<'_>, tailer: &Kernel) -> PyResult<Option<OpenDocument>> {
-    match tailer.take_at_once(true).map_err(to_py)? {
+pub fn take(
+    py: Python<'_>,
+    tailer: &Kernel,
+    include_metadata: bool,
+) -> PyResult<Option<OpenDocument>> {
+    match tailer.take_at_once(include_metadata).map_err(to_py)? {
         AtOnce::Found(open) => Ok(Some(open)),
         AtOnce::Nothing => Ok(None),
-        AtOnce::Unknown => told(py, py.detach(|| tailer.take_document(true))),
+        AtOnce::Unknown => told(py, py.detach(|| tailer.take_document(include_metadata))),
     }
 }
 

@@ -1,0 +1,689 @@
+"""Method readers: messages become calls of handlers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import quire
+from golden_calls import GOLDEN, Calls, Dto, make_calls, recorder
+from queues import START_MS, copy_of, payloads
+from quire.methods import MethodReader
+
+Call = tuple[object, ...]
+SAY = b"\xb9\x03say\xe1"
+
+
+class Say(Protocol):
+    def say(self, text: str) -> None: ...
+
+
+class Talk(Say, Protocol):
+    def num(self, number: quire.int32) -> None: ...
+    def none(self) -> None: ...
+
+
+class Talker:
+    """Keeps the calls of a :class:`Talk`."""
+
+    def __init__(self) -> None:
+        self.calls: list[Call] = []
+
+    def say(self, text: str) -> None:
+        self.calls.append(("say", text))
+
+    def num(self, number: quire.int32) -> None:
+        self.calls.append(("num", number))
+
+    def none(self) -> None:
+        self.calls.append(("none",))
+
+
+def read_all(reader: MethodReader) -> int:
+    count = 0
+    while reader.read_one():
+        count += 1
+    return count
+
+
+@pytest.mark.parametrize("name", ["c_methods", "c_methods_history"])
+def test_calls_that_java_wrote_are_made(tmp_path: Path, name: str) -> None:
+    made: list[Call] = []
+    make_calls(recorder(Calls, lambda *call: made.append(call)))
+    found: list[Call] = []
+
+    with quire.open(copy_of(GOLDEN / name, tmp_path / "copy"), read_only=True) as queue:
+        reader = queue.tailer().method_reader(recorder(Calls, lambda *call: found.append(call)))
+        assert read_all(reader) == len(list(queue.tailer()))
+
+    more = [("strArg", "with source"), ("via", "x"), ("done", "y")] if "history" in name else []
+    assert found == made + more
+
+
+def test_a_handler_sees_the_history_that_is_to_be_carried_on(tmp_path: Path) -> None:
+    seen: list[quire.MessageHistory] = []
+    handler = recorder(Calls, lambda *_: seen.append(quire.MessageHistory.current()))
+    path = copy_of(GOLDEN / "c_methods_history", tmp_path / "copy")
+    with quire.open(path, read_only=True) as queue:
+        tailer = queue.tailer()
+        reader = tailer.method_reader(handler)
+        for index in (excerpt.index for excerpt in queue.tailer()):
+            seen.clear()
+            assert reader.read_one()
+            history = tailer.history
+            assert history is not None
+            assert {it.sources for it in seen} == {(*history.sources, (5, index))}
+            [timings] = {it.timings for it in seen}
+            assert timings[:-1] == history.timings
+            assert timings[-1] > 0
+
+    assert quire.MessageHistory.current() == quire.MessageHistory()
+
+
+def test_events_of_one_document_are_handled_in_their_order(
+    appender: quire.Appender, tailer: quire.Tailer
+) -> None:
+    talker = Talker()
+    reader = tailer.method_reader(talker)
+    appender.write_bytes(SAY + b"a" + b"\xb9\x03num\xa5\x39\x30" + SAY + b"b")
+
+    assert reader.read_one()
+    assert not reader.read_one()
+    assert talker.calls == [("say", "a"), ("num", 12345), ("say", "b")]
+
+
+@pytest.mark.parametrize(
+    ("payload", "calls"),
+    [
+        (b"\xc3say\xe1a", [("say", "a")]),  # a field name
+        (b"\xb7\x03say\xe1a", [("say", "a")]),
+        (b"\xbe\x02hi" + SAY + b"a", [("say", "a")]),  # a comment in front
+        (b"\x8f\x8f" + SAY + b"a\x8f", [("say", "a")]),  # padding
+        (b"\xb9\x04none", [("none",)]),  # no value at all
+        (b"\xb9\x04none\xe0", [("none",)]),
+        (b"\xb9\x04none\x82\x02\0\0\0\xa1\1", [("none",)]),  # more than it takes
+        (b"\xb9\x04none" + SAY + b"a", [("none",), ("say", "a")]),
+        (b"\xb9\x03num\xa7\x05\0\0\0\0\0\0\0", [("num", 5)]),  # of another width
+        (b"\xb9\x03num\xe15", [("num", 5)]),  # a text
+        (b"\xb9\x03say\xa1\5", [("say", "5")]),  # a number
+        (b"\xb9\x05other\x82\x02\0\0\0\xa1\1" + SAY + b"a", [("say", "a")]),  # nobody's
+        (b"\xb9\x05other", []),
+        (b"\xba\x63\xa1\1" + SAY + b"a", [("say", "a")]),  # a number nobody has
+        (b"\xbd\xa1\1\xa1\2" + SAY + b"a", [("say", "a")]),  # a key that is no name
+        (b"\xe5hello", []),  # no call at all
+        (b"\x8f", []),
+    ],
+)
+def test_what_a_document_may_hold(
+    appender: quire.Appender, tailer: quire.Tailer, payload: bytes, calls: list[Call]
+) -> None:
+    talker = Talker()
+    reader = tailer.method_reader(talker)
+    appender.write_bytes(payload)
+
+    assert reader.read_one()
+    assert not reader.read_one()
+    assert talker.calls == calls
+
+
+def test_metadata_is_passed_over_unless_somebody_handles_it(queue: quire.Queue) -> None:
+    talker, metadata = Talker(), Talker()
+    with queue.appender() as appender:
+        appender.method_writer(Talk, metadata=True).say("meta")
+        appender.method_writer(Talk).say("data")
+
+    plain = queue.tailer().method_reader(talker)
+    with_metadata = queue.tailer().method_reader(talker, metadata_handler=metadata)
+
+    assert read_all(plain) == 1
+    assert read_all(with_metadata) > 2, "a file begins with metadata"
+    assert talker.calls == [("say", "data")] * 2
+    assert metadata.calls == [("say", "meta")]
+
+
+def test_a_scan_reads_on_until_something_was_handled(
+    queue: quire.Queue, appender: quire.Appender
+) -> None:
+    writer = appender.method_writer(Talk)
+    for number in range(5):
+        writer.num(number)
+        appender.method_writer(Talk, metadata=True).num(9)
+    writer.say("found")
+    writer.num(6)
+
+    class OnlySay:
+        def say(self, text: str) -> None:
+            found.append(text)
+
+    found: list[str] = []
+    tailer = queue.tailer()
+    reader = tailer.method_reader(OnlySay(), scanning=True)
+
+    assert reader.read_one()
+    assert found == ["found"]
+    assert tailer.last_read_index == list(queue.tailer())[5].index
+    assert not reader.read_one()
+    assert found == ["found"]
+
+
+def test_what_nobody_handles_goes_to_the_default(
+    appender: quire.Appender, tailer: quire.Tailer
+) -> None:
+    others: list[Call] = []
+    talker = Talker()
+    reader = tailer.method_reader(talker, default=lambda name, value: others.append((name, value)))
+    appender.write_map({"say": "a", "other": {"k": [1, 2]}, "none": ""})
+    appender.write_bytes(b"\xba\x63\xa1\1\xb9\5alone")
+
+    assert read_all(reader) == 2
+    assert talker.calls == [("say", "a"), ("none",)]
+    assert others == [("other", {"k": [1, 2]}), (0x63, 1), ("alone", None)]
+
+
+def test_a_filter_keeps_calls_from_the_handler(
+    appender: quire.Appender, tailer: quire.Tailer
+) -> None:
+    @quire.message(alias="filter.Order")
+    @dataclass
+    class Order:
+        price: float
+
+    class Orders:
+        def order(self, symbol: str, order: Order) -> None:
+            made.append((symbol, order))
+
+        def end(self) -> None:
+            made.append(("end",))
+
+    def is_wanted(name: str, first: object) -> bool:
+        asked.append((name, first))
+        return first in ("yes", None)
+
+    made: list[Call] = []
+    asked: list[Call] = []
+    reader = tailer.method_reader(Orders(), filter=is_wanted)
+    not_an_order = b"\xb9\x05order\x82\x06\0\0\0\xe2no\x8b\0\0"
+    appender.write_bytes(not_an_order + b"\xb9\x03end\xe0")
+    appender.write_bytes(b"\xb9\x05order\x82\x12\0\0\0\xe3yes\x82\x09\0\0\0\xc5price\x92\x96\x01")
+
+    read_all(reader)
+    assert made == [("end",), ("yes", Order(1.5))]
+    assert asked == [("order", "no"), ("end", None), ("order", "yes")]
+
+
+def test_arguments_may_be_missing_where_there_is_a_default(
+    appender: quire.Appender, tailer: quire.Tailer
+) -> None:
+    class Orders:
+        def order(self, symbol: str = "?", price: float = 1.5, count: int = 7) -> None:
+            made.append((symbol, price, count))
+
+        def one(self, value: int = 3) -> None:
+            made.append((value,))
+
+    made: list[Call] = []
+    reader = tailer.method_reader(Orders())
+    appender.write_bytes(b"\xb9\5order\xb9\3one")
+    appender.write_bytes(b"\xb9\5order\x82\2\0\0\0\xe1x\xb9\3one\xa1\5")
+    appender.write_bytes(b"\xb9\5order\x82\x08\0\0\0\xe1x\xa1\1\xa1\5\xa1\6")
+
+    read_all(reader)
+    assert made == [("?", 1.5, 7), (3,), ("x", 1.5, 7), (5,), ("x", 1.0, 5)]
+
+
+def test_types_come_from_the_class_a_handler_derives_from_or_the_interface(
+    appender: quire.Appender, tailer: quire.Tailer
+) -> None:
+    class Derived(Talk):
+        def num(self, number):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+            made.append(number)
+
+        def say(self, text: str) -> None: ...
+        def none(self) -> None: ...
+
+    class Loose:
+        def num(self, number):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202  # pyright: ignore[reportUnknownParameterType, reportMissingParameterType]
+            made.append(number)  # pyright: ignore[reportUnknownArgumentType]
+
+        def say(self, text: str) -> None:
+            made.append(text)
+
+        none = helper = say
+
+    made: list[object] = []
+    appender.write_bytes(b"\xb9\3num\xe15\xb9\6helper\xe1x")
+    for handler, interface in ((Derived(), None), (Loose(), Talk), (Loose(), None)):
+        tailer.to_start()
+        tailer.method_reader(handler, interface=interface).read_one()
+
+    assert made == [5, 5, "5", "x"]
+
+
+def test_of_several_handlers_the_first_that_has_the_method_is_called(
+    appender: quire.Appender, tailer: quire.Tailer
+) -> None:
+    class OnlySay:
+        def say(self, text: str) -> None:
+            made.append(text)
+
+    made: list[str] = []
+    talker = Talker()
+    writer = appender.method_writer(Talk)
+    writer.say("a")
+    writer.num(1)
+
+    read_all(tailer.method_reader(OnlySay(), talker))
+    assert made == ["a"]
+    assert talker.calls == [("num", 1)]
+
+
+def test_what_a_handler_returns_handles_the_next_event(
+    appender: quire.Appender, tailer: quire.Tailer
+) -> None:
+    class Destination:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def deliver(self, text: str) -> None:
+            made.append((self.name, text))
+
+        @quire.method_id(9)
+        def hop(self, name: str) -> Destination:
+            return Destination(f"{self.name}/{name}")
+
+    class Router:
+        def to(self, name: str) -> Destination | None:
+            return Destination(name) if name else None
+
+        def deliver(self, text: str) -> int:
+            made.append(("router", text))
+            return 7
+
+    made: list[Call] = []
+    reader = tailer.method_reader(Router())
+    deliver = b"\xb9\x07deliver\xe1"
+    appender.write_bytes(b"\xb9\2to\xe1x" + deliver + b"a" + deliver + b"b")
+    appender.write_bytes(b"\xb9\2to\xe1x\xba\x09\xe1y" + deliver + b"c")
+    appender.write_bytes(b"\xb9\2to\xe0" + deliver + b"d" + deliver + b"e")
+
+    read_all(reader)
+    assert made == [("x", "a"), ("router", "b"), ("x/y", "c"), ("router", "d"), ("router", "e")]
+
+
+def test_a_writer_is_a_handler(tmp_path: Path, queue: quire.Queue) -> None:
+    with queue.appender() as appender:
+        make_calls(appender.method_writer(Calls))
+    with quire.open(tmp_path / "copy", clock=quire.ManualClock(START_MS)) as copy:
+        read_all(queue.tailer().method_reader(copy.appender().method_writer(Calls)))
+
+        assert payloads(copy) == payloads(queue)
+
+
+class Failing(Talker):
+    """Fails at one text."""
+
+    def say(self, text: str) -> None:
+        super().say(text)
+        if text == "bad":
+            raise LookupError(f"not {text}")
+
+
+def test_an_error_is_raised_and_its_message_read_again(
+    queue: quire.Queue, appender: quire.Appender
+) -> None:
+    writer = appender.method_writer(Talk)
+    for text in ("a", "bad", "b"):
+        writer.say(text)
+    failing = Failing()
+    with queue.tailer("named") as tailer:
+        reader = tailer.method_reader(failing)
+        read = [True]
+        while read[-1]:
+            try:
+                read.append(reader.read_one())
+            except LookupError:
+                if len(failing.calls) == 4:
+                    break
+        bad = list(queue.tailer())[1].index
+        assert tailer.index == bad
+        assert queue.table_value("index.named") == bad, "what was not done is not stored as done"
+
+    assert failing.calls == [("say", "a"), ("say", "bad"), ("say", "bad"), ("say", "bad")]
+    with queue.tailer("named") as tailer:
+        assert tailer.read_bytes() == b"\xb9\3say\xe3bad"
+
+
+BAD_PAYLOADS = [
+    (b"\xb9\3num\xe1x", "field=num.number .* found=.*x"),
+    (b"\xb9\3say\xe5ab", r"field=say.text"),
+    (b"\xb9\3say\x8b", "field=say.text .*U16_ARRAY"),
+    (b"\xb9\3say", "field=say.text expected=an argument found=the end"),
+    (b"\xb9\3two\xa1\1", "field=two expected=a list of arguments found=0xa1"),
+    (b"\xb9\3two\x82\2\0\0\0\xe1a", "field=two.number expected=an argument found=the end"),
+    (SAY + b"a\xa1\1", "expected=a name found=0xa1"),
+    (b"\xb9\x07history\xa1\1", "field=history"),
+    (b"\xba\x80\0\x81\4\0\x86\2\0\0", "field=history"),
+    (b"\xb9\5other\x82\xff\xff\xff\x7f", "offset="),
+]
+
+
+@pytest.mark.parametrize(("payload", "text"), BAD_PAYLOADS)
+def test_a_message_that_does_not_decode_names_its_place_and_stays(
+    queue: quire.Queue, appender: quire.Appender, payload: bytes, text: str
+) -> None:
+    class Two(Talker):
+        def two(self, text: str, number: int) -> None:
+            raise AssertionError(text, number)
+
+    index = appender.write_bytes(payload)
+    tailer = queue.tailer()
+    reader = tailer.method_reader(Two())
+    for _ in range(2):
+        with pytest.raises(quire.WireError, match=text) as caught:
+            read_all(reader)
+        assert f" index={index:#x} file={queue.path}" in str(caught.value)
+        assert " position=0x" in str(caught.value)
+        assert tailer.index == index
+
+
+def test_an_error_may_be_skipped(
+    queue: quire.Queue, appender: quire.Appender, caplog: pytest.LogCaptureFixture
+) -> None:
+    writer = appender.method_writer(Talk)
+    for text in ("bad", "a"):
+        writer.say(text)
+    index = appender.write_bytes(BAD_PAYLOADS[0][0])
+    failing = Failing()
+    with caplog.at_level(logging.WARNING, "quire"):
+        read_all(queue.tailer().method_reader(failing, on_error="skip"))
+
+    assert failing.calls == [("say", "bad"), ("say", "a")]
+    assert "error=LookupError: not bad" in caplog.text
+    assert f"skipped: index={index:#x} error=WireError: " in caplog.text
+
+
+def test_an_error_may_go_to_the_dead_letters(
+    tmp_path: Path, queue: quire.Queue, appender: quire.Appender
+) -> None:
+    writer = appender.method_writer(Talk)
+    writer.say("bad")
+    writer.say("a")
+    failing = Failing()
+    with quire.open(tmp_path / "dead", clock=quire.ManualClock(START_MS)) as dead:
+        read_all(queue.tailer().method_reader(failing, on_error="dead_letter", dead_letter=dead))
+        [letter] = [dead.tailer().read_map()]
+
+    assert failing.calls == [("say", "bad"), ("say", "a")]
+    assert letter == {
+        "index": next(queue.tailer()).index,
+        "queue": queue.path,
+        "error": "LookupError: not bad",
+        "payload": b"\xb9\3say\xe3bad",
+    }
+
+
+def test_a_dead_letter_that_cannot_be_written_leaves_the_message(
+    queue: quire.Queue, appender: quire.Appender
+) -> None:
+    appender.method_writer(Talk).say("bad")
+    dead = queue.appender()
+    tailer = queue.tailer()
+    reader = tailer.method_reader(Failing(), on_error="dead_letter", dead_letter=dead)
+    dead.close()
+    with pytest.raises(quire.ClosedError):
+        read_all(reader)
+
+    assert tailer.index == next(queue.tailer()).index
+
+
+@pytest.mark.parametrize("on_error", ["skip", "dead_letter"])
+def test_an_interrupt_is_never_dealt_with(
+    queue: quire.Queue, appender: quire.Appender, on_error: Literal["skip", "dead_letter"]
+) -> None:
+    class Interrupted:
+        def say(self, text: str) -> None:
+            raise KeyboardInterrupt(text)
+
+    appender.method_writer(Talk).say("a")
+    tailer = queue.tailer()
+    dead_letter = appender if on_error == "dead_letter" else None
+    reader = tailer.method_reader(Interrupted(), on_error=on_error, dead_letter=dead_letter)
+    with pytest.raises(KeyboardInterrupt):
+        read_all(reader)
+
+    assert tailer.index == next(queue.tailer()).index
+
+
+class Coroutine:
+    async def say(self, text: str) -> None: ...
+
+
+class Variable:
+    def say(self, *texts: str) -> None: ...
+
+
+class OnlySay:
+    def say(self, text: str) -> None: ...
+
+
+class Unencoded:
+    def say(self, text: complex) -> None: ...
+
+
+class TwoIds:
+    @quire.method_id(7)
+    def one(self) -> None: ...
+    @quire.method_id(7)
+    def two(self) -> None: ...
+
+
+BAD_READERS: list[tuple[Callable[[Any], object], type[Exception], str]] = [
+    (lambda tailer: tailer.method_reader(), TypeError, "needs a handler"),
+    (lambda tailer: tailer.method_reader(5), TypeError, "no method: handler=5"),
+    (lambda tailer: tailer.method_reader(Coroutine()), TypeError, "coroutines: .*method=say"),
+    (lambda tailer: tailer.method_reader(Variable()), TypeError, "handler=Variable method=say"),
+    (lambda tailer: tailer.method_reader(Unencoded()), TypeError, "complex.* parameter=text"),
+    (lambda tailer: tailer.method_reader(TwoIds()), TypeError, "method_id=7"),
+    (
+        lambda tailer: tailer.method_reader(OnlySay(), interface=Talk),
+        TypeError,
+        "lacks a method: .* method=num",
+    ),
+    (
+        lambda tailer: tailer.method_reader(Talker(), on_error="ignore"),
+        ValueError,
+        "on_error=ignore known=raise, skip, dead_letter",
+    ),
+    (
+        lambda tailer: tailer.method_reader(Talker(), on_error="dead_letter"),
+        ValueError,
+        "on_error=dead_letter dead_letter=None",
+    ),
+]
+
+
+@pytest.mark.parametrize(("make", "error", "text"), BAD_READERS)
+def test_a_reader_that_could_not_work_is_refused_at_once(
+    tailer: quire.Tailer,
+    make: Callable[[Any], object],
+    error: type[Exception],
+    text: str,
+) -> None:
+    with pytest.raises(error, match=text):
+        make(tailer)
+
+
+def test_a_handler_may_use_the_reader_and_the_queue_it_reads(
+    queue: quire.Queue, appender: quire.Appender
+) -> None:
+    class Nested(Talker):
+        def num(self, number: int) -> None:
+            super().num(number)
+            if number == 2:
+                assert reader.read_one()
+                writer.num(1)
+            self.calls.append(("end", number))
+
+    writer = appender.method_writer(Talk)
+    nested = Nested()
+    reader = queue.tailer().method_reader(nested)
+    writer.num(2)
+    writer.say("next")
+    read_all(reader)
+
+    calls = [("num", 2), ("say", "next"), ("end", 2), ("num", 1), ("end", 1)]
+    assert nested.calls == calls
+
+
+def test_a_closed_reader_reads_no_more(appender: quire.Appender, tailer: quire.Tailer) -> None:
+    class Closing(Talker):
+        def none(self) -> None:
+            reader.close()
+
+    writer = appender.method_writer(Talk)
+    writer.none()
+    writer.say("a")
+    closing = Closing()
+    reader = tailer.method_reader(closing)
+
+    reader.run()
+    assert reader.closed
+    assert closing.calls == []
+    with pytest.raises(quire.ClosedError, match="method reader"):
+        reader.read_one()
+    assert tailer.read_bytes() == SAY + b"a", "its tailer is open"
+
+
+def test_a_reader_runs_until_it_is_closed_by_another_thread(
+    queue: quire.Queue, appender: quire.Appender
+) -> None:
+    talker = Talker()
+    reader = queue.tailer().method_reader(talker)
+    thread = threading.Thread(target=reader.run, args=(quire.pausers.millis(10_000, 10_000),))
+    thread.start()
+    appender.method_writer(Talk).say("a")
+    reader.close()
+    thread.join(30)
+
+    assert not thread.is_alive()
+
+
+def test_a_run_ends_when_there_is_no_more_and_enough(
+    queue: quire.Queue, appender: quire.Appender
+) -> None:
+    writer = appender.method_writer(Talk)
+    for number in range(3000):
+        writer.num(number)
+    talker = Talker()
+    queue.tailer().method_reader(talker).run(until=lambda: len(talker.calls) == 3000)
+
+    assert talker.calls == [("num", number) for number in range(3000)]
+    with pytest.raises(quire.WaitTimeoutError):
+        queue.tailer().method_reader(talker).run(quire.pausers.timeout(0.01))
+
+
+def test_a_reader_runs_beside_others_in_an_event_loop(
+    queue: quire.Queue, appender: quire.Appender
+) -> None:
+    talker = Talker()
+    reader = queue.tailer().method_reader(talker)
+    writer = appender.method_writer(Talk)
+
+    async def write() -> None:
+        for number in range(10):
+            writer.num(number)
+            await asyncio.sleep(0)
+        while len(talker.calls) < 10:  # noqa: ASYNC110 - the reader has no event to wait for
+            await asyncio.sleep(0.001)
+        reader.close()
+
+    async def both() -> None:
+        await asyncio.gather(reader.run_async(), write())
+
+    asyncio.run(asyncio.wait_for(both(), 30))
+    assert talker.calls == [("num", number) for number in range(10)]
+
+
+def test_threads_share_a_reader_and_each_message_is_handled_once(
+    queue: quire.Queue, appender: quire.Appender
+) -> None:
+    writer = appender.method_writer(Talk)
+    for number in range(2000):
+        writer.num(number)
+    talker = Talker()
+    reader = queue.tailer().method_reader(talker)
+    threads = [threading.Thread(target=read_all, args=(reader,)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(talker.calls) == [("num", number) for number in range(2000)]
+
+
+def test_messages_are_handled_backward(queue: quire.Queue, appender: quire.Appender) -> None:
+    writer = appender.method_writer(Talk)
+    for number in range(5):
+        writer.num(number)
+    talker = Talker()
+    tailer = queue.tailer()
+    tailer.direction = "backward"
+    tailer.to_end()
+    read_all(tailer.method_reader(talker))
+
+    assert talker.calls == [("num", number) for number in reversed(range(5))]
+
+
+values = st.one_of(
+    st.none(), st.booleans(), st.integers(-(2**63), 2**63 - 1), st.text(max_size=40), st.binary()
+)
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[quire.Queue]:
+    with quire.open(tmp_path_factory.mktemp("shared") / "queue") as queue:
+        yield queue
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.just("strArg"), st.none() | st.text()),
+            st.tuples(st.just("longArg"), st.integers(-(2**63), 2**63 - 1)),
+            st.tuples(st.just("two"), st.text(), st.integers(-(2**31), 2**31 - 1)),
+            st.tuples(
+                st.just("dto"),
+                st.builds(
+                    Dto,
+                    st.none() | st.text(),
+                    st.integers(-(2**31), 2**31 - 1),
+                    st.integers(-(2**31), 2**53),
+                    st.floats(allow_nan=False).filter(lambda it: it or str(it) == "0.0"),
+                    st.booleans(),
+                    st.lists(st.text()),
+                ),
+            ),
+            st.tuples(st.just("mapArg"), st.dictionaries(st.text("abcé", min_size=1), values)),
+            st.tuples(st.just("bytesArg"), st.binary()),
+        )
+    )
+)
+def test_calls_come_back_as_they_were_made(shared: quire.Queue, calls: list[Call]) -> None:
+    found: list[Call] = []
+    with shared.appender() as appender, shared.tailer() as tailer:
+        tailer.to_end()
+        writer = appender.method_writer(Calls)
+        for name, *arguments in calls:
+            getattr(writer, str(name))(*arguments)
+        read_all(tailer.method_reader(recorder(Calls, lambda *call: found.append(call))))
+
+    assert found == calls
