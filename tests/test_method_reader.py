@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
 
 import pytest
 from hypothesis import given
@@ -17,42 +15,7 @@ from hypothesis import strategies as st
 import quire
 from golden_calls import GOLDEN, Calls, Dto, make_calls, recorder
 from queues import START_MS, copy_of, payloads
-from quire.methods import MethodReader
-
-Call = tuple[object, ...]
-SAY = b"\xb9\x03say\xe1"
-
-
-class Say(Protocol):
-    def say(self, text: str) -> None: ...
-
-
-class Talk(Say, Protocol):
-    def num(self, number: quire.int32) -> None: ...
-    def none(self) -> None: ...
-
-
-class Talker:
-    """Keeps the calls of a :class:`Talk`."""
-
-    def __init__(self) -> None:
-        self.calls: list[Call] = []
-
-    def say(self, text: str) -> None:
-        self.calls.append(("say", text))
-
-    def num(self, number: quire.int32) -> None:
-        self.calls.append(("num", number))
-
-    def none(self) -> None:
-        self.calls.append(("none",))
-
-
-def read_all(reader: MethodReader) -> int:
-    count = 0
-    while reader.read_one():
-        count += 1
-    return count
+from talk import SAY, Call, Talk, Talker, read_all
 
 
 @pytest.mark.parametrize("name", ["c_methods", "c_methods_history"])
@@ -326,200 +289,6 @@ def test_a_writer_is_a_handler(tmp_path: Path, queue: quire.Queue) -> None:
         read_all(queue.tailer().method_reader(copy.appender().method_writer(Calls)))
 
         assert payloads(copy) == payloads(queue)
-
-
-class Failing(Talker):
-    """Fails at one text."""
-
-    def say(self, text: str) -> None:
-        super().say(text)
-        if text == "bad":
-            raise LookupError(f"not {text}")
-
-
-def test_an_error_is_raised_and_its_message_read_again(
-    queue: quire.Queue, appender: quire.Appender
-) -> None:
-    writer = appender.method_writer(Talk)
-    for text in ("a", "bad", "b"):
-        writer.say(text)
-    failing = Failing()
-    with queue.tailer("named") as tailer:
-        reader = tailer.method_reader(failing)
-        read = [True]
-        while read[-1]:
-            try:
-                read.append(reader.read_one())
-            except LookupError:
-                if len(failing.calls) == 4:
-                    break
-        bad = list(queue.tailer())[1].index
-        assert tailer.index == bad
-        assert queue.table_value("index.named") == bad, "what was not done is not stored as done"
-
-    assert failing.calls == [("say", "a"), ("say", "bad"), ("say", "bad"), ("say", "bad")]
-    with queue.tailer("named") as tailer:
-        assert tailer.read_bytes() == b"\xb9\3say\xe3bad"
-
-
-BAD_PAYLOADS = [
-    (b"\xb9\3num\xe1x", "field=num.number .* found=.*x"),
-    (b"\xb9\3say\xe5ab", r"field=say.text"),
-    (b"\xb9\3say\x8b", "field=say.text .*U16_ARRAY"),
-    (b"\xb9\3say", "field=say.text expected=an argument found=the end"),
-    (b"\xb9\3two\xa1\1", "field=two expected=a list of arguments found=0xa1"),
-    (b"\xb9\3two\x82\2\0\0\0\xe1a", "field=two.number expected=an argument found=the end"),
-    (SAY + b"a\xa1\1", "expected=a name found=0xa1"),
-    (b"\xb9\x07history\xa1\1", "field=history"),
-    (b"\xba\x80\0\x81\4\0\x86\2\0\0", "field=history"),
-    (b"\xb9\5other\x82\xff\xff\xff\x7f", "offset="),
-]
-
-
-@pytest.mark.parametrize(("payload", "text"), BAD_PAYLOADS)
-def test_a_message_that_does_not_decode_names_its_place_and_stays(
-    queue: quire.Queue, appender: quire.Appender, payload: bytes, text: str
-) -> None:
-    class Two(Talker):
-        def two(self, text: str, number: int) -> None:
-            raise AssertionError(text, number)
-
-    index = appender.write_bytes(payload)
-    tailer = queue.tailer()
-    reader = tailer.method_reader(Two())
-    for _ in range(2):
-        with pytest.raises(quire.WireError, match=text) as caught:
-            read_all(reader)
-        assert f" index={index:#x} file={queue.path}" in str(caught.value)
-        assert " position=0x" in str(caught.value)
-        assert tailer.index == index
-
-
-def test_an_error_may_be_skipped(
-    queue: quire.Queue, appender: quire.Appender, caplog: pytest.LogCaptureFixture
-) -> None:
-    writer = appender.method_writer(Talk)
-    for text in ("bad", "a"):
-        writer.say(text)
-    index = appender.write_bytes(BAD_PAYLOADS[0][0])
-    failing = Failing()
-    with caplog.at_level(logging.WARNING, "quire"):
-        read_all(queue.tailer().method_reader(failing, on_error="skip"))
-
-    assert failing.calls == [("say", "bad"), ("say", "a")]
-    assert "error=LookupError: not bad" in caplog.text
-    assert f"skipped: index={index:#x} error=WireError: " in caplog.text
-
-
-def test_an_error_may_go_to_the_dead_letters(
-    tmp_path: Path, queue: quire.Queue, appender: quire.Appender
-) -> None:
-    writer = appender.method_writer(Talk)
-    writer.say("bad")
-    writer.say("a")
-    failing = Failing()
-    with quire.open(tmp_path / "dead", clock=quire.ManualClock(START_MS)) as dead:
-        read_all(queue.tailer().method_reader(failing, on_error="dead_letter", dead_letter=dead))
-        [letter] = [dead.tailer().read_map()]
-
-    assert failing.calls == [("say", "bad"), ("say", "a")]
-    assert letter == {
-        "index": next(queue.tailer()).index,
-        "queue": queue.path,
-        "error": "LookupError: not bad",
-        "payload": b"\xb9\3say\xe3bad",
-    }
-
-
-def test_a_dead_letter_that_cannot_be_written_leaves_the_message(
-    queue: quire.Queue, appender: quire.Appender
-) -> None:
-    appender.method_writer(Talk).say("bad")
-    dead = queue.appender()
-    tailer = queue.tailer()
-    reader = tailer.method_reader(Failing(), on_error="dead_letter", dead_letter=dead)
-    dead.close()
-    with pytest.raises(quire.ClosedError):
-        read_all(reader)
-
-    assert tailer.index == next(queue.tailer()).index
-
-
-@pytest.mark.parametrize("on_error", ["skip", "dead_letter"])
-def test_an_interrupt_is_never_dealt_with(
-    queue: quire.Queue, appender: quire.Appender, on_error: Literal["skip", "dead_letter"]
-) -> None:
-    class Interrupted:
-        def say(self, text: str) -> None:
-            raise KeyboardInterrupt(text)
-
-    appender.method_writer(Talk).say("a")
-    tailer = queue.tailer()
-    dead_letter = appender if on_error == "dead_letter" else None
-    reader = tailer.method_reader(Interrupted(), on_error=on_error, dead_letter=dead_letter)
-    with pytest.raises(KeyboardInterrupt):
-        read_all(reader)
-
-    assert tailer.index == next(queue.tailer()).index
-
-
-class Coroutine:
-    async def say(self, text: str) -> None: ...
-
-
-class Variable:
-    def say(self, *texts: str) -> None: ...
-
-
-class OnlySay:
-    def say(self, text: str) -> None: ...
-
-
-class Unencoded:
-    def say(self, text: complex) -> None: ...
-
-
-class TwoIds:
-    @quire.method_id(7)
-    def one(self) -> None: ...
-    @quire.method_id(7)
-    def two(self) -> None: ...
-
-
-BAD_READERS: list[tuple[Callable[[Any], object], type[Exception], str]] = [
-    (lambda tailer: tailer.method_reader(), TypeError, "needs a handler"),
-    (lambda tailer: tailer.method_reader(5), TypeError, "no method: handler=5"),
-    (lambda tailer: tailer.method_reader(Coroutine()), TypeError, "coroutines: .*method=say"),
-    (lambda tailer: tailer.method_reader(Variable()), TypeError, "handler=Variable method=say"),
-    (lambda tailer: tailer.method_reader(Unencoded()), TypeError, "complex.* parameter=text"),
-    (lambda tailer: tailer.method_reader(TwoIds()), TypeError, "method_id=7"),
-    (
-        lambda tailer: tailer.method_reader(OnlySay(), interface=Talk),
-        TypeError,
-        "lacks a method: .* method=num",
-    ),
-    (
-        lambda tailer: tailer.method_reader(Talker(), on_error="ignore"),
-        ValueError,
-        "on_error=ignore known=raise, skip, dead_letter",
-    ),
-    (
-        lambda tailer: tailer.method_reader(Talker(), on_error="dead_letter"),
-        ValueError,
-        "on_error=dead_letter dead_letter=None",
-    ),
-]
-
-
-@pytest.mark.parametrize(("make", "error", "text"), BAD_READERS)
-def test_a_reader_that_could_not_work_is_refused_at_once(
-    tailer: quire.Tailer,
-    make: Callable[[Any], object],
-    error: type[Exception],
-    text: str,
-) -> None:
-    with pytest.raises(error, match=text):
-        make(tailer)
 
 
 def test_a_handler_may_use_the_reader_and_the_queue_it_reads(
