@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 
@@ -286,3 +288,56 @@ def test_the_history_that_java_wrote_is_a_column(tmp_path: Path) -> None:
     (first,) = rows(ints)
     assert first["value"] == 1
     assert len(first["history"]["timings"]) == 1
+
+
+@quire.message(alias="ColumnsQuote")
+@dataclass
+class Quote:
+    symbol: str = ""
+    bid: float = 0.0
+    ask: float | None = None
+
+
+class Routed(Protocol):
+    def deliver(self, text: str, quote: Quote) -> None: ...
+
+
+class Desk(Protocol):
+    def quote(self, quote: Quote) -> None: ...
+    def halt(self) -> None: ...
+    def limit(self, symbol: str, most: quire.int32, flags: list[int]) -> None: ...
+    @quire.method_id(77)
+    def tick(self, at: datetime) -> None: ...
+    def to(self, name: str) -> Routed: ...
+
+
+class Unclear(Protocol):
+    def say(self, value: object) -> None: ...
+
+
+def test_the_tables_of_an_interface_are_those_of_its_annotations(
+    appender: quire.Appender, tailer: quire.Tailer
+) -> None:
+    desk = appender.method_writer(Desk)
+    when = datetime(2024, 1, 15, tzinfo=UTC)
+    desk.quote(Quote("ABC", 1.5, 2.0))
+    desk.halt()
+    desk.limit("ABC", -7, [1, 2**40])
+    desk.tick(when)
+    desk.to("x").deliver("y", Quote("Z"))
+    schema = quire.Schema.from_methods(Desk)
+
+    batches = tailer.read_batches(schema=schema)
+
+    assert {name: batch.schema for name, batch in batches.items()} == schema.methods
+    assert {name: rows(batch) for name, batch in batches.items()} == {
+        "quote": [{"symbol": "ABC", "bid": 1.5, "ask": 2.0}],
+        "halt": [{}],
+        "limit": [{"symbol": "ABC", "most": -7, "flags": [1, 2**40]}],
+        "tick": [{"at": when}],
+        "to": [{"name": "x"}],
+        "deliver": [{"text": "y", "quote": {"symbol": "Z", "bid": 0.0, "ask": None}}],
+    }
+    assert values(batches["to"], "index") == values(batches["deliver"], "index")
+    with pytest.raises(ValueError, match="name=value"):
+        quire.Schema.from_methods(Unclear)

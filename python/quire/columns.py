@@ -11,6 +11,7 @@ import pyarrow as pa
 from quire._native import kind_parts
 
 if TYPE_CHECKING:
+    from quire import _native
     from quire._native import Buffer, Codec, Column, Kind, PlanField, PlanMethod, Table
 
 # Names of types, types of pyarrow, `{name: type}` for a struct, `[type]` for a list.
@@ -143,6 +144,43 @@ def of_kind(kind: Kind, name: str, inside: tuple[str, ...] = ()) -> Any:  # noqa
     if sort not in _OF_KINDS:
         raise ValueError(f"any value is no type of a column: name={name} (say which in types=)")
     return _OF_KINDS[sort]
+
+
+def of_methods(methods: Mapping[str, _native.Method], ids: Mapping[str, int]) -> list[Method]:
+    """
+    Return the methods of an interface, and of what their calls return.
+
+    Raises:
+        ValueError: An argument may hold anything, or two methods of one name differ.
+
+    """
+    found: dict[str, Method] = {}
+    _add_methods(methods, ids, found)
+    return [*found.values()]
+
+
+def _add_methods(
+    methods: Mapping[str, _native.Method], ids: Mapping[str, int], found: dict[str, Method]
+) -> None:
+    for method in methods.values():
+        made = _of_method(method, ids.get(method.name, method.id))
+        known = found.setdefault(method.name, made)
+        if known != made:
+            raise ValueError(f"two methods of one name differ: method={method.name}")
+        if known is made and method.next is not None:
+            _add_methods(method.next, ids, found)
+
+
+def _of_method(method: _native.Method, number: int | None) -> Method:
+    kinds = [kind for _, kind in method.parameters]
+    if len(kinds) == 1:
+        sort, parts, codec = kind_parts(kinds[0])
+        if sort == "optional":
+            _, _, codec = kind_parts(parts[0])
+        if codec is not None:
+            return Method(method.name, number, "object", of_codec(codec, {}))
+    columns = pa.schema([(name, of_kind(kind, name)) for name, kind in method.parameters])
+    return Method(method.name, number, "arguments", columns)
 
 
 def plan_field(field: pa.Field[Any]) -> PlanField:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
@@ -112,7 +112,7 @@ class Schema:
     @classmethod
     def from_methods(
         cls,
-        interface: Mapping[str, Mapping[str, TypeLike] | Schema],
+        interface: Callable[..., Any] | Mapping[str, Mapping[str, TypeLike] | Schema],
         *,
         ids: Mapping[str, int] = MappingProxyType({}),
         history: bool = False,
@@ -125,24 +125,32 @@ class Schema:
         it is a message, a column for each of its fields.
 
         Args:
-            interface: The arguments of each method by its name: their names and types, or a Schema
-                for the fields of the one argument.
-            ids: The numbers that stand for methods in the messages.
+            interface: A Protocol, an ABC, or another class, whose annotations tell the types, those
+                of the interfaces that its methods return too. Or the arguments of each method by
+                its name: their names and types, or a Schema for the fields of the one argument.
+            ids: The numbers that stand for methods in the messages, if no ``method_id`` tells.
             history: As in :class:`Schema`.
             index: As in :class:`Schema`.
 
         Raises:
-            ValueError: An argument may hold anything.
+            TypeError: A method of the interface cannot stand in messages.
+            ValueError: An argument may hold anything, or two methods of one name differ.
 
         """
-        from quire.columns import Method, columns_of
+        from quire.columns import Method, columns_of, of_methods
 
-        methods = [
-            Method(name, ids.get(name), "object", takes.columns)
-            if isinstance(takes, Schema)
-            else Method(name, ids.get(name), "arguments", columns_of(takes))
-            for name, takes in interface.items()
-        ]
+        if isinstance(interface, Mapping):
+            methods = [
+                Method(name, ids.get(name), "object", takes.columns)
+                if isinstance(takes, Schema)
+                else Method(name, ids.get(name), "arguments", columns_of(takes))
+                for name, takes in interface.items()
+            ]
+        else:
+            from quire.interfaces import methods_of
+            from quire.methods import names_around
+
+            methods = of_methods(methods_of(interface, names_around()), ids)
         return cls._of("calls", tuple(methods), history, index)
 
     @classmethod

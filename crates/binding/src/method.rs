@@ -69,6 +69,16 @@ impl Method {
         Ok(Self { name, id, event, latin_name, parameters, required, next })
     }
 
+    #[getter(parameters)]
+    fn py_parameters(&self, py: Python<'_>) -> Vec<(&str, Py<Kind>)> {
+        self.parameters.iter().map(|it| (it.name.as_str(), it.kind.clone_ref(py))).collect()
+    }
+
+    #[getter(next)]
+    fn py_next(&self, py: Python<'_>) -> Option<Py<PyDict>> {
+        self.next.as_ref().map(|next| next.clone_ref(py))
+    }
+
     fn __repr__(&self) -> String {
         let names: Vec<_> = self.parameters.iter().map(|it| it.name.as_str()).collect();
         format!("Method({}({}))", self.name, names.join(", "))

@@ -376,9 +376,7 @@ fn read_arguments(
         Takes::Arguments(_) => match value.peek() {
             None => fields.read_values(value, row),
             code => match token::value(value)? {
-                Token::Block(mut block) if matches!(token::shape(&block), token::Shape::List) => {
-                    fields.read_values(&mut block, row)
-                }
+                Token::Block(mut block) => fields.read_values(&mut block, row),
                 _ => Err(Fault::unexpected("a list of arguments", code, value.offset())),
             },
         },
