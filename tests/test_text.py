@@ -40,3 +40,23 @@ def test_its_files_are_dumped_one_by_one(golden: Path) -> None:
         for file in sorted(golden.glob("*.cq4*"))
     )
     assert dumped == java_dump(golden)
+
+
+def test_what_is_read_from_text_is_shown_the_same() -> None:
+    yaml = "to: a\nsay: {\n  n: 1,\n  list: [\n    x,\n    2.5\n  ]\n}\n"
+    message = quire.parse_yaml(yaml)
+
+    assert quire.to_yaml(message) == yaml
+    assert quire.to_json(message) == '{"to":"a","say":{"n":1,"list":["x",2.5]}}'
+    assert quire.parse_json(quire.to_json(message)) == message
+
+
+def test_text_that_cannot_be_read_is_told_with_its_place() -> None:
+    with pytest.raises(quire.WireError, match="a comma or ] found=the end line=2 column=1"):
+        quire.parse_yaml("a: [1\n")
+    with pytest.raises(quire.WireError, match="expected value at line 1 column 6"):
+        quire.parse_json('{"a":}')
+    with pytest.raises(quire.WireError, match="expected=a name found=0x72"):
+        quire.to_yaml(b"raw bytes")
+    with pytest.raises(quire.WireError, match="expected=a value found=0x8b"):
+        quire.to_json(b"\x82\x02\x00\x00\x00\x8b\x8a")

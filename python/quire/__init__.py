@@ -19,6 +19,9 @@ from quire._native import (
     ReadDocument,
     RollCycle,
     WriteDocument,
+    parse_json,
+    parse_yaml,
+    to_json,
     to_yaml,
 )
 from quire.appending import Appender
@@ -101,7 +104,10 @@ __all__ = [
     "message",
     "method_id",
     "open",
+    "parse_json",
+    "parse_yaml",
     "pausers",
+    "to_json",
     "to_yaml",
     "uint8",
     "uint16",

@@ -39,6 +39,9 @@ __all__ = [
     "before_fork",
     "entry_bytes",
     "kind_parts",
+    "parse_json",
+    "parse_yaml",
+    "to_json",
     "to_yaml",
 ]
 
@@ -1094,5 +1097,44 @@ def to_yaml(message: BufferLike, /) -> str:
 
     Raises:
         WireError: It is no well-formed BinaryWire.
+
+    """
+
+def to_json(message: BufferLike, /) -> str:
+    """
+    Return a message as JSON, on one line.
+
+    Types stand around their values, as in Java's JSON wire: ``{"@Trade":{"price":1.5}}``, bytes
+    as ``{"@!binary":"AQID"}``. Keys that are no strings are shown as text, floats that are no
+    numbers as ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``, dates and times as text.
+
+    Raises:
+        WireError: It is no well-formed BinaryWire, or has a surrogate alone.
+
+    """
+
+def parse_yaml(text: str, /) -> bytes:
+    """
+    Return the message that YAML stands for, such as that of :func:`to_yaml`.
+
+    The names of the message and of untyped maps become event names and keys, those of typed maps
+    (``!Trade {...}``) field names; plain integers 64 bits, unless ``!byte``, ``!short`` or
+    ``!int`` says otherwise; plain floats 64 bits. ``true``, ``false``, numbers, ``NaN``,
+    ``Infinity``, dates and times are recognised; ``null`` and ``~`` are strings, as in Java's
+    dump, where no value is ``!!null ""``. Names may repeat. Anchors and aliases are refused.
+
+    Raises:
+        WireError: It cannot be read; with line and column.
+
+    """
+
+def parse_json(text: str, /) -> bytes:
+    """
+    Return the message that JSON stands for, such as that of :func:`to_json`.
+
+    Numbers become 64 bits wide; names may repeat, as calls do.
+
+    Raises:
+        WireError: It cannot be read; with line and column.
 
     """

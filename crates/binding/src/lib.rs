@@ -105,7 +105,7 @@ mod _native {
     #[pymodule_export]
     use super::tailer::{Payloads, Tailer};
     #[pymodule_export]
-    use super::text::to_yaml;
+    use super::text::{parse_json, parse_yaml, to_json, to_yaml};
     #[pymodule_export]
     use super::wire_in::{RawIn, WireIn};
     #[pymodule_export]

@@ -1,7 +1,9 @@
-//! Messages as text.
+//! Messages as text, and text as messages.
 
 use pyo3::prelude::*;
-use quire_kernel::wire::yaml;
+use pyo3::types::PyBytes;
+use quire_kernel::wire::fault::Result;
+use quire_kernel::wire::{json, parse, yaml};
 
 use crate::buffer::Borrowed;
 use crate::failure::Failure;
@@ -10,12 +12,42 @@ use crate::failure::Failure;
 #[pyfunction]
 #[pyo3(signature = (message, /))]
 pub fn to_yaml(message: &Bound<'_, PyAny>) -> PyResult<String> {
-    Ok(yaml_of(Borrowed::new(message)?.bytes())?)
+    Ok(yaml_of(Borrowed::new(message)?.bytes()).map_err(Failure::from)?)
 }
 
-/// A message as YAML, without a fault where only Java's dump has none.
-pub fn yaml_of(message: &[u8]) -> Result<String, Failure> {
+/// Returns a message as JSON.
+#[pyfunction]
+#[pyo3(signature = (message, /))]
+pub fn to_json(message: &Bound<'_, PyAny>) -> PyResult<String> {
+    Ok(json_of(Borrowed::new(message)?.bytes()).map_err(Failure::from)?)
+}
+
+/// Returns the message that YAML stands for.
+#[pyfunction]
+#[pyo3(signature = (text, /))]
+pub fn parse_yaml<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyBytes>> {
+    let parsed = py.detach(|| parse::yaml(text)).map_err(Failure::from)?;
+    Ok(PyBytes::new(py, &parsed))
+}
+
+/// Returns the message that JSON stands for.
+#[pyfunction]
+#[pyo3(signature = (text, /))]
+pub fn parse_json<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyBytes>> {
+    let parsed = py.detach(|| json::parse(text)).map_err(Failure::from)?;
+    Ok(PyBytes::new(py, &parsed))
+}
+
+/// A message as YAML, with what only Java's dump does not show.
+pub fn yaml_of(message: &[u8]) -> Result<String> {
     let mut out = String::with_capacity(message.len() + message.len() / 2);
     yaml::put(&mut out, message, true)?;
+    Ok(out)
+}
+
+/// A message as JSON.
+pub fn json_of(message: &[u8]) -> Result<String> {
+    let mut out = String::with_capacity(message.len() + message.len() / 2);
+    json::put(&mut out, message)?;
     Ok(out)
 }

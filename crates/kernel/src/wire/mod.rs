@@ -4,7 +4,8 @@
 //! - [`convert`] makes of a value what a declared type asks for;
 //! - [`fault`] says what is wrong with a message, and where;
 //! - [`history`] tells which messages led to a message;
-//! - [`yaml`] shows a message as text, [`hex`] one that is none; [`text`] is what text is made of;
+//! - [`yaml`] shows a message as text, [`hex`] one that is none, [`parse`] reads text; [`json`] does both;
+//! - `text` is what text is made of;
 //! - [`reader`] looks at whole messages; [`temporal`] knows dates and times, [`compress`] blobs;
 //! - [`topic`] finds messages by the key in front of them.
 
@@ -15,10 +16,12 @@ pub mod fault;
 pub mod fieldless;
 pub mod hex;
 pub mod history;
+pub mod json;
 pub mod number;
+pub mod parse;
 pub mod reader;
 pub mod temporal;
-pub mod text;
+mod text;
 pub mod token;
 pub mod topic;
 pub mod writer;

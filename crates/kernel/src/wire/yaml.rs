@@ -7,7 +7,7 @@ use super::compress::{Method, UNPACKED_MAX};
 use super::fault::{Fault, Result};
 use super::temporal;
 use super::text::layout::Layout;
-use super::text::{escape, number};
+use super::text::{escape, number, uuid};
 use super::token::{self, Token};
 use crate::format::cursor::Cursor;
 use crate::format::wire::{
@@ -86,10 +86,8 @@ impl Writer<'_> {
             Token::Longs { used, spare } => self.longs(used, spare),
             Token::Text(text) => return self.text(text),
             Token::Uuid(high, low) if self.more => {
-                let (a, b, c) = (high >> 32, high >> 16 & 0xFFFF, high & 0xFFFF);
                 self.to.put_type("UUID");
-                let text =
-                    format!("{a:08x}-{b:04x}-{c:04x}-{:04x}-{:012x}", low >> 48, low << 16 >> 16);
+                let text = uuid::shown(high, low);
                 self.scalar(|out| out.push_str(&text));
             }
             Token::Uuid(..) => return Err(Fault::unexpected("a value", Some(0xA0), at)),

@@ -3,3 +3,6 @@
 pub mod escape;
 pub mod layout;
 pub mod number;
+pub mod scalar;
+pub mod source;
+pub mod uuid;
