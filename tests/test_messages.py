@@ -53,9 +53,7 @@ class Counted:
 ORDER = Order("EURUSD", 100, 1.25, Venue.XPAR, [Leg("EUR"), Leg("USD", -1)], Order("x", 1))
 
 
-def test_an_object_comes_back_equal(
-    appender: quire.Appender, tailer: quire.Tailer
-) -> None:
+def test_an_object_comes_back_equal(appender: quire.Appender, tailer: quire.Tailer) -> None:
     appender.write_message(ORDER)
     appender.write_message(ORDER, typed=True)
     appender.write_message(Venue.XPAR)
@@ -114,9 +112,7 @@ def test_a_missing_field_without_default_is_named(
     assert tailer.index == index
 
 
-def test_unknown_fields_are_kept_or_ignored(
-    appender: quire.Appender, tailer: quire.Tailer
-) -> None:
+def test_unknown_fields_are_kept_or_ignored(appender: quire.Appender, tailer: quire.Tailer) -> None:
     later = {"symbol": "x", "quantity": 1, "flags": [1, 2]}
     appender.write_map(later)
     order = tailer.read_message(Order)
@@ -159,7 +155,9 @@ def test_a_value_that_does_not_fit_is_named_and_nothing_is_written(
 def test_a_field_that_does_not_fit_is_named_when_read(
     appender: quire.Appender, tailer: quire.Tailer
 ) -> None:
-    index = appender.write_map({"symbol": "x", "quantity": 1, "parent": {"symbol": "y", "quantity": "many"}})
+    index = appender.write_map(
+        {"symbol": "x", "quantity": 1, "parent": {"symbol": "y", "quantity": "many"}}
+    )
 
     with pytest.raises(quire.WireError, match=r'field=parent.quantity .*found="many" offset='):
         tailer.read_message(Order)
@@ -224,7 +222,9 @@ def test_a_fixed_layout_has_no_names(
     assert tailer.read_message() == tick
     appender.write_message(tick)
     payload = queue.tailer().read_many(2)[1]
-    assert payload == bytes.fromhex("00002a36fe9c9717 000000000000f43f fdffffff 59 0458504152 02c3a9")
+    assert payload == bytes.fromhex(
+        "00002a36fe9c9717 000000000000f43f fdffffff 59 0458504152 02c3a9"
+    )
     assert tailer.read_message(Tick) == tick
 
     appender.write_bytes(payload[:-1])
@@ -249,9 +249,7 @@ def test_a_queue_without_field_names(tmp_path: Path) -> None:
         assert queue.tailer().read_message(Order) == ORDER
 
 
-def test_documents_hold_values_one_by_one(
-    appender: quire.Appender, tailer: quire.Tailer
-) -> None:
+def test_documents_hold_values_one_by_one(appender: quire.Appender, tailer: quire.Tailer) -> None:
     with appender.writing_document() as document:
         document.wire.write_value("EURUSD")
         document.wire.write_value(7, quire.int64)
@@ -269,9 +267,7 @@ def test_documents_hold_values_one_by_one(
             wire.read_value()
 
 
-def test_documents_hold_fields_in_any_order(
-    appender: quire.Appender, tailer: quire.Tailer
-) -> None:
+def test_documents_hold_fields_in_any_order(appender: quire.Appender, tailer: quire.Tailer) -> None:
     with appender.writing_document() as document:
         document.wire.write("a", 1, int)
         document.wire.write_comment("between")
@@ -368,6 +364,8 @@ def test_bad_messages_are_refused_with_their_place(
 ) -> None:
     index = appender.write_bytes(payload)
 
-    with pytest.raises(quire.WireError, match=rf"({message})[^\n]*index={index:#x} file=\S+\.cq4 position=0x"):
+    with pytest.raises(
+        quire.WireError, match=rf"({message})[^\n]*index={index:#x} file=\S+\.cq4 position=0x"
+    ):
         tailer.read_map()
     assert tailer.index == index

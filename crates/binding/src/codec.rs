@@ -135,6 +135,7 @@ impl Codec {
     }
 
     #[getter]
+    #[allow(clippy::type_complexity)] // rows of a table
     fn fields(&self, py: Python<'_>) -> PyResult<Vec<(String, Py<PyString>, Py<Kind>)>> {
         let rows = self.plan(py)?.fields.iter().map(|field| {
             (field.name.clone(), field.attribute.clone_ref(py), field.kind.clone_ref(py))
@@ -175,12 +176,11 @@ pub fn of_class<'py>(class: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Codec>> {
 }
 
 /// The codec of an object's own class, if it has one.
-pub fn of_object<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Codec>>> {
+pub fn of_object<'py>(object: &Bound<'py, PyAny>) -> Option<Bound<'py, Codec>> {
     let py = object.py();
     let class = object.get_type();
-    let Ok(found) = class.getattr(intern!(py, "__quire_codec__")) else { return Ok(None) };
-    let Ok(codec) = found.cast_into::<Codec>() else { return Ok(None) };
-    Ok(codec.get().class.bind(py).is(&class).then_some(codec))
+    let codec = class.getattr(intern!(py, "__quire_codec__")).ok()?.cast_into::<Codec>().ok()?;
+    codec.get().class.bind(py).is(&class).then_some(codec)
 }
 
 impl Codec {
@@ -233,7 +233,7 @@ impl Codec {
         if object.get_type().is(self.class.bind(py)) {
             return self.put_block(out, object, depth);
         }
-        match of_object(object)? {
+        match of_object(object) {
             Some(codec) if object.is_instance(self.class.bind(py))? => {
                 codec.get().put_typed(out, object, depth)
             }
@@ -345,7 +345,7 @@ impl Codec {
             layout::get(py, plan, block, &mut found)?;
         } else {
             if token::shape(block) == Shape::List {
-                self.get_in_order(py, plan, block, depth, &mut found)?;
+                Self::get_in_order(py, plan, block, depth, &mut found)?;
             }
             let mut next = 0;
             while let Some(name) = token::name(block)? {
@@ -362,9 +362,8 @@ impl Codec {
         self.object(py, plan, found, unknown)
     }
 
-    /// Reads the fields of a message without names, as in a FIELDLESS_BINARY queue.
+    /// Reads the fields of a message without names, as in a `FIELDLESS_BINARY` queue.
     fn get_in_order<'py>(
-        &self,
         py: Python<'py>,
         plan: &Plan,
         block: &mut Cursor<'_>,

@@ -16,6 +16,15 @@ use crate::kind::Form;
 const TRUE: u8 = b'Y';
 const FALSE: u8 = b'N';
 
+/// The form of a field: a text may be null anyway.
+fn form(field: &Field) -> &Form {
+    let Form::Optional(kind) = &field.kind.get().0 else { return &field.kind.get().0 };
+    match &kind.get().0 {
+        form @ (Form::Text | Form::Enum(_)) => form,
+        _ => &field.kind.get().0,
+    }
+}
+
 /// Refuses a class with a field that has no fixed layout.
 pub fn check(plan: &Plan) -> Result<()> {
     for field in &plan.fields {
@@ -41,14 +50,6 @@ pub fn check(plan: &Plan) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// A string has a length of -1 for null: whether it is optional makes no other form.
-fn form(field: &Field) -> &Form {
-    match &field.kind.get().0 {
-        Form::Optional(kind) if matches!(kind.get().0, Form::Text) => &kind.get().0,
-        form => form,
-    }
 }
 
 /// Appends the fields of an object.

@@ -16,6 +16,8 @@ mod failure;
 mod fault;
 mod history;
 mod kind;
+mod kind_get;
+mod kind_put;
 mod layout;
 mod method;
 mod method_reader;

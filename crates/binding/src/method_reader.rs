@@ -141,9 +141,7 @@ impl MethodReader {
         let metadata = self.metadata.as_ref();
         let Some(open) = tailer::take(py, kernel, metadata.is_some())? else { return Ok(None) };
         let handled = match metadata {
-            Some(table) if open.is_metadata() => {
-                self.handle(py, table, &open, None).map(|_| false)
-            }
+            Some(table) if open.is_metadata() => self.handle(py, table, &open, None).map(|_| false),
             _ => self.handle_message(py, &open),
         };
         match objects::placed(handled, kernel, &open) {

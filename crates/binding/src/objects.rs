@@ -163,15 +163,15 @@ fn typed<'py>(
         | b"double[]" | b"float[]" | b"boolean[]" | b"char[]" => get(py, cursor, depth),
         b"!set" | b"!oset" => set(py, get(py, cursor, depth)?),
         b"java.time.Instant" | b"Instant" => instant(py, cursor, depth),
-        name => match Method::named(name) {
-            Some(method) => unpacked(py, method, cursor, depth),
-            None => {
-                let name = token::text(name, cursor.offset())?;
-                let value = get(py, cursor, depth)
-                    .map_err(|failure| failure.inside(format_args!("!{name}")))?;
-                Ok(classes::typed(py)?.call1((name.as_ref(), value))?)
+        name => {
+            if let Some(method) = Method::named(name) {
+                return unpacked(py, method, cursor, depth);
             }
-        },
+            let name = token::text(name, cursor.offset())?;
+            let value = get(py, cursor, depth);
+            let value = value.map_err(|failure| failure.inside(format_args!("!{name}")))?;
+            Ok(classes::typed(py)?.call1((name.as_ref(), value))?)
+        }
     }
 }
 

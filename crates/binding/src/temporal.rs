@@ -48,14 +48,9 @@ pub fn of_stamp<'py>(py: Python<'py>, stamp: &Stamp<'_>) -> PyResult<Bound<'py, 
             classes::time(py)?.call1((hour, minute, second, nanos / 1000))
         }
         (Some(Date { year, month, day }), Some(Time { hour, minute, second, nanos })) => {
-            let parts = (year, month, day, hour, minute, second, nanos / 1000);
-            match &stamp.zone {
-                None => classes::datetime(py)?.call1(parts),
-                Some(zone) => {
-                    let (a, b, c, d, e, f, g) = parts;
-                    classes::datetime(py)?.call1((a, b, c, d, e, f, g, zone_object(py, zone)?))
-                }
-            }
+            let zone = stamp.zone.as_ref().map(|zone| zone_object(py, zone)).transpose()?;
+            let parts = (year, month, day, hour, minute, second, nanos / 1000, zone);
+            classes::datetime(py)?.call1(parts)
         }
         (None, None) => Ok(py.None().into_bound(py)),
     }
@@ -99,7 +94,7 @@ pub fn text(value: &Bound<'_, PyAny>) -> PyResult<Option<(u8, String)>> {
     if let Ok(key) = zone.getattr(intern!(py, "key"))
         && !key.is_none()
     {
-        text.push_str(&format!("[{key}]"));
+        text = format!("{text}[{key}]");
     }
     Ok(Some((ZONED_DATE_TIME, text)))
 }

@@ -16,8 +16,8 @@ use quire_kernel::wire::writer::{self, Scalar};
 
 use crate::buffer::Borrowed;
 use crate::failure::Result;
-use crate::kind::{self, Form, Kind};
-use crate::{classes, codec, temporal};
+use crate::kind::{Form, Kind};
+use crate::{classes, codec, kind_put, temporal};
 
 /// Appends `name: value`, as an entry of Java's `writeMap`.
 pub fn put_entry(out: &mut Vec<u8>, name: &str, value: &Bound<'_, PyAny>) -> Result<()> {
@@ -92,7 +92,7 @@ fn put_other(out: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) -> Resul
     if value.is_instance_of::<PyList>() || value.is_exact_instance_of::<PyTuple>() {
         return put_block(out, |out| put_each(out, value, depth));
     }
-    if let Some(codec) = codec::of_object(value)? {
+    if let Some(codec) = codec::of_object(value) {
         return codec.get().put_typed(out, value, depth);
     }
     if put_scalar_object(out, value, depth)? {
@@ -176,7 +176,7 @@ fn put_under(out: &mut Vec<u8>, name: &str, value: &Bound<'_, PyAny>, depth: usi
         _ => return put_value(out, value, depth),
     };
     if value.is_instance_of::<PyList>() {
-        return kind::put_each(out, &Kind(item), value, depth, Kind::put);
+        return kind_put::put_each(out, &Kind(item), value, depth, Kind::put);
     }
     put_value(out, value, depth)
 }

@@ -89,6 +89,8 @@ impl WireIn {
     }
 }
 
+// Closures, because the methods by their names are of one lifetime each.
+#[allow(clippy::redundant_closure_for_method_calls)]
 impl RawIn {
     fn number<const N: usize>(&self, what: &'static str) -> PyResult<[u8; N]> {
         self.take(what, |cursor| cursor.array())
@@ -109,6 +111,7 @@ impl RawIn {
 }
 
 #[pymethods]
+#[allow(clippy::redundant_closure_for_method_calls)] // as above
 impl RawIn {
     fn read_bool(&self) -> PyResult<bool> {
         self.number("bool").map(|[byte]| byte != 0)

@@ -103,15 +103,16 @@ pub fn boolean(token: Token<'_>, at: usize) -> Result<bool> {
 
 /// A text; None for null. Scalars become theirs, and a blob each byte a character.
 #[inline]
-pub fn text<'a>(token: Token<'a>, at: usize) -> Result<Option<Cow<'a, str>>> {
+pub fn text(token: Token<'_>, at: usize) -> Result<Option<Cow<'_, str>>> {
     Ok(Some(match token {
-        Token::Text(bytes) => decoded(bytes, at)?,
+        Token::Text(bytes) | Token::Temporal(bytes, _) | Token::TypeLiteral(bytes) => {
+            decoded(bytes, at)?
+        }
         Token::Null => return Ok(None),
         Token::Bool(value) => Cow::Borrowed(if value { "true" } else { "false" }),
         Token::Int(value, _) => Cow::Owned(value.to_string()),
         Token::Float64(value) => Cow::Owned(java_f64(value)),
         Token::Float32(value) => Cow::Owned(java_f64(f64::from(value))),
-        Token::Temporal(bytes, _) | Token::TypeLiteral(bytes) => decoded(bytes, at)?,
         Token::Block(block) => match token::blob(&block) {
             Some(bytes) => token::latin1(bytes),
             None => return Err(misfit(&token, "a text", at)),
@@ -124,7 +125,7 @@ pub fn text<'a>(token: Token<'a>, at: usize) -> Result<Option<Cow<'a, str>>> {
 
 /// The bytes of a blob; None for null.
 #[inline]
-pub fn bytes<'a>(token: Token<'a>, at: usize) -> Result<Option<&'a [u8]>> {
+pub fn bytes(token: Token<'_>, at: usize) -> Result<Option<&[u8]>> {
     match token {
         Token::Null => Ok(None),
         Token::Block(block) => match token::blob(&block) {

@@ -1,4 +1,4 @@
-//! Messages of a FIELDLESS_BINARY queue: values in their order, without the names of their fields.
+//! Messages of a `FIELDLESS_BINARY` queue: values in their order, without the names of their fields.
 //! The names of events stay (`docs/format.md` §8).
 
 use super::fault::Result;

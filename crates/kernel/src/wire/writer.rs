@@ -167,8 +167,8 @@ pub fn put_f32(out: &mut Vec<u8>, value: f32) {
 }
 
 /// A fraction is stored as an integer of millionths between minus the first and the second.
-const FRACTION_64: (f64, f64) = ((1_u64 << 35) as f64, (1_u64 << 42) as f64);
-const FRACTION_32: (f64, f64) = ((1_u64 << 14) as f64, (1_u64 << 21) as f64);
+const FRACTION_64: (f64, f64) = (34_359_738_368.0, 4_398_046_511_104.0);
+const FRACTION_32: (f64, f64) = (16_384.0, 2_097_152.0);
 /// Floats of 32 bits from here on have no shorter form.
 const INTEGRAL_32: f32 = 65_536.0;
 
@@ -231,7 +231,9 @@ pub fn put_longs(out: &mut Vec<u8>, used: &[i64], capacity: usize) {
     let count = |count: usize| (count.cast_signed() as i64).to_le_bytes();
     put_number(out, I64_ARRAY, count(capacity.max(used.len())));
     out.extend_from_slice(&count(used.len()));
-    used.iter().for_each(|value| out.extend_from_slice(&value.to_le_bytes()));
+    for value in used {
+        out.extend_from_slice(&value.to_le_bytes());
+    }
     out.resize(out.len() + 8 * capacity.saturating_sub(used.len()), 0);
 }
 
@@ -325,7 +327,7 @@ mod tests {
             (0.001, &[0x94, 0x0A]),
             (1e-6, &[0x96, 1]),
             (-2.5, &[0x92, 0xF9, 0x81, 0]),
-            (3.14159, &[0x96, 0xD6, 0xDF, 0xBF, 1]),
+            (1.000_001, &[0x96, 0xC1, 0x84, 0x3D]),
             (123_456.789, &[0x94, 0xD2, 0x85, 0xD8, 0xCC, 4]),
             (f64::NAN, &[0x90, 0, 0, 0xC0, 0x7F]),
             (f64::INFINITY, &[0x90, 0, 0, 0x80, 0x7F]),
