@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import inspect
+import keyword
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -239,7 +240,17 @@ def _method(
         parameters.append((parameter.name, kind, (parameter.default,) if has_default else ()))
     ids = (signature.method_id for signature in signatures)
     method_id = next((it for it in ids if it is not None), None)
-    return Method(name, parameters, id=method_id, next=following)
+    return Method(event_of(name), parameters, id=method_id, next=following)
+
+
+def event_of(name: str) -> str:
+    """Return what a method is called in messages: ``from_`` stands for ``from``."""
+    return name[:-1] if name.endswith("_") and keyword.iskeyword(name[:-1]) else name
+
+
+def attribute_of(event: str) -> str:
+    """Return the method's name in Python."""
+    return f"{event}_" if keyword.iskeyword(event) else event
 
 
 def check_ids(methods: Iterable[Method]) -> None:

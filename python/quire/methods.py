@@ -22,7 +22,14 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_origin
 from quire import _native
 from quire._native import Method
 from quire.errors import ClosedError
-from quire.interfaces import METHODS, Interface, check_ids, handlers_of, methods_of
+from quire.interfaces import (
+    METHODS,
+    Interface,
+    attribute_of,
+    check_ids,
+    handlers_of,
+    methods_of,
+)
 
 if TYPE_CHECKING:
     from quire.appending import Appender
@@ -199,7 +206,7 @@ class _Finder:
         """Return the method for an event, and what calls it; None if there is none."""
         for method in self._methods(target):
             if key in (method.name, method.id):
-                return method, getattr(target, method.name)
+                return method, getattr(target, attribute_of(method.name))
         return None
 
     def _methods(self, target: object) -> Collection[Method]:

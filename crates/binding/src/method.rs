@@ -163,7 +163,7 @@ impl Method {
         argument: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let parameter = &self.parameters[number];
-        let put: Result<()> = parameter.kind.get().put(out, argument, 0);
+        let put: Result<()> = parameter.kind.get().put_argument(out, argument, 0);
         put.map_err(|failure| failure.inside(&parameter.name).inside(&self.name).into())
     }
 
