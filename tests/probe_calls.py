@@ -6,7 +6,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from datetime import date
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 from uuid import UUID
 
 import quire
@@ -18,8 +18,14 @@ A_UUID = UUID("00000000-0000-0001-0000-000000000002")
 
 
 # Under other names: methods of the same names hide them.
-Date, Uuid, Blob, Leaves, Texts = date, UUID, bytes, list[ProbeLeaf], list[str]
-TextsOrNulls, TextSet, Counts = list[str | None], set[str], dict[str, int]
+Date: TypeAlias = date
+Uuid: TypeAlias = UUID
+Blob: TypeAlias = bytes
+Leaves: TypeAlias = list[ProbeLeaf]
+Texts: TypeAlias = list[str]
+TextsOrNulls: TypeAlias = list[str | None]
+TextSet: TypeAlias = set[str]
+Counts: TypeAlias = dict[str, int]
 
 
 class Destination(Protocol):

@@ -90,7 +90,8 @@ def test_type_variables_stand_for_what_they_are_given(
     found = payloads(queue)
     assert found[0].startswith(b"\xb9\7publish\x82\x24\0\0\0\xc4name\xbb")
     assert found[1] == b"\xb9\7publish\xa1\2", "a declared float: the shortest form"
-    assert found[2] == b"\xb9\6source\xe1s\xb9\x0bpublish_all\x82\2\0\0\0\xa1\2"
+    boxed = b"\x82\x09\0\0\0\x91" + struct.pack("<d", 2.0)
+    assert found[2] == b"\xb9\6source\xe1s\xb9\x0bpublish_all" + boxed, "as Java's List<Double>"
     assert found[3][:10] == b"\xb9\7publish\x91", "undeclared: boxed"
 
 
