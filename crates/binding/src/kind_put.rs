@@ -108,7 +108,7 @@ impl Kind {
         depth: usize,
     ) -> Result<()> {
         match &self.0 {
-            Form::Optional(kind) => kind.get().put_argument(out, value, depth),
+            Form::Optional(kind) if !value.is_none() => kind.get().put_argument(out, value, depth),
             form if form.is_container() => self.put_boxed(out, value, depth),
             _ => self.put(out, value, depth),
         }
