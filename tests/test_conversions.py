@@ -50,8 +50,8 @@ TYPES: dict[str, tuple[Any, Callable[[str], Any]]] = {
     "UUID": (uuid.UUID, uuid.UUID),
     "ProbeSide": (Side, Side.__getitem__),
     "byte[]": (bytes, bytes.fromhex),
-    "List<Object>": (list, None),
-    "Map<String,Object>": (dict, None),
+    "List<Object>": (list, str),
+    "Map<String,Object>": (dict, str),
 }
 
 # Where Quire differs, and why; docs/compatibility.md tells it to users.
@@ -101,8 +101,7 @@ def said_by_java(row: dict[str, Any], java_type: str) -> object:
                 return None
             if not answer.startswith("="):
                 return REFUSED
-            parse = TYPES[java_type][1]
-            return parse(answer[1:]) if parse else answer[1:]
+            return TYPES[java_type][1](answer[1:])
     raise AssertionError((row["name"], java_type))
 
 

@@ -35,9 +35,9 @@ class Order:
     quantity: int
     price: float | None = None
     venue: Venue = Venue.XLON
-    legs: list[Leg] = field(default_factory=list)
+    legs: list[Leg] = field(default_factory=list[Leg])
     parent: Order | None = None
-    notes: dict[str, Any] = field(default_factory=dict)
+    notes: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
 @quire.message(alias="test.Counted")
@@ -64,7 +64,7 @@ def test_an_object_comes_back_equal(appender: quire.Appender, tailer: quire.Tail
     assert tailer.read_message() is None
 
 
-orders = st.deferred(
+orders: st.SearchStrategy[Order] = st.deferred(
     lambda: st.builds(
         Order,
         symbol=st.text(),
@@ -84,7 +84,7 @@ orders = st.deferred(
 
 @given(order=orders, typed=st.booleans())
 def test_any_object_comes_back_equal(
-    tmp_path_factory: pytest.TempPathFactory, order: Order, typed: bool
+    tmp_path_factory: pytest.TempPathFactory, *, order: Order, typed: bool
 ) -> None:
     path: Path = tmp_path_factory.getbasetemp() / "any_object"
     with quire.open(path) as queue, queue.appender() as appender, queue.tailer() as tailer:
@@ -113,7 +113,7 @@ def test_a_missing_field_without_default_is_named(
 
 
 def test_unknown_fields_are_kept_or_ignored(appender: quire.Appender, tailer: quire.Tailer) -> None:
-    later = {"symbol": "x", "quantity": 1, "flags": [1, 2]}
+    later: dict[str, Any] = {"symbol": "x", "quantity": 1, "flags": [1, 2]}
     appender.write_map(later)
     order = tailer.read_message(Order)
     assert order is not None
@@ -190,7 +190,7 @@ def test_an_alias_belongs_to_one_class() -> None:
     class Other:
         x: int
 
-    with pytest.raises(TypeError, match="alias='test.Order'"):
+    with pytest.raises(TypeError, match=r"alias='test\.Order'"):
         quire.message(alias="test.Order")(Other)
 
 
@@ -217,7 +217,7 @@ def test_a_fixed_layout_has_no_names(
         venue: Venue
         text: str | None
 
-    tick = Tick(1_700_000_000_000_000_000, 1.25, -3, True, Venue.XPAR, "é")
+    tick = Tick(1_700_000_000_000_000_000, 1.25, -3, firm=True, venue=Venue.XPAR, text="é")
     appender.write_message(tick, typed=True)
     assert tailer.read_message() == tick
     appender.write_message(tick)
@@ -237,7 +237,7 @@ def test_a_fixed_layout_of_lists_is_refused() -> None:
     class Listed:
         items: list[int]
 
-    with pytest.raises(quire.WireError, match="bytes_layout.*field=items"):
+    with pytest.raises(quire.WireError, match=r"bytes_layout.*field=items"):
         quire.message(bytes_layout=True)(Listed)
 
 
@@ -295,30 +295,30 @@ def test_documents_hold_raw_numbers(appender: quire.Appender, tailer: quire.Tail
         raw.write_stop_bit(300)
         raw.write_utf8("é")
         raw.write_utf8(None)
-        raw.write_bool(True)
+        raw.write_bool(True)  # noqa: FBT003 - a value
         raw.write_bytes(b"xy")
         with pytest.raises(quire.WireError, match="expected=int8 found=128"):
             raw.write_int8(128)
-    with tailer.reading_document() as document:
-        raw = document.raw
-        assert raw.read_int8() == -1
-        assert raw.read_uint16() == 65_535
-        assert raw.read_int32() == -5
-        assert raw.read_int64() == 2**40
-        assert raw.read_float32() == 0.5
-        assert raw.read_float64() == 1.25
-        assert raw.read_stop_bit() == 300
-        assert raw.read_utf8() == "é"
-        assert raw.read_utf8() is None
-        assert raw.read_bool()
-        assert raw.read_bytes(2) == b"xy"
-        assert raw.remaining == 0
+    with tailer.reading_document() as found:
+        raw_in = found.raw
+        assert raw_in.read_int8() == -1
+        assert raw_in.read_uint16() == 65_535
+        assert raw_in.read_int32() == -5
+        assert raw_in.read_int64() == 2**40
+        assert raw_in.read_float32() == 0.5
+        assert raw_in.read_float64() == 1.25
+        assert raw_in.read_stop_bit() == 300
+        assert raw_in.read_utf8() == "é"
+        assert raw_in.read_utf8() is None
+        assert raw_in.read_bool()
+        assert raw_in.read_bytes(2) == b"xy"
+        assert raw_in.remaining == 0
         with pytest.raises(quire.WireError, match="expected=int32"):
-            raw.read_int32()
-        raw.position = 1
-        assert raw.read_uint16() == 65_535
+            raw_in.read_int32()
+        raw_in.position = 1
+        assert raw_in.read_uint16() == 65_535
         with pytest.raises(quire.WireError, match="behind the end"):
-            raw.position = 100
+            raw_in.position = 100
 
 
 def test_reserved_memory_is_written_in_place(
@@ -338,8 +338,8 @@ def test_a_value_that_looks_at_its_document_finds_it(
     appender: quire.Appender, tailer: quire.Tailer
 ) -> None:
     class Nosy(dict[str, int]):
-        def items(self) -> Any:
-            document.write("seen", True)
+        def items(self) -> Any:  # noqa: ANN401 - of a dict
+            document.write("seen", 1)
             return super().items()
 
     with appender.writing_document() as document:

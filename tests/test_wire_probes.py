@@ -33,7 +33,7 @@ PROBES = Path(__file__).parent / "golden" / "wire" / "probes.json"
 ROWS: list[dict[str, Any]] = json.loads(PROBES.read_text())
 
 # What one value behind a field name was written as, by Java's method for it.
-DECLARED = {
+DECLARED: dict[str, Any] = {
     "int64": quire.int64,
     "int32": quire.int32,
     "int16": quire.int16,
@@ -97,17 +97,13 @@ def assert_meant(name: str, value: object) -> None:
         expected = float(said.replace("Infinity", "inf"))
         assert value == pytest.approx(expected, rel=1e-7, nan_ok=True)
     elif method in {"time", "date", "dateTime"}:
-        assert value == {
-            "time": dt.time,
-            "date": dt.date,
-            "dateTime": dt.datetime,
-        }[method].fromisoformat(said)
+        assert value == DECLARED[method].fromisoformat(said)
     elif method == "text" and said.startswith("'"):
         assert value == said[1:-1]
 
 
-MESSAGES = {
-    cls.__quire_codec__.alias.lower(): cls
+MESSAGES: dict[str, Any] = {
+    vars(cls)["__quire_codec__"].alias.lower(): cls
     for cls in (Flat, Boxed, Times, Nested, Collections, Arrays, Child, OfAny, ByHand, FixedNumbers)
 } | {"without": Unnamed, "fixed of numbers": FixedNumbers}
 

@@ -10,7 +10,7 @@ Python and Java processes append to and tail the same directory at the same time
 import os as _os
 import warnings as _warnings
 
-from quire import _native, pausers
+from quire import _native, pausers, types
 from quire._native import (
     Excerpt,
     ManualClock,

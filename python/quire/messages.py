@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import keyword
 import typing
 from collections.abc import Callable, Iterator
@@ -13,8 +14,8 @@ from quire.types import kind_of
 _T = TypeVar("_T")
 
 # What the kernel makes objects with, past the class's `__init__`.
-new_object = object.__new__
-set_attribute = object.__setattr__
+new_object: Any = object.__new__
+set_attribute: Any = object.__setattr__
 
 
 class Typed(NamedTuple):
@@ -54,11 +55,11 @@ def message(
     rename: Callable[[str], str] | Literal["camel"] | None = None,
 ) -> type[_T] | Callable[[type[_T]], type[_T]]:
     """
-    Register a class whose objects stand in messages: a dataclass, or one of attrs or msgspec, or an
-    ``Enum``.
+    Register a class whose objects stand in messages.
 
-    Only registered classes are ever made from a file. Their fields are written in their order and
-    read in any; a missing one takes its default. ``from_`` stands for a field named ``from``.
+    It is a dataclass, a class of attrs or msgspec, or an ``Enum``. Only registered classes are ever
+    made from a file. Their fields are written in their order and read in any; a missing one takes
+    its default. ``from_`` stands for a field named ``from``.
 
     Args:
         cls: The class, when used as a decorator without arguments.
@@ -79,7 +80,7 @@ def message(
     def register(cls: type[_T]) -> type[_T]:
         fields = _fields_of(cls)
         renamed = _camel if rename == "camel" else rename or _plain
-        resolve = _Resolver(cls, fields, renamed)
+        resolve = _Resolver(cls, fields, renamed).rows
         codec = Codec(
             cls,
             alias or cls.__name__,
@@ -93,10 +94,8 @@ def message(
             raise TypeError(
                 f"unknown fields need a class with a __dict__: class={cls.__qualname__}"
             )
-        try:
+        with contextlib.suppress(NameError):  # of a class further down: looked up when it is used
             codec.check()
-        except NameError:
-            pass  # a class that is defined further down: looked up when it is used
         if not codec.register():
             raise TypeError(f"another class has this alias: alias={codec.alias!r}")
         cls.__quire_codec__ = codec  # type: ignore[attr-defined]
@@ -118,10 +117,16 @@ class _Resolver(NamedTuple):
     fields: list[_Field] | None
     rename: Callable[[str], str]
 
-    def __call__(self) -> tuple[list[tuple[str, str, Kind, int, Any]], bool]:
+    def rows(self) -> tuple[list[tuple[str, str, Kind, int, Any]], bool]:
         hints = typing.get_type_hints(self.cls, include_extras=True)
         rows = [
-            (self.rename(field.attribute), field.attribute, self.kind(field, hints), *field[1:])
+            (
+                self.rename(field.attribute),
+                field.attribute,
+                self.kind(field, hints),
+                field.has_default,
+                field.default,
+            )
             for field in self.fields or []
         ]
         has_post_init = hasattr(self.cls, "__post_init__") or hasattr(
@@ -186,11 +191,11 @@ def _of_struct(cls: Any) -> Iterator[_Field]:  # noqa: ANN401 - msgspec is not i
 
 
 def _build_of(cls: type) -> str:
-    """Tell how the kernel makes its objects: by attributes, past its ``__setattr__``, or by call."""
-    own_making = cls.__new__ is not object.__new__ or hasattr(cls, "__struct_fields__")
+    """Tell how the kernel makes its objects: by attributes, past ``__setattr__``, or by call."""
+    own_making = cls.__new__ is not new_object or hasattr(cls, "__struct_fields__")
     if own_making or hasattr(cls, "__attrs_post_init__"):
         return "call"
-    return "set" if cls.__setattr__ is object.__setattr__ else "force"
+    return "set" if cls.__setattr__ is set_attribute else "force"
 
 
 def _plain(name: str) -> str:

@@ -144,7 +144,8 @@ def _plain(annotation: Any) -> Kind:  # noqa: ANN401 - as above
 
 def _is_base(annotation: type) -> bool:
     """Whether registered classes derive from it: their objects stand under their own names."""
-    return any("__quire_codec__" in child.__dict__ for child in annotation.__subclasses__())
+    children: list[type] = annotation.__subclasses__()
+    return any("__quire_codec__" in child.__dict__ for child in children)
 
 
 def _generic(annotation: Any, origin: Any, arguments: tuple[Any, ...]) -> Kind:  # noqa: ANN401

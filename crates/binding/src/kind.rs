@@ -111,14 +111,14 @@ impl Kind {
     }
 
     #[staticmethod]
-    fn enumeration(cls: &Bound<'_, PyType>) -> PyResult<Self> {
+    fn enumeration(class_: &Bound<'_, PyType>) -> PyResult<Self> {
         let mut by_name = HashMap::new();
-        let members = cls.getattr("__members__")?;
+        let members = class_.getattr("__members__")?;
         for item in members.cast::<PyMapping>()?.items()?.iter() {
             let (name, member): (String, Py<PyAny>) = item.extract()?;
             by_name.insert(name, member);
         }
-        Ok(Self(Form::Enum(Members { class: cls.clone().unbind(), by_name })))
+        Ok(Self(Form::Enum(Members { class: class_.clone().unbind(), by_name })))
     }
 
     #[staticmethod]
