@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
