@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, cast
 
 from quire._native import Plan
 
@@ -139,12 +139,14 @@ class Schema:
         """
         from quire.columns import Method, columns_of, of_methods
 
+        methods: list[Method]
         if isinstance(interface, Mapping):
+            named = cast("Mapping[str, Any]", interface)
             methods = [
                 Method(name, ids.get(name), "object", takes.columns)
                 if isinstance(takes, Schema)
                 else Method(name, ids.get(name), "arguments", columns_of(takes))
-                for name, takes in interface.items()
+                for name, takes in named.items()
             ]
         else:
             from quire.interfaces import methods_of
@@ -245,7 +247,9 @@ class Schema:
         """The schema of a batch, as pyarrow has it; of methods, that of the tagged union."""
         import pyarrow as pa
 
-        columns = list(self.columns)
+        from quire.columns import fields_of
+
+        columns = fields_of(self.columns)
         if isinstance(self._parts, tuple):
             columns.insert(0, pa.field(METHOD, pa.string()))
         return self._around(columns)

@@ -68,14 +68,25 @@ impl Column {
     /// Appends the next value of a message. After an error, [`Column::truncate`] is due.
     #[inline]
     pub fn read(&mut self, cursor: &mut Cursor<'_>) -> Result<()> {
-        let start = *cursor;
-        let value = token::value(cursor)?;
-        if let Data::Fixed(values) = &mut self.data
-            && scalars::put(values, &self.kind, &value).is_some()
+        let taken = match &mut self.data {
+            Data::Fixed(values) => scalars::put_at_once(values, &self.kind, cursor.rest()),
+            Data::Text(strings) => scalars::text_at_once(cursor.rest())
+                .and_then(|text| strings.push(text).map(|()| 1 + text.len())),
+            _ => None,
+        };
+        if let Some(count) = taken
+            && cursor.take(count).is_some()
         {
             self.validity.push(true);
             return Ok(());
         }
+        self.read_any(cursor)
+    }
+
+    /// As [`Column::read`], whatever the value is.
+    fn read_any(&mut self, cursor: &mut Cursor<'_>) -> Result<()> {
+        let start = *cursor;
+        let value = token::value(cursor)?;
         self.put(cursor, start, value)
     }
 

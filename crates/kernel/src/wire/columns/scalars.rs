@@ -3,11 +3,109 @@
 use std::borrow::Cow;
 
 use super::plan::{Kind, Unit};
+use crate::format::wire::{
+    BYTES_LENGTH32, FALSE, FLOAT_STOP_2, FLOAT_STOP_4, FLOAT_STOP_6, FLOAT32, FLOAT64, INT8, INT16,
+    INT32, INT64, NULL, SHORT_LENGTH_MASK, STRING_0, TRUE, UINT8, UINT16, UINT32,
+};
 use crate::wire::convert;
 use crate::wire::temporal::{self, Stamp};
 use crate::wire::token::Token;
 
 const SECONDS_OF_DAY: i64 = 86_400;
+
+/// Appends the number at the start of `bytes` if it has one of the usual forms, and returns how long
+/// it is. Nothing is appended otherwise: [`put`] knows every form.
+#[inline]
+pub fn put_at_once(out: &mut Vec<u8>, kind: &Kind, bytes: &[u8]) -> Option<usize> {
+    match kind {
+        Kind::Int { bytes: width, signed: true } => {
+            let (value, length) = whole(bytes)?;
+            put_signed(out, value, *width)?;
+            Some(length)
+        }
+        Kind::Timestamp(_) => {
+            let (value, length) = whole(bytes)?;
+            out.extend_from_slice(&value.to_le_bytes());
+            Some(length)
+        }
+        Kind::Float64 => {
+            let (value, length) = number(bytes)?;
+            out.extend_from_slice(&value.to_le_bytes());
+            Some(length)
+        }
+        _ => None,
+    }
+}
+
+/// The short string at the start of `bytes`, if it is ASCII.
+#[inline]
+pub fn text_at_once(bytes: &[u8]) -> Option<&[u8]> {
+    let (code, rest) = bytes.split_first()?;
+    let length = code.checked_sub(STRING_0)?;
+    rest.get(..usize::from(length)).filter(|text| text.is_ascii())
+}
+
+/// How long the value at the start of `bytes` is, if its code or the next bytes tell.
+#[inline]
+pub fn length_at_once(bytes: &[u8]) -> Option<usize> {
+    let (code, rest) = bytes.split_first()?;
+    Some(match *code {
+        0..=0x7F | FALSE | TRUE | NULL => 1,
+        UINT8 | INT8 => 2,
+        UINT16 | INT16 => 3,
+        UINT32 | INT32 | FLOAT32 => 5,
+        INT64 | FLOAT64 => 9,
+        BYTES_LENGTH32 => 5 + usize::try_from(u32::from_le_bytes(*rest.first_chunk()?)).ok()?,
+        STRING_0..=0xFF => 1 + usize::from(code & SHORT_LENGTH_MASK),
+        FLOAT_STOP_2 | FLOAT_STOP_4 | FLOAT_STOP_6 => {
+            let last = rest.iter().take(10).position(|group| group & 0x80 == 0)?;
+            2 + last
+        }
+        _ => return None,
+    })
+}
+
+/// An integer under a code of its own, and how long it is.
+#[inline]
+fn whole(bytes: &[u8]) -> Option<(i64, usize)> {
+    let (code, rest) = bytes.split_first()?;
+    Some(match *code {
+        UINT8 => (i64::from(*rest.first()?), 2),
+        INT8 => (i64::from(i8::from_le_bytes(*rest.first_chunk()?)), 2),
+        INT16 => (i64::from(i16::from_le_bytes(*rest.first_chunk()?)), 3),
+        UINT16 => (i64::from(u16::from_le_bytes(*rest.first_chunk()?)), 3),
+        INT32 => (i64::from(i32::from_le_bytes(*rest.first_chunk()?)), 5),
+        UINT32 => (i64::from(u32::from_le_bytes(*rest.first_chunk()?)), 5),
+        INT64 => (i64::from_le_bytes(*rest.first_chunk()?), 9),
+        _ => return None,
+    })
+}
+
+/// As [`whole`] for a float, of up to four groups of seven bits where it is a stop-bit one.
+#[inline]
+#[allow(clippy::cast_precision_loss)] // the nearest, as anywhere
+fn number(bytes: &[u8]) -> Option<(f64, usize)> {
+    let (code, rest) = bytes.split_first()?;
+    let scale = match *code {
+        FLOAT64 => return Some((f64::from_le_bytes(*rest.first_chunk()?), 9)),
+        FLOAT32 => return Some((f64::from(f32::from_le_bytes(*rest.first_chunk()?)), 5)),
+        FLOAT_STOP_2 => 1e2,
+        FLOAT_STOP_4 => 1e4,
+        FLOAT_STOP_6 => 1e6,
+        _ => return whole(bytes).map(|(value, length)| (value as f64, length)),
+    };
+    let groups: &[u8; 4] = rest.first_chunk()?;
+    let mut value = 0_u32;
+    for (place, group) in groups.iter().enumerate() {
+        value |= u32::from(group & 0x7F) << (7 * place);
+        if group & 0x80 == 0 {
+            // A last group of nothing makes it negative.
+            let positive = *group != 0 || place == 0;
+            return positive.then(|| (f64::from(value) / scale, place + 2));
+        }
+    }
+    None
+}
 
 /// Appends a number, a time or a UUID as the bytes that `kind` lays it out as; None if the value is
 /// of another kind, or is not among those of `kind`.
