@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import pty
 import re
@@ -207,6 +208,32 @@ def test_bytes_without_values_are_shown_as_they_read(
     )
 
 
+def test_json_is_an_array_and_jsonl_lines_of_it(
+    cli: Cli, path: Path, appender: quire.Appender
+) -> None:
+    assert json.loads(cli.ok("read", path, "--format", "json").out) == []
+    with appender.writing_document(metadata=True) as document:
+        document.write("meta", 1)
+    first = appender.write_map({"a": 1, "b": ["x", None]})
+    appender.write_text('a \x7f\x9b\x1b\n"b"')
+    appender.write_bytes(b"\xff\x00")
+    messages = [{"a": 1, "b": ["x", None]}, 'a \x7f\x9b\x1b\n"b"', {"bytes": "ff00"}]
+    shown = [{"index": f"{first + n:#x}", "message": it} for n, it in enumerate(messages)]
+
+    array = cli.ok("read", path, "--format", "json")
+    lines = cli.ok("read", path, "--format", "jsonl")
+
+    assert json.loads(array.out) == shown
+    assert [json.loads(line) for line in lines.lines] == shown
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", lines.out)
+    alone = cli.ok("read", path, "--format", "json", "--no-index", "--count", "2")
+    assert json.loads(alone.out) == messages[:2]
+    with_metadata = cli.ok("read", path, "--format", "json", "--metadata").out
+    assert {"index": f"{first:#x}", "metadata": True, "message": {"meta": 1}} in json.loads(
+        with_metadata
+    )
+
+
 @pytest.mark.parametrize("verb", ["read", "dump"])
 def test_names_in_a_message_cannot_command_a_terminal(
     path: Path, appender: quire.Appender, verb: str
@@ -322,6 +349,7 @@ def test_an_empty_queue_shows_nothing(cli: Cli, path: Path, queue: quire.Queue) 
         (["--follow", "--reverse"], 2, "--follow and --reverse do not go together"),
         (["--named", "t", "--reverse"], 2, "--named and --reverse do not go together"),
         (["--format", "xml"], 2, "'xml' is not one of"),
+        (["--format", "json", "--follow"], 2, "use --format jsonl"),
     ],
 )
 @pytest.mark.usefixtures("indexes")

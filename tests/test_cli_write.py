@@ -91,6 +91,116 @@ def test_a_line_is_the_argument_of_a_method(
     assert "--method needs values, and hex is bytes" in ran.err
 
 
+def maps(path: Path) -> list[object]:
+    with quire.open(path, read_only=True) as queue, queue.tailer() as tailer:
+        return [tailer.read_map() for _ in range(queue.entry_count)]
+
+
+def test_each_yaml_document_is_a_message(path: Path) -> None:
+    text = b"""# about the file
+---
+a: 1
+b: [x, 2.5]
+--- {c: true}
+...
+---
+# nothing but a comment
+--- # the next one is a text
+hello world
+---
+said: "--- not
+  a mark"
+"""
+    ran = run("write", path, "--create", stdin=text)
+
+    assert (ran.code, ran.err) == (0, "")
+    with quire.open(path, read_only=True) as queue, queue.tailer() as tailer:
+        assert tailer.read_map() == {"a": 1, "b": ["x", 2.5]}
+        assert tailer.read_map() == {"c": True}
+        assert tailer.read_text() == "hello world"
+        assert tailer.read_map() == {"said": "--- not a mark"}
+        assert tailer.read_bytes() is None
+
+
+def test_a_yaml_document_is_written_when_the_next_begins(path: Path) -> None:
+    with (
+        quire.open(path) as queue,
+        queue.tailer() as tailer,
+        subprocess.Popen(
+            [*COMMAND, "write", str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as process,
+    ):
+        assert process.stdin is not None
+        process.stdin.write(b"a: 1\nb: 2\n---\n")
+        process.stdin.flush()
+        tailer.wait(30)
+        assert tailer.read_map() == {"a": 1, "b": 2}
+        process.communicate(timeout=30)
+
+
+def test_each_line_of_json_is_a_message(cli: Cli, path: Path, tmp_path: Path) -> None:
+    file = tmp_path / "it.jsonl"
+    file.write_text('{"a": 1, "b": {"c": [null, "ü"]}}\n\n{"d": -1.5e3}\n', "utf-8")
+    cli.ok("write", path, "--create", file)
+    assert maps(path) == [{"a": 1, "b": {"c": [None, "ü"]}}, {"d": -1500.0}]
+
+
+@pytest.mark.parametrize(
+    ("style", "text"),
+    [
+        ("jsonl", b'{"symbol": "EURUSD", "size": 3}\n"alone"\n7\n[1, 2]\n'),
+        ("yaml", b"symbol: EURUSD\nsize: 3\n---\nalone\n---\n7\n---\n[1, 2]\n"),
+        ("yaml", b"--- {symbol: EURUSD, size: 3}\n---\n'alone'\n--- 7\n---\n- 1\n- 2\n"),
+    ],
+)
+def test_each_is_the_argument_of_a_method(path: Path, style: str, text: bytes) -> None:
+    ran = run("write", path, "--create", "--format", style, "--method", "say it", stdin=text)
+    assert (ran.code, ran.err) == (0, "")
+    assert maps(path) == [
+        {"say it": {"symbol": "EURUSD", "size": 3}},
+        {"say it": "alone"},
+        {"say it": 7},
+        {"say it": [1, 2]},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("style", "text", "place", "item"),
+    [
+        ("jsonl", b'{"a": 1}\n{"a": }\n', "line=2 column=7", '{"a": }'),
+        ("jsonl", b"{}\n\n{\n", "line=3 column=1", "{"),
+        ("jsonl", b'{}\n1, "b": 2\n', "line=2 column=2", '1, "b": 2'),
+        ("jsonl", b"{}\n" + b"[" * 1000 + b"\n", "line=2 column=65", "[" * 60 + "…"),
+        ("yaml", b"a: 1\n---\nb: 1\nc: [\n  1\n", "line=6 column=1", r"b: 1\nc: [\n  1\n"),
+        ("yaml", b"a: 1\n--- [1, &x 2]\n", "line=2 column=5", r"[1, &x 2]\n"),
+        ("yaml", b"a: 1\n--- !!data #binary\nb\n", "line=2", r"!!data #binary\nb\n"),
+        ("yaml", b"a: 1\n---\nb: \xff\n", "line=3", r"b: \\xff\n"),
+    ],
+)
+@pytest.mark.parametrize("method", [[], ["--method", "say"]])
+def test_what_does_not_parse_is_refused_where_it_stands(  # noqa: PLR0913, PLR0917 - the cases
+    path: Path, style: str, text: bytes, place: str, item: str, method: list[str]
+) -> None:
+    ran = run("write", path, "--create", "--format", style, *method, stdin=text)
+
+    assert ran.code == 1
+    assert f"file=- {place} written=1 text='{item}" in ran.err
+    assert ran.err.count("\n") == 1
+    with quire.open(path) as queue:
+        assert queue.entry_count == 1
+
+
+@pytest.mark.parametrize("style", ["yaml", "jsonl"])
+def test_messages_of_values_go_from_queue_to_queue(path: Path, tmp_path: Path, style: str) -> None:
+    with quire.open(path) as queue, queue.appender() as appender:
+        for number in range(100):
+            appender.write_map({"number": number, "text": "--- x\n" * (number % 3), "list": [1.5]})
+        shown = run("read", path, "--no-index", "--format", style)
+        copied = run("write", tmp_path / "copy", "--create", "--format", style, stdin=shown.raw)
+        assert (copied.code, copied.err) == (0, "")
+        assert maps(tmp_path / "copy") == maps(path)
+
+
 def test_what_was_shown_can_be_written_again(path: Path, tmp_path: Path) -> None:
     with quire.open(path) as queue, queue.appender() as appender:
         for payload in (bytes(range(256)), b"\n", b"\xe1a", os.urandom(70_000)):
@@ -112,8 +222,7 @@ def test_a_refused_line_is_named_and_what_came_before_stays(
 
     assert (ran.code, ran.raw) == (1, b"")
     assert ran.err == (
-        "quire: not pairs of hexadecimal digits: "
-        f"file={file} line=3 written=2 found='{'z' * 60}…'\n"
+        f"quire: not pairs of hexadecimal digits: file={file} line=3 written=2 text='{'z' * 60}…'\n"
     )
     assert payloads(queue) == [b"\x00", b"\x01"]
 
@@ -141,7 +250,7 @@ def test_bytes_that_are_no_text_are_refused(
     ran = cli("write", path, "--text", tmp_path / "it")
     assert ran.code == 1
     assert "not UTF-8 from byte 1 on" in ran.err
-    assert r"line=2 written=1 found='b\\xffd\x1b'" in ran.err
+    assert r"line=2 written=1 text='b\\xffd\x1b'" in ran.err
     assert queue.entry_count == 1
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from quire import ReadDocument, WireError, to_yaml
-from quire.cli.output import harmless, on_one_line
+from quire import ReadDocument, WireError, to_json, to_yaml
+from quire.cli.output import harmless, harmless_json, on_one_line
 
 Render: TypeAlias = Callable[[ReadDocument], str]
 
@@ -36,6 +36,15 @@ def as_yaml(document: ReadDocument) -> str:
         return _as_it_reads(bytes(data))
 
 
+def as_json(document: ReadDocument) -> str:
+    """Return JSON on one line; of bytes that hold no values, an object with their digits."""
+    data = document.bytes
+    try:
+        return harmless_json(to_json(data))
+    except WireError:
+        return f'{{"bytes": "{data.hex()}"}}'
+
+
 def _as_it_reads(data: bytes) -> str:
     try:
         text = data.decode("utf-8")
@@ -54,6 +63,8 @@ def _in_digits(data: bytes, start: int) -> str:
 
 FORMATS: Final[dict[str, Render]] = {
     "yaml": as_yaml,
+    "json": as_json,
+    "jsonl": as_json,
     "text": as_text,
     "hex": as_hex,
     "raw": as_text,  # what a pattern is looked for in; the bytes themselves are written
@@ -63,6 +74,11 @@ FORMATS: Final[dict[str, Render]] = {
 def framed(style: str, text: str, index: int | None, *, is_metadata: bool) -> str:
     """Return a message as it stands in the output, with its index unless that is None."""
     mark = " # metadata" if is_metadata else ""
+    if style in {"json", "jsonl"}:
+        if index is None:
+            return f"{text}\n"
+        kind = ', "metadata": true' if is_metadata else ""
+        return f'{{"index": "{index:#x}"{kind}, "message": {text}}}\n'
     if style == "yaml":
         if index is None:
             return f"---{mark}\n{text}"

@@ -2,10 +2,36 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
+from textwrap import indent
 from typing import IO, Final, NamedTuple
 
 import quire
+
+_INDENT: Final = "  "
+_MARK: Final = re.compile(rb"(?:---|\.\.\.)(?:[ \t]+(.*)|[ \t]*)\r?\n?\Z", re.DOTALL)
+_PLACE: Final = re.compile(r"(?: at)? line[ =](\d+) column[ =](\d+)")
+_OF_DUMP: Final = re.compile(r"!!(?:not-ready-)?(?:meta-)?data\b")
+
+
+class MisreadError(ValueError):
+    """
+    A text that does not parse.
+
+    Attributes:
+        line: Lines in front of where that shows.
+        column: The column there.
+
+    """
+
+    def __init__(self, error: quire.WireError, *, lines: int = 0, columns: int = 0) -> None:
+        """Take the place out of the words; *lines* and *columns* in front of it were not read."""
+        text = str(error)
+        place = _PLACE.search(text)
+        super().__init__(text if place is None else text[: place.start()] + text[place.end() :])
+        self.line = int(place[1]) - 1 - lines if place else 0
+        self.column = max(1, int(place[2]) - columns) if place else 1
 
 
 class Item(NamedTuple):
@@ -40,12 +66,57 @@ def whole(stream: IO[bytes]) -> Iterator[Item]:
     yield Item(1, stream.read())
 
 
+def documents(stream: IO[bytes]) -> Iterator[Item]:
+    """Yield each YAML document, as soon as a line with ``---`` or ``...`` ends it."""
+    start, found = 1, list[bytes]()
+    for number, line in enumerate(stream, 1):
+        mark = _MARK.match(line)
+        if mark is None:
+            found.append(line)
+            continue
+        if _has_content(found):
+            yield Item(start, b"".join(found))
+        start, found = (number, [mark[1]]) if mark[1] else (number + 1, [])
+    if _has_content(found):
+        yield Item(start, b"".join(found))
+
+
+def _has_content(found: list[bytes]) -> bool:
+    return any(line.strip() and not line.lstrip().startswith(b"#") for line in found)
+
+
+def put_yaml(appender: quire.Appender, method: str | None, data: bytes) -> None:
+    """Append what a YAML document stands for, or a call with it."""
+    text = _utf8(data)
+    if text.startswith("!!") and _OF_DUMP.match(text):
+        raise ValueError("a dump is not for writing: use what read --no-index shows")
+    if method is None:
+        payload = _parsed(quire.parse_yaml, text)
+    else:
+        as_value = f"{_quoted(method)}:\n" + indent(text, _INDENT)
+        payload = _parsed(quire.parse_yaml, as_value, lines=1, columns=len(_INDENT))
+    appender.write_bytes(payload)
+
+
+def put_json(appender: quire.Appender, method: str | None, data: bytes) -> None:
+    """Append what a line of JSON stands for, or a call with it."""
+    text = _utf8(data)
+    payload = _parsed(quire.parse_json, text)
+    if method is not None:
+        payload = quire.parse_json(f"{{{_quoted(method)}: {text}}}")
+    appender.write_bytes(payload)
+
+
+def _parsed(parse: Callable[[str], bytes], text: str, *, lines: int = 0, columns: int = 0) -> bytes:
+    try:
+        return parse(text)
+    except quire.WireError as error:
+        raise MisreadError(error, lines=lines, columns=columns) from error
+
+
 def put_text(appender: quire.Appender, method: str | None, data: bytes) -> None:
     """Append a text value, or a call with a string."""
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"not UTF-8 from byte {error.start} on") from None
+    text = _utf8(data)
     if method is None:
         appender.write_text(text)
     else:
@@ -67,9 +138,25 @@ def put_raw(appender: quire.Appender, _method: str | None, data: bytes) -> None:
     appender.write_bytes(data)
 
 
+def _quoted(name: str) -> str:
+    """Return a name as JSON and YAML have it in quotes."""
+    from json import dumps
+
+    return dumps(name)
+
+
+def _utf8(data: bytes) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"not UTF-8 from byte {error.start} on") from None
+
+
 INPUTS: Final = {
     it.name: it
     for it in (
+        Input("yaml", documents, put_yaml, takes_method=True),
+        Input("jsonl", filled_lines, put_json, takes_method=True),
         Input("text", lines, put_text, takes_method=True),
         Input("hex", filled_lines, put_hex, takes_method=False),
         Input("raw", whole, put_raw, takes_method=False),

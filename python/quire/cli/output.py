@@ -11,6 +11,8 @@ _ESCAPES: Final = {
 } | {ord("\r"): "\\r"}
 _ON_ONE_LINE: Final = _ESCAPES | {ord("\n"): "\\n"}
 
+_IN_JSON: Final = {code: f"\\u{code:04x}" for code in range(0x7F, 0xA0)}
+
 
 def harmless(text: str) -> str:
     """Return a text with its control characters as escapes."""
@@ -20,6 +22,11 @@ def harmless(text: str) -> str:
 def on_one_line(text: str) -> str:
     """Return a text with its control characters and line ends as escapes."""
     return text if text.isprintable() else text.translate(_ON_ONE_LINE)
+
+
+def harmless_json(text: str) -> str:
+    """Return JSON on one line with its control characters as escapes."""
+    return text if text.isprintable() else text.translate(_IN_JSON)
 
 
 class Output:

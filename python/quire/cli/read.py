@@ -162,6 +162,8 @@ def read(path: Path, *, count: int | None, named: str | None, no_index: bool, **
 
     \b
     yaml   what Java's tools show
+    json   an array of objects, each with its index and message
+    jsonl  such an object on each line
     text   a line for each message: its text, or its bytes as UTF-8
     hex    a line for each message: its bytes
     raw    the bytes alone, one message behind the other
@@ -170,7 +172,7 @@ def read(path: Path, *, count: int | None, named: str | None, no_index: bool, **
     Examples:
       quire read orders --last 10 --follow
       quire read orders --include '^symbol: EUR' --exclude test
-      quire read orders --start 0x4d1900000000 --count 3 --format hex
+      quire read orders --start 0x4d1900000000 --count 3 --format jsonl
     """  # noqa: D301 - click reads the backspace
     _check({"named": named, **more})
     look = Look(more.pop("style"), not no_index, more.pop("include"), more.pop("exclude"))

@@ -13,12 +13,18 @@ import click
 import quire
 from quire.cli.arguments import PATH
 from quire.cli.entry import INTERRUPTED, told
-from quire.cli.inputs import INPUTS, Input, Item
+from quire.cli.inputs import INPUTS, Input, Item, MisreadError
 
 _LOOK_EVERY: Final = 256
 _TELL_EVERY_S: Final = 0.2
 _SHOWN: Final = 60
-_FORMAT_OF: Final = {".txt": "text", ".hex": "hex"}
+_FORMAT_OF: Final = {
+    ".txt": "text",
+    ".hex": "hex",
+    ".json": "jsonl",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+}
 
 
 def roll_cycle_of(value: str) -> quire.RollCycle:
@@ -100,13 +106,16 @@ class Writer:
         skipped = f" skipped={self.skipped}" if self.skipped else ""
         return f"written={self.written}{skipped}" + ("" if last is None else f" last={last:#x}")
 
-    def _place(self, path: str, item: Item) -> str:
-        return f"file={path} line={item.line} written={self.written}"
+    def _place(self, path: str, item: Item, error: Exception) -> str:
+        line = f"line={item.line}"
+        if isinstance(error, MisreadError):
+            line = f"line={item.line + error.line} column={error.column}"
+        return f"file={path} {line} written={self.written}"
 
     def _refuse(self, path: str, item: Item, error: Exception) -> None:
-        found = item.data[:_SHOWN].decode("utf-8", "backslashreplace")
+        text = item.data[:_SHOWN].decode("utf-8", "backslashreplace")
         more = "…" if len(item.data) > _SHOWN else ""
-        wrong = f"{error}: {self._place(path, item)} found={found + more!r}"
+        wrong = f"{error}: {self._place(path, item, error)} text={text + more!r}"
         if not self._skip:
             raise click.ClickException(wrong)
         self._progress.clear()
@@ -126,7 +135,7 @@ class Writer:
     "--format",
     "style",
     type=click.Choice([*INPUTS]),
-    help="What the input is. Without it: by the file's name, or text.",
+    help="What the input is. Without it: by the file's name, or yaml.",
 )
 @click.option("--text", "style", flag_value="text", help="As --format text.")
 @click.option("--hex", "style", flag_value="hex", help="As --format hex.")
@@ -150,13 +159,16 @@ def write(path: Path, files: tuple[str, ...], style: str | None, **more: Any) ->
     What came before an item that is refused stays written; the message tells how much that was.
 
     \b
+    yaml   each document is a message; a line with --- stands between two
+    jsonl  each line is a message
     text   each line is a text value
     hex    each line is the bytes of a message
     raw    each file is the bytes of a message
 
     \b
     Examples:
-      echo 'hello world' | quire write orders --create
+      quire read orders --no-index | quire write copy --create
+      echo '{"symbol": "EURUSD", "size": 3}' | quire write orders --format jsonl --method buy
       quire write orders --text --method say < lines.txt
       quire write orders --hex --on-error skip dump.hex
     """  # noqa: D301 - click reads the backspace
@@ -186,7 +198,7 @@ def write(path: Path, files: tuple[str, ...], style: str | None, **more: Any) ->
 
 
 def _by_name(file: str) -> str:
-    return _FORMAT_OF.get(Path(file).suffix, "text")
+    return _FORMAT_OF.get(Path(file).suffix, "yaml")
 
 
 def _open(path: Path, roll_cycle: quire.RollCycle | None, *, create: bool) -> quire.Queue:
