@@ -9,6 +9,7 @@ Python and Java processes append to and tail the same directory at the same time
 
 import os as _os
 import warnings as _warnings
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from quire import _native, pausers, types
 from quire._native import (
@@ -62,6 +63,10 @@ from quire.types import (
     uint32,
 )
 
+if _TYPE_CHECKING:
+    from quire.printing import print_all
+    from quire.services import Service, service
+
 __all__ = [
     "Appender",
     "ClosedError",
@@ -86,6 +91,7 @@ __all__ = [
     "RollCycleMismatchError",
     "RunningMinimum",
     "Schema",
+    "Service",
     "Tailer",
     "TypeLiteral",
     "Typed",
@@ -107,6 +113,8 @@ __all__ = [
     "parse_json",
     "parse_yaml",
     "pausers",
+    "print_all",
+    "service",
     "to_json",
     "to_yaml",
     "uint8",
@@ -115,6 +123,18 @@ __all__ = [
 ]
 
 __version__ = _native.VERSION
+
+_LATER = {"Service": "services", "print_all": "printing", "service": "services"}
+
+
+def __getattr__(name: str) -> object:
+    """Import what few programs need when it is asked for: it would slow down every import."""
+    if name not in _LATER:
+        raise AttributeError(f"module 'quire' has no attribute: name={name}")
+    from importlib import import_module
+
+    return getattr(import_module(f"quire.{_LATER[name]}"), name)
+
 
 # A child must not share the parent's locks: its inherited handles raise ForkedError.
 _os.register_at_fork(

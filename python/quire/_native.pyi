@@ -603,6 +603,8 @@ class Method:
     def parameters(self) -> list[tuple[str, Kind]]: ...
     @property
     def next(self) -> dict[str, Method] | None: ...
+    def event_bytes(self, *given: object, **named: object) -> bytes:
+        """Return a call as a method writer appends it."""
 
 @final
 class MethodWriter:
@@ -1065,6 +1067,10 @@ class ReadDocument:
 
     def text(self) -> str: ...
     def map(self) -> dict[str, Any]: ...
+    @property
+    def history(self) -> MessageHistory | None:
+        """The history in front of the message; None where there is none."""
+
     def message(self, cls: type[_T] | None = None, /) -> _T | Any:
         """Return the document as an object; see :meth:`Tailer.read_message`."""
 

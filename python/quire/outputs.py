@@ -75,9 +75,11 @@ class Output:
         return ended()
 
     def _is_there(self) -> bool:
-        if self._is_live or self._goal is None:
+        if self._is_live:
             return False
         _, index = _at_hand()
+        if self._goal is None:
+            return False
         if index == self._goal.index and self._goal.outputs is not None:
             return self._left > 0
         return index <= self._goal.index

@@ -209,9 +209,11 @@ class Service:
     def _read_one_of_several(self) -> bool:
         handled = False
         for source_id, source in self._inputs.items():
+            before = source.last_index
             if source.read_one():
                 handled = True
-                self._output.handled(source_id, source.last_index)
+                if source.last_index != before:  # it was no metadata
+                    self._output.handled(source_id, source.last_index)
         return handled
 
 
@@ -252,7 +254,7 @@ def _opened(stack: contextlib.ExitStack, queue: _Place) -> Queue:
 
 @contextlib.contextmanager
 def _sole_writer(path: str) -> Generator[None]:
-    """Keep other services off an output. The lock is on its directory, and ends with the process."""
+    """Keep other services off an output, until the process ends: lock its directory."""
     directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         try:
@@ -271,7 +273,7 @@ def _is_to_be_made(handler: object) -> bool:
 def _interface(handler: object) -> type:
     """Return the annotation of a handler's parameter, or of its attribute ``out``."""
     if _is_to_be_made(handler):
-        function = handler.__init__ if isinstance(handler, type) else handler
+        function = cast("Any", handler).__init__ if isinstance(handler, type) else handler
         names = [*inspect.signature(cast("Callable[..., object]", handler)).parameters, ""]
         found = get_type_hints(function).get(names[0])
     else:

@@ -2,7 +2,7 @@
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyTuple};
 use pyo3::{PyTraverseError, PyVisit};
 use quire_kernel::format::cursor::Cursor;
 use quire_kernel::wire::{history, writer};
@@ -77,6 +77,20 @@ impl Method {
     #[getter(next)]
     fn py_next(&self, py: Python<'_>) -> Option<Py<PyDict>> {
         self.next.as_ref().map(|next| next.clone_ref(py))
+    }
+
+    /// The event of a call, as a method writer appends it.
+    #[pyo3(signature = (*given, **named))]
+    fn event_bytes<'py>(
+        &self,
+        py: Python<'py>,
+        given: &Bound<'py, PyTuple>,
+        named: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let arguments = self.bind(py, given.iter().collect(), named)?;
+        let mut out = Vec::new();
+        self.put(&mut out, &arguments)?;
+        Ok(PyBytes::new(py, &out))
     }
 
     fn __repr__(&self) -> String {

@@ -5,10 +5,11 @@ use pyo3::types::{PyDict, PyMemoryView};
 use quire_kernel::Error;
 use quire_kernel::format::cursor::Cursor;
 use quire_kernel::tailer::{OpenDocument, Tailer};
-use quire_kernel::wire::reader;
+use quire_kernel::wire::{history, reader};
 
 use crate::buffer::Buffer;
 use crate::error::{to_py, told};
+use crate::history::MessageHistory;
 use crate::wire_in::{RawIn, WireIn};
 use crate::{codec, failure, objects};
 
@@ -119,6 +120,12 @@ impl ReadDocument {
 
     fn map<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.decoded(|bytes| objects::message_map(py, bytes))
+    }
+
+    #[getter]
+    fn history(&self) -> PyResult<Option<MessageHistory>> {
+        let found = self.decoded(|bytes| Ok(history::of_message(bytes)?))?;
+        Ok(found.map(Into::into))
     }
 
     #[pyo3(signature = (cls = None, /))]
