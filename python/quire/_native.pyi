@@ -97,7 +97,7 @@ def after_fork_in_parent() -> None:
 def after_fork_in_child() -> None:
     """Mark every handle of this process as forked; called by ``os.register_at_fork``."""
 
-def entry_bytes(name: str, value: Any, /) -> bytes:
+def entry_bytes(name: str, value: object, /) -> bytes:
     """Return a named value as :meth:`WriteDocument.write` appends it."""
 
 @final
