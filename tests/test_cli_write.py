@@ -254,6 +254,39 @@ def test_bytes_that_are_no_text_are_refused(
     assert queue.entry_count == 1
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(28, "cannot reserve space: No space left on device", "/q/20240115F.cq4"),
+        quire.LockTimeoutError("the write lock is held: holder_pid=1"),
+    ],
+)
+@pytest.mark.parametrize("on_error", ["stop", "skip"])
+def test_a_failure_of_the_queue_ends_it_and_tells_how_much_is_written(  # noqa: PLR0913, PLR0917
+    cli: Cli,
+    path: Path,
+    lines: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
+    on_error: str,
+) -> None:
+    write_text = quire.Appender.write_text
+
+    def write(appender: quire.Appender, text: str, /) -> int:
+        if text:
+            return write_text(appender, text)
+        raise error
+
+    monkeypatch.setattr(quire.Appender, "write_text", write)
+
+    ran = cli("write", path, "--create", "--text", "--on-error", on_error, lines)
+
+    assert (ran.code, ran.raw) == (1, b"")
+    assert ran.err.endswith(f" file={lines} line=2 written=1\n")
+    assert ran.err.count("\n") == 1
+    assert texts(path) == ["hello"]
+
+
 def test_a_message_too_long_is_refused_as_a_line(
     cli: Cli, path: Path, queue: quire.Queue, tmp_path: Path
 ) -> None:

@@ -92,9 +92,8 @@ class Writer:
                 except (ValueError, quire.WireError) as error:
                     self._refuse(path, item, error)
                 except (quire.QuireError, OSError) as error:
-                    raise click.ClickException(
-                        f"{told(error)} {self._place(path, item)}"
-                    ) from error
+                    place = self._place(path, item, error)
+                    raise click.ClickException(f"{told(error)} {place}") from error
                 else:
                     self.written += 1
                     self._progress.tell(self.written)
