@@ -6,7 +6,7 @@ import collections
 import dataclasses
 import random
 import tempfile
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 from hypothesis import given
@@ -75,6 +75,39 @@ def test_every_kind_of_message_has_a_key(queue: quire.Queue, appender: quire.App
     assert tailer.read_message(Side) == Side("sell")
     assert tailer.read_message() == Side("sell", 2.5)
     assert tailer.read() is None
+
+
+class Market(Protocol):
+    def say(self, text: str) -> None: ...
+    def level(self, symbol: str, price: float) -> None: ...
+
+
+@pytest.mark.parametrize("history", [False, True])
+@pytest.mark.parametrize("key", [*KEYS, Side("key")], ids=repr)
+def test_calls_have_a_key(
+    queue: quire.Queue,
+    appender: quire.Appender,
+    key: Any,  # noqa: ANN401
+    history: bool,  # noqa: FBT001
+) -> None:
+    market = appender.topic(key).method_writer(Market, record_history=history)
+    market.say("hello")
+    appender.topic("another").method_writer(Market).say("other")
+    market.level("EURUSD", price=1.5)
+    called: list[tuple[Any, ...]] = []
+
+    class Handler:
+        def say(self, text: str) -> None:
+            called.append((tailer.topic, text))
+
+        def level(self, symbol: str, price: float) -> None:
+            called.append((tailer.topic, symbol, price))
+
+    tailer = queue.tailer().topics(key)
+    reader = tailer.method_reader(Handler())
+    while reader.read_one():
+        pass
+    assert called == [(key, "hello"), (key, "EURUSD", 1.5)]
 
 
 def test_the_key_is_the_first_event_of_the_document(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from quire import _native
 from quire._native import WriteDocument
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from quire._native import Value
     from quire.appending import Appender
+
+_T = TypeVar("_T")
 
 ROUTE = "to"
 """The event that carries the key, as in Java's ``router.to(key).say(...)``."""
@@ -31,6 +33,7 @@ class Topic:
         self._appender = appender
         self._route = _native.entry_bytes(event, key)
         self._key = key
+        self._event = event
 
     @property
     def key(self) -> Any:  # noqa: ANN401 - what it was given
@@ -61,6 +64,29 @@ class Topic:
             for name, value in values.items():
                 document.write(name, value)
         return document.index
+
+    def method_writer(
+        self,
+        interface: Callable[..., _T],
+        *,
+        record_history: bool | None = None,
+        history_form: Literal["packed", "fields"] = "packed",
+    ) -> _T:
+        """As :meth:`quire.Appender.method_writer`; each call follows the key as a chained one."""
+        from quire.interfaces import methods_of
+        from quire.methods import names_around
+        from quire.types import kind_of
+
+        found = methods_of(interface, names_around())
+        route = _native.Method(self._event, [("key", kind_of(Any), ())], next=found)
+        writer = _native.MethodWriter(
+            self._appender,
+            record_history=record_history,
+            history_form=history_form,
+            metadata=False,
+            filter=None,
+        )
+        return cast("_T", writer.method(route)(self._key))
 
     @contextmanager
     def writing_document(self) -> Generator[WriteDocument]:
