@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import signal
@@ -13,6 +14,7 @@ import pytest
 
 import quire
 from cli_runs import COMMAND, Cli, run
+from java_peer import JavaPeer
 from queues import payloads
 
 TEXTS = "hello\n\nwält €😀\r\nlast without an end".encode()
@@ -188,6 +190,34 @@ def test_what_does_not_parse_is_refused_where_it_stands(  # noqa: PLR0913, PLR09
     assert ran.err.count("\n") == 1
     with quire.open(path) as queue:
         assert queue.entry_count == 1
+
+
+@pytest.mark.java
+def test_java_handles_the_calls_that_were_written(path: Path) -> None:
+    for style, method, text in (
+        ("text", "say", "plain\n"),
+        ("yaml", "say", "two words\n---\n'x: y'\n"),
+        ("jsonl", "say", '"quoted"\n'),
+        ("jsonl", "leaf", '{"count": 5, "name": "bob"}\n'),
+        ("yaml", "map", "k: 3\nl: 4\n"),
+        ("jsonl", "ints", "[1, 2]\n"),
+        ("jsonl", "price", "2.5\n"),
+    ):
+        options = ["--create", "--format", style, "--method", method]
+        assert run("write", path, *options, stdin=text.encode()).err == ""
+
+    lines = [json.loads(line) for line in JavaPeer().run("method-read", dir=path)]
+
+    assert [call for line in lines for call in line["calls"]] == [
+        "say(String:plain)",
+        "say(String:two words)",
+        "say(String:x: y)",
+        "say(String:quoted)",
+        "leaf(ProbeLeaf:!ProbeLeaf {\n  name: bob,\n  count: 5\n}\n)",
+        "map(LinkedHashMap:{String:k=Long:3, String:l=Long:4})",
+        "ints(int[]:[Integer:1, Integer:2])",
+        "price(Double:2.5)",
+    ]
 
 
 @pytest.mark.parametrize("style", ["yaml", "jsonl"])
