@@ -205,7 +205,7 @@ def test_an_excerpt_is_equal_by_value_and_pickles() -> None:
     assert excerpt not in [quire.Excerpt(8, b"data"), quire.Excerpt(7, b"other")]
     assert {excerpt, quire.Excerpt(7, b"data")} == {excerpt}
     assert pickle.loads(pickle.dumps(excerpt)) == excerpt
-    assert repr(excerpt) == "Excerpt(index=0x7, data=b'data')"
+    assert repr(excerpt) == "Excerpt(index=0x7, 'data')"
     with pytest.raises(AttributeError):
         excerpt.index = 8  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
 

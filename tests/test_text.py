@@ -33,6 +33,18 @@ def test_a_queue_is_dumped_as_java_dumps_it(golden: Path, tmp_path: Path) -> Non
         assert queue.dump().splitlines() == java_dump(golden).splitlines()
 
 
+def test_a_dump_is_written_piece_by_piece(tmp_path: Path) -> None:
+    class Pieces(list[str]):
+        write = list.append
+
+    golden = next(golden for golden in DUMPED if golden.name == "m_block64k")
+    pieces = Pieces()
+    with quire.open(copy_of(golden, tmp_path / "queue"), read_only=True) as queue:
+        queue.dump(pieces)
+        assert "".join(pieces) == queue.dump()
+    assert len(pieces) > 4
+
+
 @pytest.mark.parametrize("golden", DUMPED, ids=name_of)
 def test_its_files_are_dumped_one_by_one(golden: Path) -> None:
     dumped = "".join(
@@ -60,3 +72,33 @@ def test_text_that_cannot_be_read_is_told_with_its_place() -> None:
         quire.to_yaml(b"raw bytes")
     with pytest.raises(quire.WireError, match="expected=a value found=0x8b"):
         quire.to_json(b"\x82\x02\x00\x00\x00\x8b\x8a")
+
+
+def test_a_message_is_shown_where_it_is_read(tmp_path: Path) -> None:
+    with quire.open(tmp_path) as queue, queue.appender() as appender, queue.tailer() as tailer:
+        index = appender.write_yaml("to: a\nsay: !Greeting\n  text: hello\n")
+        appender.write_json('{"@Greeting":{"text":"hello"}}')
+        appender.write_bytes(b"\xb9\x01a\x8b")
+
+        with tailer.reading_document() as document:
+            assert document.to_yaml() == "to: a\nsay: !Greeting {\n  text: hello\n}\n"
+            assert document.to_json() == '{"to":"a","say":{"@Greeting":{"text":"hello"}}}'
+            assert document.to_dict() == {
+                "to": "a",
+                "say": quire.Typed("Greeting", {"text": "hello"}),
+            }
+            shown = f"index={index:#x}, {document.to_json()}"
+            assert repr(document) == f"ReadDocument({shown})"
+        assert repr(document) == f"ReadDocument(index={index:#x}, closed)"
+        typed, damaged = tailer.read(), tailer.read()
+        with tailer.reading_document() as document:
+            assert repr(document) == f"ReadDocument(index={index + 3:#x}, not present)"
+    assert typed
+    assert typed.to_yaml() == "!Greeting {\n  text: hello\n}\n"
+    assert typed.to_dict() == {"text": "hello"}
+    assert repr(typed) == f'Excerpt(index={index + 1:#x}, {{"@Greeting":{{"text":"hello"}}}})'
+    assert damaged
+    assert repr(damaged) == f"Excerpt(index={index + 2:#x}, b9 01 61 8b)"
+    for show in (damaged.to_yaml, damaged.to_json, damaged.to_dict):
+        with pytest.raises(quire.WireError, match=f"found=0x8b .* index={index + 2:#x}"):
+            show()

@@ -140,6 +140,21 @@ class Excerpt:
     def index(self) -> int: ...
     @property
     def data(self) -> bytes: ...
+    def to_yaml(self) -> str:
+        """Return the message as YAML; see :func:`quire.to_yaml`."""
+
+    def to_json(self) -> str:
+        """Return the message as JSON; see :func:`quire.to_json`."""
+
+    def to_dict(self) -> dict[Any, Any]:
+        """
+        Return the message's named values, those of unregistered types as :class:`quire.Typed`.
+
+        Raises:
+            WireError: It is no map, or no well-formed BinaryWire.
+
+        """
+
     def __hash__(self) -> int: ...
     def __reduce__(self) -> tuple[type[Excerpt], tuple[int, bytes]]: ...
 
@@ -1070,6 +1085,15 @@ class ReadDocument:
     @property
     def history(self) -> MessageHistory | None:
         """The history in front of the message; None where there is none."""
+
+    def to_yaml(self) -> str:
+        """Return the document as YAML; see :func:`quire.to_yaml`."""
+
+    def to_json(self) -> str:
+        """Return the document as JSON; see :func:`quire.to_json`."""
+
+    def to_dict(self) -> dict[Any, Any]:
+        """Return the document's named values; see :meth:`Excerpt.to_dict`."""
 
     def message(self, cls: type[_T] | None = None, /) -> _T | Any:
         """Return the document as an object; see :meth:`Tailer.read_message`."""

@@ -30,6 +30,14 @@ class Appender(_native.Appender):
         """
         return Topic(self, key, event)
 
+    def write_yaml(self, text: str) -> int:
+        """Append the message that *text* stands for (:func:`quire.parse_yaml`)."""
+        return self.write_bytes(_native.parse_yaml(text))
+
+    def write_json(self, text: str) -> int:
+        """Append the message that *text* stands for (:func:`quire.parse_json`)."""
+        return self.write_bytes(_native.parse_json(text))
+
     def method_writer(
         self,
         interface: Callable[..., _T],

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from os import PathLike
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, Literal, Protocol, overload
 
 from quire import _native
-from quire._native import ManualClock, RollCycle
+from quire._native import Dump, ManualClock, RollCycle
 from quire.appending import Appender
 from quire.tailing import Tailer
 
 _MS_PER_S = 1000
+
+
+class _Writable(Protocol):
+    def write(self, text: str, /) -> object: ...
 
 
 class Queue(_native.Queue):
@@ -54,6 +59,29 @@ class Queue(_native.Queue):
 
         """
         return Tailer(self, name)
+
+    @overload
+    def dump(self) -> str: ...
+    @overload
+    def dump(self, out: _Writable) -> None: ...
+    def dump(self, out: _Writable | None = None) -> str | None:
+        """
+        Return every document of every file as text, as Java's ``DumpMain`` shows them.
+
+        Args:
+            out: Write it there piece by piece instead, so that a queue of any size passes through
+                little memory.
+
+        """
+        if out is None:
+            return super().dump()
+        files = [Path(self.file_for_cycle(cycle)) for cycle in self.cycles]
+        for file in [*files, Path(self.path, "metadata.cq4t")]:
+            if file.exists():
+                out.write(f"## {file.name}\n")
+                for piece in Dump(file):
+                    out.write(piece.decode())
+        return None
 
     def __reduce__(self) -> tuple[Callable[..., Queue], tuple[str, dict[str, Any]]]:
         """Pickle by path and options."""

@@ -1,7 +1,11 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyType};
+use pyo3::types::{PyBytes, PyDict, PyType};
+use quire_kernel::wire::summary;
+
+use crate::failure::{Failure, Result};
+use crate::text;
 
 /// One message: its index and its bytes.
 #[pyclass(module = "quire._native", frozen)]
@@ -10,6 +14,19 @@ pub struct Excerpt {
     index: i64,
     #[pyo3(get)]
     data: Py<PyBytes>,
+}
+
+impl Excerpt {
+    /// What is made of the message; an error names it.
+    fn decoded<T>(&self, py: Python<'_>, decode: impl FnOnce(&[u8]) -> Result<T>) -> PyResult<T> {
+        let decoded = decode(self.data.as_bytes(py));
+        Ok(decoded.map_err(|failure| match failure {
+            Failure::Wire(fault) => {
+                Failure::Wire(fault.with("index", format_args!("{:#x}", self.index)))
+            }
+            raised @ Failure::Python(_) => raised,
+        })?)
+    }
 }
 
 #[pymethods]
@@ -37,8 +54,19 @@ impl Excerpt {
         (slf.get_type(), (this.index, this.data.clone_ref(slf.py())))
     }
 
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let data = self.data.bind(py).repr()?;
-        Ok(format!("Excerpt(index={:#x}, data={data})", self.index))
+    fn to_yaml(&self, py: Python<'_>) -> PyResult<String> {
+        self.decoded(py, |bytes| Ok(text::yaml_of(bytes)?))
+    }
+
+    fn to_json(&self, py: Python<'_>) -> PyResult<String> {
+        self.decoded(py, |bytes| Ok(text::json_of(bytes)?))
+    }
+
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.decoded(py, |bytes| text::dict_of(py, bytes))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        format!("Excerpt(index={:#x}, {})", self.index, summary::of(self.data.as_bytes(py)))
     }
 }

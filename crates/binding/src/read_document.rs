@@ -5,13 +5,13 @@ use pyo3::types::{PyDict, PyMemoryView};
 use quire_kernel::Error;
 use quire_kernel::format::cursor::Cursor;
 use quire_kernel::tailer::{OpenDocument, Tailer};
-use quire_kernel::wire::{history, reader};
+use quire_kernel::wire::{history, reader, summary};
 
 use crate::buffer::Buffer;
 use crate::error::{to_py, told};
 use crate::history::MessageHistory;
 use crate::wire_in::{RawIn, WireIn};
-use crate::{codec, failure, objects};
+use crate::{codec, failure, objects, text};
 
 /// One document being read.
 #[pyclass(module = "quire._native", frozen)]
@@ -116,6 +116,27 @@ impl ReadDocument {
 
     fn text(&self) -> PyResult<String> {
         self.decoded(|bytes| Ok(reader::text(bytes)?.into_owned()))
+    }
+
+    fn to_yaml(&self) -> PyResult<String> {
+        self.decoded(|bytes| Ok(text::yaml_of(bytes)?))
+    }
+
+    fn to_json(&self) -> PyResult<String> {
+        self.decoded(|bytes| Ok(text::json_of(bytes)?))
+    }
+
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.decoded(|bytes| text::dict_of(py, bytes))
+    }
+
+    fn __repr__(&self) -> String {
+        let shown = match &self.lock().open {
+            _ if !self.is_present => "not present".to_owned(),
+            Some(open) => summary::of(open.payload()),
+            None => "closed".to_owned(),
+        };
+        format!("ReadDocument(index={:#x}, {shown})", self.index)
     }
 
     fn map<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {

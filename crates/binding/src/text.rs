@@ -1,12 +1,15 @@
 //! Messages as text, and text as messages.
 
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyDict};
+use quire_kernel::format::cursor::Cursor;
 use quire_kernel::wire::fault::Result;
+use quire_kernel::wire::token::{self, Token};
 use quire_kernel::wire::{json, parse, yaml};
 
 use crate::buffer::Borrowed;
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
+use crate::objects;
 
 /// Returns a message as YAML.
 #[pyfunction]
@@ -50,4 +53,16 @@ pub fn json_of(message: &[u8]) -> Result<String> {
     let mut out = String::with_capacity(message.len() + message.len() / 2);
     json::put(&mut out, message)?;
     Ok(out)
+}
+
+/// The named values of a message, or those of the object that it is.
+pub fn dict_of<'py>(py: Python<'py>, message: &[u8]) -> failure::Result<Bound<'py, PyDict>> {
+    let mut cursor = Cursor::new(message);
+    if cursor.type_prefix().is_some()
+        && let Token::Block(mut block) = token::value(&mut cursor)?
+    {
+        token::end(cursor)?;
+        return objects::map(py, &mut block, 1);
+    }
+    objects::message_map(py, message)
 }

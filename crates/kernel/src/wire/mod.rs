@@ -5,6 +5,7 @@
 //! - [`fault`] says what is wrong with a message, and where;
 //! - [`history`] tells which messages led to a message;
 //! - [`yaml`] shows a message as text, [`hex`] one that is none, [`parse`] reads text; [`json`] does both;
+//! - [`summary`] tells what is in a message in a few words;
 //! - `text` is what text is made of;
 //! - [`reader`] looks at whole messages; [`temporal`] knows dates and times, [`compress`] blobs;
 //! - [`topic`] finds messages by the key in front of them.
@@ -20,6 +21,7 @@ pub mod json;
 pub mod number;
 pub mod parse;
 pub mod reader;
+pub mod summary;
 pub mod temporal;
 mod text;
 pub mod token;
