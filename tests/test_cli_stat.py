@@ -176,6 +176,26 @@ def test_odd_queues_are_told(
     assert told(cli, alone.parent)["keys"] == {}
 
 
+def test_a_damaged_file_is_named_and_the_others_are_told(
+    cli: Cli, path: Path, queue: quire.Queue, clock: quire.ManualClock, appender: quire.Appender
+) -> None:
+    for _ in range(3):
+        last = appender.write_text("x")
+        clock.advance(DAY_MS)
+    file = Path(queue.file_for_cycle(queue.cycles[1]))
+    with file.open("r+b") as opened:
+        opened.write(b"rubbish!")
+
+    ran = cli("stat", path, "--json")
+
+    assert ran.code == 1
+    assert ran.err.startswith("quire: corrupt file: not a roll file ")
+    assert str(file) in ran.err
+    facts = json.loads(ran.out)
+    assert [it["state"] for it in facts["files"]] == ["eof", "damaged", "open"]
+    assert (facts["messages"], facts["last_index"]) == (2, f"{last:#x}")
+
+
 @pytest.mark.parametrize("verb", ["stat", "dump", "read", "write"])
 def test_what_the_system_refuses_is_told_with_its_path(
     cli: Cli, verb: str, path: Path, monkeypatch: pytest.MonkeyPatch

@@ -43,12 +43,16 @@ def stat(path: Path, *, as_json: bool) -> None:
         click.echo(json.dumps(facts, indent=2))
     else:
         click.echo("\n".join(_lines(facts)))
+    wrong = [file["wrong"] for file in facts["files"] if file["wrong"] is not None]
+    if wrong:
+        raise click.ClickException(wrong[0])
 
 
 def facts_of(queue: quire.Queue) -> dict[str, Any]:
     """Return all that is told about a queue, as JSON has it."""
     with queue.tailer() as tailer:
         files = [_file(queue, tailer, cycle) for cycle in queue.cycles]
+    filled = [(file["cycle"], file["messages"]) for file in files if file["messages"]]
     entries = dict(queue.table_entries())
     table = Path(queue.path) / "metadata.cq4t"
     roll = queue.roll_cycle
@@ -60,8 +64,8 @@ def facts_of(queue: quire.Queue) -> dict[str, Any]:
         "wire_type": queue.wire_type,
         "source_id": queue.source_id,
         "messages": sum(file["messages"] for file in files),
-        "first_index": _hex(queue.first_index),
-        "last_index": _hex(queue.last_index),
+        "first_index": _hex(roll.to_index(filled[0][0], 0)) if filled else None,
+        "last_index": _hex(roll.to_index(filled[-1][0], filled[-1][1] - 1)) if filled else None,
         "size": sum(file["size"] for file in files),
         "on_disk": sum(file["on_disk"] for file in files),
         "table": _sizes(table) if table.exists() else None,
@@ -72,8 +76,8 @@ def facts_of(queue: quire.Queue) -> dict[str, Any]:
     }
 
 
-def _hex(index: int | None) -> str | None:
-    return None if index is None else f"{index:#x}"
+def _hex(index: int) -> str:
+    return f"{index:#x}"
 
 
 def _sizes(path: Path) -> dict[str, int]:
@@ -84,8 +88,14 @@ def _sizes(path: Path) -> dict[str, int]:
 def _file(queue: quire.Queue, tailer: quire.Tailer, cycle: int) -> dict[str, Any]:
     path = Path(queue.file_for_cycle(cycle))
     length_ms = queue.roll_cycle.length_ms
-    end = queue.end_of_cycle(cycle)
-    used, messages, has_eof = end or (0, 0, False)
+    used, messages, state, rate, wrong = 0, 0, "not ready", None, None
+    try:
+        if (end := queue.end_of_cycle(cycle)) is not None:
+            used, messages, has_eof = end
+            state = "eof" if has_eof else "open"
+            rate = _rate(queue, tailer, cycle, messages)
+    except quire.CorruptError as error:
+        state, wrong = "damaged", str(error)
     try:
         sizes = _sizes(path)
     except FileNotFoundError:  # removed a moment ago
@@ -95,11 +105,12 @@ def _file(queue: quire.Queue, tailer: quire.Tailer, cycle: int) -> dict[str, Any
         "cycle": cycle,
         "from": _time(queue.epoch_ms + cycle * length_ms),
         "messages": messages,
-        "per_second": _rate(queue, tailer, cycle, messages),
-        "mean_per_second": messages * 1000 / length_ms if has_eof else None,
+        "per_second": rate,
+        "mean_per_second": messages * 1000 / length_ms if state == "eof" else None,
         "used": used,
         **sizes,
-        "state": "not ready" if end is None else "eof" if has_eof else "open",
+        "state": state,
+        "wrong": wrong,
     }
 
 
