@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import quire
+from java_golden import GOLDEN
 from queues import copy_of
 from quire._native import Dump
 from test_reference import JAVA, name_of
@@ -17,6 +21,31 @@ DUMPED = [golden for golden in JAVA if (golden / "dump.txt").exists()]
 DIFFERENT = {
     "b_scalars": [(r'"k\uFFE9y": 1', r'"k\xE9y": 1')],
 }
+
+# What of the probes is shown otherwise, and how: the same reasons.
+UNLIKE_JAVA: dict[str, Callable[[str], str]] = {
+    "object map of other keys": lambda java: java.replace("BUY, 4:", "BUY: 4"),
+    "object map of leaf keys": lambda java: java.replace(" }, x:", " }: x"),
+    "object map of enum keys": lambda java: java.replace("BUY, 1:", "BUY: 1"),
+    "message flat of limits": lambda _: f"f: !Flat {FLAT_OF_LIMITS}\n",
+    "message flat of limits, declared": lambda _: f"f: {FLAT_OF_LIMITS}\n",
+    "history as bytes of one source of 5.26ea7": lambda java: java.replace(SERVICE, ""),
+    "history as bytes of three sources of 5.26ea7": lambda java: java.replace(SERVICE, ""),
+}
+SERVICE = ",\n  serviceName: 0"
+FLAT_OF_LIMITS = r"""{
+  flag: false,
+  tiny: !byte -128,
+  small: !short -32768,
+  letter: "\u20AC",
+  number: -2147483648,
+  large: -9.223372036854776E18,
+  single: NaN,
+  price: -Infinity,
+  text: ""
+}"""
+# Shown by Java as if it were in quotes itself.
+UNREADABLE = "text '\"it's\"'"
 
 
 def java_dump(golden: Path) -> str:
@@ -102,3 +131,55 @@ def test_a_message_is_shown_where_it_is_read(tmp_path: Path) -> None:
     for show in (damaged.to_yaml, damaged.to_json, damaged.to_dict):
         with pytest.raises(quire.WireError, match=f"found=0x8b .* index={index + 2:#x}"):
             show()
+
+
+PROBES = json.loads((GOLDEN / "wire" / "probes.json").read_text("utf-8"))
+SHOWN = [probe for probe in PROBES if probe.get("bytes") and "yaml" in probe]
+
+
+def shown_documents(dump: str) -> list[str]:
+    """Return what a dump shows of each message, without the lines in front of it."""
+    documents = re.split(r"^# position: \d+, header: \d+\n", dump, flags=re.MULTILINE)[1:]
+    return [
+        document.removeprefix("--- !!data #binary\n").split("\n...\n")[0].rstrip("\n") + "\n"
+        for document in documents
+    ]
+
+
+def is_hexadecimal(shown: str) -> bool:
+    return re.match(r"[0-9a-f]{8} ", shown) is not None
+
+
+def test_what_java_wrote_is_shown_as_java_shows_it(tmp_path: Path) -> None:
+    with quire.open(tmp_path) as queue, queue.appender() as appender:
+        for probe in SHOWN:
+            appender.write_bytes(bytes.fromhex(probe["bytes"]))
+        roll_file = queue.dump().split("## metadata.cq4t\n")[0]
+    documents = shown_documents(roll_file)[-len(SHOWN) :]
+
+    different = {
+        probe["name"]: (probe["yaml"], shown)
+        for probe, shown in zip(SHOWN, documents, strict=True)
+        if shown != probe["yaml"] and not (is_hexadecimal(shown) and is_hexadecimal(probe["yaml"]))
+    }
+
+    assert sorted(different) == sorted(UNLIKE_JAVA)
+    for name, (java, ours) in different.items():
+        assert UNLIKE_JAVA[name](java) == ours
+
+
+def test_what_is_shown_of_it_can_be_read_back() -> None:
+    count = 0
+    for probe in SHOWN:
+        message = bytes.fromhex(probe["bytes"])
+        try:
+            shown = quire.to_yaml(message)
+        except quire.WireError:
+            assert is_hexadecimal(probe["yaml"]) or probe["yaml"].startswith("--- !!data\n")
+            continue
+        if probe["name"] == UNREADABLE:
+            continue
+        count += 1
+        without_comments = re.sub(r"^ *# .*\n", "", shown, flags=re.MULTILINE)
+        assert quire.to_yaml(quire.parse_yaml(shown)) == without_comments, probe["name"]
+    assert count > 500
