@@ -117,6 +117,7 @@ __all__ = [
     "service",
     "to_json",
     "to_yaml",
+    "types",
     "uint8",
     "uint16",
     "uint32",

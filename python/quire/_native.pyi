@@ -206,8 +206,8 @@ class Codec:
         resolve: Gives, when they are first needed, the fields (name, attribute, kind, 0 for no
             default, 1 for a value or 2 for what makes one, and that), and whether there is a
             ``__post_init__``.
-        build: ``set`` attributes, ``force`` them past the class's own ``__setattr__``, or ``call``
-            the class.
+        build: ``set`` attributes, ``force`` them or its ``dict`` past the class's own
+            ``__setattr__``, or ``call`` the class by names, or with ``args`` in order.
         members: Of an enum: its kind.
         keep_unknown: Keep fields that the class does not have.
         bytes_layout: Fields one behind the other.

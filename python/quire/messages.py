@@ -191,11 +191,26 @@ def _of_struct(cls: Any) -> Iterator[_Field]:  # noqa: ANN401 - msgspec is not i
 
 
 def _build_of(cls: type) -> str:
-    """Tell how the kernel makes its objects: by attributes, past ``__setattr__``, or by call."""
+    """Tell how the kernel makes its objects in the fastest way that makes them whole."""
     own_making = cls.__new__ is not new_object or hasattr(cls, "__struct_fields__")
     if own_making or hasattr(cls, "__attrs_post_init__"):
         return "call"
-    return "set" if cls.__setattr__ is set_attribute else "force"
+    if cls.__setattr__ is set_attribute:
+        return "args" if _takes_all_in_order(cls) else "set"
+    return "dict" if cls.__dictoffset__ and not _has_slots(cls) else "force"
+
+
+def _takes_all_in_order(cls: type) -> bool:
+    """Whether its ``__init__`` is that of a dataclass, and takes just the fields."""
+    parameters = cls.__dict__.get("__dataclass_params__")
+    if parameters is None or not parameters.init:
+        return False
+    every = cls.__dict__["__dataclass_fields__"].values()
+    return all(it.init and not it.kw_only and it._field_type.name == "_FIELD" for it in every)
+
+
+def _has_slots(cls: type) -> bool:
+    return any("__slots__" in base.__dict__ for base in cls.__mro__[:-1])
 
 
 def _plain(name: str) -> str:

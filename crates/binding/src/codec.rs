@@ -51,6 +51,10 @@ enum Build {
     SetAttributes,
     /// As that, past the class's own `__setattr__`.
     ForceAttributes,
+    /// `__new__`, then its `__dict__`, past the class's own `__setattr__`.
+    SetDict,
+    /// The class is called, with all fields in their order.
+    CallInOrder,
     /// The class is called, with keywords.
     Call,
 }
@@ -104,6 +108,8 @@ impl Codec {
         let build = match build {
             "set" => Build::SetAttributes,
             "force" => Build::ForceAttributes,
+            "dict" => Build::SetDict,
+            "args" => Build::CallInOrder,
             _ => Build::Call,
         };
         let plan = PyOnceLock::new();
@@ -409,48 +415,78 @@ impl Codec {
         &self,
         py: Python<'py>,
         plan: &Plan,
-        found: Vec<Option<Bound<'py, PyAny>>>,
+        mut found: Vec<Option<Bound<'py, PyAny>>>,
         unknown: Option<Bound<'py, PyDict>>,
     ) -> Result<Bound<'py, PyAny>> {
         let class = self.class.bind(py);
-        let values = plan.fields.iter().zip(found);
         if self.build == Build::Call {
-            let keywords = PyDict::new(py);
-            for (field, value) in values {
-                // What is missing is left to the class.
-                if let Some(value) = value {
-                    keywords.set_item(field.attribute.bind(py), value)?;
-                } else if matches!(field.default, Default::None) {
-                    return Err(self.missing(field));
-                }
-            }
-            return Ok(class.call((), Some(&keywords))?);
+            return self.call_with_names(py, plan, found);
         }
-        let object = NEW.import(py, "quire.messages", "new_object")?.call1((class,))?;
-        let set = SET.import(py, "quire.messages", "set_attribute")?;
-        let forced = self.build == Build::ForceAttributes;
-        let put = |name: &Bound<'py, PyString>, value: Bound<'py, PyAny>| {
-            if forced {
-                let arguments = PyTuple::new(py, [object.as_any(), name.as_any(), &value])?;
-                set.call1(arguments).map(drop)
-            } else {
-                object.setattr(name, value)
+        for (field, value) in plan.fields.iter().zip(&mut found) {
+            if value.is_none() {
+                *value = Some(field.default.value(py)?.ok_or_else(|| self.missing(field))?);
             }
+        }
+        let values =
+            found.into_iter().map(|value| value.unwrap_or_else(|| py.None().into_bound(py)));
+        let object = if self.build == Build::CallInOrder {
+            class.call1(PyTuple::new(py, values)?)?
+        } else {
+            let object = NEW.import(py, "quire.messages", "new_object")?.call1((class,))?;
+            self.set_attributes(plan, &object, values)?;
+            object
         };
-        for (field, value) in values {
-            let value = match value {
-                Some(value) => value,
-                None => field.default.value(py)?.ok_or_else(|| self.missing(field))?,
-            };
-            put(field.attribute.bind(py), value)?;
-        }
         if let Some(unknown) = unknown {
-            put(intern!(py, "__quire_unknown__"), unknown.into_any())?;
+            set_past_class(&object, intern!(py, "__quire_unknown__"), unknown.as_any())?;
         }
-        if plan.post_init {
+        if plan.post_init && self.build != Build::CallInOrder {
             object.call_method0(intern!(py, "__post_init__"))?;
         }
         Ok(object)
+    }
+
+    /// Sets the fields of a new object.
+    fn set_attributes<'py>(
+        &self,
+        plan: &Plan,
+        object: &Bound<'py, PyAny>,
+        values: impl Iterator<Item = Bound<'py, PyAny>>,
+    ) -> Result<()> {
+        let py = object.py();
+        let fields = plan.fields.iter().zip(values);
+        if self.build == Build::SetDict {
+            let attributes = PyDict::new(py);
+            for (field, value) in fields {
+                attributes.set_item(field.attribute.bind(py), value)?;
+            }
+            return Ok(set_past_class(object, intern!(py, "__dict__"), attributes.as_any())?);
+        }
+        for (field, value) in fields {
+            if self.build == Build::ForceAttributes {
+                set_past_class(object, field.attribute.bind(py), &value)?;
+            } else {
+                object.setattr(field.attribute.bind(py), value)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls the class with the fields that were found; what is missing is left to it.
+    fn call_with_names<'py>(
+        &self,
+        py: Python<'py>,
+        plan: &Plan,
+        found: Vec<Option<Bound<'py, PyAny>>>,
+    ) -> Result<Bound<'py, PyAny>> {
+        let keywords = PyDict::new(py);
+        for (field, value) in plan.fields.iter().zip(found) {
+            if let Some(value) = value {
+                keywords.set_item(field.attribute.bind(py), value)?;
+            } else if matches!(field.default, Default::None) {
+                return Err(self.missing(field));
+            }
+        }
+        Ok(self.class.bind(py).call((), Some(&keywords))?)
     }
 
     #[cold]
@@ -460,6 +496,16 @@ impl Codec {
             .inside(&field.name)
             .into()
     }
+}
+
+/// Sets an attribute whatever the class says of that.
+fn set_past_class<'py>(
+    object: &Bound<'py, PyAny>,
+    name: &Bound<'py, PyString>,
+    value: &Bound<'py, PyAny>,
+) -> PyResult<()> {
+    let set = SET.import(object.py(), "quire.messages", "set_attribute")?;
+    set.call1((object, name, value)).map(drop)
 }
 
 impl Default {
