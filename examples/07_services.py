@@ -37,5 +37,4 @@ with TemporaryDirectory() as folder:
         with quire.service(inputs=[source], output=output, handler=handler) as service:
             while service.run_once():
                 pass
-    for excerpt in d.tailer():  # each with its history: where it came from, and when it was there
-        print(excerpt.to_yaml())
+    print(*map(quire.Excerpt.to_yaml, d.tailer()), sep="\n")  # each with where it comes from
