@@ -198,13 +198,6 @@ impl<'a> Cursor<'a> {
         self.take(count).map(|bytes| Cursor { bytes, at: 0, base })
     }
 
-    /// This cursor, with its bytes ending where `end` is, which comes from the same bytes.
-    #[must_use]
-    pub fn until(mut self, end: &Self) -> Self {
-        self.bytes = self.bytes.get(..end.at).unwrap_or(self.bytes);
-        self
-    }
-
     /// The bytes not read yet.
     #[must_use]
     pub fn rest(&self) -> &'a [u8] {

@@ -2,14 +2,13 @@
 
 use super::arrays::Array;
 use super::column::Column;
+use super::head::Head;
 use super::plan::Field;
 use super::scalars;
 use crate::format::cursor::Cursor;
 use crate::wire::fault::Result;
 use crate::wire::token::{self, Name};
 
-/// The bytes of a word: names are compared by words.
-const WORD: usize = size_of::<u128>();
 /// A name with more in front of it, such as a comment, is not likely to come again.
 const HEAD_MAX: usize = 256;
 
@@ -42,35 +41,8 @@ enum Goes {
 /// A name that was seen, as its token.
 #[derive(Debug)]
 struct Step {
-    head: Box<[u8]>,
-    /// The head in one word, where it fits, and which of the word's bits count.
-    word: u128,
-    mask: u128,
+    head: Head,
     goes: Goes,
-}
-
-impl Step {
-    fn new(head: &[u8], goes: Goes) -> Self {
-        let (mut word, mut mask) = ([0; WORD], [0; WORD]);
-        if let (Some(word), Some(mask)) = (word.get_mut(..head.len()), mask.get_mut(..head.len())) {
-            word.copy_from_slice(head);
-            mask.fill(0xFF);
-        }
-        let (word, mask) = (u128::from_le_bytes(word), u128::from_le_bytes(mask));
-        Self { head: head.into(), word, mask, goes }
-    }
-
-    /// Steps over the name if it is next.
-    #[inline]
-    fn take(&self, cursor: &mut Cursor<'_>) -> bool {
-        match cursor.rest().first_chunk() {
-            Some(next) if self.mask != 0 => {
-                u128::from_le_bytes(*next) & self.mask == self.word
-                    && cursor.take(self.head.len()).is_some()
-            }
-            _ => cursor.take_if(&self.head),
-        }
-    }
 }
 
 /// Names in an order that never repeats are not remembered without end.
@@ -123,7 +95,7 @@ impl Fields {
         let mut next = 0;
         loop {
             let goes = match self.order.get(next) {
-                Some(step) if step.take(cursor) => {
+                Some(step) if step.head.take(cursor) => {
                     next += 1;
                     step.goes
                 }
@@ -134,10 +106,7 @@ impl Fields {
             };
             match goes {
                 Goes::Column(place) => self.columns[place].read(cursor, row)?,
-                Goes::Nowhere => match scalars::length_at_once(cursor.rest()) {
-                    Some(length) if cursor.take(length).is_some() => {}
-                    _ => token::skip(cursor)?,
-                },
+                Goes::Nowhere => skip(cursor)?,
             }
         }
         self.columns.iter_mut().try_for_each(|named| {
@@ -158,11 +127,11 @@ impl Fields {
         let head = &start[..start.len() - cursor.rest().len()];
         let place = self.columns.iter().position(|named| named.is(&name));
         let goes = place.map_or(Goes::Nowhere, Goes::Column);
-        let later = self.order.iter().skip(*next).position(|step| *step.head == *head);
+        let later = self.order.iter().skip(*next).position(|step| step.head.is(head));
         if let Some(later) = later {
             *next += later + 1;
         } else if self.order.len() < steps_max(self.columns.len()) && head.len() <= HEAD_MAX {
-            self.order.insert(*next, Step::new(head, goes));
+            self.order.insert(*next, Step { head: Head::new(head), goes });
             *next += 1;
         }
         Ok(Some(goes))
@@ -199,5 +168,14 @@ impl Fields {
     /// The finished columns.
     pub fn finish(self) -> Vec<Array> {
         self.columns.into_iter().map(|named| named.column.finish()).collect()
+    }
+}
+
+/// Steps over a value.
+#[inline]
+pub fn skip(cursor: &mut Cursor<'_>) -> Result<()> {
+    match scalars::length_at_once(cursor.rest()) {
+        Some(length) if cursor.take(length).is_some() => Ok(()),
+        _ => token::skip(cursor),
     }
 }

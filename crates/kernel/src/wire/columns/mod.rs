@@ -2,16 +2,19 @@
 //! messages and ends as buffers. What is not wanted is stepped over by its length.
 //!
 //! - `arrays` are buffers that grow, `column` is values of any kind, `fields` are columns by name;
-//! - `scalars` converts single values, where nothing is lost on the way;
+//! - `table` makes rows of them; `scalars` converts single values, where nothing is lost on the way;
 //! - [`infer`] finds out what the messages of a queue look like.
 
 mod arrays;
 pub mod batch;
+mod calls;
 mod column;
 mod fields;
+mod head;
 mod history;
 pub mod infer;
 pub mod plan;
 mod scalars;
+mod table;
 
 pub use arrays::Array;

@@ -2,7 +2,7 @@
 
 use crate::wire::DEPTH_MAX;
 use crate::wire::fault::{Fault, Result};
-use crate::wire::writer;
+use crate::wire::{history, writer};
 
 /// What a column counts time in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,6 +181,10 @@ impl Plan {
                     }
                     if method.id.is_some() && earlier.iter().any(|it| it.id == method.id) {
                         return Err(Fault::new("two methods of one id").inside(&method.name));
+                    }
+                    writer::put_key(&mut Vec::new(), &method.name)?;
+                    if method.id.map_or(method.name == history::NAME, |id| id == history::ID) {
+                        return Err(Fault::new("this event is the history").inside(&method.name));
                     }
                     match &method.takes {
                         Takes::PassedOver => {}
