@@ -3,6 +3,7 @@
 //! - [`model`] reads headers on its own, so that the kernel has something to agree with;
 //! - [`reading`] reads and writes a directory in every way, under bounds;
 //! - [`targets`] are the entry points of `make fuzz`, whose corpus `cargo test` replays;
+//! - [`columns`] decodes any bytes into columns;
 //! - [`damage`] changes single bits of golden queues, and cuts them short;
 //! - [`sample`] is the queue they damage.
 //!
@@ -10,6 +11,7 @@
 //! kernel allocate more than in proportion to what is there.
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc)] // to panic is to report a find
 
+pub mod columns;
 pub mod damage;
 pub mod model;
 pub mod reading;

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use quire_fuzz::targets;
+use quire_fuzz::{columns, targets};
 
 fn replay(name: &str, target: fn(&[u8])) {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(name);
@@ -26,4 +26,6 @@ fn the_corpus_holds_no_find() {
     replay("table", targets::table);
     replay("index", targets::index);
     replay("wire", targets::wire);
+    replay("columns", columns::columns);
+    replay("wire", columns::columns);
 }

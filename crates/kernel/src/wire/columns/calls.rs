@@ -1,7 +1,9 @@
 //! Method calls as rows of their methods' tables.
 
+use std::borrow::Cow;
+
 use super::batch::{Layout, block_of};
-use super::fields::{Fields, skip};
+use super::fields::{Fields, shown, skip};
 use super::head::Head;
 use super::history;
 use super::plan::{Field, Kind, Method, Takes};
@@ -162,12 +164,13 @@ impl<'p> Calls<'p> {
         if let Layout::Only(_) = self.layout {
             return Ok(());
         }
-        let name = match name {
-            Name::Field(name) | Name::Event(name) => token::latin1(name).into_owned(),
-            Name::Number(number) => number.to_string(),
-            Name::Object => "?".into(),
-        };
         let is_union = self.layout == Layout::Union;
+        let name = match name {
+            Name::Field(name) | Name::Event(name) if is_union => token::latin1(name),
+            Name::Field(name) | Name::Event(name) => shown(name),
+            Name::Number(number) => Cow::Owned(number.to_string()),
+            Name::Object => Cow::Borrowed("?"),
+        };
         let table = self.touch(self.tables.len() - 1);
         if is_union {
             let read = table.read_history(past);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::arrays::{Array, Bits, Offsets, Strings, Validity};
-use super::fields::Fields;
+use super::fields::{Fields, shown};
 use super::plan::{Field, Kind};
 use super::scalars;
 use crate::format::cursor::Cursor;
@@ -327,7 +327,11 @@ fn put_entries(
             Name::Number(number) => keys.push_text(&number.to_string()),
             Name::Object => keys.read(&mut block).map_err(|fault| fault.inside("key"))?,
         }
-        values.read(&mut block).map_err(|fault| fault.inside(format_args!("{name:?}")))?;
+        values.read(&mut block).map_err(|fault| match name {
+            Name::Field(name) | Name::Event(name) => fault.inside(shown(name)),
+            Name::Number(number) => fault.inside(number),
+            Name::Object => fault.inside("value"),
+        })?;
     }
     offsets.push(keys.len()).map(Some).ok_or_else(full)
 }

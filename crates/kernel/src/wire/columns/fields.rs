@@ -1,5 +1,7 @@
 //! Columns by name: those of a struct, or of a table.
 
+use std::borrow::Cow;
+
 use super::arrays::Array;
 use super::column::Column;
 use super::head::Head;
@@ -9,6 +11,8 @@ use crate::format::cursor::Cursor;
 use crate::wire::fault::Result;
 use crate::wire::token::{self, Name};
 
+/// Names in errors are cut behind so many characters.
+pub const SHOWN_MAX: usize = 80;
 /// A name with more in front of it, such as a comment, is not likely to come again.
 const HEAD_MAX: usize = 256;
 
@@ -169,6 +173,11 @@ impl Fields {
     pub fn finish(self) -> Vec<Array> {
         self.columns.into_iter().map(|named| named.column.finish()).collect()
     }
+}
+
+/// The start of a name that comes from a message, for words about it.
+pub fn shown(name: &[u8]) -> Cow<'_, str> {
+    token::latin1(&name[..name.len().min(SHOWN_MAX)])
 }
 
 /// Steps over a value.

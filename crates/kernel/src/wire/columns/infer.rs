@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::fields::SHOWN_MAX;
 use crate::format::cursor::Cursor;
 use crate::format::wire::{DATE, DATE_TIME, TIME};
 use crate::wire::compress::Method;
@@ -132,7 +133,8 @@ impl Seen {
                 }
             };
             let (name, seen) = self.at(name);
-            seen.look_at_value(cursor, depth).map_err(|fault| fault.inside(name))?;
+            let shown = || name.chars().take(SHOWN_MAX).collect::<String>();
+            seen.look_at_value(cursor, depth).map_err(|fault| fault.inside(shown()))?;
         }
         Ok(())
     }
