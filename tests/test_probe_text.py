@@ -9,12 +9,10 @@ from probes import ROWS
 
 WRITTEN = [name for name, row in ROWS.items() if row.get("bytes")]
 HEXADECIMAL = [name for name in WRITTEN if ROWS[name]["yaml"].startswith("00000000  ")]
-# Of these, what Quire shows as YAML. Java's copy of a UUID throws, and so can that of names behind
-# a text beyond Latin-1.
-SHOWN = [name for name in HEXADECIMAL if "uuid" in name.lower()] + [
-    "object list of dates",
-    *(f"message {name}" for name in ("times", "flat of limits")),
-    *(f"message {name}, declared" for name in ("times", "flat of limits")),
+# Of these, what Quire shows as YAML: Java's copy of a UUID throws.
+SHOWN = [
+    *(name for name in HEXADECIMAL if "uuid" in name.lower()),
+    *("object list of dates", "message times", "message times, declared"),
 ]
 REFUSED = {*HEXADECIMAL, "raw bytes"} - {*SHOWN}
 # Java's key swallows its value.
@@ -41,8 +39,7 @@ def test_yaml_is_that_of_javas_dump(name: str) -> None:
 
 @pytest.mark.parametrize("name", SHOWN)
 def test_yaml_where_java_has_hexadecimal(name: str) -> None:
-    yaml = quire.to_yaml(bytes.fromhex(ROWS[name]["bytes"]))
-    assert "!UUID " in yaml or 'letter: "\\u20AC"' in yaml
+    assert "!UUID " in quire.to_yaml(bytes.fromhex(ROWS[name]["bytes"]))
 
 
 @pytest.mark.parametrize("name", sorted(REFUSED))

@@ -124,7 +124,7 @@ final class Conversions implements Verb {
     }
 
     private static Wire wireOf(byte[] document) {
-        Bytes<?> bytes = Bytes.allocateElasticOnHeap(1024);
+        Bytes<?> bytes = Bytes.allocateElasticDirect(1024);
         bytes.write(document);
         return WireType.BINARY_LIGHT.apply(bytes);
     }

@@ -36,9 +36,9 @@ record Probe(String name, String how, boolean frames, Consumer<Wire> write, Func
         }
     }
 
-    /** A wire of one document with this payload. */
+    /** A wire of one document with this payload, in memory as a file is: from the heap texts are read otherwise. */
     static Wire framed(byte[] payload) {
-        Bytes<?> bytes = Bytes.allocateElasticOnHeap(payload.length + 64);
+        Bytes<?> bytes = Bytes.allocateElasticDirect(payload.length + 64);
         bytes.writeInt(payload.length).write(payload);
         Wire wire = WireType.BINARY_LIGHT.apply(bytes);
         wire.usePadding(true);
@@ -47,7 +47,7 @@ record Probe(String name, String how, boolean frames, Consumer<Wire> write, Func
 
     /** A wire of the payload alone. */
     static Wire bare(byte[] payload) {
-        Bytes<?> bytes = Bytes.allocateElasticOnHeap(payload.length + 64);
+        Bytes<?> bytes = Bytes.allocateElasticDirect(payload.length + 64);
         bytes.write(payload);
         return WireType.BINARY_LIGHT.apply(bytes);
     }
