@@ -338,6 +338,7 @@ def test_an_empty_queue_shows_nothing(cli: Cli, path: Path, queue: quire.Queue) 
     [
         (["--start", "0x4d18ffffffff"], 1, "no message has this index: start=0x4d18ffffffff"),
         (["--start", "0x4d1900000004"], 1, "no message has this index: start=0x4d1900000004"),
+        (["--follow", "--start", "0x4d1d00000009"], 1, "no message has this index"),
         (["--start", "0x7fffffffffffffff"], 1, "index out of range"),
         (["--start", "0x8000000000000000000"], 2, "is no index"),
         (["--start", "m1"], 2, "'m1' is no index, such as 0x4d1900000000"),
