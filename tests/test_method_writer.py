@@ -6,6 +6,7 @@ import struct
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 import pytest
@@ -255,6 +256,26 @@ def test_calls_may_be_metadata(queue: quire.Queue, appender: quire.Appender) -> 
         with tailer.reading_document(include_metadata=True) as document:
             assert document.is_metadata
             metadata.append(bytes(document.bytes))
+
+
+def test_several_calls_may_go_into_one_document(tmp_path: Path) -> None:
+    with quire.open(tmp_path / "q", source_id=3) as queue, queue.appender() as appender:
+        with appender.writing_document() as document:
+            calls = appender.method_writer(Calls, document=document)
+            calls.strArg("a")
+            with pytest.raises(quire.WireError):
+                calls.via("x").done(1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+            calls.via("x").done("y")
+        with pytest.raises(quire.ClosedError):
+            calls.noArg()
+        tailer = queue.tailer()
+        [payload] = tailer.payloads()
+        history = tailer.history
+
+    assert payload.endswith(b"\xb9\6strArg\xe1a\xb9\3via\xe1x\xb9\4done\xe1y")
+    assert payload.count(b"\xba\x80\0") == 1, "the history stands in front once"
+    assert history is not None
+    assert len(history.timings) == 1
 
 
 def test_a_filter_keeps_calls_out(queue: quire.Queue, appender: quire.Appender) -> None:

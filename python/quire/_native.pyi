@@ -631,8 +631,9 @@ class MethodWriter:
         *,
         record_history: bool | None,
         history_form: str,
-        metadata: bool,
-        filter: Callable[[str, Any], object] | None,
+        metadata: bool = False,
+        document: WriteDocument | None = None,
+        filter: Callable[[str, Any], object] | None = None,
     ) -> MethodWriter: ...
     def method(self, method: Method) -> Callable[..., Chain | None]:
         """Return what appends a call of this method."""

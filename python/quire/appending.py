@@ -11,6 +11,7 @@ from quire.topics import ROUTE, Topic
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from quire._native import WriteDocument
     from quire.methods import Filter
 
 _T = TypeVar("_T")
@@ -38,13 +39,14 @@ class Appender(_native.Appender):
         """Append the message that *text* stands for (:func:`quire.parse_json`)."""
         return self.write_bytes(_native.parse_json(text))
 
-    def method_writer(
+    def method_writer(  # noqa: PLR0913 - by keywords
         self,
         interface: Callable[..., _T],
         *more: Callable[..., Any],
         record_history: bool | None = None,
         history_form: Literal["packed", "fields"] = "packed",
         metadata: bool = False,
+        document: WriteDocument | None = None,
         filter: Filter | None = None,  # noqa: A002 - its name as a keyword
     ) -> _T:
         """
@@ -62,9 +64,11 @@ class Appender(_native.Appender):
             more: Further interfaces whose methods the object has.
             record_history: Put the history in front of each call, see
                 :class:`quire.MessageHistory`; None: if the queue has a source id.
-            history_form: ``packed`` as Java's default, or ``fields``, which every release of Java
-                reads.
+            history_form: ``packed`` as Java's default, or ``fields`` for old releases of Java: 5.20
+                passes over a call behind the other.
             metadata: Write metadata documents.
+            document: An open document of :meth:`writing_document` that all calls go into, instead
+                of one each.
             filter: Called with a method's name and a call's first argument (or None); where it
                 returns something false the call is not written.
 
@@ -82,6 +86,7 @@ class Appender(_native.Appender):
             record_history=record_history,
             history_form=history_form,
             metadata=metadata,
+            document=document,
             filter=filter,
             names=methods.names_around(),
         )

@@ -32,6 +32,7 @@ from quire.interfaces import (
 )
 
 if TYPE_CHECKING:
+    from quire._native import WriteDocument
     from quire.appending import Appender
     from quire.pausers import Pauser
     from quire.queue import Queue
@@ -54,6 +55,7 @@ def method_writer(  # noqa: PLR0913 - the options of Appender.method_writer
     record_history: bool | None,
     history_form: Literal["packed", "fields"],
     metadata: bool,
+    document: WriteDocument | None,
     filter: Filter | None,  # noqa: A002 - its name in the call
     names: Mapping[str, Any],
 ) -> _T:
@@ -68,6 +70,7 @@ def method_writer(  # noqa: PLR0913 - the options of Appender.method_writer
         record_history=record_history,
         history_form=history_form,
         metadata=metadata,
+        document=document,
         filter=filter,
     )
     members: dict[str, object] = {name: writer.method(it) for name, it in found.items()}

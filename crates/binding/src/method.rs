@@ -219,8 +219,8 @@ impl Method {
             }
         }
         if used < by_name {
-            let names = named.map(|named| named.keys().to_string()).unwrap_or_default();
-            return Err(self.misfit(&format!("given={names}")));
+            let given = named.map(|named| named.keys().to_string()).unwrap_or_default();
+            return Err(self.misfit(&format!("given={given}")));
         }
         Ok(given)
     }

@@ -248,24 +248,17 @@ impl MethodReader {
         has_value: bool,
     ) -> Result<Option<Vec<Bound<'py, PyAny>>>> {
         let mut arguments = Vec::with_capacity(method.parameters().len());
-        let mut list = match (has_value, method.parameters().len()) {
-            (false, _) => Cursor::new(&[]),
-            (true, 0) => {
-                token::skip(cursor)?;
-                Cursor::new(&[])
-            }
-            (true, _) => {
-                let at = cursor.offset();
-                let code = cursor.peek();
-                match token::value(cursor)? {
-                    Token::Block(list) => list,
-                    _ => {
-                        let fault = Fault::unexpected("a list of arguments", code, at);
-                        return Err(fault.inside(method.name()).into());
-                    }
-                }
-            }
-        };
+        let mut list = Cursor::new(&[]);
+        if has_value && method.parameters().is_empty() {
+            token::skip(cursor)?;
+        } else if has_value {
+            let (at, code) = (cursor.offset(), cursor.peek());
+            let Token::Block(found) = token::value(cursor)? else {
+                let fault = Fault::unexpected("a list of arguments", code, at);
+                return Err(fault.inside(method.name()).into());
+            };
+            list = found;
+        }
         for number in 0..method.parameters().len() {
             if list.peek().is_none() {
                 if number < method.required() {

@@ -12,6 +12,7 @@ use crate::appender::Appender;
 use crate::error::to_py;
 use crate::history;
 use crate::method::Method;
+use crate::write_document::WriteDocument;
 
 /// A buffer that has grown beyond this is not kept.
 const KEPT_BYTES: usize = 1 << 16;
@@ -27,6 +28,8 @@ pub struct MethodWriter {
     appender: Py<Appender>,
     metadata: bool,
     history: History,
+    /// The open document that all calls go into.
+    document: Option<Py<WriteDocument>>,
     /// Asked with the name and the first argument whether a call is written.
     filter: Option<Py<PyAny>>,
 }
@@ -42,12 +45,15 @@ enum History {
 #[pymethods]
 impl MethodWriter {
     #[new]
-    #[pyo3(signature = (appender, *, record_history, history_form, metadata, filter))]
+    #[pyo3(signature = (
+        appender, *, record_history, history_form, metadata = false, document = None, filter = None
+    ))]
     fn new(
         appender: Py<Appender>,
         record_history: Option<bool>,
         history_form: &str,
         metadata: bool,
+        document: Option<Py<WriteDocument>>,
         filter: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
         let history = match history_form {
@@ -61,7 +67,7 @@ impl MethodWriter {
         };
         let has_source_id = appender.get().kernel.queue().source_id() != 0;
         let history = if record_history.unwrap_or(has_source_id) { history } else { History::None };
-        Ok(Self { appender, metadata, history, filter })
+        Ok(Self { appender, metadata, history, document, filter })
     }
 
     /// What calls a method: the attribute of a writer.
@@ -171,9 +177,13 @@ impl MethodWriter {
         before: &[u8],
         put: impl FnOnce(&mut Vec<u8>) -> PyResult<()>,
     ) -> PyResult<()> {
+        if let Some(document) = &self.document {
+            return self.write_into(document.get(), before, put);
+        }
         let mut buffer = BUFFER.take();
         buffer.clear();
-        let written = self.put(&mut buffer, before, put).and_then(|()| self.append(py, &buffer));
+        let written =
+            self.put(&mut buffer, true, before, put).and_then(|()| self.append(py, &buffer));
         if buffer.capacity() <= KEPT_BYTES {
             BUFFER.set(buffer);
         }
@@ -184,14 +194,27 @@ impl MethodWriter {
     fn put(
         &self,
         out: &mut Vec<u8>,
+        is_first: bool,
         before: &[u8],
         put: impl FnOnce(&mut Vec<u8>) -> PyResult<()>,
     ) -> PyResult<()> {
-        if self.history != History::None {
+        if is_first && self.history != History::None {
             history::put(out, self.history == History::Fields).map_err(to_py)?;
         }
         out.extend_from_slice(before);
         put(out)
+    }
+
+    /// Adds a call to an open document; the history stands in front of its first.
+    #[cold]
+    fn write_into(
+        &self,
+        document: &WriteDocument,
+        before: &[u8],
+        put: impl FnOnce(&mut Vec<u8>) -> PyResult<()>,
+    ) -> PyResult<()> {
+        let is_first = document.is_empty();
+        document.put(|out| Ok(self.put(out, is_first, before, put)?))
     }
 
     #[inline]

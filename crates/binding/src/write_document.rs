@@ -97,6 +97,11 @@ impl WriteDocument {
         })
     }
 
+    /// Whether nothing is in it yet.
+    pub fn is_empty(&self) -> bool {
+        self.lock().bytes.is_empty()
+    }
+
     /// The state of a document that is still open.
     fn writable(&self) -> PyResult<MutexGuard<'_, State>> {
         let state = self.lock();
