@@ -44,8 +44,6 @@ FLAT_OF_LIMITS = r"""{
   price: -Infinity,
   text: ""
 }"""
-# Shown by Java as if it were in quotes itself.
-UNREADABLE = "text '\"it's\"'"
 
 
 def java_dump(golden: Path) -> str:
@@ -176,8 +174,6 @@ def test_what_is_shown_of_it_can_be_read_back() -> None:
             shown = quire.to_yaml(message)
         except quire.WireError:
             assert is_hexadecimal(probe["yaml"]) or probe["yaml"].startswith("--- !!data\n")
-            continue
-        if probe["name"] == UNREADABLE:
             continue
         count += 1
         without_comments = re.sub(r"(^ *# .*|# gzip|# lzw)\n", "", shown, flags=re.MULTILINE)

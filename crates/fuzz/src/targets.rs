@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 
 use quire_kernel::tailer::Tailer;
-use quire_kernel::wire::reader;
+use quire_kernel::wire::{json, parse, reader, summary, yaml};
 
 use crate::bounded;
 use crate::model::{End, Walk};
@@ -25,9 +25,10 @@ fn directory(files: &[(&str, &[u8])]) -> PathBuf {
     SCRATCH.with_borrow(|scratch| scratch.with(files))
 }
 
-/// What reading a file of so many bytes may allocate: its messages, twice, and its dump.
+/// What reading a file of so many bytes may allocate: its messages, twice, and its dump, where a byte
+/// may take a line that is indented 64 times, in a string that grows by doubling.
 const fn memory_for(bytes: usize) -> usize {
-    (8 << 20) + 16 * bytes
+    (8 << 20) + 400 * bytes
 }
 
 /// Any bytes as a roll file.
@@ -215,6 +216,54 @@ pub fn wire(data: &[u8]) {
         let faults = [reader::text(data).err(), reader::check(data).err()];
         for fault in faults.into_iter().flatten() {
             assert!(fault.to_string().len() < 1000, "{fault}");
+        }
+    });
+}
+
+/// Any bytes as a message that is shown.
+pub fn shown(data: &[u8]) {
+    if data.len() > LONGEST {
+        return;
+    }
+    // What is compressed may grow, and each of its bytes be shown as six.
+    let most = (32 << 20) + 2000 * data.len();
+    bounded(most, || {
+        let (mut dumped, mut told, mut object) = (String::new(), String::new(), String::new());
+        let has_dumped = yaml::put(&mut dumped, data, false).is_ok();
+        let has_told = yaml::put(&mut told, data, true).is_ok();
+        assert!(has_told || !has_dumped, "shown in a dump alone: {dumped}");
+        if json::put(&mut object, data).is_ok() {
+            assert!(!object.contains('\n'), "more than one line: {object}");
+        }
+        assert!(summary::of(data).chars().count() < 200);
+        let _ = (parse::yaml(&told), json::parse(&object));
+    });
+}
+
+/// Any text as a message: once it was read, showing and reading it change nothing more.
+pub fn text(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    if data.len() > LONGEST {
+        return;
+    }
+    bounded((64 << 10) + 2000 * data.len(), || {
+        if let Ok(message) = parse::yaml(text) {
+            let mut first = String::new();
+            if yaml::put(&mut first, &message, true).is_ok() {
+                let again = parse::yaml(&first).unwrap_or_else(|fault| panic!("{fault}: {first}"));
+                let mut second = String::new();
+                yaml::put(&mut second, &again, true).unwrap();
+                assert_eq!(first, second);
+            }
+        }
+        if let Ok(message) = json::parse(text) {
+            let mut first = String::new();
+            if json::put(&mut first, &message).is_ok() {
+                let again = json::parse(&first).unwrap_or_else(|fault| panic!("{fault}: {first}"));
+                let mut second = String::new();
+                json::put(&mut second, &again).unwrap();
+                assert_eq!(first, second);
+            }
         }
     });
 }

@@ -28,4 +28,7 @@ fn the_corpus_holds_no_find() {
     replay("wire", targets::wire);
     replay("columns", columns::columns);
     replay("wire", columns::columns);
+    replay("wire", targets::shown);
+    replay("shown", targets::shown);
+    replay("text", targets::text);
 }

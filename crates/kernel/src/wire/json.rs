@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 
-use super::compress::{Method, UNPACKED_MAX};
+use super::compress::Method;
 use super::fault::{Fault, Result};
 use super::history::History;
 use super::text::scalar::{self, Scalar};
@@ -151,7 +151,7 @@ fn put_typed(out: &mut String, name: &[u8], cursor: &mut Cursor<'_>, depth: usiz
             _ => None,
         };
         let packed = packed.ok_or_else(|| Fault::unexpected("a compressed blob", None, at))?;
-        put_blob(out, &method.unpack(packed, UNPACKED_MAX)?, "!binary");
+        put_blob(out, &method.unpack(packed, super::text::unpacked_max(packed))?, "!binary");
         return Ok(());
     }
     if name == b"byte[]"

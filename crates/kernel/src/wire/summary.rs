@@ -57,6 +57,6 @@ mod tests {
         assert_eq!(of(&[0x8B; 1000]), format!("{} … 1000 bytes", ["8b"; 24].join(" ")));
         let long = of(&[b"\xB8\x80\x02".as_slice(), "é".repeat(128).as_bytes()].concat());
         assert_eq!(long, format!("\"{}…", "é".repeat(99)));
-        assert_eq!(of(&[b'x'; 1 << 20]), format!("'{}…", "x".repeat(100)));
+        assert_eq!(of(&vec![b'x'; 1 << 20]), format!("'{}…", "x".repeat(100)));
     }
 }

@@ -3,11 +3,11 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
-use super::compress::{Method, UNPACKED_MAX};
+use super::compress::Method;
 use super::fault::{Fault, Result};
 use super::temporal;
 use super::text::layout::Layout;
-use super::text::{escape, number, uuid};
+use super::text::{self, escape, number, uuid};
 use super::token::{self, Token};
 use crate::format::cursor::Cursor;
 use crate::format::wire::{
@@ -113,7 +113,7 @@ impl Writer<'_> {
             Token::TypeLiteral(name) => {
                 self.to.separate();
                 self.to.out.push_str("!type ");
-                escape::put_text(self.to.out, name)?;
+                escape::put_text(self.to.out, name, self.more)?;
                 self.to.end_value();
             }
         }
@@ -130,7 +130,7 @@ impl Writer<'_> {
     fn text(&mut self, text: &[u8]) -> Result<()> {
         self.to.separate();
         let start = self.to.out.len();
-        if let Err(fault) = escape::put_text(self.to.out, text) {
+        if let Err(fault) = escape::put_text(self.to.out, text, self.more) {
             self.to.out.truncate(start);
             match std::str::from_utf8(text) {
                 Ok(text) if self.more => escape::put_str(self.to.out, text),
@@ -152,14 +152,14 @@ impl Writer<'_> {
                         Fault::new("a field name with control characters").with("offset", at)
                     );
                 }
-                escape::put_latin1(self.to.out, name);
+                escape::put_latin1(self.to.out, name, self.more);
             }
             Some(token::Name::Field(name) | token::Name::Event(name)) => {
-                escape::put_latin1(self.to.out, name);
+                escape::put_latin1(self.to.out, name, self.more);
             }
             Some(token::Name::Number(HISTORY)) => self.to.out.push_str("history"),
             Some(token::Name::Number(number)) => {
-                escape::put_latin1(self.to.out, number.to_string().as_bytes());
+                escape::put_latin1(self.to.out, number.to_string().as_bytes(), self.more);
             }
             Some(token::Name::Object) | None => {}
         }
@@ -188,15 +188,15 @@ impl Writer<'_> {
             let Some(blob) = next_blob(from)? else {
                 return Err(Fault::unexpected("a compressed blob", None, at));
             };
-            let text = method.unpack(blob, UNPACKED_MAX)?;
+            let text = method.unpack(blob, text::unpacked_max(blob))?;
             self.to.put_comment(method.name());
             self.scalar(|out| escape::put_str(out, &String::from_utf8_lossy(&text)));
             return Ok(());
         }
         self.to.put_type(&token::text(name, at)?);
-        let is_blob = name == b"byte[]";
+        let (is_blob, more) = (name == b"byte[]", self.more);
         match if is_blob { next_blob(from)? } else { None } {
-            Some(blob) => self.scalar(|out| escape::put_latin1(out, blob)),
+            Some(blob) => self.scalar(|out| escape::put_latin1(out, blob, more)),
             None if is_blob => return Err(Fault::unexpected("bytes", None, at)),
             None => {}
         }
@@ -208,10 +208,10 @@ impl Writer<'_> {
             // What follows the known content is left out.
             Some(&HISTORY_MESSAGE) => self.history(&mut block),
             Some(&U8_ARRAY) => {
-                let blob = &block.rest()[1..];
+                let (blob, more) = (&block.rest()[1..], self.more);
                 let is_line = |byte: &u8| matches!(byte, b' '..=0x7F | b'\n');
                 if blob.iter().all(is_line) || blob.iter().all(|byte| matches!(byte, 1..=0x7E)) {
-                    self.scalar(|out| escape::put_latin1(out, blob));
+                    self.scalar(|out| escape::put_latin1(out, blob, more));
                 } else {
                     self.to.put_type("!binary");
                     self.scalar(|out| BASE64.encode_string(blob, out));

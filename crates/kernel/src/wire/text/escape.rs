@@ -45,9 +45,10 @@ const CLASS: [u8; 256] = {
 };
 
 /// Appends a string of the wire, quoted where it has to be. Java knows no characters of four bytes.
+/// What only looks quoted stays so in a dump; where it is to be `read_back`, it is quoted.
 #[inline]
-pub fn put_text(out: &mut String, text: &[u8]) -> Result<()> {
-    let quotes = quotes(text);
+pub fn put_text(out: &mut String, text: &[u8], read_back: bool) -> Result<()> {
+    let quotes = quotes(text, read_back);
     if quotes == Quotes::None {
         // Nothing but ASCII comes here.
         out.push_str(std::str::from_utf8(text).unwrap_or_default());
@@ -70,7 +71,7 @@ pub fn put_text(out: &mut String, text: &[u8]) -> Result<()> {
 
 /// Appends a string, quoted where it has to be.
 pub fn put_str(out: &mut String, text: &str) {
-    match quotes(text.as_bytes()) {
+    match quotes(text.as_bytes(), false) {
         Quotes::None => out.push_str(text),
         Quotes::Single => put_units(out, text.encode_utf16(), '\''),
         Quotes::Double => put_units(out, text.encode_utf16(), '"'),
@@ -78,8 +79,8 @@ pub fn put_str(out: &mut String, text: &str) {
 }
 
 /// Appends bytes as a string of Latin-1.
-pub fn put_latin1(out: &mut String, text: &[u8]) {
-    let mark = match quotes(text) {
+pub fn put_latin1(out: &mut String, text: &[u8], read_back: bool) {
+    let mark = match quotes(text, read_back) {
         Quotes::None => return out.push_str(std::str::from_utf8(text).unwrap_or_default()),
         Quotes::Single => '\'',
         Quotes::Double => '"',
@@ -96,7 +97,7 @@ fn put_units(out: &mut String, units: impl Iterator<Item = u16>, mark: char) {
 }
 
 #[inline]
-fn quotes(text: &[u8]) -> Quotes {
+fn quotes(text: &[u8], read_back: bool) -> Quotes {
     let (Some(first), Some(last)) = (text.first(), text.last()) else { return Quotes::Double };
     if CLASS[usize::from(*first)] & (QUOTED_FIRST | QUOTED) != 0 || *last == b' ' {
         return Quotes::Double;
@@ -108,7 +109,11 @@ fn quotes(text: &[u8]) -> Quotes {
     if seen & QUOTED != 0 || text.windows(2).any(|pair| pair == b"\"'") {
         return Quotes::Double;
     }
-    if seen & SINGLE_MARK == 0 { Quotes::Single } else { Quotes::None }
+    match seen & SINGLE_MARK {
+        0 => Quotes::Single,
+        _ if read_back && *first == b'"' => Quotes::Double,
+        _ => Quotes::None,
+    }
 }
 
 /// Appends a UTF-16 unit, escaped where it has to be.
@@ -192,15 +197,19 @@ mod tests {
             ("\u{e9}\u{85}\u{a0}\u{2028}\u{20ac}", "\"\\xE9\\N\\_\\L\\u20AC\""),
         ] {
             let mut out = String::new();
-            put_text(&mut out, text.as_bytes()).unwrap();
+            put_text(&mut out, text.as_bytes(), false).unwrap();
             assert_eq!(out, shown, "{text:?}");
         }
+        let mut out = String::new();
+        put_text(&mut out, b"\"it's\"", false).unwrap();
+        put_text(&mut out, b"\"it's\"", true).unwrap();
+        assert_eq!(out, "\"it's\"\"\\\"it's\\\"\"");
     }
 
     #[test]
     fn bytes_that_are_no_text_are_refused() {
         for bytes in [&[0xFF][..], &[0xC3], &[0xE2, 0x82], &[0xF0, 0x9F, 0x98, 0x80]] {
-            assert!(put_text(&mut String::new(), bytes).is_err(), "{bytes:02x?}");
+            assert!(put_text(&mut String::new(), bytes, false).is_err(), "{bytes:02x?}");
         }
     }
 }
