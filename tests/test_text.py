@@ -27,23 +27,10 @@ UNLIKE_JAVA: dict[str, Callable[[str], str]] = {
     "object map of other keys": lambda java: java.replace("BUY, 4:", "BUY: 4"),
     "object map of leaf keys": lambda java: java.replace(" }, x:", " }: x"),
     "object map of enum keys": lambda java: java.replace("BUY, 1:", "BUY: 1"),
-    "message flat of limits": lambda _: f"f: !Flat {FLAT_OF_LIMITS}\n",
-    "message flat of limits, declared": lambda _: f"f: {FLAT_OF_LIMITS}\n",
     "history as bytes of one source of 5.26ea7": lambda java: java.replace(SERVICE, ""),
     "history as bytes of three sources of 5.26ea7": lambda java: java.replace(SERVICE, ""),
 }
 SERVICE = ",\n  serviceName: 0"
-FLAT_OF_LIMITS = r"""{
-  flag: false,
-  tiny: !byte -128,
-  small: !short -32768,
-  letter: "\u20AC",
-  number: -2147483648,
-  large: -9.223372036854776E18,
-  single: NaN,
-  price: -Infinity,
-  text: ""
-}"""
 
 
 def java_dump(golden: Path) -> str:
