@@ -9,7 +9,13 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "interop/README.md"])
-PAGES_THAT_RUN = ("README.md", "docs/columns.md", "docs/services.md", "docs/spark.md")
+PAGES_THAT_RUN = (
+    "README.md",
+    "docs/columns.md",
+    "docs/methods.md",
+    "docs/services.md",
+    "docs/spark.md",
+)
 FENCED = re.compile(r"(?ms)^ *```.*?^ *```$")
 SPARK_NEEDS_SECONDS = (pytest.mark.spark, pytest.mark.timeout(180))
 
