@@ -8,7 +8,6 @@ from bench import summary, tables
 from bench.harness import Result
 from bench.targets import BUFFERING, PERCENTILES, growth
 
-_AGAINST = {"append": "chronicle.writingDocument", "tail": "chronicle.tailing"}
 _SYSTEMS = ("quire", "chronicle")
 _CONTENDING = [
     ("write_bytes", "writingDocument"),
@@ -19,7 +18,7 @@ _CONTENDING = [
 
 def losses(results: dict[str, Result]) -> Iterator[str]:
     """Say in which measurements Java was ahead, by time or by CPU time."""
-    for part in ("append", "tail"):
+    for part in ("append", "tail", "messages"):
         for one in summary.scenarios(results, part):
             yield from _rates(one, part)
     for one in summary.scenarios(results, "latency"):
@@ -35,7 +34,7 @@ def _rates(scenario: Result, part: str) -> Iterator[str]:
     where = f"{scenario['size']} B"
     for key in sorted(summary.operations(scenario), key=tables.place_of):
         if key.startswith("quire."):
-            yield from _slower(scenario, key, _AGAINST[part], where)
+            yield from _slower(scenario, key, tables.BASE[scenario.get("kind", part)], where)
     if part == "append":
         yield from _slower(scenario, "quire.write_bytes", "chronicle.writeBytes", where)
 

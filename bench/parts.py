@@ -13,7 +13,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
-from bench import contention, growth, harness, latency, machine, scenarios
+from bench import contention, growth, harness, latency, machine, messages, scenarios
 from bench.harness import Measure, Result, Scenario
 from bench.scenarios import Operation, Volume
 
@@ -169,6 +169,14 @@ def _growth(
         yield {**growth.describe(place, kind), "rounds": found}
 
 
+def _messages(
+    operations: Sequence[Operation], volume: Volume, say: Callable[[str], None]
+) -> Iterator[Result]:
+    for kind, (scenario, setting) in messages.settings(places()[0], volume).items():
+        wanted = [one for one in scenarios.MESSAGES[kind] if one in operations]
+        yield {"kind": kind, **_scenario(scenario, setting, wanted, volume, say)}
+
+
 def _peers(
     operations: Sequence[Operation], volume: Volume, say: Callable[[str], None]
 ) -> Iterator[Result]:
@@ -203,6 +211,7 @@ _OPERATIONS: dict[str, Sequence[Operation]] = {
     "contention": scenarios.CONTENTION,
     "buffering": scenarios.BUFFERING,
     "growth": [one for kind in scenarios.GROWTH for one in scenarios.aged(kind)],
+    "messages": [one for wanted in scenarios.MESSAGES.values() for one in wanted],
     "peers": (*scenarios.PEERS_APPEND, *scenarios.PEERS_STREAM),
 }
 _PARTS: dict[
@@ -214,5 +223,6 @@ _PARTS: dict[
     "contention": partial(_contention, [scenarios.CONTENTION_SIZE], scenarios.WRITERS),
     "buffering": partial(_contention, scenarios.BUFFERING_SIZES, scenarios.BUFFERING_WRITERS),
     "growth": _growth,
+    "messages": _messages,
     "peers": _peers,
 }

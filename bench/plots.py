@@ -30,6 +30,8 @@ def draw(results: dict[str, Result], directory: Path) -> dict[str, list[Path]]:
         made["Latency between two processes"] = [_latency(results, directory)]
     if "contention" in results:
         made["Several writers at once"] = [_contention(results, directory)]
+    if "messages" in results:
+        made["Objects and calls as messages"] = [_messages(results, directory)]
     if "peers" in results:
         made["Beside what Python programs use instead"] = [_peers(results, directory)]
     return made
@@ -113,6 +115,21 @@ def _contention(results: dict[str, Result], directory: Path) -> Path:
         axis.legend(fontsize=8, frameon=False)
         axis.spines[["top", "right"]].set_visible(False)
     return _save(figure, directory / "contention.png")
+
+
+def _messages(results: dict[str, Result], directory: Path) -> Path:
+    import matplotlib.pyplot as plt
+
+    found = summary.scenarios(results, "messages")
+    heights = [1 + len(summary.operations(one)) for one in found]
+    figure, axes = plt.subplots(
+        len(found), 1, figsize=(9, 0.45 * sum(heights)), squeeze=False, height_ratios=heights
+    )
+    for scenario, axis in zip(found, axes.flat, strict=True):
+        keys = sorted(summary.operations(scenario), key=tables.place_of, reverse=True)
+        _bars(axis, scenario, keys)
+        axis.set_title(f"{scenario['kind']}, {scenario['file_system']}", fontsize=10)
+    return _save(figure, directory / "messages.png")
 
 
 def _peers(results: dict[str, Result], directory: Path) -> Path:

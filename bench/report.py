@@ -25,6 +25,7 @@ _TITLES = {
     "contention": "Several writers at once",
     "buffering": "Double buffering",
     "growth": "In a queue that is large or old",
+    "messages": "Objects and calls as messages",
     "peers": "Beside what Python programs use instead",
 }
 
@@ -68,7 +69,7 @@ def _sections(results: dict[str, Result]) -> list[tuple[str, str]]:
 
 def _body(results: dict[str, Result], part: str) -> str:
     match part:
-        case "append" | "tail":
+        case "append" | "tail" | "messages":
             return tables.rates(results, part)
         case "latency":
             return live_tables.latencies(results)

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 SIZES = (40, 96, 1024)
-PARTS = ("append", "tail", "latency", "contention", "buffering", "growth", "peers")
+PARTS = ("append", "tail", "latency", "contention", "buffering", "growth", "messages", "peers")
 LATENCY_SIZE = 96
 LATENCY_RATES = (100_000, 167_000)
 CONTENTION_SIZE = 96
 WRITERS = (1, 2, 4, 8)
 BUFFERING_SIZES = (1024, 4096)
 BUFFERING_WRITERS = (1, 2)
+DUMP_SIZE = 96
 PEER_SIZE = 96
 
 
@@ -64,6 +65,25 @@ def aged(kind: str) -> tuple[Operation, ...]:
     return (*_quire(*at), *_java(*at))
 
 
+def _codecs(what: str) -> tuple[Operation, ...]:
+    names = ("msgspec", "msgspec_struct", "orjson", "pickle")
+    return tuple(Operation("codecs", f"{name}.{what}") for name in names)
+
+
+MESSAGES = {
+    "write": (
+        *_quire("method_write", "write_message"),
+        *_java("method-write"),
+        *_codecs("encode"),
+    ),
+    "read": (
+        *_quire("method_read", "read_message", "columns"),
+        *_java("method-read"),
+        *_codecs("decode"),
+    ),
+    "dump": (*_quire("dump"), *_java("dump")),
+}
+"""One object of five fields a message; and the whole queue as text."""
 PEERS_APPEND = (
     *_quire("write_bytes"),
     *_java("writingDocument"),
@@ -127,6 +147,11 @@ class Volume:
     contention_warm_up: int
     """So many messages they appended before, together."""
     most_writers: int
+    messages: Amount
+    dumped: int
+    """So many messages are dumped."""
+    dumps: Amount
+    """So often."""
     peer: Amount
 
     def of(self, part: str, size: int) -> Amount:
@@ -157,6 +182,9 @@ FULL = Volume(
     contention_ms=1000,
     contention_warm_up=200_000,
     most_writers=max(WRITERS),
+    messages=Amount(1_000_000, 500_000),
+    dumped=1_000_000,
+    dumps=Amount(1, 1),
     peer=Amount(50_000, 10_000),
 )
 QUICK = Volume(
@@ -174,5 +202,8 @@ QUICK = Volume(
     contention_ms=300,
     contention_warm_up=60_000,
     most_writers=4,
+    messages=Amount(200_000, 200_000),
+    dumped=50_000,
+    dumps=Amount(1, 4),
     peer=Amount(10_000, 2_000),
 )

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 
 from bench import summary
 from bench.harness import Result, adapter
-from bench.scenarios import APPEND, TAIL
+from bench.scenarios import APPEND, MESSAGES, TAIL
 from bench.targets import verdicts
 
-_BASE = {"append": "chronicle.writingDocument", "tail": "chronicle.tailing"}
-_ORDER = {one.key: place for place, one in enumerate((*APPEND, *TAIL))}
+BASE = {
+    "append": "chronicle.writingDocument",
+    "tail": "chronicle.tailing",
+    "write": "chronicle.method-write",
+    "read": "chronicle.method-read",
+    "dump": "chronicle.dump",
+}
+"""What of Java the others are held against."""
+_ORDER = {one.key: place for place, one in enumerate((*APPEND, *TAIL, *chain(*MESSAGES.values())))}
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -44,7 +52,7 @@ def rates(results: dict[str, Result], part: str) -> str:
         *("messages/s", "against Java", "range", "by CPU time", "range"),
     )
     rows = [
-        _rate_row(one, key, _BASE[part])
+        _rate_row(one, key, BASE[one.get("kind", part)])
         for one in summary.scenarios(results, part)
         for key in sorted(summary.operations(one), key=place_of)
     ]
@@ -136,7 +144,7 @@ def surroundings(results: dict[str, Result]) -> str:
 def full_name(key: str) -> str:
     """Return the name of an operation, with its system."""
     system, name = key.split(".", 1)
-    if system == "limits":
+    if hasattr(adapter(system), "NAMES"):
         return str(adapter(system).NAMES[name])
     if system in ("quire", "chronicle"):
         return f"{'Java' if system == 'chronicle' else 'Quire'} {name}"

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from bench import summary
 from bench.harness import Result
+from bench.messages import SIZE as MESSAGE_SIZE
 from bench.summary import CPU_TIME, TIME, Spread
 
 
@@ -28,7 +29,14 @@ RATIOS = [
     Ratio("read_many", "tailing", {40: 1.0, 96: 1.0}),
     Ratio("read_batch", "tailing", {40: 1.5, 96: 1.5}),
 ]
-LEAST_RATE = ("quire.write_bytes", 96, 5e6)
+LEAST_RATES = [("quire.write_bytes", 96, 5e6), ("quire.columns", MESSAGE_SIZE, 5e6)]
+MESSAGES = [
+    ("method_write", "method-write", 1.0),
+    ("method_read", "method-read", 0.8),
+    ("columns", "method-read", 3.0),
+    ("dump", "dump", 8.0),
+]
+"""The least ratio of two rates, ours to Java's."""
 PERCENTILES = ("p50", "p90", "p99", "p99.9")
 APPEND_P99 = 0.25
 """Of Java's own, at most, on a tmpfs."""
@@ -67,6 +75,8 @@ def verdicts(results: dict[str, Result]) -> Iterator[Verdict]:
         yield from _buffering(one)
     for one in summary.scenarios(results, "growth"):
         yield from _growth(one)
+    for one in summary.scenarios(results, "messages"):
+        yield from _messages(one)
 
 
 def _rates(scenario: Result) -> Iterator[Verdict]:
@@ -75,11 +85,24 @@ def _rates(scenario: Result) -> Iterator[Verdict]:
         pair = f"quire.{ours}", f"chronicle.{java}"
         if size in least and set(pair) <= set(keys):
             yield _ratio(scenario, pair, f"{ours} : {java}, {size} B", least[size])
-    key, of_size, per_second = LEAST_RATE
-    if size == of_size and key in keys:
+    yield from _least_rates(scenario)
+
+
+def _messages(scenario: Result) -> Iterator[Verdict]:
+    for ours, java, least in MESSAGES:
+        pair = f"quire.{ours}", f"chronicle.{java}"
+        if set(pair) <= set(summary.operations(scenario)):
+            yield _ratio(scenario, pair, f"{ours} : {java}", least)
+    yield from _least_rates(scenario)
+
+
+def _least_rates(scenario: Result) -> Iterator[Verdict]:
+    for key, size, per_second in LEAST_RATES:
+        if size != scenario["size"] or key not in summary.operations(scenario):
+            continue
         spread = summary.nanos(scenario, key)
         yield Verdict(
-            f"write_bytes, {size} B",
+            f"{key.split('.')[1]}, {size} B",
             scenario["file_system"],
             f"{per_second / 1e6:.0f} M/s",
             f"{1e3 / spread.median:.2f} M/s ({1e3 / spread.greatest:.2f} - "

@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 from bench import harness, parts, summary, targets
+from bench import messages as objects
 from bench.adapters import quire as adapter
-from bench.adapters import quire_contending
+from bench.adapters import quire_contending, quire_messages
 from bench.harness import Failed
-from bench.scenarios import QUICK, Operation
+from bench.scenarios import MESSAGES, QUICK, Amount, Operation
 from bench.task import Task, checksum, messages
 
 from quire import _native
@@ -68,6 +69,39 @@ def test_a_message_of_a_contending_writer_that_is_missing_is_noticed(tmp_path: P
             quire_contending.verify(tmp_path, 96, [3, 2])
 
 
+@pytest.mark.parametrize("kind", MESSAGES)
+def test_every_operation_on_messages_does_its_work(kind: str, tmp_path: Path) -> None:
+    volume = replace(QUICK, messages=Amount(10_000, 10_000), dumped=2000, dumps=Amount(2, 1))
+    _, setting = objects.settings(tmp_path, volume)[kind]
+    with setting() as measure:
+        for one in MESSAGES[kind]:
+            if one.system == "quire":
+                assert measure(one)["nanos"] > 0
+
+
+def test_calls_with_another_byte_are_refused(tmp_path: Path) -> None:
+    expected = quire_messages.calls(tmp_path / "expected")
+    assert max(map(len, expected)) == objects.SIZE
+    other = [*expected]
+    other[500] = other[500].replace(b"side\xa1\0", b"side\xa1\1")
+    assert other != expected
+    for found, rounds in ((expected, 2), (expected, 1), (other, 2)):
+        path = tmp_path / f"{rounds}{found is other}"
+        quire_messages.fill(path, found, 2)
+        if (found, rounds) == (expected, 2):
+            quire_messages.verify(path, expected, rounds)
+            continue
+        with pytest.raises(AssertionError, match="messages: index="):
+            quire_messages.verify(path, expected, rounds)
+
+
+def test_a_dump_that_lacks_messages_is_refused(tmp_path: Path) -> None:
+    quire_messages.fill(tmp_path / "queue", quire_messages.noted(tmp_path / "made", 96), 1)
+    assert quire_messages.dumped_bytes(tmp_path / "queue", 1000) > 96_000
+    with pytest.raises(AssertionError, match="count=2000"):
+        quire_messages.dumped_bytes(tmp_path / "queue", 2000)
+
+
 def _scenario(runs: Sequence[Mapping[str, float]], **described: object) -> dict[str, Any]:
     rounds = [
         {
@@ -79,7 +113,7 @@ def _scenario(runs: Sequence[Mapping[str, float]], **described: object) -> dict[
         }
         for run in runs
     ]
-    return {"file_system": "tmpfs", "size": 40, "rounds": rounds, **described}
+    return {"file_system": "tmpfs", "size": 40, "rounds": rounds} | described
 
 
 def test_a_ratio_is_taken_within_each_round() -> None:
@@ -94,6 +128,17 @@ def test_a_target_is_reached_or_missed_by_the_median() -> None:
         one = _scenario(runs)
         (verdict,) = targets.verdicts({"append": {"scenarios": [one]}})
         assert (verdict.wanted, verdict.is_met) == ("1.3 x", met)
+
+
+def test_columns_are_held_against_the_method_reader_and_a_rate() -> None:
+    runs = [{"quire.columns": 190, "quire.method_read": 500, "chronicle.method-read": 390}]
+    one = _scenario(runs, size=objects.SIZE, kind="read")
+    found = targets.verdicts({"messages": {"scenarios": [one]}})
+    assert [(it.what, it.wanted, it.is_met) for it in found] == [
+        ("method_read : method-read", "0.8 x", False),
+        ("columns : method-read", "3.0 x", False),
+        ("columns, 66 B", "5 M/s", True),
+    ]
 
 
 def test_what_grows_misses_its_target() -> None:

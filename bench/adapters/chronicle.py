@@ -15,7 +15,14 @@ if TYPE_CHECKING:
 NAME = "Chronicle Queue (Java)"
 RELEASE = "5.27ea11"
 _TESTS = Path(__file__).resolve().parents[2] / "tests"
-_LOOPS = {"writingDocument": "append-one", "writeBytes": "append-bytes", "tailing": "tail"}
+_LOOPS = {
+    "writingDocument": "append-one",
+    "writeBytes": "append-bytes",
+    "tailing": "tail",
+    "method-write": "method-write",
+    "method-read": "method-read",
+    "dump": "dump",
+}
 
 
 def version() -> str:

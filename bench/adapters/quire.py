@@ -48,12 +48,13 @@ def binary() -> Path:
 
 def run(task: Task) -> Outcome | None:
     """Run one operation."""
-    from bench.adapters import quire_aged, quire_contending
+    from bench.adapters import quire_aged, quire_contending, quire_messages
 
     if task.duration_ms:
         return quire_contending.run(task)
-    if task.operation in quire_aged.OPERATIONS:
-        return quire_aged.OPERATIONS[task.operation](task)
+    others = quire_aged.OPERATIONS | quire_messages.OPERATIONS
+    if task.operation in others:
+        return others[task.operation](task)
     if task.operation.partition("@")[0] in _APPENDS:
         return _append(task)
     if task.operation in _READS:
