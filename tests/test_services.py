@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import quire
+from queues import DAY_MS, START_MS
 from quire import pausers
 
 FIRST, SECOND, OUTPUT = 1, 2, 9
@@ -121,9 +122,9 @@ def place(tmp_path: Path) -> Iterator[Place]:
 
 
 class opened:  # noqa: N801 - a context manager
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, **options: Any) -> None:  # noqa: ANN401
         self._queues = [
-            quire.open(path / f"{source_id}", source_id=source_id, block_bytes=2**16)
+            quire.open(path / f"{source_id}", source_id=source_id, block_bytes=2**16, **options)
             for source_id in (FIRST, SECOND, OUTPUT)
         ]
 
@@ -289,6 +290,38 @@ def test_of_two_inputs_the_order_is_kept_over_kills(
         assert words == [it for it in steps if isinstance(it, str) and it]
         outputs = sum(it % 4 for it in steps if isinstance(it, int))
         assert sum(line.startswith("total") for line in told) == outputs
+
+
+def test_days_go_by(tmp_path: Path) -> None:
+    """Input and output roll, and a life begins in each of their cycles."""
+    clock = quire.ManualClock(START_MS)
+    with opened(tmp_path, roll_cycle="TEST4_DAILY", clock=clock) as place:
+        for number in range(1, 8):
+            place.numbers(number)
+            clock.advance(DAY_MS)
+            if number % 2:
+                killed_after(place.service(), 2)
+                clock.advance(DAY_MS)
+        drain(place.service()).close()
+        assert place.results() == expected(*range(1, 8))
+        assert len(place.first.cycles) == 7
+        assert len(place.output.cycles) > 2
+
+
+def test_paths_are_of_queues_that_are_there(place: Place, tmp_path: Path) -> None:
+    place.numbers(1, 2)
+    for inputs, output in ((tmp_path / "none", place.output), ([place.first], tmp_path / "none")):
+        with pytest.raises(quire.NotAQueueError):
+            quire.service(
+                inputs=[inputs] if isinstance(inputs, Path) else inputs,
+                output=output,
+                handler=Adder,
+            )
+    assert not (tmp_path / "none").exists()
+
+    one: Any = str(tmp_path / "1")
+    drain(quire.service(inputs=one, output=tmp_path / "9", handler=Adder)).close()
+    assert place.results() == expected(1, 2)
 
 
 def test_an_exception_closes_the_service_and_a_new_one_goes_on(place: Place) -> None:

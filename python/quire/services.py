@@ -53,8 +53,9 @@ def service(
     It goes on behind what its output holds: what was written is not written again.
 
     Args:
-        inputs: Queues, or their paths, each with a source id of its own, other than 0.
-        output: The queue, or its path, that no other service writes.
+        inputs: Queues, or paths of queues that are there, each with a source id of its own, other
+            than 0.
+        output: The queue, or the path of one that is there, that no other service writes.
         handler: A class, or a function that returns an object, with one parameter: what to call
             for an output. Or an object with an attribute for that, ``out``, which its class
             annotates.
@@ -64,6 +65,7 @@ def service(
 
     Raises:
         ValueError: Source ids that do not tell the inputs apart, or no interface to be found.
+        NotAQueueError: There is no queue at a path.
         QuireError: Another service writes this output.
 
     """
@@ -88,6 +90,8 @@ class Service:
         self._pauser: Pauser | None = None
         self._goal: Done | None = None
         with contextlib.ExitStack() as opened:
+            if isinstance(inputs, str | PathLike | Queue):
+                inputs = [inputs]
             queues = [_opened(opened, queue) for queue in inputs]
             target = _opened(opened, output)
             ids = [queue.source_id for queue in queues]
@@ -249,7 +253,9 @@ class _Input:
 
 
 def _opened(stack: contextlib.ExitStack, queue: _Place) -> Queue:
-    return queue if isinstance(queue, Queue) else stack.enter_context(open_queue(queue))
+    if isinstance(queue, Queue):
+        return queue
+    return stack.enter_context(open_queue(queue, create=False))
 
 
 @contextlib.contextmanager

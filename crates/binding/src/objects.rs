@@ -159,8 +159,10 @@ fn typed<'py>(
         return codec.get().get_value(py, cursor, depth);
     }
     match name {
-        b"byte[]" | b"!binary" | b"!map" | b"!omap" | b"!seqmap" | b"int[]" | b"long[]" | b"short[]"
-        | b"double[]" | b"float[]" | b"boolean[]" | b"char[]" => get(py, cursor, depth),
+        b"byte[]" | b"!binary" | b"!map" | b"!omap" | b"!seqmap" | b"int[]" | b"long[]"
+        | b"short[]" | b"double[]" | b"float[]" | b"boolean[]" | b"char[]" => {
+            get(py, cursor, depth)
+        }
         b"!set" | b"!oset" => set(py, get(py, cursor, depth)?),
         b"java.time.Instant" | b"Instant" => instant(py, cursor, depth),
         name => {

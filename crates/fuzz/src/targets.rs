@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 
 use quire_kernel::tailer::Tailer;
+use quire_kernel::wire::topic::{Topics, Wanted};
 use quire_kernel::wire::{json, parse, reader, summary, yaml};
 
 use crate::bounded;
@@ -217,6 +218,9 @@ pub fn wire(data: &[u8]) {
         for fault in faults.into_iter().flatten() {
             assert!(fault.to_string().len() < 1000, "{fault}");
         }
+        if let Some(wanted) = topics(data) {
+            assert!(wanted.start as usize <= data.len());
+        }
     });
 }
 
@@ -266,4 +270,10 @@ pub fn text(data: &[u8]) {
             }
         }
     });
+}
+
+/// What a filter by keys makes of a message whose first bytes are one of them.
+fn topics(data: &[u8]) -> Option<Wanted> {
+    let routes = [b"\xB9\x02to\xE1a".to_vec(), data.to_vec()];
+    Topics::new(&routes).or_else(|_| Topics::new(&routes[..1])).ok()?.find(data)
 }
