@@ -89,14 +89,17 @@ pub struct Handling {
 
 impl Handling {
     /// Begins with a message that has no history, as far as is known: its source id and index are
-    /// all there is. `memory` is used for it.
-    pub fn begin(mut memory: History, source: (i32, i64)) -> Self {
+    /// all there is.
+    #[inline]
+    pub fn begin(source: (i32, i64)) -> Self {
         let read_at = process::monotonic_time_ns();
-        memory.sources.clear();
-        memory.timings.clear();
-        let handling = Self { around: None, source, read_at };
-        handling.add_this(&mut memory);
-        Self { around: Some(CURRENT.replace(memory)), ..handling }
+        CURRENT.with_borrow_mut(|history| {
+            let is_nested = !history.sources.is_empty();
+            let handling =
+                Self { around: is_nested.then(|| std::mem::take(history)), source, read_at };
+            handling.add_this(history);
+            handling
+        })
     }
 
     /// Reads the history that the message turned out to have.
@@ -123,18 +126,18 @@ impl Handling {
         history.sources.push(self.source);
         history.timings.push(self.read_at);
     }
-
-    /// Ends it and gives the memory back.
-    pub fn end(mut self) -> History {
-        self.around.take().map(|around| CURRENT.replace(around)).unwrap_or_default()
-    }
 }
 
 impl Drop for Handling {
+    #[inline]
     fn drop(&mut self) {
-        if let Some(around) = self.around.take() {
-            CURRENT.set(around);
-        }
+        CURRENT.with_borrow_mut(|history| match self.around.take() {
+            Some(around) => *history = around,
+            None => {
+                history.sources.clear(); // its memory is for the next
+                history.timings.clear();
+            }
+        });
     }
 }
 

@@ -3,7 +3,6 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
@@ -12,11 +11,11 @@ use quire_kernel::Error;
 use quire_kernel::format::cursor::Cursor;
 use quire_kernel::tailer::OpenDocument;
 use quire_kernel::wire::fault::Fault;
-use quire_kernel::wire::history::{self, History};
+use quire_kernel::wire::history;
 use quire_kernel::wire::token::{self, Name, Shape, Token};
 
 use crate::error::to_py;
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 use crate::history::Handling;
 use crate::method::Method;
 use crate::objects;
@@ -41,14 +40,12 @@ pub struct MethodReader {
     /// Goes on to the next message until one was handled.
     is_scanning: bool,
     is_closed: AtomicBool,
-    /// Memory of the history in hand; a handler that reads on finds none.
-    memory: Mutex<History>,
 }
 
 /// Handlers by their events.
-#[derive(Default)]
 struct Table {
-    by_name: HashMap<Box<[u8]>, Handler>,
+    /// In the order of the names: there are few, and comparing is quicker than hashing.
+    by_name: Vec<(Box<[u8]>, Handler)>,
     by_id: HashMap<i64, Handler>,
 }
 
@@ -87,7 +84,6 @@ impl MethodReader {
             find,
             is_scanning: scanning,
             is_closed: AtomicBool::new(false),
-            memory: Mutex::default(),
         }
     }
 
@@ -153,18 +149,9 @@ impl MethodReader {
     #[inline]
     fn handle_message(&self, py: Python<'_>, open: &OpenDocument) -> Result<bool> {
         let source = (self.tailer.get().0.queue().source_id(), open.index);
-        let memory = std::mem::take(&mut *self.lock_memory());
-        let handling = Handling::begin(memory, source);
-        let handled = handling
-            .read_before(open.before())
-            .map_err(Failure::from)
-            .and_then(|()| self.handle(py, &self.events, open, Some(&handling)));
-        *self.lock_memory() = handling.end();
-        handled
-    }
-
-    fn lock_memory(&self) -> std::sync::MutexGuard<'_, History> {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+        let handling = Handling::begin(source);
+        handling.read_before(open.before())?;
+        self.handle(py, &self.events, open, Some(&handling))
     }
 
     /// Calls the handlers of a document's events, in their order; whether there was one.
@@ -337,22 +324,28 @@ impl MethodReader {
 impl Table {
     /// The first of each name and id.
     fn of(py: Python<'_>, pairs: Vec<Pair>) -> Self {
-        let mut table = Self::default();
+        let mut by_name: Vec<(Box<[u8]>, Handler)> = Vec::with_capacity(pairs.len());
+        let mut by_id = HashMap::new();
         for (method, call) in pairs {
             if let Some(id) = method.get().id() {
-                let again = (method.clone_ref(py), call.clone_ref(py));
-                table.by_id.entry(id).or_insert(Handler { method: again.0, call: again.1 });
+                let (method, call) = (method.clone_ref(py), call.clone_ref(py));
+                by_id.entry(id).or_insert(Handler { method, call });
             }
-            let name = method.get().latin_name().into();
-            table.by_name.entry(name).or_insert(Handler { method, call });
+            let name = method.get().latin_name();
+            if let Err(place) = by_name.binary_search_by(|(known, _)| known[..].cmp(name)) {
+                by_name.insert(place, (name.into(), Handler { method, call }));
+            }
         }
-        table
+        Self { by_name, by_id }
     }
 
     #[inline]
     fn find(&self, name: Name<'_>) -> Option<&Handler> {
         match name {
-            Name::Field(name) | Name::Event(name) => self.by_name.get(name),
+            Name::Field(name) | Name::Event(name) => {
+                let place = self.by_name.binary_search_by(|(known, _)| known[..].cmp(name));
+                place.ok().map(|place| &self.by_name[place].1)
+            }
             Name::Number(number) => self.by_id.get(&number),
             Name::Object => None,
         }
