@@ -12,6 +12,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "interop/REA
 PAGES_THAT_RUN = (
     "README.md",
     "docs/columns.md",
+    "docs/messages.md",
     "docs/methods.md",
     "docs/services.md",
     "docs/spark.md",

@@ -205,8 +205,11 @@ def _takes_all_in_order(cls: type) -> bool:
     parameters = cls.__dict__.get("__dataclass_params__")
     if parameters is None or not parameters.init:
         return False
-    every = cls.__dict__["__dataclass_fields__"].values()
-    return all(it.init and not it.kw_only and it._field_type.name == "_FIELD" for it in every)
+    import dataclasses
+
+    fields = dataclasses.fields(cls)
+    has_others = len(fields) < len(cls.__dict__["__dataclass_fields__"])  # only for `__init__`
+    return not has_others and all(field.init and not field.kw_only for field in fields)
 
 
 def _has_slots(cls: type) -> bool:
