@@ -67,6 +67,12 @@ class Node:
     inside: Node | None = None
 
 
+@quire.message(alias="ColumnsFixed", bytes_layout=True)
+@dataclass
+class Fixed:
+    number: int = 0
+
+
 @quire.message(alias="ColumnsAnything")
 @dataclass
 class Anything:
@@ -211,6 +217,20 @@ def test_batches_may_be_read_backward(appender: quire.Appender, tailer: quire.Ta
     assert values(tailer.read_batch(3, schema=TRADE), "qty") == [3, 2, 1]
 
 
+def test_of_sub_topics_only_those_asked_for_are_decoded(
+    appender: quire.Appender, tailer: quire.Tailer
+) -> None:
+    for n in range(6):
+        appender.topic(n % 3).write_map({"symbol": "A", "qty": n})
+    appender.write_map({"symbol": "B", "qty": 7})
+    tailer.topics(1, 2)
+
+    batch = tailer.read_batch(schema=TRADE)
+
+    assert values(batch, "qty") == [1, 2, 4, 5]
+    assert tailer.read_batch(schema=TRADE).num_rows == 0
+
+
 def test_a_batch_outlives_its_queue(path: Path) -> None:
     with quire.open(path) as queue, queue.appender() as appender, queue.tailer() as tailer:
         appender.write_bytes(trade("A", 1.5, 3))
@@ -341,6 +361,8 @@ def test_a_class_without_columns_is_refused() -> None:
         quire.Schema.from_message(Node)
     with pytest.raises(ValueError, match="name=value"):
         quire.Schema.from_message(Anything)
+    with pytest.raises(ValueError, match="class=ColumnsFixed bytes_layout"):
+        quire.Schema.from_message(Fixed)
     known = quire.Schema.from_message(Anything, types={"value": "int64"})
     assert known.arrow.field("value").type == pa.int64()
 

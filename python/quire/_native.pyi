@@ -232,6 +232,8 @@ class Codec:
         """The kind of an enum."""
 
     @property
+    def bytes_layout(self) -> bool: ...
+    @property
     def fields(self) -> list[tuple[str, str, Kind]]:
         """Name in messages, attribute and kind of each field, in their order."""
 

@@ -119,6 +119,10 @@ def of_codec(
         ValueError: A field has no type that a column could have.
 
     """
+    if codec.bytes_layout:
+        raise ValueError(
+            f"a fixed layout has no names to find columns by: class={codec.alias} bytes_layout=True"
+        )
     if codec.alias in inside:
         raise ValueError(f"a class inside itself has no columns: class={codec.alias}")
     inside = (*inside, codec.alias)

@@ -38,6 +38,7 @@ pub struct Codec {
     members: Option<Py<Kind>>,
     /// Unknown fields are kept in the object's `__quire_unknown__`.
     keep_unknown: bool,
+    #[pyo3(get)]
     pub bytes_layout: bool,
     /// Gives the fields: called once, when they are needed, because they may name later classes.
     resolve: Py<PyAny>,
