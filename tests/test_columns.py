@@ -354,6 +354,33 @@ def test_the_columns_of_a_class_are_those_of_its_annotations(
     assert quire.Schema.from_message(Order).arrow.field("price").type == pa.string()
 
 
+@quire.message(alias="ColumnsBigLeg")
+@dataclass
+class BigLeg(Leg):
+    size: int = 0
+
+
+def test_a_message_that_names_another_type_is_a_misfit(
+    appender: quire.Appender, tailer: quire.Tailer
+) -> None:
+    for leg in (Leg("one"), BigLeg("two")):
+        appender.write_message(leg)
+        appender.write_message(leg, typed=True)
+    appender.write_message(Order(), typed=True)
+    schema = quire.Schema.from_message(Leg)
+
+    batch = tailer.read_batch(schema=schema, errors="column")
+
+    assert values(batch, "name") == ["one", "one", "two", "two", None]
+    assert "expected=ColumnsLeg or ColumnsBigLeg found=!ColumnsOrder" in values(batch, "_error")[-1]
+    tailer.to_start()
+    strict = quire.Schema.from_message(BigLeg).select(["name"])
+    assert values(tailer.read_batch(1, schema=strict), "name") == ["one"]
+    with pytest.raises(quire.WireError, match="expected=ColumnsBigLeg found=!ColumnsLeg"):
+        tailer.read_batch(1, schema=strict)
+    assert pickle.loads(pickle.dumps(schema)) == schema
+
+
 def test_a_class_without_columns_is_refused() -> None:
     with pytest.raises(TypeError, match=r"quire\.message"):
         quire.Schema.from_message(int)
@@ -411,6 +438,21 @@ def test_what_cannot_be_inferred_is_said(queue: quire.Queue, appender: quire.App
     index = appender.write_bytes(b"\x93")
     with pytest.raises(quire.WireError, match=f"index={index:#x}"):
         quire.Schema.infer(queue)
+
+
+def test_the_history_in_front_of_a_message_is_no_column(
+    queue: quire.Queue, appender: quire.Appender
+) -> None:
+    past = bytes.fromhex("ba8000810b00860001e8032a36fe9c9717")
+    appender.write_bytes(past + wire.event("n", b"\x01"))
+
+    assert quire.Schema.infer(queue).names == ["n"]
+    appender.write_map({"history": "mine"})
+    assert quire.Schema.infer(queue).names == ["n", "history"]
+    seen = quire.Schema({"n": "int8"}, history=True)
+    with queue.tailer() as tailer:
+        (row,) = rows(tailer.read_batch(1, schema=seen))
+    assert row == {"n": 1, "history": {"sources": [], "timings": [1_700_000_000_000_001_000]}}
 
 
 def test_texts_are_inferred_as_one_column(queue: quire.Queue, appender: quire.Appender) -> None:

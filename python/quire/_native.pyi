@@ -73,6 +73,7 @@ class Plan:
         parts: Sequence[PlanField | PlanMethod],
         *,
         history: bool = False,
+        types: Sequence[str] = ...,
     ) -> Plan: ...
 
 @final

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, cast
 
 from quire._native import Plan
 
@@ -19,6 +19,17 @@ Shape = Literal["fields", "value", "calls"]
 
 HISTORY: Final = "history"
 METHOD: Final = "method"
+
+
+class Content(NamedTuple):
+    """What a schema is made of."""
+
+    shape: Shape
+    parts: pa.Schema | tuple[Method, ...]
+    history: bool = False
+    index: str | None = "index"
+    types: tuple[str, ...] = ()
+    """The types that messages may name, where they name one; any if there are none."""
 
 
 class Schema:
@@ -39,12 +50,9 @@ class Schema:
 
     """
 
-    __slots__ = ("_history", "_index", "_parts", "_plan", "_shape")
+    __slots__ = ("_content", "_plan")
 
-    _shape: Shape
-    _parts: pa.Schema | tuple[Method, ...]
-    _history: bool
-    _index: str | None
+    _content: Content
     _plan: Plan
 
     def __init__(
@@ -60,7 +68,7 @@ class Schema:
         from quire.columns import columns_of
 
         columns = fields if isinstance(fields, pa.Schema) else columns_of(fields)
-        self._set("fields", columns, history=history, index=index)
+        self._set(Content("fields", columns, history, index))
 
     @classmethod
     def of_value(cls, type: TypeLike = "utf8", name: str = "value") -> Self:  # noqa: A002
@@ -74,7 +82,7 @@ class Schema:
         """
         from quire.columns import columns_of
 
-        return cls._of("value", columns_of({name: type}))
+        return cls._of(Content("value", columns_of({name: type})))
 
     @classmethod
     def from_message(
@@ -88,7 +96,8 @@ class Schema:
         """
         Return the schema of a class's messages, as its annotations declare them.
 
-        A field that a message lacks is null, whatever its default. ``Decimal`` and ``timedelta``
+        A message that names another type is a misfit. A field that a message lacks is null,
+        whatever its default. ``Decimal`` and ``timedelta``
         become text, an enum a ``category``, nested messages structs, a ``dict`` a map.
 
         Args:
@@ -107,7 +116,8 @@ class Schema:
         codec = vars(message).get("__quire_codec__")
         if codec is None:
             raise TypeError(f"not a class of quire.message: class={message.__qualname__}")
-        return cls._of("fields", of_codec(codec, types), history=history, index=index)
+        columns = of_codec(codec, types)
+        return cls._of(Content("fields", columns, history, index, (*_aliases(message),)))
 
     @classmethod
     def from_methods(
@@ -153,7 +163,7 @@ class Schema:
             from quire.methods import names_around
 
             methods = of_methods(methods_of(interface, names_around()), ids)
-        return cls._of("calls", tuple(methods), history, index)
+        return cls._of(Content("calls", tuple(methods), history, index))
 
     @classmethod
     def infer(
@@ -179,31 +189,19 @@ class Schema:
         from quire.inference import inferred
 
         shape, fields = inferred(queue, sample, as_text=conflicts == "text")
-        return cls._of(shape, fields)
+        return cls._of(Content(shape, fields))
 
     @classmethod
-    def _of(
-        cls,
-        shape: Shape,
-        parts: pa.Schema | tuple[Method, ...],
-        history: bool = False,  # noqa: FBT001, FBT002 - what pickles has no keywords
-        index: str | None = "index",
-    ) -> Self:
+    def _of(cls, content: Content) -> Self:
         schema = cls.__new__(cls)
-        schema._set(shape, parts, history=history, index=index)  # noqa: SLF001 - its own
+        schema._set(content)  # noqa: SLF001 - its own
         return schema
 
-    def _set(
-        self,
-        shape: Shape,
-        parts: pa.Schema | tuple[Method, ...],
-        *,
-        history: bool,
-        index: str | None,
-    ) -> None:
+    def _set(self, content: Content) -> None:
         from quire.columns import ERROR, fields_of, plan_field, plan_method
 
-        self._shape, self._parts, self._history, self._index = shape, parts, history, index
+        self._content = content
+        parts = content.parts
         for schema in self.methods.values() if isinstance(parts, tuple) else [self.arrow]:
             twice = [name for name in schema.names if schema.names.count(name) > 1]
             if twice or ERROR in schema.names:
@@ -213,7 +211,7 @@ class Schema:
             if isinstance(parts, tuple)
             else [plan_field(field) for field in fields_of(parts)]
         )
-        self._plan = Plan(shape, plan, history=history)
+        self._plan = Plan(content.shape, plan, history=content.history, types=content.types)
 
     @property
     def plan(self) -> Plan:
@@ -223,21 +221,21 @@ class Schema:
     @property
     def names(self) -> list[str]:
         """The names of the columns; of methods, their names."""
-        if isinstance(self._parts, tuple):
-            return [method.name for method in self._parts if method.takes != "passed over"]
-        return list(self._parts.names)
+        if isinstance(self._content.parts, tuple):
+            return [method.name for method in self._content.parts if method.takes != "passed over"]
+        return list(self._content.parts.names)
 
     @property
     def columns(self) -> pa.Schema:
         """The columns alone, without index and history; of methods, a struct for each."""
         import pyarrow as pa
 
-        if not isinstance(self._parts, tuple):
-            return self._parts
+        if not isinstance(self._content.parts, tuple):
+            return self._content.parts
         return pa.schema(
             [
                 pa.field(method.name, pa.struct(list(method.columns)))
-                for method in self._parts
+                for method in self._content.parts
                 if method.takes != "passed over"
             ]
         )
@@ -250,18 +248,18 @@ class Schema:
         from quire.columns import fields_of
 
         columns = fields_of(self.columns)
-        if isinstance(self._parts, tuple):
+        if isinstance(self._content.parts, tuple):
             columns.insert(0, pa.field(METHOD, pa.string()))
         return self._around(columns)
 
     @property
     def methods(self) -> dict[str, pa.Schema]:
         """The schema of each method's table; none if the messages are no calls."""
-        if not isinstance(self._parts, tuple):
+        if not isinstance(self._content.parts, tuple):
             return {}
         return {
             method.name: self._around(list(method.columns))
-            for method in self._parts
+            for method in self._content.parts
             if method.takes != "passed over"
         }
 
@@ -280,38 +278,38 @@ class Schema:
 
         names = [columns] if isinstance(columns, str) else list(columns)
         parts: pa.Schema | tuple[Method, ...] = (
-            selected_methods(self._parts, names)
-            if isinstance(self._parts, tuple)
-            else select(self._parts, names)
+            selected_methods(self._content.parts, names)
+            if isinstance(self._content.parts, tuple)
+            else select(self._content.parts, names)
         )
-        return self._of(self._shape, parts, history=self._history, index=self._index)
+        return self._of(self._content._replace(parts=parts))
 
     def batches(self, tables: Sequence[Table], layout: str) -> dict[str, pa.RecordBatch]:
         """Return what the decoder made as batches: by method, or under an empty name."""
         from quire.columns import ERROR, record_batch
 
-        if not isinstance(self._parts, tuple) or layout == "union":
-            return {"": record_batch(self.arrow, tables[0], self._index)}
+        if not isinstance(self._content.parts, tuple) or layout == "union":
+            return {"": record_batch(self.arrow, tables[0], self._content.index)}
         known = self.methods
         if layout != "tables":
-            return {"": record_batch(known[layout], tables[0], self._index)}
+            return {"": record_batch(known[layout], tables[0], self._content.index)}
         batches = {
-            method.name: record_batch(known[method.name], table, self._index)
-            for method, table in zip(self._parts, tables, strict=False)
+            method.name: record_batch(known[method.name], table, self._content.index)
+            for method, table in zip(self._content.parts, tables, strict=False)
             if method.name in known
         }
         *_, rest = tables
         if rest[4] is not None:
-            batches[ERROR] = record_batch(self._around([]), rest, self._index)
+            batches[ERROR] = record_batch(self._around([]), rest, self._content.index)
         return batches
 
     def _around(self, fields: list[pa.Field[Any]]) -> pa.Schema:
         """Put the index in front, and the history behind."""
         import pyarrow as pa
 
-        if self._index is not None:
-            fields = [pa.field(self._index, pa.uint64(), nullable=False), *fields]
-        if self._history:
+        if self._content.index is not None:
+            fields = [pa.field(self._content.index, pa.uint64(), nullable=False), *fields]
+        if self._content.history:
             source = pa.struct([("id", pa.int32()), ("index", pa.int64())])
             parts: list[Any] = [("sources", pa.list_(source)), ("timings", pa.list_(pa.int64()))]
             fields = [*fields, pa.field(HISTORY, pa.struct(parts))]
@@ -321,28 +319,34 @@ class Schema:
         """Show the columns and their types."""
         from quire.columns import lines
 
-        if not isinstance(self._parts, tuple):
-            columns = "".join(f"\n  {line}," for line in lines(self._parts))
-            shape = "Schema.of_value" if self._shape == "value" else "Schema"
+        if not isinstance(self._content.parts, tuple):
+            columns = "".join(f"\n  {line}," for line in lines(self._content.parts))
+            shape = "Schema.of_value" if self._content.shape == "value" else "Schema"
             return f"{shape}({columns}\n)" if columns else f"{shape}()"
         calls = "".join(
             f"\n  {method.name}({', '.join(lines(method.columns))}),"
-            for method in self._parts
+            for method in self._content.parts
             if method.takes != "passed over"
         )
         return f"Schema.from_methods({calls}\n)"
 
     def __eq__(self, other: object) -> bool:
         """Compare the columns."""
-        return isinstance(other, Schema) and self._state() == other._state()
+        return isinstance(other, Schema) and self._content == other._content
 
     def __hash__(self) -> int:
         """Agree with equality."""
-        return hash((self._shape, *self.names))
+        return hash((self._content.shape, *self.names))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the columns; the plan is made again."""
-        return self._of, self._state()
+        return self._of, (self._content,)
 
-    def _state(self) -> tuple[Any, ...]:
-        return self._shape, self._parts, self._history, self._index
+
+def _aliases(message: type) -> Iterator[str]:
+    """Yield the names of a class and of those derived from it, which stand in its place."""
+    codec = vars(message).get("__quire_codec__")
+    if codec is not None:
+        yield codec.alias
+    for derived in message.__subclasses__():
+        yield from _aliases(derived)

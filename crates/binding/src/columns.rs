@@ -32,8 +32,13 @@ pub struct Plan(Arc<plan::Plan>);
 #[pymethods]
 impl Plan {
     #[new]
-    #[pyo3(signature = (shape, parts, *, history = false))]
-    fn new(shape: &str, parts: Vec<Bound<'_, PyAny>>, history: bool) -> PyResult<Self> {
+    #[pyo3(signature = (shape, parts, *, history = false, types = Vec::new()))]
+    fn new(
+        shape: &str,
+        parts: Vec<Bound<'_, PyAny>>,
+        history: bool,
+        types: Vec<String>,
+    ) -> PyResult<Self> {
         let fields = || parts.iter().map(|part| field(part, 0)).collect::<PyResult<Vec<_>>>();
         let shape = match shape {
             "fields" => Shape::Fields(fields()?),
@@ -44,7 +49,7 @@ impl Plan {
             },
         };
         let plan = plan::Plan::new(shape, history);
-        plan.map(|plan| Self(Arc::new(plan)))
+        plan.map(|plan| Self(Arc::new(plan.of_types(types))))
             .map_err(|fault| PyValueError::new_err(fault.to_string()))
     }
 }

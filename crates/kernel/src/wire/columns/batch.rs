@@ -6,6 +6,7 @@ use super::plan::{Field, Plan, Shape};
 use super::table::Table;
 pub use super::table::{Misfits, Rows};
 use crate::format::cursor::Cursor;
+use crate::wire::convert;
 use crate::wire::fault::{Fault, Result};
 use crate::wire::token::{self, Token};
 
@@ -30,7 +31,7 @@ pub struct Batch<'p> {
 
 #[derive(Debug)]
 enum Content<'p> {
-    Fields(Table),
+    Fields(Table, &'p [String]),
     Value(Table),
     Calls(Calls<'p>),
 }
@@ -41,7 +42,7 @@ impl<'p> Batch<'p> {
     pub fn new(plan: &'p Plan, misfits: Misfits, layout: Layout) -> Self {
         let table = |fields: &[Field]| Table::new(fields, plan.history, misfits);
         let content = match &plan.shape {
-            Shape::Fields(fields) => Content::Fields(table(fields)),
+            Shape::Fields(fields) => Content::Fields(table(fields), &plan.types),
             Shape::Value(field) => Content::Value(table(std::slice::from_ref(field))),
             Shape::Calls(methods) => Content::Calls(Calls::new(methods, layout, table)),
         };
@@ -65,10 +66,10 @@ impl<'p> Batch<'p> {
     pub fn add(&mut self, index: i64, message: &[u8]) -> Result<()> {
         let mut cursor = Cursor::new(message);
         let added = match &mut self.content {
-            Content::Fields(table) => {
+            Content::Fields(table, types) => {
                 let read = table.take_history(&mut cursor);
                 let row = table.rows();
-                let read = read.and_then(|()| read_fields(&mut table.fields, cursor, row));
+                let read = read.and_then(|()| read_fields(&mut table.fields, types, cursor, row));
                 table.end_row(index, read)?;
                 true
             }
@@ -92,7 +93,7 @@ impl<'p> Batch<'p> {
     #[must_use]
     pub fn finish(self) -> Vec<Rows> {
         match self.content {
-            Content::Fields(table) | Content::Value(table) => vec![table.finish()],
+            Content::Fields(table, _) | Content::Value(table) => vec![table.finish()],
             Content::Calls(calls) => calls.finish(),
         }
     }
@@ -100,11 +101,16 @@ impl<'p> Batch<'p> {
 
 /// Named values: at the top of the message, or in a block with or without a type's name.
 #[inline]
-fn read_fields(fields: &mut Fields, mut cursor: Cursor<'_>, row: usize) -> Result<()> {
+fn read_fields(
+    fields: &mut Fields,
+    types: &[String],
+    mut cursor: Cursor<'_>,
+    row: usize,
+) -> Result<()> {
     if is_named(&cursor) {
         return fields.read(&mut cursor, row);
     }
-    let mut block = block_of(&mut cursor)?;
+    let mut block = block_of(&mut cursor, types)?;
     token::end(cursor)?;
     fields.read(&mut block, row)
 }
@@ -114,21 +120,25 @@ fn read_value(fields: &mut Fields, mut cursor: Cursor<'_>, row: usize) -> Result
     token::end(cursor)
 }
 
-/// The named values of a block, behind its type's name if it has one.
+/// The named values of a block, behind its type's name if it has one, which is one of these.
 #[inline]
-pub fn block_of<'a>(cursor: &mut Cursor<'a>) -> Result<Cursor<'a>> {
+pub fn block_of<'a>(cursor: &mut Cursor<'a>, types: &[String]) -> Result<Cursor<'a>> {
     match cursor.block() {
         Some(block) if is_named(&block) => Ok(block),
         Some(block) => Err(Fault::unexpected("named values", None, block.offset())),
-        None => typed_block_of(cursor),
+        None => typed_block_of(cursor, types),
     }
 }
 
-fn typed_block_of<'a>(cursor: &mut Cursor<'a>) -> Result<Cursor<'a>> {
+fn typed_block_of<'a>(cursor: &mut Cursor<'a>, types: &[String]) -> Result<Cursor<'a>> {
     let (code, at) = (cursor.peek(), cursor.offset());
     loop {
         match token::value(cursor)? {
-            Token::TypePrefix(_) => {}
+            Token::TypePrefix(name)
+                if types.is_empty() || types.iter().any(|it| it.as_bytes() == name) => {}
+            other @ Token::TypePrefix(_) => {
+                return Err(convert::misfit(&other, &types.join(" or "), at));
+            }
             Token::Block(block) if is_named(&block) => return Ok(block),
             _ => return Err(Fault::unexpected("named values", code, at)),
         }

@@ -225,7 +225,7 @@ fn read_arguments(
                 value.code();
                 fields.read_missing(row)
             }
-            Some(_) => fields.read(&mut block_of(value)?, row),
+            Some(_) => fields.read(&mut block_of(value, &[])?, row),
         },
         Takes::Arguments(columns) => match (columns.len(), value.peek()) {
             (0, _) => skip_if_any(value),

@@ -3,10 +3,12 @@
 use std::collections::HashMap;
 
 use super::fields::SHOWN_MAX;
+use super::history;
 use crate::format::cursor::Cursor;
 use crate::format::wire::{DATE, DATE_TIME, TIME};
 use crate::wire::compress::Method;
 use crate::wire::fault::Result;
+use crate::wire::history::History;
 use crate::wire::token::{self, Name, Shape, Token};
 
 /// A sort of value.
@@ -110,6 +112,12 @@ impl Seen {
     pub fn look(&mut self, message: &[u8]) -> Result<()> {
         let mut cursor = Cursor::new(message);
         if matches!(token::shape(&cursor), Shape::Map | Shape::Empty) {
+            let mut ahead = cursor;
+            if let Some(mut past) = history::take(&mut ahead)?
+                && History::read(&mut past).is_ok()
+            {
+                cursor = ahead;
+            }
             return self.look_at_fields(&mut cursor, 0);
         }
         self.look_at_value(&mut cursor, 0)?;

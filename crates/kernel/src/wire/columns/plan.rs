@@ -165,6 +165,8 @@ pub struct Plan {
     pub shape: Shape,
     /// Whether the history in front of a message becomes a column.
     pub history: bool,
+    /// The types that a message may name, where it names one; any if there are none.
+    pub types: Vec<String>,
 }
 
 impl Plan {
@@ -195,7 +197,13 @@ impl Plan {
                 }
             }
         }
-        Ok(Self { shape, history })
+        Ok(Self { shape, history, types: Vec::new() })
+    }
+
+    /// The same plan, for messages of these types.
+    #[must_use]
+    pub fn of_types(self, types: Vec<String>) -> Self {
+        Self { types, ..self }
     }
 }
 
