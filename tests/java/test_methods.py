@@ -10,11 +10,11 @@ from typing import Any, Literal
 import pytest
 
 import quire
-from java_peer import JavaPeer
+from java_peer import JavaPeer, Option
 from probe_calls import CALLS, Market, make, recorder
 from probes import ROWS
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.java, pytest.mark.timeout(300)]
 
 JAVA_FAILS_AT = "any(null)"  # its reader asks null for its class
 MADE = [name for name in CALLS if name != JAVA_FAILS_AT]
@@ -36,7 +36,7 @@ def java_writes(path: Path, names: list[str], **options: int) -> list[int]:
     return [int(line, 16) for line in lines]
 
 
-def java_reads(path: Path, **options: str | int | Path) -> list[dict[str, Any]]:
+def java_reads(path: Path, **options: Option) -> list[dict[str, Any]]:
     return [json.loads(line) for line in JavaPeer().run("method-read", dir=path, **options)]
 
 
@@ -125,6 +125,36 @@ def test_history_goes_from_java_through_python_to_java(tmp_path: Path) -> None:
     ]
     assert all(increase(line["timings"], count=4) for line in lines)
     assert [line["timings"][0] for line in lines] == [timings[0] for timings in seen]
+
+
+def test_each_goes_on_where_the_other_stopped(tmp_path: Path) -> None:
+    """The output tells what was handled: Java hands on one call, Python two, Java the last."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    java = JavaPeer("5.26ea7")  # the newest with afterLastWritten
+    onward: dict[str, Option] = {"dir": first, "forward_to": second, "forward_source_id": 2}
+    lines = java.run_with_input("method-write", "\n".join(NAMES), dir=first, source_id=1)
+    indexes = [int(line, 16) for line in lines]
+    java.run("method-read", count=1, **onward)
+    with (
+        quire.open(first, read_only=True) as queue,
+        quire.open(second) as output,
+        queue.tailer() as tailer,
+    ):
+        tailer.after_last_written(output)
+        assert tailer.index == indexes[1]
+        forward(tailer, output, count=2)
+    (line,) = java.run("method-read", resume=True, **onward)
+    assert json.loads(line)["index"] == f"{indexes[3]:x}"
+    assert [told(line) for line in java_reads(second)] == [declared(name) for name in NAMES]
+
+
+def forward(tailer: quire.Tailer, output: quire.Queue, *, count: int) -> None:
+    """Hands so many calls to the other queue."""
+    with output.appender() as appender:
+        handler = recorder([], appender.method_writer(Market))
+        reader = tailer.method_reader(handler, interface=Market)
+        for _ in range(count):
+            assert reader.read_one()
 
 
 def increase(timings: Sequence[int], *, count: int) -> bool:

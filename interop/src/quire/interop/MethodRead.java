@@ -12,7 +12,8 @@ import net.openhft.chronicle.wire.MessageHistory;
 /**
  * Reads every document of a queue by a method reader of {@link ProbeCallTypes.Market}, and prints a JSON object for
  * each: the index, the calls, and the history that a handler sees, as pairs of source and index, and timings.
- * {@code --forward-to} DIR hands each call to the method writer of that queue, whose source is {@code --forward-source-id}.
+ * {@code --forward-to} DIR hands each call to the method writer of that queue, whose source is {@code --forward-source-id};
+ * with {@code --resume} only what is not in there yet. {@code --count} ends it earlier.
  */
 final class MethodRead implements Verb {
     @Override
@@ -21,16 +22,19 @@ final class MethodRead implements Verb {
         try (ChronicleQueue queue = Queues.open(options); ChronicleQueue forward = forward(options)) {
             Object next = forward == null ? null
                     : Releases.appender(forward).methodWriter(ProbeCallTypes.Market.class);
-            read(options.has("name") ? queue.createTailer(options.text("name")) : queue.createTailer(), next, out);
+            ExcerptTailer tailer = options.has("name") ? queue.createTailer(options.text("name")) : queue.createTailer();
+            if (options.flag("resume"))
+                Releases.afterLastWritten(tailer, forward);
+            read(tailer, next, options.number("count", Long.MAX_VALUE), out);
         }
     }
 
     private static ChronicleQueue forward(Options options) {
         return options.has("forward-to") ? Queues.open(new Options("--dir", options.text("forward-to"),
-                "--source-id", options.text("forward-source-id"))) : null;
+                "--source-id", options.text("forward-source-id", "0"))) : null;
     }
 
-    private static void read(ExcerptTailer tailer, Object next, PrintStream out) {
+    private static void read(ExcerptTailer tailer, Object next, long count, PrintStream out) {
         List<Object> calls = new ArrayList<>();
         List<Object> sources = new ArrayList<>();
         List<Object> timings = new ArrayList<>();
@@ -39,7 +43,7 @@ final class MethodRead implements Verb {
             if (calls.size() == 1)
                 copy(MessageHistory.get(), sources, timings);
         }, next));
-        while (reader.readOne()) {
+        for (long i = 0; i < count && reader.readOne(); i++) {
             out.println(Json.object("index", Long.toHexString(tailer.index() - 1), "calls", calls,
                     "sources", sources, "timings", timings));
             calls.clear();

@@ -56,6 +56,15 @@ final class Releases {
         }
     }
 
+    /** {@code afterLastWritten} ended with 5.26. */
+    static void afterLastWritten(ExcerptTailer tailer, ChronicleQueue output) {
+        try {
+            call(tailer, ExcerptTailer.class.getMethod("afterLastWritten", ChronicleQueue.class), output);
+        } catch (NoSuchMethodException e) {
+            throw new Options.UsageException("no afterLastWritten in this release: " + e);
+        }
+    }
+
     /** {@code RunningMinimum.sample}; the class ended with 5.23. */
     static LongBinaryOperator runningMinimum(long actualMinimum, int drift) {
         try {
