@@ -8,12 +8,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import quire
 from java_golden import GOLDEN
 from queues import copy_of
 from quire._native import Dump
 from test_reference import JAVA, name_of
+from wire_documents import Documents
 
 DUMPED = [golden for golden in JAVA if (golden / "dump.txt").exists()]
 
@@ -170,3 +173,27 @@ def test_what_is_shown_of_it_can_be_read_back() -> None:
         else:
             assert again == without_comments, probe["name"]
     assert count > 500
+
+
+def shown_again(seed: int) -> bool:
+    """Show random messages, read what was shown, and show it again; whether there were any."""
+    made, count = Documents(seed), 0
+    for message in [made.message() for _ in range(20)]:
+        try:
+            shown = quire.to_yaml(message)
+        except quire.WireError:  # a byte below 80 in front
+            continue
+        # Neither comments nor the place where history stood are kept.
+        if "# " not in shown and "sources: " not in shown:
+            assert quire.to_yaml(quire.parse_yaml(shown)) == shown
+            count += 1
+        json_shown = quire.to_json(message)
+        json.loads(json_shown)
+        assert quire.to_json(quire.parse_json(json_shown)) == json_shown
+    return count > 0
+
+
+@settings(max_examples=50, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_random_messages_are_read_from_what_is_shown_of_them(seed: int) -> None:
+    assert shown_again(seed)

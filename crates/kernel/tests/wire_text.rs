@@ -94,7 +94,7 @@ fn what_cannot_be_read_is_told_with_its_place() {
         ("a: !byte 200\n", "a value that its type does not have: type=byte found=\"200\""),
         ("a: !!binary x\n", "not Base64"),
         ("a: !byte[] \"\\u20AC\"\n", "bytes are characters up to U+00FF"),
-        ("\"\\u20AC\": 1\n", "a name is made of Latin-1 characters"),
+        ("!T {\"\\u20AC\": 1}", "a name is made of Latin-1 characters"),
         ("a: @x\n", "expected=a value found=\"@x\" line=1 column=4"),
         ("a: !<tag:x> 1\n", "expected=the name of a type alone"),
     ] {
@@ -157,7 +157,7 @@ fn json_that_cannot_be_read_is_told() {
         ("1 2", "trailing characters"),
         ("{\"@A\":1,\"b\":2}", "a type and its value stand alone"),
         ("{\"@!binary\":\"x\"}", "Invalid"),
-        ("{\"\u{20ac}\":1}", "Latin-1"),
+        ("{\"@T\":{\"\u{20ac}\":1}}", "Latin-1"),
     ] {
         let fault = json::parse(text).unwrap_err().to_string();
         assert!(fault.contains("cannot read the JSON") && fault.contains(what), "{fault}");

@@ -16,13 +16,14 @@ use super::token::{self, Name, Shape, Token};
 use super::writer;
 use crate::format::cursor::Cursor;
 use crate::format::tokens::{self, put_type_prefix};
-use crate::format::wire::FLOAT64;
+use crate::format::wire::{COMMENT, FLOAT64};
 
 /// Appends a message as JSON, on one line: an object of its named values, or its one value, or a list
 /// of several.
 pub fn put(out: &mut String, message: &[u8]) -> Result<()> {
     let start = out.len();
     let mut cursor = Cursor::new(message);
+    skip_comments(&mut cursor)?;
     let written = match token::shape(&cursor) {
         Shape::Map => put_map(out, &mut cursor, 0),
         Shape::Empty => {
@@ -35,6 +36,15 @@ pub fn put(out: &mut String, message: &[u8]) -> Result<()> {
         out.truncate(start);
     }
     written
+}
+
+fn skip_comments(cursor: &mut Cursor<'_>) -> Result<()> {
+    while cursor.peek() == Some(COMMENT) {
+        let at = cursor.offset();
+        cursor.code();
+        cursor.stop_bit_bytes().ok_or_else(|| Fault::early("a comment", at))?;
+    }
+    Ok(())
 }
 
 fn put_values(out: &mut String, cursor: &mut Cursor<'_>) -> Result<()> {
@@ -100,6 +110,7 @@ fn put_key(out: &mut String, cursor: &mut Cursor<'_>, depth: usize) -> Result<()
 }
 
 fn put_value(out: &mut String, cursor: &mut Cursor<'_>, depth: usize) -> Result<()> {
+    skip_comments(cursor)?;
     let (at, mut start) = (cursor.offset(), *cursor);
     match token::value(cursor)? {
         Token::Null => out.push_str("null"),
@@ -181,6 +192,7 @@ fn put_blob(out: &mut String, blob: &[u8], name: &str) {
 }
 
 fn put_block(out: &mut String, mut block: Cursor<'_>, depth: usize) -> Result<()> {
+    skip_comments(&mut block)?;
     match token::shape(&block) {
         Shape::Map => put_map(out, &mut block, depth),
         Shape::Blob => {
@@ -338,7 +350,7 @@ impl<'de> Visitor<'de> for Value<'_> {
         let entries = |out: &mut Vec<u8>, depth| {
             let mut next = first;
             while let Some(name) = next {
-                put_name(out, &name, is_typed).map_err(A::Error::custom)?;
+                scalar::put_name(out, &name, is_typed).map_err(A::Error::custom)?;
                 from.next_value_seed(Value { out, depth, is_typed: false })?;
                 next = from.next_key()?;
             }
@@ -353,14 +365,6 @@ impl<'de> Visitor<'de> for Value<'_> {
             return Ok(());
         }
         self.block(entries)
-    }
-}
-
-fn put_name(out: &mut Vec<u8>, name: &str, is_field: bool) -> Result<()> {
-    if is_field && !name.bytes().any(|byte| byte < b' ') {
-        writer::put_field(out, name)
-    } else {
-        writer::put_key(out, name)
     }
 }
 

@@ -342,11 +342,6 @@ impl Parser<'_> {
 
     fn put_name(&mut self, name: &Scalar<'_>, names: Names) -> Result<()> {
         let name = name.name()?;
-        // Java's dump refuses control characters in field names.
-        if names == Names::Fields && !name.bytes().any(|byte| byte < b' ') {
-            writer::put_field(&mut self.out, &name)
-        } else {
-            writer::put_key(&mut self.out, &name)
-        }
+        scalar::put_name(&mut self.out, &name, names == Names::Fields)
     }
 }

@@ -151,7 +151,8 @@ fn token<'a>(cursor: &mut Cursor<'a>, code: u8) -> Option<Token<'a>> {
 fn longs<'a>(cursor: &mut Cursor<'a>) -> Option<Token<'a>> {
     let capacity = usize::try_from(i64::from_le_bytes(cursor.array()?)).ok()?;
     let used = usize::try_from(i64::from_le_bytes(cursor.array()?)).ok()?;
-    let (used, spare) = cursor.take(capacity.checked_mul(8)?)?.split_at_checked(used * 8)?;
+    let longs = cursor.take(capacity.checked_mul(8)?)?;
+    let (used, spare) = longs.split_at_checked(used.checked_mul(8)?)?;
     Some(Token::Longs { used, spare })
 }
 

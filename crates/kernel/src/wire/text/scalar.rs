@@ -134,6 +134,20 @@ fn float(text: &str) -> Option<f64> {
     is_number.then(|| text.parse().ok()).flatten()
 }
 
+/// Appends the name of a field, or a key. Names are Latin-1; any other key is a value of its own.
+pub fn put_name(out: &mut Vec<u8>, name: &str, is_field: bool) -> Result<()> {
+    // Java's dump refuses control characters in field names.
+    if is_field && !name.bytes().any(|byte| byte < b' ') {
+        return writer::put_field(out, name);
+    }
+    if name.chars().all(|character| character <= '\u{FF}') {
+        return writer::put_key(out, name);
+    }
+    writer::put_object_key(out);
+    writer::put_text(out, name);
+    Ok(())
+}
+
 /// Appends a value whose type was told.
 pub fn put_typed(out: &mut Vec<u8>, name: &[u8], value: &Scalar<'_>) -> Result<()> {
     let text = value.text()?;
