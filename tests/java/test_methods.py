@@ -159,3 +159,25 @@ def forward(tailer: quire.Tailer, output: quire.Queue, *, count: int) -> None:
 
 def increase(timings: Sequence[int], *, count: int) -> bool:
     return len(timings) == count and sorted(timings) == list(timings)
+
+
+def test_calls_in_a_queue_without_field_names_are_java_s(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    lines = "\n".join(CALLS)
+    JavaPeer().run_with_input("method-write", lines, dir=first, wire_type="FIELDLESS_BINARY")
+    calls: list[tuple[str, tuple[Any, ...]]] = []
+    with (
+        quire.open(first) as java,
+        quire.open(second, wire_type="FIELDLESS_BINARY") as queue,
+        queue.appender() as appender,
+    ):
+        market = appender.method_writer(Market)
+        for name in CALLS:
+            make(market, name)
+        assert list(queue.tailer().payloads()) == list(java.tailer().payloads())
+        reader = java.tailer().method_reader(recorder(calls), interface=Market)
+        while reader.read_one():
+            pass
+
+    made = [(each.method, each.arguments) for it in CALLS.values() for each in (it, *it.then)]
+    assert repr(calls) == repr(made)  # NaN is not equal to itself

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use quire_kernel::protocol::publish::Payload;
 
-use crate::appender::Appender;
+use crate::appender::{Appender, in_wire_of};
 use crate::error::to_py;
 use crate::history;
 use crate::method::Method;
@@ -27,6 +27,8 @@ thread_local! {
 pub struct MethodWriter {
     appender: Py<Appender>,
     metadata: bool,
+    /// The queue's messages have no names of fields.
+    is_fieldless: bool,
     history: History,
     /// The open document that all calls go into.
     document: Option<Py<WriteDocument>>,
@@ -65,9 +67,11 @@ impl MethodWriter {
                 )));
             }
         };
-        let has_source_id = appender.get().kernel.queue().source_id() != 0;
+        let queue = appender.get().kernel.queue();
+        let is_fieldless = queue.wire_type() == "FIELDLESS_BINARY";
+        let has_source_id = queue.source_id() != 0;
         let history = if record_history.unwrap_or(has_source_id) { history } else { History::None };
-        Ok(Self { appender, metadata, history, document, filter })
+        Ok(Self { appender, metadata, is_fieldless, history, document, filter })
     }
 
     /// What calls a method: the attribute of a writer.
@@ -202,7 +206,11 @@ impl MethodWriter {
             history::put(out, self.history == History::Fields).map_err(to_py)?;
         }
         out.extend_from_slice(before);
-        put(out)
+        put(out)?;
+        if self.is_fieldless {
+            *out = in_wire_of(self.appender.get().kernel.queue(), std::mem::take(out))?;
+        }
+        Ok(())
     }
 
     /// Adds a call to an open document; the history stands in front of its first.

@@ -20,6 +20,10 @@ fn content(out: &mut Vec<u8>, message: &[u8], cursor: &mut Cursor<'_>, depth: us
             let start = cursor.offset();
             match token::name(cursor)? {
                 Some(Name::Event(_)) => out.extend_from_slice(&message[start..cursor.offset()]),
+                // The id of a method: Java keeps it.
+                Some(Name::Number(_)) if depth == 0 => {
+                    out.extend_from_slice(&message[start..cursor.offset()]);
+                }
                 Some(Name::Object) => {
                     writer::put_object_key(out);
                     value(out, message, cursor, depth)?;
@@ -59,6 +63,7 @@ mod tests {
     fn field_names_go_and_event_names_stay() {
         let message = b"\xB9\x03say\x82\x08\0\0\0\xC1a\xA1\x05\xC1b\xE1x";
         assert_eq!(without_names(message).unwrap(), b"\xB9\x03say\x82\x04\0\0\0\xA1\x05\xE1x");
+        assert_eq!(without_names(b"\xBA\x07\xE1a").unwrap(), b"\xBA\x07\xE1a");
         assert_eq!(without_names(b"\xC1a\xA7\x05\0\0\0\0\0\0\0").unwrap()[0], INT64);
     }
 }
