@@ -23,7 +23,7 @@ MILLISECOND = 1_000_000
 def running_minimum() -> str:
     """Pairs of (start, end), and what Java's class, last seen in 5.23, makes of them."""
     peer = JavaPeer("5.23.37")
-    cases = []
+    cases: list[dict[str, object]] = []
     for name, (actual_minimum, drift, pairs) in _clock_cases().items():
         lines = "".join(f"{start} {end}\n" for start, end in pairs)
         answers = peer.run_with_input(
@@ -52,7 +52,7 @@ def _clock_cases() -> dict[str, tuple[int, int, list[tuple[int, int]]]]:
 def _between_clocks(*, offset: int, ppm: int, count: int = 120) -> list[tuple[int, int]]:
     """One start about each millisecond, and latencies with a long tail above a microsecond."""
     dice = random.Random(offset ^ ppm)  # noqa: S311 - the same pairs each time
-    pairs = []
+    pairs: list[tuple[int, int]] = []
     start = HOUR
     for _ in range(count):
         start += dice.randrange(2 * MILLISECOND)

@@ -109,18 +109,18 @@ class Nested:
 @quire.message(rename="camel")
 @dataclass
 class Collections:
-    texts: list[str | None] = field(default_factory=list)
-    longs: list[int] = field(default_factory=list)
-    doubles: list[float] = field(default_factory=list)
-    leaves: list[ProbeLeaf] = field(default_factory=list)
-    sides: list[ProbeSide] = field(default_factory=list)
-    objects: list[Any] = field(default_factory=list)
-    lists: list[list[int]] = field(default_factory=list)
-    set: Texts = field(default_factory=set)
-    counts: dict[str, int] = field(default_factory=dict)
-    names: dict[int, str] = field(default_factory=dict)
-    prices: dict[ProbeSide, float] = field(default_factory=dict)
-    by_name: dict[str, ProbeLeaf] = field(default_factory=dict)
+    texts: list[str | None] = field(default_factory=list[str | None])
+    longs: list[int] = field(default_factory=list[int])
+    doubles: list[float] = field(default_factory=list[float])
+    leaves: list[ProbeLeaf] = field(default_factory=list[ProbeLeaf])
+    sides: list[ProbeSide] = field(default_factory=list[ProbeSide])
+    objects: list[Any] = field(default_factory=list[Any])
+    lists: list[list[int]] = field(default_factory=list[list[int]])
+    set: Texts = field(default_factory=Texts)
+    counts: dict[str, int] = field(default_factory=dict[str, int])
+    names: dict[int, str] = field(default_factory=dict[int, str])
+    prices: dict[ProbeSide, float] = field(default_factory=dict[ProbeSide, float])
+    by_name: dict[str, ProbeLeaf] = field(default_factory=dict[str, ProbeLeaf])
 
 
 @quire.message

@@ -48,7 +48,7 @@ def _numbers() -> dict[str, Field]:
         "float64": float,
         "float32": quire.float32,
     }
-    fields = {}
+    fields: dict[str, Field] = {}
     for name in ROWS:
         kind, _, value = name.partition(" ")
         if kind in types:
@@ -218,7 +218,7 @@ SHAPES = {
 
 
 def _messages() -> dict[str, Field]:
-    fields = {}
+    fields: dict[str, Field] = {}
     for name, message in MESSAGES.items():
         fields[f"message {name}"] = Field(message)
         fields[f"message {name}, declared"] = Field(message, type(message))

@@ -73,7 +73,7 @@ def test_history_goes_from_python_through_java_to_python(
     first, second = tmp_path / "first", tmp_path / "second"
     with quire.open(first, source_id=1) as queue, queue.appender() as appender:
         market = appender.method_writer(Market, history_form=form)
-        indexes = []
+        indexes: list[int | None] = []
         for name in NAMES:
             make(market, name)
             indexes.append(queue.last_index)
@@ -82,7 +82,7 @@ def test_history_goes_from_python_through_java_to_python(
     assert [line["sources"] for line in lines] == [[[1, f"{index:x}"]] for index in indexes]
     assert all(increase(line["timings"], count=2) for line in lines)
 
-    histories = []
+    histories: list[tuple[tuple[int, int], ...]] = []
     with quire.open(second, read_only=True) as queue, queue.tailer() as tailer:
         assert queue.source_id == 2
         handler = recorder([])
@@ -101,7 +101,7 @@ def test_history_goes_from_java_through_python_to_java(tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     indexes = java_writes(first, NAMES, source_id=1)
     calls: list[tuple[str, tuple[Any, ...]]] = []
-    seen = []
+    seen: list[tuple[int, ...]] = []
     with (
         quire.open(first) as queue,
         quire.open(second, source_id=2) as output,
@@ -110,7 +110,7 @@ def test_history_goes_from_java_through_python_to_java(tmp_path: Path) -> None:
     ):
         handler = recorder(calls, appender.method_writer(Market))
         reader = tailer.method_reader(handler, interface=Market)
-        written = []
+        written: list[int | None] = []
         while reader.read_one():
             history = tailer.history
             assert history is not None
