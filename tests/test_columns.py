@@ -166,6 +166,42 @@ def test_an_error_names_the_message_and_the_field_and_the_tailer_stays(
     assert rows(tailer.read_batch(schema=TRADE)) == [{"symbol": "B", "price": 2.5, "qty": 4}]
 
 
+EDGES = sorted(
+    {sign * (2**bit + off) for bit in range(63) for off in (-1, 0, 1) for sign in (1, -1)}
+)
+FORMS = [(value, form) for value in EDGES for form in wire.int_forms(value)]
+FLOATS = [
+    (value, form)
+    for whole in EDGES
+    if abs(whole) < 2**52
+    for value in (whole / 100, whole / 10**4, whole / 10**6)
+    for form in wire.float_forms(value)
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "cases"), [("int64", FORMS), ("float64", FORMS), ("float64", FLOATS)]
+)
+def test_every_form_of_a_number_is_read_and_stepped_over(
+    queue: quire.Queue,
+    appender: quire.Appender,
+    kind: str,
+    cases: list[tuple[float, bytes]],
+) -> None:
+    appender.write_many(
+        [wire.field("v", form) + wire.field("after", b"\xa1\x07") for _, form in cases]
+    )
+    schema = quire.Schema({"v": kind, "after": "int8"})
+
+    with queue.tailer() as tailer:
+        batch = tailer.read_batch(schema=schema)
+        tailer.to_start()
+        assert set(values(tailer.read_batch(schema=schema, columns=["after"]), "after")) == {7}
+
+    assert values(batch, "v") == [pytest.approx(value, rel=1e-15) for value, _ in cases]
+    assert set(values(batch, "after")) == {7}
+
+
 def test_a_field_that_must_be_there_is_missed(
     appender: quire.Appender, tailer: quire.Tailer
 ) -> None:

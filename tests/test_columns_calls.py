@@ -183,6 +183,23 @@ def test_what_is_no_call_of_a_known_method_is_an_error_or_in_a_table_of_its_own(
         first += 1
 
 
+def test_nothing_is_left_of_a_message_whose_second_call_does_not_fit(
+    appender: quire.Appender, tailer: quire.Tailer
+) -> None:
+    half = wire.event("note", wire.text("half")) + wire.event("move", wire.text("x"))
+    appender.write_many([trade("A", 1.5), half])
+
+    batches = tailer.read_batches(schema=MARKET)
+    assert {name: batch.num_rows for name, batch in batches.items()} == {
+        "trade": 1,
+        "note": 0,
+        "move": 0,
+        "close": 0,
+    }
+    tailer.to_start()
+    assert values(tailer.read_batch(schema=MARKET), "method") == ["trade"]
+
+
 def test_misfits_of_the_union_and_of_one_method_keep_their_place(
     appender: quire.Appender, tailer: quire.Tailer
 ) -> None:

@@ -98,7 +98,13 @@ def _of_kind(kind: Kind) -> st.SearchStrategy[Case]:
         return st.dictionaries(st.sampled_from(NAMES), of_kind(kind[0]), max_size=4).flatmap(
             lambda items: entries([*items.items()])
         )
-    return SIMPLE[kind] if kind in SIMPLE else forms(st.integers(*WHOLE[kind]), wire.int_forms)
+    return SIMPLE[kind] if kind in SIMPLE else forms(whole(*WHOLE[kind]), wire.int_forms)
+
+
+def whole(least: int, most: int) -> st.SearchStrategy[int]:
+    """Small ones as often as large ones: most forms hold small ones only."""
+    bound = 70_000
+    return st.one_of(st.integers(max(least, -bound), min(most, bound)), st.integers(least, most))
 
 
 def forms(

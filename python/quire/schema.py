@@ -27,7 +27,7 @@ class Content(NamedTuple):
     shape: Shape
     parts: pa.Schema | tuple[Method, ...]
     history: bool = False
-    index: str | None = "index"
+    index_name: str | None = "index"
     types: tuple[str, ...] = ()
     """The types that messages may name, where they name one; any if there are none."""
 
@@ -289,26 +289,26 @@ class Schema:
         from quire.columns import ERROR, record_batch
 
         if not isinstance(self._content.parts, tuple) or layout == "union":
-            return {"": record_batch(self.arrow, tables[0], self._content.index)}
+            return {"": record_batch(self.arrow, tables[0], self._content.index_name)}
         known = self.methods
         if layout != "tables":
-            return {"": record_batch(known[layout], tables[0], self._content.index)}
+            return {"": record_batch(known[layout], tables[0], self._content.index_name)}
         batches = {
-            method.name: record_batch(known[method.name], table, self._content.index)
+            method.name: record_batch(known[method.name], table, self._content.index_name)
             for method, table in zip(self._content.parts, tables, strict=False)
             if method.name in known
         }
         *_, rest = tables
         if rest[4] is not None:
-            batches[ERROR] = record_batch(self._around([]), rest, self._content.index)
+            batches[ERROR] = record_batch(self._around([]), rest, self._content.index_name)
         return batches
 
     def _around(self, fields: list[pa.Field[Any]]) -> pa.Schema:
         """Put the index in front, and the history behind."""
         import pyarrow as pa
 
-        if self._content.index is not None:
-            fields = [pa.field(self._content.index, pa.uint64(), nullable=False), *fields]
+        if self._content.index_name is not None:
+            fields = [pa.field(self._content.index_name, pa.uint64(), nullable=False), *fields]
         if self._content.history:
             source = pa.struct([("id", pa.int32()), ("index", pa.int64())])
             parts: list[Any] = [("sources", pa.list_(source)), ("timings", pa.list_(pa.int64()))]
@@ -348,5 +348,6 @@ def _aliases(message: type) -> Iterator[str]:
     codec = vars(message).get("__quire_codec__")
     if codec is not None:
         yield codec.alias
-    for derived in message.__subclasses__():
+    derived_classes: list[type] = message.__subclasses__()
+    for derived in derived_classes:
         yield from _aliases(derived)
