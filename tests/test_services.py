@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import random
 import threading
@@ -231,11 +232,9 @@ def killed_after(service: quire.Service, outputs: int) -> None:
             return call
 
     appender._writer = Counting()
-    try:
+    with contextlib.suppress(Killed):
         drain(service)
-    except Killed:
-        return
-    service.close()
+    watched._abandon()
 
 
 @given(
@@ -290,6 +289,20 @@ def test_of_two_inputs_the_order_is_kept_over_kills(
         assert words == [it for it in steps if isinstance(it, str) and it]
         outputs = sum(it % 4 for it in steps if isinstance(it, int))
         assert sum(line.startswith("total") for line in told) == outputs
+
+
+def test_an_orderly_end_keeps_the_order_of_what_left_no_output(place: Place) -> None:
+    place.numbers(4)
+    place.words("")
+    with place.service(inputs=[place.first, place.second]) as service:
+        drain(service)
+        assert service.handler.sum == 8
+    service.close()
+
+    with place.service(inputs=[place.second, place.first]) as again:
+        drain(again)
+        assert again.handler.sum == 8
+    assert place.results() == []
 
 
 def test_days_go_by(tmp_path: Path) -> None:

@@ -53,6 +53,11 @@ class Output:
         if len(self._runs) >= _RUNS_MAX:
             self._note()
 
+    def finish(self) -> None:
+        """Note what was handled since the last output: the next life keeps to it."""
+        if self._runs:
+            self._note()
+
     def method(self, name: str) -> Callable[..., Any]:
         """Return what calls a method of the output."""
         write = getattr(self._writer, name)

@@ -135,7 +135,7 @@ class Service:
         try:
             return self._step()
         except BaseException:
-            self.close()
+            self._abandon()
             raise
 
     def run(self, pauser: Pauser | None = None) -> None:
@@ -169,7 +169,14 @@ class Service:
             self._pauser.unpause()
 
     def close(self) -> None:
-        """Close what the service opened. Safe to repeat."""
+        """Note the order of what left no output, and close what was opened. Safe to repeat."""
+        try:
+            if self._step is not _closed:
+                self._output.finish()
+        finally:
+            self._abandon()
+
+    def _abandon(self) -> None:
         self._step = _closed
         self._opened.close()
 
