@@ -313,7 +313,7 @@ impl Parser<'_> {
                 writer::put_type_literal(&mut self.out, &name.text()?);
             }
             b"byte" | b"short" | b"int" | b"long" | b"float" | b"double" | b"UUID" => {
-                if matches!(self.from.peek(), Some(b'!' | b'[' | b'{' | b'|' | b'>') | None) {
+                if matches!(self.from.peek(), Some(b'[' | b'{')) {
                     put_type_prefix(&mut self.out, &String::from_utf8_lossy(name));
                     return Ok(false);
                 }
