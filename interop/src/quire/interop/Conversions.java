@@ -126,6 +126,7 @@ final class Conversions implements Verb {
     private static Wire wireOf(byte[] document) {
         Bytes<?> bytes = Bytes.allocateElasticDirect(1024);
         bytes.write(document);
+        Probe.endWithZeros(bytes);
         return WireType.BINARY_LIGHT.apply(bytes);
     }
 

@@ -14,6 +14,7 @@ import net.openhft.chronicle.wire.WireType;
  */
 record Probe(String name, String how, boolean frames, Consumer<Wire> write, Function<Wire, Object> read) {
     static final int HEADER_SIZE = 4;
+    private static final int ZEROS = 64;
 
     /** The payload; its header stands at an address that 8 divides. */
     byte[] payload() {
@@ -40,6 +41,7 @@ record Probe(String name, String how, boolean frames, Consumer<Wire> write, Func
     static Wire framed(byte[] payload) {
         Bytes<?> bytes = Bytes.allocateElasticDirect(payload.length + 64);
         bytes.writeInt(payload.length).write(payload);
+        endWithZeros(bytes);
         Wire wire = WireType.BINARY_LIGHT.apply(bytes);
         wire.usePadding(true);
         return wire;
@@ -49,6 +51,14 @@ record Probe(String name, String how, boolean frames, Consumer<Wire> write, Func
     static Wire bare(byte[] payload) {
         Bytes<?> bytes = Bytes.allocateElasticDirect(payload.length + 64);
         bytes.write(payload);
+        endWithZeros(bytes);
         return WireType.BINARY_LIGHT.apply(bytes);
+    }
+
+    /** The library reads on behind the end where a value is missing, in a file too: let it find the same each time. */
+    static void endWithZeros(Bytes<?> bytes) {
+        long end = bytes.writePosition();
+        bytes.write(new byte[ZEROS]);
+        bytes.writePosition(end);
     }
 }
