@@ -52,7 +52,8 @@ def test_a_queue_is_dumped_as_java_dumps_it(golden: Path, tmp_path: Path) -> Non
 
 def test_a_dump_is_written_piece_by_piece(tmp_path: Path) -> None:
     class Pieces(list[str]):
-        write = list.append
+        def write(self, piece: str) -> None:
+            self.append(piece)
 
     golden = next(golden for golden in DUMPED if golden.name == "m_block64k")
     pieces = Pieces()

@@ -142,7 +142,7 @@ class _Resolver(NamedTuple):
             raise TypeError(f"{error}: field={name}") from None
 
 
-def _fields_of(cls: type) -> list[_Field] | None:
+def _fields_of(cls: Any) -> list[_Field] | None:  # noqa: ANN401 - a class of some library
     """Return the fields that its objects are made of; None for an enum."""
     import dataclasses
     import enum

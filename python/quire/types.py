@@ -27,7 +27,7 @@ import collections.abc
 import functools
 import types
 import typing
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
 from quire._native import Codec, Kind
 
@@ -130,13 +130,22 @@ def _plain(annotation: Any) -> Kind:  # noqa: ANN401 - as above
     if annotation in {list, tuple, set, frozenset, dict, *_LISTS, *_SETS, *_DICTS}:
         return _container(annotation, (Any, Any))
     if isinstance(annotation, type):
-        import enum
+        return _of_class(cast("type[Any]", annotation))
+    raise _no_encoding(annotation)
 
-        if issubclass(annotation, enum.Enum):
-            return Kind.enumeration(annotation)
-        if getattr(annotation, "_is_protocol", False) or _is_base(annotation):
-            return Kind.scalar("any")
-    raise TypeError(
+
+def _of_class(cls: type[Any]) -> Kind:
+    import enum
+
+    if issubclass(cls, enum.Enum):
+        return Kind.enumeration(cls)
+    if getattr(cls, "_is_protocol", False) or _is_base(cls):
+        return Kind.scalar("any")
+    raise _no_encoding(cls)
+
+
+def _no_encoding(annotation: object) -> TypeError:
+    return TypeError(
         f"a type that has no encoding: type={annotation!r} "
         "(register a dataclass with quire.message, or annotate it as Any)"
     )
@@ -157,7 +166,7 @@ def _generic(annotation: Any, origin: Any, arguments: tuple[Any, ...]) -> Kind: 
         kind = kind_of(others[0]) if len(others) == 1 else Kind.scalar("any")
         return Kind.optional(kind) if len(others) < len(arguments) else kind
     if origin is typing.Literal:
-        classes = {type(item) for item in arguments}
+        classes: set[Any] = {type(item) for item in arguments}
         return kind_of(classes.pop()) if len(classes) == 1 else Kind.scalar("any")
     if origin in (typing.Final, typing.Required, typing.NotRequired):
         return kind_of(arguments[0])

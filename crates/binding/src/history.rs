@@ -131,9 +131,10 @@ impl Handling {
 impl Drop for Handling {
     #[inline]
     fn drop(&mut self) {
-        CURRENT.with_borrow_mut(|history| match self.around.take() {
-            Some(around) => *history = around,
-            None => {
+        CURRENT.with_borrow_mut(|history| {
+            if let Some(around) = self.around.take() {
+                *history = around;
+            } else {
                 history.sources.clear(); // its memory is for the next
                 history.timings.clear();
             }

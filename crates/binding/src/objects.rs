@@ -225,24 +225,6 @@ pub fn message_map<'py>(py: Python<'py>, message: &[u8]) -> Result<Bound<'py, Py
     map(py, &mut Cursor::new(message), 0)
 }
 
-/// A whole message: a dict of its named values, or its one value, or a list of several.
-pub fn message<'py>(py: Python<'py>, message: &[u8]) -> Result<Bound<'py, PyAny>> {
-    let mut cursor = Cursor::new(message);
-    match token::shape(&cursor) {
-        Shape::Map => Ok(map(py, &mut cursor, 0)?.into_any()),
-        Shape::Empty => Ok(py.None().into_bound(py)),
-        _ => {
-            let first = get(py, &mut cursor, 0)?;
-            if cursor.peek().is_none() {
-                return Ok(first);
-            }
-            let rest = list(py, &mut cursor, 0)?;
-            rest.insert(0, first)?;
-            Ok(rest.into_any())
-        }
-    }
-}
-
 /// A whole message that names its class.
 pub fn named_message<'py>(py: Python<'py>, message: &[u8]) -> Result<Bound<'py, PyAny>> {
     let mut cursor = Cursor::new(message);

@@ -62,7 +62,7 @@ impl WireIn {
         })
     }
 
-    #[pyo3(signature = (r#type = None, /))]
+    #[pyo3(signature = (r#type = None))]
     fn read_value<'py>(
         &self,
         py: Python<'py>,
