@@ -42,6 +42,13 @@ def test_the_default_drift_is_that_of_java() -> None:
         assert got == [expected for _, _, expected in case["samples"]]
 
 
+def test_a_difference_that_overflows_is_divided_as_java_does() -> None:
+    minimum = quire.RunningMinimum()
+    far = 6 * 10**18
+    assert minimum.sample(-far, -far + 5) == 0
+    assert minimum.sample(far, far + 7) == 64_467_440_737_097  # Java's answer, rounded toward zero
+
+
 def percentile(values: list[int], part: float) -> int:
     return sorted(values)[int(len(values) * part)]
 
