@@ -10,6 +10,7 @@ import pytest
 import quire
 from queues import START_MS, copy_of
 from quire import MessageHistory
+from talk import Say
 
 GOLDEN = Path(__file__).parent / "golden" / "java-5.27ea11"
 FIELDS = (
@@ -132,3 +133,30 @@ def test_a_place_that_cannot_be_told_is_an_error(tmp_path: Path) -> None:
             quire.IndexOutOfRangeError, match=f"index=0x4d0500000007 .* named_by={at:#x}"
         ):
             source.tailer().after_last_written(output)
+
+
+def test_a_history_that_would_be_too_long_is_not_written(tmp_path: Path) -> None:
+    class Out:
+        def __init__(self, to: Say) -> None:
+            self.to = to
+
+        def say(self, text: str) -> None:
+            self.to.say(text)
+
+    sources = [(1, n) for n in range(126)]
+    with open_source(tmp_path / "in", 1) as source, open_source(tmp_path / "out", 2) as output:
+        appender = source.appender()
+        appender.write_bytes(packed(sources, []) + b"\xb9\3say\xe1a")
+        long = appender.write_bytes(packed(sources + sources[:2], []) + b"\xb9\3say\xe1b")
+        tailer = source.tailer()
+        reader = tailer.method_reader(Out(output.appender().method_writer(Say)))
+
+        assert reader.read_one()
+        with pytest.raises(quire.WireError, match="too long: sources=129 timings=2 limit=128"):
+            reader.read_one()
+        assert tailer.index == long
+        outputs = output.tailer()
+        assert len(list(outputs)) == 1
+        history = outputs.history
+        assert history is not None
+        assert len(history.sources) == 127

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import struct
 import threading
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
@@ -348,3 +350,12 @@ def test_threads_may_share_a_writer(queue: quire.Queue, appender: quire.Appender
         for number in range(4):
             work(number)
         assert sorted(payloads(queue)) == sorted(payloads(other))
+
+
+def test_a_writer_that_is_let_go_leaves_nothing(appender: quire.Appender) -> None:
+    writer = appender.method_writer(Calls)
+    gone = weakref.ref(type(writer))
+    del writer
+    gc.collect()
+
+    assert gone() is None

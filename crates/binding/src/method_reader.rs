@@ -21,6 +21,9 @@ use crate::method::Method;
 use crate::objects;
 use crate::tailer::{self, Tailer};
 
+/// An interrupt is looked for after so many messages: perhaps no handler is called, to do so.
+const READ_BETWEEN_LOOKS: usize = 1 << 10;
+
 /// Calls handlers with the messages of a tailer.
 #[pyclass(module = "quire._native", frozen, subclass)]
 pub struct MethodReader {
@@ -112,10 +115,11 @@ impl MethodReader {
     #[pyo3(signature = (count, /))]
     fn read_many(&self, py: Python<'_>, count: usize) -> PyResult<usize> {
         for taken in 0..count {
-            match self.read_one(py) {
-                Ok(true) => {}
-                Ok(false) => return Ok(taken),
-                Err(error) => return Err(error),
+            if !self.read_one(py)? {
+                return Ok(taken);
+            }
+            if taken % READ_BETWEEN_LOOKS == 0 {
+                py.check_signals()?;
             }
         }
         Ok(count)

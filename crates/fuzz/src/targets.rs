@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 
 use quire_kernel::tailer::Tailer;
+use quire_kernel::wire::history::{self, History};
 use quire_kernel::wire::topic::{Topics, Wanted};
 use quire_kernel::wire::{json, parse, reader, summary, yaml};
 
@@ -214,14 +215,31 @@ pub fn wire(data: &[u8]) {
     }
     let most = (64 << 10) + 400 * data.len();
     bounded(most, || {
-        let faults = [reader::text(data).err(), reader::check(data).err()];
+        let told = history::of_message(data);
+        let faults =
+            [reader::text(data).err(), reader::check(data).err(), told.as_ref().err().cloned()];
         for fault in faults.into_iter().flatten() {
             assert!(fault.to_string().len() < 1000, "{fault}");
         }
         if let Some(wanted) = topics(data) {
             assert!(wanted.start as usize <= data.len());
         }
+        if let Ok(Some(told)) = told {
+            carried_on(&told);
+        }
     });
+}
+
+/// A history that was read is written in both forms, but for one that is too long.
+fn carried_on(told: &History) {
+    for as_fields in [false, true] {
+        let mut out = Vec::new();
+        if told.put(&mut out, 7, as_fields).is_ok() {
+            let again = history::of_message(&out).unwrap().unwrap();
+            assert_eq!(again.sources, told.sources);
+            assert_eq!(again.timings.split_last(), Some((&7, &told.timings[..])));
+        }
+    }
 }
 
 /// Any bytes as a message that is shown.
