@@ -29,7 +29,7 @@ fn what_is_shown_is_read_and_shown_the_same() {
         "1\n2\nx\n",
         "\"7\": id7\n\"caf\\xE9\": 1\n",
         "s: !!oset [\n  a\n]\n",
-        "? key: value\n",
+        "? key: value\n? !A !B key: value\n? !byte[] x: value\n",
         "a: x'y\nb: 'x\"y'\nc: x\"y'z\n",
     ] {
         assert_eq!(shown_again(text), text);
@@ -84,6 +84,7 @@ fn what_cannot_be_read_is_told_with_its_place() {
     for (text, what) in [
         ("", "expected=a message found=the end line=1 column=1"),
         ("a: [1\n", "expected=a comma or ]"),
+        ("a: x\u{1}\n", "a control character: write it as an escape, in quotes: line=1 column=5"),
         ("a: &x 1\n", "anchors and aliases are not read"),
         ("a: *x\n", "anchors and aliases are not read"),
         ("a: b: c\n", "expected=the end of the line found=\": c\" line=1 column=5"),

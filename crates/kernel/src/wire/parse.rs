@@ -15,6 +15,13 @@ use crate::format::tokens::put_type_prefix;
 
 /// Reads a YAML document as a message.
 pub fn yaml(text: &str) -> Result<Vec<u8>> {
+    if let Some(at) = text.bytes().position(|byte| byte < b' ' && !b"\t\n\r".contains(&byte)) {
+        let mut source = Source::new(text);
+        source.at = at;
+        return Err(
+            source.placed(Fault::new("a control character: write it as an escape, in quotes"))
+        );
+    }
     let mut parser = Parser { from: Source::new(text), out: Vec::with_capacity(text.len()) };
     match parser.document() {
         Ok(()) => Ok(parser.out),

@@ -73,7 +73,7 @@ impl Writer<'_> {
                 self.to.put_comment(&token::text(text, at)?);
             }
             HISTORY_MESSAGE => self.history(from)?,
-            TYPE_PREFIX => self.typed(from)?,
+            TYPE_PREFIX => drop(self.typed(from)?),
             _ => self.value(from, depth)?,
         }
         Ok(())
@@ -172,16 +172,19 @@ impl Writer<'_> {
         let depth = token::deeper(depth, from.offset())?;
         from.take(1);
         let was = self.to.start_key();
-        if from.rest().first() == Some(&TYPE_PREFIX) {
-            self.typed(from)?;
+        let mut is_whole = false;
+        while !is_whole && from.rest().first() == Some(&TYPE_PREFIX) {
+            is_whole = self.typed(from)?;
         }
-        self.one(from, true, depth)?;
+        if !is_whole {
+            self.one(from, true, depth)?;
+        }
         self.to.end_key(was);
         Ok(())
     }
 
-    /// The type of the value that follows.
-    fn typed(&mut self, from: &mut Cursor<'_>) -> Result<()> {
+    /// The type of the value that follows. True if the value was shown along with it.
+    fn typed(&mut self, from: &mut Cursor<'_>) -> Result<bool> {
         let at = from.offset();
         let name = from.type_prefix().ok_or_else(|| Fault::early("a type", at))?;
         if let Some(method @ (Method::Gzip | Method::Lzw)) = Method::named(name) {
@@ -191,7 +194,7 @@ impl Writer<'_> {
             let text = method.unpack(blob, text::unpacked_max(blob))?;
             self.to.put_comment(method.name());
             self.scalar(|out| escape::put_str(out, &String::from_utf8_lossy(&text)));
-            return Ok(());
+            return Ok(true);
         }
         self.to.put_type(&token::text(name, at)?);
         let (is_blob, more) = (name == b"byte[]", self.more);
@@ -200,7 +203,7 @@ impl Writer<'_> {
             None if is_blob => return Err(Fault::unexpected("bytes", None, at)),
             None => {}
         }
-        Ok(())
+        Ok(is_blob)
     }
 
     fn block(&mut self, mut block: Cursor<'_>, depth: usize) -> Result<()> {
