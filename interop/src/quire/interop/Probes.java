@@ -17,6 +17,7 @@ import net.openhft.chronicle.wire.WireDumper;
  * reads when nothing says of which type they are. {@code --of PREFIX} prints those whose name starts so.
  */
 final class Probes implements Verb {
+    private static final int COMMENT = 0xbe;
     private static final String TAG = "--- !!data #binary\n";
 
     @Override
@@ -88,11 +89,18 @@ final class Probes implements Verb {
 
     private static String fields(Wire wire) {
         StringJoiner fields = new StringJoiner(", ", "{", "}");
-        while (!wire.isEmpty()) {
+        while (skipComment(wire) && !wire.isEmpty()) {
             Object name = wire.readEvent(Object.class);
             fields.add(Described.of(name) + "=" + Described.of(wire.getValueIn().object()));
         }
         return fields.toString();
+    }
+
+    /** Behind the last field the library would look for another one, beyond the end. */
+    private static boolean skipComment(Wire wire) {
+        if (wire.bytes().peekUnsignedByte() == COMMENT)
+            wire.readComment(new StringBuilder());
+        return true;
     }
 
     /** Or with what stands in front of one: a comment, padding. */
