@@ -15,6 +15,8 @@ SHOWN = [
     *("object list of dates", "message times", "message times, declared"),
 ]
 REFUSED = {*HEXADECIMAL, "raw bytes"} - {*SHOWN}
+# A dump shows this string as it is, as Java does; `to_yaml` has to be read back.
+BARE_QUOTES = "text '\"it's\"'"
 # Java's key swallows its value.
 KEYS = {
     "object map of other keys": ("BUY, 4:", "BUY: 4"),
@@ -28,6 +30,8 @@ SERVICE = "  ],\n  serviceName: 0\n}"
 @pytest.mark.parametrize("name", [name for name in WRITTEN if name not in {*SHOWN, *REFUSED}])
 def test_yaml_is_that_of_javas_dump(name: str) -> None:
     expected = ROWS[name]["yaml"]
+    if name == BARE_QUOTES:
+        expected = expected.replace('"it\'s"', '"\\"it\'s\\""')
     if name in KEYS:
         assert KEYS[name][0] in expected
         expected = expected.replace(*KEYS[name])
