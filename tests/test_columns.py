@@ -196,10 +196,10 @@ def test_every_form_of_a_number_is_read_and_stepped_over(
     with queue.tailer() as tailer:
         batch = tailer.read_batch(schema=schema)
         tailer.to_start()
-        assert set(values(tailer.read_batch(schema=schema, columns=["after"]), "after")) == {7}
+        alone = tailer.read_batch(schema=schema, columns=["after"])
 
     assert values(batch, "v") == [pytest.approx(value, rel=1e-15) for value, _ in cases]
-    assert set(values(batch, "after")) == {7}
+    assert values(batch, "after") == values(alone, "after") == [7] * len(cases)
 
 
 def test_a_field_that_must_be_there_is_missed(

@@ -77,8 +77,10 @@ impl<'p> Calls<'p> {
                 }
                 let at = cursor.offset();
                 let Some(name) = token::name(cursor)? else {
-                    let nothing = Fault::unexpected("a method call", None, at);
-                    return if is_first { Err(nothing) } else { Ok(()) };
+                    if is_first {
+                        return Err(Fault::unexpected("a method call", None, at));
+                    }
+                    return Ok(());
                 };
                 let found = self.methods.iter().position(|method| is(method, &name));
                 let Some(number) = found else {
