@@ -232,7 +232,7 @@ def type_prefix(name: str) -> bytes:
 def stop_bit(value: int) -> bytes:
     """Seven bits a byte, the lowest first; a negative number inverted, with a zero behind."""
     rest, is_negative = (~value, True) if value < 0 else (value, False)
-    groups = []
+    groups: list[int] = []
     while True:
         groups.append(rest & 0x7F | 0x80)
         rest >>= 7
