@@ -87,7 +87,7 @@ class Documents:
             return self.value(0)
         if kind == 1:
             return b"\xba\x80\x00" + block16(self.history()) + self.name() + self.value(0)
-        parts = []
+        parts: list[bytes] = []
         for _ in range(self.dice.randrange(1, 5)):
             parts += [self.name(), self.value(0)]
             if self.dice.random() < 0.1:
