@@ -19,12 +19,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import quire
+from bench.trades import Market, Trade, trades
 from quire import _native
 
 BASELINE = Path(__file__).with_suffix(".json")
@@ -142,27 +144,97 @@ def _read_many(queue: quire.Queue) -> Work:
     return work
 
 
-_OPERATIONS: dict[str, Callable[[quire.Queue], Work]] = {
-    "write_bytes": _write_bytes,
-    "write_many": _write_many,
-    "read_bytes": _read_bytes,
-    "payloads": _payloads,
-    "read_many": _read_many,
+def _write_message(queue: quire.Queue) -> Work:
+    write, objects = queue.appender().write_message, trades()
+
+    def work(units: int) -> None:
+        for _ in range(units):
+            for trade in objects:
+                write(trade)
+
+    return work
+
+
+def _read_message(queue: quire.Queue) -> Work:
+    read = queue.tailer().read_message
+
+    def work(units: int) -> None:
+        for _ in range(units * PER_UNIT):
+            assert read(Trade) is not None
+
+    return work
+
+
+def _method_write(queue: quire.Queue) -> Work:
+    call, objects = queue.appender().method_writer(Market).trade, trades()
+
+    def work(units: int) -> None:
+        for _ in range(units):
+            for trade in objects:
+                call(trade)
+
+    return work
+
+
+class _Handler:
+    def trade(self, trade: Trade) -> None:
+        """Take a trade."""
+
+
+def _method_read(queue: quire.Queue) -> Work:
+    read_one = queue.tailer().method_reader(_Handler()).read_one
+
+    def work(units: int) -> None:
+        for _ in range(units * PER_UNIT):
+            assert read_one()
+
+    return work
+
+
+def _columns(queue: quire.Queue) -> Work:
+    tailer, schema = queue.tailer(), quire.Schema.from_methods(Market)
+
+    def work(units: int) -> None:
+        for _ in range(units):
+            assert tailer.read_batch(PER_UNIT, schema=schema, method="trade").num_rows == PER_UNIT
+
+    return work
+
+
+_OPERATIONS: dict[str, tuple[str, Callable[[quire.Queue], Work]]] = {
+    "write_bytes": ("bytes", _write_bytes),
+    "write_many": ("bytes", _write_many),
+    "read_bytes": ("bytes", _read_bytes),
+    "payloads": ("bytes", _payloads),
+    "read_many": ("bytes", _read_many),
+    "write_message": ("objects", _write_message),
+    "read_message": ("objects", _read_message),
+    "method_write": ("calls", _method_write),
+    "method_read": ("calls", _method_read),
+    "columns": ("calls", _columns),
 }
+"""Of each the queue it works on, and what prepares it."""
 
 
 def _work(directory: Path) -> None:
-    clock = quire.ManualClock(1_700_000_000_000)
-    path = directory / "queue"
-    # Without the thread that works ahead: how far it comes is up to the scheduler.
-    with quire.open(path, roll_cycle="FAST_DAILY", clock=clock, pretouch=False) as queue:
-        for prepare in _OPERATIONS.values():
-            work = prepare(queue)
+    with ExitStack() as stack:
+        queues = {
+            name: stack.enter_context(_open(directory / name))
+            for name in dict.fromkeys(name for name, _ in _OPERATIONS.values())
+        }
+        for name, prepare in _OPERATIONS.values():
+            work = prepare(queues[name])
             work(_WARM_UP)
             for units in (_UNITS, 2 * _UNITS):
                 os.getppid()
                 work(units)
                 os.getppid()
+
+
+def _open(path: Path) -> quire.Queue:
+    clock = quire.ManualClock(1_700_000_000_000)
+    # Without the thread that works ahead: how far it comes is up to the scheduler.
+    return quire.open(path, roll_cycle="FAST_DAILY", clock=clock, pretouch=False)
 
 
 def surroundings() -> dict[str, str]:
@@ -182,7 +254,7 @@ def main() -> None:
     before = baseline()["costs"] if BASELINE.exists() else {}
     found = {name: asdict(cost) for name, cost in measure().items()}
     for name, cost in found.items():
-        print(f"{name:12} {cost}  before: {before.get(name)}")
+        print(f"{name:13} {cost}  before: {before.get(name)}")
     BASELINE.write_text(json.dumps({**surroundings(), "costs": found}, indent=2) + "\n", "utf-8")
 
 

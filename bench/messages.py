@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -20,7 +21,7 @@ from bench.harness import (
     result,
     run_to_end,
 )
-from bench.scenarios import DUMP_SIZE, Operation, Volume
+from bench.scenarios import DUMP_SIZE, Amount, Operation, Volume
 from bench.task import DISTINCT
 
 SIZE = 66
@@ -30,15 +31,15 @@ _OBJECTS = ("write_message", "read_message")
 Setting: TypeAlias = Callable[[], AbstractContextManager[Measure]]
 
 
-def settings(place: Path, volume: Volume) -> dict[str, tuple[Scenario, Setting]]:
-    """Return what is measured, by its name in ``scenarios.MESSAGES``."""
+def settings(place: Path, volume: Volume) -> Iterator[tuple[Result, Scenario, Setting]]:
+    """Yield what is measured: how it is described, and what prepares a round."""
     scenario = Scenario(place, SIZE, *volume.messages)
-    dump = Scenario(place, DUMP_SIZE, volume.dumped, 0)
-    return {
-        "write": (scenario, lambda: _writing(scenario)),
-        "read": (scenario, lambda: _reading(scenario)),
-        "dump": (dump, lambda: _dumping(dump, volume)),
-    }
+    yield {"kind": "write"}, scenario, lambda: _writing(scenario)
+    yield {"kind": "read"}, scenario, lambda: _reading(scenario)
+    for holds, (count, dumps) in volume.dumped.items():
+        dumped = Scenario(place, DUMP_SIZE, count, 0)
+        setting = partial(_dumping, dumped, holds, dumps)
+        yield {"kind": "dump", "holds": holds, "dumps": dumps}, dumped, setting
 
 
 @contextmanager
@@ -78,13 +79,12 @@ def _reading(scenario: Scenario) -> Generator[Measure]:
 
 
 @contextmanager
-def _dumping(scenario: Scenario, volume: Volume) -> Generator[Measure]:
+def _dumping(scenario: Scenario, holds: str, dumps: Amount) -> Generator[Measure]:
     """Have the runs of a round dump the same fresh queue; the texts must be equally long."""
     from bench.adapters import quire_messages as quire
 
-    dumps = volume.dumps
     with fresh_directory(scenario.place, DUMP_SIZE, scenario.count) as directory:
-        pool = quire.noted(directory / "expected", DUMP_SIZE)
+        pool = quire.DUMPED[holds](directory / "expected", DUMP_SIZE)
         quire.fill(directory / "queue", pool, scenario.count // DISTINCT)
         length = quire.dumped_bytes(directory / "queue", scenario.count)
         # Java names each of the two files with its directory.

@@ -172,9 +172,9 @@ def _growth(
 def _messages(
     operations: Sequence[Operation], volume: Volume, say: Callable[[str], None]
 ) -> Iterator[Result]:
-    for kind, (scenario, setting) in messages.settings(places()[0], volume).items():
-        wanted = [one for one in scenarios.MESSAGES[kind] if one in operations]
-        yield {"kind": kind, **_scenario(scenario, setting, wanted, volume, say)}
+    for what, scenario, setting in messages.settings(places()[0], volume):
+        wanted = [one for one in scenarios.MESSAGES[what["kind"]] if one in operations]
+        yield {**what, **_scenario(scenario, setting, wanted, volume, say)}
 
 
 def _peers(

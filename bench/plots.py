@@ -128,7 +128,8 @@ def _messages(results: dict[str, Result], directory: Path) -> Path:
     for scenario, axis in zip(found, axes.flat, strict=True):
         keys = sorted(summary.operations(scenario), key=tables.place_of, reverse=True)
         _bars(axis, scenario, keys)
-        axis.set_title(f"{scenario['kind']}, {scenario['file_system']}", fontsize=10)
+        of = f" of {scenario['holds']}" if "holds" in scenario else ""
+        axis.set_title(f"{scenario['kind']}{of}, {scenario['file_system']}", fontsize=10)
     return _save(figure, directory / "messages.png")
 
 

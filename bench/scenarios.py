@@ -148,10 +148,8 @@ class Volume:
     """So many messages they appended before, together."""
     most_writers: int
     messages: Amount
-    dumped: int
-    """So many messages are dumped."""
-    dumps: Amount
-    """So often."""
+    dumped: dict[str, tuple[int, Amount]]
+    """So many messages a queue has that is dumped, by what they are; and how often it is dumped."""
     peer: Amount
 
     def of(self, part: str, size: int) -> Amount:
@@ -183,8 +181,7 @@ FULL = Volume(
     contention_warm_up=200_000,
     most_writers=max(WRITERS),
     messages=Amount(1_000_000, 500_000),
-    dumped=1_000_000,
-    dumps=Amount(1, 1),
+    dumped={"texts": (1_000_000, Amount(1, 1)), "objects": (30_000, Amount(34, 10))},
     peer=Amount(50_000, 10_000),
 )
 QUICK = Volume(
@@ -203,7 +200,6 @@ QUICK = Volume(
     contention_warm_up=60_000,
     most_writers=4,
     messages=Amount(200_000, 200_000),
-    dumped=50_000,
-    dumps=Amount(1, 4),
+    dumped={"texts": (50_000, Amount(1, 4)), "objects": (30_000, Amount(2, 6))},
     peer=Amount(10_000, 2_000),
 )

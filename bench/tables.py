@@ -63,6 +63,7 @@ def _rate_row(scenario: Result, key: str, base: str) -> tuple[str, ...]:
     spread = summary.nanos(scenario, key)
     cpu = summary.nanos(scenario, key, summary.CPU_TIME)
     mark = " *" if summary.is_disturbed(scenario) else ""
+    of = f" of {scenario['holds']}" if "holds" in scenario else ""
     against = ("",) * 4
     if base in summary.operations(scenario):
         clocks = (summary.TIME, summary.CPU_TIME)
@@ -71,7 +72,7 @@ def _rate_row(scenario: Result, key: str, base: str) -> tuple[str, ...]:
     return (
         scenario["file_system"],
         f"{scenario['size']} B",
-        full_name(key),
+        full_name(key) + of,
         f"{spread.median:.0f}{mark}",
         f"{spread.least:.0f} - {spread.greatest:.0f}",
         f"{spread.iqr:.0f}",

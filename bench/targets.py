@@ -92,7 +92,8 @@ def _messages(scenario: Result) -> Iterator[Verdict]:
     for ours, java, least in MESSAGES:
         pair = f"quire.{ours}", f"chronicle.{java}"
         if set(pair) <= set(summary.operations(scenario)):
-            yield _ratio(scenario, pair, f"{ours} : {java}", least)
+            of = f", {scenario['holds']}" if "holds" in scenario else ""
+            yield _ratio(scenario, pair, f"{ours} : {java}{of}", least)
     yield from _least_rates(scenario)
 
 

@@ -71,12 +71,15 @@ def test_a_message_of_a_contending_writer_that_is_missing_is_noticed(tmp_path: P
 
 @pytest.mark.parametrize("kind", MESSAGES)
 def test_every_operation_on_messages_does_its_work(kind: str, tmp_path: Path) -> None:
-    volume = replace(QUICK, messages=Amount(10_000, 10_000), dumped=2000, dumps=Amount(2, 1))
-    _, setting = objects.settings(tmp_path, volume)[kind]
-    with setting() as measure:
-        for one in MESSAGES[kind]:
-            if one.system == "quire":
-                assert measure(one)["nanos"] > 0
+    dumped = dict.fromkeys(QUICK.dumped, (2000, Amount(2, 1)))
+    volume = replace(QUICK, messages=Amount(10_000, 10_000), dumped=dumped)
+    for what, _, setting in objects.settings(tmp_path, volume):
+        if what["kind"] != kind:
+            continue
+        with setting() as measure:
+            for one in MESSAGES[kind]:
+                if one.system == "quire":
+                    assert measure(one)["nanos"] > 0
 
 
 def test_calls_with_another_byte_are_refused(tmp_path: Path) -> None:
@@ -96,10 +99,12 @@ def test_calls_with_another_byte_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_dump_that_lacks_messages_is_refused(tmp_path: Path) -> None:
-    quire_messages.fill(tmp_path / "queue", quire_messages.noted(tmp_path / "made", 96), 1)
-    assert quire_messages.dumped_bytes(tmp_path / "queue", 1000) > 96_000
-    with pytest.raises(AssertionError, match="count=2000"):
-        quire_messages.dumped_bytes(tmp_path / "queue", 2000)
+    for holds, make in quire_messages.DUMPED.items():
+        path = tmp_path / holds
+        quire_messages.fill(path, make(tmp_path / f"{holds}-made", 96), 1)
+        assert quire_messages.dumped_bytes(path, 1000) > 96_000
+        with pytest.raises(AssertionError, match="found=1000 count=2000"):
+            quire_messages.dumped_bytes(path, 2000)
 
 
 def _scenario(runs: Sequence[Mapping[str, float]], **described: object) -> dict[str, Any]:

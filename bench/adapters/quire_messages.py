@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeAlias
@@ -14,6 +15,8 @@ from bench.trades import Market, Noted, Trade, trades
 _BATCH = 10_000
 _NOTE_BYTES = 7
 """A note of 32 to 127 characters takes so many more: its name, its code, its length."""
+_TEXT_BYTES = 2
+"""So does a text, without the name."""
 
 Loop: TypeAlias = Callable[[int], object]
 """Does it so many times for each of the distinct objects."""
@@ -53,6 +56,21 @@ def noted(scratch: Path, size: int) -> list[bytes]:
     found = _messages_of(scratch / "long", long, Noted)
     assert {len(message) for message in found} == {size}
     return found
+
+
+def texts(scratch: Path, size: int) -> list[bytes]:
+    """Return messages of a text that is so long with its code and its length."""
+    wanted = [f"text {number:04} " + "x" * size for number in range(DISTINCT)]
+    with open_queue(scratch) as queue, queue.appender() as appender:
+        for text in wanted:
+            appender.write_text(text[: size - _TEXT_BYTES])
+        found = queue.tailer().read_many(DISTINCT + 1)
+    assert [len(message) for message in found] == [size] * DISTINCT
+    return found
+
+
+DUMPED = {"texts": texts, "objects": noted}
+"""The messages of the queues that are dumped."""
 
 
 def _messages_of(scratch: Path, wanted: list[Trade] | list[Noted], cls: type) -> list[bytes]:
@@ -194,12 +212,15 @@ def _dump(task: Task) -> Outcome:
     return Outcome(watch.nanos, watch.cpu_nanos, task.count, counting.total)
 
 
+_SHOWN = r"^--- !!data #binary\n(?:symbol: (?:.*\n){5}note: x{32,}|text \d{4} x{80,})\n\n"
+
+
 def dumped_bytes(path: Path, count: int) -> int:
-    """Return how long the text of a queue of noted objects is, and see that it shows them all."""
+    """Return how long the text of a queue is, and see that it shows all messages."""
     with open_queue(path, read_only=True) as queue:
         text = queue.dump()
-    for found in ("--- !!data #binary\nsymbol: ", "\nnote: xxxx"):
-        assert text.count(found) == count, f"found={text.count(found)} count={count}"
+    found = len(re.findall(_SHOWN, text, re.MULTILINE))
+    assert found == count, f"found={found} count={count}"
     return len(text.encode())
 
 

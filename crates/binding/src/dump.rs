@@ -28,7 +28,7 @@ impl Dump {
     }
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let mut piece = String::new();
+        let mut piece = String::with_capacity(PIECE + PIECE / 8);
         let put = py.detach(|| {
             let mut dump = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             dump.put_more(&mut piece, PIECE)

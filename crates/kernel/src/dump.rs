@@ -12,6 +12,7 @@ use crate::protocol::create;
 use crate::protocol::roll_file::{Slot, View};
 use crate::protocol::table_store::TableStore;
 use crate::queue::Queue;
+use crate::wire::text::number;
 use crate::wire::{hex, yaml};
 use crate::{Error, Result};
 
@@ -194,8 +195,10 @@ impl Found {
                 *sequence = Some(next_number(*sequence));
             }
             if self.position > 0 {
-                let number = sequence.map_or("-1".to_owned(), |sequence| sequence.to_string());
-                let _ = write!(out, "# position: {}, header: {number}", self.position);
+                out.push_str("# position: ");
+                number::put_int(out, self.position.cast_signed());
+                out.push_str(", header: ");
+                number::put_int(out, sequence.map_or(-1, u64::cast_signed));
                 match self.word {
                     document::END_OF_DATA => out.push_str(" EOF"),
                     _ if !is_ready => {

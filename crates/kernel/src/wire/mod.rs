@@ -23,7 +23,7 @@ pub mod parse;
 pub mod reader;
 pub mod summary;
 pub mod temporal;
-mod text;
+pub(crate) mod text;
 pub mod token;
 pub mod topic;
 pub mod writer;

@@ -65,12 +65,14 @@ impl<'a> Layout<'a> {
     /// Appends what stands in front of a value or a name.
     #[inline]
     pub fn separate(&mut self) {
-        self.out.push_str(self.separator.text());
+        let separator = std::mem::replace(&mut self.separator, Separator::Nothing);
+        if separator != Separator::Nothing {
+            self.out.push_str(separator.text());
+        }
         self.tidy();
-        if self.ends_line() || self.separator == Separator::AfterComment {
+        if self.ends_line() || separator == Separator::AfterComment {
             self.indent();
         }
-        self.separator = Separator::Nothing;
     }
 
     /// Notes that a value ended.
@@ -239,6 +241,7 @@ impl<'a> Layout<'a> {
     #[inline]
     fn tidy(&mut self) {
         match self.text() {
+            [.., last] if *last > b' ' => {}
             [.., b'\n', b'\n'] => self.out.truncate(self.out.len() - 1),
             [.., b' ', b'\n'] => {
                 self.out.truncate(self.out.len() - 2);

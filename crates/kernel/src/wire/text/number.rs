@@ -11,28 +11,30 @@ const SCIENTIFIC_BELOW: f64 = 1e-7;
 /// Floats below are scaled to a factor and a power of ten, and keep nine digits behind the point.
 const SCALED_BELOW: f64 = 1e-3;
 /// No more decimals are tried before the shortest text that reads back the same.
-const DECIMALS_MAX: u32 = 18;
+const DECIMALS_MAX: usize = 18;
+/// The numbers below 100, each of two digits.
+const PAIRS: &str = "00010203040506070809101112131415161718192021222324252627282930313233343536373839\
+                     40414243444546474849505152535455565758596061626364656667686970717273747576777879\
+                     8081828384858687888990919293949596979899";
 /// More digits are beyond what a float holds.
 const MANTISSA_MAX: f64 = 1e15;
 
 /// Appends an integer.
 #[inline]
 pub fn put_int(out: &mut String, value: i64) {
-    let mut digits = [0; 20];
-    let mut at = digits.len();
-    let mut rest = value.unsigned_abs();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (rest % 10).to_le_bytes()[0];
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
-    }
     if value < 0 {
         out.push('-');
     }
-    out.extend(digits[at..].iter().map(|digit| char::from(*digit)));
+    put_digits(out, value.unsigned_abs(), 1);
+}
+
+/// Appends a number with at least so many digits.
+fn put_digits(out: &mut String, number: u64, least: usize) {
+    if number >= 100 || least > 2 {
+        put_digits(out, number / 100, least.saturating_sub(2));
+    }
+    let digits = &PAIRS[usize::from((number % 100).to_le_bytes()[0]) * 2..][..2];
+    out.push_str(if number < 10 && least < 2 { &digits[1..] } else { digits });
 }
 
 /// Appends an integer in hexadecimal.
@@ -92,13 +94,9 @@ fn put_decimal(out: &mut String, value: f64) {
         let mantissa = (size * factor as f64).round();
         if mantissa / factor as f64 == size {
             let (whole, part) = (mantissa as u64 / factor, mantissa as u64 % factor);
-            put_int(out, whole.cast_signed());
+            put_digits(out, whole, 1);
             out.push('.');
-            for place in (0..decimals.max(1)).rev() {
-                let digit = part / 10_u64.pow(place) % 10;
-                out.push(char::from(b'0' + digit.to_le_bytes()[0]));
-            }
-            return;
+            return put_digits(out, part, decimals.max(1));
         }
         if mantissa >= MANTISSA_MAX {
             break;
