@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 import enum
+import gc
+import re
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -369,3 +373,154 @@ def test_bad_messages_are_refused_with_their_place(
     ):
         tailer.read_map()
     assert tailer.index == index
+
+
+def test_a_class_may_name_itself_and_be_defined_again(
+    appender: quire.Appender, tailer: quire.Tailer
+) -> None:
+    for _ in range(2):  # as when a cell of a notebook runs again
+
+        @quire.message(alias="test.Node")
+        @dataclass
+        class Node:
+            value: int
+            kids: list[Node] = field(default_factory=list["Node"])
+
+        appender.write_message(Node(1, [Node(2)]))
+        assert tailer.read_message(Node) == Node(1, [Node(2)])
+
+
+def test_a_class_with_its_own_init_is_made_of_its_fields(
+    appender: quire.Appender, tailer: quire.Tailer
+) -> None:
+    @quire.message(alias="test.Own")
+    @dataclass
+    class Own:
+        a: int
+        b: int
+
+        def __init__(self, b: int, a: int = 1) -> None:
+            self.a, self.b = a, b
+
+    appender.write_message(Own(30, 4))
+
+    assert tailer.read_message(Own) == Own(30, 4)
+
+
+def test_a_message_without_names_is_no_object(
+    appender: quire.Appender, tailer: quire.Tailer
+) -> None:
+    appender.write_text("hello")
+
+    with pytest.raises(quire.WireError, match="expected=the name of a field"):
+        tailer.read_message(Leg)
+    assert tailer.read_text() == "hello"
+
+
+def test_a_fixed_layout_within_itself_has_a_bound(
+    appender: quire.Appender, tailer: quire.Tailer
+) -> None:
+    @quire.message(alias="test.Inner", bytes_layout=True)
+    @dataclass
+    class Inner:
+        value: quire.int8
+        next: Inner
+
+    appender.write_bytes(b"\1" * 10_000)
+    with pytest.raises(quire.WireError, match="nested too deep"):
+        tailer.read_message(Inner)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2024-10-27T02:30+02:00[Europe/Berlin]",
+        "2024-10-27T02:30+01:00[Europe/Berlin]",
+        "2024-07-01T00:00+09:00[Europe/Berlin]",
+    ],
+)
+def test_a_moment_keeps_its_offset(
+    appender: quire.Appender, tailer: quire.Tailer, text: str
+) -> None:
+    appender.write_bytes(b"\xc1t\xb5" + bytes([len(text)]) + text.encode())
+
+    found = tailer.read_map()
+
+    assert found is not None
+    meant = dt.datetime.fromisoformat(text.split("[", maxsplit=1)[0])
+    assert found["t"].timestamp() == meant.timestamp()
+    assert found["t"].utcoffset() == meant.utcoffset()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        dt.time(1, 2, tzinfo=dt.UTC),
+        dt.datetime(2024, 1, 1, tzinfo=dt.timezone(dt.timedelta(microseconds=1))),
+        re.ASCII | re.IGNORECASE,
+    ],
+    ids=repr,
+)
+def test_what_nobody_could_read_is_not_written(
+    queue: quire.Queue, appender: quire.Appender, value: object
+) -> None:
+    with appender.writing_document() as document:
+        with pytest.raises(quire.WireError):
+            document.wire.write("x", value)
+        document.rollback_on_close()
+    assert queue.entry_count == 0
+
+
+@pytest.mark.parametrize(
+    ("payload", "value"),
+    [
+        (b"\xc1f\xb6\x04!set\xa1\x05", quire.Typed("!set", 5)),
+        (b"\xc1f\xb6\x04!set\xe3abc", quire.Typed("!set", "abc")),
+    ],
+)
+def test_what_is_no_set_is_none(
+    appender: quire.Appender, tailer: quire.Tailer, payload: bytes, value: object
+) -> None:
+    appender.write_bytes(payload)
+
+    assert tailer.read_map() == {"f": value}
+
+
+def test_tailers_shared_by_threads_deliver_each_message_once(
+    appender: quire.Appender, tailer: quire.Tailer
+) -> None:
+    count = 3000
+    appender.write_many(b"\xc1n\xa6" + n.to_bytes(4, "little") for n in range(count))
+    found: list[int] = []
+
+    def read() -> None:
+        while (message := tailer.read_map()) is not None:
+            found.append(message["n"])
+
+    threads = [threading.Thread(target=read) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(found) == list(range(count))
+
+
+def test_a_finaliser_may_look_at_the_document(appender: quire.Appender) -> None:
+    class Nosy:
+        def __init__(self) -> None:
+            self.myself = self
+
+        def __del__(self) -> None:
+            indexes.append(document.index)
+
+    indexes: list[int] = []
+    with appender.writing_document() as document:
+        old = gc.get_threshold()
+        gc.set_threshold(1)
+        try:
+            Nosy()
+            views = [document.reserve(8) for _ in range(10)]
+        finally:
+            gc.set_threshold(*old)
+    assert len(views) == 10
+    assert indexes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import keyword
+import sys
 import typing
 from collections.abc import Callable, Iterator
 from typing import Any, Literal, NamedTuple, TypeVar, overload
@@ -76,11 +77,12 @@ def message(
             has this name.
 
     """
+    around = _classes_around()
 
     def register(cls: type[_T]) -> type[_T]:
         fields = _fields_of(cls)
         renamed = _camel if rename == "camel" else rename or _plain
-        resolve = _Resolver(cls, fields, renamed).rows
+        resolve = _Resolver(cls, fields, renamed, around).rows
         codec = Codec(
             cls,
             alias or cls.__name__,
@@ -94,14 +96,27 @@ def message(
             raise TypeError(
                 f"unknown fields need a class with a __dict__: class={cls.__qualname__}"
             )
-        with contextlib.suppress(NameError):  # of a class further down: looked up when it is used
-            codec.check()
+        before = cls.__dict__.get("__quire_codec__")
+        cls.__quire_codec__ = codec  # type: ignore[attr-defined] # it may name itself
+        try:
+            with contextlib.suppress(NameError):  # of a class further down: when it is used
+                codec.check()
+        except BaseException:
+            cls.__quire_codec__ = before  # type: ignore[attr-defined]
+            raise
         if not codec.register():
             raise TypeError(f"another class has this alias: alias={codec.alias!r}")
-        cls.__quire_codec__ = codec  # type: ignore[attr-defined]
         return cls
 
     return register if cls is None else register(cls)
+
+
+def _classes_around() -> dict[str, type]:
+    """Return the classes that are local to the function which registers one."""
+    frame = sys._getframe(2)  # noqa: SLF001 - what inspect offers too, without importing it
+    if frame.f_locals is frame.f_globals:
+        return {}
+    return {name: value for name, value in frame.f_locals.items() if isinstance(value, type)}
 
 
 class _Field(NamedTuple):
@@ -116,9 +131,12 @@ class _Resolver(NamedTuple):
     cls: type
     fields: list[_Field] | None
     rename: Callable[[str], str]
+    names: dict[str, Any]
+    """What the function around the class knows, where it is local to one."""
 
     def rows(self) -> tuple[list[tuple[str, str, Kind, int, Any]], bool]:
-        hints = typing.get_type_hints(self.cls, include_extras=True)
+        names = self.names | {self.cls.__name__: self.cls}
+        hints = typing.get_type_hints(self.cls, localns=names, include_extras=True)
         rows = [
             (
                 self.rename(field.attribute),
@@ -200,7 +218,7 @@ def _build_of(cls: type) -> str:
     return "dict" if cls.__dictoffset__ and not _has_slots(cls) else "force"
 
 
-def _takes_all_in_order(cls: type) -> bool:
+def _takes_all_in_order(cls: Any) -> bool:  # noqa: ANN401 - a dataclass, or not
     """Whether its ``__init__`` is that of a dataclass, and takes just the fields."""
     parameters = cls.__dict__.get("__dataclass_params__")
     if parameters is None or not parameters.init:
@@ -209,7 +227,10 @@ def _takes_all_in_order(cls: type) -> bool:
 
     fields = dataclasses.fields(cls)
     has_others = len(fields) < len(cls.__dict__["__dataclass_fields__"])  # only for `__init__`
-    return not has_others and all(field.init and not field.kw_only for field in fields)
+    code = getattr(cls.__init__, "__code__", None)  # its own, where the class has one
+    names = code.co_varnames[1 : code.co_argcount] if code else ()
+    plain = all(field.init and not field.kw_only for field in fields)
+    return plain and not has_others and names == tuple(field.name for field in fields)
 
 
 def _has_slots(cls: type) -> bool:

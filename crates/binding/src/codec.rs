@@ -271,7 +271,7 @@ impl Codec {
         let py = object.py();
         let plan = self.plan(py)?;
         if self.bytes_layout {
-            return layout::put(plan, out, object);
+            return layout::put(plan, out, object, depth);
         }
         for field in &plan.fields {
             out.extend_from_slice(&field.token);
@@ -286,7 +286,8 @@ impl Codec {
             && let Ok(unknown) = object.getattr(intern!(py, "__quire_unknown__"))
             && let Ok(unknown) = unknown.cast::<PyDict>()
         {
-            for (name, value) in unknown.iter() {
+            for item in unknown.items().iter() {
+                let (name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = item.extract()?;
                 writer::put_field(out, &name.cast::<PyString>().map_err(PyErr::from)?.to_cow()?)?;
                 values::put_value(out, &value, depth)?;
             }
@@ -327,13 +328,22 @@ impl Codec {
     }
 
     /// Reads a whole message: its fields, or an object under its name.
-    pub fn get_message<'py>(&self, py: Python<'py>, message: &[u8]) -> Result<Bound<'py, PyAny>> {
+    pub fn get_message<'py>(
+        &self,
+        py: Python<'py>,
+        message: &[u8],
+        has_names: bool,
+    ) -> Result<Bound<'py, PyAny>> {
         let mut cursor = Cursor::new(message);
         let starts_with_type = cursor.peek() == Some(TYPE_PREFIX);
         if self.members.is_some() || starts_with_type {
             let found = self.get_value(py, &mut cursor, 0)?;
             token::end(cursor)?;
             return Ok(found);
+        }
+        if has_names && !self.bytes_layout && token::shape(&cursor) == Shape::List {
+            let code = cursor.peek();
+            return Err(Fault::unexpected("the name of a field", code, cursor.offset()).into());
         }
         self.get_fields(py, &mut cursor, 0)
     }
@@ -349,7 +359,7 @@ impl Codec {
         let mut found: Vec<Option<Bound<'py, PyAny>>> = vec![None; plan.fields.len()];
         let mut unknown = None;
         if self.bytes_layout {
-            layout::get(py, plan, block, &mut found)?;
+            layout::get(py, plan, block, &mut found, depth)?;
         } else {
             if token::shape(block) == Shape::List {
                 Self::get_in_order(py, plan, block, depth, &mut found)?;
@@ -421,7 +431,8 @@ impl Codec {
     ) -> Result<Bound<'py, PyAny>> {
         let class = self.class.bind(py);
         if self.build == Build::Call {
-            return self.call_with_names(py, plan, found);
+            let object = self.call_with_names(py, plan, found)?;
+            return Ok(Self::with_unknown(object, unknown)?);
         }
         for (field, value) in plan.fields.iter().zip(&mut found) {
             if value.is_none() {
@@ -437,11 +448,21 @@ impl Codec {
             self.set_attributes(plan, &object, values)?;
             object
         };
-        if let Some(unknown) = unknown {
-            set_past_class(&object, intern!(py, "__quire_unknown__"), unknown.as_any())?;
-        }
+        let object = Self::with_unknown(object, unknown)?;
         if plan.post_init && self.build != Build::CallInOrder {
             object.call_method0(intern!(py, "__post_init__"))?;
+        }
+        Ok(object)
+    }
+
+    /// The object, with the fields that its class does not have.
+    fn with_unknown<'py>(
+        object: Bound<'py, PyAny>,
+        unknown: Option<Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(unknown) = unknown {
+            let name = intern!(object.py(), "__quire_unknown__");
+            set_past_class(&object, name, unknown.as_any())?;
         }
         Ok(object)
     }

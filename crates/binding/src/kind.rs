@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyMapping, PyType};
@@ -11,7 +10,7 @@ use quire_kernel::wire::convert::Width;
 use quire_kernel::wire::fault::Fault;
 
 use crate::codec::Codec;
-use crate::failure::Failure;
+use crate::failure::{Failure, Result};
 use crate::values;
 
 /// A declared type.
@@ -236,11 +235,11 @@ impl Form {
 
 impl Members {
     /// The name of a member.
-    pub fn name_of(&self, member: &Bound<'_, PyAny>) -> PyResult<String> {
+    pub fn name_of(&self, member: &Bound<'_, PyAny>) -> Result<String> {
         if member.is_instance(self.class.bind(member.py()))? {
             return values::enum_name(member);
         }
-        Err(PyTypeError::new_err("not a member"))
+        Err(Fault::new("not a member of the enum").with("value", member).into())
     }
 
     /// A member by its name, in any case if there is none in this one.

@@ -6,6 +6,7 @@ use quire_kernel::format::cursor::Cursor;
 use quire_kernel::format::wire::{DATE, DATE_TIME, TIME, ZONED_DATE_TIME};
 use quire_kernel::wire::compress::Method;
 use quire_kernel::wire::convert;
+use quire_kernel::wire::fault::Fault;
 use quire_kernel::wire::token::{self, Name, Shape, Token};
 use quire_kernel::wire::writer;
 
@@ -88,11 +89,13 @@ impl Kind {
             }
             Form::Set(item) => {
                 let items = item.get().elements(py, found, cursor, depth, at)?;
-                Ok(PySet::new(py, items.iter())?.into_any())
+                let set = PySet::new(py, hashables(&items)?);
+                set.map(Bound::into_any).map_err(|error| objects::no_key(&items, error))
             }
             Form::FrozenSet(item) => {
                 let items = item.get().elements(py, found, cursor, depth, at)?;
-                Ok(PyFrozenSet::new(py, items.iter())?.into_any())
+                let set = PyFrozenSet::new(py, hashables(&items)?);
+                set.map(Bound::into_any).map_err(|error| objects::no_key(&items, error))
             }
             Form::Dict(key, item) => {
                 let Token::Block(mut block) = found else {
@@ -167,7 +170,7 @@ impl Kind {
                 Name::Object => key_kind.get(py, block, depth)?,
             };
             let value = self.get(py, block, depth).map_err(|failure| failure.inside(&key))?;
-            found.set_item(key, value)?;
+            objects::set_entry(&found, objects::hashable(key)?, value)?;
         }
         Ok(found)
     }
@@ -225,6 +228,11 @@ impl Kind {
     }
 }
 
+/// The elements of a set, each as one that can be.
+fn hashables<'py>(items: &Bound<'py, PyList>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    items.iter().map(objects::hashable).collect()
+}
+
 /// A long text of a queue that compresses: its bytes stand behind the method's name.
 #[cold]
 fn unpacked_text<'py>(
@@ -236,6 +244,8 @@ fn unpacked_text<'py>(
     let at = cursor.offset();
     let Some(method) = Method::named(method) else { return objects::get(py, cursor, depth) };
     let found = objects::unpacked(py, method, cursor, depth)?;
-    let bytes = found.cast::<PyBytes>().map_err(PyErr::from)?;
+    let Ok(bytes) = found.cast::<PyBytes>() else {
+        return Err(Fault::unexpected("a compressed blob", None, at).into());
+    };
     Ok(PyString::new(py, &token::text(bytes.as_bytes(), at)?).into_any())
 }

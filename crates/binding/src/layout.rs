@@ -53,16 +53,17 @@ pub fn check(plan: &Plan) -> Result<()> {
 }
 
 /// Appends the fields of an object.
-pub fn put(plan: &Plan, out: &mut Vec<u8>, object: &Bound<'_, PyAny>) -> Result<()> {
+pub fn put(plan: &Plan, out: &mut Vec<u8>, object: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
+    let depth = token::deeper(depth, out.len())?;
     for field in &plan.fields {
         let value = object.getattr(field.attribute.bind(object.py()))?;
-        put_one(field, out, &value).map_err(|failure| failure.inside(field.name()))?;
+        put_one(field, out, &value, depth).map_err(|failure| failure.inside(field.name()))?;
     }
     Ok(())
 }
 
 #[allow(clippy::cast_possible_truncation)] // a float of 32 bits, as declared
-fn put_one(field: &Field, out: &mut Vec<u8>, value: &Bound<'_, PyAny>) -> Result<()> {
+fn put_one(field: &Field, out: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
     let kind = field.kind.get();
     let misfit = || -> Failure { kind.misfit(value) };
     match form(field) {
@@ -79,7 +80,7 @@ fn put_one(field: &Field, out: &mut Vec<u8>, value: &Bound<'_, PyAny>) -> Result
         Form::Text | Form::Enum(_) if value.is_none() => put_stop_bit(out, -1),
         Form::Text => put_text(out, &value.cast::<PyString>().map_err(|_| misfit())?.to_cow()?),
         Form::Enum(members) => put_text(out, &members.name_of(value).map_err(|_| misfit())?),
-        Form::Message(codec) => return codec.get().put_fields(out, value, 0),
+        Form::Message(codec) => return codec.get().put_fields(out, value, depth),
         _ => return Err(misfit()),
     }
     Ok(())
@@ -97,9 +98,13 @@ pub fn get<'py>(
     plan: &Plan,
     cursor: &mut Cursor<'_>,
     found: &mut [Option<Bound<'py, PyAny>>],
+    depth: usize,
 ) -> Result<()> {
+    let depth = token::deeper(depth, cursor.offset())?;
     for (field, slot) in plan.fields.iter().zip(found) {
-        *slot = Some(get_one(py, field, cursor).map_err(|failure| failure.inside(field.name()))?);
+        *slot = Some(
+            get_one(py, field, cursor, depth).map_err(|failure| failure.inside(field.name()))?,
+        );
     }
     Ok(())
 }
@@ -108,6 +113,7 @@ fn get_one<'py>(
     py: Python<'py>,
     field: &Field,
     cursor: &mut Cursor<'_>,
+    depth: usize,
 ) -> Result<Bound<'py, PyAny>> {
     let at = cursor.offset();
     let early = || Fault::early("the fixed layout ends early", at);
@@ -140,7 +146,7 @@ fn get_one<'py>(
             let number = f32::from_le_bytes(cursor.array().ok_or_else(early)?);
             PyFloat::new(py, f64::from(number)).into_any()
         }
-        Form::Message(codec) => codec.get().get_fields(py, cursor, 0)?,
+        Form::Message(codec) => codec.get().get_fields(py, cursor, depth)?,
         _ => match cursor.stop_bit().ok_or_else(early)? {
             -1 => py.None().into_bound(py),
             length => {

@@ -110,9 +110,31 @@ pub fn map<'py>(
     while let Some(name) = token::name(cursor)? {
         let key = key(py, name, cursor, depth)?;
         let value = get(py, cursor, depth).map_err(|failure| failure.inside(&key))?;
-        found.set_item(key, value)?;
+        set_entry(&found, key, value)?;
     }
     Ok(found)
+}
+
+/// Adds an entry to a dict, if its key can stand in one.
+pub fn set_entry(
+    entries: &Bound<'_, PyDict>,
+    key: Bound<'_, PyAny>,
+    value: Bound<'_, PyAny>,
+) -> Result<()> {
+    entries.set_item(&key, value).map_err(|error| no_key(&key, error))
+}
+
+/// A key or an element that Python cannot hash is a fault of the message.
+#[cold]
+pub fn no_key(key: &Bound<'_, PyAny>, error: PyErr) -> Failure {
+    if !error.is_instance_of::<PyTypeError>(key.py()) {
+        return error.into();
+    }
+    let shown = key.repr().map_or_else(|_| "?".into(), |text| text.to_string());
+    let found = shown.chars().take(60).collect::<String>();
+    Fault::new("a key, or an element of a set, that cannot be one in Python")
+        .with("found", found)
+        .into()
 }
 
 fn key<'py>(
@@ -129,8 +151,14 @@ fn key<'py>(
 }
 
 /// A key that a dict takes: lists become tuples, dicts tuples of pairs, sets frozen ones.
-fn hashable(key: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
+pub fn hashable(key: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
     let py = key.py();
+    if let Ok(typed) = key.cast::<PyTuple>()
+        && typed.is_instance(classes::typed(py)?)?
+    {
+        let (name, value) = (typed.get_item(0)?, hashable(typed.get_item(1)?)?);
+        return classes::typed(py)?.call1((name, value));
+    }
     if let Ok(items) = key.cast::<PyList>() {
         let items: Vec<_> = items.iter().map(hashable).collect::<PyResult<_>>()?;
         return Ok(PyTuple::new(py, items)?.into_any());
@@ -178,11 +206,13 @@ fn typed<'py>(
 }
 
 /// A set; the list itself where an element cannot be in one.
-fn set<'py>(py: Python<'py>, items: Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>> {
-    let made = items.try_iter()?.collect::<PyResult<Vec<_>>>().and_then(|all| PySet::new(py, all));
-    match made {
+fn set<'py>(py: Python<'py>, found: Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>> {
+    let Ok(items) = found.cast::<PyList>() else {
+        return Ok(classes::typed(py)?.call1((intern!(py, "!set"), found))?);
+    };
+    match PySet::new(py, items.iter()) {
         Ok(set) => Ok(set.into_any()),
-        Err(error) if error.is_instance_of::<PyTypeError>(py) => Ok(items),
+        Err(error) if error.is_instance_of::<PyTypeError>(py) => Ok(found),
         Err(error) => Err(error.into()),
     }
 }

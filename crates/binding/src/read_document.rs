@@ -10,6 +10,7 @@ use quire_kernel::wire::{history, reader, summary};
 use crate::buffer::Buffer;
 use crate::error::{to_py, told};
 use crate::history::MessageHistory;
+use crate::tailer::has_names;
 use crate::wire_in::{RawIn, WireIn};
 use crate::{codec, failure, objects, text};
 
@@ -157,7 +158,7 @@ impl ReadDocument {
     ) -> PyResult<Bound<'py, PyAny>> {
         let codec = cls.map(codec::of_class).transpose()?;
         self.decoded(|bytes| match &codec {
-            Some(codec) => codec.get().get_message(py, bytes),
+            Some(codec) => codec.get().get_message(py, bytes, has_names(&self.tailer)),
             None => objects::named_message(py, bytes),
         })
     }

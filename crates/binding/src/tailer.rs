@@ -64,17 +64,7 @@ fn read<R>(
     }
 }
 
-/// The next document, not stepped over; what takes long is done with the interpreter let go.
-#[inline]
-pub fn open(py: Python<'_>, tailer: &Kernel) -> PyResult<Option<OpenDocument>> {
-    match tailer.open_at_once().map_err(to_py)? {
-        AtOnce::Found(open) => Ok(Some(open)),
-        AtOnce::Nothing => Ok(None),
-        AtOnce::Unknown => told(py, py.detach(|| tailer.open_document(false))),
-    }
-}
-
-/// As [`open`], stepped over.
+/// The next document, stepped over; what takes long is done with the interpreter let go.
 #[inline]
 pub fn take(
     py: Python<'_>,
@@ -89,16 +79,24 @@ pub fn take(
 }
 
 /// What `decode` makes of the next message, in place and without the tailer's lock: it may call
-/// Python code. If it fails the position stays.
+/// Python code. If it fails the tailer goes back to it.
 fn decoded<R>(
     py: Python<'_>,
     tailer: &Kernel,
     decode: impl FnOnce(&[u8]) -> failure::Result<R>,
 ) -> PyResult<Option<R>> {
-    let Some(open) = open(py, tailer)? else { return Ok(None) };
-    let found = objects::placed(decode(open.payload()), tailer, &open)?;
-    told(py, tailer.step_over(&open))?;
-    Ok(Some(found))
+    let Some(open) = take(py, tailer, false)? else { return Ok(None) };
+    let found = objects::placed(decode(open.payload()), tailer, &open);
+    if found.is_err() {
+        // A tailer that was closed meanwhile has no position; the error is what matters.
+        let _ = py.detach(|| tailer.return_to(&open));
+    }
+    found.map(Some)
+}
+
+/// The fields of the queue's messages have names.
+pub fn has_names(tailer: &Kernel) -> bool {
+    tailer.queue().wire_type() != "FIELDLESS_BINARY"
 }
 
 impl Tailer {
@@ -172,7 +170,7 @@ impl Tailer {
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let codec = cls.map(codec::of_class).transpose()?;
         decoded(py, &self.0, |bytes| match &codec {
-            Some(codec) => codec.get().get_message(py, bytes),
+            Some(codec) => codec.get().get_message(py, bytes, has_names(&self.0)),
             None => objects::named_message(py, bytes),
         })
     }

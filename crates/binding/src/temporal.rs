@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use quire_kernel::format::wire::{DATE, DATE_TIME, TIME, ZONED_DATE_TIME};
 use quire_kernel::wire::fault::Fault;
 use quire_kernel::wire::temporal::{self, Date, Stamp, Time, Zone};
@@ -48,30 +49,57 @@ pub fn of_stamp<'py>(py: Python<'py>, stamp: &Stamp<'_>) -> PyResult<Bound<'py, 
             classes::time(py)?.call1((hour, minute, second, nanos / 1000))
         }
         (Some(Date { year, month, day }), Some(Time { hour, minute, second, nanos })) => {
-            let zone = stamp.zone.as_ref().map(|zone| zone_object(py, zone)).transpose()?;
-            let parts = (year, month, day, hour, minute, second, nanos / 1000, zone);
-            classes::datetime(py)?.call1(parts)
+            let moment = |zone: Option<Bound<'py, PyAny>>| {
+                let parts = (year, month, day, hour, minute, second, nanos / 1000, zone);
+                classes::datetime(py)?.call1(parts)
+            };
+            match &stamp.zone {
+                Some(zone) => match in_region(py, zone, moment)? {
+                    Some(found) => Ok(found),
+                    None => moment(Some(offset_object(py, zone.offset_s)?)),
+                },
+                None => moment(None),
+            }
         }
         (None, None) => Ok(py.None().into_bound(py)),
     }
 }
 
-/// The zone by its name where Python knows it, else its offset.
-fn zone_object<'py>(py: Python<'py>, zone: &Zone<'_>) -> PyResult<Bound<'py, PyAny>> {
-    if let Some(name) = zone.name
-        && let Ok(found) = classes::zone_info(py)?.call1((name,))
-    {
-        return Ok(found);
+/// A moment in the zone of this name: where Python knows it, and it has this offset at one of the two
+/// times that the clocks may show so.
+fn in_region<'py>(
+    py: Python<'py>,
+    zone: &Zone<'_>,
+    moment: impl Fn(Option<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let Some(name) = zone.name else { return Ok(None) };
+    let Ok(region) = classes::zone_info(py)?.call1((name,)) else { return Ok(None) };
+    let first = moment(Some(region))?;
+    let fold = PyDict::new(py);
+    fold.set_item(intern!(py, "fold"), 1)?;
+    let second = first.call_method(intern!(py, "replace"), (), Some(&fold))?;
+    for found in [first, second] {
+        let offset = found.call_method0(intern!(py, "utcoffset"))?;
+        let seconds: f64 = offset.call_method0(intern!(py, "total_seconds"))?.extract()?;
+        #[allow(clippy::float_cmp)] // whole seconds
+        if seconds == f64::from(zone.offset_s) {
+            return Ok(Some(found));
+        }
     }
-    if zone.offset_s == 0 {
+    Ok(None)
+}
+
+/// The zone of an offset.
+fn offset_object(py: Python<'_>, offset_s: i32) -> PyResult<Bound<'_, PyAny>> {
+    if offset_s == 0 {
         return classes::timezone(py)?.getattr(intern!(py, "utc"));
     }
-    let offset = classes::timedelta(py)?.call1((0, zone.offset_s))?;
+    let offset = classes::timedelta(py)?.call1((0, offset_s))?;
     classes::timezone(py)?.call1((offset,))
 }
 
 /// Java's text and its code for a date, a time, or both.
-pub fn text(value: &Bound<'_, PyAny>) -> PyResult<Option<(u8, String)>> {
+pub fn text(value: &Bound<'_, PyAny>) -> Result<Option<(u8, String)>> {
     let py = value.py();
     let is_datetime = value.is_instance(classes::datetime(py)?)?;
     if !is_datetime && value.is_instance(classes::date(py)?)? {
@@ -82,6 +110,9 @@ pub fn text(value: &Bound<'_, PyAny>) -> PyResult<Option<(u8, String)>> {
     }
     let iso = iso(value)?;
     if !is_datetime {
+        if !value.getattr(intern!(py, "tzinfo"))?.is_none() {
+            return Err(Fault::new("a time of day has no zone in Java").with("value", iso).into());
+        }
         return Ok(Some((TIME, temporal::java_time(&iso))));
     }
     let Some((date, time)) = iso.split_once('T') else { return Ok(Some((DATE, iso))) };
@@ -90,6 +121,9 @@ pub fn text(value: &Bound<'_, PyAny>) -> PyResult<Option<(u8, String)>> {
         return Ok(Some((DATE_TIME, format!("{date}T{}", temporal::java_time(time)))));
     }
     let (time, offset) = temporal::split_offset(time);
+    if offset.contains('.') {
+        return Err(Fault::new("an offset of parts of seconds").with("value", iso).into());
+    }
     let mut text = format!("{date}T{}{}", temporal::java_time(time), temporal::java_offset(offset));
     if let Ok(key) = zone.getattr(intern!(py, "key"))
         && !key.is_none()

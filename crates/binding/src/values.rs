@@ -36,9 +36,13 @@ fn put_named(out: &mut Vec<u8>, name: &str, value: &Bound<'_, PyAny>, depth: usi
 
 fn put_items(out: &mut Vec<u8>, values: &Bound<'_, PyMapping>, depth: usize) -> Result<()> {
     if let Ok(dict) = values.cast::<PyDict>() {
-        return dict.iter().try_for_each(|(key, value)| put_item(out, &key, &value, depth));
+        return put_pairs(out, &dict.items(), depth); // a copy: a value may change the dict
     }
-    for item in values.items()?.iter() {
+    put_pairs(out, &values.items()?, depth)
+}
+
+fn put_pairs(out: &mut Vec<u8>, pairs: &Bound<'_, PyList>, depth: usize) -> Result<()> {
+    for item in pairs.iter() {
         let (key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = item.extract()?;
         put_item(out, &key, &value, depth)?;
     }
@@ -182,8 +186,12 @@ fn put_under(out: &mut Vec<u8>, name: &str, value: &Bound<'_, PyAny>, depth: usi
 }
 
 /// The name of an enum's member.
-pub fn enum_name(member: &Bound<'_, PyAny>) -> PyResult<String> {
-    member.getattr(intern!(member.py(), "name"))?.extract()
+pub fn enum_name(member: &Bound<'_, PyAny>) -> Result<String> {
+    let name = member.getattr(intern!(member.py(), "name"))?;
+    match name.extract::<String>() {
+        Ok(name) if !name.contains('|') => Ok(name),
+        _ => Err(Fault::new("a combination of flags has no name").with("value", member).into()),
+    }
 }
 
 /// A decimal as Java's `BigDecimal` shows it where it needs no exponent.

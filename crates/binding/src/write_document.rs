@@ -193,6 +193,7 @@ impl WriteDocument {
         let offset = state.bytes.len();
         state.bytes.resize(offset + length, 0);
         state.reserved.push((offset, memory.clone().unbind()));
+        drop(state); // a view is made with the collector at work
         PyMemoryView::from(memory.as_any())
     }
 

@@ -290,14 +290,6 @@ impl Tailer {
         Ok(Some(OpenDocument { region, document, start, index }))
     }
 
-    /// As [`Tailer::open_document`] for messages, if finding out takes no system call.
-    #[inline]
-    pub fn open_at_once(&self) -> Result<AtOnce<OpenDocument>> {
-        let Some(mut inner) = self.inner.try_lock() else { return Ok(AtOnce::Unknown) };
-        self.check_open()?;
-        self.open_locked_at_once(&mut inner, false)
-    }
-
     /// Opens the next document and steps over it, so that no other thread gets it too, if that takes
     /// no system call. [`Tailer::return_to`] takes that back.
     #[inline]
