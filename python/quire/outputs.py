@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from quire._native import MessageHistory
+from quire._native import MessageHistory, Method
 from quire.appending import Appender
 from quire.errors import QuireError
+from quire.interfaces import METHODS
 from quire.progress import Done, Source, write_note
 
 _RUNS_MAX = 1000
@@ -20,9 +21,7 @@ class Output:
         """Take over an appender; nothing is written until :meth:`replay` or :meth:`live`."""
         self._appender = appender
         self._writer: Any = appender.method_writer(interface, record_history=True)
-        self._dropping: Any = appender.method_writer(
-            interface, record_history=True, filter=lambda _name, _first: False
-        )
+        self._methods: dict[str, Method] = getattr(self._writer, METHODS)
         self._several = inputs > 1
         self._goal: Done | None = None
         self._left = 0
@@ -31,6 +30,8 @@ class Output:
         self._runs: list[Source] = []
         self.out: Any = _Out(self.method)
         """What the handler gets."""
+        self.reading: Callable[[], Source] | None = None
+        """Tells which message the service handles, if it does."""
 
     def replay(self, goal: Done) -> None:
         """Drop what belongs to messages up to a goal, but for what its last one lacks."""
@@ -60,49 +61,67 @@ class Output:
 
     def method(self, name: str) -> Callable[..., Any]:
         """Return what calls a method of the output."""
-        write = getattr(self._writer, name)
-        if self._is_live and not self._several:
-            setattr(self.out, name, write)  # from the next call on, nothing is in between
-        drop = getattr(self._dropping, name)
+        if name not in self._methods:
+            raise AttributeError(f"the interface has no such method: name={name}")
+        write, drop = getattr(self._writer, name), _dropping(self._methods[name])
 
         def call(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - as the interface has them
-            if self._is_there():
-                return self._called(drop(*arguments, **named), self._dropped)
-            self._note_if_order_matters()
-            return self._called(write(*arguments, **named), self._written)
+            source = self._at_hand()
+            if self._is_there(source[1]):
+                return self._called(source, drop(*arguments, **named), self._dropped)
+            if self._runs:
+                self._note_if_order_matters(source[0])
+            return self._called(source, write(*arguments, **named), self._written)
 
+        setattr(self.out, name, call)
         return call
 
-    def _called(self, following: Any, ended: Callable[[], None]) -> Any:  # noqa: ANN401 - a chain or None
-        """Return what a call did, and say so when a document ended with it."""
-        if following is not None:
-            return _Following(following, lambda after: self._called(after, ended))
-        return ended()
+    def _at_hand(self) -> Source:
+        """Return the message that is being handled: outputs of any other would not be counted."""
+        sources = MessageHistory.current().sources
+        if not sources or self.reading is None:
+            raise QuireError(
+                f"an output belongs to a message, and none is being handled: {sources=} "
+                "(call it while the handler is called, and in the same thread)"
+            )
+        if sources[-1] != (expected := self.reading()):
+            raise QuireError(
+                "an output belongs to the message that the service handles, and this is another: "
+                f"found={_named(sources[-1])} expected={_named(expected)} "
+                "(call it when what is read in between was handled)"
+            )
+        return sources[-1]
 
-    def _is_there(self) -> bool:
-        if self._is_live:
-            return False
-        _, index = _at_hand()
-        if self._goal is None:
+    def _called(self, source: Source, following: Any, ended: Callable[[], None]) -> Any:  # noqa: ANN401 - a chain or None
+        """Return what a call did, and say so when a document ended with it."""
+        if following is None:
+            return ended()
+
+        def goes_on(call: Callable[[], Any]) -> Any:  # noqa: ANN401 - a chain or None
+            if self._at_hand() != source:
+                raise QuireError(f"a chain of calls belongs to one message: began={_named(source)}")
+            return self._called(source, call(), ended)
+
+        return _Following(following, goes_on)
+
+    def _is_there(self, index: int) -> bool:
+        if self._is_live or self._goal is None:
             return False
         if index == self._goal.index and self._goal.outputs is not None:
             return self._left > 0
         return index <= self._goal.index
 
     def _dropped(self) -> None:
-        _, index = _at_hand()
-        if self._goal is not None and index == self._goal.index:
+        if self._goal is not None and self._at_hand()[1] == self._goal.index:
             self._left -= 1
 
     def _written(self) -> None:
         self._wrote = True
 
-    def _note_if_order_matters(self) -> None:
-        if self._runs:
-            source, _ = _at_hand()
-            if any(other != source for other, _ in self._runs):
-                self._note()
-            self._runs.clear()
+    def _note_if_order_matters(self, source: int) -> None:
+        if any(other != source for other, _ in self._runs):
+            self._note()
+        self._runs.clear()
 
     def _note(self) -> None:
         write_note(self._appender, self._runs)
@@ -124,18 +143,36 @@ class _Out:
 class _Following:
     """What a call returned that others are made on."""
 
-    def __init__(self, target: Any, called: Callable[[Any], Any]) -> None:  # noqa: ANN401 - a chain
+    def __init__(self, target: Any, goes_on: Callable[[Callable[[], Any]], Any]) -> None:  # noqa: ANN401 - a chain
         self._target = target
-        self._called = called
+        self._goes_on = goes_on
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         method = getattr(self._target, name)
-        return lambda *arguments, **named: self._called(method(*arguments, **named))
+        return lambda *arguments, **named: self._goes_on(lambda: method(*arguments, **named))
 
 
-def _at_hand() -> Source:
-    """Return the message that is being handled."""
-    sources = MessageHistory.current().sources
-    if not sources:
-        raise QuireError("an output belongs to a message, and none is being handled: sources=()")
-    return sources[-1]
+class _Dropped:
+    """What a call returned that was dropped: so are those made on it."""
+
+    def __init__(self, methods: dict[str, Method]) -> None:
+        self._methods = methods
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name not in self._methods:
+            raise AttributeError(f"the interface has no such method: name={name}")
+        return _dropping(self._methods[name])
+
+
+def _dropping(method: Method) -> Callable[..., _Dropped | None]:
+    """Return what encodes a call and drops it: one that failed when it was made fails again."""
+
+    def call(*arguments: Any, **named: Any) -> _Dropped | None:  # noqa: ANN401 - as the interface has them
+        method.event_bytes(*arguments, **named)
+        return None if method.next is None else _Dropped(method.next)
+
+    return call
+
+
+def _named(source: Source) -> str:
+    return f"{source[0]}:{source[1]:#x}"

@@ -28,7 +28,7 @@ from quire import pausers
 from quire.errors import ClosedError, QuireError
 from quire.outputs import Output
 from quire.pausers import Pauser
-from quire.progress import Done, done
+from quire.progress import Done, Source, done
 from quire.queue import Queue
 from quire.queue import open as open_queue
 from quire.tailing import Tailer
@@ -206,11 +206,13 @@ class Service:
             return
         self._output.live()
         (first, *others) = self._inputs.values()
+        self._output.reading = first.at_hand
         self._step = self._read_one_of_several if others else first.read_one
 
     def _replay_one(self) -> bool:
         goal = cast("Done", self._goal)
         source = self._inputs[goal.source]
+        self._output.reading = source.at_hand
         if source.last_index < goal.index and not source.read_one():
             raise source.lost(goal.index)
         if source.last_index >= goal.index:
@@ -221,6 +223,7 @@ class Service:
         handled = False
         for source_id, source in self._inputs.items():
             before = source.last_index
+            self._output.reading = source.at_hand
             if source.read_one():
                 handled = True
                 if source.last_index != before:  # it was no metadata
@@ -234,6 +237,7 @@ class _Input:
     def __init__(self, queue: Queue, tailer: Tailer, handler: object) -> None:
         self._queue = queue
         self._tailer = tailer
+        self._source_id = queue.source_id
         self.read_one = tailer.method_reader(handler).read_one
 
     @property
@@ -241,6 +245,10 @@ class _Input:
         """The message handled last; -1 before the first."""
         last = self._tailer.last_read_index
         return -1 if last is None else last
+
+    def at_hand(self) -> Source:
+        """Return the message that is being handled, if one is."""
+        return self._source_id, self.last_index
 
     def move_to(self, index: int) -> bool:
         """Go to a message; False where it was removed, and the oldest one comes next."""
