@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
+import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +17,7 @@ from hypothesis import strategies as st
 import quire
 from golden_calls import GOLDEN, Calls, Dto, make_calls, recorder
 from queues import START_MS, copy_of, payloads
+from quire.methods import MethodReader
 from talk import SAY, Call, Talk, Talker, read_all
 
 
@@ -456,3 +459,20 @@ def test_calls_come_back_as_they_were_made(shared: quire.Queue, calls: list[Call
         read_all(tailer.method_reader(recorder(Calls, lambda *call: found.append(call))))
 
     assert found == calls
+
+
+def test_a_handler_that_holds_its_reader_is_collected(queue: quire.Queue) -> None:
+    class Handler:
+        reader: MethodReader
+
+        def say(self, text: str) -> None: ...
+
+    def made() -> weakref.ref[Handler]:
+        handler = Handler()
+        handler.reader = queue.tailer().method_reader(handler)
+        return weakref.ref(handler)
+
+    gone = made()
+    gc.collect()
+
+    assert gone() is None

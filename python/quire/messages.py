@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import keyword
-import sys
 import typing
 from collections.abc import Callable, Iterator
 from typing import Any, Literal, NamedTuple, TypeVar, overload
@@ -113,8 +112,12 @@ def message(
 
 def _classes_around() -> dict[str, type]:
     """Return the classes that are local to the function which registers one."""
-    frame = sys._getframe(2)  # noqa: SLF001 - what inspect offers too, without importing it
-    if frame.f_locals is frame.f_globals:
+    import inspect  # dataclasses needs it too
+
+    frame = inspect.currentframe()
+    for _ in range(2):
+        frame = frame and frame.f_back
+    if frame is None or frame.f_locals is frame.f_globals:
         return {}
     return {name: value for name, value in frame.f_locals.items() if isinstance(value, type)}
 
@@ -147,6 +150,12 @@ class _Resolver(NamedTuple):
             )
             for field in self.fields or []
         ]
+        names_of_fields = [row[0] for row in rows]
+        twice = {name for name in names_of_fields if names_of_fields.count(name) > 1}
+        if twice:
+            raise TypeError(
+                f"fields with one name: names={sorted(twice)} class={self.cls.__name__}"
+            )
         has_post_init = hasattr(self.cls, "__post_init__") or hasattr(
             self.cls, "__attrs_post_init__"
         )

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString, PyTuple};
+use pyo3::{PyTraverseError, PyVisit};
 use quire_kernel::Error;
 use quire_kernel::format::cursor::Cursor;
 use quire_kernel::tailer::OpenDocument;
@@ -63,6 +64,19 @@ type Pair = (Py<Method>, Py<PyAny>);
 
 #[pymethods]
 impl MethodReader {
+    #[allow(clippy::needless_pass_by_value)] // as PyO3 calls it
+    fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
+        self.events.traverse(&visit)?;
+        if let Some(metadata) = &self.metadata {
+            metadata.traverse(&visit)?;
+        }
+        visit.call(&self.tailer)?;
+        visit.call(&self.default)?;
+        visit.call(&self.filter)?;
+        visit.call(&self.on_failure)?;
+        visit.call(&self.find)
+    }
+
     #[new]
     #[pyo3(signature = (tailer, handlers, *, metadata, default, filter, on_failure, find, scanning))]
     #[allow(clippy::too_many_arguments)] // a Python signature
@@ -326,6 +340,15 @@ impl MethodReader {
 }
 
 impl Table {
+    /// Shows what it holds to the garbage collector: handlers often hold their reader.
+    fn traverse(&self, visit: &PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
+        for handler in self.by_name.iter().map(|(_, handler)| handler).chain(self.by_id.values()) {
+            visit.call(&handler.method)?;
+            visit.call(&handler.call)?;
+        }
+        Ok(())
+    }
+
     /// The first of each name and id.
     fn of(py: Python<'_>, pairs: Vec<Pair>) -> Self {
         let mut by_name: Vec<(Box<[u8]>, Handler)> = Vec::with_capacity(pairs.len());

@@ -6,6 +6,7 @@ use pyo3::exceptions::{PyAttributeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use pyo3::{PyTraverseError, PyVisit};
 use quire_kernel::protocol::publish::Payload;
 
 use crate::appender::{Appender, in_wire_of};
@@ -46,6 +47,13 @@ enum History {
 
 #[pymethods]
 impl MethodWriter {
+    #[allow(clippy::needless_pass_by_value)] // as PyO3 calls it
+    fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
+        visit.call(&self.appender)?;
+        visit.call(&self.document)?;
+        visit.call(&self.filter)
+    }
+
     #[new]
     #[pyo3(signature = (
         appender, *, record_history, history_form, metadata = false, document = None, filter = None
@@ -109,6 +117,12 @@ impl<'a, 'py> FromPyObject<'a, 'py> for First<'a, 'py> {
 
 #[pymethods]
 impl Call {
+    #[allow(clippy::needless_pass_by_value)] // as PyO3 calls it
+    fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
+        visit.call(&self.writer)?;
+        visit.call(&self.method)
+    }
+
     /// Calls the method. A writer's attributes are this method of such objects, which a call reaches
     /// without a tuple of its arguments.
     #[pyo3(signature = (first = First::Missing, /, *rest, **named))]
@@ -247,6 +261,12 @@ pub struct Chain {
 
 #[pymethods]
 impl Chain {
+    #[allow(clippy::needless_pass_by_value)] // as PyO3 calls it
+    fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
+        visit.call(&self.writer)?;
+        visit.call(&self.methods)
+    }
+
     fn __getattr__<'py>(&self, name: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>> {
         let py = name.py();
         let Some(method) = self.methods.bind(py).get_item(name)? else {
