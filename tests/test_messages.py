@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import attrs
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -524,3 +526,50 @@ def test_a_finaliser_may_look_at_the_document(appender: quire.Appender) -> None:
             gc.set_threshold(*old)
     assert len(views) == 10
     assert indexes
+
+
+@quire.message(alias="test.Attrs", unknown="keep")
+@attrs.define(slots=False)
+class Attrs:
+    symbol: str
+    ratio: quire.int16 = 1
+    tags: list[str] = attrs.Factory(list[str])
+
+
+@quire.message(alias="test.Frozen")
+@attrs.frozen
+class Frozen:
+    symbol: str
+    legs: list[Leg] = attrs.Factory(list[Leg])
+
+
+@quire.message(alias="test.Struct")
+class Struct(msgspec.Struct, frozen=True):
+    symbol: str
+    ratio: quire.int16 = 1
+    tags: list[str] = []
+
+
+@pytest.mark.parametrize(
+    "value", [Attrs("x", 3, ["a"]), Frozen("x", [Leg("y")]), Struct("x", 3, ["a"])], ids=repr
+)
+def test_classes_of_attrs_and_msgspec_are_messages_too(
+    appender: quire.Appender, tailer: quire.Tailer, value: object
+) -> None:
+    appender.write_message(value)
+    appender.write_message(value, typed=True)
+    appender.write_map({"symbol": "z"})
+
+    assert tailer.read_message(type(value)) == value
+    assert tailer.read_message() == value
+    assert tailer.read_message(type(value)) == type(value)("z")  # type: ignore[call-arg]
+
+
+def test_an_argument_that_is_no_field_is_refused() -> None:
+    @dataclass
+    class Extra:
+        value: int
+        scale: dataclasses.InitVar[int]
+
+    with pytest.raises(TypeError, match=r"InitVar.*scale"):
+        quire.message(Extra)
