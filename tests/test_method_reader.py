@@ -6,9 +6,10 @@ import asyncio
 import gc
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Protocol
 
 import pytest
 from hypothesis import given
@@ -255,20 +256,24 @@ def test_of_several_handlers_the_first_that_has_the_method_is_called(
 def test_what_a_handler_returns_handles_the_next_event(
     appender: quire.Appender, tailer: quire.Tailer
 ) -> None:
-    class Destination:
+    class Destination(Protocol):
+        def deliver(self, text: str) -> None: ...
+        @quire.method_id(9)
+        def hop(self, name: str) -> Destination: ...
+
+    class Place:
         def __init__(self, name: str) -> None:
             self.name = name
 
         def deliver(self, text: str) -> None:
             made.append((self.name, text))
 
-        @quire.method_id(9)
         def hop(self, name: str) -> Destination:
-            return Destination(f"{self.name}/{name}")
+            return Place(f"{self.name}/{name}")
 
     class Router:
         def to(self, name: str) -> Destination | None:
-            return Destination(name) if name else None
+            return Place(name) if name else None
 
         def deliver(self, text: str) -> int:
             made.append(("router", text))
@@ -283,6 +288,82 @@ def test_what_a_handler_returns_handles_the_next_event(
 
     read_all(reader)
     assert made == [("x", "a"), ("router", "b"), ("x/y", "c"), ("router", "d"), ("router", "e")]
+
+
+class Store:
+    """What handlers return that is no concern of messages."""
+
+    wiped = 0
+
+    def get(self, key: str) -> str:
+        return key
+
+    def wipe(self) -> None:
+        Store.wiped += 1
+
+
+class Getting(Protocol):
+    def get(self, key: str) -> Any: ...  # noqa: ANN401 - nothing that goes on
+
+
+class Getter(Protocol):
+    def locate(self, key: str) -> Getting: ...
+
+
+def undeclared(_self: object, _key: str):  # type: ignore[no-untyped-def] # noqa: ANN201
+    return Store()
+
+
+def concrete(_self: object, _key: str) -> Store:
+    return Store()
+
+
+def declared(_self: object, _key: str) -> Getting:
+    return Store()
+
+
+def standard(_self: object, _key: str) -> MutableMapping[str, int]:
+    return {}
+
+
+@pytest.mark.parametrize("locate", [undeclared, concrete, declared, standard])
+@pytest.mark.parametrize("interface", [None, Getter])
+def test_messages_call_nothing_on_what_a_handler_returned_but_what_it_declared(
+    appender: quire.Appender, tailer: quire.Tailer, locate: object, interface: type | None
+) -> None:
+    class Locating:
+        def get(self, key: str) -> None:
+            got.append(key)
+
+    got: list[str] = []
+    handler: Any = Locating()
+    Locating.locate = locate  # type: ignore[attr-defined]
+    Store.wiped = 0
+    for name in ("get", "wipe", "clear"):
+        appender.write_map({"locate": "a", name: "x"})
+    read_all(tailer.method_reader(handler, interface=interface))
+
+    assert Store.wiped == 0
+    assert got == ([] if locate is declared or interface else ["x"])
+
+
+def test_static_and_class_methods_of_a_handler_are_called(
+    appender: quire.Appender, tailer: quire.Tailer
+) -> None:
+    class Static:
+        @staticmethod
+        def one(number: int) -> None:
+            made.append(("one", number))
+
+        @classmethod
+        def two(cls, number: int) -> None:
+            made.append((cls.__name__, number))
+
+    made: list[Call] = []
+    appender.write_map({"one": "1"})
+    appender.write_map({"two": "2"})
+    read_all(tailer.method_reader(Static()))
+    assert made == [("one", 1), ("Static", 2)]
 
 
 def test_a_writer_is_a_handler(tmp_path: Path, queue: quire.Queue) -> None:

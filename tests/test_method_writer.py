@@ -177,6 +177,11 @@ class ByName(Protocol):
     def take(self, *, value: int) -> None: ...
 
 
+class OfClass(Protocol):
+    @staticmethod
+    def make(number: int) -> None: ...
+
+
 class Empty(Protocol): ...
 
 
@@ -209,6 +214,7 @@ class Greek(Protocol):
         (Varying, "method=Varying.take parameter="),
         (ByName, "method=ByName.take"),
         (Empty, "has no method: interface=.*Empty"),
+        (OfClass, "method=OfClass.make found=staticmethod"),
         (SameId, "method_id=7 methods=one, two"),
         (HistoryId, "history of messages: method=one"),
         (HistoryName, "history of messages: method=history"),

@@ -669,7 +669,6 @@ class MethodReader:
         default: Callable[[str | int, Any], object] | None,
         filter: Callable[[str, Any], object] | None,
         on_failure: Callable[[int, bytes, Exception], object] | None,
-        find: Callable[[object, str | int], tuple[Method, object] | None],
         scanning: bool,
     ) -> Self: ...
     @property

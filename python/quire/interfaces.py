@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import inspect
 import keyword
+import sys
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -52,13 +53,23 @@ class Interface(NamedTuple):
         return cls(origin, found)
 
     def functions(self) -> Iterator[tuple[str, _Function]]:
-        """Yield the public methods, those of bases first, each as it was defined last."""
+        """Yield the public methods of an interface, those of bases first, each as defined last."""
+        for name, value in self.members():
+            if not isinstance(value, types.FunctionType):
+                raise TypeError(
+                    "a method of an interface is one of its objects, not of the class: "
+                    f"method={self.cls.__qualname__}.{name} found={type(value).__name__}"
+                )
+            yield name, value
+
+    def members(self) -> Iterator[tuple[str, object]]:
+        """Yield what is public and can be called on an object, as the class holds it."""
         found: dict[str, object] = {}
         for base in reversed(self.cls.__mro__):
             if base not in _MARKERS:
                 found |= {name: value for name, value in vars(base).items() if name[0] != "_"}
         for name, value in found.items():
-            if isinstance(value, types.FunctionType):
+            if isinstance(value, types.FunctionType | staticmethod | classmethod):
                 yield name, value
 
 
@@ -68,7 +79,7 @@ class _Signature:
     def __init__(self, interface: Interface, function: _Function, names: _Names) -> None:
         signature = inspect.signature(function)
         self._globals: _Names = getattr(inspect.unwrap(function), "__globals__", {})
-        self._substitutes = interface.substitutes
+        self.substitutes = interface.substitutes
         self._names = names
         self.returns = signature.return_annotation
         self.parameters = list(signature.parameters.values())
@@ -90,7 +101,18 @@ class _Signature:
                 raise TypeError(
                     f"an annotation that cannot be told: annotation={annotation!r} error={error}"
                 ) from None
-        return _substituted(annotation, self._substitutes)
+        return _substituted(annotation, self.substitutes)
+
+    def returned(self) -> Any:  # noqa: ANN401 - whatever stands behind an arrow
+        """Return the type of what is returned, if it can be told, apart from None."""
+        try:
+            found = self.resolve(self.returns)
+        except (TypeError, AttributeError, SyntaxError):
+            return None
+        if typing.get_origin(found) in (typing.Union, types.UnionType):
+            found, *others = (it for it in typing.get_args(found) if it is not type(None))
+            return None if others else found
+        return found
 
     def kind(self, number: int) -> Kind | None:
         """Return the kind of a parameter; None where nothing is said."""
@@ -162,7 +184,7 @@ def handlers_of(
     Return the methods of a handler and what calls them, for a reader.
 
     The type of a parameter is what the handler's own annotation says, or else that of a class it
-    derives from, or of *interface*.
+    derives from, or of *interface*. So is the interface of what it returns.
 
     Args:
         handler: An object with methods, or a method writer.
@@ -181,14 +203,14 @@ def handlers_of(
     bases = [base._replace(substitutes=own.substitutes) for base in bases]
     if interface is not None:
         bases.append(Interface.of(interface))
-    found = [
-        (_handler_method(handler, name, call, bases, names), call)
-        for name, call in _callables(handler, interface)
-    ]
-    if not found:
+    calls = dict(_callables(handler, interface))
+    if not calls:
         raise TypeError(f"the handler has no method: handler={handler!r}")
-    check_ids([method for method, _ in found])
-    return found
+    found: dict[str, Method] = {}
+    for name, call in calls.items():
+        found[name] = _handler_method(handler, name, call, bases, names=names, own=found)
+    check_ids(found.values())
+    return [(method, calls[name]) for name, method in found.items()]
 
 
 def _callables(handler: object, interface: object) -> Iterator[tuple[str, _Function]]:
@@ -198,15 +220,21 @@ def _callables(handler: object, interface: object) -> Iterator[tuple[str, _Funct
                 raise TypeError(f"the handler lacks a method: handler={handler!r} method={name}")
             yield name, call
         return
-    for name, _ in Interface.of(type(handler)).functions():
+    for name, _ in Interface.of(type(handler)).members():
         yield name, getattr(handler, name)
     for name, value in getattr(handler, "__dict__", {}).items():
         if name[0] != "_" and isinstance(value, types.FunctionType | types.MethodType):
             yield name, value
 
 
-def _handler_method(
-    handler: object, name: str, call: _Function, bases: list[Interface], names: _Names
+def _handler_method(  # noqa: PLR0913 - what handlers_of knows
+    handler: object,
+    name: str,
+    call: _Function,
+    bases: list[Interface],
+    *,
+    names: _Names,
+    own: dict[str, Method],
 ) -> Method:
     where = f"handler={type(handler).__qualname__} method={name}"
     if inspect.iscoroutinefunction(call):
@@ -216,7 +244,33 @@ def _handler_method(
         function = vars(base.cls).get(name)
         if isinstance(function, types.FunctionType):
             signatures.append(_Signature(base, function, names).without_self())
-    return _method(name, signatures, None, where)
+    return _method(name, signatures, _declared(signatures, type(handler), names, own), where)
+
+
+def _declared(
+    signatures: list[_Signature], cls: type, names: _Names, own: dict[str, Method]
+) -> dict[str, Method] | None:
+    """
+    Return the methods of the interface that a handler's method says it returns; None without one.
+
+    They are all that messages may call on it: a class that is no interface has methods for others.
+    The handler's own class has those that are called on the handler.
+    """
+    for signature in signatures:
+        returned = signature.returned()
+        origin = typing.get_origin(returned) or returned
+        if returned is typing.Self or origin is cls:
+            return own
+        if isinstance(origin, type) and _is_interface(origin):
+            return _methods(Interface.of(returned, signature.substitutes), names, {})
+    return None
+
+
+def _is_interface(cls: type) -> bool:
+    is_protocol = getattr(cls, "_is_protocol", False)
+    is_abc = inspect.isabstract(cls) or abc.ABC in cls.__bases__
+    is_standard = cls.__module__.partition(".")[0] in sys.stdlib_module_names
+    return (is_protocol or is_abc) and not is_standard
 
 
 def _method(
@@ -246,11 +300,6 @@ def _method(
 def event_of(name: str) -> str:
     """Return what a method is called in messages: ``from_`` stands for ``from``."""
     return name[:-1] if name.endswith("_") and keyword.iskeyword(name[:-1]) else name
-
-
-def attribute_of(event: str) -> str:
-    """Return the method's name in Python."""
-    return f"{event}_" if keyword.iskeyword(event) else event
 
 
 def check_ids(methods: Iterable[Method]) -> None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import inspect
 import logging
 import types
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_origin
 
 from quire import _native
@@ -25,7 +25,6 @@ from quire.errors import ClosedError
 from quire.interfaces import (
     METHODS,
     Interface,
-    attribute_of,
     check_ids,
     handlers_of,
     methods_of,
@@ -97,10 +96,11 @@ class MethodReader(_native.MethodReader):
     """
     Calls handlers with the messages of a tailer, from :meth:`quire.Tailer.method_reader`.
 
-    A document's events are handled in their order. What a handler's method returns, if anything,
-    handles the next event of the same document, as far as it has a method for it: chained calls.
-    An event nobody handles is passed over. An event may lack arguments that have a default, and
-    have more than the method takes.
+    A document's events are handled in their order. What a handler's method returns handles the next
+    event of the same document, if the method's annotation says that it is an interface, a Protocol
+    or an ABC, and that has a method for it: chained calls. Other results are of no concern. An
+    event nobody handles is passed over. An event may lack arguments that have a default, and have
+    more than the method takes.
     """
 
     _pauser: Pauser | None = None
@@ -193,34 +193,8 @@ def method_reader(  # noqa: PLR0913 - the options of Tailer.method_reader
         default=default,
         filter=filter,
         on_failure=_on_failure(tailer, on_error, dead_letter),
-        find=_Finder(names),
         scanning=scanning,
     )
-
-
-class _Finder:
-    """Finds the methods of objects that handlers return."""
-
-    def __init__(self, names: Mapping[str, Any]) -> None:
-        self._names = names
-        self._by_class: dict[type, list[Method]] = {}
-
-    def __call__(self, target: object, key: str | int) -> tuple[Method, object] | None:
-        """Return the method for an event, and what calls it; None if there is none."""
-        for method in self._methods(target):
-            if key in (method.name, method.id):
-                return method, getattr(target, attribute_of(method.name))
-        return None
-
-    def _methods(self, target: object) -> Collection[Method]:
-        if isinstance(target, _native.Chain):
-            return target.__quire_methods__.values()
-        cls = type(target)
-        if cls not in self._by_class:
-            is_handler = hasattr(cls, METHODS) or any(Interface.of(cls).functions())
-            pairs = handlers_of(target, None, self._names) if is_handler else []
-            self._by_class[cls] = [method for method, _ in pairs]
-        return self._by_class[cls]
 
 
 def _on_failure(

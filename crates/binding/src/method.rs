@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 use pyo3::{PyTraverseError, PyVisit};
 use quire_kernel::format::cursor::Cursor;
+use quire_kernel::wire::token::Name;
 use quire_kernel::wire::{history, writer};
 
 use crate::failure::{Failure, Result};
@@ -25,7 +26,7 @@ pub struct Method {
     parameters: Vec<Parameter>,
     /// How many parameters have no default: they come first.
     required: usize,
-    /// The methods of what a call returns, by their names.
+    /// The methods of what a call returns, by their names in Python.
     next: Option<Py<PyDict>>,
 }
 
@@ -122,6 +123,15 @@ impl Method {
     /// The event's number.
     pub const fn id(&self) -> Option<i64> {
         self.id
+    }
+
+    /// Whether an event is a call of it.
+    pub fn is_called(&self, name: Name<'_>) -> bool {
+        match name {
+            Name::Field(name) | Name::Event(name) => self.latin_name == name,
+            Name::Number(number) => self.id == Some(number),
+            Name::Object => false,
+        }
     }
 
     /// The parameters.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 use pyo3::{PyTraverseError, PyVisit};
 use quire_kernel::Error;
 use quire_kernel::format::cursor::Cursor;
@@ -39,8 +39,6 @@ pub struct MethodReader {
     /// Called with the index, the bytes and the error of a message that failed; where there is none
     /// the error is raised.
     on_failure: Option<Py<PyAny>>,
-    /// Finds the method of an object that a handler returned: `find(object, name or id)`.
-    find: Py<PyAny>,
     /// Goes on to the next message until one was handled.
     is_scanning: bool,
     is_closed: AtomicBool,
@@ -59,6 +57,12 @@ struct Handler {
     call: Py<PyAny>,
 }
 
+/// What a handler returned, and the methods it declared that to have: they come before all others.
+struct Returned<'py> {
+    target: Bound<'py, PyAny>,
+    methods: Bound<'py, PyDict>,
+}
+
 /// A method and what calls it.
 type Pair = (Py<Method>, Py<PyAny>);
 
@@ -73,12 +77,11 @@ impl MethodReader {
         visit.call(&self.tailer)?;
         visit.call(&self.default)?;
         visit.call(&self.filter)?;
-        visit.call(&self.on_failure)?;
-        visit.call(&self.find)
+        visit.call(&self.on_failure)
     }
 
     #[new]
-    #[pyo3(signature = (tailer, handlers, *, metadata, default, filter, on_failure, find, scanning))]
+    #[pyo3(signature = (tailer, handlers, *, metadata, default, filter, on_failure, scanning))]
     #[allow(clippy::too_many_arguments)] // a Python signature
     fn new(
         py: Python<'_>,
@@ -88,7 +91,6 @@ impl MethodReader {
         default: Option<Py<PyAny>>,
         filter: Option<Py<PyAny>>,
         on_failure: Option<Py<PyAny>>,
-        find: Py<PyAny>,
         scanning: bool,
     ) -> Self {
         Self {
@@ -98,7 +100,6 @@ impl MethodReader {
             default,
             filter,
             on_failure,
-            find,
             is_scanning: scanning,
             is_closed: AtomicBool::new(false),
         }
@@ -186,17 +187,17 @@ impl MethodReader {
             return Ok(false); // not a call: nobody knows it
         }
         let mut is_known = false;
-        // What the last handler returned.
-        let mut returned = None;
+        let mut returned: Option<Returned<'_>> = None;
         while let Some(name) = token::name(&mut cursor)? {
             let found = match returned.take() {
-                Some(target) => self.method_of(&target, name)?,
+                Some(target) => target.find(name)?,
                 None => None,
             };
             let handler = found.as_ref().or_else(|| table.find(name));
             if let Some(handler) = handler {
                 is_known = true;
-                returned = self.call(py, handler, &mut cursor)?.filter(|it| !it.is_none());
+                let target = self.call(py, handler, &mut cursor)?;
+                returned = target.and_then(|target| Returned::by(handler, target));
             } else if let Some(handling) = handling.filter(|_| history::is_history(name)) {
                 handling.read(&mut cursor)?;
             } else {
@@ -204,18 +205,6 @@ impl MethodReader {
             }
         }
         Ok(is_known)
-    }
-
-    /// The method that an object returned by a handler has for an event.
-    #[cold]
-    fn method_of(&self, target: &Bound<'_, PyAny>, name: Name<'_>) -> Result<Option<Handler>> {
-        let py = target.py();
-        let found = self.find.bind(py).call1((target, key(py, name)?))?;
-        if found.is_none() {
-            return Ok(None);
-        }
-        let (method, call) = found.extract::<Pair>()?;
-        Ok(Some(Handler { method, call }))
     }
 
     /// Makes the call of an event; what it returned, or None if the filter refused it.
@@ -336,6 +325,28 @@ impl MethodReader {
         // A tailer that was closed meanwhile has no position; the error is what matters.
         let _ = py.detach(|| self.tailer.get().0.return_to(open));
         Err(error)
+    }
+}
+
+impl<'py> Returned<'py> {
+    /// None where the handler declared no interface: what it returned is of no concern then.
+    #[inline]
+    fn by(handler: &Handler, target: Bound<'py, PyAny>) -> Option<Self> {
+        let methods = handler.method.get().next()?.bind(target.py()).clone();
+        (!target.is_none()).then_some(Self { target, methods })
+    }
+
+    #[cold]
+    fn find(&self, name: Name<'_>) -> Result<Option<Handler>> {
+        for (attribute, method) in &self.methods {
+            let method = method.cast_into::<Method>().map_err(PyErr::from)?;
+            if method.get().is_called(name) {
+                let attribute = attribute.cast_into::<PyString>().map_err(PyErr::from)?;
+                let call = self.target.getattr(attribute)?.unbind();
+                return Ok(Some(Handler { method: method.unbind(), call }));
+            }
+        }
+        Ok(None)
     }
 }
 
