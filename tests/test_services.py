@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import functools
 import random
 import threading
 from collections.abc import Callable, Iterator
@@ -450,6 +451,29 @@ def test_handlers_come_in_three_kinds(place: Place) -> None:
     place.numbers(7)
     drain(place.service(WithAttribute())).close()
     assert place.results() == [*expected(1, 1), "total 7"]
+
+
+def test_a_handler_of_local_classes_and_with_arguments(place: Place) -> None:
+    class Local(Protocol):
+        def total(self, value: int) -> None: ...
+
+    class Times:
+        def __init__(self, out: Local, factor: int) -> None:
+            self.out = out
+            self.factor = factor
+
+        def number(self, value: int) -> None:
+            self.out.total(value * self.factor)
+
+    place.numbers(2)
+    drain(
+        quire.service(
+            inputs=[place.first],
+            output=place.output,
+            handler=functools.partial(functools.partial(Times), factor=3),
+        )
+    ).close()
+    assert place.results() == ["total 6"]
 
 
 def test_an_input_that_lost_messages_is_not_handled_as_if_new(place: Place, tmp_path: Path) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from quire._native import MessageHistory, Method
 from quire.appending import Appender
 from quire.errors import QuireError
 from quire.interfaces import METHODS
+from quire.methods import method_writer
 from quire.progress import Done, Source, write_note
 
 _RUNS_MAX = 1000
@@ -17,10 +18,22 @@ _RUNS_MAX = 1000
 class Output:
     """Drops what is there already, writes the rest, and notes the order of several inputs."""
 
-    def __init__(self, appender: Appender, interface: type, inputs: int) -> None:
+    def __init__(
+        self, appender: Appender, interface: type, inputs: int, names: Mapping[str, Any]
+    ) -> None:
         """Take over an appender; nothing is written until :meth:`replay` or :meth:`live`."""
         self._appender = appender
-        self._writer: Any = appender.method_writer(interface, record_history=True)
+        self._writer: Any = method_writer(
+            appender,
+            interface,
+            (),
+            record_history=True,
+            history_form="packed",
+            metadata=False,
+            document=None,
+            filter=None,
+            names=names,
+        )
         self._methods: dict[str, Method] = getattr(self._writer, METHODS)
         self._several = inputs > 1
         self._goal: Done | None = None

@@ -17,15 +17,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import fcntl
+import functools
 import inspect
 import os
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from os import PathLike
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias, cast, get_type_hints
 
 from quire import pausers
 from quire.errors import ClosedError, QuireError
+from quire.methods import method_reader, names_around
 from quire.outputs import Output
 from quire.pausers import Pauser
 from quire.progress import Done, Source, done
@@ -56,9 +58,9 @@ def service(
         inputs: Queues, or paths of queues that are there, each with a source id of its own, other
             than 0.
         output: The queue, or the path of one that is there, that no other service writes.
-        handler: A class, or a function that returns an object, with one parameter: what to call
-            for an output. Or an object with an attribute for that, ``out``, which its class
-            annotates.
+        handler: A class, or a function that returns an object, or a ``functools.partial`` of these,
+            with one parameter: what to call for an output. Or an object with an attribute for that,
+            ``out``, which its class annotates.
         writes: The interface of the outputs; None: the annotation of that parameter or attribute.
         replay: ``all``: the handler sees all messages again, oldest first, to rebuild its state.
             ``missed``: it has no state, and sees those that the output does not tell to be done.
@@ -69,19 +71,20 @@ def service(
         QuireError: Another service writes this output.
 
     """
-    return Service(inputs, output, handler, writes, replay)
+    return Service(inputs, output, handler, writes, replay, names_around())
 
 
 class Service:
     """A handler between queues, from :func:`quire.service`."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - those of service
         self,
         inputs: Sequence[_Place],
         output: _Place,
         handler: object,
         writes: type | None,
         replay: Replay,
+        names: Mapping[str, Any],
     ) -> None:
         """Look up what is done; the replay begins with :meth:`run_once`."""
         if replay not in ("all", "missed"):
@@ -101,10 +104,14 @@ class Service:
                 )
             opened.enter_context(_sole_writer(target.path))
             appender = opened.enter_context(target.appender())
-            self._output = Output(appender, writes or _interface(handler), len(queues))
+            self._output = Output(
+                appender, writes or _interface(handler, names), len(queues), names
+            )
             self._handler = _made(handler, self._output.out)
             self._inputs = {
-                queue.source_id: _Input(queue, opened.enter_context(queue.tailer()), self._handler)
+                queue.source_id: _Input(
+                    queue, opened.enter_context(queue.tailer()), self._handler, names
+                )
                 for queue in queues
             }
             plan = done(target, ids)
@@ -234,11 +241,24 @@ class Service:
 class _Input:
     """One input: its reader, and how far that is."""
 
-    def __init__(self, queue: Queue, tailer: Tailer, handler: object) -> None:
+    def __init__(
+        self, queue: Queue, tailer: Tailer, handler: object, names: Mapping[str, Any]
+    ) -> None:
         self._queue = queue
         self._tailer = tailer
         self._source_id = queue.source_id
-        self.read_one = tailer.method_reader(handler).read_one
+        self.read_one = method_reader(
+            tailer,
+            [handler],
+            interface=None,
+            on_error="raise",
+            dead_letter=None,
+            default=None,
+            filter=None,
+            metadata_handler=None,
+            scanning=False,
+            names=names,
+        ).read_one
 
     @property
     def last_index(self) -> int:
@@ -288,17 +308,21 @@ def _sole_writer(path: str) -> Generator[None]:
 
 
 def _is_to_be_made(handler: object) -> bool:
-    return isinstance(handler, type) or inspect.isroutine(handler)
+    return isinstance(handler, type | functools.partial) or inspect.isroutine(handler)
 
 
-def _interface(handler: object) -> type:
+def _interface(handler: object, local: Mapping[str, Any]) -> type:
     """Return the annotation of a handler's parameter, or of its attribute ``out``."""
     if _is_to_be_made(handler):
-        function = cast("Any", handler).__init__ if isinstance(handler, type) else handler
+        function: Any = handler
+        while isinstance(function, functools.partial):
+            function = cast("Any", function).func
+        if isinstance(function, type):
+            function = cast("Any", function).__init__
         names = [*inspect.signature(cast("Callable[..., object]", handler)).parameters, ""]
-        found = get_type_hints(function).get(names[0])
+        found = get_type_hints(function, None, dict(local)).get(names[0])
     else:
-        found = get_type_hints(type(handler)).get("out")
+        found = get_type_hints(type(handler), None, dict(local)).get("out")
     if found is None:
         raise ValueError(
             "the interface of the outputs is not known: annotate the parameter of the handler, "
