@@ -53,6 +53,7 @@ SYSTEM = re.compile(
 )
 # They only say why another call failed, let go, or cannot fail.
 NAMELESS = {"why_not_opened", "detach_descriptor", "drop", "die", "coarse_time_ms"} | {
+    "monotonic_time_ns",
     "liveness_from_signal",
     "machine_started",
     "anonymous",
