@@ -14,8 +14,8 @@ use crate::clock::QueueClock;
 use crate::error::{to_py, told};
 use crate::payload::Message;
 use crate::queue::Queue;
+use crate::wire::{codec, failure, values};
 use crate::write_document::WriteDocument;
-use crate::{codec, failure, values};
 
 /// Messages taken from an iterator at a time; a list or tuple is taken whole.
 const CHUNK: usize = 10_000;

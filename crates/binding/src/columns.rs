@@ -16,11 +16,11 @@ use quire_kernel::wire::fault::Fault;
 use quire_kernel::{Result, interrupt};
 
 use crate::buffer::Buffer;
-use crate::codec::Codec;
 use crate::error::{to_py, told};
-use crate::failure::Failure;
-use crate::kind::{self, Form};
-use crate::objects;
+use crate::wire::codec::Codec;
+use crate::wire::failure::Failure;
+use crate::wire::kind::{self, Form};
+use crate::wire::objects;
 
 /// Signals are asked for after so many messages that gave no row.
 const MESSAGES_BETWEEN_CHECKS: usize = 1 << 16;

@@ -4,8 +4,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyType};
 use quire_kernel::wire::summary;
 
-use crate::failure::{Failure, Result};
 use crate::text;
+use crate::wire::failure::{Failure, Result};
 
 /// One message: its index and its bytes.
 #[pyclass(module = "quire._native", frozen)]

@@ -4,35 +4,21 @@
 
 mod appender;
 mod buffer;
-mod classes;
+mod calls;
 mod clock;
-mod codec;
 mod columns;
 mod dump;
 mod error;
 mod excerpt;
-mod failure;
 #[cfg(feature = "fault-points")]
 mod fault;
-mod history;
-mod kind;
-mod kind_get;
-mod kind_put;
-mod layout;
-mod method;
-mod method_reader;
-mod method_writer;
-mod objects;
 mod payload;
 mod queue;
 mod read_document;
 mod roll_cycle;
 mod tailer;
-mod temporal;
 mod text;
-mod values;
-mod wire_in;
-mod wire_out;
+mod wire;
 mod write_document;
 
 use pyo3::prelude::*;
@@ -67,7 +53,7 @@ fn entry_bytes<'py>(
     value: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let mut out = Vec::new();
-    values::put_entry(&mut out, name, value)?;
+    wire::values::put_entry(&mut out, name, value)?;
     Ok(PyBytes::new(py, &out))
 }
 
@@ -79,25 +65,21 @@ mod _native {
     #[pymodule_export]
     use super::buffer::Buffer;
     #[pymodule_export]
-    use super::clock::ManualClock;
+    use super::calls::history::MessageHistory;
     #[pymodule_export]
-    use super::codec::Codec;
+    use super::calls::method::Method;
+    #[pymodule_export]
+    use super::calls::method_reader::MethodReader;
+    #[pymodule_export]
+    use super::calls::method_writer::{Call, Chain, MethodWriter};
+    #[pymodule_export]
+    use super::clock::ManualClock;
     #[pymodule_export]
     use super::columns::{Plan, Seen, kind_parts};
     #[pymodule_export]
     use super::dump::Dump;
     #[pymodule_export]
     use super::excerpt::Excerpt;
-    #[pymodule_export]
-    use super::history::MessageHistory;
-    #[pymodule_export]
-    use super::kind::Kind;
-    #[pymodule_export]
-    use super::method::Method;
-    #[pymodule_export]
-    use super::method_reader::MethodReader;
-    #[pymodule_export]
-    use super::method_writer::{Call, Chain, MethodWriter};
     #[pymodule_export]
     use super::queue::Queue;
     #[pymodule_export]
@@ -109,9 +91,13 @@ mod _native {
     #[pymodule_export]
     use super::text::{parse_json, parse_yaml, to_json, to_yaml};
     #[pymodule_export]
-    use super::wire_in::{RawIn, WireIn};
+    use super::wire::codec::Codec;
     #[pymodule_export]
-    use super::wire_out::{RawOut, WireOut};
+    use super::wire::kind::Kind;
+    #[pymodule_export]
+    use super::wire::wire_in::{RawIn, WireIn};
+    #[pymodule_export]
+    use super::wire::wire_out::{RawOut, WireOut};
     #[pymodule_export]
     use super::write_document::WriteDocument;
 

@@ -8,11 +8,12 @@ use quire_kernel::tailer::{OpenDocument, Tailer};
 use quire_kernel::wire::{history, reader, summary};
 
 use crate::buffer::Buffer;
+use crate::calls::history::MessageHistory;
 use crate::error::{to_py, told};
-use crate::history::MessageHistory;
 use crate::tailer::has_names;
-use crate::wire_in::{RawIn, WireIn};
-use crate::{codec, failure, objects, text};
+use crate::text;
+use crate::wire::wire_in::{RawIn, WireIn};
+use crate::wire::{codec, failure, objects};
 
 /// One document being read.
 #[pyclass(module = "quire._native", frozen)]

@@ -10,13 +10,13 @@ use quire_kernel::wire::reader;
 use quire_kernel::wire::topic::Topics;
 
 use crate::buffer::Buffer;
+use crate::calls::history::MessageHistory;
 use crate::columns::{self, Plan, Wanted};
 use crate::error::{to_py, told};
 use crate::excerpt::Excerpt;
-use crate::history::MessageHistory;
 use crate::queue::Queue;
 use crate::read_document::ReadDocument;
-use crate::{codec, failure, objects};
+use crate::wire::{codec, failure, objects};
 
 /// Arrow offsets of 32 bits end here.
 const BATCH_BYTES_MAX: usize = i32::MAX as usize;

@@ -8,8 +8,8 @@ use quire_kernel::wire::token::{self, Token};
 use quire_kernel::wire::{json, parse, yaml};
 
 use crate::buffer::Borrowed;
-use crate::failure::{self, Failure};
-use crate::objects;
+use crate::wire::failure::{self, Failure};
+use crate::wire::objects;
 
 /// Returns a message as YAML.
 #[pyfunction]

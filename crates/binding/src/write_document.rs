@@ -11,8 +11,8 @@ use crate::appender::in_wire_of;
 use crate::buffer::Borrowed;
 use crate::clock::QueueClock;
 use crate::error::{to_py, told};
-use crate::wire_out::{RawOut, WireOut};
-use crate::{codec, failure, values};
+use crate::wire::wire_out::{RawOut, WireOut};
+use crate::wire::{codec, failure, values};
 
 /// One document being written.
 #[pyclass(module = "quire._native", frozen)]

@@ -8,8 +8,8 @@ use quire_kernel::format::cursor::Cursor;
 use quire_kernel::wire::token::Name;
 use quire_kernel::wire::{history, writer};
 
-use crate::failure::{Failure, Result};
-use crate::kind::Kind;
+use crate::wire::failure::{Failure, Result};
+use crate::wire::kind::Kind;
 
 /// A method of an interface.
 #[pyclass(module = "quire._native", frozen)]

@@ -9,9 +9,9 @@ use pyo3::types::{PyMapping, PyType};
 use quire_kernel::wire::convert::Width;
 use quire_kernel::wire::fault::Fault;
 
-use crate::codec::Codec;
-use crate::failure::{Failure, Result};
-use crate::values;
+use crate::wire::codec::Codec;
+use crate::wire::failure::{Failure, Result};
+use crate::wire::values;
 
 /// A declared type.
 #[pyclass(module = "quire._native", frozen)]

@@ -10,9 +10,9 @@ use pyo3::{PyTraverseError, PyVisit};
 use quire_kernel::protocol::publish::Payload;
 
 use crate::appender::{Appender, in_wire_of};
+use crate::calls::history;
+use crate::calls::method::Method;
 use crate::error::to_py;
-use crate::history;
-use crate::method::Method;
 use crate::write_document::WriteDocument;
 
 /// A buffer that has grown beyond this is not kept.

@@ -6,9 +6,9 @@ use quire_kernel::format::cursor::Cursor;
 use quire_kernel::wire::fault::Fault;
 use quire_kernel::wire::token::{self, Name};
 
-use crate::failure::{Failure, Result};
-use crate::kind;
 use crate::read_document::ReadDocument;
+use crate::wire::failure::{Failure, Result};
+use crate::wire::kind;
 
 /// Reads the self-describing values of a document.
 #[pyclass(module = "quire._native", frozen)]

@@ -10,9 +10,9 @@ use quire_kernel::wire::fault::Fault;
 use quire_kernel::wire::token::{self, Name, Shape, Token};
 use quire_kernel::wire::writer;
 
-use crate::failure::Result;
-use crate::kind::{Form, Kind};
-use crate::{classes, objects, temporal};
+use crate::wire::failure::Result;
+use crate::wire::kind::{Form, Kind};
+use crate::wire::{classes, objects, temporal};
 
 impl Kind {
     /// Reads the next value as this type.

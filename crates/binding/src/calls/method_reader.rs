@@ -15,12 +15,12 @@ use quire_kernel::wire::fault::Fault;
 use quire_kernel::wire::history;
 use quire_kernel::wire::token::{self, Name, Shape, Token};
 
+use crate::calls::history::Handling;
+use crate::calls::method::Method;
 use crate::error::to_py;
-use crate::failure::Result;
-use crate::history::Handling;
-use crate::method::Method;
-use crate::objects;
 use crate::tailer::{self, Tailer};
+use crate::wire::failure::Result;
+use crate::wire::objects;
 
 /// An interrupt is looked for after so many messages: perhaps no handler is called, to do so.
 const READ_BETWEEN_LOOKS: usize = 1 << 10;

@@ -7,9 +7,9 @@ use quire_kernel::wire::fault::Fault;
 use quire_kernel::wire::writer;
 
 use crate::buffer::Borrowed;
-use crate::failure::Result;
-use crate::kind;
-use crate::values;
+use crate::wire::failure::Result;
+use crate::wire::kind;
+use crate::wire::values;
 use crate::write_document::WriteDocument;
 
 /// Appends self-describing values to a document.
@@ -102,7 +102,7 @@ impl RawOut {
         if value < min || value > max {
             let fault =
                 Fault::new("the value does not fit").with("expected", kind).with("found", value);
-            return Err(crate::failure::Failure::from(fault).into());
+            return Err(crate::wire::failure::Failure::from(fault).into());
         }
         self.append(&value.to_le_bytes()[..bits as usize / 8])
     }

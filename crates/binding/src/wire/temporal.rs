@@ -9,8 +9,8 @@ use quire_kernel::format::wire::{DATE, DATE_TIME, TIME, ZONED_DATE_TIME};
 use quire_kernel::wire::fault::Fault;
 use quire_kernel::wire::temporal::{self, Date, Stamp, Time, Zone};
 
-use crate::classes;
-use crate::failure::Result;
+use crate::wire::classes;
+use crate::wire::failure::Result;
 
 /// The years that Python knows.
 const YEARS: RangeInclusive<i32> = 1..=9999;

@@ -8,9 +8,9 @@ use quire_kernel::format::tokens::{self, put_stop_bit};
 use quire_kernel::wire::fault::Fault;
 use quire_kernel::wire::token;
 
-use crate::codec::{Field, Plan};
-use crate::failure::{Failure, Result};
-use crate::kind::Form;
+use crate::wire::codec::{Field, Plan};
+use crate::wire::failure::{Failure, Result};
+use crate::wire::kind::Form;
 
 /// How Java's fixed layouts say true and false: `Y` and `N`.
 const TRUE: u8 = b'Y';

@@ -17,9 +17,9 @@ use quire_kernel::wire::fault::Fault;
 use quire_kernel::wire::token::{self, Name, Shape, Token};
 use quire_kernel::wire::writer;
 
-use crate::failure::{Failure, Result};
-use crate::kind::Kind;
-use crate::{layout, objects, values};
+use crate::wire::failure::{Failure, Result};
+use crate::wire::kind::Kind;
+use crate::wire::{layout, objects, values};
 
 /// The classes by the names that stand in messages.
 static REGISTERED: RwLock<Option<HashMap<Vec<u8>, Py<Codec>>>> = RwLock::new(None);

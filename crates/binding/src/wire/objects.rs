@@ -14,8 +14,8 @@ use quire_kernel::wire::compress::{Method, UNPACKED_MAX};
 use quire_kernel::wire::fault::Fault;
 use quire_kernel::wire::token::{self, Name, Shape, Token};
 
-use crate::failure::{Failure, Result};
-use crate::{classes, codec, temporal};
+use crate::wire::failure::{Failure, Result};
+use crate::wire::{classes, codec, temporal};
 
 /// The next value.
 pub fn get<'py>(

@@ -12,9 +12,9 @@ use quire_kernel::wire::token;
 use quire_kernel::wire::writer::{self, Scalar};
 
 use crate::buffer::Borrowed;
-use crate::failure::Result;
-use crate::kind::{Form, Kind};
-use crate::{classes, temporal, values};
+use crate::wire::failure::Result;
+use crate::wire::kind::{Form, Kind};
+use crate::wire::{classes, temporal, values};
 
 impl Kind {
     /// Appends a value. None is null wherever Java has a reference.

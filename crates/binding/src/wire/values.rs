@@ -15,9 +15,9 @@ use quire_kernel::wire::token;
 use quire_kernel::wire::writer::{self, Scalar};
 
 use crate::buffer::Borrowed;
-use crate::failure::Result;
-use crate::kind::{Form, Kind};
-use crate::{classes, codec, kind_put, temporal};
+use crate::wire::failure::Result;
+use crate::wire::kind::{Form, Kind};
+use crate::wire::{classes, codec, kind_put, temporal};
 
 /// Appends `name: value`, as an entry of Java's `writeMap`.
 pub fn put_entry(out: &mut Vec<u8>, name: &str, value: &Bound<'_, PyAny>) -> Result<()> {
@@ -213,7 +213,7 @@ pub fn put_uuid(out: &mut Vec<u8>, value: &Bound<'_, PyAny>) -> PyResult<()> {
 }
 
 #[cold]
-fn no_encoding(value: &Bound<'_, PyAny>) -> crate::failure::Failure {
+fn no_encoding(value: &Bound<'_, PyAny>) -> crate::wire::failure::Failure {
     Fault::new("a value of this type has no encoding: register its class with quire.message")
         .with("type", type_name(value))
         .into()
