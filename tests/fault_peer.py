@@ -62,6 +62,11 @@ class Told:
     held: list[str] = field(default_factory=list[str])
 
 
+def least(one: Told, other: Told) -> dict[str, int]:
+    """Return how often each point was met at least: some calls are made again when time passes."""
+    return {name: min(count, other.hits[name]) for name, count in one.hits.items()}
+
+
 class FaultBuild:
     """A process of the build with fault points, which forks a child for each life."""
 

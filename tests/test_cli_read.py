@@ -423,6 +423,7 @@ class Reader:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=ENVIRONMENT,
+            bufsize=0,  # `communicate` would not see what `readline` had read ahead
         )
 
     def line(self) -> str:
