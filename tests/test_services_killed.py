@@ -109,4 +109,8 @@ def test_killed_at_random_they_write_what_they_write_in_peace(
 
     for stage in range(len(STAGES)):
         assert documents(storm, stage + 1) == wanted[stage]
-    tally("A service between queues handles each message once, whenever it is killed", KILLS, "kills of one of three services in a row")
+    tally(
+        "A service between queues handles each message once, whenever it is killed",
+        KILLS,
+        "kills of one of three services in a row",
+    )
