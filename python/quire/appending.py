@@ -78,6 +78,7 @@ class Appender(_native.Appender):
 
         """
         from quire import methods
+        from quire.types import names_around
 
         return methods.method_writer(
             self,
@@ -88,7 +89,7 @@ class Appender(_native.Appender):
             metadata=metadata,
             document=document,
             filter=filter,
-            names=methods.names_around(),
+            names=names_around(),
         )
 
     def write_batch(self, column: pa.Array[Any] | pa.ChunkedArray[Any]) -> int | None:

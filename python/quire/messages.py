@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal, NamedTuple, TypeVar, overload
 
 from quire._native import Codec, Kind
-from quire.types import kind_of
+from quire.types import kind_of, names_around
 
 _T = TypeVar("_T")
 
@@ -76,7 +76,7 @@ def message(
             has this name.
 
     """
-    around = _classes_around()
+    around = names_around(module=False)
 
     def register(cls: type[_T]) -> type[_T]:
         fields = _fields_of(cls)
@@ -108,18 +108,6 @@ def message(
         return cls
 
     return register if cls is None else register(cls)
-
-
-def _classes_around() -> dict[str, type]:
-    """Return the classes that are local to the function which registers one."""
-    import inspect  # dataclasses needs it too
-
-    frame = inspect.currentframe()
-    for _ in range(2):
-        frame = frame and frame.f_back
-    if frame is None or frame.f_locals is frame.f_globals:
-        return {}
-    return {name: value for name, value in frame.f_locals.items() if isinstance(value, type)}
 
 
 class _Field(NamedTuple):

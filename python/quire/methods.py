@@ -13,11 +13,10 @@ Calls as messages: method writers and method readers.
 
 from __future__ import annotations
 
-import inspect
 import logging
 import types
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_origin
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from quire import _native
 from quire._native import Method
@@ -242,15 +241,3 @@ class _DeadLetters:
 def _warn(what: str, index: int, error: Exception) -> None:
     text = f"{what}: index={index:#x} error={type(error).__name__}: {error}"
     logging.getLogger("quire").warning(text, exc_info=error)
-
-
-def names_around() -> dict[str, Any]:
-    """Return what can be named where the caller's caller is: classes made in a function."""
-    frame = inspect.currentframe()
-    for _ in range(2):
-        frame = frame and frame.f_back
-    return {
-        name: value
-        for name, value in (frame.f_locals if frame else {}).items()
-        if isinstance(value, type | types.UnionType | TypeVar) or get_origin(value) is not None
-    }

@@ -9,7 +9,7 @@ from typing import Any, TextIO, TypeVar
 
 from quire._native import Method, to_yaml
 from quire.interfaces import METHODS, Interface, methods_of
-from quire.methods import names_around
+from quire.types import names_around
 
 _T = TypeVar("_T")
 _END = "..."

@@ -160,7 +160,7 @@ class Schema:
             ]
         else:
             from quire.interfaces import methods_of
-            from quire.methods import names_around
+            from quire.types import names_around
 
             methods = of_methods(methods_of(interface, names_around()), ids)
         return cls._of(Content("calls", tuple(methods), history, index))

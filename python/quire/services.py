@@ -27,13 +27,14 @@ from typing import Any, Literal, Self, TypeAlias, cast, get_type_hints
 
 from quire import pausers
 from quire.errors import ClosedError, QuireError
-from quire.methods import method_reader, names_around
+from quire.methods import method_reader
 from quire.outputs import Output
 from quire.pausers import Pauser
 from quire.progress import Done, Source, done
 from quire.queue import Queue
 from quire.queue import open as open_queue
 from quire.tailing import Tailer
+from quire.types import names_around
 
 Replay: TypeAlias = Literal["all", "missed"]
 _Place: TypeAlias = Queue | str | PathLike[str]

@@ -160,6 +160,7 @@ class Tailer(_native.Tailer):
 
         """
         from quire import methods
+        from quire.types import names_around
 
         return methods.method_reader(
             self,
@@ -171,7 +172,7 @@ class Tailer(_native.Tailer):
             filter=filter,
             metadata_handler=metadata_handler,
             scanning=scanning,
-            names=methods.names_around(),
+            names=names_around(),
         )
 
     def read_batch(  # noqa: PLR0913 - what is read, and how

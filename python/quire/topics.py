@@ -74,8 +74,7 @@ class Topic:
     ) -> _T:
         """As :meth:`quire.Appender.method_writer`; each call follows the key as a chained one."""
         from quire.interfaces import methods_of
-        from quire.methods import names_around
-        from quire.types import kind_of
+        from quire.types import kind_of, names_around
 
         found = methods_of(interface, names_around())
         route = _native.Method(self._event, [("key", kind_of(Any), ())], next=found)

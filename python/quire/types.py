@@ -63,6 +63,29 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - of a module
     return Annotated[datetime, Width("instant")]
 
 
+def names_around(*, module: bool = True) -> dict[str, Any]:
+    """
+    Return what annotations can name where the caller's caller is: classes made in a function.
+
+    Args:
+        module: Also what is named at the top of a module; False: only in a function.
+
+    """
+    import inspect
+
+    frame = inspect.currentframe()
+    for _ in range(2):
+        frame = frame and frame.f_back
+    if frame is None or (frame.f_locals is frame.f_globals and not module):
+        return {}
+    return {
+        name: value
+        for name, value in frame.f_locals.items()
+        if isinstance(value, type | types.UnionType | typing.TypeVar)
+        or typing.get_origin(value) is not None
+    }
+
+
 _BUILTINS = {
     Any: "any",
     object: "any",

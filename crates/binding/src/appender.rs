@@ -166,10 +166,7 @@ impl Appender {
 
 /// A message as the queue's wire type has it.
 pub fn in_wire_of(queue: &kernel_queue::Queue, message: Vec<u8>) -> failure::Result<Vec<u8>> {
-    match queue.wire_type() {
-        "FIELDLESS_BINARY" => Ok(fieldless::without_names(&message)?),
-        _ => Ok(message),
-    }
+    if queue.is_fieldless() { Ok(fieldless::without_names(&message)?) } else { Ok(message) }
 }
 
 impl Appender {

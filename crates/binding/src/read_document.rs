@@ -10,7 +10,6 @@ use quire_kernel::wire::{history, reader, summary};
 use crate::buffer::Buffer;
 use crate::calls::history::MessageHistory;
 use crate::error::{to_py, told};
-use crate::tailer::has_names;
 use crate::text;
 use crate::wire::wire_in::{RawIn, WireIn};
 use crate::wire::{codec, failure, objects};
@@ -158,8 +157,9 @@ impl ReadDocument {
         cls: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let codec = cls.map(codec::of_class).transpose()?;
+        let has_names = !self.tailer.queue().is_fieldless();
         self.decoded(|bytes| match &codec {
-            Some(codec) => codec.get().get_message(py, bytes, has_names(&self.tailer)),
+            Some(codec) => codec.get().get_message(py, bytes, has_names),
             None => objects::named_message(py, bytes),
         })
     }

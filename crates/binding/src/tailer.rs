@@ -94,11 +94,6 @@ fn decoded<R>(
     found.map(Some)
 }
 
-/// The fields of the queue's messages have names.
-pub fn has_names(tailer: &Kernel) -> bool {
-    tailer.queue().wire_type() != "FIELDLESS_BINARY"
-}
-
 impl Tailer {
     /// The kernel's.
     pub fn kernel(&self) -> &Kernel {
@@ -169,8 +164,9 @@ impl Tailer {
         cls: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let codec = cls.map(codec::of_class).transpose()?;
+        let has_names = !self.0.queue().is_fieldless();
         decoded(py, &self.0, |bytes| match &codec {
-            Some(codec) => codec.get().get_message(py, bytes, has_names(&self.0)),
+            Some(codec) => codec.get().get_message(py, bytes, has_names),
             None => objects::named_message(py, bytes),
         })
     }

@@ -147,6 +147,12 @@ impl Queue {
         &self.opened.wire_type
     }
 
+    /// The messages' fields stand without their names.
+    #[must_use]
+    pub fn is_fieldless(&self) -> bool {
+        self.opened.wire_type == FIELDLESS
+    }
+
     /// Its id in message history.
     #[must_use]
     pub const fn source_id(&self) -> i32 {
@@ -333,8 +339,8 @@ impl Queue {
             index_count: self.opened.index_count,
             index_spacing: self.opened.index_spacing,
         };
-        let fieldless = self.opened.wire_type == FIELDLESS;
-        NewFile { shape, block: self.block(), mode: self.options.file_mode, fieldless }
+        let (mode, fieldless) = (self.options.file_mode, self.is_fieldless());
+        NewFile { shape, block: self.block(), mode, fieldless }
     }
 
     fn remember(&self, file: RollFile) -> Arc<RollFile> {

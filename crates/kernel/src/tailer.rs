@@ -298,7 +298,7 @@ impl Tailer {
         self.check_open()?;
         let found = self.open_locked_at_once(&mut inner, include_metadata)?;
         if let AtOnce::Found(open) = &found {
-            self.step_over_locked(&mut inner, open)?;
+            self.step_over(&mut inner, open)?;
         }
         Ok(found)
     }
@@ -308,7 +308,7 @@ impl Tailer {
         let mut inner = self.enter()?;
         let found = self.open_locked(&mut inner, include_metadata)?;
         if let Some(open) = &found {
-            self.step_over_locked(&mut inner, open)?;
+            self.step_over(&mut inner, open)?;
         }
         Ok(found)
     }
@@ -335,13 +335,7 @@ impl Tailer {
 
     /// Steps over an open document, unless the tailer was moved meanwhile. It is done with when the
     /// next one is asked for.
-    #[inline]
-    pub fn step_over(&self, open: &OpenDocument) -> Result<()> {
-        let mut inner = self.enter()?;
-        self.step_over_locked(&mut inner, open)
-    }
-
-    fn step_over_locked(&self, inner: &mut Inner, open: &OpenDocument) -> Result<()> {
+    fn step_over(&self, inner: &mut Inner, open: &OpenDocument) -> Result<()> {
         if inner.cursor.is_at(&open.document) {
             inner.cursor.step_over(&self.queue, &open.document)?;
             inner.unfinished = true;
@@ -368,7 +362,7 @@ impl Tailer {
     /// Steps over an open document, unless the tailer was moved meanwhile, and stores the position.
     pub fn close_document(&self, open: &OpenDocument) -> Result<()> {
         let mut inner = self.enter()?;
-        self.step_over_locked(&mut inner, open)?;
+        self.step_over(&mut inner, open)?;
         self.finish(&mut inner)
     }
 

@@ -76,7 +76,7 @@ impl MethodWriter {
             }
         };
         let queue = appender.get().kernel.queue();
-        let is_fieldless = queue.wire_type() == "FIELDLESS_BINARY";
+        let is_fieldless = queue.is_fieldless();
         let has_source_id = queue.source_id() != 0;
         let history = if record_history.unwrap_or(has_source_id) { history } else { History::None };
         Ok(Self { appender, metadata, is_fieldless, history, document, filter })

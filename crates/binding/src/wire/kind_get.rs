@@ -34,15 +34,18 @@ impl Kind {
             Form::Float32 => {
                 PyFloat::new(py, convert::float32(token::value(cursor)?, at)?).into_any()
             }
-            Form::Text => match token::value(cursor)? {
-                Token::TypePrefix(name) if Method::named(name).is_some() => {
-                    unpacked_text(py, name, cursor, depth)?
+            Form::Text => {
+                let found = token::value(cursor)?;
+                if let Token::TypePrefix(name) = found
+                    && let Some(method) = Method::named(name)
+                {
+                    return unpacked_text(py, method, cursor, depth);
                 }
-                found => match convert::text(found, at)? {
+                match convert::text(found, at)? {
                     Some(text) => PyString::new(py, &text).into_any(),
                     None => py.None().into_bound(py),
-                },
-            },
+                }
+            }
             Form::Bool => {
                 let flag = convert::boolean(token::value(cursor)?, at)?;
                 PyBool::new(py, flag).to_owned().into_any()
@@ -123,22 +126,17 @@ impl Kind {
         let items = PyList::empty(py);
         let depth = token::deeper(depth, at)?;
         match found {
-            Token::Block(mut block) => match token::shape(&block) {
-                Shape::Empty => {}
-                Shape::List => {
-                    while block.peek().is_some() {
-                        let item = self.get(py, &mut block, depth);
-                        let place = items.len();
-                        items.append(
-                            item.map_err(|failure| failure.inside(format_args!("[{place}]")))?,
-                        )?;
+            Token::Block(mut block) => {
+                return match token::shape(&block) {
+                    Shape::Empty | Shape::List => {
+                        objects::list(py, &mut block, |cursor| self.get(py, cursor, depth))
                     }
-                }
-                Shape::Longs => {
-                    return self.elements(py, token::value(&mut block)?, cursor, depth, at);
-                }
-                _ => return Err(convert::misfit(&found, "a list", at).into()),
-            },
+                    Shape::Longs => {
+                        self.elements(py, token::value(&mut block)?, cursor, depth, at)
+                    }
+                    _ => Err(convert::misfit(&found, "a list", at).into()),
+                };
+            }
             Token::Longs { used, .. } => {
                 for word in used.as_chunks().0 {
                     items.append(i64::from_le_bytes(*word))?;
@@ -237,12 +235,11 @@ fn hashables<'py>(items: &Bound<'py, PyList>) -> PyResult<Vec<Bound<'py, PyAny>>
 #[cold]
 fn unpacked_text<'py>(
     py: Python<'py>,
-    method: &[u8],
+    method: Method,
     cursor: &mut Cursor<'_>,
     depth: usize,
 ) -> Result<Bound<'py, PyAny>> {
     let at = cursor.offset();
-    let Some(method) = Method::named(method) else { return objects::get(py, cursor, depth) };
     let found = objects::unpacked(py, method, cursor, depth)?;
     let Ok(bytes) = found.cast::<PyBytes>() else {
         return Err(Fault::unexpected("a compressed blob", None, at).into());

@@ -81,20 +81,22 @@ fn of_block<'py>(
         Shape::Map => Ok(map(py, &mut block, depth)?.into_any()),
         Shape::Blob => Ok(PyBytes::new(py, token::blob(&block).unwrap_or_default()).into_any()),
         Shape::History => Ok(PyBytes::new(py, block.rest()).into_any()),
-        Shape::Empty | Shape::List => Ok(list(py, &mut block, depth)?.into_any()),
+        Shape::Empty | Shape::List => {
+            Ok(list(py, &mut block, |cursor| get(py, cursor, depth))?.into_any())
+        }
         Shape::Longs => get(py, &mut block, depth),
     }
 }
 
-/// Values until the end.
+/// Values until the end, each as `get` reads it.
 pub fn list<'py>(
     py: Python<'py>,
     cursor: &mut Cursor<'_>,
-    depth: usize,
+    get: impl Fn(&mut Cursor<'_>) -> Result<Bound<'py, PyAny>>,
 ) -> Result<Bound<'py, PyList>> {
     let items = PyList::empty(py);
     while cursor.peek().is_some() {
-        let item = get(py, cursor, depth);
+        let item = get(cursor);
         items.append(item.map_err(|failure| failure.inside(format_args!("[{}]", items.len())))?)?;
     }
     Ok(items)
