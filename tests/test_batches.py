@@ -68,6 +68,16 @@ def test_of_a_slice_only_its_elements_are_written(
     assert payloads(queue) == [*BYTES[:3], *BYTES[1:3]]
 
 
+def test_a_batch_of_payloads_ends_before_it_has_too_many_bytes(
+    appender: quire.Appender, tailer: quire.Tailer
+) -> None:
+    appender.write_many([b"x" * 10] * 5 + [b"y" * 30])
+
+    sizes = [tailer.read_batch(max_bytes=29).num_rows for _ in range(5)]
+
+    assert sizes == [2, 2, 1, 1, 0]
+
+
 def test_a_column_of_chunks_is_written_chunk_by_chunk(
     queue: quire.Queue, appender: quire.Appender
 ) -> None:

@@ -955,9 +955,15 @@ class Tailer:
     def read_many(self, count: int, /) -> list[bytes]:
         """Return at most *count* payloads; an empty list when nothing is there yet."""
 
-    def read_columns(self, count: int, /) -> tuple[int, Buffer, Buffer, Buffer]:
+    def read_columns(
+        self, count: int, /, *, max_bytes: int = ...
+    ) -> tuple[int, Buffer, Buffer, Buffer]:
         """
         Return at most *count* messages as Arrow buffers.
+
+        Args:
+            count: How many, at most.
+            max_bytes: Of so many bytes at most, unless it is a single message.
 
         Returns:
             How many, the indexes (uint64), the offsets (int32, one more), the payload bytes.

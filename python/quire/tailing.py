@@ -191,10 +191,9 @@ class Tailer(_native.Tailer):
         No Python object is made per message. The batch is empty when nothing is there yet. For a
         named tailer it is finished when the next one is asked for.
 
-        Without a schema the other column is ``payload`` (binary), and a batch is smaller than asked
-        for when its payloads would pass 2 GiB. With one, messages are decoded; of method calls the
-        batch holds a column ``method`` and a struct for each method, null in the rows of others, or
-        the arguments of one *method* alone.
+        Without a schema the other column is ``payload`` (binary). With one, messages are decoded;
+        of method calls the batch holds a column ``method`` and a struct for each method, null in
+        the rows of others, or the arguments of one *method* alone.
 
         Args:
             count: Rows from so many messages, at most.
@@ -212,7 +211,7 @@ class Tailer(_native.Tailer):
         if schema is None:
             if columns is not None or method is not None:
                 raise ValueError("columns of what? give a schema, such as Schema.infer(queue)")
-            return self._payload_batch(count)
+            return self._payload_batch(count, max_bytes)
         layout = "union" if method is None else method
         return self._decoded(count, schema, columns, layout, errors, max_bytes)[""]
 
@@ -257,10 +256,10 @@ class Tailer(_native.Tailer):
         )
         return schema.batches(tables, layout)
 
-    def _payload_batch(self, count: int) -> pa.RecordBatch:
+    def _payload_batch(self, count: int, max_bytes: int) -> pa.RecordBatch:
         import pyarrow as pa
 
-        rows, *buffers = self.read_columns(count)
+        rows, *buffers = self.read_columns(count, max_bytes=max_bytes)
         index, offsets, data = map(pa.py_buffer, buffers)
         columns: list[pa.Array[Any]] = [
             pa.Array.from_buffers(pa.uint64(), rows, [None, index]),

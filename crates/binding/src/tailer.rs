@@ -196,11 +196,12 @@ impl Tailer {
         PyList::new(py, found)
     }
 
-    #[pyo3(signature = (count, /))]
+    #[pyo3(signature = (count, /, *, max_bytes = BATCH_BYTES_MAX))]
     fn read_columns(
         &self,
         py: Python<'_>,
         count: usize,
+        max_bytes: usize,
     ) -> PyResult<(usize, Buffer, Buffer, Buffer)> {
         let read = py.detach(|| {
             let mut indexes = Vec::new();
@@ -208,6 +209,9 @@ impl Tailer {
             let mut data = Vec::new();
             let count = self.0.read_many(count, |index, bytes| {
                 let Some(end) = fits(data.len(), bytes.len()) else { return false };
+                if !indexes.is_empty() && data.len() + bytes.len() > max_bytes {
+                    return false;
+                }
                 indexes.extend_from_slice(&index.to_le_bytes());
                 data.extend_from_slice(bytes);
                 offsets.extend_from_slice(&end.to_le_bytes());

@@ -131,9 +131,7 @@ impl Kind {
                     Shape::Empty | Shape::List => {
                         objects::list(py, &mut block, |cursor| self.get(py, cursor, depth))
                     }
-                    Shape::Longs => {
-                        self.elements(py, token::value(&mut block)?, cursor, depth, at)
-                    }
+                    Shape::Longs => self.elements(py, token::value(&mut block)?, cursor, depth, at),
                     _ => Err(convert::misfit(&found, "a list", at).into()),
                 };
             }
