@@ -1,0 +1,12 @@
+"""
+One self-contained HTML page of text, tables and plots: no network, no scripts.
+
+>>> from quire.pages import Page, Section
+>>> page = Page("Trades", "What was traded.", sections=[Section("Today", ["Nothing."])])
+>>> page.html().startswith("<!DOCTYPE html>")
+True
+"""
+
+from quire.pages.model import Chart, Lead, Page, Section, Table
+
+__all__ = ["Chart", "Lead", "Page", "Section", "Table"]

@@ -1,0 +1,64 @@
+"""Plots of matplotlib as elements of a page: text stays text, colours follow the style sheet."""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import Final
+from xml.etree import ElementTree as ET
+
+from matplotlib.figure import Figure
+
+from quire.pages.palette import variable
+from quire.pages.style import style
+
+_COLOUR: Final = re.compile(r"#[0-9a-fA-F]{6}\b")
+_REFERENCE: Final = re.compile(r"#(?=[\w-]+\)|[\w-]+$)")
+_DROPPED: Final = ("metadata", "style")
+
+
+def drawing(figure: Figure, name: str) -> ET.Element:
+    """
+    Return *figure* as an ``svg`` element for a page.
+
+    Args:
+        figure: The plot.
+        name: What its identifiers start with, so that no two plots of a page share one.
+
+    """
+    file = io.BytesIO()
+    with style():
+        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
+    svg = ET.fromstring(file.getvalue())  # noqa: S314 - matplotlib's own
+    used = _references(svg)
+    _adopt(svg, name, used)
+    for size in ("width", "height", "version"):
+        svg.attrib.pop(size, None)
+    return svg
+
+
+def _references(svg: ET.Element) -> set[str]:
+    values = [value for part in svg.iter() for value in part.attrib.values()]
+    return {found for value in values for found in re.findall(r"#([\w-]+)(?:\)|$)", value)}
+
+
+def _adopt(part: ET.Element, name: str, used: set[str]) -> None:
+    """Turn an element of an SVG file, and what is in it, into one of an HTML page."""
+    part.tag = part.tag.rpartition("}")[2]
+    for key, value in list(part.attrib.items()):
+        del part.attrib[key]
+        if key != "id":
+            part.attrib[key.rpartition("}")[2]] = _attribute(key, value, name)
+        elif value in used:
+            part.attrib["id"] = f"{name}-{value}"
+    for child in list(part):
+        if child.tag.endswith(_DROPPED):
+            part.remove(child)
+        else:
+            _adopt(child, name, used)
+
+
+def _attribute(key: str, value: str, name: str) -> str:
+    if key == "style":
+        value = _COLOUR.sub(lambda found: variable(found.group()), value)
+    return _REFERENCE.sub(f"#{name}-", value) if "url(" in value or "href" in key else value
