@@ -15,6 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.colors import BoundaryNorm, ListedColormap
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from quire.pages.palette import (
     FAINT,
@@ -76,7 +77,11 @@ def lines(
         for (name, values), colour in zip(series.items(), colours, strict=False):
             marker = "o" if marked else ""
             axes.plot(x, values, color=colour, label=name, marker=marker, markersize=5)
+        if all(isinstance(value, int) for value in x):
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         _finish(axes, labels, "y", key=len(series) > 1)
+        if all(isinstance(value, int) for values in series.values() for value in values):
+            axes.yaxis.set_major_locator(MaxNLocator(integer=True))
         axes.margins(x=0.015)
         return figure
 
@@ -97,6 +102,8 @@ def columns(
         for (name, values), colour in zip(series.items(), colours, strict=False):
             axes.bar(x, values, bottom=bottom, color=colour, label=name, width=width)
             bottom = [below + value for below, value in zip(bottom, values, strict=True)]
+        if all(isinstance(value, int) for value in x):
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         _finish(axes, labels, "y", key=len(series) > 1)
         axes.margins(x=0.01)
         return figure
@@ -122,7 +129,7 @@ def bars(
 
     """
     with style():
-        figure = canvas(110 + 29 * len(names))
+        figure = canvas(84 + 29 * len(names))
         axes = figure.add_subplot()
         left = [0.0] * len(names)
         for (name, values), colour in zip(series.items(), colours, strict=False):
@@ -148,7 +155,7 @@ def spans(
 ) -> Figure:
     """Plot a point of each series for each name, joined by a line, with its value beside it."""
     with style():
-        figure = canvas(110 + 29 * len(names))
+        figure = canvas(84 + 29 * len(names))
         axes = figure.add_subplot()
         places = range(len(names))
         every = list(zip(*series.values(), strict=True))
@@ -217,6 +224,7 @@ def _finish(axes: Axes, labels: Labels, grid: Literal["x", "y"], *, key: bool) -
     axes.set_xlabel(labels.x)
     axes.set_title(labels.y, loc="left", color=FAINT, fontsize=13, pad=12)
     axes.grid(axis=grid)
+    (axes.yaxis if grid == "y" else axes.xaxis).set_major_formatter("{x:,.10g}")
     if labels.ticks:
         axes.set_xticks([place for place, _ in labels.ticks], [text for _, text in labels.ticks])
     if key:

@@ -14,6 +14,7 @@ _STYLE: Final[dict[Any, Any]] = {
     # Text stays text, and identifiers are the same each time.
     "svg.fonttype": "none",
     "svg.hashsalt": "quire",
+    "date.converter": "concise",
     "font.size": 13,
     "text.color": INK,
     "axes.facecolor": "none",

@@ -28,6 +28,9 @@ def drawing(figure: Figure, name: str) -> ET.Element:
     """
     file = io.BytesIO()
     with style():
+        # Layouts creep from draw to draw: one pass, and the same page is the same bytes.
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")
         figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
     svg = ET.fromstring(file.getvalue())  # noqa: S314 - matplotlib's own
     used = _references(svg)
