@@ -138,3 +138,17 @@ def test_a_difference_names_its_group() -> None:
         "carrier=UA hour=5: "
     )
     assert len(differences({}, expected)) == 1
+
+
+def test_without_a_java_the_demo_says_so_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from quire.spark import java
+
+    monkeypatch.setattr(java, "_programs", lambda: iter([("PATH", None)]))
+
+    assert main(["demo", "--dir", str(tmp_path / "run")]) == 1
+    assert "PATH=none; install one, or: pip install 'quire[java]'; or use --no-spark" in " ".join(
+        capsys.readouterr().err.split()
+    )
+    assert not (tmp_path / "run").exists()

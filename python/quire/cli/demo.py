@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -52,7 +50,7 @@ def demo(folder: Path, limit: int | None, *, keep: bool, no_spark: bool) -> None
 
 def _require(*, spark: bool) -> None:
     """
-    Look for what the demo needs, without importing it.
+    Look for what the demo needs, before anything is recorded.
 
     Raises:
         click.ClickException: Something is missing.
@@ -64,7 +62,10 @@ def _require(*, spark: bool) -> None:
         raise click.ClickException(
             f"the demo needs {', '.join(missing)}: pip install 'quire[demo]'"
         )
-    if spark and not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
-        raise click.ClickException(
-            "Spark needs Java 17 or newer on the PATH or in JAVA_HOME; or use --no-spark"
-        )
+    if spark:
+        from quire.spark import NoJavaError, java
+
+        try:
+            java.use()
+        except NoJavaError as error:
+            raise click.ClickException(f"{error}; or use --no-spark") from error
