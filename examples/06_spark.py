@@ -24,9 +24,9 @@ def main() -> None:
 
         spark = quire.spark.session("example", cores=2)
         trades = (
-            spark.read.format("quire").schema("cycle int, symbol string, price double").load(path)
+            spark.read.format("quire").schema("_cycle int, symbol string, price double").load(path)
         )
-        trades.groupBy("cycle").pivot("symbol").avg("price").orderBy("cycle").show()
+        trades.groupBy("_cycle").pivot("symbol").avg("price").orderBy("_cycle").show()
         spark.stop()
 
 

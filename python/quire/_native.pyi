@@ -978,7 +978,10 @@ class Tailer:
         max_bytes: int,
         keep_misfits: bool = False,
         layout: str = "tables",
-    ) -> list[Table]:
+        end: int | None = None,
+        payload: bool = False,
+        topic: str | None = None,
+    ) -> tuple[int, list[Table], Column | None, Column | None]:
         """
         Decode at most *count* messages into buffers; see :meth:`quire.Tailer.read_batch`.
 
@@ -988,6 +991,12 @@ class Tailer:
             max_bytes: Of so many bytes at most, unless it is a single message.
             keep_misfits: Messages that do not fit become rows without values; else WireError.
             layout: For calls: ``tables``, ``union``, or the name of one method.
+            end: Only messages before this index.
+            payload: The messages' bytes too, for each row; not with the layout ``tables``.
+            topic: The keys behind the event of this name too, as text; as the bytes.
+
+        Returns:
+            How many messages were read, those without a row too; the tables, the bytes, the keys.
 
         """
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import pyarrow as pa
@@ -33,22 +33,31 @@ VALUE: Final = "value"
 def inferred(
     queue: Queue, sample: int, *, as_text: bool
 ) -> tuple[Literal["fields", "value"], pa.Schema]:
+    """Return what the messages are, and their columns: see :meth:`quire.Schema.infer`."""
+    return inferred_of([queue], sample, as_text=as_text)
+
+
+def inferred_of(
+    queues: Sequence[Queue], sample: int, *, as_text: bool
+) -> tuple[Literal["fields", "value"], pa.Schema]:
     """
-    Return what the messages are, and their columns: see :meth:`quire.Schema.infer`.
+    Return what the messages of several queues are, taken together; *sample* of each are looked at.
 
     Raises:
-        ValueError: The queue is empty, or types are in conflict.
+        ValueError: The queues are empty, or types are in conflict.
         WireError: A message does not decode.
 
     """
     seen, count = Seen(), 0
-    with queue.tailer() as tailer:
-        for index, messages in stretches(queue, sample):
-            if tailer.move_to_index(index):
-                count += seen.look(tailer, messages)
+    for queue in queues:
+        with queue.tailer() as tailer:
+            for index, messages in stretches(queue, sample):
+                if tailer.move_to_index(index):
+                    count += seen.look(tailer, messages)
     if not count:
         raise ValueError(
-            f"there is nothing to infer a schema from: path={queue.path} sample={sample}"
+            "there is nothing to infer a schema from:"
+            f" path={', '.join(queue.path for queue in queues)} sample={sample}"
         )
     sorts, fields, _ = found = seen.found()
     if sorts == ["struct"]:

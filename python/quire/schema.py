@@ -192,6 +192,25 @@ class Schema:
         return cls._of(Content(shape, fields))
 
     @classmethod
+    def from_text(cls, text: str) -> Self:
+        """
+        Return the schema that :meth:`to_text` told.
+
+        Raises:
+            ValueError: The text is no such thing.
+
+        """
+        from quire.schema_text import content_of
+
+        return cls._of(content_of(text))
+
+    def to_text(self) -> str:
+        """Return the schema as one line of JSON, for files, options and command lines."""
+        from quire.schema_text import text_of
+
+        return text_of(self._content)
+
+    @classmethod
     def _of(cls, content: Content) -> Self:
         schema = cls.__new__(cls)
         schema._set(content)  # noqa: SLF001 - its own

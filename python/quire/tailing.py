@@ -247,7 +247,7 @@ class Tailer(_native.Tailer):
             raise ValueError(f"no such way with errors: errors={errors!r} known=raise, column")
         if columns is not None:
             schema = schema.select(columns)
-        tables = self.read_decoded(
+        _, tables, *_ = self.read_decoded(
             schema.plan,
             count,
             max_bytes=max_bytes,

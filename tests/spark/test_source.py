@@ -36,19 +36,20 @@ def read(spark: SparkSession, path: Path, **options: object) -> DataFrame:
 
 
 def test_rows_are_the_messages_that_a_tailer_reads(spark: SparkSession, path: Path) -> None:
-    found = read(spark, path).orderBy("index").collect()
+    found = read(spark, path).orderBy("_index").collect()
 
     with quire.open(path, read_only=True) as queue:
         cycle_of, sequence_of = queue.roll_cycle.to_cycle, queue.roll_cycle.to_sequence
         messages = list(queue.tailer())
     assert [tuple(row) for row in found] == [
-        (each.index, cycle_of(each.index), sequence_of(each.index), each.data) for each in messages
+        ("queue", each.index, cycle_of(each.index), sequence_of(each.index), each.data)
+        for each in messages
     ]
     assert len(found) == DAYS * PER_DAY
 
 
 def test_fields_of_maps_become_typed_columns(spark: SparkSession, path: Path) -> None:
-    fields = spark.read.format("quire").schema("half double, n int, cycle int, none string")
+    fields = spark.read.format("quire").schema("half double, n int, _cycle int, none string")
     rows = fields.load(str(path)).orderBy("n").collect()
 
     assert [tuple(row) for row in rows[48:52]] == [
@@ -60,9 +61,9 @@ def test_fields_of_maps_become_typed_columns(spark: SparkSession, path: Path) ->
 
 
 def test_the_option_columns_selects(spark: SparkSession, path: Path) -> None:
-    found = read(spark, path, columns="sequence, name string", batchRows=7)
+    found = read(spark, path, columns="_sequence, name string", batchRows=7)
 
-    assert found.columns == ["sequence", "name"]
+    assert found.columns == ["_sequence", "name"]
     assert found.where("name = 'n149'").head() == (49, "n149")
 
 
@@ -101,17 +102,17 @@ def test_a_directory_without_a_queue_is_refused(spark: SparkSession, tmp_path: P
 
 
 def test_a_schema_that_cannot_be_filled_is_refused(spark: SparkSession, path: Path) -> None:
-    reader = spark.read.format("quire").schema("index int, at date")
+    reader = spark.read.format("quire").schema("_index int, at interval day to second")
 
-    with pytest.raises(AnalysisException, match="column index is bigint, not int") as caught:
+    with pytest.raises(AnalysisException, match="column _index is bigint, not int") as caught:
         reader.load(str(path)).count()
-    assert "type of column at is not supported: date" in str(caught.value)
+    assert "type of column at is not supported: interval day to second" in str(caught.value)
 
 
 def test_a_field_that_does_not_fit_names_its_column_and_value(
     spark: SparkSession, path: Path
 ) -> None:
-    with pytest.raises(PythonException, match=r"column=name type=int64 .* found='n0'"):
+    with pytest.raises(PythonException, match=r"field=name .*topic=queue"):
         read(spark, path, columns="name long").collect()
 
 

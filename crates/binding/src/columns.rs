@@ -10,6 +10,7 @@ use quire_kernel::tailer::Tailer;
 use quire_kernel::wire::DEPTH_MAX;
 use quire_kernel::wire::columns::Array;
 use quire_kernel::wire::columns::batch::{Batch, Layout, Misfits, Rows};
+use quire_kernel::wire::columns::beside::Beside;
 use quire_kernel::wire::columns::infer;
 use quire_kernel::wire::columns::plan::{self, Field, Kind, Method, Shape, Takes, Unit};
 use quire_kernel::wire::fault::Fault;
@@ -142,6 +143,25 @@ pub struct Wanted<'a> {
     pub keep_misfits: bool,
     /// `tables`, `union` or the name of a method.
     pub layout: &'a str,
+    /// Only messages before this index.
+    pub end: Option<i64>,
+    /// The messages' bytes too; of a layout with one table.
+    pub payload: bool,
+    /// The keys behind the event of this name too, as the bytes.
+    pub topic: Option<&'a str>,
+}
+
+/// What came of a batch: how many messages were read, the tables, the bytes, the keys.
+pub type Read<'py> =
+    (usize, Bound<'py, PyList>, Option<Bound<'py, PyTuple>>, Option<Bound<'py, PyTuple>>);
+
+/// How a batch ended.
+#[derive(Default)]
+struct Filled {
+    /// The messages that were read, those without a row too.
+    seen: usize,
+    /// What is wrong with the one that ended it.
+    fault: Option<Fault>,
 }
 
 /// Reads a batch, with the interpreter let go.
@@ -150,10 +170,15 @@ pub fn read<'py>(
     tailer: &Tailer,
     plan: &Plan,
     wanted: &Wanted<'_>,
-) -> PyResult<Bound<'py, PyList>> {
+) -> PyResult<Read<'py>> {
     let misfits = if wanted.keep_misfits { Misfits::Keep } else { Misfits::Raise };
     let mut batch = Batch::new(&plan.0, misfits, layout(&plan.0, wanted.layout)?);
-    let fault = told(py, py.detach(|| fill(&mut batch, tailer, wanted)))?;
+    let mut beside = Beside::new(wanted.payload, wanted.topic);
+    if wanted.layout == "tables" && matches!(plan.0.shape, Shape::Calls(_)) {
+        beside = Beside::default(); // of which table would they be?
+    }
+    let Filled { seen, fault } =
+        told(py, py.detach(|| fill(&mut batch, &mut beside, tailer, wanted)))?;
     // What was read comes first; the next call meets the error again.
     if let Some(fault) = fault
         && batch.messages() == 0
@@ -165,7 +190,9 @@ pub fn read<'py>(
         };
     }
     let tables = batch.finish().into_iter().map(|rows| table(py, rows));
-    PyList::new(py, tables.collect::<PyResult<Vec<_>>>()?)
+    let tables = PyList::new(py, tables.collect::<PyResult<Vec<_>>>()?)?;
+    let [payload, topic] = beside.finish().map(|column| column.map(|it| array(py, it)).transpose());
+    Ok((seen, tables, payload?, topic?))
 }
 
 fn layout(plan: &plan::Plan, name: &str) -> PyResult<Layout> {
@@ -188,27 +215,39 @@ fn layout(plan: &plan::Plan, name: &str) -> PyResult<Layout> {
     }
 }
 
-/// Adds messages until there are enough; the fault of the one that ended it.
-fn fill(batch: &mut Batch<'_>, tailer: &Tailer, wanted: &Wanted<'_>) -> Result<Option<Fault>> {
-    let (mut fault, mut interrupted, mut seen) = (None, Ok(()), 0_usize);
+/// Adds messages until there are enough.
+fn fill(
+    batch: &mut Batch<'_>,
+    beside: &mut Beside,
+    tailer: &Tailer,
+    wanted: &Wanted<'_>,
+) -> Result<Filled> {
+    let (mut filled, mut interrupted) = (Filled::default(), Ok(()));
+    let end = wanted.end.unwrap_or(i64::MAX);
     tailer.read_many(usize::MAX, |index, bytes| {
         let some = batch.messages() > 0;
-        if batch.messages() >= wanted.count
+        if index >= end
+            || batch.messages() >= wanted.count
             || some && batch.bytes().saturating_add(bytes.len()) > wanted.max_bytes
         {
             return false;
         }
-        seen += 1;
-        if !some && seen % MESSAGES_BETWEEN_CHECKS == 0 {
+        if !some && filled.seen % MESSAGES_BETWEEN_CHECKS == MESSAGES_BETWEEN_CHECKS - 1 {
             interrupted = interrupt::check();
             if interrupted.is_err() {
                 return false;
             }
         }
-        fault = batch.add(index, bytes).err();
-        fault.is_none()
+        let rows = batch.rows();
+        filled.fault = batch.add(index, bytes).err();
+        if filled.fault.is_some() {
+            return false;
+        }
+        beside.add(bytes, batch.rows() - rows);
+        filled.seen += 1;
+        true
     })?;
-    interrupted.map(|()| fault)
+    interrupted.map(|()| filled)
 }
 
 /// Rows, indexes, columns, history, errors.

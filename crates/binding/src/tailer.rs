@@ -223,7 +223,11 @@ impl Tailer {
         Ok((count, Buffer::column(indexes), Buffer::column(offsets), Buffer::column(data)))
     }
 
-    #[pyo3(signature = (plan, count, *, max_bytes, keep_misfits = false, layout = "tables"))]
+    #[pyo3(signature = (
+        plan, count, *,
+        max_bytes, keep_misfits = false, layout = "tables", end = None, payload = false, topic = None
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "keywords of Python's")]
     fn read_decoded<'py>(
         &self,
         py: Python<'py>,
@@ -232,8 +236,11 @@ impl Tailer {
         max_bytes: usize,
         keep_misfits: bool,
         layout: &str,
-    ) -> PyResult<Bound<'py, PyList>> {
-        let wanted = Wanted { count, max_bytes, keep_misfits, layout };
+        end: Option<i64>,
+        payload: bool,
+        topic: Option<&str>,
+    ) -> PyResult<columns::Read<'py>> {
+        let wanted = Wanted { count, max_bytes, keep_misfits, layout, end, payload, topic };
         columns::read(py, &self.0, plan.get(), &wanted)
     }
 

@@ -3,22 +3,122 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
-from urllib.parse import unquote, urlsplit
+from typing import Final, TypeVar
 
+from quire import moments
 from quire.errors import QuireError
+from quire.moments import TimeField
+from quire.spark.offsets import EARLIEST, LATEST, Bound, parse_offsets, parse_time
+from quire.spark.topics import local_path
 
 RECORDS_PER_PARTITION: Final = 1_000_000
 BATCH_ROWS: Final = 32_768
 BATCH_ROWS_MAX: Final = 1_048_576
+SAMPLE_ROWS: Final = 1_000
 
-_NAMES: Final = ("path", "columns", "recordsPerPartition", "batchRows")
+_NAMES: Final = (
+    "path",
+    "startingOffsets",
+    "endingOffsets",
+    "startingTimestamp",
+    "endingTimestamp",
+    "timestampField",
+    "timestampUnit",
+    "columns",
+    "schema",
+    "method",
+    "inferSchema",
+    "sampleRows",
+    "recordsPerPartition",
+    "minPartitions",
+    "maxOffsetsPerTrigger",
+    "batchRows",
+    "failOnDataLoss",
+    "wireType",
+    "onError",
+)
+
+_T = TypeVar("_T")
+
+_START: Final = Bound(EARLIEST)
+_END: Final = Bound(LATEST)
 
 
 class OptionsError(QuireError, ValueError):
     """Options or a schema that the data source cannot work with; lists everything wrong."""
+
+
+class Given:
+    """
+    Options as Spark hands them over: case does not matter.
+
+    Args:
+        options: The options by name.
+        report: Called with each problem.
+
+    """
+
+    def __init__(self, options: Mapping[str, str], report: Callable[[str], None]) -> None:
+        """Look at them without case."""
+        self._values = {name.lower(): value for name, value in options.items()}
+        self._report = report
+
+    def text(self, name: str) -> str | None:
+        """Return an option as it is; None where it was not given."""
+        return self._values.get(name.lower())
+
+    def choice(self, name: str, choices: Mapping[str, _T], default: _T) -> _T:
+        """Return what one of a few words stands for."""
+        text = self.text(name)
+        if text is None:
+            return default
+        if (found := choices.get(text.strip().lower())) is None:
+            self._report(f"{name} is not one of {', '.join(choices)}: {name}={text}")
+            return default
+        return found
+
+    def flag(self, name: str, *, default: bool) -> bool:
+        """Return true or false."""
+        return self.choice(name, {"true": True, "false": False}, default)
+
+    def count(self, name: str, default: int, maximum: int | None = None) -> int:
+        """Return a positive whole number."""
+        text = self.text(name)
+        if text is None:
+            return default
+        value = int(text) if text.strip().isdecimal() else 0
+        if value < 1 or (maximum is not None and value > maximum):
+            bound = "" if maximum is None else f" of at most {maximum}"
+            self._report(f"{name} is not a positive whole number{bound}: {name}={text}")
+        return value
+
+    def directory(self) -> str:
+        """Return the path, absolute."""
+        path = local_path(self.text("path") or "")
+        if not path:
+            self._report("path is missing: use .load(path)")
+        elif not Path(path).is_dir():
+            self._report(f"path is not a directory: path={path}")
+        return path
+
+    def bound(self, side: str, offset: str) -> Bound:
+        """Return where the read starts, or ends: ``starting…`` or ``ending…``."""
+        offsets, time = f"{side}Offsets", f"{side}Timestamp"
+        given, moment = self.text(offsets), self.text(time)
+        if given is not None and moment is not None:
+            self._report(f"give {offsets} or {time}, not both")
+        if moment is not None:
+            return Bound(offset, time_us=parse_time(moment, time, self._report))
+        found = None if given is None else parse_offsets(given, offsets, offset, self._report)
+        return found or Bound(offset)
+
+    def unknown(self, known: tuple[str, ...]) -> None:
+        """Report the options that are none of these."""
+        lower = {name.lower() for name in known}
+        for name in self._values.keys() - lower:
+            self._report(f"unknown option: {name} (known: {', '.join(known)})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,17 +127,43 @@ class ReadOptions:
     What a read was asked for.
 
     Attributes:
-        path: The queue's directory, absolute.
+        path: The directory of a queue, or of queues; absolute.
+        starting: Where it begins, that message included.
+        ending: Where it ends, that message excluded.
+        time_field: The field that tells a message's time; None: its history does.
         columns: The columns as the user wrote them, or None for the default ones.
+        schema: What the messages look like: text of a schema, a class, or columns; or None.
+        method: The one method whose calls are rows, or None.
+        infer_schema: Find out what the messages look like.
+        sample_rows: From so many messages of each topic.
         records_per_partition: How many messages one task reads, about.
+        min_partitions: How many tasks there are at least, if there are as many messages.
+        max_per_trigger: How many messages of a stream one batch has at most; None: no limit.
         batch_rows: How many rows one Arrow batch holds, at most.
+        fail_on_data_loss: Whether messages that are gone are an error.
+        wire_type: The wire type, where the files do not tell; None: they do.
+        keep_errors: Whether messages that do not decode are rows with ``_error``.
+        given: The names of the options that were given, in lower case.
 
     """
 
     path: str
+    starting: Bound = _START
+    ending: Bound = _END
+    time_field: TimeField | None = None
     columns: str | None = None
+    schema: str | None = None
+    method: str | None = None
+    infer_schema: bool = False
+    sample_rows: int = SAMPLE_ROWS
     records_per_partition: int = RECORDS_PER_PARTITION
+    min_partitions: int = 1
+    max_per_trigger: int | None = None
     batch_rows: int = BATCH_ROWS
+    fail_on_data_loss: bool = True
+    wire_type: str | None = None
+    keep_errors: bool = False
+    given: frozenset[str] = field(default=frozenset())
 
     @staticmethod
     def of(options: Mapping[str, str]) -> ReadOptions:
@@ -48,23 +174,41 @@ class ReadOptions:
             OptionsError: Some are unknown, missing or out of range; all of them are listed.
 
         """
-        given = {name.lower(): value for name, value in options.items()}
         problems: list[str] = []
+        given = Given(options, problems.append)
+        starting, ending = given.bound("starting", EARLIEST), given.bound("ending", LATEST)
+        if EARLIEST in {ending.offset, *ending.by_topic.values()}:
+            problems.append("endingOffsets cannot be earliest: nothing would be read")
+        if given.text("schema") is not None and given.flag("inferSchema", default=False):
+            problems.append("give a schema or inferSchema, not both")
+        if given.text("method") is not None and given.text("schema") is None:
+            problems.append("method of what? name its interface: option schema=module:Name")
+        limited = given.text("maxOffsetsPerTrigger") is not None
         read = ReadOptions(
-            path=_directory(given.get("path", ""), problems.append),
-            columns=given.get("columns"),
-            records_per_partition=_count(
-                given, "recordsPerPartition", RECORDS_PER_PARTITION, None, problems.append
-            ),
-            batch_rows=_count(given, "batchRows", BATCH_ROWS, BATCH_ROWS_MAX, problems.append),
+            path=given.directory(),
+            starting=starting,
+            ending=ending,
+            time_field=_time_field(given),
+            columns=given.text("columns"),
+            schema=given.text("schema"),
+            method=given.text("method"),
+            infer_schema=given.flag("inferSchema", default=False),
+            sample_rows=given.count("sampleRows", SAMPLE_ROWS),
+            records_per_partition=given.count("recordsPerPartition", RECORDS_PER_PARTITION),
+            min_partitions=given.count("minPartitions", 1),
+            max_per_trigger=given.count("maxOffsetsPerTrigger", 1) if limited else None,
+            batch_rows=given.count("batchRows", BATCH_ROWS, BATCH_ROWS_MAX),
+            fail_on_data_loss=given.flag("failOnDataLoss", default=True),
+            wire_type=given.text("wireType"),
+            keep_errors=given.choice("onError", {"fail": False, "column": True}, default=False),
+            given=frozenset(name.lower() for name in options),
         )
-        known = {name.lower() for name in _NAMES}
-        problems += [f"unknown option: {name}" for name in options if name.lower() not in known]
+        given.unknown(_NAMES)
         refuse(problems)
         return read
 
 
-def refuse(problems: list[str]) -> None:
+def refuse(problems: list[str], of: str = "source") -> None:
     """
     Do nothing, or report every problem in one line.
 
@@ -73,31 +217,10 @@ def refuse(problems: list[str]) -> None:
 
     """
     if problems:
-        raise OptionsError(f"quire source: {'; '.join(problems)}")
+        raise OptionsError(f"quire {of}: {'; '.join(problems)}")
 
 
-def _directory(path: str, report: Callable[[str], None]) -> str:
-    """Return the absolute path; ``file:`` addresses are understood."""
-    local = unquote(urlsplit(path).path) if path.startswith("file:") else path
-    if not local:
-        report("path is missing: use .load(path)")
-    elif not Path(local).is_dir():
-        report(f"path is not a directory: path={local}")
-    return str(Path(local).absolute())
-
-
-def _count(
-    given: Mapping[str, str],
-    name: str,
-    default: int,
-    maximum: int | None,
-    report: Callable[[str], None],
-) -> int:
-    text = given.get(name.lower())
-    if text is None:
-        return default
-    value = int(text) if text.strip().isdecimal() else 0
-    if value < 1 or (maximum is not None and value > maximum):
-        bound = "" if maximum is None else f" of at most {maximum}"
-        report(f"{name} is not a positive whole number{bound}: {name}={text}")
-    return value
+def _time_field(given: Given) -> TimeField | None:
+    units = {unit: unit for unit in moments.UNITS_PER_SECOND}
+    name, unit = given.text("timestampField"), given.choice("timestampUnit", units, "ms")
+    return None if name is None else TimeField(name, unit)

@@ -1,112 +1,341 @@
 """
-The columns of a queue, as Spark and as Arrow see them.
+The columns of a read, as Spark and as the decoder see them.
 
-Four columns exist for every message; any other column is the field of that name in messages that
-are maps. The Arrow schema must equal what Spark expects, types and nullability included.
+Some columns exist for every message, whatever is in it: :data:`METADATA`. The others are fields of
+the messages, or what a schema of Quire makes of them. The Arrow schema of what Spark gets must
+equal what it expects, types and nullability included.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+import re
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Any, Final
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import types as spark
+from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 
-from quire.spark.options import refuse
+import quire
+from quire.inference import inferred_of
+from quire.schema import Content, Schema
+from quire.spark.options import OptionsError, ReadOptions, refuse
+from quire.spark.topics import topics_of
 
-# Spark has no unsigned integers: an index is a long. No file of a queue reaches 2**63.
-MESSAGE_COLUMNS: Final = {
-    "index": "long",
-    "cycle": "int",
-    "sequence": "long",
-    "payload": "binary",
+PAYLOAD: Final = "payload"
+ERROR: Final = "_error"
+
+METADATA: Final[Mapping[str, spark.DataType]] = {
+    "_index": spark.LongType(),
+    "_cycle": spark.IntegerType(),
+    "_sequence": spark.LongType(),
+    "_topic": spark.StringType(),
+    "_subtopic": spark.StringType(),
+    "_timestamp": spark.TimestampType(),
+    ERROR: spark.StringType(),
 }
+"""Spark has no unsigned integers: an index is a long. No file of a queue reaches 2**63."""
 
-_MESSAGE_TYPES: Final[dict[str, spark.DataType]] = {
-    "index": spark.LongType(),
-    "cycle": spark.IntegerType(),
-    "sequence": spark.LongType(),
-    "payload": spark.BinaryType(),
-}
-
-_ARROW_TYPES: Final[dict[spark.DataType, pa.DataType]] = {
-    spark.BooleanType(): pa.bool_(),
-    spark.ByteType(): pa.int8(),
-    spark.ShortType(): pa.int16(),
-    spark.IntegerType(): pa.int32(),
-    spark.LongType(): pa.int64(),
-    spark.FloatType(): pa.float32(),
-    spark.DoubleType(): pa.float64(),
-    spark.StringType(): pa.string(),
-    spark.BinaryType(): pa.binary(),
-}
+_DEFAULT: Final = ("_topic", "_index", "_cycle", "_sequence", PAYLOAD)
+_WITH_FIELDS: Final = ("_topic", "_index")
+_PLACE: Final = re.compile(r"([\w.]+):([\w.]+)")
 
 
-class Column(NamedTuple):
-    """A column of the result, as Arrow sees it."""
+def is_message_column(field: spark.StructField) -> bool:
+    """Return whether a column is no field: ``payload`` is none where it is binary."""
+    return field.name in METADATA or (
+        field.name == PAYLOAD and isinstance(field.dataType, spark.BinaryType)
+    )
 
-    name: str
-    type: pa.DataType
-    nullable: bool
 
-
-def declared(columns: str | None) -> str:
+def default_columns(options: ReadOptions) -> str | spark.StructType:
     """
-    Return the schema in Spark's notation for the option ``columns``.
-
-    Args:
-        columns: Names of message columns and typed fields, such as ``index, price double``;
-            None means the four message columns.
+    Return the columns of a read whose user gave no schema, in Spark's notation or as a schema.
 
     Raises:
-        OptionsError: A name without a type is not one of a message column.
+        OptionsError: The options do not lead to columns.
 
     """
-    if columns is None:
-        return ", ".join(f"{name} {kind}" for name, kind in MESSAGE_COLUMNS.items())
-    items = list(_split(columns))
-    unknown = [item for item in items if " " not in item and item not in MESSAGE_COLUMNS]
-    refuse([f"column without a type: {item!r}; write '{item} string'" for item in unknown])
-    return ", ".join(item if " " in item else f"{item} {MESSAGE_COLUMNS[item]}" for item in items)
+    base = base_schema(options)
+    if base is not None:
+        return _chosen(base, options)
+    written = None if options.schema is None else options.schema.strip()
+    if options.columns is None:
+        names = [*(_DEFAULT if written is None else _WITH_FIELDS)]
+        names += [ERROR] if options.keep_errors else []
+        return ", ".join([*map(_declared, names), *([] if written is None else [written])])
+    items = [*_split(options.columns)]
+    known = {} if written is None else {item.split()[0]: item for item in _split(written)}
+    problems = [
+        f"column without a type: {item!r}; write '{item} string'"
+        for item in items
+        if " " not in item and item not in METADATA and item != PAYLOAD and item not in known
+    ]
+    refuse(problems)
+    return ", ".join(item if " " in item else known.get(item) or _declared(item) for item in items)
 
 
-def checked(schema: spark.StructType, columns: str | None) -> spark.StructType:
+def base_schema(options: ReadOptions) -> Schema | None:
+    """
+    Return what the options say the messages look like; None where columns tell it, or nothing.
+
+    Raises:
+        OptionsError: The class is not there or is none of messages, or nothing can be inferred.
+
+    """
+    try:
+        if options.infer_schema:
+            return _inferred(options, options.sample_rows)
+        if options.schema is None:
+            return None
+        text = options.schema.strip()
+        schema = None
+        if text.startswith("{"):
+            schema = Schema.from_text(text)
+        elif place := _PLACE.fullmatch(text):
+            schema = _imported(place[1], place[2])
+        if options.method is not None:
+            _check_method(options.method, {} if schema is None else schema.methods)
+    except (ValueError, TypeError, ImportError, AttributeError, quire.QuireError, OSError) as error:
+        refuse([f"schema={options.schema}: {error}"])
+        raise
+    return schema
+
+
+def _check_method(method: str, known: Mapping[str, pa.Schema]) -> None:
+    if method not in known:
+        raise ValueError(f"no such method: method={method} known={', '.join(known) or 'none'}")
+
+
+def checked(schema: spark.StructType, options: ReadOptions) -> spark.StructType:
     """
     Return *schema* when the source can fill it.
 
     Raises:
         OptionsError: It has columns of the wrong or of an unsupported type, none at all, or
-            others than the option ``columns`` names; all problems are listed.
+            others than the options name; all problems are listed.
 
     """
     problems = [problem for field in schema for problem in _problems(field)]
     if not schema.fields:
         problems.append("the schema has no columns")
-    if columns is not None and [item.split()[0] for item in _split(columns)] != schema.names:
-        problems.append("give a schema or the option columns, not both")
+    if options.columns is not None:
+        named = [item.split()[0] for item in _split(options.columns)]
+        if named != schema.names:
+            problems.append("give a schema or the option columns, not both")
+    if options.keep_errors and ERROR not in schema.names:
+        problems.append(f"onError=column tells the reason in a column: add {ERROR} string")
     refuse(problems)
     return schema
 
 
-def columns_of(schema: spark.StructType) -> list[Column]:
-    """Return the columns of *schema*, which was checked."""
-    return [Column(field.name, _ARROW_TYPES[field.dataType], field.nullable) for field in schema]
+def arrow_schema(schema: spark.StructType) -> pa.Schema:
+    """Return the Arrow schema that Spark expects of the rows."""
+    return to_arrow_schema(schema, timezone="UTC")
 
 
-def arrow_schema(columns: Iterable[Column]) -> pa.Schema:
-    """Return the Arrow schema of *columns*."""
-    return pa.schema([pa.field(name, kind, nullable) for name, kind, nullable in columns])
+def decoding(schema: spark.StructType, options: ReadOptions) -> Schema:
+    """
+    Return what the decoder is to make of the messages: the fields of *schema*, which was checked.
+
+    Raises:
+        OptionsError: The columns do not fit what the options say the messages look like.
+
+    """
+    fields = [field for field in schema if not is_message_column(field)]
+    base = base_schema(options) if options.schema or (options.infer_schema and fields) else None
+    wanted = {field.name: arrow_schema(spark.StructType([field])).field(0) for field in fields}
+    try:
+        if base is None:
+            content = Content("fields", pa.schema([*wanted.values()]))
+        elif options.infer_schema:
+            content = _as_inferred(_fitted(_content(base)), wanted)
+        else:
+            content = _fitted(_content(base))
+            _check_columns(_offered(content, options.method), wanted)
+            content = _narrowed(content, wanted)
+        return Schema._of(_timed(content, schema, options))  # noqa: SLF001 - of this package
+    except ValueError as error:
+        raise OptionsError(f"quire source: {error}") from None
+
+
+def spark_schema(fields: Mapping[str, Any]) -> spark.StructType:
+    """Return columns of these names and Arrow types, as Spark has them."""
+    return spark.StructType(
+        [spark.StructField(name, from_arrow_type(kind)) for name, kind in fields.items()]
+    )
+
+
+def fitting(kind: Any) -> Any:  # noqa: ANN401 - pyarrow-stubs have a class for each type
+    """Return the Arrow type nearest to *kind* that Spark knows and the decoder makes."""
+    types = pa.types
+    if types.is_struct(kind):
+        return pa.struct([_fitting_field(kind.field(place)) for place in range(kind.num_fields)])
+    if types.is_list(kind):
+        return pa.list_(_fitting_field(kind.value_field))
+    if types.is_map(kind):
+        return pa.map_(pa.string(), _fitting_field(kind.item_field))
+    return _fitting_scalar(kind)
+
+
+def _fitting_scalar(kind: Any) -> Any:  # noqa: ANN401 - as above
+    if pa.types.is_dictionary(kind):
+        return pa.string()
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz)
+    if pa.types.is_time(kind):
+        return pa.time64("ns")
+    if pa.types.is_unsigned_integer(kind):
+        wider = {8: pa.int16(), 16: pa.int32(), 32: pa.int64()}
+        return wider.get(kind.bit_width, pa.decimal128(20, 0))
+    return kind
+
+
+def _fitting_field(field: pa.Field[Any]) -> pa.Field[Any]:
+    return field.with_type(fitting(field.type))
+
+
+def _fitting_columns(columns: pa.Schema) -> pa.Schema:
+    return pa.schema([_fitting_field(columns.field(name)) for name in columns.names])
+
+
+def _content(schema: Schema) -> Content:
+    return schema._content  # noqa: SLF001 - of this package
+
+
+def _fitted(content: Content) -> Content:
+    """Have every column of a type that Spark knows; the index is a column of the source's own."""
+    parts = content.parts
+    if isinstance(parts, tuple):
+        parts = tuple(one._replace(columns=_fitting_columns(one.columns)) for one in parts)
+    else:
+        parts = _fitting_columns(parts)
+    return content._replace(parts=parts, history=False, index_name="_index")
+
+
+def _offered(content: Content, method: str | None) -> dict[str, Any]:
+    """Return the columns that messages give, with their Arrow types."""
+    schema = Schema._of(content)  # noqa: SLF001 - of this package
+    columns = schema.arrow if method is None else schema.methods[method]
+    return {name: columns.field(name).type for name in columns.names if name != "_index"}
+
+
+def _check_columns(offered: Mapping[str, Any], wanted: Mapping[str, pa.Field[Any]]) -> None:
+    problems: list[str] = []
+    for name, field in wanted.items():
+        if name not in offered:
+            problems.append(f"no such column: column={name} known={', '.join(offered)}")
+        elif _plain(offered[name]) != field.type:
+            known = spark_schema({name: _plain(offered[name])})[0].dataType.simpleString()
+            found = spark_schema({name: field.type})[0].dataType.simpleString()
+            problems.append(f"column {name} is {known}, not {found}")
+    refuse(problems)
+
+
+def _as_inferred(content: Content, wanted: Mapping[str, pa.Field[Any]]) -> Content:
+    """Take the shape from the messages; their types may be others than when Spark was told."""
+    parts = content.parts
+    if isinstance(parts, tuple):  # never inferred
+        return content
+    seen = {name: parts.field(name) for name in parts.names}
+    columns = [
+        seen[name] if name in seen and _plain(seen[name].type) == field.type else field
+        for name, field in wanted.items()
+    ]
+    return content._replace(parts=pa.schema(columns))
+
+
+def _plain(kind: Any) -> Any:  # noqa: ANN401 - as above
+    """Return the type as which Spark gets it: a UUID is its bytes."""
+    return pa.binary() if pa.types.is_fixed_size_binary(kind) else kind
+
+
+def _narrowed(content: Content, wanted: Mapping[str, pa.Field[Any]]) -> Content:
+    """Leave out what is not wanted, where that leaves the rows as they are."""
+    parts = content.parts
+    if isinstance(parts, tuple) or content.shape == "value":
+        return content
+    return content._replace(parts=pa.schema([parts.field(name) for name in wanted]))
+
+
+def _timed(content: Content, schema: spark.StructType, options: ReadOptions) -> Content:
+    """Add what the column ``_timestamp`` is made of, if it is wanted."""
+    if "_timestamp" not in schema.names:
+        return content._replace(index_name="_index")
+    timed = options.time_field
+    if timed is None:
+        return content._replace(index_name="_index", history=True)
+    parts = content.parts
+    if content.shape == "fields" and not isinstance(parts, tuple) and timed.name not in parts.names:
+        unit: Any = timed.unit
+        parts = parts.append(pa.field(timed.name, pa.timestamp(unit, "UTC")))
+    return content._replace(index_name="_index", parts=parts)
+
+
+def _chosen(base: Schema, options: ReadOptions) -> spark.StructType:
+    """Return the columns of a schema of Quire's: all of them, or those of the option."""
+    offered = _offered(_fitted(_content(base)), options.method)
+    known = {
+        field.name: field
+        for field in spark_schema({name: _plain(kind) for name, kind in offered.items()})
+    }
+    known |= {name: spark.StructField(name, kind) for name, kind in METADATA.items()}
+    known.setdefault(PAYLOAD, spark.StructField(PAYLOAD, spark.BinaryType()))
+    if options.columns is None:
+        names = [*_WITH_FIELDS, *offered, *([ERROR] if options.keep_errors else [])]
+    else:
+        names = [*_split(options.columns)]
+        refuse(
+            [
+                f"no such column: column={name} known={', '.join(known)}"
+                for name in names
+                if name not in known
+            ]
+        )
+    return spark.StructType([known[name] for name in names])
+
+
+def _inferred(options: ReadOptions, sample: int) -> Schema:
+    queues: list[quire.Queue] = []
+    try:
+        for path in topics_of(options.path).values():
+            queues.append(quire.open(path, read_only=True, create=False))  # noqa: PERF401 - closed below
+        shape, columns = inferred_of(queues, sample, as_text=True)
+    finally:
+        for queue in queues:
+            queue.close()
+    return Schema._of(Content(shape, columns))  # noqa: SLF001 - of this package
+
+
+def _imported(module: str, name: str) -> Schema:
+    """Return the schema that a name stands for: of an interface, a message, or one as it is."""
+    found: Any = import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part)
+    if isinstance(found, Schema):
+        return found
+    if "__quire_codec__" in vars(found):
+        return Schema.from_message(found)
+    return Schema.from_methods(found)
+
+
+def _declared(name: str) -> str:
+    kind = METADATA.get(name, spark.BinaryType())
+    return f"{name} {kind.simpleString()}"
 
 
 def _problems(field: spark.StructField) -> Iterator[str]:
     kind = field.dataType.simpleString()
-    wanted = _MESSAGE_TYPES.get(field.name)
+    wanted = METADATA.get(field.name)
     if wanted is not None and field.dataType != wanted:
         yield f"column {field.name} is {wanted.simpleString()}, not {kind}"
-    elif field.dataType not in _ARROW_TYPES:
-        known = " ".join(sorted(kind.simpleString() for kind in _ARROW_TYPES))
-        yield f"type of column {field.name} is not supported: {kind} (supported: {known})"
+    elif not is_message_column(field):
+        try:
+            Schema(arrow_schema(spark.StructType([field])), index=None)
+        except (PySparkException, ValueError, TypeError):
+            yield f"type of column {field.name} is not supported: {kind}"
 
 
 def _split(columns: str) -> Iterator[str]:

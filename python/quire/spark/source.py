@@ -5,9 +5,9 @@ from __future__ import annotations
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
-from quire.spark.batch import BatchReader
+from quire.spark.batch import BatchReader, reader
 from quire.spark.options import ReadOptions
-from quire.spark.schema import checked, declared
+from quire.spark.schema import checked, default_columns
 
 
 class QuireDataSource(DataSource):
@@ -18,7 +18,7 @@ class QuireDataSource(DataSource):
     >>> spark.read.format("quire").load("/data/trades")  # doctest: +SKIP
     >>> (
     ...     spark.read.format("quire")
-    ...     .schema("index long, symbol string, price double")
+    ...     .schema("_index long, symbol string, price double")
     ...     .load("/data/trades")
     ... )  # doctest: +SKIP
     """
@@ -28,11 +28,11 @@ class QuireDataSource(DataSource):
         """Return the name of the format."""
         return "quire"
 
-    def schema(self) -> str:
+    def schema(self) -> str | StructType:
         """Return the columns when the user gave no schema."""
-        return declared(ReadOptions.of(self.options).columns)
+        return default_columns(ReadOptions.of(self.options))
 
     def reader(self, schema: StructType) -> BatchReader:
         """Return the reader of a batch query."""
         options = ReadOptions.of(self.options)
-        return BatchReader(options, checked(schema, options.columns))
+        return reader(options, checked(schema, options))

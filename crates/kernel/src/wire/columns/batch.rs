@@ -61,11 +61,24 @@ impl<'p> Batch<'p> {
         self.bytes
     }
 
+    /// How many rows there are; of several tables, in all.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        match &self.content {
+            Content::Fields(table, _) | Content::Value(table) => table.rows(),
+            Content::Calls(calls) => calls.rows(),
+        }
+    }
+
     /// Adds a message. Where misfits are raised and it is one, nothing is added.
     #[inline]
     pub fn add(&mut self, index: i64, message: &[u8]) -> Result<()> {
         let mut cursor = Cursor::new(message);
         let added = match &mut self.content {
+            Content::Fields(table, _) if table.is_blank() => {
+                table.end_row(index, Ok(()))?;
+                true
+            }
             Content::Fields(table, types) => {
                 let read = table.take_history(&mut cursor);
                 let row = table.rows();

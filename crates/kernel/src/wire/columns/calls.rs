@@ -182,6 +182,11 @@ impl<'p> Calls<'p> {
         table.end_row(index, Err(fault))
     }
 
+    /// How many rows there are in all tables.
+    pub fn rows(&self) -> usize {
+        self.tables.iter().map(Table::rows).sum()
+    }
+
     /// The finished tables.
     pub fn finish(self) -> Vec<Rows> {
         self.tables.into_iter().map(Table::finish).collect()

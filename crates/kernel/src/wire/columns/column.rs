@@ -178,6 +178,18 @@ impl Column {
         }
     }
 
+    /// Appends bytes, or nothing where Arrow cannot count further.
+    #[inline]
+    pub fn push_bytes(&mut self, bytes: &[u8]) {
+        if let Data::Binary(strings) = &mut self.data
+            && strings.push(bytes).is_some()
+        {
+            self.validity.push(true);
+        } else {
+            self.push_null();
+        }
+    }
+
     /// Appends a value of a struct that `make` appends the parts of.
     pub fn push_with(&mut self, make: impl FnOnce(&mut Fields) -> Result<()>) -> Result<()> {
         if let Data::Struct(fields) = &mut self.data {

@@ -92,6 +92,11 @@ impl Fields {
         Self { columns: fields.iter().map(Named::new).collect(), order: Vec::new() }
     }
 
+    /// There are no columns.
+    pub const fn is_empty(&self) -> bool {
+        self.columns.is_empty()
+    }
+
     /// Appends a row of what is named in the rest of the bytes; what is not there is null. After an
     /// error, [`Fields::truncate`] is due.
     #[inline]

@@ -56,6 +56,11 @@ impl Table {
         }
     }
 
+    /// Nothing of the messages is wanted.
+    pub const fn is_blank(&self) -> bool {
+        self.fields.is_empty() && self.history.is_none()
+    }
+
     /// How many rows there are.
     pub const fn rows(&self) -> usize {
         self.rows

@@ -1,0 +1,150 @@
+"""
+Planning: which messages each task reads.
+
+Planning counts, it reads no messages. A task's share spans as many cycles and topics as it needs
+to, because a task costs about as much as reading a hundred thousand messages, and many queues have
+small cycles.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import Final
+
+from pyspark.sql.datasource import InputPartition
+
+import quire
+from quire.errors import CorruptError, IndexOutOfRangeError
+
+# Below this a further task costs more than it saves.
+RECORDS_PER_PARTITION_MIN: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Messages of one cycle: *count* of them from *first_index* on."""
+
+    first_index: int
+    count: int
+
+    @property
+    def end_index(self) -> int:
+        """The index behind the last."""
+        return self.first_index + self.count
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Messages of one topic, in the order of their indexes."""
+
+    topic: str
+    path: str
+    runs: tuple[Run, ...]
+
+    @property
+    def count(self) -> int:
+        """How many messages."""
+        return sum(run.count for run in self.runs)
+
+
+class Share(InputPartition):
+    """What one task reads."""
+
+    def __init__(self, spans: Sequence[Span]) -> None:
+        """Keep the spans; Spark sends them to the task."""
+        super().__init__(tuple(spans))
+        self.spans = tuple(spans)
+
+
+def span_between(queue: quire.Queue, topic: str, start: int, end: int) -> Span:
+    """
+    Return the messages of *queue* from *start* to *end*, which is excluded.
+
+    Raises:
+        CorruptError: A file in between cannot be counted; its topic is told.
+
+    """
+    try:
+        return Span(topic, queue.path, tuple(_runs(queue, start, end)))
+    except CorruptError as error:
+        raise CorruptError(f"{error} topic={topic}", *error.args[1:]) from None
+
+
+def check_start(queue: quire.Queue, topic: str, start: int) -> None:
+    """
+    Do nothing if the messages from *start* on are all there, or still to come.
+
+    Raises:
+        IndexOutOfRangeError: The first of them are gone.
+
+    """
+    first = queue.first_index
+    if first is None or start >= first:
+        return
+    raise IndexOutOfRangeError(
+        f"messages are gone, were cycles deleted? topic={topic} wanted={start:#x} first={first:#x}"
+        " (start there, or set failOnDataLoss=false)"
+    )
+
+
+def shares_of(
+    spans: Iterable[Span], records_per_partition: int, min_partitions: int = 1
+) -> list[Share]:
+    """Cut spans into shares of about equal size: smaller than asked for if cores would be idle."""
+    spans = [span for span in spans if span.runs]
+    total = sum(span.count for span in spans)
+    size = _share_size(total, records_per_partition, min_partitions)
+    shares: list[Share] = []
+    taken: list[Span] = []
+    room = size
+    for span in spans:
+        for piece in _pieces(span, room, size):
+            taken.append(piece)
+            room -= piece.count
+            if room <= 0:
+                shares.append(Share(taken))
+                taken, room = [], size
+    return [*shares, Share(taken)] if taken else shares
+
+
+def _runs(queue: quire.Queue, start: int, end: int) -> Iterator[Run]:
+    cycle_of, sequence_of = queue.roll_cycle.to_cycle, queue.roll_cycle.to_sequence
+    if start >= end:
+        return
+    first_cycle, last_cycle = cycle_of(start), cycle_of(end)
+    for cycle in queue.cycles:
+        if not first_cycle <= cycle <= last_cycle:
+            continue
+        ended = queue.end_of_cycle(cycle)
+        low = sequence_of(start) if cycle == first_cycle else 0
+        high = 0 if ended is None else ended[1]
+        if cycle == last_cycle:
+            high = min(high, sequence_of(end))
+        if low < high:
+            yield Run(queue.roll_cycle.to_index(cycle, low), high - low)
+
+
+def _share_size(total: int, records_per_partition: int, min_partitions: int) -> int:
+    busy = max(ceil(total / (os.cpu_count() or 1)), RECORDS_PER_PARTITION_MIN)
+    shares = max(ceil(total / min(records_per_partition, busy)), min_partitions)
+    return max(ceil(total / shares), 1) if shares else 1
+
+
+def _pieces(span: Span, room: int, size: int) -> Iterator[Span]:
+    """Cut a span: the first piece has *room* messages, the others *size*."""
+    runs: list[Run] = []
+    left = room
+    for run in span.runs:
+        first, count = run.first_index, run.count
+        while count:
+            step = min(left, count)
+            runs.append(Run(first, step))
+            first, count, left = first + step, count - step, left - step
+            if not left:
+                yield replace(span, runs=tuple(runs))
+                runs, left = [], size
+    if runs:
+        yield replace(span, runs=tuple(runs))

@@ -1,0 +1,279 @@
+"""
+Reading: the messages of a task's share as Arrow batches, a batch at a time.
+
+What is decoded is what was asked for: if that is no more than where messages are, none are read.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.types import StructType
+
+import quire
+from quire import moments
+from quire.columns import array_of
+from quire.errors import CorruptError, IndexOutOfRangeError, QuireError
+from quire.schema import HISTORY, Schema
+from quire.spark.options import ReadOptions
+from quire.spark.ranges import Share, Span
+from quire.spark.schema import ERROR, PAYLOAD, arrow_schema, decoding, is_message_column
+from quire.topics import ROUTE
+
+# Memory of a worker: a batch ends before its messages have more bytes than this.
+_BATCH_BYTES: Final = 64 * 2**20
+# Timings of history below this count from the start of a machine, not from 1970.
+_WALL_CLOCK_NS: Final = 10**18
+
+_PLACES: Final = {"_index", "_cycle", "_sequence", "_topic"}
+
+_log = logging.getLogger("quire.spark")
+
+# pyarrow-stubs name a class for each type of array.
+_Array: TypeAlias = Any
+_Arrays: TypeAlias = dict[str, _Array]
+pc: Any = pyarrow.compute
+
+
+@dataclass(frozen=True, slots=True)
+class RowPlan:
+    """
+    What rows are made of; it travels to the tasks.
+
+    Attributes:
+        arrow: The schema that Spark expects.
+        decoded: What the decoder makes of messages.
+        layout: The method whose calls are rows, or ``union``.
+        options: Those of the read.
+
+    """
+
+    arrow: pa.Schema
+    decoded: Schema
+    layout: str
+    options: ReadOptions
+    is_payload_binary: bool
+
+    @staticmethod
+    def of(schema: StructType, options: ReadOptions) -> RowPlan:
+        """
+        Return the plan of a read whose columns were checked.
+
+        Raises:
+            OptionsError: They do not fit what the options say the messages look like.
+
+        """
+        is_binary = any(is_message_column(field) for field in schema if field.name == PAYLOAD)
+        decoded = decoding(schema, options)
+        return RowPlan(arrow_schema(schema), decoded, options.method or "union", options, is_binary)
+
+    @property
+    def needs_messages(self) -> bool:
+        """Whether messages are read at all."""
+        return not _PLACES.issuperset(self.arrow.names)
+
+    @property
+    def wants_payload(self) -> bool:
+        """Whether the bytes of the messages are a column."""
+        return self.is_payload_binary
+
+    @property
+    def is_raw(self) -> bool:
+        """Whether nothing but the bytes is wanted of the messages."""
+        return self.wants_payload and _PLACES.issuperset({*self.arrow.names} - {PAYLOAD})
+
+
+def read(share: InputPartition, plan: RowPlan) -> Iterator[pa.RecordBatch]:
+    """
+    Yield the rows of a share, or none where Spark planned a task for nothing.
+
+    Raises:
+        WireError: A message does not decode, and errors are no column.
+        CorruptError: A file is damaged.
+        IndexOutOfRangeError: Messages that were there when the query was planned are gone.
+
+    """
+    if isinstance(share, Share):
+        for span in share.spans:
+            yield from _read_span(span, plan)
+
+
+def _read_span(span: Span, plan: RowPlan) -> Iterator[pa.RecordBatch]:
+    options = plan.options
+    with (
+        _told(span),
+        quire.open(span.path, read_only=True, create=False, wire_type=options.wire_type) as queue,
+    ):
+        rows = _Rows(queue, span, plan)
+        if not plan.needs_messages:
+            for run in span.runs:
+                for first in range(run.first_index, run.end_index, options.batch_rows):
+                    count = min(options.batch_rows, run.end_index - first)
+                    yield rows.batch(np.arange(first, first + count), {})
+            return
+        seen = 0
+        for messages, indexes, arrays in _read_messages(queue, span, plan):
+            seen += messages
+            if len(indexes):
+                yield rows.batch(indexes, arrays)
+        if seen != span.count:
+            _lost(span, plan, f"read={seen} planned={span.count}")
+
+
+def _read_messages(
+    queue: quire.Queue, span: Span, plan: RowPlan
+) -> Iterator[tuple[int, Any, _Arrays]]:
+    """Yield how many messages a batch is of, the indexes of its rows, and its columns."""
+    left = span.count
+    end = span.runs[-1].end_index
+    step = _payloads if plan.is_raw else _columns
+    with queue.tailer() as tailer:
+        if not _move_to_first(tailer, span, plan):
+            return
+        while left > 0:
+            count, indexes, arrays = step(tailer, min(left, plan.options.batch_rows), end, plan)
+            if count == 0:
+                return
+            left -= count
+            yield count, indexes, arrays
+
+
+def _payloads(
+    tailer: quire.Tailer, count: int, end: int, plan: RowPlan
+) -> tuple[int, Any, _Arrays]:
+    del end, plan  # a share has no message more
+    batch = tailer.read_batch(count)
+    return batch.num_rows, batch.column(0), {PAYLOAD: batch.column(1)}
+
+
+def _columns(tailer: quire.Tailer, count: int, end: int, plan: RowPlan) -> tuple[int, Any, _Arrays]:
+    seen, tables, payload, topic = tailer.read_decoded(
+        plan.decoded.plan,
+        count,
+        max_bytes=_BATCH_BYTES,
+        keep_misfits=plan.options.keep_errors,
+        layout=plan.layout,
+        end=end,
+        payload=plan.wants_payload,
+        topic=ROUTE if "_subtopic" in plan.arrow.names else None,
+    )
+    batch = plan.decoded.batches(tables, plan.layout)[""]
+    arrays: _Arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
+    if payload is not None:
+        arrays[PAYLOAD] = array_of(pa.binary(), payload)
+    if topic is not None:
+        arrays["_subtopic"] = array_of(pa.string(), topic)
+    return seen, arrays.pop("_index"), arrays
+
+
+def _move_to_first(tailer: quire.Tailer, span: Span, plan: RowPlan) -> bool:
+    """Place the tailer at the first message that is there."""
+    for number, run in enumerate(span.runs):
+        if tailer.move_to_index(run.first_index):
+            return True
+        if number == 0 and plan.options.fail_on_data_loss:
+            break
+    _lost(span, plan, f"index={span.runs[0].first_index:#x}")
+    return False
+
+
+def _lost(span: Span, plan: RowPlan, what: str) -> None:
+    message = (
+        "messages that were there when the query was planned are gone, was a cycle deleted?"
+        f" topic={span.topic} {what}"
+    )
+    if plan.options.fail_on_data_loss:
+        raise IndexOutOfRangeError(f"{message} (failOnDataLoss=false reads what is left)")
+    _log.warning("%s", message)
+
+
+@contextmanager
+def _told(span: Span) -> Iterator[None]:
+    """Have errors name the topic."""
+    try:
+        yield
+    except CorruptError as error:
+        raise CorruptError(f"{error} topic={span.topic}", *error.args[1:]) from None
+    except QuireError as error:
+        if "topic=" in str(error):
+            raise
+        raise type(error)(f"{error} topic={span.topic}") from None
+
+
+class _Rows:
+    """Makes the batches of a span: what the decoder gave, and the columns that it does not."""
+
+    def __init__(self, queue: quire.Queue, span: Span, plan: RowPlan) -> None:
+        ones = queue.roll_cycle.to_index(1, 0)
+        self._shift: Final = ones.bit_length() - 1
+        self._mask: Final = ones - 1
+        self._topic: Final = span.topic
+        self._plan: Final = plan
+
+    def batch(self, indexes: _Array, arrays: _Arrays) -> pa.RecordBatch:
+        """Return a batch of the messages at *indexes* (int64 or uint64, one for each row)."""
+        index: _Array = pa.array(indexes)
+        index = index if pa.types.is_int64(index.type) else index.view(pa.int64())
+        made: dict[str, Callable[[], Any]] = {
+            "_index": lambda: index,
+            "_cycle": lambda: pc.shift_right(index, self._shift).cast(pa.int32()),
+            "_sequence": lambda: pc.bit_wise_and(index, self._mask),
+            "_topic": lambda: pa.repeat(pa.scalar(self._topic), len(index)),
+            "_timestamp": lambda: _timestamps(arrays, self._plan, len(index)),
+            ERROR: lambda: arrays.get(ERROR, pa.nulls(len(index), pa.string())),
+        }
+        columns = [
+            _as_expected(
+                made[field.name]() if field.name in made else arrays[field.name], field.type
+            )
+            for field in self._plan.arrow
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=self._plan.arrow)
+
+
+def _as_expected(array: _Array, kind: pa.DataType) -> _Array:
+    return array if array.type == kind else array.cast(kind)
+
+
+def _timestamps(arrays: _Arrays, plan: RowPlan, length: int) -> _Array:
+    """Return when each message was made: its field tells, or its history."""
+    field = plan.options.time_field
+    if field is None:
+        return _written(arrays[HISTORY])
+    if field.name in arrays:
+        return _moments(arrays[field.name], field)
+    found: Any = pa.nulls(length, pa.timestamp("us", "UTC"))
+    for array in arrays.values():
+        if pa.types.is_struct(array.type) and array.type.get_field_index(field.name) >= 0:
+            found = pc.coalesce(found, _moments(pc.struct_field(array, field.name), field))
+    return found
+
+
+def _moments(array: _Array, field: moments.TimeField) -> _Array:
+    if pa.types.is_integer(array.type):
+        unit: Any = field.unit
+        array = array.cast(pa.int64()).cast(pa.timestamp(unit))
+    if pa.types.is_string(array.type):
+        array = pc.cast(array, pa.timestamp("us", "UTC"))
+    return pc.cast(array, pa.timestamp("us", "UTC"), safe=False)
+
+
+def _written(history: _Array) -> _Array:
+    """Return the last timing of each history, where it is of a wall clock."""
+    timings = pc.struct_field(history, "timings")
+    lengths = pc.list_value_length(timings)
+    has_some = pc.fill_null(pc.greater(lengths, 0), fill_value=False)
+    ends = np.asarray(timings.offsets)[1:] - 1
+    values = timings.values
+    places = pc.if_else(has_some, pa.array(ends, pa.int32()), None)
+    last = values.take(places) if len(values) else pa.nulls(len(timings), pa.int64())
+    wall = pc.if_else(pc.greater_equal(last, _WALL_CLOCK_NS), last, None)
+    return pc.cast(wall.cast(pa.timestamp("ns")), pa.timestamp("us", "UTC"), safe=False)
