@@ -1,59 +1,74 @@
 import pickle
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from pyspark.sql.types import BinaryType, LongType, StructType
 
 import quire
-from quire.spark.batch import (
-    RECORDS_PER_PARTITION_MIN,
-    BatchReader,
-    IndexRange,
-    Run,
-    partition_size,
-    ranges_of,
-)
+from quire.spark.batch import BatchReader
 from quire.spark.options import OptionsError, ReadOptions
-from quire.spark.schema import declared
+from quire.spark.ranges import RECORDS_PER_PARTITION_MIN, Run, Share, Span, shares_of
 
 CYCLE = 1 << 32
 GOLDEN = Path(__file__).parents[1] / "golden"
 
 
-def as_pairs(ranges: list[IndexRange]) -> list[tuple[int, int]]:
-    return [(found.first_index, found.count) for found in ranges]
+def span(*runs: Run, topic: str = "q") -> Span:
+    return Span(topic, f"/queues/{topic}", runs)
 
 
-def test_a_range_spans_as_many_cycles_as_it_needs() -> None:
-    runs = [Run(7 * CYCLE, 3), Run(8 * CYCLE, 2), Run(11 * CYCLE, 4)]
-
-    assert as_pairs(list(ranges_of(runs, 5))) == [(7 * CYCLE, 5), (11 * CYCLE, 4)]
-    assert as_pairs(list(ranges_of(runs, 4))) == [
-        (7 * CYCLE, 4),
-        (8 * CYCLE + 1, 4),
-        (11 * CYCLE + 3, 1),
+def as_runs(shares: list[Share]) -> list[list[tuple[str, int, int]]]:
+    return [
+        [(span.topic, run.first_index, run.count) for span in share.spans for run in span.runs]
+        for share in shares
     ]
 
 
-def test_a_large_cycle_is_cut() -> None:
-    assert as_pairs(list(ranges_of([Run(5, 10)], 4))) == [(5, 4), (9, 4), (13, 2)]
+def test_a_share_spans_as_many_cycles_and_topics_as_it_needs() -> None:
+    spans = [
+        span(Run(7 * CYCLE, 3), Run(8 * CYCLE, 2), Run(11 * CYCLE, 4)),
+        span(Run(7 * CYCLE, 2), topic="r"),
+    ]
+
+    assert as_runs(shares_of(spans, 1_000)) == [
+        [
+            ("q", 7 * CYCLE, 3),
+            ("q", 8 * CYCLE, 2),
+            ("q", 11 * CYCLE, 4),
+            ("r", 7 * CYCLE, 2),
+        ]
+    ]
+    assert as_runs(shares_of(spans, 4)) == [
+        [("q", 7 * CYCLE, 3), ("q", 8 * CYCLE, 1)],
+        [("q", 8 * CYCLE + 1, 1), ("q", 11 * CYCLE, 3)],
+        [("q", 11 * CYCLE + 3, 1), ("r", 7 * CYCLE, 2)],
+    ]
+
+
+def test_there_are_as_many_shares_as_asked_for_if_there_are_as_many_messages() -> None:
+    assert len(shares_of([span(Run(0, 10))], 1_000, min_partitions=5)) == 5
+    assert len(shares_of([span(Run(0, 3))], 1_000, min_partitions=5)) == 3
+    assert shares_of([span()], 1_000, min_partitions=5) == []
 
 
 @pytest.mark.parametrize("total", [0, 1, 9_999, 10_001, 1_000_000, 12_345_678])
-def test_ranges_are_about_equal_and_not_above_the_wanted_size(total: int) -> None:
-    size = partition_size(total, 100_000)
-    counts = [found.count for found in ranges_of([Run(0, total)] if total else [], size)]
+def test_shares_are_about_equal_and_not_above_the_wanted_size(total: int) -> None:
+    shares = shares_of([span(Run(0, total))] if total else [], 100_000)
+    runs = [run for share in shares for span in share.spans for run in span.runs]
 
-    assert sum(counts) == total
-    assert all(count <= 100_000 for count in counts)
-    assert not counts or min(counts) >= min(total, RECORDS_PER_PARTITION_MIN // 2)
+    assert sum(run.count for run in runs) == total
+    assert all(run.count <= 100_000 for run in runs)
+    assert all(one.end_index == other.first_index for one, other in pairwise(runs))
+    assert not runs or min(run.count for run in runs) >= min(total, RECORDS_PER_PARTITION_MIN // 2)
 
 
-def test_a_range_and_a_reader_pickle() -> None:
-    found = pickle.loads(pickle.dumps(IndexRange(CYCLE, 3)))
-    reader = pickle.loads(pickle.dumps(BatchReader(ReadOptions("/queue"), StructType())))
+def test_a_share_and_a_reader_pickle() -> None:
+    found = pickle.loads(pickle.dumps(Share([span(Run(CYCLE, 3))])))
+    schema = StructType().add("n", LongType()).add("payload", BinaryType())
+    reader = pickle.loads(pickle.dumps(BatchReader(ReadOptions("/queue"), schema)))
 
-    assert (found.first_index, found.count) == (CYCLE, 3)
+    assert found.spans == (span(Run(CYCLE, 3)),)
     assert isinstance(reader, BatchReader)
 
 
@@ -68,15 +83,7 @@ def test_every_wrong_option_is_told_at_once() -> None:
 def test_options_ignore_case_and_understand_file_addresses() -> None:
     read = ReadOptions.of({"PATH": "file:///tmp", "BATCHROWS": "7"})
 
-    assert read == ReadOptions("/tmp", batch_rows=7)  # noqa: S108
-
-
-def test_columns_are_names_of_message_columns_or_typed_fields() -> None:
-    assert declared("index,  price decimal(10, 2),b string") == (
-        "index long, price decimal(10, 2), b string"
-    )
-    with pytest.raises(OptionsError, match="column without a type: 'price'"):
-        declared("index, price")
+    assert (read.path, read.batch_rows) == ("/tmp", 7)  # noqa: S108
 
 
 @pytest.mark.parametrize("release", sorted(path.name for path in GOLDEN.glob("java-*")))
@@ -89,8 +96,8 @@ def test_java_queues_read_in_small_ranges_as_a_tailer_reads_them(release: str) -
 
 
 def read_in_ranges(path: Path) -> list[tuple[int, bytes]]:
-    schema = StructType().add("index", LongType()).add("payload", BinaryType())
+    schema = StructType().add("_index", LongType()).add("payload", BinaryType())
     options = ReadOptions(str(path), records_per_partition=7, batch_rows=5)
     reader = BatchReader(options, schema)
     batches = [batch for found in reader.partitions() for batch in reader.read(found)]
-    return [(row["index"], row["payload"]) for batch in batches for row in batch.to_pylist()]
+    return [(row["_index"], row["payload"]) for batch in batches for row in batch.to_pylist()]
