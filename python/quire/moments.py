@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 import quire
 
@@ -98,9 +98,9 @@ def _found(message: dict[Any, Any], name: str) -> Any:  # noqa: ANN401 - a value
     if name in message:
         return message[name]
     for value in message.values():
-        inside = getattr(value, "value", value)
+        inside: Any = getattr(value, "value", value)
         if isinstance(inside, dict) and name in inside:
-            return inside[name]
+            return cast("dict[str, Any]", inside)[name]
     return None
 
 

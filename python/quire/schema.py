@@ -82,7 +82,7 @@ class Schema:
         """
         from quire.columns import columns_of
 
-        return cls._of(Content("value", columns_of({name: type})))
+        return cls.of_content(Content("value", columns_of({name: type})))
 
     @classmethod
     def from_message(
@@ -117,7 +117,7 @@ class Schema:
         if codec is None:
             raise TypeError(f"not a class of quire.message: class={message.__qualname__}")
         columns = of_codec(codec, types)
-        return cls._of(Content("fields", columns, history, index, (*_aliases(message),)))
+        return cls.of_content(Content("fields", columns, history, index, (*_aliases(message),)))
 
     @classmethod
     def from_methods(
@@ -163,7 +163,7 @@ class Schema:
             from quire.types import names_around
 
             methods = of_methods(methods_of(interface, names_around()), ids)
-        return cls._of(Content("calls", tuple(methods), history, index))
+        return cls.of_content(Content("calls", tuple(methods), history, index))
 
     @classmethod
     def infer(
@@ -189,7 +189,7 @@ class Schema:
         from quire.inference import inferred
 
         shape, fields = inferred(queue, sample, as_text=conflicts == "text")
-        return cls._of(Content(shape, fields))
+        return cls.of_content(Content(shape, fields))
 
     @classmethod
     def from_text(cls, text: str) -> Self:
@@ -202,7 +202,7 @@ class Schema:
         """
         from quire.schema_text import content_of
 
-        return cls._of(content_of(text))
+        return cls.of_content(content_of(text))
 
     def to_text(self) -> str:
         """Return the schema as one line of JSON, for files, options and command lines."""
@@ -211,7 +211,8 @@ class Schema:
         return text_of(self._content)
 
     @classmethod
-    def _of(cls, content: Content) -> Self:
+    def of_content(cls, content: Content) -> Self:
+        """Return the schema that is made of this; as :class:`Schema`."""
         schema = cls.__new__(cls)
         schema._set(content)  # noqa: SLF001 - its own
         return schema
@@ -231,6 +232,11 @@ class Schema:
             else [plan_field(field) for field in fields_of(parts)]
         )
         self._plan = Plan(content.shape, plan, history=content.history, types=content.types)
+
+    @property
+    def content(self) -> Content:
+        """What the schema is made of."""
+        return self._content
 
     @property
     def plan(self) -> Plan:
@@ -301,7 +307,7 @@ class Schema:
             if isinstance(self._content.parts, tuple)
             else select(self._content.parts, names)
         )
-        return self._of(self._content._replace(parts=parts))
+        return self.of_content(self._content._replace(parts=parts))
 
     def batches(self, tables: Sequence[Table], layout: str) -> dict[str, pa.RecordBatch]:
         """Return what the decoder made as batches: by method, or under an empty name."""
@@ -359,7 +365,7 @@ class Schema:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the columns; the plan is made again."""
-        return self._of, (self._content,)
+        return self.of_content, (self._content,)
 
 
 def _aliases(message: type) -> Iterator[str]:

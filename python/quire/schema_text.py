@@ -45,7 +45,8 @@ def content_of(text: str) -> Content:
             _columns(told["columns"])
             if methods is None
             else tuple(
-                Method(**{**method, "columns": _columns(method["columns"])}) for method in methods
+                Method(one["name"], one["id"], one["takes"], _columns(one["columns"]))
+                for one in methods
             )
         )
         return Content(

@@ -1,9 +1,21 @@
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 import quire.spark
+
+HERE = Path(__file__).parent
+# The first query of a session takes most of a minute where others use the cores.
+SECONDS = 240
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give Spark its time; what a test says itself counts before this."""
+    for item in items:
+        if item.path.is_relative_to(HERE) and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(SECONDS))
 
 
 @pytest.fixture(scope="session")

@@ -10,14 +10,13 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
-import quire
 from quire.spark import rows
 from quire.spark.filters import Limits
 from quire.spark.offsets import resolved
 from quire.spark.options import ReadOptions, refuse
 from quire.spark.ranges import Share, Span, check_start, shares_of, span_between
 from quire.spark.rows import RowPlan
-from quire.spark.topics import topics_of
+from quire.spark.topics import open_queue, topics_of
 
 # Spark refuses a reader that takes filters unless a setting is on, and tells the reader of the
 # setting by nothing but this module, which it imports to hand the filters over.
@@ -74,7 +73,7 @@ def reader(options: ReadOptions, schema: StructType) -> BatchReader:
 
 
 def _span(path: str, topic: str, options: ReadOptions, limits: Limits) -> Span:
-    with quire.open(path, read_only=True, create=False, wire_type=options.wire_type) as queue:
+    with open_queue(path, options) as queue:
         start = resolved(queue, topic, options.starting, options.time_field)
         end = resolved(queue, topic, options.ending, options.time_field)
         if options.fail_on_data_loss and options.starting.time_us is None:

@@ -74,8 +74,8 @@ class Limits:
 
 
 def _column(one: Filter) -> str | None:
-    attribute = getattr(one, "attribute", None)
-    return attribute[0] if isinstance(attribute, tuple) and len(attribute) == 1 else None
+    path: tuple[str, ...] = getattr(one, "attribute", ())
+    return path[0] if len(path) == 1 else None
 
 
 def _range(one: Filter) -> tuple[int, int] | None:

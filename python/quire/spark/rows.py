@@ -7,10 +7,10 @@ What is decoded is what was asked for: if that is no more than where messages ar
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
@@ -20,12 +20,13 @@ from pyspark.sql.types import StructType
 
 import quire
 from quire import moments
-from quire.columns import array_of
+from quire.columns import array_of, fields_of
 from quire.errors import CorruptError, IndexOutOfRangeError, QuireError
 from quire.schema import HISTORY, Schema
 from quire.spark.options import ReadOptions
 from quire.spark.ranges import Share, Span
 from quire.spark.schema import ERROR, PAYLOAD, arrow_schema, decoding, is_message_column
+from quire.spark.topics import open_queue
 from quire.topics import ROUTE
 
 # Memory of a worker: a batch ends before its messages have more bytes than this.
@@ -53,6 +54,7 @@ class RowPlan:
         decoded: What the decoder makes of messages.
         layout: The method whose calls are rows, or ``union``.
         options: Those of the read.
+        wants_payload: Whether the bytes of the messages are a column.
 
     """
 
@@ -60,7 +62,7 @@ class RowPlan:
     decoded: Schema
     layout: str
     options: ReadOptions
-    is_payload_binary: bool
+    wants_payload: bool
 
     @staticmethod
     def of(schema: StructType, options: ReadOptions) -> RowPlan:
@@ -71,24 +73,20 @@ class RowPlan:
             OptionsError: They do not fit what the options say the messages look like.
 
         """
-        is_binary = any(is_message_column(field) for field in schema if field.name == PAYLOAD)
-        decoded = decoding(schema, options)
-        return RowPlan(arrow_schema(schema), decoded, options.method or "union", options, is_binary)
+        wants_payload = any(is_message_column(it) for it in schema if it.name == PAYLOAD)
+        decoded, layout = decoding(schema, options), options.method or "union"
+        return RowPlan(arrow_schema(schema), decoded, layout, options, wants_payload)
 
     @property
     def needs_messages(self) -> bool:
-        """Whether messages are read at all."""
-        return not _PLACES.issuperset(self.arrow.names)
-
-    @property
-    def wants_payload(self) -> bool:
-        """Whether the bytes of the messages are a column."""
-        return self.is_payload_binary
+        """Whether messages are read at all; of calls a message may have several rows, or none."""
+        return bool(self.decoded.methods) or not _PLACES.issuperset(self.arrow.names)
 
     @property
     def is_raw(self) -> bool:
         """Whether nothing but the bytes is wanted of the messages."""
-        return self.wants_payload and _PLACES.issuperset({*self.arrow.names} - {PAYLOAD})
+        others = {*self.arrow.names} - {PAYLOAD}
+        return self.wants_payload and not self.decoded.methods and _PLACES.issuperset(others)
 
 
 def read(share: InputPartition, plan: RowPlan) -> Iterator[pa.RecordBatch]:
@@ -110,7 +108,7 @@ def _read_span(span: Span, plan: RowPlan) -> Iterator[pa.RecordBatch]:
     options = plan.options
     with (
         _told(span),
-        quire.open(span.path, read_only=True, create=False, wire_type=options.wire_type) as queue,
+        open_queue(span.path, options) as queue,
     ):
         rows = _Rows(queue, span, plan)
         if not plan.needs_messages:
@@ -130,7 +128,7 @@ def _read_span(span: Span, plan: RowPlan) -> Iterator[pa.RecordBatch]:
 
 def _read_messages(
     queue: quire.Queue, span: Span, plan: RowPlan
-) -> Iterator[tuple[int, Any, _Arrays]]:
+) -> Iterator[tuple[int, _Array, _Arrays]]:
     """Yield how many messages a batch is of, the indexes of its rows, and its columns."""
     left = span.count
     end = span.runs[-1].end_index
@@ -148,13 +146,16 @@ def _read_messages(
 
 def _payloads(
     tailer: quire.Tailer, count: int, end: int, plan: RowPlan
-) -> tuple[int, Any, _Arrays]:
+) -> tuple[int, _Array, _Arrays]:
     del end, plan  # a share has no message more
-    batch = tailer.read_batch(count)
-    return batch.num_rows, batch.column(0), {PAYLOAD: batch.column(1)}
+    batch = tailer.read_batch(count, max_bytes=_BATCH_BYTES)
+    columns = cast("list[_Array]", batch.columns)
+    return batch.num_rows, columns[0], {PAYLOAD: columns[1]}
 
 
-def _columns(tailer: quire.Tailer, count: int, end: int, plan: RowPlan) -> tuple[int, Any, _Arrays]:
+def _columns(
+    tailer: quire.Tailer, count: int, end: int, plan: RowPlan
+) -> tuple[int, _Array, _Arrays]:
     seen, tables, payload, topic = tailer.read_decoded(
         plan.decoded.plan,
         count,
@@ -166,7 +167,8 @@ def _columns(tailer: quire.Tailer, count: int, end: int, plan: RowPlan) -> tuple
         topic=ROUTE if "_subtopic" in plan.arrow.names else None,
     )
     batch = plan.decoded.batches(tables, plan.layout)[""]
-    arrays: _Arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
+    columns = cast("list[_Array]", batch.columns)
+    arrays: _Arrays = dict(zip(batch.schema.names, columns, strict=True))
     if payload is not None:
         arrays[PAYLOAD] = array_of(pa.binary(), payload)
     if topic is not None:
@@ -196,7 +198,7 @@ def _lost(span: Span, plan: RowPlan, what: str) -> None:
 
 
 @contextmanager
-def _told(span: Span) -> Iterator[None]:
+def _told(span: Span) -> Generator[None]:
     """Have errors name the topic."""
     try:
         yield
@@ -220,9 +222,8 @@ class _Rows:
 
     def batch(self, indexes: _Array, arrays: _Arrays) -> pa.RecordBatch:
         """Return a batch of the messages at *indexes* (int64 or uint64, one for each row)."""
-        index: _Array = pa.array(indexes)
-        index = index if pa.types.is_int64(index.type) else index.view(pa.int64())
-        made: dict[str, Callable[[], Any]] = {
+        index = _as_int64(indexes)
+        made: dict[str, Callable[[], _Array]] = {
             "_index": lambda: index,
             "_cycle": lambda: pc.shift_right(index, self._shift).cast(pa.int32()),
             "_sequence": lambda: pc.bit_wise_and(index, self._mask),
@@ -230,13 +231,19 @@ class _Rows:
             "_timestamp": lambda: _timestamps(arrays, self._plan, len(index)),
             ERROR: lambda: arrays.get(ERROR, pa.nulls(len(index), pa.string())),
         }
+        wanted: list[Any] = fields_of(self._plan.arrow)
         columns = [
             _as_expected(
                 made[field.name]() if field.name in made else arrays[field.name], field.type
             )
-            for field in self._plan.arrow
+            for field in wanted
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self._plan.arrow)
+
+
+def _as_int64(indexes: _Array) -> _Array:
+    array = cast("_Array", pa.array(indexes))
+    return array if pa.types.is_int64(array.type) else array.view(pa.int64())
 
 
 def _as_expected(array: _Array, kind: pa.DataType) -> _Array:

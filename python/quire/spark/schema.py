@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
@@ -19,10 +19,11 @@ from pyspark.sql import types as spark
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 
 import quire
+from quire.columns import fields_of
 from quire.inference import inferred_of
 from quire.schema import Content, Schema
 from quire.spark.options import OptionsError, ReadOptions, refuse
-from quire.spark.topics import topics_of
+from quire.spark.topics import open_queue, topics_of
 
 PAYLOAD: Final = "payload"
 ERROR: Final = "_error"
@@ -40,6 +41,10 @@ METADATA: Final[Mapping[str, spark.DataType]] = {
 
 _DEFAULT: Final = ("_topic", "_index", "_cycle", "_sequence", PAYLOAD)
 _WITH_FIELDS: Final = ("_topic", "_index")
+# pyarrow-stubs have a class for each type.
+_Type: TypeAlias = Any
+_Field: TypeAlias = Any
+
 _PLACE: Final = re.compile(r"([\w.]+):([\w.]+)")
 
 
@@ -146,41 +151,44 @@ def decoding(schema: spark.StructType, options: ReadOptions) -> Schema:
     """
     fields = [field for field in schema if not is_message_column(field)]
     base = base_schema(options) if options.schema or (options.infer_schema and fields) else None
-    wanted = {field.name: arrow_schema(spark.StructType([field])).field(0) for field in fields}
+    wanted: dict[str, _Field] = {
+        field.name: arrow_schema(spark.StructType([field])).field(0) for field in fields
+    }
     try:
         if base is None:
             content = Content("fields", pa.schema([*wanted.values()]))
         elif options.infer_schema:
-            content = _as_inferred(_fitted(_content(base)), wanted)
+            content = _as_inferred(_fitted(base.content), wanted)
         else:
-            content = _fitted(_content(base))
+            content = _fitted(base.content)
             _check_columns(_offered(content, options.method), wanted)
             content = _narrowed(content, wanted)
-        return Schema._of(_timed(content, schema, options))  # noqa: SLF001 - of this package
+        return Schema.of_content(_timed(content, schema, options))
     except ValueError as error:
         raise OptionsError(f"quire source: {error}") from None
 
 
-def spark_schema(fields: Mapping[str, Any]) -> spark.StructType:
+def spark_schema(fields: Mapping[str, _Type]) -> spark.StructType:
     """Return columns of these names and Arrow types, as Spark has them."""
     return spark.StructType(
         [spark.StructField(name, from_arrow_type(kind)) for name, kind in fields.items()]
     )
 
 
-def fitting(kind: Any) -> Any:  # noqa: ANN401 - pyarrow-stubs have a class for each type
+def fitting(kind: _Type) -> _Type:
     """Return the Arrow type nearest to *kind* that Spark knows and the decoder makes."""
     types = pa.types
     if types.is_struct(kind):
-        return pa.struct([_fitting_field(kind.field(place)) for place in range(kind.num_fields)])
+        return pa.struct([_fitting_field(field) for field in fields_of(kind)])
     if types.is_list(kind):
         return pa.list_(_fitting_field(kind.value_field))
     if types.is_map(kind):
-        return pa.map_(pa.string(), _fitting_field(kind.item_field))
+        made: _Type = pa.map_
+        return made(pa.string(), _fitting_field(kind.item_field))
     return _fitting_scalar(kind)
 
 
-def _fitting_scalar(kind: Any) -> Any:  # noqa: ANN401 - as above
+def _fitting_scalar(kind: _Type) -> _Type:
     if pa.types.is_dictionary(kind):
         return pa.string()
     if pa.types.is_timestamp(kind):
@@ -193,16 +201,12 @@ def _fitting_scalar(kind: Any) -> Any:  # noqa: ANN401 - as above
     return kind
 
 
-def _fitting_field(field: pa.Field[Any]) -> pa.Field[Any]:
+def _fitting_field(field: _Field) -> _Field:
     return field.with_type(fitting(field.type))
 
 
 def _fitting_columns(columns: pa.Schema) -> pa.Schema:
-    return pa.schema([_fitting_field(columns.field(name)) for name in columns.names])
-
-
-def _content(schema: Schema) -> Content:
-    return schema._content  # noqa: SLF001 - of this package
+    return pa.schema([_fitting_field(field) for field in fields_of(columns)])
 
 
 def _fitted(content: Content) -> Content:
@@ -215,14 +219,14 @@ def _fitted(content: Content) -> Content:
     return content._replace(parts=parts, history=False, index_name="_index")
 
 
-def _offered(content: Content, method: str | None) -> dict[str, Any]:
+def _offered(content: Content, method: str | None) -> dict[str, _Type]:
     """Return the columns that messages give, with their Arrow types."""
-    schema = Schema._of(content)  # noqa: SLF001 - of this package
+    schema = Schema.of_content(content)
     columns = schema.arrow if method is None else schema.methods[method]
     return {name: columns.field(name).type for name in columns.names if name != "_index"}
 
 
-def _check_columns(offered: Mapping[str, Any], wanted: Mapping[str, pa.Field[Any]]) -> None:
+def _check_columns(offered: Mapping[str, _Type], wanted: Mapping[str, _Field]) -> None:
     problems: list[str] = []
     for name, field in wanted.items():
         if name not in offered:
@@ -234,30 +238,31 @@ def _check_columns(offered: Mapping[str, Any], wanted: Mapping[str, pa.Field[Any
     refuse(problems)
 
 
-def _as_inferred(content: Content, wanted: Mapping[str, pa.Field[Any]]) -> Content:
+def _as_inferred(content: Content, wanted: Mapping[str, _Field]) -> Content:
     """Take the shape from the messages; their types may be others than when Spark was told."""
     parts = content.parts
     if isinstance(parts, tuple):  # never inferred
         return content
-    seen = {name: parts.field(name) for name in parts.names}
-    columns = [
+    seen: dict[str, _Field] = {name: parts.field(name) for name in parts.names}
+    columns: list[_Field] = [
         seen[name] if name in seen and _plain(seen[name].type) == field.type else field
         for name, field in wanted.items()
     ]
     return content._replace(parts=pa.schema(columns))
 
 
-def _plain(kind: Any) -> Any:  # noqa: ANN401 - as above
+def _plain(kind: _Type) -> _Type:
     """Return the type as which Spark gets it: a UUID is its bytes."""
     return pa.binary() if pa.types.is_fixed_size_binary(kind) else kind
 
 
-def _narrowed(content: Content, wanted: Mapping[str, pa.Field[Any]]) -> Content:
+def _narrowed(content: Content, wanted: Mapping[str, _Field]) -> Content:
     """Leave out what is not wanted, where that leaves the rows as they are."""
     parts = content.parts
     if isinstance(parts, tuple) or content.shape == "value":
         return content
-    return content._replace(parts=pa.schema([parts.field(name) for name in wanted]))
+    fields: list[_Field] = [parts.field(name) for name in wanted]
+    return content._replace(parts=pa.schema(fields))
 
 
 def _timed(content: Content, schema: spark.StructType, options: ReadOptions) -> Content:
@@ -276,7 +281,7 @@ def _timed(content: Content, schema: spark.StructType, options: ReadOptions) -> 
 
 def _chosen(base: Schema, options: ReadOptions) -> spark.StructType:
     """Return the columns of a schema of Quire's: all of them, or those of the option."""
-    offered = _offered(_fitted(_content(base)), options.method)
+    offered = _offered(_fitted(base.content), options.method)
     known = {
         field.name: field
         for field in spark_schema({name: _plain(kind) for name, kind in offered.items()})
@@ -301,12 +306,12 @@ def _inferred(options: ReadOptions, sample: int) -> Schema:
     queues: list[quire.Queue] = []
     try:
         for path in topics_of(options.path).values():
-            queues.append(quire.open(path, read_only=True, create=False))  # noqa: PERF401 - closed below
+            queues.append(open_queue(path, options))  # noqa: PERF401 - closed below
         shape, columns = inferred_of(queues, sample, as_text=True)
     finally:
         for queue in queues:
             queue.close()
-    return Schema._of(Content(shape, columns))  # noqa: SLF001 - of this package
+    return Schema.of_content(Content(shape, columns))
 
 
 def _imported(module: str, name: str) -> Schema:

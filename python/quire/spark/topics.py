@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
+import quire
 from quire.errors import NotAQueueError
+
+if TYPE_CHECKING:
+    from quire.spark.options import ReadOptions
 
 TABLE: Final = "metadata.cq4t"
 _ROLL_FILE: Final = ".cq4"
@@ -38,6 +42,18 @@ def topics_of(path: str) -> dict[str, str]:
             f" expected={TABLE} or *{_ROLL_FILE}"
         )
     return dict(sorted(found.items()))
+
+
+def open_queue(path: str, options: ReadOptions) -> quire.Queue:
+    """
+    Open a queue to read; a file system of another host's will do for that.
+
+    Raises:
+        NotAQueueError: There is none.
+        UnsupportedError: It is of another kind.
+
+    """
+    return quire.open(path, read_only=True, create=False, wire_type=options.wire_type)
 
 
 def local_path(path: str) -> str:

@@ -1,0 +1,167 @@
+"""Where a read begins and ends."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+from pyspark.sql.types import LongType, StructType
+
+import quire
+from quire.errors import IndexOutOfRangeError
+from quire.spark.batch import BatchReader
+from quire.spark.options import ReadOptions
+from spark_queues import DAY_MS, DAYS, PER_DAY, START_MS, indexes, load, messages_of, record
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two topics; the second is in a folder of its own."""
+    folder = tmp_path_factory.mktemp("queues")
+    record(folder / "orders")
+    record(folder / "eu" / "trades", per_day=20)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def orders(folder: Path) -> list[int]:
+    """The indexes of the first topic."""
+    return [index for index, _ in messages_of(folder / "orders")]
+
+
+def test_every_queue_below_a_directory_is_a_topic(spark: SparkSession, folder: Path) -> None:
+    found = load(spark, folder).groupBy("_topic").count().collect()
+
+    assert {row._topic: row["count"] for row in found} == {
+        "orders": DAYS * PER_DAY,
+        "eu/trades": DAYS * 20,
+    }
+
+
+def test_offsets_are_indexes_the_end_excluded(
+    spark: SparkSession, folder: Path, orders: list[int]
+) -> None:
+    start, end = orders[49], orders[101]
+    found = load(spark, folder / "orders", startingOffsets=start, endingOffsets=hex(end))
+
+    assert indexes(found) == orders[49:101]
+    assert indexes(load(spark, folder / "orders", startingOffsets="latest")) == []
+    assert indexes(load(spark, folder / "orders", startingOffsets="EARLIEST")) == orders
+
+
+def test_offsets_by_topic(spark: SparkSession, folder: Path, orders: list[int]) -> None:
+    found = load(
+        spark,
+        folder,
+        startingOffsets=json.dumps({"eu/trades": "latest"}),
+        endingOffsets=json.dumps({"orders": orders[7]}),
+    )
+
+    assert {row._topic for row in found.select("_topic").collect()} == {"orders"}
+    assert indexes(found) == orders[:7]
+
+
+@pytest.mark.parametrize(
+    ("options", "first"),
+    [
+        ({"startingTimestamp": "2013-01-02"}, PER_DAY),
+        ({"startingTimestamp": START_MS + DAY_MS + 7_000}, PER_DAY),
+        ({"startingTimestamp": START_MS + DAY_MS + 7_000, "timestampField": "time"}, PER_DAY + 7),
+        ({"startingTimestamp": "2013-01-02T00:00:06.5", "timestampField": "time"}, PER_DAY + 7),
+        ({"startingTimestamp": "2013-01-02T02:00:07+02:00", "timestampField": "time"}, PER_DAY + 7),
+        ({"startingTimestamp": "1990-01-01"}, 0),
+        ({"startingTimestamp": "2030-01-01"}, DAYS * PER_DAY),
+    ],
+)
+def test_a_time_begins_at_its_cycle_or_at_its_first_message(
+    spark: SparkSession, folder: Path, orders: list[int], options: dict[str, Any], first: int
+) -> None:
+    assert indexes(load(spark, folder / "orders", **options)) == orders[first:]
+
+
+def test_an_ending_time_is_excluded(spark: SparkSession, folder: Path, orders: list[int]) -> None:
+    found = load(
+        spark,
+        folder / "orders",
+        startingTimestamp="2013-01-02",
+        endingTimestamp="2013-01-02T00:00:10",
+        timestampField="time",
+    )
+
+    assert indexes(found) == orders[PER_DAY : PER_DAY + 10]
+
+
+def test_what_is_written_after_planning_is_not_read(tmp_path: Path) -> None:
+    path = record(tmp_path / "queue")
+    before = [index for index, _ in messages_of(path)]
+    reader = reader_of(path)
+    shares = reader.partitions()
+    with quire.open(path) as queue, queue.appender() as appender:
+        appender.write_map({"n": -1})
+
+    assert indexes_of(reader, shares) == before
+
+
+def test_a_pruned_start_is_an_error_unless_loss_is_allowed(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    path = record(tmp_path / "queue")
+    all_indexes = [index for index, _ in messages_of(path)]
+    remove_cycle(path, 0)
+
+    assert indexes(load(spark, path)) == all_indexes[PER_DAY:]
+    with pytest.raises(AnalysisException, match=r"messages are gone.* topic=queue wanted=") as told:
+        load(spark, path, startingOffsets=all_indexes[3]).collect()
+    assert str(told.value).strip().splitlines()[-2].startswith("quire.errors.IndexOutOfRangeError")
+    found = load(spark, path, startingOffsets=all_indexes[3], failOnDataLoss="false")
+    assert indexes(found) == all_indexes[PER_DAY:]
+
+
+@pytest.mark.parametrize("cycle", [0, 1, 2])
+def test_cycles_deleted_after_planning_are_an_error_unless_loss_is_allowed(
+    tmp_path: Path, cycle: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = record(tmp_path / "queue")
+    all_indexes = [index for index, _ in messages_of(path)]
+    strict, lenient = reader_of(path), reader_of(path, fail_on_data_loss=False)
+    shares = strict.partitions()
+    remove_cycle(path, cycle)
+
+    with pytest.raises(IndexOutOfRangeError, match=r"was a cycle deleted\? topic=queue"):
+        indexes_of(strict, shares)
+    left = indexes_of(lenient, shares)
+    assert left == all_indexes[: cycle * PER_DAY] + all_indexes[(cycle + 1) * PER_DAY :]
+    assert "topic=queue" in caplog.text
+
+
+def test_a_topic_that_is_not_there_is_refused(spark: SparkSession, folder: Path) -> None:
+    with pytest.raises(AnalysisException, match=r"no such topic in startingOffsets: topic=nope"):
+        load(spark, folder, startingOffsets='{"nope": 1}').collect()
+
+
+def reader_of(path: Path, **options: Any) -> BatchReader:
+    return BatchReader(
+        ReadOptions(str(path), **options),
+        StructType().add("half", "double").add("_index", LongType()),
+    )
+
+
+def indexes_of(reader: BatchReader, shares: list[Any]) -> list[int]:
+    return [
+        index
+        for share in shares
+        for batch in reader.read(share)
+        for index in batch.column("_index").to_pylist()
+    ]
+
+
+def remove_cycle(path: Path, number: int) -> None:
+    files = sorted(path.glob("*.cq4"))
+    shutil.move(files[number], path.parent / f"gone-{number}")
