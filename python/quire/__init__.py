@@ -39,6 +39,7 @@ from quire.errors import (
     NotAQueueError,
     QuireError,
     ReadOnlyError,
+    ReplayError,
     RollCycleMismatchError,
     UnsupportedError,
     WaitTimeoutError,
@@ -64,7 +65,9 @@ from quire.types import (
 )
 
 if _TYPE_CHECKING:
+    from quire.differences import compare
     from quire.printing import print_all
+    from quire.replaying import replay, replayed
     from quire.services import Service, service
 
 __all__ = [
@@ -87,6 +90,7 @@ __all__ = [
     "QuireError",
     "ReadDocument",
     "ReadOnlyError",
+    "ReplayError",
     "RollCycle",
     "RollCycleMismatchError",
     "RunningMinimum",
@@ -101,6 +105,7 @@ __all__ = [
     "WriteAfterEofError",
     "WriteDocument",
     "__version__",
+    "compare",
     "float32",
     "float64",
     "int8",
@@ -114,6 +119,8 @@ __all__ = [
     "parse_yaml",
     "pausers",
     "print_all",
+    "replay",
+    "replayed",
     "service",
     "to_json",
     "to_yaml",
@@ -125,7 +132,14 @@ __all__ = [
 
 __version__ = _native.VERSION
 
-_LATER = {"Service": "services", "print_all": "printing", "service": "services"}
+_LATER = {
+    "Service": "services",
+    "compare": "differences",
+    "print_all": "printing",
+    "replay": "replaying",
+    "replayed": "replaying",
+    "service": "services",
+}
 
 
 def __getattr__(name: str) -> object:

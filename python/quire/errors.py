@@ -15,6 +15,7 @@ QuireError
 ├── WriteAfterEofError       the cycle was closed by an end-of-file marker
 ├── LockLostError            the write lock was taken away; nothing was published
 ├── WireError                bytes that do not decode, or a value that has no encoding
+├── ReplayError              the queue to replay into holds something else, or others write it
 ├── ForkedError              a handle was carried into a forked child
 ├── LockTimeoutError         also a TimeoutError
 └── WaitTimeoutError         also a TimeoutError
@@ -107,6 +108,10 @@ class LockLostError(QuireError):
 
 class WireError(QuireError):
     """Bytes that do not decode as asked, or a value that has no encoding."""
+
+
+class ReplayError(QuireError):
+    """The queue to replay into does not hold the replay's beginning, or somebody else writes it."""
 
 
 class ForkedError(QuireError):

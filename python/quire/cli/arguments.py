@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +13,9 @@ import quire
 
 PATH: Final = click.Path(path_type=Path, readable=False)  # the library says why it cannot
 _PAST_INDEXES: Final = 2**63
+_INDEX: Final = re.compile(r"(0[xX][0-9a-fA-F]+|[0-9]+)[: ]*")
+_MILLISECONDS: Final = re.compile(r"-?[0-9]+ms")
+_EPOCH: Final = datetime.fromtimestamp(0, UTC)
 
 
 def index_of(value: str) -> int:
@@ -28,6 +33,27 @@ def index_of(value: str) -> int:
     if not 0 <= index < _PAST_INDEXES:
         raise click.BadParameter(f"{value!r} is no index, such as 0x4d1900000000")
     return index
+
+
+def point_of(value: str) -> int | datetime:
+    """
+    Return a point of a queue: an index, a time in ISO 8601, or milliseconds with ``ms`` behind.
+
+    Raises:
+        click.BadParameter: It is none of them.
+
+    """
+    if _INDEX.fullmatch(value):
+        return index_of(value)
+    try:
+        if _MILLISECONDS.fullmatch(value):
+            return _EPOCH + timedelta(milliseconds=int(value.removesuffix("ms")))
+        return datetime.fromisoformat(value)
+    except (ValueError, OverflowError):
+        raise click.BadParameter(
+            f"{value!r} is no index, such as 0x4d1900000000, and no time, such as"
+            " 2024-01-15T10:30:00Z or 1705314600000ms"
+        ) from None
 
 
 def open_to_look(path: Path) -> quire.Queue:

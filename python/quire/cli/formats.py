@@ -29,7 +29,11 @@ def as_hex(document: ReadDocument) -> str:
 
 def as_yaml(document: ReadDocument) -> str:
     """Return the YAML of Java's tools; bytes that hold no values as they are, or in digits."""
-    data = document.bytes
+    return yaml_of(document.bytes)
+
+
+def yaml_of(data: bytes | memoryview) -> str:
+    """Return what :func:`as_yaml` does, of bytes."""
     try:
         return harmless(to_yaml(data))
     except WireError:
@@ -38,7 +42,11 @@ def as_yaml(document: ReadDocument) -> str:
 
 def as_json(document: ReadDocument) -> str:
     """Return JSON on one line; of bytes that hold no values, an object with their digits."""
-    data = document.bytes
+    return json_of(document.bytes)
+
+
+def json_of(data: bytes | memoryview) -> str:
+    """Return what :func:`as_json` does, of bytes."""
     try:
         return harmless_json(to_json(data))
     except WireError:

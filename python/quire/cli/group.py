@@ -11,8 +11,10 @@ from quire.cli.entry import INTERRUPTED
 
 VERBS: Final = {
     "demo": "quire.cli.demo:demo",
+    "diff": "quire.cli.diff:diff",
     "dump": "quire.cli.dump:dump",
     "read": "quire.cli.read:read",
+    "replay": "quire.cli.replay:replay",
     "stat": "quire.cli.stat:stat",
     "write": "quire.cli.write:write",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from typing import Final
 
 # A message must not move the cursor of the terminal it is shown on. Tabs and line ends do no harm.
@@ -10,6 +11,9 @@ _ESCAPES: Final = {
     code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\t\n"
 } | {ord("\r"): "\\r"}
 _ON_ONE_LINE: Final = _ESCAPES | {ord("\n"): "\\n"}
+
+_LOOK_EVERY: Final = 256
+_TELL_EVERY_S: Final = 0.2
 
 _IN_JSON: Final = {code: f"\\u{code:04x}" for code in range(0x7F, 0xA0)}
 
@@ -50,3 +54,29 @@ class Output:
     def flush(self) -> None:
         """Hand on what was collected."""
         self._stream.flush()
+
+
+class Progress:
+    """How many messages were handled, on stderr while that is a terminal."""
+
+    def __init__(self) -> None:
+        """Say nothing for a moment."""
+        self._looked = 0
+        self._is_shown = sys.stderr.isatty()
+        self._next_s = time.monotonic() + _TELL_EVERY_S
+
+    def tell(self, count: int) -> None:
+        """Show the number, now and then."""
+        if not self._is_shown or count < self._looked + _LOOK_EVERY:
+            return
+        self._looked = count
+        if (now_s := time.monotonic()) >= self._next_s:
+            self._next_s = now_s + _TELL_EVERY_S
+            sys.stderr.write(f"\r{count:,} messages")
+            sys.stderr.flush()
+
+    def clear(self) -> None:
+        """Leave the line to others."""
+        if self._is_shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -14,9 +12,8 @@ import quire
 from quire.cli.arguments import PATH
 from quire.cli.entry import INTERRUPTED, told
 from quire.cli.inputs import INPUTS, Input, Item, MisreadError
+from quire.cli.output import Progress
 
-_LOOK_EVERY: Final = 256
-_TELL_EVERY_S: Final = 0.2
 _SHOWN: Final = 60
 _FORMAT_OF: Final = {
     ".txt": "text",
@@ -39,30 +36,6 @@ def roll_cycle_of(value: str) -> quire.RollCycle:
         return quire.RollCycle(value)
     except ValueError as error:
         raise click.BadParameter(str(error)) from error
-
-
-class Progress:
-    """How many messages were written, on stderr while that is a terminal."""
-
-    def __init__(self) -> None:
-        """Say nothing for a moment."""
-        self._is_shown = sys.stderr.isatty()
-        self._next_s = time.monotonic() + _TELL_EVERY_S
-
-    def tell(self, written: int) -> None:
-        """Show the number, now and then."""
-        if not self._is_shown or written % _LOOK_EVERY:
-            return
-        if (now_s := time.monotonic()) >= self._next_s:
-            self._next_s = now_s + _TELL_EVERY_S
-            sys.stderr.write(f"\r{written:,} messages")
-            sys.stderr.flush()
-
-    def clear(self) -> None:
-        """Leave the line to others."""
-        if self._is_shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
 
 
 class Writer:

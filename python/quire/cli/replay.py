@@ -1,0 +1,154 @@
+"""``quire replay``: a stretch of a queue once more, at its pace, shown or into another queue."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+import click
+
+import quire
+from quire.cli.arguments import PATH, open_to_look, point_of
+from quire.cli.entry import INTERRUPTED
+from quire.cli.formats import FORMATS
+from quire.cli.output import Progress
+from quire.cli.read import Look, Printer
+from quire.pacing import Pace, Replay
+from quire.replaying import Copy, Replayed
+
+_FASTEST: Final = "max"
+
+
+def pace_of(value: str) -> Pace | None:
+    """
+    Return the pace of ``1x``, ``10x`` and ``0.5x``; None of ``max``.
+
+    Raises:
+        click.BadParameter: It is none of them.
+
+    """
+    if value == _FASTEST:
+        return None
+    try:
+        return Pace(float(value.removesuffix("x")))
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is no speed, such as 1x, 10x or max") from None
+
+
+@click.command()
+@click.argument("path", type=PATH)
+@click.option(
+    "--from", "start", type=point_of, metavar="POINT", help="Begin with this index, or time."
+)
+@click.option(
+    "--to", "end", type=point_of, metavar="POINT", help="Stop in front of this index, or time."
+)
+@click.option(
+    "--speed",
+    "pace",
+    type=pace_of,
+    default=_FASTEST,
+    metavar="SPEED",
+    show_default=True,
+    help="1x as it was, 10x ten times as fast, max without waiting.",
+)
+@click.option("--time-field", metavar="NAME", help="The field that tells a message's time.")
+@click.option("--to-queue", "out", type=PATH, metavar="OUT", help="Write to the queue at OUT.")
+@click.option(
+    "--format",
+    "style",
+    type=click.Choice([*FORMATS]),
+    help="How messages are shown.  [default: yaml]",
+)
+@click.option("--no-index", is_flag=True, help="Show the messages alone.")
+def replay(  # noqa: PLR0913, PLR0917 - its options
+    path: Path,
+    start: int | datetime | None,
+    end: int | datetime | None,
+    pace: Pace | None,
+    time_field: str | None,
+    out: Path | None,
+    style: str | None,
+    *,
+    no_index: bool,
+) -> None:
+    """
+    Replay the queue at PATH, or one of its roll files, from one point to another.
+
+    Without --to-queue the messages are shown, as read does. OUT gets the same bytes in the same
+    cycles, each time, whatever the speed; a replay that was interrupted or killed goes on when it
+    is repeated. Metadata is left out.
+
+    A POINT is an index, 0x… or decimal; or a time, such as 2024-01-15T10:30:00Z (UTC without a
+    zone) or 1705314600000ms. Without --time-field a time is the start of a cycle, and the pace that
+    of the history of the messages.
+
+    \b
+    Examples:
+      quire replay orders --from 2024-01-15 --to 2024-01-16 --to-queue monday
+      quire replay orders --to 0x4d1a00000000 --speed 10x --time-field time
+    """  # noqa: D301 - click reads the backspace
+    if out is not None and (style is not None or no_index):
+        raise click.UsageError("--to-queue shows no messages: no --format and no --no-index")
+    with open_to_look(path) as queue, _told_as_wrong_use():
+        plan = Replay(queue, start, end, pace=pace, time_field=time_field)
+        if out is None:
+            _show(plan, style or next(iter(FORMATS)), with_index=not no_index)
+        else:
+            _copy(plan, out)
+
+
+def _show(plan: Replay, style: str, *, with_index: bool) -> None:
+    look = Look(style, with_index, (), ())
+    printer = Printer(look, None, at_once=plan.pace is not None)
+    try:
+        for document in plan.documents():
+            printer.show(document)
+        printer.end()
+    except quire.QuireError:
+        printer.flush()  # what was read before the damage
+        raise
+    if plan.pace is not None:
+        click.echo(f"quire: {_lag(plan.pace.behind_s, plan.pace.most_behind_s)}", err=True)
+
+
+def _copy(plan: Replay, out: Path) -> None:
+    progress = Progress()
+    with Copy(plan, out, progress=progress.tell) as copy:
+        try:
+            done = copy.run()
+        except KeyboardInterrupt:
+            progress.clear()
+            with suppress(OSError):
+                click.echo(f"quire: interrupted: {_told(copy.done())}", err=True)
+            raise click.exceptions.Exit(INTERRUPTED) from None
+        finally:
+            progress.clear()
+    lag = "" if plan.pace is None else f" {_lag(done.behind_s, done.most_behind_s)}"
+    click.echo(f"{_told(done)}{lag}")
+
+
+def _told(done: Replayed) -> str:
+    there = done.messages - done.written
+    were_there = f" there={there}" if there else ""
+    return f"written={done.written}{were_there}" + (
+        "" if done.last is None else f" last={done.last:#x}"
+    )
+
+
+def _lag(behind_s: float, most_behind_s: float) -> str:
+    return f"behind={behind_s:.3f}s most_behind={most_behind_s:.3f}s"
+
+
+@contextmanager
+def _told_as_wrong_use() -> Generator[None]:
+    """Tell of points and paces that the queue cannot follow."""
+    try:
+        yield
+    except ValueError as error:
+        if isinstance(error, quire.QuireError):
+            raise
+        raise click.UsageError(str(error)) from error

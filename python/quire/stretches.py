@@ -1,0 +1,236 @@
+"""A stretch of a queue: the messages from one point to another, and how they are read in bulk."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from os import PathLike
+from typing import TypeAlias
+
+from quire._native import Excerpt
+from quire.errors import IndexOutOfRangeError
+from quire.queue import Queue
+from quire.queue import open as open_queue
+from quire.tailing import Tailer
+from quire.times import TimeField, nanoseconds
+
+Source: TypeAlias = Queue | str | PathLike[str]
+"""A queue, or its directory."""
+
+Point: TypeAlias = int | datetime
+"""An index, or a time; one without a zone is in UTC."""
+
+_EPOCH = datetime.fromtimestamp(0, UTC)
+_LAST_CYCLE = 2**31 - 1
+_CHUNK_BYTES = 8 * 2**20
+_COUNT = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """
+    Messages that follow one another.
+
+    Attributes:
+        first: The index of the first of them.
+        past: None of them reaches this index.
+
+    """
+
+    first: int
+    past: int
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are none."""
+        return self.first >= self.past
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """
+    Some messages, as an Arrow binary column.
+
+    Attributes:
+        indexes: The index of each, of 64 bits.
+        offsets: Where each begins in *data*, and where the last one ends, of 32 bits.
+        data: The payloads, one behind the other.
+
+    """
+
+    indexes: memoryview
+    offsets: memoryview
+    data: memoryview
+
+    def __len__(self) -> int:
+        """Return how many messages there are."""
+        return len(self.indexes)
+
+    def excerpts(self) -> Iterator[Excerpt]:
+        """Yield each of them."""
+        for number, index in enumerate(self.indexes):
+            yield Excerpt(index, self.payload(number))
+
+    def payload(self, number: int) -> bytes:
+        """Return the bytes of one of them."""
+        return bytes(self.data[self.offsets[number] : self.offsets[number + 1]])
+
+    def until(self, past: int) -> Chunk:
+        """Return the messages whose indexes are lower."""
+        count = bisect_left(self.indexes, past)
+        if count == len(self):
+            return self
+        offsets = self.offsets[: count + 1]
+        return Chunk(self.indexes[:count], offsets, self.data[: offsets[count]])
+
+
+@contextmanager
+def opened(source: Source) -> Generator[Queue]:
+    """Open a queue to read it; one that is open stays so."""
+    if isinstance(source, Queue):
+        yield source
+        return
+    with open_queue(source, read_only=True, create=False) as queue:
+        yield queue
+
+
+def chunk_of(tailer: Tailer, count: int) -> Chunk:
+    """Return the next messages, *count* or as many as are some MiB, or there."""
+    _, indexes, offsets, data = tailer.read_columns(count, max_bytes=_CHUNK_BYTES)
+    return Chunk(memoryview(indexes).cast("Q"), memoryview(offsets).cast("i"), memoryview(data))
+
+
+class Chunks:
+    """
+    The messages of a stretch, some MiB at a time.
+
+    Args:
+        tailer: Reads them.
+        stretch: Which.
+
+    """
+
+    def __init__(self, tailer: Tailer, stretch: Stretch) -> None:
+        """Go to the first message."""
+        self._tailer = tailer
+        self._past = 0 if stretch.is_empty else stretch.past
+        if not stretch.is_empty:
+            tailer.move_to_index(stretch.first)
+
+    def take(self, count: int = _COUNT) -> Chunk:
+        """Return the next messages, *count* or as many as are some MiB; at the end none."""
+        return chunk_of(self._tailer, count).until(self._past)
+
+    def __iter__(self) -> Iterator[Chunk]:
+        """Yield all that is left."""
+        while len(chunk := self.take()):
+            yield chunk
+
+
+def stretch_of(
+    queue: Queue,
+    start: Point | None = None,
+    end: Point | None = None,
+    *,
+    time_field: str | None = None,
+) -> Stretch:
+    """
+    Find the messages from *start* (included) to *end* (excluded) that are there now.
+
+    Args:
+        queue: The queue.
+        start: Where they begin; None: with the first.
+        end: Where they end; None: with the last.
+        time_field: A time is that of the first message in which this field is not earlier.
+            Without it only the start of a cycle can be told.
+
+    Raises:
+        ValueError: The end lies before the start, or a time within a cycle.
+
+    """
+    if start is not None and end is not None and _are_crossed(start, end):
+        raise ValueError(f"the end lies before the start: start={shown(start)} end={shown(end)}")
+    last = queue.last_index
+    if last is None:
+        return Stretch(0, 0)
+    field = None if time_field is None else TimeField(time_field)
+    first = queue.first_index or 0
+    if start is not None:
+        first = _at(queue, start, Stretch(first, last + 1), field)
+    past = last + 1 if end is None else _at(queue, end, Stretch(first, last + 1), field)
+    return Stretch(first_from(queue, first), min(past, last + 1))
+
+
+def require(queue: Queue, index: int) -> None:
+    """
+    Look whether there is a message.
+
+    Raises:
+        IndexOutOfRangeError: There is none with this index.
+
+    """
+    with queue.tailer() as tailer:
+        if tailer.move_to_index(index):
+            return
+    first, last = queue.first_index, queue.last_index
+    if first is None or last is None:
+        raise IndexOutOfRangeError(f"the queue is empty: start={index:#x} path={queue.path}")
+    raise IndexOutOfRangeError(
+        f"no message has this index: start={index:#x} first={first:#x} last={last:#x}"
+        f" path={queue.path}"
+    )
+
+
+def shown(point: Point) -> str:
+    """Return a point as messages of errors have it."""
+    return f"{point:#x}" if isinstance(point, int) else point.isoformat()
+
+
+def _are_crossed(start: Point, end: Point) -> bool:
+    if isinstance(start, datetime) and isinstance(end, datetime):
+        return nanoseconds(start) > nanoseconds(end)
+    return isinstance(start, int) and isinstance(end, int) and start > end
+
+
+def _at(queue: Queue, point: Point, within: Stretch, field: TimeField | None) -> int:
+    """Return the index of a point; that past the last message where it lies behind it."""
+    if isinstance(point, int):
+        return point
+    if field is None:
+        return _cycle_start(queue, point)
+    time_ns = nanoseconds(point)
+    with queue.tailer() as tailer:
+        for chunk in Chunks(tailer, within):
+            for excerpt in chunk.excerpts():
+                found = field.of(excerpt.data)
+                if found is not None and found >= time_ns:
+                    return excerpt.index
+    return within.past
+
+
+def _cycle_start(queue: Queue, time: datetime) -> int:
+    time_ms, rest = divmod(nanoseconds(time), 1_000_000)
+    roll, epoch_ms = queue.roll_cycle, queue.epoch_ms
+    cycle, into_ms = divmod(time_ms - epoch_ms, roll.length_ms)
+    if rest or into_ms:
+        start = _EPOCH + timedelta(milliseconds=epoch_ms + cycle * roll.length_ms)
+        raise ValueError(
+            f"nothing tells which messages of a cycle came before a time: time={time.isoformat()}"
+            f" roll_cycle={roll.name} cycle_start={start.isoformat()};"
+            " give the start of a cycle, an index, or the field of the messages that holds a time"
+        )
+    return roll.to_index(min(cycle, _LAST_CYCLE), 0) if cycle >= 0 else 0
+
+
+def first_from(queue: Queue, index: int) -> int:
+    """Return the index of the first message that does not lie before *index*."""
+    roll = queue.roll_cycle
+    cycle, sequence = roll.to_cycle(index), roll.to_sequence(index)
+    for one in queue.cycles:
+        end = queue.end_of_cycle(one) if one >= cycle else None
+        if end is not None and end[1] > (sequence if one == cycle else 0):
+            return index if one == cycle else roll.to_index(one, 0)
+    return 2**63 - 1
