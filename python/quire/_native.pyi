@@ -15,6 +15,7 @@ __all__ = [
     "Chain",
     "Codec",
     "Dump",
+    "Encoder",
     "Excerpt",
     "Kind",
     "ManualClock",

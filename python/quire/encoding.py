@@ -215,7 +215,7 @@ def _fields(
         report(f"two columns of one name: columns={', '.join(columns.names)}")
     for name in known.keys() - set(wanted.names):
         report(f"a column that the schema does not know: column={name} known={_names(wanted)}")
-    fields = []
+    fields: list[Any] = []
     for field in fields_of(wanted):
         found = known.get(field.name)
         if found is None:

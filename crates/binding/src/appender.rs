@@ -142,7 +142,7 @@ impl Appender {
     /// Whether the messages of the queue hold the names of fields.
     #[getter]
     fn has_field_names(&self) -> bool {
-        self.kernel.queue().wire_type() != "FIELDLESS_BINARY"
+        !self.kernel.queue().is_fieldless()
     }
 
     #[getter]
