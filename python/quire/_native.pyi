@@ -493,6 +493,17 @@ class Queue:
 
         """
 
+    def write_position(self, cycle: int) -> int | None:
+        """
+        Return what a cycle's file says the position of its last message is.
+
+        It lies behind the end (:meth:`end_of_cycle`) where messages in between were lost.
+
+        Returns:
+            0 before the first message; None when the file is missing or not ready.
+
+        """
+
     def close(self) -> None:
         """Close the queue and all its handles. Safe to repeat."""
 
