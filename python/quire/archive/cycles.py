@@ -140,10 +140,7 @@ def _where(queue: Queue, number: int) -> str:
         try:
             if not tailer.move_to_index(first):
                 return f" index={first:#x}"
-            while (
-                tailer.read_bytes() is not None
-                and queue.roll_cycle.to_cycle(tailer.index) == number
-            ):
+            while tailer.read_bytes() is not None and tailer.index < past:
                 pass
         except CorruptError:
             pass
