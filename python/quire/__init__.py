@@ -27,7 +27,6 @@ from quire._native import (
 )
 from quire.appending import Appender
 from quire.errors import (
-    ArchiveError,
     ClosedError,
     CorruptError,
     CycleFullError,
@@ -73,7 +72,6 @@ if _TYPE_CHECKING:
 
 __all__ = [
     "Appender",
-    "ArchiveError",
     "ClosedError",
     "CorruptError",
     "CycleFullError",

@@ -6,8 +6,10 @@ Queues as Spark tables: ``spark.read.format("quire").load(path)``. Needs ``quire
 >>> spark.read.format("quire").load("/data/trades").count()  # doctest: +SKIP
 """
 
+from quire.spark.followed import DataLossError
 from quire.spark.java import NoJavaError
+from quire.spark.lags import lag_of
 from quire.spark.sessions import register, session
 from quire.spark.source import QuireDataSource
 
-__all__ = ["NoJavaError", "QuireDataSource", "register", "session"]
+__all__ = ["DataLossError", "NoJavaError", "QuireDataSource", "lag_of", "register", "session"]

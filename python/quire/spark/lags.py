@@ -1,0 +1,29 @@
+"""How far a stream is behind, as its progress tells."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+
+def lag_of(progress: Mapping[str, Any] | None) -> dict[str, int]:
+    """
+    Return how many messages of each topic were there and not yet read, as of a batch.
+
+    Args:
+        progress: Of a query, as ``query.lastProgress``; None before the first batch.
+
+    """
+    lags: dict[str, int] = {}
+    for source in progress["sources"] if progress else ():
+        for topic, place in _items(json.loads(source["latestOffset"] or "null")):
+            for name, lag in _items(place):
+                if name == "lag":
+                    lags[topic] = lags.get(topic, 0) + lag
+    return lags
+
+
+def _items(value: object) -> Iterable[tuple[str, Any]]:
+    """Return what is in an object; other sources put other things there."""
+    return cast("dict[str, Any]", value).items() if isinstance(value, dict) else ()

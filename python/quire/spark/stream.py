@@ -1,0 +1,195 @@
+"""
+Streams: where each batch of ``readStream.format("quire")`` ends, and what its tasks read.
+
+Spark keeps one process for a stream's offsets as long as the query runs. It asks here for the end
+of the next batch, writes that into the checkpoint, and then has the messages in between read: after
+a crash the same ones again. An offset is a dict from topic to the index of the next message, its
+topics sorted, so that equal offsets are equal texts.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from typing import Final, TypeAlias
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from quire.errors import CorruptError, NotAQueueError
+from quire.spark import rows
+from quire.spark.followed import Ahead, DataLossError, Followed
+from quire.spark.offsets import resolved
+from quire.spark.options import ReadOptions, refuse
+from quire.spark.quotas import quotas
+from quire.spark.ranges import Share, Span, shares_of
+from quire.spark.rows import RowPlan
+from quire.spark.topics import topics_of
+
+Offsets: TypeAlias = dict[str, int]
+
+# More queues than this are closed after each look: a process may not have all that many files.
+_OPEN_MAX: Final = 128
+
+_log = logging.getLogger("quire.spark")
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """
+    Plans the batches of a stream, and reads their shares.
+
+    Raises:
+        OptionsError: The options are for batch reads, or do not fit the schema.
+
+    """
+
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        """Plan the rows; queues are opened when the first batch is planned."""
+        ending = options.given & {"endingoffsets", "endingtimestamp"}
+        refuse([f"a stream has no end: {name}" for name in sorted(ending)], of="stream")
+        self._options = options
+        self._plan = RowPlan.of(schema, options)
+        self._followed: dict[str, Followed] = {}
+        self._target: Offsets | None = None
+        self._newest: dict[str, dict[str, int]] | None = None
+        self._turn = 0
+        self._told: Offsets = {}
+
+    def initialOffset(self) -> Offsets:  # noqa: N802 - Spark's name
+        """Return where a stream without a checkpoint starts."""
+        options, topics = self._options, self._topics()
+        problems: list[str] = []
+        options.starting.check(topics, "startingOffsets", problems.append)
+        refuse(problems, of="stream")
+        return {
+            topic: resolved(
+                self._topic(topic, path).queue(), topic, options.starting, options.time_field
+            )
+            for topic, path in topics.items()
+        }
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
+        """Return the option ``maxOffsetsPerTrigger``."""
+        limit = self._options.max_per_trigger
+        return ReadAllAvailable() if limit is None else ReadMaxRows(limit)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+        """Fix the end of the query: what is there now."""
+        topics = self._topics()
+        self._target = {topic: self._topic(topic, path).end() for topic, path in topics.items()}
+        self._rest(topics)
+
+    def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:  # noqa: N802
+        """
+        Return the end of the batch that begins at *start*.
+
+        Raises:
+            DataLossError: Messages of the batch are gone, and that is not allowed.
+
+        """
+        topics = self._topics()
+        there = self._ahead(start, topics)
+        wanted = there
+        if self._target is not None:
+            wanted = {
+                topic: ahead.until(self._target.get(topic, 0)) for topic, ahead in there.items()
+            }
+        lags = {topic: ahead.count for topic, ahead in wanted.items()}
+        most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        counts = quotas(lags, most, self._turn)
+        self._turn += most or 0
+        end = {topic: ahead.after(counts[topic]) for topic, ahead in wanted.items()}
+        self._newest = {
+            topic: {"index": ahead.end, "lag": ahead.count - counts[topic]}
+            for topic, ahead in there.items()
+        }
+        self._rest(topics)
+        # A new topic without messages is none yet: it would make a batch of nothing.
+        return {topic: offset for topic, offset in end.items() if offset or topic in start}
+
+    def reportLatestOffset(self) -> dict[str, dict[str, int]] | None:  # noqa: N802 - Spark's name
+        """Return, for the query's progress, the newest offset and the lag behind it by topic."""
+        return self._newest
+
+    def partitions(self, start: Offsets, end: Offsets) -> list[Share]:
+        """
+        Cut the messages between two offsets into shares.
+
+        Raises:
+            DataLossError: Some of them are gone, and that is not allowed.
+
+        """
+        topics = self._topics()
+        spans: list[Span] = []
+        for topic, stop in end.items():
+            offset = start.get(topic, 0)
+            if offset == stop:
+                continue
+            path = topics.get(topic)
+            found = self._look(topic, path, offset, stop)
+            if path is not None:
+                spans.append(Span(topic, path, found.runs))
+        self._rest(topics)
+        options = self._options
+        return shares_of(spans, options.records_per_partition, options.min_partitions)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the messages of one share; see :func:`quire.spark.rows.read`."""
+        return rows.read(partition, self._plan)
+
+    def stop(self) -> None:
+        """Close the queues."""
+        for followed in self._followed.values():
+            followed.close()
+
+    def _ahead(self, start: Offsets, topics: Mapping[str, str]) -> dict[str, Ahead]:
+        """Return what waits in each topic, whether it is new, known, or gone."""
+        every = sorted({*start, *topics})
+        return {topic: self._look(topic, topics.get(topic), start.get(topic, 0)) for topic in every}
+
+    def _look(self, topic: str, path: str | None, offset: int, stop: int | None = None) -> Ahead:
+        """Return what is there from *offset* on, or up to *stop*, which must be there."""
+        if path is None:
+            found = Ahead(offset, (), is_lossy=True)
+        else:
+            followed = self._topic(topic, path)
+            try:
+                found = followed.ahead(offset) if stop is None else followed.between(offset, stop)
+            except CorruptError as error:
+                raise CorruptError(f"{error} topic={topic}", *error.args[1:]) from None
+        if found.is_lossy:
+            self._tell_loss(topic, offset, found)
+        return found
+
+    def _topics(self) -> dict[str, str]:
+        try:
+            return topics_of(self._options.path)
+        except (NotAQueueError, FileNotFoundError):  # all of them are gone, or none is there yet
+            return {}
+
+    def _topic(self, topic: str, path: str) -> Followed:
+        if topic not in self._followed:
+            self._followed[topic] = Followed(path, self._options.wire_type)
+        return self._followed[topic]
+
+    def _rest(self, topics: Mapping[str, str]) -> None:
+        """Close what need not stay open."""
+        for topic, followed in self._followed.items():
+            if topic not in topics or len(topics) > _OPEN_MAX:
+                followed.close()
+
+    def _tell_loss(self, topic: str, offset: int, found: Ahead) -> None:
+        first = f"{found.runs[0].first_index:#x}" if found.runs else "none"
+        told = f"messages are gone: topic={topic} expected={offset:#x} first={first}"
+        if self._options.fail_on_data_loss:
+            raise DataLossError(f"{told} (failOnDataLoss=false goes on at the first that is there)")
+        if self._told.get(topic) != offset:
+            self._told[topic] = offset
+            _log.warning("%s", told)

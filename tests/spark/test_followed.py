@@ -1,0 +1,291 @@
+"""What a stream plans, with its reader driven as Spark drives it, but in this process."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+from pyspark.sql.types import LongType, StringType, StructType
+
+from queues import snapshot
+from quire.spark import lag_of
+from quire.spark.followed import DataLossError
+from quire.spark.options import ReadOptions
+from quire.spark.quotas import quotas
+from quire.spark.stream import Offsets, StreamReader
+from streams import Source, pairs
+
+SCHEMA = StructType().add("_topic", StringType()).add("_index", LongType()).add("n", LongType())
+
+
+class Driver:
+    """Does what Spark's micro-batches do: a log of offsets, then a batch, then a commit."""
+
+    def __init__(self, source: Source, **options: str) -> None:
+        self.source = source
+        self.options = options
+        self.offsets: Offsets | None = None
+        self.rows: list[Any] = []
+        self.restart()
+
+    def restart(self) -> None:
+        self.reader = StreamReader(
+            ReadOptions.of({"path": str(self.source.path), **self.options}),
+            SCHEMA,
+        )
+
+    def plan(self, limit: int | None = None) -> Offsets:
+        if self.offsets is None:
+            self.offsets = journaled(self.reader.initialOffset())
+        most = ReadAllAvailable() if limit is None else ReadMaxRows(limit)
+        return journaled(self.reader.latestOffset(self.offsets, most))
+
+    def batch(self, limit: int | None = None, *, crash: bool = False) -> int:
+        """Read a batch, and return how many rows it had; with *crash*, twice."""
+        end = self.plan(limit)
+        assert self.offsets is not None
+        found = self.read(self.offsets, end)
+        if crash:
+            self.restart()
+            found = self.read(self.offsets, end)
+        if end != self.offsets:
+            assert found or self.options.get("failOnDataLoss") == "false"
+        self.offsets = end
+        self.rows += found
+        return len(found)
+
+    def read(self, start: Offsets, end: Offsets) -> list[Any]:
+        shares = pickle.loads(pickle.dumps(self.reader.partitions(start, end)))
+        batches = [batch for share in shares for batch in self.reader.read(share)]
+        return [row for batch in batches for row in batch.to_pylist()]
+
+    def numbers(self) -> list[tuple[str, int]]:
+        return pairs(self.rows)
+
+
+def journaled(offsets: Offsets) -> Offsets:
+    """As they come back from a checkpoint; in their one canonical form."""
+    assert list(offsets) == sorted(offsets)
+    found: Offsets = json.loads(json.dumps(offsets))
+    return found
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Source:
+    """Two topics over two days: 6 + 3 and 2 + 0 messages."""
+    source = Source(tmp_path / "queues")
+    source.record("orders", 6)
+    source.record("trades", 2)
+    source.roll()
+    source.record("orders", 3)
+    return source
+
+
+def test_a_stream_without_news_stays_where_it_is(source: Source) -> None:
+    driver = Driver(source)
+    assert driver.batch() == 11
+
+    assert driver.plan() == driver.offsets
+    driver.restart()
+    assert driver.plan() == driver.offsets
+    assert driver.numbers() == source.numbers()
+
+
+def test_reading_leaves_every_byte_alone(source: Source) -> None:
+    before = snapshot(source.path / "orders")
+
+    assert Driver(source).batch() == 11
+    assert snapshot(source.path / "orders") == before
+
+
+def test_a_cycle_that_was_read_to_its_end_may_be_deleted(source: Source) -> None:
+    driver = Driver(source)
+    for _ in range(3):
+        driver.batch()
+        source.roll()
+        source.record("orders", 2)
+        driver.batch()
+        source.prune("orders", -1)
+
+    driver.batch()
+    assert driver.numbers() == source.numbers()
+
+
+def test_a_deleted_cycle_was_not_read_for_all_that_a_new_start_knows(source: Source) -> None:
+    driver = Driver(source)
+    driver.batch()
+    source.prune("orders", 2)
+    driver.restart()
+    assert driver.plan() == driver.offsets  # nothing says that there was more
+
+    source.roll()
+    source.record("orders", 1)
+    with pytest.raises(DataLossError, match="messages are gone: topic=orders expected=0x"):
+        driver.plan()
+
+
+@pytest.mark.parametrize("batches", [1, 2])
+def test_a_cycle_that_is_deleted_between_others_is_a_loss(source: Source, batches: int) -> None:
+    source.roll()
+    source.record("orders", 2)
+    driver = Driver(source)
+    for _ in range(batches):
+        driver.batch(4)
+    (source.path / "orders").joinpath(sorted(source.path.glob("orders/*.cq4"))[1]).unlink()
+
+    with pytest.raises(DataLossError, match="topic=orders"):
+        driver.plan()
+
+
+def test_a_planned_batch_that_is_gone_is_a_loss(source: Source) -> None:
+    driver = Driver(source)
+    end = driver.plan()
+    assert driver.offsets is not None
+    source.prune("orders", 2)
+
+    driver.restart()
+    with pytest.raises(DataLossError, match=r"topic=orders expected=0x\w+ first=none"):
+        driver.read(driver.offsets, end)
+
+    driver.options["failOnDataLoss"] = "false"
+    driver.restart()
+    assert pairs(driver.read(driver.offsets, end)) == [("trades", 0), ("trades", 1)]
+
+
+def test_what_is_lost_is_told_once_where_it_is_allowed(
+    source: Source, caplog: pytest.LogCaptureFixture
+) -> None:
+    driver = Driver(source, failOnDataLoss="false")
+    driver.batch(4)
+    source.prune("orders")
+    source.delete("trades")
+
+    for _ in range(3):
+        driver.batch()
+    first = source.indexes("orders")[0]
+    told = [record.message for record in caplog.records if record.name == "quire.spark"]
+    assert len(told) == 2
+    assert f"topic=orders expected={first - 2**32 + 3:#x} first={first:#x}" in told[0]
+    assert "topic=trades" in told[1]
+    assert "first=none" in told[1]
+    assert driver.numbers()[-3:] != source.numbers()[-3:]
+    assert [n for topic, n in driver.numbers() if topic == "orders"] == [0, 1, 2, 6, 7, 8]
+
+
+def test_a_queue_made_anew_is_read_from_its_start(source: Source) -> None:
+    driver = Driver(source)
+    driver.batch()
+    source.delete("orders")
+    source.counts["orders"] = 0
+    source.record("orders", 2)
+
+    with pytest.raises(DataLossError, match="topic=orders"):
+        driver.plan()
+    driver.options["failOnDataLoss"] = "false"
+    driver.restart()
+    assert driver.batch() == 2
+    assert [row["n"] for row in driver.rows[-2:]] == [0, 1]
+
+
+def test_all_topics_may_be_gone_or_still_to_come(tmp_path: Path) -> None:
+    source = Source(tmp_path / "queues")
+    source.path.mkdir()
+    driver = Driver(source)
+
+    assert driver.batch() == 0
+    assert driver.offsets == {}
+    source.record("orders", 0)
+    assert driver.plan() == {}
+    source.record("orders", 2)
+    assert driver.batch() == 2
+
+
+def test_more_topics_than_files_may_be_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quire.spark.stream._OPEN_MAX", 3)
+    source = Source(tmp_path / "queues")
+    for number in range(6):
+        source.record(f"topic{number}", 2)
+    driver = Driver(source)
+
+    before = len([*Path("/dev/fd").iterdir()])
+    while driver.batch(5):
+        assert len([*Path("/dev/fd").iterdir()]) == before
+    assert driver.numbers() == source.numbers()
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("record"), st.sampled_from("abc"), st.integers(1, 5)),
+        st.tuples(st.just("roll")),
+        st.tuples(st.just("batch"), st.one_of(st.none(), st.integers(1, 6)), st.booleans()),
+        st.tuples(st.just("restart")),
+    ),
+    max_size=25,
+)
+
+
+@given(steps=STEPS)
+def test_whatever_happens_each_message_comes_once_and_in_order(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[Any, ...]]
+) -> None:
+    source = Source(tmp_path_factory.mktemp("queues"))
+    driver = Driver(source)
+    for name, *arguments in steps:
+        if name == "record":
+            source.record(*arguments)
+        elif name == "roll":
+            source.roll()
+        elif name == "restart":
+            driver.restart()
+        else:
+            limit, crash = arguments
+            assert driver.batch(limit, crash=crash) <= (limit or 10**9)
+    driver.batch()
+
+    assert driver.numbers() == source.numbers()
+    for topic in source.counts:
+        came = [row["n"] for row in driver.rows if row["_topic"] == topic]
+        assert came == sorted(came)
+
+
+@given(
+    st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 10**12)),
+    st.integers(1, 10**12),
+    st.integers(0, 99),
+)
+def test_quotas_fill_the_limit_in_proportion(lags: dict[str, int], limit: int, turn: int) -> None:
+    given_out = quotas(lags, limit, turn)
+    total, waiting = sum(lags.values()), sum(lag > 0 for lag in lags.values())
+
+    assert sum(given_out.values()) == min(limit, total)
+    assert all(0 <= given_out[topic] <= lag for topic, lag in lags.items())
+    if limit >= waiting:
+        assert all(given_out[topic] or not lag for topic, lag in lags.items())
+        for topic, lag in lags.items() if total > limit else ():
+            assert abs(given_out[topic] - limit * lag / total) <= waiting + 1e-3 * limit
+
+
+def test_topics_take_turns_when_not_all_get_a_message() -> None:
+    lags = dict.fromkeys("abcde", 100)
+    got = Counter[str]()
+    for turn in range(0, 10, 2):
+        got.update(quotas(lags, 2, turn))
+
+    assert set(got.values()) == {2}
+
+
+def test_lags_are_told_beside_other_sources() -> None:
+    newest = ['{"a": {"index": 7, "lag": 3}, "b": {"index": 1, "lag": 0}}', None, "12"]
+    newest += ['{"topic": {"0": 5}}', '{"a": {"index": 9, "lag": 1}}']
+
+    assert lag_of(None) == {}
+    assert lag_of({"sources": [{"latestOffset": each} for each in newest]}) == {"a": 4, "b": 0}
