@@ -1,34 +1,51 @@
+import io
 import subprocess
 import sys
+from contextlib import redirect_stdout
+from datetime import date
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from matplotlib.image import imread
 
 import quire
 from quire.cli import main
-from quire.demo.analyse import Figures, Group, differences, figures_of, percentile
+from quire.demo.figures import (
+    ALL,
+    Departure,
+    Figures,
+    Group,
+    band_of,
+    differences,
+    figures_of,
+    percentile,
+)
+from quire.demo.flights import number
 from quire.demo.folder import MARKER, make_anew
 from quire.demo.follow import TAILER
 
 
-def test_the_demo_in_plain_python_checks_itself(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["demo", "--no-spark", "--limit", "2000", "--dir", str(tmp_path / "run")]) == 0
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """Return the folder of a run in plain Python over the first day, and what it told."""
+    folder = tmp_path_factory.mktemp("demo") / "run"
+    with redirect_stdout(io.StringIO()) as told:
+        assert main(["demo", "--no-spark", "--limit", "842", "--dir", str(folder)]) == 0
+    return folder, " ".join(told.getvalue().split())
 
-    told = " ".join(capsys.readouterr().out.split())
+
+def test_the_demo_in_plain_python_checks_itself(run: tuple[Path, str]) -> None:
+    folder, told = run
+
     assert "checked all equal" in told
-    assert f"picture {tmp_path / 'run' / 'delays.png'}" in told
-    assert imread(tmp_path / "run" / "delays.png").shape[1] > 1_000
+    assert f"page {folder / 'flights.html'}" in told
 
 
-def test_the_journal_holds_every_event_and_the_tailers_place(tmp_path: Path) -> None:
-    assert main(["demo", "--no-spark", "--limit", "500", "--dir", str(tmp_path / "run")]) == 0
+def test_the_journal_holds_every_event_and_the_tailers_place(run: tuple[Path, str]) -> None:
+    folder, _ = run
 
-    with quire.open(tmp_path / "run" / "flights", create=False) as queue:
+    with quire.open(folder / "flights", create=False) as queue:
         assert queue.tailer().read_map() == {
             "event": "departed",
             "carrier": "UA",
@@ -122,21 +139,42 @@ def test_percentiles_are_exact_and_linear_between_neighbours() -> None:
     assert percentile([7], 0.95) == 7
 
 
-def test_cancelled_flights_count_but_have_no_delay() -> None:
-    figures = figures_of([("UA", 5, 10), ("UA", 5, None), ("DL", 6, None)])
+DAY = date(2013, 5, 6)
 
-    assert figures["UA", 5] == Figures(2, 1, 10.0, 10.0)
-    assert figures["DL", None] == Figures(1, 0, None, None)
-    assert figures[None, None] == Figures(3, 1, 10.0, 10.0)
+
+def test_cancelled_flights_count_but_have_no_delay() -> None:
+    departures = [("UA", 5, 10), ("UA", 5, None), ("DL", 6, None), ("DL", 6, 61), ("DL", 7, 15)]
+
+    figures = figures_of(Departure(carrier, hour, DAY, it) for carrier, hour, it in departures)
+
+    assert figures[Group("UA", 5)] == Figures(2, 1, 1, 0, 10.0, 10.0)
+    assert figures[Group("DL")] == Figures(3, 2, 0, 1, 38.0, 15 + 0.95 * 46)
+    assert figures[Group(hour=7)].late == 1
+    assert figures[ALL].cancelled == 2
+    assert figures[ALL] == figures[Group(day=DAY)] == figures[Group(month=5)]
+    bands = {group.band: it.flights for group, it in figures.items() if group.band is not None}
+    assert bands == {10: 1, 15: 1, 60: 1}
+
+
+@pytest.mark.parametrize(
+    ("delay", "band"), [(-43, -30), (-30, -30), (-1, -5), (0, 0), (4, 0), (5, 5), (1301, 180)]
+)
+def test_delays_fall_into_bands(delay: int, band: int) -> None:
+    assert band_of(delay) == band
 
 
 def test_a_difference_names_its_group() -> None:
-    expected: dict[Group, Figures] = {("UA", 5): Figures(2, 2, 1.0, 2.0)}
+    group = Group("UA", 5)
+    expected = {group: Figures(2, 2, 1, 1, 1.0, 2.0)}
 
-    assert differences({("UA", 5): Figures(2, 2, 1.0 + 1e-12, 2.0)}, expected) == []
-    assert differences({("UA", 5): Figures(2, 2, 1.1, 2.0)}, expected)[0].startswith(
-        "carrier=UA hour=5: "
-    )
+    assert differences({group: Figures(2, 2, 1, 1, 1.0 + 1e-12, 2.0)}, expected) == []
+    for wrong in (
+        Figures(2, 2, 1, 1, 1.1, 2.0),
+        Figures(2, 2, 1, 0, 1.0, 2.0),
+        Figures(2, 2, 1, 1, 1.0, None),
+    ):
+        (told,) = differences({group: wrong}, expected)
+        assert told.startswith("Group(carrier='UA', hour=5, ")
     assert len(differences({}, expected)) == 1
 
 
@@ -152,3 +190,29 @@ def test_without_a_java_the_demo_says_so_at_once(
         capsys.readouterr().err.split()
     )
     assert not (tmp_path / "run").exists()
+
+
+def test_a_wrong_result_fails_the_demo_and_is_on_its_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def misread(text: str) -> int | None:
+        return 15 if text == "14" else number(text)
+
+    monkeypatch.setattr("quire.demo.figures.number", misread)
+
+    assert main(["demo", "--no-spark", "--limit", "500", "--dir", str(tmp_path / "run")]) == 1
+    assert "results are wrong; the first: " in capsys.readouterr().err
+    assert " differ: Group(" in (tmp_path / "run" / "flights.html").read_text("utf-8")
+
+
+def test_the_page_shows_what_was_found(run: tuple[Path, str]) -> None:
+    """The expected numbers were counted in the file: its first 842 rows are those of 1 January."""
+    folder, _ = run
+
+    page = (folder / "flights.html").read_text("utf-8")
+    assert "842 flights from Newark, JFK and LaGuardia, from 1 January to 1 January" in page
+    assert "On 1 January 4 of 842 flights never left" in page
+    assert page.count("<svg") == page.count("<figcaption>") == 10
+    assert page.count(">equal</td>") == 3
+    assert "838 departures, 837 arrivals and 4 cancellations" in page
+    assert "nan" not in page.lower()

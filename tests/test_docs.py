@@ -11,6 +11,7 @@ ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "interop/README.md"])
 PAGES_THAT_RUN = (
     "README.md",
+    "docs/archive.md",
     "docs/columns.md",
     "docs/messages.md",
     "docs/methods.md",

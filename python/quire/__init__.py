@@ -27,6 +27,7 @@ from quire._native import (
 )
 from quire.appending import Appender
 from quire.errors import (
+    ArchiveError,
     ClosedError,
     CorruptError,
     CycleFullError,
@@ -72,6 +73,7 @@ if _TYPE_CHECKING:
 
 __all__ = [
     "Appender",
+    "ArchiveError",
     "ClosedError",
     "CorruptError",
     "CycleFullError",

@@ -15,6 +15,7 @@ __all__ = [
     "Chain",
     "Codec",
     "Dump",
+    "Encoder",
     "Excerpt",
     "Kind",
     "ManualClock",
@@ -75,6 +76,28 @@ class Plan:
         history: bool = False,
         types: Sequence[str] = ...,
     ) -> Plan: ...
+
+# Length, the first value's place, whether it has a zone, buffers, the columns inside, the values of a
+# dictionary.
+Borrowed: TypeAlias = tuple[
+    int, int, bool, Sequence[BufferLike | None], Sequence[Borrowed], Borrowed | None
+]
+
+@final
+class Encoder:
+    """Makes messages of rows; see :class:`quire.encoding.Encoder`."""
+
+    def __new__(
+        cls,
+        content: Literal["value", "entries", "fields", "typed", "call", "calls"],
+        parts: Sequence[PlanField | PlanMethod],
+        *,
+        type_name: str = ...,
+        omit_nulls: bool = False,
+        fieldless: bool = False,
+    ) -> Encoder: ...
+    def encode(self, count: int, columns: Sequence[Borrowed], /) -> tuple[Buffer, Buffer]:
+        """Return the messages' offsets, of 64 bits each, and their bytes."""
 
 @final
 class Seen:
@@ -470,6 +493,17 @@ class Queue:
 
         """
 
+    def write_position(self, cycle: int) -> int | None:
+        """
+        Return what a cycle's file says the position of its last message is.
+
+        It lies behind the end (:meth:`end_of_cycle`) where messages in between were lost.
+
+        Returns:
+            0 before the first message; None when the file is missing or not ready.
+
+        """
+
     def close(self) -> None:
         """Close the queue and all its handles. Safe to repeat."""
 
@@ -541,6 +575,7 @@ class Appender:
         start: int,
         wide: bool,
         text: bool,
+        note: bytes | None = None,
     ) -> int | None:
         """
         Append the elements of an Arrow binary or string column.
@@ -552,6 +587,7 @@ class Appender:
             start: The first element's place in *offsets*.
             wide: Offsets are 64 bits wide.
             text: Write each as a text value instead of raw bytes.
+            note: A metadata document in front of raw bytes, with nobody's message between.
 
         """
 
@@ -562,6 +598,10 @@ class Appender:
         The write lock is held until it closes: another append from the same thread raises,
         other threads and processes wait.
         """
+
+    @property
+    def has_field_names(self) -> bool:
+        """Whether the messages of the queue hold the names of fields: not as FIELDLESS_BINARY."""
 
     @property
     def last_index_appended(self) -> int | None:

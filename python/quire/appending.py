@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from quire._native import WriteDocument
+    from quire.encoding import Form
     from quire.methods import Filter
+    from quire.schema import Schema
 
 _T = TypeVar("_T")
 
@@ -92,23 +94,63 @@ class Appender(_native.Appender):
             names=names_around(),
         )
 
-    def write_batch(self, column: pa.Array[Any] | pa.ChunkedArray[Any]) -> int | None:
+    def write_batch(  # noqa: PLR0913 - by keywords
+        self,
+        batch: pa.RecordBatch | pa.Table | pa.Array[Any] | pa.ChunkedArray[Any],
+        *,
+        schema: Schema | None = None,
+        form: Form | None = None,
+        type: str | None = None,  # noqa: A002
+        method: str | None = None,
+        omit_nulls: bool = False,
+    ) -> int | None:
         """
-        Append each element of an Arrow column: binary as it is, strings as text values.
+        Append a message for each row of a batch, or for each element of a column.
 
-        No Python object is made per element, and each chunk is written under one lock.
+        No Python object is made per message, and many are written under one lock.
 
         Args:
-            column: A binary or string array, 32 or 64 bits wide, chunked or not.
+            batch: A batch or table; what its rows become, the other arguments tell, as in
+                :class:`quire.encoding.Encoder`. Or a binary or string array, 32 or 64 bits wide,
+                chunked or not: binary elements are messages as they are, strings text values.
+            schema: What the messages are to look like.
+            form: ``raw``, ``text``, ``map``, ``fields``, ``typed`` or ``method``.
+            type: The name of the type in front of the fields.
+            method: The method that is called.
+            omit_nulls: Leave out the names of what is null.
 
         Returns:
-            The last index; None when the column is empty.
+            The last index; None when there is nothing.
 
         Raises:
             TypeError: The column holds something else.
-            ValueError: It holds nulls or empty elements; nothing was written.
+            ValueError: The columns do not make such messages, or an array holds nulls or empty
+                elements; nothing was written.
+            WireError: A value has no encoding; nothing was written.
 
         """
+        import pyarrow as pa
+
+        if isinstance(batch, pa.Array | pa.ChunkedArray):
+            return self._write_array(batch)
+        from quire.encoding import Encoder
+
+        encoder = Encoder(
+            batch.schema,
+            form=form,
+            type=type,
+            method=method,
+            schema=schema,
+            omit_nulls=omit_nulls,
+            fieldless=not self.has_field_names,
+        )
+        batches = batch.to_batches() if isinstance(batch, pa.Table) else [batch]
+        last: int | None = None
+        for messages in [encoder.encode(it) for it in batches if it.num_rows]:
+            last = self._write_chunk(messages, wide=True, text=False)
+        return last
+
+    def _write_array(self, column: pa.Array[Any] | pa.ChunkedArray[Any]) -> int | None:
         import pyarrow as pa
 
         if column.null_count:

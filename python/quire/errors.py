@@ -14,6 +14,7 @@ QuireError
 ├── CycleFullError           the roll cycle cannot number another message
 ├── WriteAfterEofError       the cycle was closed by an end-of-file marker
 ├── LockLostError            the write lock was taken away; nothing was published
+├── ArchiveError             an archive is not what the queue holds, or cannot be worked on
 ├── WireError                bytes that do not decode, or a value that has no encoding
 ├── ReplayError              the queue to replay into holds something else, or others write it
 ├── ForkedError              a handle was carried into a forked child
@@ -104,6 +105,10 @@ class WriteAfterEofError(QuireError):
 
 class LockLostError(QuireError):
     """The write lock was taken away while this process was stopped; nothing was published."""
+
+
+class ArchiveError(QuireError):
+    """An archive is not what the queue holds or held, or it cannot be worked on."""
 
 
 class WireError(QuireError):

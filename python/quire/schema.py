@@ -244,6 +244,31 @@ class Schema:
         return self._plan
 
     @property
+    def shape(self) -> Shape:
+        """What messages are: ``fields``, one ``value``, or ``calls``."""
+        return self._content.shape
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The types that messages may name; any if there are none."""
+        return self._content.types
+
+    @property
+    def calls(self) -> tuple[Method, ...]:
+        """The methods, without those that are passed over; none if the messages are no calls."""
+        parts = self._content.parts
+        if not isinstance(parts, tuple):
+            return ()
+        return tuple(method for method in parts if method.takes != "passed over")
+
+    @property
+    def union(self) -> pa.Schema:
+        """The columns of calls as a tagged union, without index and history."""
+        import pyarrow as pa
+
+        return pa.schema([pa.field(METHOD, pa.string()), *self.columns])
+
+    @property
     def names(self) -> list[str]:
         """The names of the columns; of methods, their names."""
         if isinstance(self._content.parts, tuple):

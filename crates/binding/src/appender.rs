@@ -96,7 +96,7 @@ impl Appender {
         }
     }
 
-    #[pyo3(signature = (offsets, data, *, count, start, wide, text))]
+    #[pyo3(signature = (offsets, data, *, count, start, wide, text, note = None))]
     #[allow(clippy::too_many_arguments)] // a Python signature
     fn write_column(
         &self,
@@ -107,11 +107,21 @@ impl Appender {
         start: usize,
         wide: bool,
         text: bool,
+        note: Option<&[u8]>,
     ) -> PyResult<Option<i64>> {
         let (offsets, data) = (Borrowed::new(offsets)?, Borrowed::new(data)?);
         let column = Column { offsets: offsets.bytes(), data: data.bytes(), start, wide, text };
         let checked = py.detach(|| column.check(count));
         checked.map_err(to_py)?;
+        if let Some(note) = note {
+            let now = self.clock.now_ms(py)?;
+            let written = py.detach(|| {
+                self.kernel.append_noted(now, note, count, |number| {
+                    Ok(Payload::new(column.element(number)?))
+                })
+            });
+            return told(py, written);
+        }
         if text {
             return self.write_texts(py, &column, count);
         }
@@ -127,6 +137,12 @@ impl Appender {
     #[getter]
     fn last_index_appended(&self, py: Python<'_>) -> PyResult<Option<i64>> {
         py.detach(|| self.kernel.last_index_appended()).map_err(to_py)
+    }
+
+    /// Whether the messages of the queue hold the names of fields.
+    #[getter]
+    fn has_field_names(&self) -> bool {
+        !self.kernel.queue().is_fieldless()
     }
 
     #[getter]

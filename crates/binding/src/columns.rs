@@ -56,7 +56,7 @@ impl Plan {
 }
 
 /// Name, nullable, type, its two numbers, the fields inside.
-fn field(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Field> {
+pub fn field(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Field> {
     if depth > DEPTH_MAX {
         return Err(PyValueError::new_err(format!("nested too deep: limit={DEPTH_MAX}")));
     }
@@ -121,7 +121,7 @@ fn scalar(name: &str) -> Option<Kind> {
 }
 
 /// Name, id, what it takes, the columns.
-fn method(object: &Bound<'_, PyAny>) -> PyResult<Method> {
+pub fn method(object: &Bound<'_, PyAny>) -> PyResult<Method> {
     let (name, id, takes, columns): (String, Option<i64>, String, Vec<Bound<'_, PyAny>>) =
         object.extract()?;
     let columns = columns.iter().map(|part| field(part, 0)).collect::<PyResult<_>>()?;

@@ -16,6 +16,7 @@ mod payload;
 mod queue;
 mod read_document;
 mod roll_cycle;
+mod rows;
 mod tailer;
 mod text;
 mod wire;
@@ -86,6 +87,8 @@ mod _native {
     use super::read_document::ReadDocument;
     #[pymodule_export]
     use super::roll_cycle::RollCycle;
+    #[pymodule_export]
+    use super::rows::Encoder;
     #[pymodule_export]
     use super::tailer::{Payloads, Tailer};
     #[pymodule_export]

@@ -181,6 +181,11 @@ impl Queue {
         self.ask(py, |queue| queue.end_of_cycle(cycle))
     }
 
+    #[pyo3(signature = (cycle))]
+    fn write_position(&self, py: Python<'_>, cycle: i32) -> PyResult<Option<u64>> {
+        self.ask(py, |queue| queue.write_position(cycle))
+    }
+
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.kernel.close());
     }

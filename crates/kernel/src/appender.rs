@@ -150,12 +150,25 @@ impl Appender {
         count: usize,
         payload: impl Fn(usize) -> Result<Payload<'p>>,
     ) -> Result<Option<i64>> {
-        self.append_each(now_ms, count, |number, append| append(payload(number)?))
+        self.append_each(now_ms, None, count, |number, append| append(payload(number)?))
+    }
+
+    /// As [`Self::append_all`], with a metadata document in front: under the same lock, so that
+    /// nobody else's message comes between.
+    pub fn append_noted<'p>(
+        &self,
+        now_ms: Option<i64>,
+        note: &[u8],
+        count: usize,
+        payload: impl Fn(usize) -> Result<Payload<'p>>,
+    ) -> Result<Option<i64>> {
+        self.append_each(now_ms, Some(note), count, |number, append| append(payload(number)?))
     }
 
     fn append_each(
         &self,
         now_ms: Option<i64>,
+        note: Option<&[u8]>,
         count: usize,
         mut each: impl FnMut(usize, &mut dyn FnMut(Payload<'_>) -> Result<()>) -> Result<()>,
     ) -> Result<Option<i64>> {
@@ -166,6 +179,10 @@ impl Appender {
         let before = state.last_index.take();
         let mut write = || {
             let mut cycle = 0;
+            if let Some(note) = note {
+                cycle = self.cycle(table, &mut state, now_ms)?;
+                self.append_in(table, &mut state, &mut cycle, Payload::new(note), true)?;
+            }
             for number in 0..count {
                 if number % CLOCK_EVERY == 0 {
                     state.show_run(table)?;
@@ -211,7 +228,7 @@ impl Appender {
         text: impl Fn(usize) -> Result<&'p [u8]>,
     ) -> Result<Option<i64>> {
         let mut buffer = Vec::new();
-        self.append_each(now_ms, count, |number, append| {
+        self.append_each(now_ms, None, count, |number, append| {
             let text = text(number)?;
             let stored = writer::stored_text(text);
             buffer.clear();

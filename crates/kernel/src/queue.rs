@@ -442,6 +442,14 @@ impl Queue {
         Ok(Some((end.position, end.next_sequence(), end.slot == Slot::EndOfData)))
     }
 
+    /// What a cycle's file says the position of its last message is, behind its end too where
+    /// messages were lost; 0 before the first, and None when the file is missing or not ready.
+    pub fn write_position(&self, cycle: i32) -> Result<Option<u64>> {
+        let Some(mut view) = self.view(cycle)? else { return Ok(None) };
+        let word = view.file().layout.write_position;
+        Ok(Some(view.word(word)?))
+    }
+
     /// Position of a named tailer's stored index in the table, created as 0.
     pub fn tailer_key(&self, name: &str) -> Result<u64> {
         self.table_key(&format!("{}{name}", table::TAILER_PREFIX), 0)

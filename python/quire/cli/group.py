@@ -10,6 +10,7 @@ import click
 from quire.cli.entry import INTERRUPTED
 
 VERBS: Final = {
+    "archive": "quire.cli.archive:archive",
     "demo": "quire.cli.demo:demo",
     "diff": "quire.cli.diff:diff",
     "dump": "quire.cli.dump:dump",

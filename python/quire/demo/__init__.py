@@ -2,6 +2,7 @@
 The main job, end to end: the New York flights of 2013 as a journal.
 
 ``flights`` reads the data set, ``events`` puts it on the time line, ``record`` writes it into a
-queue while ``follow`` tails it from a second process, ``analyse`` computes the delays on Spark and
-once more without it, ``plot`` draws them. ``quire demo`` (``quire.cli.demo``) runs all of it.
+queue while ``follow`` tails it from a second process, ``analyse`` computes the delays from it on
+Spark, ``figures`` without either, ``checks`` holds the two together, ``page`` shows them. ``quire
+demo`` (``quire.cli.demo``) runs all of it.
 """

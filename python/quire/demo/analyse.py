@@ -1,54 +1,42 @@
 """
-Departure delays by carrier and by scheduled hour, computed twice.
+Departure delays, computed from the journal: on Spark, or in plain Python where there is none.
 
-Once on Spark from the journal, once in plain Python from the data set's own file, so that the one
-can be held against the other.
+``quire.demo.figures`` computes the same from the data set's own file, so that the one can be held
+against the other.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import islice
-from math import ceil, floor
+from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
+from zoneinfo import ZoneInfo
 
 import quire
-from quire.demo.flights import number, open_rows
+from quire.demo.events import DAY_MS, ORIGIN_ZONE
+from quire.demo.figures import (
+    BAND_FIRST,
+    BAND_LAST,
+    BAND_MIN,
+    LATE_MIN,
+    QUANTILE,
+    VERY_LATE_MIN,
+    Departure,
+    Figures,
+    Group,
+    figures_of,
+)
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
-SCHEMA: Final = "event string, carrier string, hour int, delay int"
-QUANTILE: Final = 0.95
-TOLERANCE: Final = 1e-9
+SCHEMA: Final = "_timestamp timestamp, event string, carrier string, hour int, delay int"
+TIME: Final = "sched"
 
-# A carrier and an hour; None stands for all of them.
-Group: TypeAlias = tuple[str | None, int | None]
-
-# Carrier, scheduled hour, and minutes of delay: None when it never left.
-Departure: TypeAlias = tuple[str, int, int | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """
-    Departures of one group.
-
-    Attributes:
-        flights: Scheduled flights, the cancelled ones included.
-        departed: How many of them left.
-        mean: Mean departure delay of those that left, in minutes; None when none did.
-        p95: The 95th percentile of it, interpolated linearly.
-
-    """
-
-    flights: int
-    departed: int
-    mean: float | None
-    p95: float | None
+_GROUPS: Final = ("", "carrier hour", "carrier", "hour", "day", "month", "band")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,110 +46,100 @@ class Analysis:
 
     Attributes:
         groups: Figures by group.
-        events: Messages read, of all kinds.
+        messages: Messages of all kinds, by the UTC day of their cycle.
 
     """
 
     groups: dict[Group, Figures]
-    events: int
+    messages: dict[date, int]
+
+    @property
+    def events(self) -> int:
+        """Messages read, of all kinds."""
+        return sum(self.messages.values())
 
 
 def analyse(spark: SparkSession, path: Path) -> Analysis:
-    """Compute the figures on Spark, from the journal at *path*, in one job."""
-    from pyspark.sql import Observation
+    """Compute the figures on Spark, from the journal at *path*."""
     from pyspark.sql import functions as f
 
-    seen = Observation("journal")
-    journal = spark.read.format("quire").schema(SCHEMA).load(str(path))
+    source = spark.read.format("quire").option("timestampField", TIME)
+    journal = source.schema(SCHEMA).load(str(path))
+    cycles = spark.read.format("quire").schema("_cycle int").load(str(path))
     rows = (
-        journal.observe(seen, f.count(f.lit(1)).alias("events"))
-        .where(f.col("event").isin("departed", "cancelled"))
-        .cube("carrier", "hour")
-        .agg(
-            f.count(f.lit(1)).alias("flights"),
-            f.count("delay").alias("departed"),
-            f.avg("delay").alias("mean"),
-            f.percentile("delay", QUANTILE).alias("p95"),
+        _departures(journal)
+        .groupingSets(
+            [[f.col(name) for name in names.split()] for names in _GROUPS],
+            *map(f.col, Group._fields),
         )
+        .agg(*_figures(), f.grouping("band").alias("is_any_band"))
+        # Cancelled flights have no delay, and are in no band.
+        .where("is_any_band = 1 or band is not null")
         .collect()
     )
-    groups = {
-        (row.carrier, row.hour): Figures(row.flights, row.departed, row.mean, row.p95)
-        for row in rows
-    }
-    return Analysis(groups, seen.get["events"])
-
-
-def figures_from_csv(folder: Path, limit: int | None = None) -> dict[Group, Figures]:
-    """Compute the figures from ``flights.csv``, with nothing of what wrote or read the journal."""
-    return figures_of(_departures_in_csv(folder, limit))
+    counts = cycles.groupBy("_cycle").count().collect()
+    return Analysis(
+        {_group(row): _figures_in(row) for row in rows},
+        {_day(row[0]): row[1] for row in sorted(counts)},
+    )
 
 
 def figures_from_journal(path: Path) -> Analysis:
     """Compute the figures from the journal in plain Python, where there is no Spark."""
+    departures: list[Departure] = []
+    messages: Counter[date] = Counter()
     with quire.open(path, read_only=True, create=False) as queue, queue.tailer() as tailer:
-        events = list(iter(tailer.read_map, None))
-    departures = (
-        (event["carrier"], event["hour"], event["delay"])
-        for event in events
-        if event["event"] != "arrived"
+        while (event := tailer.read_map()) is not None:
+            messages[_day(queue.roll_cycle.to_cycle(tailer.last_read_index or 0))] += 1
+            if event["event"] != "arrived":
+                departures.append(_departure(event))
+    return Analysis(figures_of(departures), dict(messages))
+
+
+def _departures(journal: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as f
+
+    delay = f.col("delay")
+    band = f.greatest(
+        f.lit(BAND_FIRST), f.least(f.lit(BAND_LAST), f.floor(delay / BAND_MIN) * BAND_MIN)
     )
-    return Analysis(figures_of(departures), len(events))
+    return (
+        journal.where(f.col("event").isin("departed", "cancelled"))
+        .withColumn("time", f.from_utc_timestamp("_timestamp", ORIGIN_ZONE))
+        .withColumn("day", f.to_date("time"))
+        .withColumn("month", f.month("time"))
+        .withColumn("band", f.when(delay.isNotNull(), band))  # least() passes nulls over
+    )
 
 
-def figures_of(departures: Iterable[Departure]) -> dict[Group, Figures]:
-    """Return the figures of each group that has a flight."""
-    delays: defaultdict[Group, list[int]] = defaultdict(list)
-    flights: Counter[Group] = Counter()
-    for carrier, hour, delay in departures:
-        for group in ((carrier, hour), (carrier, None), (None, hour), (None, None)):
-            flights[group] += 1
-            if delay is not None:
-                delays[group].append(delay)
-    return {group: _figures(count, delays[group]) for group, count in flights.items()}
+def _figures() -> list[Column]:
+    """Return the columns of a group's figures, as ``Figures`` has them."""
+    from pyspark.sql import functions as f
 
-
-def differences(found: Mapping[Group, Figures], expected: Mapping[Group, Figures]) -> list[str]:
-    """Return one line for each group whose figures differ; none when all are equal."""
-    groups = sorted(found.keys() | expected.keys(), key=str)
+    delay = f.col("delay")
     return [
-        f"carrier={carrier} hour={hour}: {found.get((carrier, hour))}"
-        f" is not {expected.get((carrier, hour))}"
-        for carrier, hour in groups
-        if not _equal(found.get((carrier, hour)), expected.get((carrier, hour)))
+        f.count(f.lit(1)).alias("flights"),
+        f.count(delay).alias("departed"),
+        f.count_if(delay < LATE_MIN).alias("on_time"),
+        f.count_if(delay >= VERY_LATE_MIN).alias("very_late"),
+        f.avg(delay).alias("mean"),
+        f.percentile(delay, QUANTILE).alias("p95"),
     ]
 
 
-def percentile(values: Sequence[int], quantile: float) -> float:
-    """Return the exact percentile, linear between neighbours, of *values* in ascending order."""
-    place = quantile * (len(values) - 1)
-    low, high = values[floor(place)], values[ceil(place)]
-    return low + (high - low) * (place - floor(place))
+def _group(row: Any) -> Group:  # noqa: ANN401 - a row of Spark
+    return Group(row.carrier, row.hour, row.day, row.month, row.band)
 
 
-def _departures_in_csv(folder: Path, limit: int | None) -> Iterator[Departure]:
-    with open_rows(folder) as rows:
-        header = next(rows)
-        carrier, hour, delay = (header.index(name) for name in ("carrier", "hour", "dep_delay"))
-        for row in islice(rows, limit):
-            yield row[carrier], int(row[hour]), number(row[delay])
+def _figures_in(row: Any) -> Figures:  # noqa: ANN401
+    return Figures(row.flights, row.departed, row.on_time, row.very_late, row.mean, row.p95)
 
 
-def _figures(flights: int, delays: list[int]) -> Figures:
-    if not delays:
-        return Figures(flights, 0, None, None)
-    mean = sum(delays) / len(delays)
-    return Figures(flights, len(delays), mean, percentile(sorted(delays), QUANTILE))
+def _departure(event: Mapping[str, Any]) -> Departure:
+    time = datetime.fromtimestamp(event["sched"] / 1_000, ZoneInfo(ORIGIN_ZONE))
+    return Departure(event["carrier"], event["hour"], time.date(), event["delay"])
 
 
-def _equal(one: Figures | None, other: Figures | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    counts = (one.flights, one.departed) == (other.flights, other.departed)
-    return counts and _close(one.mean, other.mean) and _close(one.p95, other.p95)
-
-
-def _close(one: float | None, other: float | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return abs(one - other) <= TOLERANCE
+def _day(cycle: int) -> date:
+    """Return the day of a daily cycle."""
+    return datetime.fromtimestamp(cycle * DAY_MS / 1_000, UTC).date()

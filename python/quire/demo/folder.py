@@ -23,9 +23,9 @@ class DemoFolder:
         return self.path / "flights"
 
     @property
-    def plot(self) -> Path:
-        """The picture."""
-        return self.path / "delays.png"
+    def page(self) -> Path:
+        """The page of plots."""
+        return self.path / "flights.html"
 
     @property
     def spark_log(self) -> Path:
@@ -34,7 +34,7 @@ class DemoFolder:
 
     def files(self) -> dict[str, Path]:
         """Return what the run made, by what it is."""
-        made = {"journal": self.queue, "picture": self.plot, "Spark log": self.spark_log}
+        made = {"journal": self.queue, "page": self.page, "Spark log": self.spark_log}
         return {name: path for name, path in made.items() if path.exists()}
 
 

@@ -17,6 +17,9 @@ from quire.errors import QuireError, WaitTimeoutError
 
 TAILER: Final = "flight-totals"
 
+# Of so many messages one is timed, here and in the recorder.
+TIMED_EVERY: Final = 200
+
 _BATCH: Final = 2_000
 _IDLE_S: Final = 0.000_5
 _REPORT_INTERVAL_S: Final = 0.05
@@ -73,6 +76,7 @@ class Follower:
         )
         self._timeout_s = timeout_s
         self.totals = Totals()
+        self.read_ns: list[int] = []
 
     def __enter__(self) -> Self:
         """Start the process and return when its tailer is ready."""
@@ -104,6 +108,9 @@ class Follower:
         """
         Wait until the tailer has passed *last_index* and return its totals.
 
+        ``read_ns`` then holds when each timed message was read, by the monotonic clock, which all
+        processes of a machine share.
+
         Raises:
             WaitTimeoutError: It made no progress in time.
             QuireError: Its process failed or ended.
@@ -128,9 +135,8 @@ class Follower:
             raise QuireError("the tailer's process ended") from None
         if isinstance(report, Exception):
             raise report
-        is_last: bool
-        self.totals, is_last = report
-        return is_last
+        self.totals, self.read_ns, is_last = report
+        return bool(is_last)
 
 
 def _serve(path: str, pipe: Connection) -> None:
@@ -138,32 +144,36 @@ def _serve(path: str, pipe: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the recorder decides when to stop
     try:
         with quire.open(path, create=False) as queue, queue.tailer(TAILER) as tailer:
-            pipe.send((_follow(tailer, pipe), True))
+            pipe.send((*_follow(tailer, pipe), True))
     except (EOFError, BrokenPipeError):
         return  # the recorder is gone
     except (QuireError, OSError) as error:
         pipe.send(error)
 
 
-def _follow(tailer: quire.Tailer, pipe: Connection) -> Totals:
+def _follow(tailer: quire.Tailer, pipe: Connection) -> tuple[Totals, list[int]]:
+    """Return the totals, and when each timed message was read."""
     totals, last_index = Totals(), None
+    read_ns: list[int] = []
     report_at = 0.0
     while last_index is None or tailer.index <= last_index:
-        if _take(tailer, totals) < _BATCH:
+        if _take(tailer, totals, read_ns) < _BATCH:
             time.sleep(_IDLE_S)
         if pipe.poll():
             last_index = pipe.recv()
         if time.monotonic() >= report_at:
-            pipe.send((totals, False))
+            pipe.send((totals, [], False))
             report_at = time.monotonic() + _REPORT_INTERVAL_S
-    return totals
+    return totals, read_ns
 
 
-def _take(tailer: quire.Tailer, totals: Totals) -> int:
-    """Count what is there, at most a batch; return how many messages that was."""
+def _take(tailer: quire.Tailer, totals: Totals, read_ns: list[int]) -> int:
+    """Count and time what is there, at most a batch; return how many messages that was."""
     for taken in range(_BATCH):
         event = tailer.read_map()
         if event is None:
             return taken
+        if totals.events % TIMED_EVERY == 0:
+            read_ns.append(time.monotonic_ns())
         totals.add(event)
     return _BATCH

@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from itertools import groupby
 from pathlib import Path
 from typing import Final, TypeAlias
 
 import quire
 from quire.demo.events import DAY_MS, Event
-from quire.demo.follow import Follower, Totals
+from quire.demo.follow import TIMED_EVERY, Follower, Totals
 
 ROLL_CYCLE: Final = "FAST_DAILY"
 
@@ -36,6 +36,9 @@ class Recording:
         write_s: Seconds from the first to the last write.
         catch_up_s: Seconds after the last write until the tailer had counted everything.
         disk_bytes: What the queue takes on disk.
+        messages: Messages by the UTC day of their cycle.
+        timed: When each timed message was appended, in seconds since the first one, and the seconds
+            until the tailer's process had it.
 
     """
 
@@ -47,6 +50,8 @@ class Recording:
     write_s: float
     catch_up_s: float
     disk_bytes: int
+    messages: dict[date, int]
+    timed: list[tuple[float, float]]
 
 
 def record(path: Path, events: Sequence[Event], on_day: OnDay) -> Recording:
@@ -68,23 +73,27 @@ def record(path: Path, events: Sequence[Event], on_day: OnDay) -> Recording:
         queue.appender() as appender,
         Follower(path) as follower,
     ):
+        writer = _Writer(appender, clock)
         start = time.perf_counter()
-        written, last_index = 0, 0
+        messages: dict[date, int] = {}
         for day, of_day in groupby(events, key=_day):
-            count, last_index = _write(appender, clock, of_day)
-            written += count
-            on_day(_day_text(day), written, follower.poll())
+            date_of_day = datetime.fromtimestamp(day * DAY_MS / 1_000, UTC).date()
+            messages[date_of_day] = writer.write(of_day)
+            on_day(date_of_day.isoformat(), writer.count, follower.poll())
         end = time.perf_counter()
-        followed = follower.finish(last_index)
+        followed = follower.finish(writer.last_index)
+        caught_up = time.perf_counter()
         return Recording(
             written=totals_of(events),
             followed=followed,
             cycles=len(queue.cycles),
             first_index=queue.first_index or 0,
-            last_index=last_index,
+            last_index=writer.last_index,
             write_s=end - start,
-            catch_up_s=time.perf_counter() - end,
+            catch_up_s=caught_up - end,
             disk_bytes=disk_bytes(path),
+            messages=messages,
+            timed=_timed(writer.written_ns, follower.read_ns),
         )
 
 
@@ -103,21 +112,35 @@ def disk_bytes(folder: Path) -> int:
     )
 
 
-def _write(
-    appender: quire.Appender, clock: quire.ManualClock, events: Iterable[Event]
-) -> tuple[int, int]:
-    """Append each event at its own time; return how many, and the last index."""
-    count, index = 0, 0
-    for event in events:
-        clock.now_ms = event.time_ms
-        index = appender.write_map(event._asdict())
-        count += 1
-    return count, index
+class _Writer:
+    """Appends each event at its own time."""
+
+    def __init__(self, appender: quire.Appender, clock: quire.ManualClock) -> None:
+        self._appender = appender
+        self._clock = clock
+        self.count = 0
+        self.last_index = 0
+        self.written_ns: list[int] = []
+
+    def write(self, events: Iterable[Event]) -> int:
+        """Append *events* and return how many they were."""
+        before = self.count
+        for event in events:
+            self._clock.now_ms = event.time_ms
+            if self.count % TIMED_EVERY == 0:
+                self.written_ns.append(time.monotonic_ns())
+            self.last_index = self._appender.write_map(event._asdict())
+            self.count += 1
+        return self.count - before
+
+
+def _timed(written_ns: list[int], read_ns: list[int]) -> list[tuple[float, float]]:
+    first = written_ns[0]
+    return [
+        ((written - first) / 1e9, (read - written) / 1e9)
+        for written, read in zip(written_ns, read_ns, strict=False)
+    ]
 
 
 def _day(event: Event) -> int:
     return event.time_ms // DAY_MS
-
-
-def _day_text(day: int) -> str:
-    return datetime.fromtimestamp(day * DAY_MS / 1_000, UTC).date().isoformat()

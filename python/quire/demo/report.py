@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn
 from rich.table import Table
 
-from quire.demo.analyse import Figures, Group
+from quire.demo.figures import ALL, Figures, Group
 from quire.demo.flights import short_name
 from quire.demo.follow import Totals
 from quire.demo.record import OnDay
@@ -38,23 +38,23 @@ def recording_bar(console: Console, event_count: int) -> Generator[OnDay]:
 
 def table_by_carrier(groups: Mapping[Group, Figures], names: Mapping[str, str]) -> Table:
     """Return the figures by airline, the most flights first, and those of all together."""
-    carriers = [carrier for carrier, hour in groups if carrier is not None and hour is None]
-    carriers.sort(key=lambda carrier: -groups[carrier, None].flights)
+    carriers = [it.carrier for it in groups if it.carrier is not None and it.hour is None]
+    carriers.sort(key=lambda carrier: -groups[Group(carrier)].flights)
     table = _table("Departure delay by airline", "airline")
     for carrier in carriers:
         label = f"{carrier}  {short_name(names.get(carrier, ''))}"
-        table.add_row(label, *_cells(groups[carrier, None]))
+        table.add_row(label, *_cells(groups[Group(carrier)]))
     table.add_section()
-    table.add_row("all", *_cells(groups[None, None]), style="bold")
+    table.add_row("all", *_cells(groups[ALL]), style="bold")
     return table
 
 
 def table_by_hour(groups: Mapping[Group, Figures]) -> Table:
     """Return the figures by scheduled hour."""
-    hours = sorted(hour for carrier, hour in groups if carrier is None and hour is not None)
+    hours = sorted(it.hour for it in groups if it.carrier is None and it.hour is not None)
     table = _table("Departure delay by scheduled hour, New York time", "hour")
     for hour in hours:
-        table.add_row(f"{hour:02d}", *_cells(groups[None, hour]))
+        table.add_row(f"{hour:02d}", *_cells(groups[Group(hour=hour)]))
     return table
 
 

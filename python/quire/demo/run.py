@@ -13,15 +13,10 @@ from typing import Final, TypeVar
 from rich.columns import Columns
 from rich.console import Console
 
-from quire.demo.analyse import (
-    TOLERANCE,
-    Analysis,
-    analyse,
-    differences,
-    figures_from_csv,
-    figures_from_journal,
-)
+from quire.demo.analyse import Analysis, analyse, figures_from_journal
+from quire.demo.checks import Check, checks_of
 from quire.demo.events import Event, timeline
+from quire.demo.figures import figures_from_csv
 from quire.demo.flights import data_folder, read_airlines, read_flights, read_zones
 from quire.demo.folder import DemoFolder
 from quire.demo.follow import TAILER
@@ -55,6 +50,7 @@ class DemoRun:
         self._folder = folder
         self._limit = limit
         self._data = data_folder()
+        self._engine = "plain Python"
         self._start = time.perf_counter()
 
     def run(self, *, spark: bool) -> list[str]:
@@ -62,10 +58,10 @@ class DemoRun:
         self._console.print("[bold]Quire demo[/]: the flights that left New York in 2013\n")
         recording = self._record(self._read())
         analysis = self._analyse_on_spark() if spark else self._analyse_in_python()
-        wrong = self._check(recording, analysis)
-        self._show(analysis)
+        checks = self._check(recording, analysis)
+        self._show(recording, analysis, checks)
         self._finish()
-        return wrong
+        return [line for check in checks for line in check.wrong]
 
     def _read(self) -> list[Event]:
         def work() -> list[Event]:
@@ -107,6 +103,7 @@ class DemoRun:
             spark, seconds = self._timed(
                 "starting Spark", lambda: quire.spark.session("quire demo", settings=JAVA)
             )
+        self._engine = f"Apache Spark {spark.version}"
         self._tell("started", f"Spark {spark.version}, {spark.sparkContext.master}", seconds)
         try:
             return self._analysed("Spark", lambda: analyse(spark, self._folder.queue))
@@ -120,39 +117,36 @@ class DemoRun:
         analysis, seconds = self._timed(f"analysing the journal with {engine}", work)
         self._tell(
             "analysed",
-            f"{analysis.events:,} events with {engine}, {len(analysis.groups)} groups by carrier"
-            f" and hour: {_rate(analysis.events, seconds)}",
+            f"{analysis.events:,} events with {engine}, {len(analysis.groups):,} groups by carrier,"
+            f" hour, day and delay: {_rate(analysis.events, seconds)}",
             seconds,
         )
         return analysis
 
-    def _check(self, recording: Recording, analysis: Analysis) -> list[str]:
-        def work() -> list[str]:
-            wrong = differences(analysis.groups, figures_from_csv(self._data, self._limit))
-            if recording.followed != recording.written:
-                wrong.append(f"tailed {recording.followed}, recorded {recording.written}")
-            if analysis.events != recording.written.events:
-                wrong.append(f"analysed {analysis.events}, recorded {recording.written.events}")
-            return wrong
+    def _check(self, recording: Recording, analysis: Analysis) -> list[Check]:
+        def work() -> list[Check]:
+            expected = figures_from_csv(self._data, self._limit)
+            return checks_of(recording, analysis, expected)
 
-        wrong, seconds = self._timed("checking against the CSV file", work)
-        verdict = f"[red]{len(wrong)} results are wrong" if wrong else "[green]all equal"
+        checks, seconds = self._timed("checking against the CSV file", work)
+        wrong = sum(len(check.wrong) for check in checks)
+        verdict = f"[red]{wrong} results are wrong" if wrong else "[green]all equal"
         self._tell(
             "checked",
-            f"{verdict}[/]: the {len(analysis.groups)} groups to those computed from the CSV file"
-            f" (within {TOLERANCE:g}), the tailer's totals to the recorded ones",
+            f"{verdict}[/]: " + "; ".join(f"{check.what} to {check.against}" for check in checks),
             seconds,
         )
-        return wrong
+        return checks
 
-    def _show(self, analysis: Analysis) -> None:
-        from quire.demo.plot import plot
+    def _show(self, recording: Recording, analysis: Analysis, checks: Sequence[Check]) -> None:
+        from quire.demo.page import Story, page_of
 
         names = read_airlines(self._data)
         tables = (table_by_carrier(analysis.groups, names), table_by_hour(analysis.groups))
         self._console.print("", Columns(tables, padding=(0, 4)))
-        _, seconds = self._timed("drawing", lambda: plot(analysis.groups, names, self._folder.plot))
-        self._tell("drawn", "mean and 95th percentile of the departure delay", seconds)
+        story = Story(analysis, recording, names, self._engine, checks)
+        _, seconds = self._timed("drawing", lambda: page_of(story).write(self._folder.page))
+        self._tell("drawn", "a page of plots: delays, punctuality, and the recording", seconds)
 
     def _finish(self) -> None:
         self._tell("done", "in all", time.perf_counter() - self._start)

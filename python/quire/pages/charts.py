@@ -142,6 +142,7 @@ def bars(
             left = [before + value for before, value in zip(left, values, strict=True)]
         _rows(axes, names)
         _finish(axes, labels, "x", key=len(series) > 1)
+        axes.margins(x=0)
         return figure
 
 

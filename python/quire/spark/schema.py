@@ -95,18 +95,28 @@ def base_schema(options: ReadOptions) -> Schema | None:
             return _inferred(options, options.sample_rows)
         if options.schema is None:
             return None
-        text = options.schema.strip()
-        schema = None
-        if text.startswith("{"):
-            schema = Schema.from_text(text)
-        elif place := _PLACE.fullmatch(text):
-            schema = _imported(place[1], place[2])
+        schema = schema_of(options.schema)
         if options.method is not None:
             _check_method(options.method, {} if schema is None else schema.methods)
     except (ValueError, TypeError, ImportError, AttributeError, quire.QuireError, OSError) as error:
         refuse([f"schema={options.schema}: {error}"])
         raise
     return schema
+
+
+def schema_of(text: str) -> Schema | None:
+    """
+    Return what the text of a schema, or ``module:Name``, stands for; None if it is neither.
+
+    Raises:
+        ValueError: The text is wrong, and the like: whatever finding it raises.
+
+    """
+    text = text.strip()
+    if text.startswith("{"):
+        return Schema.from_text(text)
+    place = _PLACE.fullmatch(text)
+    return _imported(place[1], place[2]) if place else None
 
 
 def _check_method(method: str, known: Mapping[str, pa.Schema]) -> None:

@@ -8,6 +8,8 @@ from pyspark.sql.types import StructType
 from quire.spark.batch import BatchReader, reader
 from quire.spark.options import ReadOptions
 from quire.spark.schema import checked, default_columns
+from quire.spark.sink import QuireStreamWriter, QuireWriter
+from quire.spark.sink_options import WriteOptions
 from quire.spark.stream import StreamReader
 
 
@@ -42,3 +44,11 @@ class QuireDataSource(DataSource):
         """Return the reader of a stream."""
         options = ReadOptions.of(self.options)
         return StreamReader(options, checked(schema, options))
+
+    def writer(self, schema: StructType, overwrite: bool) -> QuireWriter:  # noqa: FBT001
+        """Return the writer of a batch query."""
+        return QuireWriter(WriteOptions.of(self.options, schema, overwrite=overwrite))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> QuireStreamWriter:  # noqa: FBT001, N802
+        """Return the writer of a stream."""
+        return QuireStreamWriter(WriteOptions.of(self.options, schema, overwrite=overwrite))

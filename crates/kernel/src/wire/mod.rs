@@ -8,6 +8,7 @@
 //! - [`summary`] tells what is in a message in a few words;
 //! - `text` is what text is made of;
 //! - [`reader`] looks at whole messages; [`temporal`] knows dates and times, [`compress`] blobs;
+//! - [`columns`] makes Arrow's columns of messages, [`rows`] messages of columns;
 //! - [`topic`] finds messages by the key in front of them.
 
 pub mod columns;
@@ -21,6 +22,7 @@ pub mod json;
 pub mod number;
 pub mod parse;
 pub mod reader;
+pub mod rows;
 pub mod summary;
 pub mod temporal;
 pub(crate) mod text;

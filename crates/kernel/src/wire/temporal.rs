@@ -82,6 +82,26 @@ impl Date {
         let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
         era * 146_097 + day_of_era - 719_468
     }
+
+    /// The day so many days after 1970-01-01; years that do not fit end at the outermost.
+    #[must_use]
+    pub fn of_epoch_day(days: i64) -> Self {
+        let days = days.clamp(-700_000_000_000, 700_000_000_000) + 719_468;
+        let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+        let leap_days = day_of_era / 1_460 - day_of_era / 36_524 + day_of_era / 146_096;
+        let year_of_era = (day_of_era - leap_days) / 365;
+        let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+        let month = (5 * day_of_year + 2) / 153;
+        let day = day_of_year - (153 * month + 2) / 5 + 1;
+        let month = if month < 10 { month + 3 } else { month - 9 };
+        let year = era * 400 + year_of_era + i64::from(month <= 2);
+        let small = |number: i64| u8::try_from(number).unwrap_or(1);
+        Self {
+            year: i32::try_from(year).unwrap_or(if year < 0 { i32::MIN } else { i32::MAX }),
+            month: small(month),
+            day: small(day),
+        }
+    }
 }
 
 impl Time {
@@ -276,6 +296,14 @@ mod tests {
         for text in ["", "P", "PT", "1S", "PT1", "PT1S1M", "PxD"] {
             assert_eq!(parse_duration(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn a_day_is_found_by_its_number() {
+        for day in (-800_000..800_000).step_by(13).chain([-1, 0, 11_016, 2_932_896]) {
+            assert_eq!(Date::of_epoch_day(day).epoch_day(), day);
+        }
+        assert_eq!(Date::of_epoch_day(11_016), Date { year: 2000, month: 2, day: 29 });
     }
 
     #[test]

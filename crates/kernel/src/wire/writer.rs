@@ -89,7 +89,7 @@ pub fn put_scalar(out: &mut Vec<u8>, value: Scalar<'_>) -> Result<()> {
             Ok(value) => put_number(out, INT32, value.to_le_bytes()),
             Err(_) => put_number(out, INT64, value.to_le_bytes()),
         },
-        Scalar::Float(value) => put_number(out, FLOAT64, value.to_le_bytes()),
+        Scalar::Float(value) => put_boxed_f64(out, value),
         Scalar::Text(value) => put_text(out, value),
         Scalar::Bytes(value) => {
             put_type_prefix(out, "byte[]");
@@ -108,6 +108,11 @@ pub fn put_boxed_int(out: &mut Vec<u8>, value: i64, bits: u32) {
         32 => put_number(out, INT32, [bytes[0], bytes[1], bytes[2], bytes[3]]),
         _ => put_number(out, INT64, bytes),
     }
+}
+
+/// Appends a float of 64 bits as it is.
+pub fn put_boxed_f64(out: &mut Vec<u8>, value: f64) {
+    put_number(out, FLOAT64, value.to_le_bytes());
 }
 
 /// Appends a float of 32 bits as it is.

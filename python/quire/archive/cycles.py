@@ -1,0 +1,147 @@
+"""Which cycles of a queue are finished."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from quire.errors import ArchiveError, CorruptError
+from quire.queue import Queue
+
+
+class End(NamedTuple):
+    """Where a cycle's documents end."""
+
+    position: int
+    messages: int
+    ended: bool
+    """An end-of-file marker is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cycle:
+    """A cycle that is finished, or seems so, and when it was looked at (monotonic seconds)."""
+
+    number: int
+    file: Path
+    end: End
+    previous: int | None
+    looked_at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """
+    The cycles of a queue that an archive does not have.
+
+    Attributes:
+        finished: They have an end-of-file marker, or a later cycle has a message.
+        unfinished: They may still grow.
+        damaged: What is wrong with them.
+
+    """
+
+    finished: list[Cycle]
+    unfinished: list[int]
+    damaged: dict[int, str]
+
+
+def look(queue: Queue, known: Collection[int]) -> Look:
+    """Look at the cycles of a queue that are not *known*."""
+    finished: list[Cycle] = []
+    unfinished: list[int] = []
+    damaged: dict[int, str] = {}
+    newest = _newest_with_messages(queue)
+    before: int | None = None
+    for number in queue.cycles:
+        previous, before = before, number
+        if number in known:
+            continue
+        try:
+            end = end_of(queue, number)
+        except CorruptError as error:
+            damaged[number] = f"{error}{_where(queue, number)}"
+            continue
+        if end is None:  # deleted a moment ago, or never finished: nothing in it was ever readable
+            before = previous
+            if number > newest:
+                unfinished.append(number)
+        elif end.ended or number < newest:
+            file = Path(queue.file_for_cycle(number))
+            finished.append(Cycle(number, file, end, previous, time.monotonic()))
+        else:
+            unfinished.append(number)
+    return Look(finished, unfinished, damaged)
+
+
+def end_of(queue: Queue, number: int) -> End | None:
+    """
+    Return where a cycle ends; None if it has no file, or none that is ready.
+
+    Raises:
+        CorruptError: The file is damaged, or ends before its last message.
+
+    """
+    if not Path(queue.file_for_cycle(number)).exists():
+        return None
+    found, last = queue.end_of_cycle(number), queue.write_position(number)
+    if found is None or last is None:
+        return None
+    end = End(*found)
+    if last >= end.position and end.messages:
+        raise CorruptError(
+            "messages are missing in the middle of the file, or its end is cut off:"
+            f" file={queue.file_for_cycle(number)} position={end.position}"
+            f" last={last}"
+        )
+    return end
+
+
+def check_unchanged(queue: Queue, cycle: Cycle, grace_s: float) -> None:
+    """
+    Do nothing if a cycle is as it was looked at; without an end marker, for the grace time.
+
+    Raises:
+        ArchiveError: It grew, or its file is gone.
+        CorruptError: It is damaged.
+
+    """
+    if not cycle.end.ended:
+        time.sleep(max(0.0, cycle.looked_at_s + grace_s - time.monotonic()))
+    now = end_of(queue, cycle.number)
+    if now is None:
+        raise ArchiveError(f"the file was deleted while it was read: file={cycle.file}")
+    if now[:2] != cycle.end[:2]:
+        raise ArchiveError(
+            f"the cycle is still written to: file={cycle.file}"
+            f" messages={cycle.end.messages} found={now.messages}"
+        )
+
+
+def _newest_with_messages(queue: Queue) -> int:
+    """Return the newest cycle that has a message; -1 if none has."""
+    for number in reversed(queue.cycles):
+        try:
+            end = end_of(queue, number)
+        except CorruptError:
+            continue
+        if end is not None and end.messages:
+            return number
+    return -1
+
+
+def _where(queue: Queue, number: int) -> str:
+    """Return up to which message a damaged cycle can be read."""
+    first, past = (queue.roll_cycle.to_index(each, 0) for each in (number, number + 1))
+    with queue.tailer() as tailer:
+        try:
+            if not tailer.move_to_index(first):
+                return f" index={first:#x}"
+            while tailer.read_bytes() is not None and tailer.index < past:
+                pass
+        except CorruptError:
+            pass
+        return f" index={tailer.index:#x}"

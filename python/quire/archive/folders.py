@@ -1,0 +1,177 @@
+"""Where things are in an archive, and what is there: by topic, cycle by cycle."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote, unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from quire.archive.entries import METADATA_KEY, Entry
+from quire.archive.files import held, replace
+from quire.errors import ArchiveError
+
+LISTS: Final = "_quire"
+_LOCK: Final = "lock"
+_FOLDER: Final = "topic="
+_FORMAT: Final = 1
+_SUFFIX: Final = ".parquet"
+
+
+@dataclass(slots=True)
+class Topic:
+    """
+    What an archive holds of a queue.
+
+    Attributes:
+        name: The topic.
+        folder: Where its Parquet files are.
+        queue: The queue's directory.
+        facts: What the queue was created with: its roll cycle and epoch.
+        entries: The cycles that are here.
+        seen: Cycles that the last run saw and did not archive: unfinished, or damaged.
+        lost: What is in no place any more, or may be: the cycle if it is known, and the reason.
+        types: The types of the typed columns, by name.
+
+    """
+
+    name: str
+    folder: Path
+    queue: str = ""
+    facts: dict[str, Any] = field(default_factory=dict[str, Any])
+    entries: dict[int, Entry] = field(default_factory=dict[int, Entry])
+    seen: set[int] = field(default_factory=set[int])
+    lost: list[tuple[int | None, str]] = field(default_factory=list[tuple[int | None, str]])
+    types: dict[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def newest_known(self) -> int | None:
+        """The newest cycle that a run has seen."""
+        return max({*self.entries, *self.seen}, default=None)
+
+    def file(self, entry: Entry) -> Path:
+        """Return where a cycle's file is."""
+        return self.folder / entry.file
+
+
+class Archive:
+    """
+    An archive: a directory with a folder for each topic and a Parquet file for each cycle.
+
+    Args:
+        path: The directory.
+
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Touch nothing."""
+        self.path: Final = path.absolute()
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is an archive."""
+        return (self.path / LISTS).is_dir()
+
+    def topics(self) -> list[str]:
+        """
+        Return the topics that it holds, in order.
+
+        Raises:
+            ArchiveError: There is no archive.
+
+        """
+        if not self.exists:
+            raise ArchiveError(f"no archive here: path={self.path}")
+        return sorted(unquote(file.stem) for file in (self.path / LISTS).glob("[!.]*.json"))
+
+    @contextmanager
+    def held(self) -> Generator[None]:
+        """
+        Keep other runs off, until the process ends.
+
+        Raises:
+            ArchiveError: Another one is at work.
+
+        """
+        (self.path / LISTS).mkdir(parents=True, exist_ok=True)
+        with held(self.path / LISTS / _LOCK):
+            yield
+
+    def topic(self, name: str) -> Topic:
+        """
+        Return what is there of a topic: what its list says, and files that came after the list.
+
+        Raises:
+            ArchiveError: The list is of another version, or damaged.
+
+        """
+        topic = Topic(name, self.path / f"{_FOLDER}{quote(name, safe='')}")
+        listed = self._list(name)
+        if listed.exists():
+            _fill(topic, listed)
+        known = {entry.file for entry in topic.entries.values()}
+        for file in topic.folder.glob(f"[!.]*{_SUFFIX}"):
+            if file.name not in known and (entry := entry_in(file)) is not None:
+                topic.entries[entry.cycle] = entry
+        return topic
+
+    def keep(self, topic: Topic) -> None:
+        """Write a topic's list."""
+        content = {
+            "format": _FORMAT,
+            "topic": topic.name,
+            "queue": topic.queue,
+            "facts": topic.facts,
+            "types": topic.types,
+            "seen": sorted(topic.seen),
+            "lost": topic.lost,
+            "cycles": [entry.to_json() for _, entry in sorted(topic.entries.items())],
+        }
+        replace(self._list(topic.name), json.dumps(content, indent=1).encode())
+
+    def _list(self, name: str) -> Path:
+        return self.path / LISTS / f"{quote(name, safe='')}.json"
+
+
+def file_name(roll_file: Path) -> str:
+    """Return the name of the Parquet file of a roll file."""
+    return f"{roll_file.stem}{_SUFFIX}"
+
+
+def entry_in(file: Path) -> Entry | None:
+    """
+    Return what a Parquet file tells of itself; None if it is none of an archive.
+
+    Raises:
+        ArchiveError: It is damaged.
+
+    """
+    try:
+        metadata = pq.read_metadata(file).metadata or {}
+    except (pa.ArrowInvalid, OSError) as error:
+        raise ArchiveError(f"not a Parquet file, or a damaged one: file={file} ({error})") from None
+    if METADATA_KEY not in metadata:
+        return None
+    return Entry.of(json.loads(metadata[METADATA_KEY]))
+
+
+def _fill(topic: Topic, listed: Path) -> None:
+    try:
+        known = json.loads(listed.read_bytes())
+        if known["format"] != _FORMAT:
+            raise ArchiveError(
+                f"an archive of another version: file={listed} found={known['format']}"
+                f" expected={_FORMAT}"
+            )
+        topic.queue, topic.facts, topic.types = known["queue"], known["facts"], known["types"]
+        topic.seen = set(known["seen"])
+        topic.lost = [(cycle, reason) for cycle, reason in known["lost"]]
+        topic.entries = {each["cycle"]: Entry.of(each) for each in known["cycles"]}
+    except (ValueError, KeyError, TypeError) as error:
+        raise ArchiveError(f"a damaged list: file={listed} ({error})") from None

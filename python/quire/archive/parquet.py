@@ -1,0 +1,103 @@
+"""One cycle as a Parquet file: written, read again, and only then there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final, Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from quire.archive.columns import INDEX, PAYLOAD
+from quire.archive.digests import Digest
+from quire.archive.files import sync
+from quire.columns import fields_of
+from quire.errors import ArchiveError
+
+GROUP_ROWS: Final = 1_048_576
+GROUP_BYTES: Final = 64 * 2**20
+"""Of payloads in a row group: what a run keeps in memory, some times over."""
+
+_READ_ROWS: Final = 16_384
+_ASCENDING: Final = {INDEX, "_sequence"}
+_FAILURES: Final = (pa.ArrowException, OSError, ValueError)
+
+
+class Writer:
+    """
+    Writes rows into a new file.
+
+    Args:
+        path: The file, which is not there.
+        schema: Its columns.
+
+    """
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        """Open the file."""
+        plain = [it.name for it in fields_of(schema) if not pa.types.is_nested(it.type)]
+        told = [name for name in plain if name != PAYLOAD]
+        options: Any = {
+            "compression": "zstd",
+            "use_dictionary": [name for name in told if name not in _ASCENDING],
+            "column_encoding": dict.fromkeys(_ASCENDING, "DELTA_BINARY_PACKED"),
+            "write_statistics": told,
+            "write_page_index": True,
+            "write_page_checksum": True,
+            "sorting_columns": [pq.SortingColumn(0)],
+        }
+        self._path = path
+        self._waiting: list[pa.RecordBatch] = []
+        self._rows = self._bytes = 0
+        self._file = pq.ParquetWriter(path, schema, **options)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Add rows; they are written when there are enough for a row group."""
+        self._waiting.append(batch)
+        self._rows += batch.num_rows
+        self._bytes += batch.nbytes
+        if self._rows >= GROUP_ROWS or self._bytes >= GROUP_BYTES:
+            self._end_group()
+
+    def __enter__(self) -> Self:
+        """Return the writer."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the file, also one that was not brought to its end."""
+        self._file.close()
+
+    def close(self, metadata: dict[bytes, bytes]) -> None:
+        """End the file, with metadata, and have it on the medium."""
+        self._end_group()
+        told: Any = metadata
+        self._file.add_key_value_metadata(told)
+        self._file.close()
+        sync(self._path)
+
+    def _end_group(self) -> None:
+        if self._waiting:
+            table = pa.Table.from_batches(self._waiting)
+            self._file.write_table(table, row_group_size=table.num_rows)
+        self._waiting.clear()
+        self._rows = self._bytes = 0
+
+
+def digest_in(path: Path) -> tuple[Digest, int]:
+    """
+    Read a file through, and return the digest of its messages and how many rows it has.
+
+    Raises:
+        ArchiveError: It is no Parquet file of an archive, or damaged.
+
+    """
+    digest, rows = Digest(), 0
+    try:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            for group in range(file.num_row_groups):
+                for batch in file.iter_batches(_READ_ROWS, row_groups=[group]):
+                    digest.add(batch)
+                    rows += batch.num_rows
+    except _FAILURES as error:
+        raise ArchiveError(f"the file does not read: file={path} ({error})") from None
+    return digest, rows

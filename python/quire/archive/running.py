@@ -1,0 +1,197 @@
+"""A run: each finished cycle that an archive lacks becomes a file of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+
+from quire.archive.columns import Columns, CycleReader
+from quire.archive.continuity import check_same, note_losses
+from quire.archive.cycles import Cycle, Look, check_unchanged, look
+from quire.archive.deleting import delete_archived
+from quire.archive.digests import Digest
+from quire.archive.entries import Entry
+from quire.archive.files import publish, sha256_of
+from quire.archive.folders import Archive, file_name
+from quire.archive.parquet import Writer
+from quire.archive.queues import queues_at
+from quire.archive.reports import Counted, Failure, Progress, Report, silent
+from quire.archive.verifying import check_file
+from quire.errors import CorruptError, QuireError
+from quire.queue import Queue
+from quire.queue import open as open_queue
+
+
+def archive(  # noqa: PLR0913 - by keywords
+    path: str | PathLike[str],
+    dest: str | PathLike[str],
+    *,
+    grace_s: float = 1.0,
+    delete: bool = False,
+    force: bool = False,
+    accept_loss: bool = False,
+    progress: Progress = silent,
+) -> Report:
+    """
+    Archive the finished cycles of a queue, or of each queue in a directory of queues.
+
+    A cycle is finished when an end-of-file marker closes it, or when a later one has a message and
+    nothing came for the grace time. Its file is read again and compared before it gets its name;
+    what is there from earlier runs is left as it is. Killed at any moment, a run leaves finished
+    files alone, and the next one does the rest.
+
+    Args:
+        path: The queue, or the directory of queues; nothing is written there, but by
+            *delete*.
+        dest: The archive's directory, made if it is not there.
+        grace_s: For so many seconds a cycle without end-of-file marker must not change.
+        delete: Delete from the queue what the archive holds, once both were compared again. The
+            newest cycle stays, and what a named tailer has not read.
+        force: Delete also that.
+        accept_loss: Forget the cycles that are reported as lost, for this run and later ones.
+        progress: Called now and then.
+
+    Raises:
+        NotAQueueError: There is no queue at *path*.
+        ArchiveError: Another run is at work, or the archive is damaged.
+
+    """
+    queues = queues_at(Path(path))
+    kept = Archive(Path(dest))
+    report = Report(kept.path)
+    with kept.held():
+        for topic, queue in queues.items():
+            run = _TopicRun(kept, topic, queue, report, progress)
+            run.run(grace_s, accept_loss=accept_loss)
+            if delete:
+                run.delete(force=force)
+    return report
+
+
+class _TopicRun:
+    def __init__(
+        self, kept: Archive, name: str, path: Path, report: Report, progress: Progress
+    ) -> None:
+        self._archive = kept
+        self._topic = kept.topic(name)
+        self._path = path
+        self._report = report
+        self._progress = progress
+        self._is_same = False
+
+    def run(self, grace_s: float, *, accept_loss: bool) -> None:
+        """Do all that there is to do for a queue; what goes wrong is in the report."""
+        topic = self._topic
+        try:
+            queue = open_queue(self._path, read_only=True, create=False)
+        except (QuireError, OSError) as error:
+            self._fail(None, error)
+            return
+        with queue:
+            try:
+                check_same(topic, queue)
+            except QuireError as error:
+                self._fail(None, error)
+                return
+            self._is_same = True
+            note_losses(topic, queue)
+            if accept_loss:
+                topic.lost.clear()
+            self._report.present += len(topic.entries)
+            self._archive_all(queue, grace_s)
+        topic.lost = [(cycle, why) for cycle, why in topic.lost if cycle not in topic.entries]
+        self._report.lost += [Failure(topic.name, cycle, why) for cycle, why in topic.lost]
+
+    def delete(self, *, force: bool) -> None:
+        """Delete from the queue what the archive holds."""
+        if not self._is_same:
+            return
+        try:
+            delete_archived(self._topic, self._path, self._report, force=force)
+        except (QuireError, OSError) as error:
+            self._fail(None, error)
+
+    def _archive_all(self, queue: Queue, grace_s: float) -> None:
+        topic = self._topic
+        found = look(queue, topic.entries)
+        self._report.unfinished += len(found.unfinished)
+        for cycle, reason in found.damaged.items():
+            self._fail(cycle, CorruptError(reason))
+        topic.seen = {*found.unfinished, *found.damaged, *(it.number for it in found.finished)}
+        self._adopt()
+        topic.folder.mkdir(parents=True, exist_ok=True)
+        for leftover in topic.folder.glob(".*.tmp"):
+            leftover.unlink()
+        # What is seen is kept first: a cycle that is deleted before its turn is missed next time.
+        self._archive.keep(topic)
+        self._archive_each(queue, found, grace_s)
+        topic.seen -= topic.entries.keys()
+        self._archive.keep(topic)
+
+    def _adopt(self) -> None:
+        """Complete the entries of files that a killed run finished, and did not list."""
+        for entry in [each for each in self._topic.entries.values() if not each.sha256]:
+            file = self._topic.file(entry)
+            self._topic.entries[entry.cycle] = replace(entry, sha256=sha256_of(file))
+
+    def _archive_each(self, queue: Queue, found: Look, grace_s: float) -> None:
+        topic, columns = self._topic, Columns(self._topic.name)
+        total, done = sum(cycle.end.messages for cycle in found.finished), 0
+        for cycle in found.finished:
+            progress = Counted(self._progress, f"{topic.name} {cycle.file.stem}", done, total)
+            try:
+                entry = self._archive_one(queue, columns, cycle, grace_s, progress)
+            except (QuireError, FileNotFoundError) as error:
+                self._fail(cycle.number, error)
+            else:
+                topic.entries[cycle.number] = entry
+                self._report.archived.setdefault(topic.name, []).append(entry)
+                self._report.bytes += topic.file(entry).stat().st_size
+            done += cycle.end.messages
+
+    def _archive_one(
+        self, queue: Queue, columns: Columns, cycle: Cycle, grace_s: float, progress: Counted
+    ) -> Entry:
+        name = file_name(cycle.file)
+        temporary = self._topic.folder / f".{name}.tmp"
+        try:
+            entry = self._write(temporary, queue, columns, cycle, progress)
+            check_file(temporary, entry)
+            check_unchanged(queue, cycle, grace_s)
+            entry = replace(entry, sha256=sha256_of(temporary))
+            publish(temporary, self._topic.folder / name)
+        finally:
+            temporary.unlink(missing_ok=True)
+        return entry
+
+    def _write(
+        self, path: Path, queue: Queue, columns: Columns, cycle: Cycle, progress: Counted
+    ) -> Entry:
+        """Write a cycle's file, and return what it should hold."""
+        digest, rows = Digest(), 0
+        with Writer(path, columns.schema) as writer:
+            for batch in CycleReader(queue, columns, cycle):
+                before = digest.messages
+                digest.add(batch)
+                writer.write(batch)
+                rows += batch.num_rows
+                progress.add(digest.messages - before)
+            entry = Entry(
+                cycle=cycle.number,
+                file=file_name(cycle.file),
+                messages=digest.messages,
+                rows=rows,
+                misfits=0,
+                first_index=digest.first_index,
+                last_index=digest.last_index,
+                digest=digest.hex,
+                payload_bytes=digest.payload_bytes,
+                ended=cycle.end.ended,
+                previous=cycle.previous,
+            )
+            writer.close(entry.metadata(self._topic.facts))
+        return entry
+
+    def _fail(self, cycle: int | None, error: Exception) -> None:
+        self._report.failed.append(Failure(self._topic.name, cycle, f"{error}"))

@@ -1,0 +1,142 @@
+"""``quire archive``: finished cycles as plain Parquet files."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from quire.cli.arguments import PATH
+
+if TYPE_CHECKING:
+    from quire.archive import Failure, Progress, Report
+
+
+@click.command()
+@click.argument("path", type=PATH)
+@click.argument("dest", type=PATH, required=False)
+@click.option(
+    "--verify",
+    is_flag=True,
+    help="Read the archive DEST through, and compare it with the queue where that still is.",
+)
+@click.option(
+    "--delete",
+    is_flag=True,
+    help="Delete from the queue what the archive holds, once both are compared byte by byte.",
+)
+@click.option("--force", is_flag=True, help="With --delete: also what named tailers have not read.")
+@click.option("--accept-loss", is_flag=True, help="Forget the cycles that are reported as lost.")
+def archive(path: Path, dest: Path | None, *, verify: bool, **more: bool) -> None:
+    """
+    Archive the finished cycles of the queue at PATH, or of each queue below it, in DEST.
+
+    Each becomes a Parquet file DEST/topic=NAME/CYCLE.parquet with the messages' indexes and bytes.
+    It is read again and compared before it gets its name. A second run adds what was finished
+    since. A cycle is finished when a later one has messages, or its file an end-of-file marker.
+
+    \b
+    Examples:
+      quire archive orders /archive/orders
+      quire archive queues /archive --delete
+      quire archive --verify /archive/orders
+    """  # noqa: D301 - click reads the backspace
+    if find_spec("pyarrow") is None:
+        raise click.ClickException("archives need pyarrow: pip install 'quire[arrow]'")
+    if verify:
+        if any(more.values()):
+            raise click.UsageError("--verify changes nothing: it goes with no other option")
+        _verify(path, dest)
+        return
+    if dest is None:
+        raise click.UsageError("where to? give DEST, the directory of the archive")
+    if more["force"] and not more["delete"]:
+        raise click.UsageError("--force says what to delete: give --delete, too")
+    from quire.archive import archive as run
+
+    with _bar() as progress:
+        report = run(path, dest, progress=progress, **more)
+    click.echo(_summary(report))
+    _tell("kept", report.kept)
+    _fail("not archived", report.failed, "lost", report.lost)
+
+
+def _verify(path: Path, dest: Path | None) -> None:
+    from quire.archive import verify
+
+    with _bar() as progress:
+        found = verify(dest or path, None if dest is None else path, progress=progress)
+    click.echo(
+        f"verified={found.cycles} messages={found.messages} compared={found.compared}"
+        f" wrong={len(found.failed)}"
+    )
+    _fail("wrong", found.failed)
+
+
+def _summary(report: Report) -> str:
+    parts: dict[str, Any] = {
+        "archived": len(report.entries),
+        "messages": report.messages,
+        "bytes": report.bytes,
+        "of": report.payload_bytes,
+        "present": report.present,
+        "unfinished": report.unfinished,
+    }
+    if report.deleted or report.kept:
+        parts |= {"deleted": report.deleted, "kept": len(report.kept)}
+    if report.misfits:
+        parts["misfits"] = report.misfits
+    return " ".join(f"{name}={value}" for name, value in parts.items())
+
+
+def _tell(what: str, failures: Iterable[Failure]) -> None:
+    for failure in failures:
+        click.echo(f"quire: {what}: {' '.join(str(failure).split())}", err=True)
+
+
+def _fail(*told: Any) -> None:  # noqa: ANN401 - pairs
+    """
+    Tell what went wrong.
+
+    Raises:
+        click.exceptions.Exit: Something did.
+
+    """
+    for what, failures in zip(told[::2], told[1::2], strict=True):
+        _tell(what, failures)
+    if any(told[1::2]):
+        raise click.exceptions.Exit(1)
+
+
+@contextmanager
+def _bar() -> Generator[Progress]:
+    """Show on a terminal how far it is; give the function that moves the bar."""
+    if not sys.stderr.isatty():
+        from quire.archive.reports import silent
+
+        yield silent
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
+    with Progress(
+        *columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True
+    ) as bar:
+        task = bar.add_task("")
+
+        def move(what: str, done: int, total: int) -> None:
+            bar.update(task, description=what, completed=done, total=total)
+
+        yield move

@@ -1,0 +1,106 @@
+"""What the page of a run says about the journal, and about the checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Final
+
+from quire.demo.analyse import Analysis
+from quire.demo.checks import Check
+from quire.demo.figures import percentile
+from quire.demo.follow import TAILER
+from quire.demo.record import Recording
+from quire.pages import Chart, Table, charts
+from quire.pages.charts import Labels
+from quire.pages.model import Block
+from quire.pages.palette import BLUE, ORANGE
+
+_MIB: Final = 1 << 20
+_SLICES: Final = 60
+_QUANTILES: Final = ((0.5, "median"), (0.9, "90th percentile"), (0.99, "99th percentile"))
+
+
+def recorded(recording: Recording, analysis: Analysis) -> Iterator[Block]:
+    """Yield what is told about the recording."""
+    written = recording.written
+    yield (
+        f"{written.events:,} events were written in the order in which they happened:"
+        f" {written.departed:,} departures, {written.arrived:,} arrivals and"
+        f" {written.cancelled:,} cancellations. Each day has a file of its own. Writing took"
+        f" {recording.write_s:.1f} seconds, {written.events / recording.write_s:,.0f} events a"
+        f" second from Python; on disk they take {recording.disk_bytes / _MIB:,.0f} MiB,"
+        f" {recording.disk_bytes / written.events:,.0f} bytes an event."
+    )
+    days = list(analysis.messages)
+    counts = list(analysis.messages.values())
+    yield Chart(
+        charts.columns(
+            days, {"messages": [float(it) for it in counts]}, Labels("", "messages"), width=1.0
+        ),
+        "Messages by daily file",
+        f"{len(days)} files hold between {min(counts):,} and {max(counts):,} messages. Spark"
+        " counted them by their cycle, the number of the day.",
+    )
+    yield from _followed(recording)
+
+
+def checking(checks: Sequence[Check]) -> Iterator[Block]:
+    """Yield what is told about the checks."""
+    yield (
+        "The figures of flights were computed from the journal, and once more without it, in plain"
+        " Python from the data set's own file."
+    )
+    yield Table(
+        "Checks",
+        ["what", "held against", "verdict"],
+        [[it.what, it.against, it.verdict] for it in checks],
+    )
+
+
+def _followed(recording: Recording) -> Iterator[Block]:
+    delays = sorted(delay for _, delay in recording.timed)
+    if not delays:
+        return
+    slices = list(_slices(recording))
+    yield Chart(
+        charts.lines(
+            [middle for middle, _, _ in slices],
+            {
+                "99th percentile": [high * 1e3 for _, _, high in slices],
+                "median": [median * 1e3 for _, median, _ in slices],
+            },
+            Labels("seconds since the first event was written", "milliseconds"),
+            colours=(ORANGE, BLUE),
+        ),
+        "How far the live tailer was behind",
+        f"While the events were written, the tailer {TAILER} read them in another process. From"
+        f" just before an append until the other process had decoded the event it took"
+        f" {_duration(percentile(delays, _QUANTILES[0][0]))} at the median, {_duration(delays[-1])}"
+        f" at most; {_duration(recording.catch_up_s)} after the last append it had them all.",
+    )
+    yield Table(
+        f"Latency of the live tailer, over {len(delays):,} timed events",
+        ["", "from append to decoded"],
+        [
+            *((name, _duration(percentile(delays, quantile))) for quantile, name in _QUANTILES),
+            ("slowest", _duration(delays[-1])),
+        ],
+    )
+
+
+def _slices(recording: Recording) -> Iterator[tuple[float, float, float]]:
+    """Yield the middle, the median and the 99th percentile of slices of the recording's time."""
+    end = recording.timed[-1][0] or 1.0
+    for place, of_slice in groupby(
+        recording.timed, key=lambda it: min(int(it[0] / end * _SLICES), _SLICES - 1)
+    ):
+        delays = sorted(delay for _, delay in of_slice)
+        yield (place + 0.5) * end / _SLICES, percentile(delays, 0.5), percentile(delays, 0.99)
+
+
+def _duration(seconds: float) -> str:
+    for unit, name in ((1.0, "seconds"), (1e-3, "milliseconds")):
+        if seconds >= unit:
+            return f"{seconds / unit:,.1f} {name}"
+    return f"{seconds * 1e6:,.0f} microseconds"

@@ -1,0 +1,172 @@
+"""The options of a write, checked with the columns before any task runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql.types import StructType
+
+import quire
+from quire.encoding import FORMS, Encoder
+from quire.errors import QuireError
+from quire.schema import Schema
+from quire.spark.commits import Target
+from quire.spark.options import Given, refuse
+from quire.spark.schema import METADATA, arrow_schema, schema_of
+from quire.spark.staging import Staging
+from quire.spark.topics import TABLE, local_path
+
+FIELDLESS: Final = "FIELDLESS_BINARY"
+
+_NAMES: Final = (
+    "path",
+    "form",
+    "type",
+    "method",
+    "schema",
+    "omitNulls",
+    "rollCycle",
+    "wireType",
+    "writeId",
+    "stagingLocation",
+    "sync",
+)
+_SPARKS_OWN: Final = ("checkpointLocation",)
+_WRITE_ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """
+    What a write was asked for.
+
+    Attributes:
+        target: The queue.
+        staging: Where messages wait for the end of the write.
+        write_id: What makes a repeated write known; None: it is not.
+        encoding: What rows become, as :class:`quire.encoding.Encoder` takes it.
+
+    """
+
+    target: Target
+    staging: Staging
+    write_id: str | None = None
+    encoding: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    @staticmethod
+    def of(options: Mapping[str, str], columns: StructType, *, overwrite: bool) -> WriteOptions:
+        """
+        Read Spark's options; case does not matter.
+
+        Raises:
+            OptionsError: Some are wrong, or the columns make no such messages; everything wrong is
+                listed.
+
+        """
+        problems: list[str] = []
+        if overwrite:
+            problems.append(
+                "messages of a queue are never replaced, mode=overwrite and outputMode=complete"
+                " cannot be done: use append, and another path for other contents"
+            )
+        given = Given(options, problems.append)
+        found = _options(given, problems.append)
+        _check_columns(columns, found.encoding, problems)
+        given.unknown((*_NAMES, *_SPARKS_OWN))
+        refuse(problems, "sink")
+        return found
+
+
+def messages_in(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the columns that go into messages: not what the source says about each."""
+    return batch.select([name for name in batch.schema.names if name not in METADATA])
+
+
+def _options(given: Given, report: Callable[[str], None]) -> WriteOptions:
+    path = local_path(given.text("path") or "")
+    if not path:
+        report("path is missing: use .save(path) or .start(path)")
+    roll_cycle, wire_type = given.text("rollCycle"), given.text("wireType")
+    found_type = _look_at(path, roll_cycle, wire_type, report) if path else None
+    write_id = given.text("writeId")
+    if write_id is not None and not _WRITE_ID.fullmatch(write_id):
+        report(f"writeId is made of letters, digits, '_', '.' and '-': writeId={write_id}")
+    location = given.text("stagingLocation")
+    options = {"roll_cycle": roll_cycle, "wire_type": wire_type, "eof_grace_s": 0.0}
+    return WriteOptions(
+        target=Target(path, options, sync=given.flag("sync", default=True)),
+        staging=Staging.of(path, None if location is None else local_path(location)),
+        write_id=write_id,
+        encoding={
+            "form": given.choice("form", {form: form for form in FORMS}, None),
+            "type": given.text("type"),
+            "method": given.text("method"),
+            "schema": _schema(given.text("schema"), report),
+            "omit_nulls": given.flag("omitNulls", default=False),
+            "fieldless": (found_type or wire_type) == FIELDLESS,
+        },
+    )
+
+
+def _look_at(
+    path: str, roll_cycle: str | None, wire_type: str | None, report: Callable[[str], None]
+) -> str | None:
+    """Compare with the queue, if there is one; return its wire type."""
+    folder = Path(path)
+    if folder.exists() and not folder.is_dir():
+        report(f"path is not a directory: path={path}")
+    elif not (folder / TABLE).exists():
+        inside = next(folder.glob(f"*/**/{TABLE}"), None) if folder.is_dir() else None
+        if inside is not None:
+            report(f"path is a directory of queues, name one: path={path} such as={inside.parent}")
+        names = [cycle.name for cycle in quire.RollCycle.all()]
+        if roll_cycle is not None and roll_cycle not in names:
+            report(f"no such roll cycle: rollCycle={roll_cycle} (see quire.RollCycle.all())")
+    else:
+        return _compared(path, roll_cycle, wire_type, report)
+    return None
+
+
+def _compared(
+    path: str, roll_cycle: str | None, wire_type: str | None, report: Callable[[str], None]
+) -> str | None:
+    try:
+        with quire.open(path, read_only=True) as queue:
+            found_cycle, found_type = queue.roll_cycle.name, queue.wire_type
+    except (QuireError, OSError) as error:
+        report(f"cannot open the queue: {error}")
+        return None
+    if roll_cycle not in {None, found_cycle}:
+        report(f"the queue rolls otherwise: rollCycle={roll_cycle} found={found_cycle}")
+    if wire_type not in {None, found_type}:
+        report(f"the queue is of another wire type: wireType={wire_type} found={found_type}")
+    return found_type
+
+
+def _schema(text: str | None, report: Callable[[str], None]) -> Schema | None:
+    if text is None:
+        return None
+    try:
+        if (found := schema_of(text)) is None:
+            report(f"schema is the text of a quire.Schema, or module:Name: schema={text}")
+    except (ValueError, TypeError, ImportError, AttributeError, QuireError) as error:
+        report(f"schema={text}: {error}")
+        return None
+    return found
+
+
+def _check_columns(columns: StructType, encoding: dict[str, Any], problems: list[str]) -> None:
+    fields = StructType([it for it in columns if it.name not in METADATA])
+    if not fields.names:
+        problems.append(f"no column goes into messages: columns={', '.join(columns.names)}")
+        return
+    try:
+        Encoder(arrow_schema(fields), **encoding)
+    except (PySparkException, ValueError) as error:
+        problems.append(str(error))
