@@ -14,6 +14,7 @@ VERBS: Final = {
     "demo": "quire.cli.demo:demo",
     "diff": "quire.cli.diff:diff",
     "dump": "quire.cli.dump:dump",
+    "pipeline": "quire.cli.pipeline:pipeline",
     "read": "quire.cli.read:read",
     "replay": "quire.cli.replay:replay",
     "stat": "quire.cli.stat:stat",

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 VERSION: Final = 1
 
@@ -145,7 +145,7 @@ class BatchReport:
     quarantined: int = 0
     rows_per_s: float = 0.0
     lag: int | None = None
-    durations: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    durations: Mapping[str, float] = dataclasses.field(default_factory=dict[str, float])
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ class Report:
         file: The file that defines it.
         schedule: `once`, `available-now`, or `every ...`.
         mode: `incremental` or `full`.
-        outcome: `succeeded`, `failed`, or `stopped` (by a signal, after a whole batch).
+        outcome: `succeeded`, `failed`, `stopped` (by a signal, after a whole batch), or `running`.
         started: When the run began.
         finished: When it ended.
         sources: How far each was read.
@@ -219,24 +219,21 @@ class Report:
             ValueError: The text is none, or one of another version.
 
         """
-        found = json.loads(text)
-        if not isinstance(found, dict) or found.pop("version", None) != VERSION:
+        value: Any = json.loads(text)
+        found = cast("dict[str, Any]", value if isinstance(value, dict) else {})
+        if found.pop("version", None) != VERSION:
             raise ValueError(f"not a report of a pipeline's run: expected version={VERSION}")
-        return Report(
-            **{
-                **found,
-                "started": _time(found["started"]),
-                "finished": _time(found["finished"]),
-                "sources": tuple(SourceReport(**each) for each in found["sources"]),
-                "steps": tuple(_step(each) for each in found["steps"]),
-                "sinks": tuple(SinkReport(**each) for each in found["sinks"]),
-                "batches": tuple(
-                    BatchReport(**{**each, "started": _time(each["started"])})
-                    for each in found["batches"]
-                ),
-                "errors": tuple(found["errors"]),
-            }
-        )
+        fields: dict[str, Any] = {
+            **found,
+            "started": _time(found["started"]),
+            "finished": _time(found["finished"]),
+            "sources": tuple(SourceReport(**each) for each in found["sources"]),
+            "steps": tuple(_step(each) for each in found["steps"]),
+            "sinks": tuple(SinkReport(**each) for each in found["sinks"]),
+            "batches": tuple(_batch(each) for each in found["batches"]),
+            "errors": tuple(found["errors"]),
+        }
+        return Report(**fields)
 
     @staticmethod
     def read(path: str | Path) -> Report:
@@ -246,7 +243,13 @@ class Report:
 
 def _step(found: dict[str, Any]) -> StepReport:
     rules = tuple(RuleReport(**rule) for rule in found["rules"])
-    return StepReport(**{**found, "inputs": tuple(found["inputs"]), "rules": rules})
+    fields: dict[str, Any] = {**found, "inputs": tuple(found["inputs"]), "rules": rules}
+    return StepReport(**fields)
+
+
+def _batch(found: dict[str, Any]) -> BatchReport:
+    fields: dict[str, Any] = {**found, "started": _time(found["started"])}
+    return BatchReport(**fields)
 
 
 def _time(text: str) -> datetime:
@@ -258,9 +261,9 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - any field of a report
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {it.name: _plain(getattr(value, it.name)) for it in dataclasses.fields(value)}
     if isinstance(value, tuple | list):
-        return [_plain(each) for each in value]
+        return [_plain(each) for each in cast("list[Any]", value)]
     if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
+        return {name: _plain(each) for name, each in cast("dict[str, Any]", value).items()}
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return round(value, 6) if isinstance(value, float) else value

@@ -1,0 +1,129 @@
+"""``quire pipeline``: run, or only check, a pipeline that a YAML file defines."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from quire.cli.arguments import PATH
+
+if TYPE_CHECKING:
+    from quire.pipeline.report import Report
+    from quire.pipeline.spec import Pipeline
+
+_PACKAGES: Final = ("jsonschema", "pyarrow", "pyspark", "rich", "yaml")
+
+
+@click.group()
+def pipeline() -> None:
+    """Turn what is recorded into data, on Spark: batch, streaming and scheduled."""
+
+
+@pipeline.command()
+@click.argument("file", type=PATH)
+@click.option("--master", metavar="URL", help="A Spark cluster; this machine if not given.")
+@click.option("--once", is_flag=True, help="What is there, in one batch, whatever the file says.")
+@click.option("--schedule", metavar="WHEN", help="once, available-now or 'every 30s', likewise.")
+@click.option(
+    "--report",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write the report there: report.json, report.txt and report.html.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+def run(  # noqa: PLR0913 - one for each option
+    file: Path,
+    master: str | None,
+    schedule: str | None,
+    folder: Path | None,
+    *,
+    once: bool,
+    as_json: bool,
+) -> None:
+    """
+    Run the pipeline in FILE and tell what it did.
+
+    Each run goes on where the last one ended. SIGINT and SIGTERM end it after the batch at hand. A
+    run that was killed is repeated by the next one from where it was, and adds nothing twice.
+
+    \b
+    Examples:
+      quire pipeline run trades.yaml
+      quire pipeline run trades.yaml --once --report build/trades
+      quire pipeline run trades.yaml --schedule 'every 30s' --master spark://host:7077
+    """  # noqa: D301 - click reads the backspace
+    if once and schedule is not None:
+        raise click.UsageError("give --once or --schedule, not both")
+    found = _loaded(file, "once" if once else schedule)
+    import quire.pipeline
+    from quire.pipeline.run import write_report
+
+    stop = quire.pipeline.Stop()
+
+    def told(report: Report) -> None:
+        if folder is not None:
+            write_report(report, folder)
+
+    with stop.on_signals():
+        report = quire.pipeline.run(found, master=master, stop=stop, told=told)
+    told(report)
+    _print(report, as_json=as_json)
+    if report.outcome == "failed":
+        raise click.ClickException(report.errors[0])
+
+
+@pipeline.command()
+@click.argument("file", type=PATH)
+def check(file: Path) -> None:
+    """
+    Tell everything that is wrong with FILE, without running it.
+
+    Example: quire pipeline check trades.yaml
+    """
+    found = _loaded(file, None)
+    click.echo(
+        f"{file}: {len(found.sources)} sources, {len(found.steps)} steps, "
+        f"{len(found.sinks)} sinks, {found.schedule}"
+    )
+
+
+def _loaded(file: Path, schedule: str | None) -> Pipeline:
+    """
+    Read the file.
+
+    Raises:
+        click.ClickException: A package is missing, or something is wrong with the file.
+
+    """
+    missing = [name for name in _PACKAGES if find_spec(name) is None]
+    if missing:
+        raise click.ClickException(
+            f"pipelines need {', '.join(missing)}: pip install 'quire[pipeline]'"
+        )
+    from quire.pipeline.files import load, scheduled
+    from quire.pipeline.places import PipelineFileError
+
+    try:
+        found = load(file)
+        return found if schedule is None else scheduled(found, schedule)
+    except PipelineFileError as error:
+        raise click.ClickException(str(error)) from None
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--schedule") from None
+
+
+def _print(report: Report, *, as_json: bool) -> None:
+    if as_json:
+        click.echo(report.to_json(), nl=False)
+        return
+    from rich.console import Console
+
+    from quire.pipeline.shown import show
+
+    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 120
+    show(report, Console(highlight=False, width=width))

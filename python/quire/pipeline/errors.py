@@ -1,0 +1,60 @@
+"""What goes wrong while a pipeline runs, told in one line: where in the file, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from quire.errors import QuireError
+from quire.pipeline.spec import Pipeline
+
+
+class PipelineError(QuireError):
+    """A run failed; the text names pipeline, step, file and line."""
+
+
+def failed(pipeline: Pipeline, part: str, line: int, error: BaseException) -> PipelineError:
+    """Return the error that tells which *part* of the pipeline failed, and why."""
+    if isinstance(error, PipelineError):
+        return error
+    return PipelineError(
+        f"{pipeline.file}:{line}: {part} failed: pipeline={pipeline.name}: {reason(error)}"
+    )
+
+
+@contextmanager
+def named(pipeline: Pipeline, part: str, line: int) -> Generator[None]:
+    """
+    Give an error that comes from a part of the pipeline the part's name.
+
+    Raises:
+        PipelineError: The part failed.
+
+    """
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - whatever Spark or a transform raises
+        raise failed(pipeline, part, line, error) from None
+
+
+def reason(error: BaseException) -> str:
+    """Return the line of a Spark error that says what is wrong: without the trace around it."""
+    told = getattr(error, "getMessage", None)
+    text = str((told() if callable(told) else None) or error)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if any(line.startswith("Traceback (most recent call last)") for line in lines):
+        lines = [_last_of_trace(lines)]
+    elif lines and "SQLSTATE" in text:
+        lines = [line for line in lines if not line.startswith(("==", "'", "+-", ":-", "^"))][:1]
+    words = " ".join(lines[:3]).split(" SQLSTATE:")[0].removesuffix(";")
+    return words or type(error).__name__
+
+
+def _last_of_trace(lines: list[str]) -> str:
+    """Return what Python says at the end of a trace that Java's lines may follow."""
+    start = max(n for n, line in enumerate(lines) if line.startswith("Traceback (most recent"))
+    python = [
+        line for line in lines[start + 1 :] if not line.startswith(("at ", "...", "Caused by:"))
+    ]
+    named = [line for line in python if not line.startswith(("File ", "SQLSTATE")) and ":" in line]
+    return (named or python or lines)[-1]

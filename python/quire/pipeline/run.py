@@ -1,0 +1,237 @@
+"""Running a pipeline: a session, its stream of batches, and the report at the end."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+import quire.spark
+from quire.pipeline.batch import Batch, Watch
+from quire.pipeline.counts import Tally
+from quire.pipeline.errors import PipelineError, failed, named
+from quire.pipeline.progress import Progress
+from quire.pipeline.report import BatchReport, Report, SourceReport
+from quire.pipeline.sinks import BatchWriter, check_sinks
+from quire.pipeline.sources import apart, followed, streams, together, whole
+from quire.pipeline.spec import Pipeline
+from quire.pipeline.state import State
+from quire.pipeline.triggers import Stop, until_finished
+
+
+def run(  # noqa: PLR0913 - by keyword
+    pipeline: Pipeline,
+    *,
+    spark: SparkSession | None = None,
+    master: str | None = None,
+    stop: Stop | None = None,
+    watch: Watch = lambda _: None,
+    told: Callable[[Report], None] = lambda _: None,
+) -> Report:
+    """
+    Run a pipeline as its schedule says, and return the report, also of a run that failed.
+
+    Args:
+        pipeline: What :func:`quire.pipeline.load` returned.
+        spark: A session to run in; None makes one, and stops it at the end.
+        master: The address of a cluster for a session that is made; None is this machine.
+        stop: Ends a run that goes on until it is stopped, after the batch at hand.
+        watch: Called with a few words for each thing that was done, such as ``step clean``.
+        told: Called with the report so far after each batch of a run that goes on.
+
+    Raises:
+        PipelineError: It cannot begin: it is running, or a package is missing.
+
+    """
+    check_sinks(pipeline)
+    state = State(pipeline.state)
+    with state.opened():
+        session = spark or _session(pipeline, master)
+        try:
+            return _Run(pipeline, state, session, stop or Stop(), watch, told).run()
+        finally:
+            if spark is None:
+                session.stop()
+
+
+def _session(pipeline: Pipeline, master: str | None) -> SparkSession:
+    settings = dict(pipeline.settings)
+    return quire.spark.session(f"quire: {pipeline.name}", master=master, settings=settings)
+
+
+@dataclass(slots=True)
+class _Run:
+    """One run; see :func:`run`."""
+
+    pipeline: Pipeline
+    state: State
+    spark: SparkSession
+    stop: Stop
+    watch: Watch
+    told: Callable[[Report], None]
+    started: datetime = field(default_factory=lambda: datetime.now(UTC))
+    batches: list[BatchReport] = field(default_factory=list[BatchReport])
+    progress: Progress = field(default_factory=Progress)
+    tally: Tally = field(init=False)
+    run_id: str = field(init=False)
+    error: PipelineError | None = None
+
+    def __post_init__(self) -> None:
+        self.tally = Tally(self.pipeline)
+        self.run_id = f"{self.started:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
+
+    def run(self) -> Report:
+        """Run to the end, and keep the report."""
+        try:
+            if self.pipeline.is_full:
+                self._run_whole()
+            else:
+                self._run_stream()
+        except PipelineError as error:
+            self.error = self.error or error  # of a batch: Spark told it in its own words
+        report = self._report()
+        runs = self.pipeline.state / "runs"
+        runs.mkdir(parents=True, exist_ok=True)
+        (runs / f"{self.run_id}.json").write_text(report.to_json(), "utf-8")
+        return report
+
+    def _run_whole(self) -> None:
+        """Compute everything from everything, and replace what the sinks have."""
+        identity = f"{self.pipeline.name}-{self.run_id}"
+        frames: dict[str, DataFrame] = {}
+        for source in self.pipeline.sources:
+            with named(self.pipeline, f"source {source.name}", source.line):
+                frames[source.name] = whole(self.spark, source)
+        self._compute(self.spark, frames, 0, identity, None)
+
+    def _run_stream(self) -> None:
+        schedule = self.pipeline.schedule
+        parts: list[tuple[str, DataFrame]] = []
+        for source in streams(self.pipeline):
+            with named(self.pipeline, f"source {source.name}", source.line):
+                frame = followed(self.spark, source, limited=schedule.kind != "once")
+            parts.append((source.name, frame))
+        writer = together(parts).writeStream.foreachBatch(self._batch)
+        writer = writer.queryName(f"quire pipeline {self.pipeline.name}")
+        writer = writer.option("checkpointLocation", str(self.state.checkpoint))
+        if schedule.every_us is None:
+            writer = writer.trigger(availableNow=True)
+        else:
+            writer = writer.trigger(processingTime=f"{schedule.every_us // 1000} milliseconds")
+        with named(self.pipeline, "the stream", 1):
+            query = writer.start()
+            until_finished(query, self.stop, self.progress.add)
+
+    def _batch(self, batch: DataFrame, number: int) -> None:
+        """Compute a batch of the stream: Spark's thread calls it."""
+        with self.stop.held():
+            spark = batch.sparkSession
+            names = [source.name for source in streams(self.pipeline)]
+            several = len(names) > 1
+            batch = batch.persist() if several else batch
+            try:
+                frames = apart(batch, names)
+                for source in self.pipeline.sources:
+                    if not source.stream:
+                        frames[source.name] = whole(spark, source)
+                self._compute(spark, frames, number, self.state.identity, self.state)
+            except Exception as error:
+                self.error = failed(self.pipeline, "the batch", 1, error)
+                raise
+            finally:
+                if several:
+                    batch.unpersist()
+        self.told(self._report(is_over=False))
+
+    def _compute(
+        self,
+        spark: SparkSession,
+        frames: dict[str, DataFrame],
+        number: int,
+        identity: str,
+        state: State | None,
+    ) -> None:
+        """Compute and count one batch."""
+        pipeline, replace = self.pipeline, state is None
+        self.tally.begin()
+        started, clock = datetime.now(UTC), time.monotonic()
+        self.watch(f"batch {number}")
+        Batch(
+            pipeline=pipeline,
+            number=number,
+            run=self.run_id,
+            state=state,
+            writers=[
+                BatchWriter(sink, sink.step, identity, replace=replace) for sink in pipeline.sinks
+            ],
+            quarantine=BatchWriter(pipeline.quarantine, "quarantine", identity, replace=replace),
+            tally=self.tally,
+            watch=self.watch,
+        ).run_all(spark, frames)
+        self.tally.end()
+        duration_s = time.monotonic() - clock
+        self.batches.append(
+            BatchReport(
+                batch=number,
+                started=started,
+                duration_s=duration_s,
+                rows_in=self.tally.rows_in,
+                rows_out=self.tally.rows_out,
+                quarantined=self.tally.quarantined,
+                rows_per_s=self.tally.rows_in / duration_s if duration_s else 0.0,
+            )
+        )
+
+    def _report(self, *, is_over: bool = True) -> Report:
+        """Return the report of what was done so far."""
+        pipeline = self.pipeline
+        outcome = "failed" if self.error is not None else "succeeded"
+        if outcome == "succeeded" and (self.stop.is_asked or not is_over):
+            outcome = "stopped" if is_over else "running"
+        return Report(
+            pipeline=pipeline.name,
+            run=self.run_id,
+            file=str(pipeline.file),
+            schedule=str(pipeline.schedule),
+            mode="full" if pipeline.is_full else "incremental",
+            outcome=outcome,
+            started=self.started,
+            finished=datetime.now(UTC),
+            sources=self._sources(),
+            steps=self.tally.steps(),
+            sinks=self.tally.sinks(),
+            batches=tuple(self.progress.completed(batch) for batch in self.batches),
+            quarantine=pipeline.quarantine.destination if pipeline.has_quarantine else None,
+            errors=() if self.error is None else (str(self.error),),
+        )
+
+    def _sources(self) -> tuple[SourceReport, ...]:
+        numbers = {source.name: n for n, source in enumerate(streams(self.pipeline))}
+        return tuple(
+            SourceReport(
+                name=source.name,
+                format=source.format,
+                path=source.path,
+                rows=self.tally.read(source.name) if source.stream else None,
+                **self._offsets(numbers.get(source.name)),
+            )
+            for source in self.pipeline.sources
+        )
+
+    def _offsets(self, number: int | None) -> dict[str, Any]:
+        return {} if number is None else self.progress.offsets(number)
+
+
+def write_report(report: Report, folder: Path) -> None:
+    """Write a report as JSON, as text and as a page of plots into a folder."""
+    from quire.pipeline.shown import shown
+
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "report.json").write_text(report.to_json(), "utf-8")
+    (folder / "report.txt").write_text(shown(report, width=120), "utf-8")

@@ -1,0 +1,110 @@
+"""Waiting for a stream to finish, or ending it between two batches."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, Final, cast
+
+from pyspark.sql.streaming.query import StreamingQuery
+
+from quire.errors import QuireError
+
+_POLL_S: Final = 0.1
+_COMMITTED_WITHIN_S: Final = 10.0
+
+
+class StoppedError(QuireError):
+    """A batch was not begun, because the run is to end."""
+
+
+class Stop:
+    """Ends a run after the batch at hand."""
+
+    def __init__(self) -> None:
+        """Let it run."""
+        self._asked = threading.Event()
+        self._batch = threading.Lock()
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether the run is to end."""
+        return self._asked.is_set()
+
+    def ask(self) -> None:
+        """End the run after the batch at hand. Safe in a signal handler."""
+        self._asked.set()
+
+    @contextmanager
+    def held(self) -> Generator[None]:
+        """
+        Compute a batch: the stream is not ended before it is done.
+
+        Raises:
+            StoppedError: The run is to end.
+
+        """
+        with self._batch:
+            if self.is_asked:
+                raise StoppedError("the run is to end")
+            yield
+
+    def wait_for_batch(self) -> None:
+        """Wait for the batch at hand."""
+        with self._batch:
+            pass
+
+    @contextmanager
+    def on_signals(self) -> Generator[None]:
+        """Ask on SIGTERM and SIGINT."""
+
+        def ask(_number: int, _frame: FrameType | None) -> None:
+            self.ask()
+
+        before = {it: signal.signal(it, ask) for it in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def until_finished(
+    query: StreamingQuery, stop: Stop, progress: Callable[[dict[str, Any]], None]
+) -> None:
+    """
+    Wait until the stream is through, or *stop* ends it; hand on what it tells about its batches.
+
+    Raises:
+        StreamingQueryException: A batch failed.
+
+    """
+    try:
+        while not query.awaitTermination(cast("int", _POLL_S)):  # it takes fractions
+            _tell(query, progress)
+            if stop.is_asked:
+                _end(query, stop)
+                break
+    except Exception:
+        if not stop.is_asked:
+            raise
+    finally:
+        _tell(query, progress)
+        query.stop()
+
+
+def _end(query: StreamingQuery, stop: Stop) -> None:
+    """Wait until the batch at hand is done and Spark has noted that."""
+    stop.wait_for_batch()
+    deadline = time.monotonic() + _COMMITTED_WITHIN_S
+    while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
+        time.sleep(_POLL_S)
+
+
+def _tell(query: StreamingQuery, progress: Callable[[dict[str, Any]], None]) -> None:
+    for found in query.recentProgress:
+        progress(found)

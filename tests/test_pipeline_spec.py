@@ -1,0 +1,241 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cli_runs import Cli
+from quire.pipeline import PipelineFileError, load
+from quire.pipeline.files import scheduled
+from quire.pipeline.places import read
+from quire.pipeline.schedule import duration_us, schedule_of
+from quire.pipeline.spec import Deduplicate, Rule, Sink, Watermark
+
+WHOLE = """\
+pipeline: trades
+state: kept
+schedule: every 30s
+sources:
+  trades:
+    format: quire
+    path: /data/trades
+    malformed: quarantine
+    options: {maxOffsetsPerTrigger: 1000, startingOffsets: {trades: earliest}}
+  planes: {format: csv, path: planes.csv, options: {header: true}}
+steps:
+  hourly:
+    sql: select * from {clean} join {planes} using (plane)
+  clean:
+    from: trades
+    order: [_index]
+    expect:
+      positive: price > 0
+      known: {check: symbol is not null, action: drop}
+    watermark: {column: at, delay: 10 minutes, by: symbol}
+    deduplicate: {by: [id, symbol], within: 1 h, action: drop}
+    window: {length: 1 day}
+sinks:
+  - {from: hourly, format: parquet, path: out, partition_by: [day], options: {compression: gzip}}
+  - {from: clean, format: table, table: clean_trades}
+"""
+
+
+def file(folder: Path, text: str) -> Path:
+    path = folder / "pipeline.yaml"
+    path.write_text(text, "utf-8")
+    return path
+
+
+def changed(folder: Path, *changes: tuple[str, str]) -> Path:
+    text = WHOLE
+    for old, new in changes:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    return file(folder, text)
+
+
+def problems(path: Path) -> list[str]:
+    with pytest.raises(PipelineFileError) as caught:
+        load(path)
+    assert str(caught.value) == "\n".join(f"{path}:{it}" for it in caught.value.problems)
+    return list(caught.value.problems)
+
+
+def test_a_file_becomes_values(tmp_path: Path) -> None:
+    pipeline = load(file(tmp_path, WHOLE))
+
+    assert (pipeline.name, pipeline.state) == ("trades", tmp_path / "kept" / "trades")
+    assert (str(pipeline.schedule), pipeline.schedule.every_us) == ("every 30s", 30_000_000)
+    trades, planes = pipeline.sources
+    assert (trades.stream, planes.stream) == (True, False)
+    assert trades.options == {
+        "maxOffsetsPerTrigger": "1000",
+        "startingOffsets": '{"trades": "earliest"}',
+        "onError": "column",
+    }
+    assert (planes.path, planes.options) == (str(tmp_path / "planes.csv"), {"header": "true"})
+    assert trades.rules == (Rule("malformed", "_error is null", "quarantine"),)
+
+    clean, hourly = pipeline.steps
+    assert (clean.name, hourly.name, hourly.inputs) == ("clean", "hourly", ("clean", "planes"))
+    assert clean.rules == (
+        Rule("positive", "price > 0", "quarantine"),
+        Rule("known", "symbol is not null", "drop"),
+    )
+    assert clean.watermark == Watermark("at", 600_000_000, "10 minutes", ("symbol",), "quarantine")
+    assert clean.deduplicate == Deduplicate(("id", "symbol"), 3_600_000_000, "1 h", "drop")
+    assert (clean.window_us, clean.line) == (86_400_000_000, 14)
+    assert pipeline.sinks == (
+        Sink(
+            "hourly",
+            "parquet",
+            str(tmp_path / "out"),
+            None,
+            ("day",),
+            {"compression": "gzip"},
+            24,
+        ),
+        Sink("clean", "table", "", "clean_trades", (), {}, 25),
+    )
+    assert pipeline.quarantine.destination == str(tmp_path / "kept/trades/quarantine")
+
+
+def test_everything_wrong_in_the_form_is_told_at_once(tmp_path: Path) -> None:
+    path = changed(
+        tmp_path,
+        ("format: csv", "format: xml"),
+        ("positive: price > 0", "positive: 1"),
+        ("action: drop}\n    watermark", "action: forget}\n    watermark"),
+        ("delay: 10 minutes, ", "delays: 10 minutes, "),
+        ("  - {from: clean, format: table, table: clean_trades}", "  - 7"),
+        ("pipeline: trades", "pipeline: my trades"),
+    )
+
+    assert problems(path) == [
+        "1: pipeline: found='my trades' allowed: letters, digits and _, a letter first",
+        "10: sources.planes.format: found='xml' allowed: quire, parquet, csv, json, table",
+        "18: steps.clean.expect.positive: found=1 allowed: a text or names and values",
+        "19: steps.clean.expect.known.action: found='forget' allowed: quarantine, drop, fail, warn",
+        "20: steps.clean.watermark.delays: unknown key, allowed: column, delay, by, action",
+        "20: steps.clean.watermark: missing: delay",
+        "25: sinks[1]: found=7 allowed: names and values",
+    ]
+
+
+def test_everything_that_makes_no_sense_is_told_at_once(tmp_path: Path) -> None:
+    path = changed(
+        tmp_path,
+        ("every 30s", "sometimes"),
+        ("{planes} using", "{aeroplanes} using"),
+        ("10 minutes", "10 parsecs"),
+        ("positive: price > 0", "late: price > 0"),
+        ("format: table, table: clean_trades", "format: quire, partition_by: day"),
+    )
+
+    assert problems(path) == [
+        "3: schedule: no such schedule: found='sometimes' allowed: once, available-now, every 30s",
+        "10: sources.planes: nothing reads it: no step and no sink",
+        (
+            "13: steps.hourly.sql: no such source or step: found='aeroplanes' "
+            "allowed: trades, planes, hourly, clean"
+        ),
+        "18: steps.clean.expect.late: reserved names: malformed, late, duplicate",
+        (
+            "20: steps.clean.watermark.delay: not a duration: found='10 parsecs' "
+            "allowed: 500 ms, 30s, 10 minutes, 1 h"
+        ),
+        "25: sinks[1].partition_by: a queue has no partitions",
+        "25: sinks[1]: missing: path",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("    from: trades\n", "    from: hourly\n", "steps in a circle: "),
+        ("  clean:\n", "  trades:\n", "steps.trades: the name is taken by a source, line 5"),
+        ("  clean:\n", "  hourly:\n", "steps.hourly: stands there twice"),
+        ("    from: trades\n", "    from: [trades, planes]\n", "several inputs need sql or python"),
+        ("    from: trades\n", "", "steps.clean: missing: from"),
+        ("select * from {clean}", "select * from {", "steps.hourly.sql: braces: "),
+        ("    watermark: {", "    # {", "steps.clean.window: needs a watermark in the same step"),
+        ("    order:", "    python: none.py:f\n    order:", "no such file: path="),
+        ("    order:", "    python: a b:f\n    order:", "allowed: module:function or file.py"),
+        ("  - {from: clean, format: table, table: clean_trades}",
+         "  - {from: clean, format: parquet, path: out}", "sinks[0] writes there too"),
+        ("schedule: every 30s", "mode: full\nschedule: every 30s", "mode full needs schedule once"),
+        ("format: quire\n", "format: parquet\n", "none is followed: set stream: true"),
+        ("  planes: {format: csv, path: planes.csv", "  planes: {format: table, path: planes.csv",
+         "sources.planes: missing: table"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_named(tmp_path: Path, old: str, new: str, told: str) -> None:
+    assert told in "\n".join(problems(changed(tmp_path, (old, new))))
+
+
+@pytest.mark.parametrize("text", ["", "- 1", "a: [", "a: &x [*x]", "a: \x00", "? [1]\n: 2"])
+def test_what_is_no_pipeline_is_refused_in_a_line(tmp_path: Path, text: str) -> None:
+    assert problems(file(tmp_path, text))
+
+
+def test_lines_are_those_of_the_keys(tmp_path: Path) -> None:
+    document = read(file(tmp_path, WHOLE))
+
+    assert document.values == yaml.safe_load(WHOLE)
+    lines = WHOLE.splitlines()
+    for place, line in document.lines.items():
+        if place and isinstance(place[-1], str):
+            assert place[-1] in lines[line - 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("500 ms", 500_000),
+        ("30s", 30_000_000),
+        ("1 second", 1_000_000),
+        ("1.5 minutes", 90_000_000),
+        ("10min", 600_000_000),
+        ("2 Hours", 7_200_000_000),
+        ("7 days", 604_800_000_000),
+    ],
+)
+def test_durations(text: str, expected: int) -> None:
+    assert duration_us(text) == expected
+    assert schedule_of(f"every {text}").every_us == expected
+
+
+@pytest.mark.parametrize("text", ["", "s", "0s", "-1 s", "1", "1 month", "1s 2s"])
+def test_what_is_no_duration_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="not a duration"):
+        duration_us(text)
+
+
+def test_another_schedule_may_be_asked_for(tmp_path: Path) -> None:
+    pipeline = load(file(tmp_path, WHOLE))
+
+    assert scheduled(pipeline, "available-now").schedule.kind == "available-now"
+    full = load(changed(tmp_path, ("schedule: every 30s", "mode: full")))
+    with pytest.raises(ValueError, match="mode full needs schedule once"):
+        scheduled(full, "available-now")
+
+
+def test_the_verb_checks_a_file(tmp_path: Path, cli: Cli) -> None:
+    path = file(tmp_path, WHOLE)
+    assert cli.ok("pipeline", "check", path).out == (
+        f"{path}: 2 sources, 2 steps, 2 sinks, every 30s\n"
+    )
+
+    wrong = cli("pipeline", "check", changed(tmp_path, ("format: csv", "format: xml")))
+    assert wrong.code == 1
+    assert wrong.err == (
+        f"quire: {path}:10: sources.planes.format: found='xml' allowed: "
+        "quire, parquet, csv, json, table\n"
+    )
+    assert cli("pipeline", "check", tmp_path / "none").err == (
+        f"quire: No such file or directory: path={tmp_path / 'none'}\n"
+    )
+    file(tmp_path, WHOLE)
+    assert cli("pipeline", "run", path, "--once", "--schedule", "once").code == 2
+    assert "no such schedule" in cli("pipeline", "run", path, "--schedule", "now").err
