@@ -39,7 +39,7 @@ def load(path: str | Path) -> Pipeline:
         OSError: It cannot be read.
 
     """
-    document = read(Path(path).absolute())
+    document = read(Path(path))
     check_form(document)
     document.refuse()
     check_meaning(document)
@@ -92,7 +92,7 @@ def _pipeline(document: Document) -> Pipeline:
 
 def _local(document: Document, path: str) -> str:
     """Return a path as it is when it is an address, else absolute."""
-    return path if ":/" in path else str(document.path.parent / path)
+    return path if ":/" in path else str(document.path.absolute().parent / path)
 
 
 def _options(found: Mapping[str, Any]) -> dict[str, str]:

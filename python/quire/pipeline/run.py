@@ -230,8 +230,10 @@ class _Run:
 
 def write_report(report: Report, folder: Path) -> None:
     """Write a report as JSON, as text and as a page of plots into a folder."""
+    from quire.pipeline.page import page_of
     from quire.pipeline.shown import shown
 
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "report.json").write_text(report.to_json(), "utf-8")
     (folder / "report.txt").write_text(shown(report, width=120), "utf-8")
+    (folder / "report.html").write_text(page_of(report).html(), "utf-8")

@@ -28,7 +28,7 @@ def transformed(
         frames: dict[str, Any] = dict(inputs)
         return spark.sql(step.sql, **frames)
     if step.python is not None:
-        found = function(step.python, pipeline.file.parent)(**inputs)
+        found = function(step.python, pipeline.file.absolute().parent)(**inputs)
         if not isinstance(found, DataFrame):
             raise TypeError(f"{step.python} returned no DataFrame: {type(found).__name__}")
         return found
