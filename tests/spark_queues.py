@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
 import quire
+
+if TYPE_CHECKING:
+    from quire._native import Value
 
 DAY_MS = 86_400_000
 START_MS = 15_706 * DAY_MS
@@ -28,7 +31,7 @@ class Market(Protocol):
     def halt(self, symbol: str, minutes: int) -> None: ...
 
 
-def record(path: Path, per_day: int = PER_DAY, **more: Any) -> Path:
+def record(path: Path, per_day: int = PER_DAY, **more: Value) -> Path:
     """Record maps over three days: `n`, `half`, `name`, and `time` in epoch milliseconds."""
     clock = quire.ManualClock(START_MS)
     with (
@@ -37,7 +40,12 @@ def record(path: Path, per_day: int = PER_DAY, **more: Any) -> Path:
     ):
         for number in range(DAYS * per_day):
             clock.now_ms = START_MS + number // per_day * DAY_MS + number % per_day * 1_000
-            values = {"n": number, "half": number / 2, "name": f"n{number}", "time": clock.now_ms}
+            values: dict[str, Value] = {
+                "n": number,
+                "half": number / 2,
+                "name": f"n{number}",
+                "time": clock.now_ms,
+            }
             appender.write_map(values | more)
     return path
 
@@ -48,7 +56,9 @@ def messages_of(path: Path) -> list[tuple[int, dict[Any, Any]]]:
         return [(excerpt.index, excerpt.to_dict()) for excerpt in tailer]
 
 
-def load(spark: SparkSession, path: Path, schema: str | None = None, **options: Any) -> DataFrame:
+def load(
+    spark: SparkSession, path: Path, schema: str | None = None, /, **options: object
+) -> DataFrame:
     """Read *path* with these options."""
     reader = spark.read.format("quire")
     if schema is not None:

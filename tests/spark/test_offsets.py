@@ -16,6 +16,7 @@ import quire
 from quire.errors import IndexOutOfRangeError
 from quire.spark.batch import BatchReader
 from quire.spark.options import ReadOptions
+from quire.spark.ranges import Share
 from spark_queues import DAY_MS, DAYS, PER_DAY, START_MS, indexes, load, messages_of, record
 
 pytestmark = pytest.mark.spark
@@ -146,20 +147,16 @@ def test_a_topic_that_is_not_there_is_refused(spark: SparkSession, folder: Path)
         load(spark, folder, startingOffsets='{"nope": 1}').collect()
 
 
-def reader_of(path: Path, **options: Any) -> BatchReader:
+def reader_of(path: Path, *, fail_on_data_loss: bool = True) -> BatchReader:
     return BatchReader(
-        ReadOptions(str(path), **options),
+        ReadOptions(str(path), fail_on_data_loss=fail_on_data_loss),
         StructType().add("half", "double").add("_index", LongType()),
     )
 
 
-def indexes_of(reader: BatchReader, shares: list[Any]) -> list[int]:
-    return [
-        index
-        for share in shares
-        for batch in reader.read(share)
-        for index in batch.column("_index").to_pylist()
-    ]
+def indexes_of(reader: BatchReader, shares: list[Share]) -> list[int]:
+    batches = [batch for share in shares for batch in reader.read(share)]
+    return [row["_index"] for batch in batches for row in batch.to_pylist()]
 
 
 def remove_cycle(path: Path, number: int) -> None:

@@ -109,10 +109,9 @@ class Given:
         given, moment = self.text(offsets), self.text(time)
         if given is not None and moment is not None:
             self._report(f"give {offsets} or {time}, not both")
-        if moment is not None:
-            return Bound(offset, time_us=parse_time(moment, time, self._report))
         found = None if given is None else parse_offsets(given, offsets, offset, self._report)
-        return found or Bound(offset)
+        time_us = None if moment is None else parse_time(moment, time, self._report)
+        return (found or Bound(offset))._replace(time_us=time_us)
 
     def unknown(self, known: tuple[str, ...]) -> None:
         """Report the options that are none of these."""

@@ -1,0 +1,123 @@
+"""What is wrong is told in one line, with what, where, and what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.errors import AnalysisException, PythonException
+from pyspark.sql import SparkSession
+
+from spark_queues import load, messages_of, record
+
+pytestmark = pytest.mark.spark
+
+
+def told(error: Exception) -> str:
+    """Return the line of ours: behind it Spark adds its number of an error, if any."""
+    lines = [line for line in str(error).splitlines() if "SQLSTATE" not in line and line.strip()]
+    return lines[-1].strip()
+
+
+def test_all_that_is_wrong_with_options_is_told_at_once(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    record(tmp_path / "queue", per_day=1)
+    with pytest.raises(AnalysisException) as caught:
+        load(
+            spark,
+            tmp_path / "queue",
+            startingOffsets="soon",
+            endingOffsets="earliest",
+            endingTimestamp="later",
+            timestampUnit="weeks",
+            inferSchema="maybe",
+            sampleRows=0,
+            recordsPerPartition=-1,
+            minPartitions="many",
+            batchRows=2_000_000,
+            failOnDataLoss="perhaps",
+            onError="ignore",
+            method="trade",
+            topic="orders",
+        )
+
+    line = told(caught.value)
+    assert line.startswith("quire.spark.options.OptionsError: quire source: ")
+    for part in (
+        "startingOffsets is not earliest, latest, an index",
+        "endingOffsets cannot be earliest",
+        "give endingOffsets or endingTimestamp, not both",
+        "endingTimestamp is neither epoch milliseconds nor a time such as",
+        "timestampUnit is not one of s, ms, us, ns: timestampUnit=weeks",
+        "inferSchema is not one of true, false: inferSchema=maybe",
+        "sampleRows is not a positive whole number: sampleRows=0",
+        "recordsPerPartition is not a positive whole number: recordsPerPartition=-1",
+        "minPartitions is not a positive whole number: minPartitions=many",
+        "batchRows is not a positive whole number of at most 1048576: batchRows=2000000",
+        "failOnDataLoss is not one of true, false: failOnDataLoss=perhaps",
+        "onError is not one of fail, column: onError=ignore",
+        "method of what? name its interface: option schema=module:Name",
+        "unknown option: topic (known: path, startingOffsets,",
+    ):
+        assert part in line
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"schema": "no.such.module:Market"}, "No module named 'no'"),
+        ({"schema": "spark_queues:Nothing"}, "has no attribute 'Nothing'"),
+        ({"schema": "spark_queues:Market", "method": "quote"}, "method=quote known=trade, halt"),
+        ({"schema": '{"shape": 1}'}, "not the text of a schema"),
+        ({"columns": "n"}, "column without a type: 'n'; write 'n string'"),
+        ({"wireType": "morse"}, "wire_type=MORSE known="),
+        ({"schema": "spark_queues:Trade", "columns": "size"}, "column=size known=symbol, price"),
+    ],
+)
+def test_a_schema_that_leads_nowhere_is_refused_at_planning(
+    spark: SparkSession, tmp_path: Path, options: dict[str, str], expected: str
+) -> None:
+    path = record(tmp_path / "queue", per_day=1)
+    with pytest.raises(AnalysisException) as caught:
+        load(spark, path, **options).collect()
+
+    assert expected in told(caught.value)
+
+
+def test_a_users_schema_has_to_fit_that_of_the_messages(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    path = record(tmp_path / "queue", per_day=1)
+    with pytest.raises(AnalysisException) as caught:
+        load(spark, path, "symbol int, size long", schema="spark_queues:Trade").collect()
+
+    assert "column symbol is string, not int; no such column: column=size" in told(caught.value)
+
+
+def test_a_mistyped_path_is_one_clear_line(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(AnalysisException) as caught:
+        load(spark, tmp_path / "ordres")
+    assert told(caught.value).endswith(f"path is not a directory: path={tmp_path / 'ordres'}")
+
+    with pytest.raises(AnalysisException) as caught:
+        load(spark, tmp_path).collect()
+    assert f"no queue in this directory, nor below it: path={tmp_path}" in told(caught.value)
+
+
+def test_a_damaged_file_names_topic_file_and_index(spark: SparkSession, tmp_path: Path) -> None:
+    path = record(tmp_path / "orders")
+    bad = messages_of(path)[60][0]
+    file = sorted(path.glob("*.cq4"))[1]
+    content = bytearray(file.read_bytes())
+    at = content.index(b"n60") - 40  # inside the message of that name
+    start = content.rindex(b"\xb9\x01n", 0, at + 40)
+    content[start : start + 3] = b"\x8f\x8f\x8f"
+    file.write_bytes(content)
+
+    with pytest.raises(PythonException) as caught:
+        load(spark, tmp_path, "n long").collect()
+    line = told(caught.value)
+    assert f"index={bad:#x}" in line
+    assert f"file={file}" in line
+    assert line.endswith("topic=orders")
