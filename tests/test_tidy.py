@@ -12,7 +12,7 @@ LAYERS = ["format", "memory wire", "protocol", "queue appender tailer"]  # lowes
 HEIGHT = {part: height for height, parts in enumerate(LAYERS) for part in parts.split()}
 ON_TOP = {"cli", "replication", "server", "spark"}
 BELOW = {"archive", "pages"}
-OWN = {"bench", "quire"}
+OWN = {"bench", "pyspark_quire", "quire"}
 BROUGHT_ALONG = {"numpy"}  # by pandas
 
 
