@@ -126,6 +126,8 @@ impl<'a> Column<'a> {
                 let fits = i64::try_from(value).map_err(|_| {
                     Fault::new("an integer of more than 63 bits").with("value", value)
                 })?;
+                // Java's shortest form of this one is that of 2^63: a long saturates there.
+                let style = if fits == i64::MAX { Style::Boxed } else { style };
                 put_int(out, fits, 64, style);
             }
             Data::Binary(of) => {

@@ -163,7 +163,8 @@ mod tests {
         ] {
             assert_eq!(text(|out| put_timestamp(out, count, unit, true), 2), shown);
         }
-        assert_eq!(text(|out| put_timestamp(out, i64::MIN, Unit::Second, false), 2).len(), 27);
+        let first = text(|out| put_timestamp(out, i64::MIN, Unit::Second, false), 2);
+        assert!(first.starts_with("-1916532935-"), "{first}");
         assert_eq!(text(|out| put_time(out, 3_723_000, Unit::Milli), 2), "01:02:03");
         assert_eq!(text(|out| put_date(out, -719_529), 2), "-0001-12-31");
     }
