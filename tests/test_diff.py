@@ -96,6 +96,18 @@ def test_by_index_each_message_is_compared_with_its_namesake(tmp_path: Path) -> 
     ]
 
 
+def test_the_same_messages_in_other_cycles_are_alike_by_position_alone(tmp_path: Path) -> None:
+    left = made(tmp_path / "a", [numbered(0, 1), numbered(2)])
+    right = made(tmp_path / "b", [numbered(0), numbered(1, 2)])
+
+    assert kinds(quire.compare(left, right)) == []
+    assert kinds(quire.compare(left, right, by="index")) == [
+        ("left", b"message 1", b""),
+        ("changed", b"message 2", b"message 1"),
+        ("right", b"", b"message 2"),
+    ]
+
+
 @pytest.mark.parametrize("missing", [0, 1, 128, 500, 999])
 def test_a_message_that_is_missing_is_one_difference(tmp_path: Path, missing: int) -> None:
     everything, fewer = [*range(1000)], [it for it in range(1000) if it != missing]
