@@ -12,7 +12,7 @@ from typing import Final
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
-from quire.spark import java
+from quire.spark import java, shipping
 from quire.spark.source import QuireDataSource
 
 _SETTINGS: Final = {
@@ -41,6 +41,7 @@ def session(  # noqa: PLR0913 - by keyword
     settings: Mapping[str, str] | None = None,
     ui: bool = False,
     master: str | None = None,
+    ship: bool = True,
 ) -> SparkSession:
     """
     Return a quiet session that knows the format; a running one is used as it is.
@@ -56,6 +57,8 @@ def session(  # noqa: PLR0913 - by keyword
         settings: More of Spark's settings, which hold over those made here.
         ui: Whether Spark serves its web interface, and shows the progress on the terminal.
         master: The cluster, as ``spark://host:7077``; None runs Spark in this machine alone.
+        ship: Send this copy of the package to the cluster, whose Python needs none then. See
+            `quire.spark.shipping`.
 
     Raises:
         NoJavaError: There is no Java 17 or newer.
@@ -76,7 +79,10 @@ def session(  # noqa: PLR0913 - by keyword
             "spark.ui.showConsoleProgress": str(ui).lower(),
         }
         chosen |= _local(cores) if master is None else _cluster(master, cores, memory)
-        spark = SparkSession.builder.config(map={**chosen, **(settings or {})}).getOrCreate()
+        chosen |= settings or {}
+        if ship and master is not None and not master.startswith("local"):
+            chosen = shipping.settings(chosen)
+        spark = SparkSession.builder.config(map={**chosen}).getOrCreate()
     register(spark)
     return spark
 
