@@ -77,8 +77,8 @@ class Plan:
         types: Sequence[str] = ...,
     ) -> Plan: ...
 
-# Length, the first value's place, whether it has a zone, buffers, the columns inside, the values of a
-# dictionary.
+# Length, the first value's place, whether it has a zone, buffers, the columns inside, the values of
+# a dictionary.
 Borrowed: TypeAlias = tuple[
     int, int, bool, Sequence[BufferLike | None], Sequence[Borrowed], Borrowed | None
 ]

@@ -266,7 +266,8 @@ class Schema:
         """The columns of calls as a tagged union, without index and history."""
         import pyarrow as pa
 
-        return pa.schema([pa.field(METHOD, pa.string()), *self.columns])
+        columns: list[Any] = [pa.field(METHOD, pa.string()), *self.columns]
+        return pa.schema(columns)
 
     @property
     def names(self) -> list[str]:

@@ -13,8 +13,10 @@ from quire.errors import WireError
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 
-# A number is a time in the unit in which it lies between 1973 and 5138.
-_UNITS_NS: Final = ((10**11, 10**9), (10**14, 10**6), (10**17, 10**3))
+UNITS_NS: Final = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+
+# A number below the first is a time in units of so many nanoseconds.
+GUESSES: Final = ((10**11, 10**9), (10**14, 10**6), (10**17, 10**3))
 
 
 class TimeField:
@@ -24,13 +26,17 @@ class TimeField:
     Args:
         name: Its name, at the top of the message or within what stands there, as the arguments of
             a call do. ``trade.time`` is the field ``time`` of ``trade``.
+        unit: What a number there counts: one of :data:`UNITS_NS`. None: what puts it between 1973
+            and 5138.
 
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, unit: str | None = None) -> None:
         """Take the name apart."""
         self.name = name
+        self.unit = unit
         self._parts = name.split(".")
+        self._unit_ns = None if unit is None else UNITS_NS[unit]
 
     def of(self, message: bytes | memoryview) -> int | None:
         """Return the time in nanoseconds of the epoch; None where the message tells none."""
@@ -42,7 +48,7 @@ class TimeField:
         while level:
             for value in level:
                 found = self._within(value)
-                if found is not None and (time_ns := _time_ns(found)) is not None:
+                if found is not None and (time_ns := self._time_ns(found)) is not None:
                     return time_ns
             level = [inner for value in level for inner in _inside(value)]
         return None
@@ -53,6 +59,25 @@ class TimeField:
                 return None
             value = cast("dict[str, Any]", value).get(part)
         return value
+
+    def _time_ns(self, value: Any) -> int | None:  # noqa: ANN401 - what JSON holds
+        """Return what a value means as a time."""
+        if isinstance(value, bool):
+            return None
+        if isinstance(value, str):
+            return self._of_text(value)
+        if isinstance(value, int | float):
+            return round(value * (self._unit_ns or _unit_ns(value)))
+        return None
+
+    def _of_text(self, text: str) -> int | None:
+        if text.removeprefix("-").isdecimal():
+            return self._time_ns(int(text))
+        try:
+            time = datetime.fromisoformat(text.partition("[")[0])
+        except ValueError:
+            return None
+        return nanoseconds(time)
 
 
 def nanoseconds(time: datetime) -> int:
@@ -73,25 +98,6 @@ def _inside(value: Any) -> Iterable[Any]:  # noqa: ANN401 - what JSON holds
     return cast("Iterable[Any]", value) if isinstance(value, list) else ()
 
 
-def _time_ns(value: Any) -> int | None:  # noqa: ANN401 - what JSON holds
-    """Return what a value means as a time."""
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, str):
-        return _of_text(value)
-    if isinstance(value, int | float):
-        for limit, unit_ns in _UNITS_NS:
-            if abs(value) < limit:
-                return round(value * unit_ns)
-        return int(value)
-    return None
-
-
-def _of_text(text: str) -> int | None:
-    if text.removeprefix("-").isdecimal():
-        return _time_ns(int(text))
-    try:
-        time = datetime.fromisoformat(text.partition("[")[0])
-    except ValueError:
-        return None
-    return nanoseconds(time)
+def _unit_ns(number: float) -> int:
+    """Return the unit that puts a number between 1973 and 5138; else nanoseconds."""
+    return next((unit_ns for limit, unit_ns in GUESSES if abs(number) < limit), 1)

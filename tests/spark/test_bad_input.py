@@ -49,7 +49,7 @@ def test_all_that_is_wrong_with_options_is_told_at_once(
         "endingOffsets cannot be earliest",
         "give endingOffsets or endingTimestamp, not both",
         "endingTimestamp is neither epoch milliseconds nor a time such as",
-        "timestampUnit is not one of s, ms, us, ns: timestampUnit=weeks",
+        "timestampUnit is not one of auto, s, ms, us, ns: timestampUnit=weeks",
         "inferSchema is not one of true, false: inferSchema=maybe",
         "sampleRows is not a positive whole number: sampleRows=0",
         "recordsPerPartition is not a positive whole number: recordsPerPartition=-1",

@@ -76,7 +76,7 @@ def _span(path: str, topic: str, options: ReadOptions, limits: Limits) -> Span:
     with open_queue(path, options) as queue:
         start = resolved(queue, topic, options.starting, options.time_field)
         end = resolved(queue, topic, options.ending, options.time_field)
-        if options.fail_on_data_loss and options.starting.time_us is None:
+        if options.fail_on_data_loss and options.starting.time_ns is None:
             check_start(queue, topic, start)
         first, behind = limits.indexes(queue.roll_cycle)
         return span_between(queue, topic, max(start, first), min(end, behind))

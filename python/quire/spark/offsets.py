@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final, NamedTuple, TypeAlias
 
 import quire
 from quire import moments
+from quire.times import TimeField, nanoseconds
 
 EARLIEST: Final = "earliest"
 LATEST: Final = "latest"
@@ -24,13 +25,13 @@ class Bound(NamedTuple):
     Attributes:
         offset: Of every topic that is not in *by_topic*.
         by_topic: Of single topics.
-        time_us: A time instead, in microseconds since 1970.
+        time_ns: A time instead, in nanoseconds since 1970.
 
     """
 
     offset: Offset
     by_topic: Mapping[str, Offset] = {}
-    time_us: int | None = None
+    time_ns: int | None = None
 
     def of(self, topic: str) -> Offset:
         """Return the offset of a topic."""
@@ -72,10 +73,10 @@ def parse_offsets(
 
 
 def parse_time(text: str, name: str, report: Callable[[str], None]) -> int | None:
-    """Read epoch milliseconds, or a time in ISO 8601 (UTC without a zone), as microseconds."""
+    """Read epoch milliseconds, or a time in ISO 8601 (UTC without a zone), as nanoseconds."""
     text = text.strip()
     if text.removeprefix("-").isdecimal():
-        return int(text) * 1_000
+        return int(text) * 1_000_000
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
@@ -84,18 +85,13 @@ def parse_time(text: str, name: str, report: Callable[[str], None]) -> int | Non
             f" {name}={text!r:.80}"
         )
         return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    since = moment - datetime(1970, 1, 1, tzinfo=UTC)
-    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+    return nanoseconds(moment)
 
 
-def resolved(
-    queue: quire.Queue, topic: str, bound: Bound, time_field: moments.TimeField | None
-) -> int:
+def resolved(queue: quire.Queue, topic: str, bound: Bound, time_field: TimeField | None) -> int:
     """Return the index that a bound means in a queue: of the next message after it."""
-    if bound.time_us is not None:
-        return moments.index_at(queue, bound.time_us, time_field)
+    if bound.time_ns is not None:
+        return moments.index_at(queue, bound.time_ns, time_field)
     offset = bound.of(topic)
     if isinstance(offset, int):
         return offset

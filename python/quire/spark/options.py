@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeVar
 
-from quire import moments
 from quire.errors import QuireError
-from quire.moments import TimeField
 from quire.spark.offsets import EARLIEST, LATEST, Bound, parse_offsets, parse_time
 from quire.spark.topics import local_path
+from quire.times import UNITS_NS, TimeField
 
 RECORDS_PER_PARTITION: Final = 1_000_000
 BATCH_ROWS: Final = 32_768
@@ -74,10 +73,10 @@ class Given:
         text = self.text(name)
         if text is None:
             return default
-        if (found := choices.get(text.strip().lower())) is None:
+        if (word := text.strip().lower()) not in choices:
             self._report(f"{name} is not one of {', '.join(choices)}: {name}={text}")
             return default
-        return found
+        return choices[word]
 
     def flag(self, name: str, *, default: bool) -> bool:
         """Return true or false."""
@@ -110,8 +109,8 @@ class Given:
         if given is not None and moment is not None:
             self._report(f"give {offsets} or {time}, not both")
         found = None if given is None else parse_offsets(given, offsets, offset, self._report)
-        time_us = None if moment is None else parse_time(moment, time, self._report)
-        return (found or Bound(offset))._replace(time_us=time_us)
+        time_ns = None if moment is None else parse_time(moment, time, self._report)
+        return (found or Bound(offset))._replace(time_ns=time_ns)
 
     def unknown(self, known: tuple[str, ...]) -> None:
         """Report the options that are none of these."""
@@ -220,6 +219,6 @@ def refuse(problems: list[str], of: str = "source") -> None:
 
 
 def _time_field(given: Given) -> TimeField | None:
-    units = {unit: unit for unit in moments.UNITS_PER_SECOND}
-    name, unit = given.text("timestampField"), given.choice("timestampUnit", units, "ms")
+    units: dict[str, str | None] = {"auto": None, **{unit: unit for unit in UNITS_NS}}
+    name, unit = given.text("timestampField"), given.choice("timestampUnit", units, None)
     return None if name is None else TimeField(name, unit)

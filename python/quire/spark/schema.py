@@ -284,7 +284,7 @@ def _timed(content: Content, schema: spark.StructType, options: ReadOptions) -> 
         return content._replace(index_name="_index", history=True)
     parts = content.parts
     if content.shape == "fields" and not isinstance(parts, tuple) and timed.name not in parts.names:
-        unit: Any = timed.unit
+        unit: Any = timed.unit or "ns"
         parts = parts.append(pa.field(timed.name, pa.timestamp(unit, "UTC")))
     return content._replace(index_name="_index", parts=parts)
 

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+import quire
+from quire.moments import index_at
+from quire.times import TimeField
+
+DAY_NS = 86_400 * 10**9
+START_NS = 15_706 * DAY_NS
+UNITS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+
+
+def recorded(path: Path, days: list[list[int]], unit: str = "ns", shift_ns: int = 0) -> list[int]:
+    """Record maps with a time, the day's nanoseconds behind *shift_ns*; return their indexes."""
+    clock = quire.ManualClock(0)
+    with (
+        quire.open(path, roll_cycle="TEST4_DAILY", clock=clock, block_bytes=2**16) as queue,
+        queue.appender() as appender,
+    ):
+        indexes: list[int] = []
+        for day, offsets in enumerate(days):
+            clock.now_ms = (START_NS + day * DAY_NS) // 1_000_000
+            for offset in offsets:
+                time_ns = START_NS + shift_ns + day * DAY_NS + offset
+                values = {"time": time_ns // UNITS[unit]} if offset % 7 else {"other": 1}
+                indexes.append(appender.write_map(values))
+        return indexes
+
+
+@given(
+    days=st.lists(
+        st.lists(st.integers(0, DAY_NS - 1), max_size=9).map(sorted), min_size=1, max_size=4
+    ),
+    shift_ns=st.sampled_from([0, 40 * DAY_NS, -40 * DAY_NS]),
+    wanted=st.integers(-1, 4 * DAY_NS),
+)
+@example(days=[[1, 2, 2, 3], [], [5]], shift_ns=0, wanted=2)
+def test_a_moment_begins_at_the_first_message_that_is_not_before_it(
+    days: list[list[int]], shift_ns: int, wanted: int
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        indexes = recorded(Path(folder), days, shift_ns=shift_ns)
+        moment = START_NS + shift_ns + wanted
+        with quire.open(folder, read_only=True) as queue:
+            found = index_at(queue, moment, TimeField("time"))
+            with queue.tailer() as tailer:
+                messages = [(each.index, each.to_dict().get("time")) for each in tailer]
+
+    timed = [(index, time) for index, time in messages if time is not None]
+    later = [index for index, time in timed if time >= moment]
+    before = [index for index, time in timed if time < moment]
+    # Messages without a time belong to neither side.
+    assert all(index >= found for index in later)
+    assert all(index < found for index in before)
+    assert 0 <= found <= (indexes[-1] + 1 if indexes else 0)
+
+
+def test_without_a_field_a_moment_begins_with_its_cycle(tmp_path: Path) -> None:
+    indexes = recorded(tmp_path / "queue", [[1, 2], [], [3]])
+    with quire.open(tmp_path / "queue", read_only=True) as queue:
+        found = [index_at(queue, START_NS + day * DAY_NS + 5) for day in (-9, 0, 1, 2, 3)]
+
+    assert found == [indexes[0], indexes[0], indexes[2], indexes[2], indexes[2] + 1]
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_numbers_are_taken_for_the_unit_that_makes_sense(tmp_path: Path, unit: str) -> None:
+    second = 10**9
+    indexes = recorded(tmp_path / "queue", [[second, 2 * second, 3 * second]], unit=unit)
+    with quire.open(tmp_path / "queue", read_only=True) as queue:
+        for field in (TimeField("time"), TimeField("time", unit)):
+            assert index_at(queue, START_NS + 2 * second, field) == indexes[1]
+
+
+def test_an_empty_queue_begins_with_its_first_message_to_come(queue: quire.Queue) -> None:
+    assert index_at(queue, START_NS) == 0
+    assert index_at(queue, START_NS, TimeField("time")) == 0
