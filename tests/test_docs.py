@@ -18,6 +18,7 @@ PAGES_THAT_RUN = (
     "docs/replay.md",
     "docs/services.md",
     "docs/spark.md",
+    "docs/streaming.md",
 )
 FENCED = re.compile(r"(?ms)^ *```.*?^ *```$")
 SPARK_NEEDS_SECONDS = (pytest.mark.spark, pytest.mark.timeout(180))
