@@ -6,18 +6,30 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.compute
 
 from quire.archive.cycles import Cycle
+from quire.archive.decodings import (
+    ERROR,
+    HISTORY,
+    INDEX,
+    PAYLOAD,
+    SUBTOPIC,
+    TIMESTAMP,
+    Decoding,
+)
+from quire.columns import array_of, fields_of
 from quire.errors import ArchiveError, CorruptError
 from quire.queue import Queue
+from quire.schema import METHOD, Content, Schema
 from quire.tailing import Tailer
+from quire.timestamps import TIMESTAMP as TIMESTAMP_TYPE
+from quire.timestamps import timestamps
+from quire.topics import ROUTE
 
 BATCH_ROWS: Final = 65_536
 BATCH_BYTES: Final = 16 * 2**20
 
-INDEX: Final = "_index"
-PAYLOAD: Final = "payload"
 # An index never reaches 2**63, and few readers of Parquet know unsigned integers.
 _IN_FRONT: Final = {
     INDEX: pa.int64(),
@@ -25,7 +37,7 @@ _IN_FRONT: Final = {
     "_sequence": pa.int64(),
     "_topic": pa.string(),
 }
-_COMPUTE: Any = pc  # its functions are made when it is imported
+pc: Any = pyarrow.compute  # its functions are made when it is imported
 
 
 class Columns:
@@ -34,30 +46,103 @@ class Columns:
 
     Args:
         topic: Its name.
+        decoding: The typed columns.
+
+    Raises:
+        ArchiveError: They cannot be columns of an archive.
 
     """
 
-    def __init__(self, topic: str) -> None:
+    def __init__(self, topic: str, decoding: Decoding = Decoding()) -> None:  # noqa: B008 - frozen
         """Settle the schema of the files."""
-        fields: list[Any] = [
-            pa.field(name, kind, nullable=False) for name, kind in _IN_FRONT.items()
-        ]
-        fields.append(pa.field(PAYLOAD, pa.binary(), nullable=False))
-        self.schema: Final = pa.schema(fields)
         self._topic = pa.scalar(topic)
+        self._decoding = decoding
+        content, types = decoding.content(), decoding.types()
+        self._is_raw = content is None and decoding.time_field is None
+        self._schema = Schema.of_content(
+            _timed(content or Content("fields", pa.schema([])), decoding)
+        )
+        fields: list[Any] = [pa.field(name, it, nullable=False) for name, it in _IN_FRONT.items()]
+        if not self._is_raw:
+            fields.append(pa.field(SUBTOPIC, pa.string()))
+        if decoding.time_field is not None:
+            fields.append(pa.field(TIMESTAMP, TIMESTAMP_TYPE))
+        fields += [pa.field(name, kind) for name, kind in types.items()]
+        if content is not None:
+            fields.append(pa.field(ERROR, pa.string()))
+        self.schema: Final = pa.schema([*fields, pa.field(PAYLOAD, pa.binary(), nullable=False)])
 
-    def read(self, tailer: Tailer, count: int, cycle: int, first_index: int) -> pa.RecordBatch:
-        """Return rows of at most *count* messages of a cycle, which begins with *first_index*."""
+    def read(self, tailer: Tailer, cycle: int, first: int, past: int) -> tuple[int, pa.RecordBatch]:
+        """
+        Return how many of the messages up to *past* were read, and their rows.
+
+        Args:
+            tailer: Stands at the first of them.
+            cycle: The cycle that they are of.
+            first: The cycle's first index.
+            past: The index behind the last.
+
+        """
+        count = min(past - tailer.index, BATCH_ROWS)
+        seen, arrays = (self._raw if self._is_raw else self._decoded)(tailer, count, past)
+        index = arrays[INDEX].view(pa.int64())
+        arrays |= {
+            INDEX: index,
+            "_cycle": pa.repeat(pa.scalar(cycle, pa.int32()), len(index)),
+            "_sequence": pc.subtract(index, first),
+            "_topic": pa.repeat(self._topic, len(index)),
+        }
+        columns = [arrays[name] for name in self.schema.names]
+        return seen, pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    @staticmethod
+    def _raw(tailer: Tailer, count: int, _past: int) -> tuple[int, dict[str, Any]]:
         batch = tailer.read_batch(count, max_bytes=BATCH_BYTES)
-        index = batch.column("index").view(pa.int64())
-        arrays: list[Any] = [
-            index,
-            pa.repeat(pa.scalar(cycle, pa.int32()), len(index)),
-            _COMPUTE.subtract(index, first_index),
-            pa.repeat(self._topic, len(index)),
-            batch.column("payload"),
-        ]
-        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+        return batch.num_rows, {INDEX: batch.column(0), PAYLOAD: batch.column(1)}
+
+    def _decoded(self, tailer: Tailer, count: int, past: int) -> tuple[int, dict[str, Any]]:
+        seen, tables, payload, topic = tailer.read_decoded(
+            self._schema.plan,
+            count,
+            max_bytes=BATCH_BYTES,
+            keep_misfits=True,
+            layout="union",
+            end=past,
+            payload=True,
+            topic=ROUTE,
+        )
+        batch: Any = self._schema.batches(tables, "union")[""]
+        arrays: dict[str, Any] = dict(zip(batch.schema.names, batch.columns, strict=True))
+        arrays.setdefault(ERROR, pa.nulls(batch.num_rows, pa.string()))
+        if self._decoding.time_field is not None:
+            arrays[TIMESTAMP] = timestamps(arrays, self._decoding.timed, batch.num_rows)
+        if self._decoding.method is not None:
+            arrays |= _arguments(arrays, self._decoding.method)
+        assert payload is not None and topic is not None  # noqa: S101, PT018 - they were asked for
+        return seen, {
+            **arrays,
+            PAYLOAD: array_of(pa.binary(), payload),
+            SUBTOPIC: array_of(pa.string(), topic),
+        }
+
+
+def _timed(content: Content, decoding: Decoding) -> Content:
+    """Have what ``_timestamp`` is made of decoded, too."""
+    if decoding.time_field == HISTORY:
+        content = content._replace(history=True)
+    timed, parts = decoding.timed, content.parts
+    if timed is not None and content.shape == "fields" and not isinstance(parts, tuple):
+        unit: Any = timed.unit or "ns"
+        if timed.name not in parts.names:
+            parts = parts.append(pa.field(timed.name, pa.timestamp(unit, "UTC")))
+    return content._replace(index_name=INDEX, parts=parts)
+
+
+def _arguments(arrays: dict[str, Any], method: str) -> dict[str, Any]:
+    """Return the arguments of one method as columns."""
+    struct = arrays[method]
+    inside = {it.name: pc.struct_field(struct, it.name) for it in fields_of(struct.type)}
+    return {METHOD: arrays[METHOD], **inside}
 
 
 class CycleReader:
@@ -76,15 +161,15 @@ class CycleReader:
         self._queue = queue
         self._columns = columns
         self._cycle = cycle
-        self._next: int = queue.roll_cycle.to_index(cycle.number, 0)
-        self._first = self._next
+        self._first: int = queue.roll_cycle.to_index(cycle.number, 0)
+        self._next = self._first
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """
         Yield the rows in order.
 
         Raises:
-            ArchiveError: The messages end before they should.
+            ArchiveError: The messages end before they should, or one of them became no row.
             CorruptError: The file is damaged.
 
         """
@@ -95,22 +180,19 @@ class CycleReader:
             if not tailer.move_to_index(self._next):
                 raise self._ends_early()
             while self._next < past:
-                yield self._batch(tailer, past - self._next)
+                yield self._batch(tailer, past)
 
-    def _batch(self, tailer: Tailer, left: int) -> pa.RecordBatch:
+    def _batch(self, tailer: Tailer, past: int) -> pa.RecordBatch:
         try:
-            batch = self._columns.read(
-                tailer, min(left, BATCH_ROWS), self._cycle.number, self._first
-            )
+            seen, batch = self._columns.read(tailer, self._cycle.number, self._first, past)
         except CorruptError as error:
             told, *values = error.args
             raise CorruptError(f"{told} index={self._next:#x}", *values) from None
-        if not batch.num_rows:
+        if not seen or _index_in(batch, 0) != self._next:
             raise self._ends_early()
-        first, last = (_index_in(batch, row) for row in (0, -1))
-        if first != self._next:
+        self._next += seen
+        if _index_in(batch, -1) != self._next - 1:
             raise self._ends_early()
-        self._next = last + 1
         return batch
 
     def _ends_early(self) -> ArchiveError:
@@ -121,6 +203,13 @@ class CycleReader:
         )
 
 
+def misfits_in(batch: Any) -> int:  # noqa: ANN401 - pyarrow-stubs leave columns open
+    """Return how many rows say why they have no typed columns."""
+    if ERROR not in batch.schema.names:
+        return 0
+    errors = batch.column(ERROR)
+    return int(len(errors) - errors.null_count)
+
+
 def _index_in(batch: Any, row: int) -> int:  # noqa: ANN401 - pyarrow-stubs leave columns open
-    index: int = batch.column(INDEX)[row].as_py()
-    return index
+    return int(batch.column(INDEX)[row].as_py()) if batch.num_rows else -1

@@ -19,7 +19,7 @@ _TAILER = "index."
 _KEPT_BESIDE = (".version", ".lock")  # of a tailer whose position is replicated
 
 
-def delete_archived(topic: Topic, path: Path, report: Report, *, force: bool) -> None:
+def delete_archived(topic: Topic, path: str, report: Report, *, force: bool) -> None:
     """
     Delete the cycles of a queue that the archive holds: whole, verified, and done with.
 
@@ -52,7 +52,7 @@ def delete_archived(topic: Topic, path: Path, report: Report, *, force: bool) ->
             Path(queue.file_for_cycle(entry.cycle)).unlink()
             gone += 1
         if gone:
-            sync(path)
+            sync(Path(path))
             queue.refresh()
         report.deleted += gone
 

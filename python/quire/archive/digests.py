@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quire.archive.columns import INDEX, PAYLOAD
+from quire.archive.decodings import INDEX, PAYLOAD
 from quire.errors import ArchiveError
 
 _INDEX_BYTES: Final = 8

@@ -27,6 +27,7 @@ class Entry:
         payload_bytes: The length of all payloads together.
         ended: Whether an end-of-file marker closed it; else it was left for newer ones.
         previous: The cycle before it that had a file then; None if it was the oldest.
+        decoding: The place, in the list of the topic, of what its typed columns are.
         sha256: Of the file; it stands in the list alone.
 
     """
@@ -42,6 +43,7 @@ class Entry:
     payload_bytes: int
     ended: bool
     previous: int | None
+    decoding: int = 0
     sha256: str = ""
 
     @classmethod

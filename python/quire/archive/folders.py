@@ -13,6 +13,7 @@ from urllib.parse import quote, unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from quire.archive.decodings import Decoding
 from quire.archive.entries import METADATA_KEY, Entry
 from quire.archive.files import held, replace
 from quire.errors import ArchiveError
@@ -37,7 +38,7 @@ class Topic:
         entries: The cycles that are here.
         seen: Cycles that the last run saw and did not archive: unfinished, or damaged.
         lost: What is in no place any more, or may be: the cycle if it is known, and the reason.
-        types: The types of the typed columns, by name.
+        decodings: What typed columns are, or were; the last is that of the newest run.
 
     """
 
@@ -48,7 +49,13 @@ class Topic:
     entries: dict[int, Entry] = field(default_factory=dict[int, Entry])
     seen: set[int] = field(default_factory=set[int])
     lost: list[tuple[int | None, str]] = field(default_factory=list[tuple[int | None, str]])
-    types: dict[str, str] = field(default_factory=dict[str, str])
+    decodings: list[Decoding] = field(default_factory=list[Decoding])
+
+    def use(self, decoding: Decoding) -> int:
+        """Have this the decoding of the newest run; return its place in the list."""
+        if decoding not in self.decodings:
+            self.decodings.append(decoding)
+        return self.decodings.index(decoding)
 
     @property
     def newest_known(self) -> int | None:
@@ -128,7 +135,7 @@ class Archive:
             "topic": topic.name,
             "queue": topic.queue,
             "facts": topic.facts,
-            "types": topic.types,
+            "decodings": [decoding.to_json() for decoding in topic.decodings],
             "seen": sorted(topic.seen),
             "lost": topic.lost,
             "cycles": [entry.to_json() for _, entry in sorted(topic.entries.items())],
@@ -169,7 +176,8 @@ def _fill(topic: Topic, listed: Path) -> None:
                 f"an archive of another version: file={listed} found={known['format']}"
                 f" expected={_FORMAT}"
             )
-        topic.queue, topic.facts, topic.types = known["queue"], known["facts"], known["types"]
+        topic.queue, topic.facts = known["queue"], known["facts"]
+        topic.decodings = [Decoding.of(each) for each in known["decodings"]]
         topic.seen = set(known["seen"])
         topic.lost = [(cycle, reason) for cycle, reason in known["lost"]]
         topic.entries = {each["cycle"]: Entry.of(each) for each in known["cycles"]}

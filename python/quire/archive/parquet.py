@@ -8,7 +8,7 @@ from typing import Any, Final, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from quire.archive.columns import INDEX, PAYLOAD
+from quire.archive.decodings import INDEX, PAYLOAD
 from quire.archive.digests import Digest
 from quire.archive.files import sync
 from quire.columns import fields_of

@@ -2,31 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
+from typing import Any, Literal
 
-from quire.archive.columns import Columns, CycleReader
+from quire.archive.columns import Columns, CycleReader, misfits_in
 from quire.archive.continuity import check_same, note_losses
 from quire.archive.cycles import Cycle, Look, check_unchanged, look
+from quire.archive.decodings import decoding_of
 from quire.archive.deleting import delete_archived
 from quire.archive.digests import Digest
 from quire.archive.entries import Entry
 from quire.archive.files import publish, sha256_of
 from quire.archive.folders import Archive, file_name
 from quire.archive.parquet import Writer
-from quire.archive.queues import queues_at
 from quire.archive.reports import Counted, Failure, Progress, Report, silent
 from quire.archive.verifying import check_file
-from quire.errors import CorruptError, QuireError
+from quire.directories import topics_of
+from quire.errors import ArchiveError, CorruptError, QuireError
 from quire.queue import Queue
 from quire.queue import open as open_queue
+from quire.schema import Schema
+from quire.times import TimeField
 
 
 def archive(  # noqa: PLR0913 - by keywords
     path: str | PathLike[str],
     dest: str | PathLike[str],
     *,
+    schema: Schema | Literal["infer"] | None = None,
+    method: str | None = None,
+    timed: TimeField | None = None,
+    sample: int = 1000,
     grace_s: float = 1.0,
     delete: bool = False,
     force: bool = False,
@@ -45,6 +54,14 @@ def archive(  # noqa: PLR0913 - by keywords
         path: The queue, or the directory of queues; nothing is written there, but by
             *delete*.
         dest: The archive's directory, made if it is not there.
+        schema: What the messages look like: its fields become typed columns beside the payload.
+            ``infer``: what a sample of each queue's messages holds. None: as in the run before.
+            A message that does not fit has its reason in ``_error``.
+        method: Of a schema of methods: only the arguments of this one are columns, null in the
+            rows of others.
+        timed: The field that a column ``_timestamp`` is taken from; of the name ``history`` it is
+            the history.
+        sample: Infer from so many messages.
         grace_s: For so many seconds a cycle without end-of-file marker must not change.
         delete: Delete from the queue what the archive holds, once both were compared again. The
             newest cycle stays, and what a named tailer has not read.
@@ -57,13 +74,14 @@ def archive(  # noqa: PLR0913 - by keywords
         ArchiveError: Another run is at work, or the archive is damaged.
 
     """
-    queues = queues_at(Path(path))
+    queues = topics_of(Path(path))
     kept = Archive(Path(dest))
     report = Report(kept.path)
+    asked: dict[str, Any] = {"method": method, "timed": timed, "sample": sample}
     with kept.held():
         for topic, queue in queues.items():
             run = _TopicRun(kept, topic, queue, report, progress)
-            run.run(grace_s, accept_loss=accept_loss)
+            run.run(grace_s, {"schema": schema, **asked}, accept_loss=accept_loss)
             if delete:
                 run.delete(force=force)
     return report
@@ -71,7 +89,7 @@ def archive(  # noqa: PLR0913 - by keywords
 
 class _TopicRun:
     def __init__(
-        self, kept: Archive, name: str, path: Path, report: Report, progress: Progress
+        self, kept: Archive, name: str, path: str, report: Report, progress: Progress
     ) -> None:
         self._archive = kept
         self._topic = kept.topic(name)
@@ -79,8 +97,10 @@ class _TopicRun:
         self._report = report
         self._progress = progress
         self._is_same = False
+        self._columns = Columns(name)
+        self._decoding = 0
 
-    def run(self, grace_s: float, *, accept_loss: bool) -> None:
+    def run(self, grace_s: float, asked: Mapping[str, Any], *, accept_loss: bool) -> None:
         """Do all that there is to do for a queue; what goes wrong is in the report."""
         topic = self._topic
         try:
@@ -91,6 +111,10 @@ class _TopicRun:
         with queue:
             try:
                 check_same(topic, queue)
+                before = topic.decodings[-1] if topic.decodings else None
+                decoding = decoding_of(queue, before, **asked)
+                self._columns = Columns(topic.name, decoding)
+                self._decoding = topic.use(decoding)
             except QuireError as error:
                 self._fail(None, error)
                 return
@@ -136,12 +160,12 @@ class _TopicRun:
             self._topic.entries[entry.cycle] = replace(entry, sha256=sha256_of(file))
 
     def _archive_each(self, queue: Queue, found: Look, grace_s: float) -> None:
-        topic, columns = self._topic, Columns(self._topic.name)
+        topic = self._topic
         total, done = sum(cycle.end.messages for cycle in found.finished), 0
         for cycle in found.finished:
             progress = Counted(self._progress, f"{topic.name} {cycle.file.stem}", done, total)
             try:
-                entry = self._archive_one(queue, columns, cycle, grace_s, progress)
+                entry = self._archive_one(queue, cycle, grace_s, progress)
             except (QuireError, FileNotFoundError) as error:
                 self._fail(cycle.number, error)
             else:
@@ -150,13 +174,11 @@ class _TopicRun:
                 self._report.bytes += topic.file(entry).stat().st_size
             done += cycle.end.messages
 
-    def _archive_one(
-        self, queue: Queue, columns: Columns, cycle: Cycle, grace_s: float, progress: Counted
-    ) -> Entry:
+    def _archive_one(self, queue: Queue, cycle: Cycle, grace_s: float, progress: Counted) -> Entry:
         name = file_name(cycle.file)
         temporary = self._topic.folder / f".{name}.tmp"
         try:
-            entry = self._write(temporary, queue, columns, cycle, progress)
+            entry = self._write(temporary, queue, cycle, progress)
             check_file(temporary, entry)
             check_unchanged(queue, cycle, grace_s)
             entry = replace(entry, sha256=sha256_of(temporary))
@@ -165,31 +187,36 @@ class _TopicRun:
             temporary.unlink(missing_ok=True)
         return entry
 
-    def _write(
-        self, path: Path, queue: Queue, columns: Columns, cycle: Cycle, progress: Counted
-    ) -> Entry:
+    def _write(self, path: Path, queue: Queue, cycle: Cycle, progress: Counted) -> Entry:
         """Write a cycle's file, and return what it should hold."""
-        digest, rows = Digest(), 0
-        with Writer(path, columns.schema) as writer:
-            for batch in CycleReader(queue, columns, cycle):
+        digest, rows, misfits = Digest(), 0, 0
+        with Writer(path, self._columns.schema) as writer:
+            for batch in CycleReader(queue, self._columns, cycle):
                 before = digest.messages
                 digest.add(batch)
                 writer.write(batch)
                 rows += batch.num_rows
+                misfits += misfits_in(batch)
                 progress.add(digest.messages - before)
             entry = Entry(
                 cycle=cycle.number,
                 file=file_name(cycle.file),
                 messages=digest.messages,
                 rows=rows,
-                misfits=0,
+                misfits=misfits,
                 first_index=digest.first_index,
                 last_index=digest.last_index,
                 digest=digest.hex,
                 payload_bytes=digest.payload_bytes,
                 ended=cycle.end.ended,
                 previous=cycle.previous,
+                decoding=self._decoding,
             )
+            if digest.messages != cycle.end.messages:
+                raise ArchiveError(
+                    f"messages became no row: file={cycle.file} rows={digest.messages}"
+                    f" expected={cycle.end.messages}"
+                )
             writer.close(entry.metadata(self._topic.facts))
         return entry
 

@@ -13,8 +13,8 @@ from quire.archive.entries import Entry
 from quire.archive.files import sha256_of
 from quire.archive.folders import Archive, Topic, entry_in
 from quire.archive.parquet import digest_in
-from quire.archive.queues import queues_at
 from quire.archive.reports import Counted, Failure, Progress, Verified, silent
+from quire.directories import topics_of
 from quire.errors import ArchiveError, QuireError
 from quire.queue import Queue
 from quire.queue import open as open_queue
@@ -41,11 +41,11 @@ def verify(
     """
     kept, verified = Archive(Path(dest)), Verified()
     topics = [kept.topic(name) for name in kept.topics()]
-    queues = None if queue is None else queues_at(Path(queue))
+    queues = None if queue is None else topics_of(Path(queue))
     total = sum(entry.messages for topic in topics for entry in topic.entries.values())
     for topic in topics:
         if queues is None:
-            path = Path(topic.queue) if topic.queue and Path(topic.queue).is_dir() else None
+            path = topic.queue if topic.queue and Path(topic.queue).is_dir() else None
         elif (path := queues.get(topic.name)) is None:
             verified.failed.append(Failure(topic.name, None, f"no such queue: path={queue}"))
         verified.failed += [Failure(topic.name, cycle, f"lost: {why}") for cycle, why in topic.lost]
@@ -54,7 +54,7 @@ def verify(
     return verified
 
 
-def _verify_topic(topic: Topic, path: Path | None, verified: Verified, progress: Counted) -> None:
+def _verify_topic(topic: Topic, path: str | None, verified: Verified, progress: Counted) -> None:
     try:
         opened = nullcontext() if path is None else open_queue(path, read_only=True, create=False)
     except QuireError as error:

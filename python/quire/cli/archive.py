@@ -26,13 +26,30 @@ if TYPE_CHECKING:
     help="Read the archive DEST through, and compare it with the queue where that still is.",
 )
 @click.option(
+    "--schema",
+    metavar="SCHEMA",
+    help="Typed columns beside the payload: module:Name of a message class, an interface or a"
+    " schema; a JSON file of names and types; or infer. Without it: as in the run before.",
+)
+@click.option("--method", metavar="NAME", help="Of an interface: the arguments of this one alone.")
+@click.option(
+    "--timestamp-field",
+    metavar="NAME",
+    help="The field that a column _timestamp is taken from, or history.",
+)
+@click.option(
+    "--timestamp-unit",
+    type=click.Choice(["s", "ms", "us", "ns"]),
+    help="What a number there counts since 1970. Without it: what puts it between 1973 and 5138.",
+)
+@click.option(
     "--delete",
     is_flag=True,
     help="Delete from the queue what the archive holds, once both are compared byte by byte.",
 )
 @click.option("--force", is_flag=True, help="With --delete: also what named tailers have not read.")
 @click.option("--accept-loss", is_flag=True, help="Forget the cycles that are reported as lost.")
-def archive(path: Path, dest: Path | None, *, verify: bool, **more: bool) -> None:
+def archive(path: Path, dest: Path | None, *, verify: bool, **more: Any) -> None:  # noqa: ANN401
     """
     Archive the finished cycles of the queue at PATH, or of each queue below it, in DEST.
 
@@ -58,12 +75,37 @@ def archive(path: Path, dest: Path | None, *, verify: bool, **more: bool) -> Non
     if more["force"] and not more["delete"]:
         raise click.UsageError("--force says what to delete: give --delete, too")
     from quire.archive import archive as run
+    from quire.times import TimeField
 
+    field, unit = more.pop("timestamp_field"), more.pop("timestamp_unit")
+    more["timed"] = None if field is None else TimeField(field, unit)
+    more["schema"] = _schema(more["schema"])
     with _bar() as progress:
         report = run(path, dest, progress=progress, **more)
     click.echo(_summary(report))
     _tell("kept", report.kept)
     _fail("not archived", report.failed, "lost", report.lost)
+
+
+def _schema(place: str | None) -> Any:  # noqa: ANN401 - a schema, or a word
+    """
+    Return the schema that was asked for.
+
+    Raises:
+        click.BadParameter: There is none at this place.
+
+    """
+    if place in {None, "infer"}:
+        return place
+    from quire.schema_places import schema_at
+
+    sys.path.insert(0, "")  # modules beside the caller are found, as by python -m
+    try:
+        return schema_at(str(place))
+    except (ValueError, TypeError, ImportError, AttributeError, OSError) as error:
+        raise click.BadParameter(f"no schema here: {place} ({error})") from error
+    finally:
+        sys.path.remove("")
 
 
 def _verify(path: Path, dest: Path | None) -> None:

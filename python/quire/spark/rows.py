@@ -21,20 +21,16 @@ from pyspark.sql.types import StructType
 import quire
 from quire.columns import array_of, fields_of
 from quire.errors import CorruptError, IndexOutOfRangeError, QuireError
-from quire.schema import HISTORY, Schema
+from quire.schema import Schema
 from quire.spark.options import ReadOptions
 from quire.spark.ranges import Share, Span
 from quire.spark.schema import ERROR, PAYLOAD, arrow_schema, decoding, is_message_column
 from quire.spark.topics import open_queue
-from quire.times import GUESSES, TimeField
+from quire.timestamps import timestamps
 from quire.topics import ROUTE
 
 # Memory of a worker: a batch ends before its messages have more bytes than this.
 _BATCH_BYTES: Final = 64 * 2**20
-# Timings of history below this count from the start of a machine, not from 1970.
-_WALL_CLOCK_NS: Final = 10**18
-_TIMESTAMP: Final = pa.timestamp("us", "UTC")
-
 _PLACES: Final = {"_index", "_cycle", "_sequence", "_topic"}
 
 _log = logging.getLogger("quire.spark")
@@ -229,7 +225,7 @@ class _Rows:
             "_cycle": lambda: pc.shift_right(index, self._shift).cast(pa.int32()),
             "_sequence": lambda: pc.bit_wise_and(index, self._mask),
             "_topic": lambda: pa.repeat(pa.scalar(self._topic), len(index)),
-            "_timestamp": lambda: _timestamps(arrays, self._plan, len(index)),
+            "_timestamp": lambda: timestamps(arrays, self._plan.options.time_field, len(index)),
             ERROR: lambda: arrays.get(ERROR, pa.nulls(len(index), pa.string())),
         }
         wanted: list[Any] = fields_of(self._plan.arrow)
@@ -249,51 +245,3 @@ def _as_int64(indexes: _Array) -> _Array:
 
 def _as_expected(array: _Array, kind: pa.DataType) -> _Array:
     return array if array.type == kind else array.cast(kind)
-
-
-def _timestamps(arrays: _Arrays, plan: RowPlan, length: int) -> _Array:
-    """Return when each message was made: its field tells, or its history."""
-    field = plan.options.time_field
-    if field is None:
-        return _written(arrays[HISTORY])
-    if field.name in arrays:
-        return _moments(arrays[field.name], field)
-    found: Any = pa.nulls(length, _TIMESTAMP)
-    for array in arrays.values():
-        if pa.types.is_struct(array.type) and array.type.get_field_index(field.name) >= 0:
-            found = pc.coalesce(found, _moments(pc.struct_field(array, field.name), field))
-    return found
-
-
-def _moments(array: _Array, field: TimeField) -> _Array:
-    if pa.types.is_string(array.type):
-        return pc.cast(array, _TIMESTAMP)
-    if field.unit is None and not (pa.types.is_timestamp(array.type) and array.type.unit != "ns"):
-        # Of the decoder's nanoseconds some are numbers of another unit.
-        return _guessed(array.cast(pa.int64()))
-    if pa.types.is_integer(array.type):
-        unit: Any = field.unit
-        array = array.cast(pa.int64()).cast(pa.timestamp(unit))
-    return pc.cast(array, _TIMESTAMP, safe=False)
-
-
-def _guessed(numbers: _Array) -> _Array:
-    """Return numbers as times, in the units that :class:`quire.times.TimeField` takes them for."""
-    made = pc.divide(numbers, 1_000)
-    size = pc.abs(numbers)
-    for limit, unit_ns in reversed(GUESSES):
-        made = pc.if_else(pc.less(size, limit), pc.multiply(numbers, unit_ns // 1_000), made)
-    return made.cast(pa.timestamp("us")).cast(_TIMESTAMP)
-
-
-def _written(history: _Array) -> _Array:
-    """Return the last timing of each history, where it is of a wall clock."""
-    timings = pc.struct_field(history, "timings")
-    lengths = pc.list_value_length(timings)
-    has_some = pc.fill_null(pc.greater(lengths, 0), fill_value=False)
-    ends = np.asarray(timings.offsets)[1:] - 1
-    values = timings.values
-    places = pc.if_else(has_some, pa.array(ends, pa.int32()), None)
-    last = values.take(places) if len(values) else pa.nulls(len(timings), pa.int64())
-    wall = pc.if_else(pc.greater_equal(last, _WALL_CLOCK_NS), last, None)
-    return pc.cast(wall.cast(pa.timestamp("ns")), _TIMESTAMP, safe=False)

@@ -8,9 +8,7 @@ equal what it expects, types and nullability included.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
-from importlib import import_module
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
@@ -19,9 +17,10 @@ from pyspark.sql import types as spark
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 
 import quire
-from quire.columns import fields_of
+from quire.fitting import fitting_columns
 from quire.inference import inferred_of
 from quire.schema import Content, Schema
+from quire.schema_places import PLACE, imported
 from quire.spark.options import OptionsError, ReadOptions, refuse
 from quire.spark.topics import open_queue, topics_of
 
@@ -44,8 +43,6 @@ _WITH_FIELDS: Final = ("_topic", "_index")
 # pyarrow-stubs have a class for each type.
 _Type: TypeAlias = Any
 _Field: TypeAlias = Any
-
-_PLACE: Final = re.compile(r"([\w.]+):([\w.]+)")
 
 
 def is_message_column(field: spark.StructField) -> bool:
@@ -115,8 +112,8 @@ def schema_of(text: str) -> Schema | None:
     text = text.strip()
     if text.startswith("{"):
         return Schema.from_text(text)
-    place = _PLACE.fullmatch(text)
-    return _imported(place[1], place[2]) if place else None
+    place = PLACE.fullmatch(text)
+    return imported(place[1], place[2]) if place else None
 
 
 def _check_method(method: str, known: Mapping[str, pa.Schema]) -> None:
@@ -185,47 +182,13 @@ def spark_schema(fields: Mapping[str, _Type]) -> spark.StructType:
     )
 
 
-def fitting(kind: _Type) -> _Type:
-    """Return the Arrow type nearest to *kind* that Spark knows and the decoder makes."""
-    types = pa.types
-    if types.is_struct(kind):
-        return pa.struct([_fitting_field(field) for field in fields_of(kind)])
-    if types.is_list(kind):
-        return pa.list_(_fitting_field(kind.value_field))
-    if types.is_map(kind):
-        made: _Type = pa.map_
-        return made(pa.string(), _fitting_field(kind.item_field))
-    return _fitting_scalar(kind)
-
-
-def _fitting_scalar(kind: _Type) -> _Type:
-    if pa.types.is_dictionary(kind):
-        return pa.string()
-    if pa.types.is_timestamp(kind):
-        return pa.timestamp("us", kind.tz)
-    if pa.types.is_time(kind):
-        return pa.time64("ns")
-    if pa.types.is_unsigned_integer(kind):
-        wider = {8: pa.int16(), 16: pa.int32(), 32: pa.int64()}
-        return wider.get(kind.bit_width, pa.decimal128(20, 0))
-    return kind
-
-
-def _fitting_field(field: _Field) -> _Field:
-    return field.with_type(fitting(field.type))
-
-
-def _fitting_columns(columns: pa.Schema) -> pa.Schema:
-    return pa.schema([_fitting_field(field) for field in fields_of(columns)])
-
-
 def _fitted(content: Content) -> Content:
     """Have every column of a type that Spark knows; the index is a column of the source's own."""
     parts = content.parts
     if isinstance(parts, tuple):
-        parts = tuple(one._replace(columns=_fitting_columns(one.columns)) for one in parts)
+        parts = tuple(one._replace(columns=fitting_columns(one.columns)) for one in parts)
     else:
-        parts = _fitting_columns(parts)
+        parts = fitting_columns(parts)
     return content._replace(parts=parts, history=False, index_name="_index")
 
 
@@ -322,18 +285,6 @@ def _inferred(options: ReadOptions, sample: int) -> Schema:
         for queue in queues:
             queue.close()
     return Schema.of_content(Content(shape, columns))
-
-
-def _imported(module: str, name: str) -> Schema:
-    """Return the schema that a name stands for: of an interface, a message, or one as it is."""
-    found: Any = import_module(module)
-    for part in name.split("."):
-        found = getattr(found, part)
-    if isinstance(found, Schema):
-        return found
-    if "__quire_codec__" in vars(found):
-        return Schema.from_message(found)
-    return Schema.from_methods(found)
 
 
 def _declared(name: str) -> str:

@@ -1,0 +1,46 @@
+"""Where queues are: the one in a directory, or every one below it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from quire.errors import NotAQueueError
+
+TABLE: Final = "metadata.cq4t"
+_ROLL_FILE: Final = ".cq4"
+
+
+def topics_of(path: str | os.PathLike[str]) -> dict[str, str]:
+    """
+    Return the directory of each queue by its topic, in the order of the topics' names.
+
+    A queue's own directory is the one topic, named as the directory. Else each queue below is one,
+    named by its path below, with ``/``. Links to directories are not followed.
+
+    Raises:
+        NotAQueueError: There is no queue.
+
+    """
+    root = Path(path)
+    if not root.is_dir():
+        raise NotAQueueError(f"no such directory: path={path}")
+    if _is_queue(entry.name for entry in root.iterdir()):
+        return {root.absolute().name: str(root)}
+    found: dict[str, str] = {}
+    for folder, inside, files in os.walk(root):
+        if _is_queue(files):
+            inside.clear()  # a queue holds no queues
+            found[Path(folder).relative_to(root).as_posix()] = folder
+    if not found:
+        raise NotAQueueError(
+            f"no queue in this directory, nor below it: path={path}"
+            f" expected={TABLE} or *{_ROLL_FILE}"
+        )
+    return dict(sorted(found.items()))
+
+
+def _is_queue(names: Iterable[str]) -> bool:
+    return any(name == TABLE or name.endswith(_ROLL_FILE) for name in names)
