@@ -59,6 +59,7 @@ class ParquetFolder:
     def write(self, batch: int, write: Callable[[str], None], *, replace: bool = False) -> None:
         """Put the files there which *write* makes in the folder that it is given."""
         self._staging.mkdir(parents=True, exist_ok=True)
+        self._finish()
         made = self._staging / f"{self._writer}-{batch:09}.tmp"
         shutil.rmtree(made, ignore_errors=True)
         write(str(made))
