@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType
 import quire
 from quire.columns import array_of, fields_of
 from quire.errors import CorruptError, IndexOutOfRangeError, QuireError
-from quire.schema import Schema
+from quire.schema import HISTORY, Schema
 from quire.spark.options import ReadOptions
 from quire.spark.ranges import Share, Span
 from quire.spark.schema import ERROR, PAYLOAD, arrow_schema, decoding, is_message_column
@@ -226,6 +226,7 @@ class _Rows:
             "_sequence": lambda: pc.bit_wise_and(index, self._mask),
             "_topic": lambda: pa.repeat(pa.scalar(self._topic), len(index)),
             "_timestamp": lambda: timestamps(arrays, self._plan.options.time_field, len(index)),
+            "_history": lambda: arrays[HISTORY],
             ERROR: lambda: arrays.get(ERROR, pa.nulls(len(index), pa.string())),
         }
         wanted: list[Any] = fields_of(self._plan.arrow)

@@ -27,6 +27,16 @@ from quire.spark.topics import open_queue, topics_of
 PAYLOAD: Final = "payload"
 ERROR: Final = "_error"
 
+_SOURCES: Final = spark.ArrayType(
+    spark.StructType(
+        [
+            spark.StructField("id", spark.IntegerType()),
+            spark.StructField("index", spark.LongType()),
+        ]
+    )
+)
+_TIMINGS: Final = spark.ArrayType(spark.LongType())
+
 METADATA: Final[Mapping[str, spark.DataType]] = {
     "_index": spark.LongType(),
     "_cycle": spark.IntegerType(),
@@ -34,6 +44,9 @@ METADATA: Final[Mapping[str, spark.DataType]] = {
     "_topic": spark.StringType(),
     "_subtopic": spark.StringType(),
     "_timestamp": spark.TimestampType(),
+    "_history": spark.StructType(
+        [spark.StructField("sources", _SOURCES), spark.StructField("timings", _TIMINGS)]
+    ),
     ERROR: spark.StringType(),
 }
 """Spark has no unsigned integers: an index is a long. No file of a queue reaches 2**63."""
@@ -239,17 +252,17 @@ def _narrowed(content: Content, wanted: Mapping[str, _Field]) -> Content:
 
 
 def _timed(content: Content, schema: spark.StructType, options: ReadOptions) -> Content:
-    """Add what the column ``_timestamp`` is made of, if it is wanted."""
-    if "_timestamp" not in schema.names:
-        return content._replace(index_name="_index")
-    timed = options.time_field
-    if timed is None:
-        return content._replace(index_name="_index", history=True)
+    """Add what the columns ``_history`` and ``_timestamp`` are made of, if they are wanted."""
+    timed, is_timed = options.time_field, "_timestamp" in schema.names
+    history = "_history" in schema.names or (is_timed and timed is None)
+    content = content._replace(index_name="_index", history=history)
+    if timed is None or not is_timed:
+        return content
     parts = content.parts
     if content.shape == "fields" and not isinstance(parts, tuple) and timed.name not in parts.names:
         unit: Any = timed.unit or "ns"
         parts = parts.append(pa.field(timed.name, pa.timestamp(unit, "UTC")))
-    return content._replace(index_name="_index", parts=parts)
+    return content._replace(parts=parts)
 
 
 def _chosen(base: Schema, options: ReadOptions) -> spark.StructType:
