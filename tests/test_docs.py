@@ -15,6 +15,7 @@ PAGES_THAT_RUN = (
     "docs/columns.md",
     "docs/messages.md",
     "docs/methods.md",
+    "docs/pipeline-examples.md",
     "docs/replay.md",
     "docs/services.md",
     "docs/spark.md",

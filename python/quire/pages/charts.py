@@ -152,19 +152,22 @@ def spans(
     labels: Labels,
     *,
     colours: Sequence[str] = SERIES,
-    digits: int = 0,
+    logarithmic: bool = False,
 ) -> Figure:
-    """Plot a point of each series for each name, joined by a line, with its value beside it."""
+    """Plot a point of each series for each name, joined by a line, with its ends beside it."""
     with style():
         figure = canvas(84 + 29 * len(names))
         axes = figure.add_subplot()
+        if logarithmic:
+            axes.set_xscale("log")
         places = range(len(names))
         every = list(zip(*series.values(), strict=True))
         axes.hlines(places, list(map(min, every)), list(map(max, every)), color=GRID, linewidth=5)
         for (name, values), colour in zip(series.items(), colours, strict=False):
             axes.scatter(values, places, color=colour, s=62, zorder=3, label=name)
-            for place, value in zip(places, values, strict=True):
-                _beside(axes, value, place, digits, before=value < max(every[place]))
+        for place, values in zip(places, every, strict=True):
+            _beside(axes, min(values), place, before=True)
+            _beside(axes, max(values), place, before=False)
         _rows(axes, names)
         _finish(axes, labels, "x", key=len(series) > 1)
         axes.margins(x=0.06)
@@ -245,9 +248,9 @@ def _minus(value: float, digits: int) -> str:
     return f"{value:z,.{digits}f}".replace("-", "\N{MINUS SIGN}")
 
 
-def _beside(axes: Axes, value: float, place: int, digits: int, *, before: bool) -> None:
+def _beside(axes: Axes, value: float, place: int, *, before: bool) -> None:
     axes.annotate(
-        _minus(value, digits),
+        _minus(value, 0),
         (value, place),
         xytext=(-8 if before else 8, 0),
         textcoords="offset points",
