@@ -106,6 +106,36 @@ def observed() -> Generator[Surroundings]:
     seen.foreign_cores = max(0.0, foreign_s / seen.wall_s)
 
 
+def tree_s(pid: int) -> float:
+    """Return the CPU time of a process and of all that descend from it, in seconds."""
+    return sum(ticks for _, ticks in _tree(pid)) / _TICKS
+
+
+def descendants(pid: int) -> list[int]:
+    """Return the processes that descend from one."""
+    return [one for one, _ in _tree(pid) if one != pid]
+
+
+def _tree(pid: int) -> list[tuple[int, int]]:
+    """Return a process and its descendants, and the ticks that each used."""
+    found: dict[int, tuple[int, int]] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text("utf-8", "replace").rpartition(")")[2].split()
+        except OSError:
+            continue  # it ended
+        ticks = sum(map(int, fields[11:15]))  # with the children that it waited for
+        found[int(stat.parent.name)] = int(fields[1]), ticks
+    parents = {one: parent for one, (parent, _) in found.items()}
+    return [(one, it[1]) for one, it in found.items() if _descends(one, pid, parents)]
+
+
+def _descends(one: int, pid: int, parents: dict[int, int]) -> bool:
+    while one not in (pid, 0):
+        one = parents.get(one, 0)
+    return one == pid
+
+
 def wait_for_a_pause(cores: float, limit_s: float) -> None:
     """Return when others use less CPU than this for a moment, or the limit has passed."""
     deadline = time.monotonic() + limit_s

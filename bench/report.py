@@ -7,9 +7,20 @@ Only what lies between the two markers of the page is replaced.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
-from bench import harness, live_tables, losses, parts, plots, summary, tables, targets
+from bench import (
+    harness,
+    live_tables,
+    losses,
+    parts,
+    plots,
+    spark_tables,
+    summary,
+    tables,
+    targets,
+)
 from bench.harness import Result
 
 PAGE = harness.ROOT / "docs" / "performance.md"
@@ -26,6 +37,7 @@ _TITLES = {
     "buffering": "Double buffering",
     "growth": "In a queue that is large or old",
     "messages": "Objects and calls as messages",
+    "spark": "On Spark",
     "peers": "Beside what Python programs use instead",
 }
 
@@ -59,12 +71,16 @@ def _markdown(results: dict[str, Result], made: dict[str, list[Path]]) -> list[s
 
 def _sections(results: dict[str, Result]) -> list[tuple[str, str]]:
     """Return title and body of each section that was measured."""
-    against_java = any(part != "peers" for part in results)
-    head = [("Targets", f"{tables.targets(results)}\n\n{_missed(results)}")]
-    head.append(("Where Java is ahead", _losses(results)))
+    head: list[tuple[str, str]] = []
+    if results.keys() != {"peers"}:
+        head.append(("Targets", f"{tables.targets(results)}\n\n{_missed(results)}"))
+    if results.keys() - {"peers", "spark"}:
+        head.append(("Where Java is ahead", _losses(losses.losses(results))))
+    if "spark" in results:
+        head.append(("Where Spark's own ways are ahead", _losses(spark_tables.losses(results))))
     bodies = [(_TITLES[part], _body(results, part)) for part in _TITLES if part in results]
     tail = ("How quiet the machine was", tables.surroundings(results))
-    return [*(head if against_java else []), *bodies, tail]
+    return [*head, *bodies, tail]
 
 
 def _body(results: dict[str, Result], part: str) -> str:
@@ -77,12 +93,14 @@ def _body(results: dict[str, Result], part: str) -> str:
             return live_tables.contention(results, part)
         case "growth":
             return live_tables.growth(results)
+        case "spark":
+            return spark_tables.text(results)
     append, stream = (tables.peers(results, kind) for kind in ("append", "stream"))
     return f"One append a call:\n\n{append}\n\nTo another process, one call a message:\n\n{stream}"
 
 
-def _losses(results: dict[str, Result]) -> str:
-    lines = [f"- {line}" for line in losses.losses(results)]
+def _losses(found: Iterable[str]) -> str:
+    lines = [f"- {line}" for line in found]
     return "\n".join(lines) or "Nowhere, in what was measured."
 
 

@@ -6,7 +6,17 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 SIZES = (40, 96, 1024)
-PARTS = ("append", "tail", "latency", "contention", "buffering", "growth", "messages", "peers")
+PARTS = (
+    "append",
+    "tail",
+    "latency",
+    "contention",
+    "buffering",
+    "growth",
+    "messages",
+    "spark",
+    "peers",
+)
 LATENCY_SIZE = 96
 LATENCY_RATES = (100_000, 167_000)
 CONTENTION_SIZE = 96
@@ -84,6 +94,31 @@ MESSAGES = {
     "dump": (*_quire("dump"), *_java("dump")),
 }
 """One object of five fields a message; and the whole queue as text."""
+MEMORY_GROWTH = 10
+"""So many times more messages has the queue that memory must not grow with."""
+_QUERIES = ("count", "sum", "group", "scan")
+
+
+def _spark(*names: str) -> tuple[Operation, ...]:
+    return tuple(Operation("spark", name) for name in names)
+
+
+SPARK = {
+    "decode": _quire("decode_columns", "decode_payloads"),
+    "query": (
+        *_quire(*_QUERIES, "sum@one"),
+        *_spark(*(f"map_in_arrow_{name}" for name in _QUERIES)),
+    ),
+    "archive": (
+        *_quire(*(f"table_{name}" for name in _QUERIES)),
+        *_spark(*(f"parquet_{name}" for name in _QUERIES)),
+    ),
+    "write": (*_quire("write"), *_spark("write_parquet")),
+    "stream": _quire("available_now"),
+    "trigger": (*_quire("trigger"), *_spark("rate")),
+    "memory": _quire("worker_memory@small", "worker_memory@large"),
+}
+"""Eight columns of self-describing messages, on Spark with two cores."""
 PEERS_APPEND = (
     *_quire("write_bytes"),
     *_java("writingDocument"),
@@ -150,6 +185,8 @@ class Volume:
     messages: Amount
     dumped: dict[str, tuple[int, Amount]]
     """So many messages a queue has that is dumped, by what they are; and how often it is dumped."""
+    spark: int
+    """So many messages the queue has that Spark reads."""
     peer: Amount
 
     def of(self, part: str, size: int) -> Amount:
@@ -182,6 +219,7 @@ FULL = Volume(
     most_writers=max(WRITERS),
     messages=Amount(1_000_000, 500_000),
     dumped={"texts": (1_000_000, Amount(1, 1)), "objects": (30_000, Amount(34, 10))},
+    spark=10_000_000,
     peer=Amount(50_000, 10_000),
 )
 QUICK = Volume(
@@ -201,5 +239,6 @@ QUICK = Volume(
     most_writers=4,
     messages=Amount(200_000, 200_000),
     dumped={"texts": (50_000, Amount(1, 4)), "objects": (30_000, Amount(2, 6))},
+    spark=1_000_000,
     peer=Amount(10_000, 2_000),
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from bench import summary
+from bench import spark_targets, summary
 from bench.harness import Result
 from bench.messages import SIZE as MESSAGE_SIZE
 from bench.summary import CPU_TIME, TIME, Spread
@@ -77,6 +77,8 @@ def verdicts(results: dict[str, Result]) -> Iterator[Verdict]:
         yield from _growth(one)
     for one in summary.scenarios(results, "messages"):
         yield from _messages(one)
+    for one in summary.scenarios(results, "spark"):
+        yield from _spark(one)
 
 
 def _rates(scenario: Result) -> Iterator[Verdict]:
@@ -101,17 +103,21 @@ def _least_rates(scenario: Result) -> Iterator[Verdict]:
     for key, size, per_second in LEAST_RATES:
         if size != scenario["size"] or key not in summary.operations(scenario):
             continue
-        spread = summary.nanos(scenario, key)
-        yield Verdict(
-            f"{key.split('.')[1]}, {size} B",
-            scenario["file_system"],
-            f"{per_second / 1e6:.0f} M/s",
-            f"{1e3 / spread.median:.2f} M/s ({1e3 / spread.greatest:.2f} - "
-            f"{1e3 / spread.least:.2f})",
-            f"{1e3 / summary.nanos(scenario, key, CPU_TIME).median:.2f} M/s",
-            is_met=1e9 / spread.median >= per_second,
-            remark=_mark(scenario),
-        )
+        yield _rate(scenario, key, f"{key.split('.')[1]}, {size} B", per_second)
+
+
+def _rate(scenario: Result, key: str, what: str, per_second: float) -> Verdict:
+    """Hold a rate against the least wanted."""
+    spread = summary.nanos(scenario, key)
+    return Verdict(
+        what,
+        scenario["file_system"],
+        f"{per_second / 1e6:.0f} M/s",
+        f"{1e3 / spread.median:.2f} M/s ({1e3 / spread.greatest:.2f} - {1e3 / spread.least:.2f})",
+        f"{1e3 / summary.nanos(scenario, key, CPU_TIME).median:.2f} M/s",
+        is_met=1e9 / spread.median >= per_second,
+        remark=_mark(scenario),
+    )
 
 
 def _ratio(scenario: Result, pair: tuple[str, str], what: str, least: float) -> Verdict:
@@ -187,6 +193,37 @@ def _buffering(scenario: Result) -> Iterator[Verdict]:
         if set(pair) <= set(summary.operations(scenario)):
             what = f"{ours} : {java}, {scenario['size']} B, writers: {scenario['writers']}"
             yield _ratio(scenario, pair, what, 1.0)
+
+
+def _spark(scenario: Result) -> Iterator[Verdict]:
+    """Hold the rates against numbers, and against what Spark does by itself."""
+    present = summary.operations(scenario)
+    for key in present:
+        name = f"Spark: {key.split('.', 1)[1]}"
+        if key in spark_targets.RATES:
+            yield _rate(scenario, key, name, spark_targets.RATES[key])
+        base = spark_targets.BASES.get(key)
+        if key in spark_targets.RATIOS and base in present:
+            what = f"{name} : {base.split('.', 1)[1]}"
+            yield _ratio(scenario, (key, base), what, spark_targets.RATIOS[key])
+    if scenario["kind"] == "memory":
+        what = "Spark: a worker's memory, ten times the messages"
+        yield _at_most(scenario, what, spark_targets.growth(scenario), spark_targets.MOST_MEMORY)
+    if {"quire.trigger", "spark.rate"} <= set(present):
+        what = "Spark: a trigger around its batch : rate source"
+        yield _at_most(scenario, what, spark_targets.around(scenario), spark_targets.MOST_AROUND)
+
+
+def _at_most(scenario: Result, what: str, found: Spread, most: float) -> Verdict:
+    return Verdict(
+        what,
+        scenario["file_system"],
+        f"at most {most:.2f} x",
+        _spread(found, " x"),
+        "",
+        is_met=found.median <= most,
+        remark=_mark(scenario),
+    )
 
 
 def _growth(scenario: Result) -> Iterator[Verdict]:

@@ -6,7 +6,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 import venv
 from collections.abc import Generator
@@ -109,16 +108,11 @@ def wait_for(port: int) -> None:
             return
 
 
-def run_driver(script: Path, python: Path, *arguments: object) -> str:
-    """Run a program on this interpreter, whose workers run on another one; what it printed."""
+def run_driver(python: Path, command: list[str]) -> str:
+    """Run a program whose workers run on another interpreter; what it printed."""
     environment = os.environ | {"PYSPARK_PYTHON": str(python), "SPARK_LOCAL_IP": HOST}
     done = subprocess.run(
-        [sys.executable, script, *map(str, arguments)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
+        command, env=environment, capture_output=True, text=True, check=False, timeout=500
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -2,20 +2,63 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import zipfile
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
+from pyarrow import parquet
 
 import quire
-from quire import _native
-from quire.spark import shipping
+from cli_runs import COMMAND
 from spark_cluster import bare_python, cluster, run_driver
 
 JOB = Path(__file__).parent.with_name("spark_cluster_job.py")
 COUNT = 1000
+
+
+PIPELINE = """
+pipeline: places
+settings: {spark.executor.memory: 512m, spark.driver.memory: 512m, spark.cores.max: "2",
+  spark.driver.host: 127.0.0.1, spark.sql.shuffle.partitions: "2"}
+sources:
+  numbers:
+    {format: quire, path: numbers, schema: "_topic string, _index long, n long",
+     options: {recordsPerPartition: "100"}}
+steps:
+  some: {from: numbers, expect: {small: n < 990}}
+  placed: {from: some, python: "places.py:placed"}
+sinks:
+  - {from: placed, format: parquet, path: out}
+"""
+PLACES = """
+def placed(some):
+    def where(batches):
+        from quire import _native
+        for batch in batches:
+            yield batch.assign(native=_native.__file__)
+    return some.select("n").mapInPandas(where, "n long, native string")
+"""
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
+
+
+class Place(NamedTuple):
+    """A cluster that runs."""
+
+    python: Path
+    master: str
+    homes: tuple[str, ...]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    folder = tmp_path_factory.mktemp("cluster")
+    python = bare_python(folder / "bare")
+    with cluster(folder, python) as master:
+        yield Place(python, master, tuple(f"{folder}/worker{number}/" for number in range(2)))
 
 
 @pytest.fixture
@@ -27,43 +70,30 @@ def numbers(tmp_path: Path) -> Path:
     return tmp_path / "numbers"
 
 
-@pytest.mark.spark
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-def test_a_cluster_without_quire_runs_the_copy_that_is_sent(tmp_path: Path, numbers: Path) -> None:
-    python = bare_python(tmp_path / "bare")
-
-    with cluster(tmp_path, python) as master:
-        told = json.loads(run_driver(JOB, python, master, numbers).splitlines()[-1])
+def test_a_cluster_without_quire_runs_the_copy_that_is_sent(place: Place, numbers: Path) -> None:
+    command = [sys.executable, str(JOB), place.master, str(numbers)]
+    told = json.loads(run_driver(place.python, command).splitlines()[-1])
 
     with quire.open(numbers, read_only=True) as queue:
         assert told["total"] == [COUNT, sum(range(COUNT)), queue.first_index, f"{COUNT - 1:04}"]
     assert told["parts"] == 10
-    homes = [f"{tmp_path}/worker{number}/" for number in range(2)]
     for package, native, executable in told["workers"]:
-        assert executable == str(python)
-        assert package.startswith(tuple(homes))
-        assert native.startswith(tuple(homes))
+        assert executable == str(place.python)
+        assert package.startswith(place.homes)
+        assert native.startswith(place.homes)
     assert len({native for _, native, _ in told["workers"]}) == 2  # each worker unpacked its own
 
 
-def test_the_archive_holds_what_runs_here_and_other_settings_stay(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("PYTHONPATH", "/mine")
-    given = {"spark.archives": "data.zip#data", "spark.executorEnv.PYTHONPATH": "lib", "a": "b"}
+@pytest.mark.usefixtures("numbers")
+def test_a_pipeline_runs_on_a_cluster(place: Place, tmp_path: Path) -> None:
+    (tmp_path / "places.yaml").write_text(PIPELINE, "utf-8")
+    (tmp_path / "places.py").write_text(PLACES, "utf-8")
+    command = [*COMMAND, "pipeline", "run", str(tmp_path / "places.yaml")]
 
-    settings = shipping.settings(given)
+    told = json.loads(run_driver(place.python, [*command, "--master", place.master, "--json"]))
 
-    assert settings["a"] == "b"
-    data, own = settings["spark.archives"].split(",")
-    assert data == "data.zip#data"
-    file, _, name = own.partition("#")
-    assert settings["spark.executorEnv.PYTHONPATH"] == f"{name}:lib"
-    with zipfile.ZipFile(file) as archive:
-        archive.extractall(tmp_path)
-    here = Path(_native.__file__)
-    there = tmp_path / "quire" / here.name
-    assert hashlib.sha256(there.read_bytes()).digest() == hashlib.sha256(here.read_bytes()).digest()
-    assert (tmp_path / "pyspark_quire" / "__init__.py").exists()
-    assert not list(tmp_path.rglob("*.pyc"))
+    assert told["outcome"] == "succeeded"
+    files = (tmp_path / "out").glob("**/*.parquet")
+    rows = [row for file in files for row in parquet.ParquetFile(file).read().to_pylist()]
+    assert sorted(row["n"] for row in rows) == [*range(990)]
+    assert {row["native"].startswith(place.homes) for row in rows} == {True}
