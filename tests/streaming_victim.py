@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
+from typing import Any
+
+from pyspark.sql.streaming.query import StreamingQuery
 
 import quire.spark
 from streams import stream
@@ -17,16 +21,18 @@ def main(folder: Path, *, until_end: bool) -> None:
     """Stream what is in *folder*: in small batches for ever, or the rest at once."""
     spark = quire.spark.session("victim", cores=2, memory="512m", settings=SETTINGS)
     options = {} if until_end else {"maxOffsetsPerTrigger": PER_BATCH}
-    trigger = {"availableNow": True} if until_end else {"processingTime": "0 seconds"}
+    trigger: dict[str, Any] = (
+        {"availableNow": True} if until_end else {"processingTime": "0 seconds"}
+    )
     frame = stream(spark, folder / "queues", **options)
     rows = frame.selectExpr("_topic AS topic", "n")
-    queries = [
-        rows.writeStream.format(kind)
-        .option("checkpointLocation", str(folder / f"checkpoint-{kind}"))
-        .trigger(**trigger)
-        .start(str(folder / f"out-{kind}"))
-        for kind in ("parquet", "quire")
-    ]
+    queries: list[StreamingQuery] = []
+    for kind in ("parquet", "quire"):
+        writer = rows.writeStream.format(kind).trigger(**trigger)
+        writer = writer.option("checkpointLocation", str(folder / f"checkpoint-{kind}"))
+        queries.append(writer.start(str(folder / f"out-{kind}")))
+        while queries[-1].isActive and not queries[-1].lastProgress:
+            time.sleep(0.1)  # one after the other: Spark gives a worker ten seconds to start
     for query in queries:
         query.awaitTermination()
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from pyspark.sql.types import LongType, StringType, StructType
 
-from queues import snapshot
+from queues import START_MS, snapshot
 from quire.spark import lag_of
 from quire.spark.followed import DataLossError
 from quire.spark.options import ReadOptions
@@ -116,6 +116,35 @@ def test_a_cycle_that_was_read_to_its_end_may_be_deleted(source: Source) -> None
 
     driver.batch()
     assert driver.numbers() == source.numbers()
+
+
+@pytest.fixture
+def read_to_an_end(tmp_path: Path) -> Driver:
+    """One topic over two days, read to the end of the first, which is finished."""
+    source = Source(tmp_path / "queues")
+    source.record("orders", 6)
+    source.roll()
+    source.record("orders", 3)
+    driver = Driver(source)
+    assert driver.batch(6) == 6
+    return driver
+
+
+def test_a_cycle_that_ends_where_the_stream_is_may_be_deleted(read_to_an_end: Driver) -> None:
+    read_to_an_end.source.prune("orders")
+
+    read_to_an_end.batch()
+    assert read_to_an_end.numbers() == read_to_an_end.source.numbers()
+
+
+def test_a_queue_made_anew_is_not_taken_for_the_one_before(read_to_an_end: Driver) -> None:
+    source = read_to_an_end.source
+    source.delete("orders")
+    source.clock.now_ms = START_MS
+    source.record("orders", 2)
+
+    with pytest.raises(DataLossError, match="topic=orders"):
+        read_to_an_end.plan()
 
 
 def test_a_deleted_cycle_was_not_read_for_all_that_a_new_start_knows(source: Source) -> None:
