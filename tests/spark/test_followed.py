@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import resource
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -96,6 +97,30 @@ def test_a_stream_without_news_stays_where_it_is(source: Source) -> None:
     driver.restart()
     assert driver.plan() == driver.offsets
     assert driver.numbers() == source.numbers()
+
+
+def test_an_offset_is_the_next_index_of_each_topic(source: Source) -> None:
+    ends = {topic: source.indexes(topic)[-1] + 1 for topic in ("orders", "trades")}
+
+    assert Driver(source).plan() == ends
+    assert Driver(source, startingOffsets="latest").plan() == ends
+
+
+def test_a_stream_starts_where_it_is_told(source: Source) -> None:
+    offsets = {"orders": hex(source.indexes("orders")[5]), "trades": "latest"}
+    by_offsets = Driver(source, startingOffsets=json.dumps(offsets))
+    assert by_offsets.batch() == 4
+
+    at = str(source.clock.now_ms + 7_000)
+    by_time = Driver(source, startingTimestamp=at, timestampField="at")
+    assert by_time.batch() == 2
+    assert by_time.numbers() == [("orders", 7), ("orders", 8)]
+
+
+def test_a_batch_is_cut_into_tasks_as_asked(source: Source) -> None:
+    for options, count in (({"recordsPerPartition": "4"}, 3), ({"minPartitions": "5"}, 6)):
+        driver = Driver(source, **options)
+        assert len(driver.reader.partitions({}, driver.plan())) == count
 
 
 def test_reading_leaves_every_byte_alone(source: Source) -> None:
@@ -239,15 +264,19 @@ def test_all_topics_may_be_gone_or_still_to_come(tmp_path: Path) -> None:
 def test_more_topics_than_files_may_be_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("quire.spark.stream._OPEN_MAX", 3)
     source = Source(tmp_path / "queues")
-    for number in range(6):
+    for number in range(40):
         source.record(f"topic{number}", 2)
-    driver = Driver(source)
-
-    before = len([*Path("/dev/fd").iterdir()])
-    while driver.batch(5):
-        assert len([*Path("/dev/fd").iterdir()]) == before
+    monkeypatch.setattr("quire.spark.stream._OPEN_MAX", 3)
+    open_now = len([*Path("/dev/fd").iterdir()])
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (open_now + 30, most))
+    try:
+        driver = Driver(source)
+        while driver.batch(9):
+            pass
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     assert driver.numbers() == source.numbers()
 
 

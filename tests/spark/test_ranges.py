@@ -48,6 +48,7 @@ def test_a_share_spans_as_many_cycles_and_topics_as_it_needs() -> None:
 
 def test_there_are_as_many_shares_as_asked_for_if_there_are_as_many_messages() -> None:
     assert len(shares_of([span(Run(0, 10))], 1_000, min_partitions=5)) == 5
+    assert len(shares_of([span(Run(0, 11))], 1_000, min_partitions=5)) == 6
     assert len(shares_of([span(Run(0, 3))], 1_000, min_partitions=5)) == 3
     assert shares_of([span()], 1_000, min_partitions=5) == []
 

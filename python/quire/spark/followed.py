@@ -95,6 +95,11 @@ class Followed:
             self._opened = table
         return self._queue
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the queue is open."""
+        return self._queue is not None
+
     def end(self) -> int:
         """Return the offset behind the newest message."""
         queue = self.queue()

@@ -130,7 +130,10 @@ def _runs(queue: quire.Queue, start: int, end: int) -> Iterator[Run]:
 def _share_size(total: int, records_per_partition: int, min_partitions: int) -> int:
     busy = max(ceil(total / (os.cpu_count() or 1)), RECORDS_PER_PARTITION_MIN)
     shares = max(ceil(total / min(records_per_partition, busy)), min_partitions)
-    return max(ceil(total / shares), 1) if shares else 1
+    size = max(ceil(total / shares), 1) if shares else 1
+    if size * (min_partitions - 1) < total:
+        return size
+    return max(total // min_partitions, 1)  # rounded up they would be fewer
 
 
 def _pieces(span: Span, room: int, size: int) -> Iterator[Span]:

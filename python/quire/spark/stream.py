@@ -35,7 +35,7 @@ from quire.spark.topics import topics_of
 
 Offsets: TypeAlias = dict[str, int]
 
-# More queues than this are closed after each look: a process may not have all that many files.
+# So many queues are open at once: a process may not have all that many files.
 _OPEN_MAX: Final = 128
 
 _log = logging.getLogger("quire.spark")
@@ -60,6 +60,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: Offsets | None = None
         self._newest: dict[str, dict[str, int]] | None = None
         self._turn = 0
+        self._opened = 0
         self._told: Offsets = {}
 
     def initialOffset(self) -> Offsets:  # noqa: N802 - Spark's name
@@ -84,7 +85,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Fix the end of the query: what is there now."""
         topics = self._topics()
         self._target = {topic: self._topic(topic, path).end() for topic, path in topics.items()}
-        self._rest(topics)
 
     def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:  # noqa: N802
         """
@@ -110,7 +110,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             topic: {"index": ahead.end, "lag": ahead.count - counts[topic]}
             for topic, ahead in there.items()
         }
-        self._rest(topics)
         # A new topic without messages is none yet: it would make a batch of nothing.
         return {topic: offset for topic, offset in end.items() if offset or topic in start}
 
@@ -136,7 +135,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             found = self._look(topic, path, offset, stop)
             if path is not None:
                 spans.append(Span(topic, path, found.runs))
-        self._rest(topics)
         options = self._options
         return shares_of(spans, options.records_per_partition, options.min_partitions)
 
@@ -145,9 +143,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return rows.read(partition, self._plan)
 
     def stop(self) -> None:
-        """Close the queues."""
+        """Close the queues; they are opened again when needed."""
         for followed in self._followed.values():
             followed.close()
+        self._opened = 0
 
     def _ahead(self, start: Offsets, topics: Mapping[str, str]) -> dict[str, Ahead]:
         """Return what waits in each topic, whether it is new, known, or gone."""
@@ -158,6 +157,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return what is there from *offset* on, or up to *stop*, which must be there."""
         if path is None:
             found = Ahead(offset, (), is_lossy=True)
+            if topic in self._followed:
+                self._followed.pop(topic).close()
         else:
             followed = self._topic(topic, path)
             try:
@@ -177,13 +178,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _topic(self, topic: str, path: str) -> Followed:
         if topic not in self._followed:
             self._followed[topic] = Followed(path, self._options.wire_type)
-        return self._followed[topic]
-
-    def _rest(self, topics: Mapping[str, str]) -> None:
-        """Close what need not stay open."""
-        for topic, followed in self._followed.items():
-            if topic not in topics or len(topics) > _OPEN_MAX:
-                followed.close()
+        followed = self._followed[topic]
+        if not followed.is_open:
+            if self._opened >= _OPEN_MAX:
+                self.stop()
+            self._opened += 1
+        return followed
 
     def _tell_loss(self, topic: str, offset: int, found: Ahead) -> None:
         first = f"{found.runs[0].first_index:#x}" if found.runs else "none"
