@@ -86,13 +86,19 @@ class Lab:
         if what in OPERATIONS:
             return OPERATIONS[what](self)
         way, _, query = what.rpartition("_")
-        frame = {
-            "": lambda: self.source(only=query if variant == "one" else None),
-            "map_in_arrow": self.map_in_arrow,
-            "parquet": lambda: self.spark.read.parquet(str(self.archive())).select(*COLUMNS),
-            "table": lambda: self.table().select(*COLUMNS),
-        }[way]()
-        return self.query(frame, query)
+        return self.query(self.frame(way, query if variant == "one" else None), query)
+
+    def frame(self, way: str, only: str | None) -> DataFrame:
+        """Return the rows, as this way has them; of the queue those that one query needs."""
+        match way:
+            case "map_in_arrow":
+                return self.map_in_arrow()
+            case "parquet":
+                return self.spark.read.parquet(str(self.archive())).select(*COLUMNS)
+            case "table":
+                return self.table().select(*COLUMNS)
+            case _:
+                return self.source(only)
 
     def query(self, frame: DataFrame, name: str) -> Found:
         """Measure a query, and compare what it gave."""
