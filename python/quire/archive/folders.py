@@ -34,6 +34,7 @@ class Topic:
         name: The topic.
         folder: Where its Parquet files are.
         queue: The queue's directory.
+        root: The path that was given for it: the same, or a directory above.
         facts: What the queue was created with: its roll cycle and epoch.
         entries: The cycles that are here.
         seen: Cycles that the last run saw and did not archive: unfinished, or damaged.
@@ -45,6 +46,7 @@ class Topic:
     name: str
     folder: Path
     queue: str = ""
+    root: str = ""
     facts: dict[str, Any] = field(default_factory=dict[str, Any])
     entries: dict[int, Entry] = field(default_factory=dict[int, Entry])
     seen: set[int] = field(default_factory=set[int])
@@ -126,6 +128,8 @@ class Archive:
         for file in topic.folder.glob(f"[!.]*{_SUFFIX}"):
             if file.name not in known and (entry := entry_in(file)) is not None:
                 topic.entries[entry.cycle] = entry
+                if entry.previous is not None:
+                    topic.seen.add(entry.previous)
         return topic
 
     def keep(self, topic: Topic) -> None:
@@ -134,6 +138,7 @@ class Archive:
             "format": _FORMAT,
             "topic": topic.name,
             "queue": topic.queue,
+            "root": topic.root,
             "facts": topic.facts,
             "decodings": [decoding.to_json() for decoding in topic.decodings],
             "seen": sorted(topic.seen),
@@ -176,7 +181,7 @@ def _fill(topic: Topic, listed: Path) -> None:
                 f"an archive of another version: file={listed} found={known['format']}"
                 f" expected={_FORMAT}"
             )
-        topic.queue, topic.facts = known["queue"], known["facts"]
+        topic.queue, topic.root, topic.facts = known["queue"], known["root"], known["facts"]
         topic.decodings = [Decoding.of(each) for each in known["decodings"]]
         topic.seen = set(known["seen"])
         topic.lost = [(cycle, reason) for cycle, reason in known["lost"]]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from quire.archive.columns import Columns, CycleReader, misfits_in
 from quire.archive.continuity import check_same, note_losses
@@ -74,30 +74,38 @@ def archive(  # noqa: PLR0913 - by keywords
         ArchiveError: Another run is at work, or the archive is damaged.
 
     """
-    queues = topics_of(Path(path))
+    root = Path(path).absolute()
+    queues = topics_of(root)
     kept = Archive(Path(dest))
     report = Report(kept.path)
     asked: dict[str, Any] = {"method": method, "timed": timed, "sample": sample}
     with kept.held():
         for topic, queue in queues.items():
-            run = _TopicRun(kept, topic, queue, report, progress)
+            source = _Source(topic, queue, str(root))
+            run = _TopicRun(kept, source, report, progress)
             run.run(grace_s, {"schema": schema, **asked}, accept_loss=accept_loss)
             if delete:
                 run.delete(force=force)
     return report
 
 
+class _Source(NamedTuple):
+    topic: str
+    path: str
+    root: str
+    """What was given: the path, or a directory above."""
+
+
 class _TopicRun:
-    def __init__(
-        self, kept: Archive, name: str, path: str, report: Report, progress: Progress
-    ) -> None:
+    def __init__(self, kept: Archive, source: _Source, report: Report, progress: Progress) -> None:
         self._archive = kept
-        self._topic = kept.topic(name)
-        self._path = path
+        self._topic = kept.topic(source.topic)
+        self._path = source.path
+        self._root = source.root
         self._report = report
         self._progress = progress
         self._is_same = False
-        self._columns = Columns(name)
+        self._columns = Columns(source.topic)
         self._decoding = 0
 
     def run(self, grace_s: float, asked: Mapping[str, Any], *, accept_loss: bool) -> None:
@@ -111,6 +119,7 @@ class _TopicRun:
         with queue:
             try:
                 check_same(topic, queue)
+                topic.root = self._root
                 before = topic.decodings[-1] if topic.decodings else None
                 decoding = decoding_of(queue, before, **asked)
                 self._columns = Columns(topic.name, decoding)

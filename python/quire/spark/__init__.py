@@ -6,10 +6,19 @@ Queues as Spark tables: ``spark.read.format("quire").load(path)``. Needs ``quire
 >>> spark.read.format("quire").load("/data/trades").count()  # doctest: +SKIP
 """
 
+from quire.spark.archived import table
 from quire.spark.followed import DataLossError
 from quire.spark.java import NoJavaError
 from quire.spark.lags import lag_of
 from quire.spark.sessions import register, session
 from quire.spark.source import QuireDataSource
 
-__all__ = ["DataLossError", "NoJavaError", "QuireDataSource", "lag_of", "register", "session"]
+__all__ = [
+    "DataLossError",
+    "NoJavaError",
+    "QuireDataSource",
+    "lag_of",
+    "register",
+    "session",
+    "table",
+]
