@@ -150,7 +150,8 @@ KINDS = {
 VALUES: dict[str, Any] = {
     "a": True, "b": -5, "c": 300, "d": 2**40, "e": 200, "f": 2**32 - 1, "g": 2**62, "h": 0.5,
     "i": "few", "j": b"\x00\xff", "k": datetime(2024, 1, 15, 10, 30, 0, 1000, UTC),
-    "l": datetime.fromisoformat("2024-01-15T10:30:00"), "m": date(2024, 1, 15), "n": time(10, 30, 1, 5),
+    "l": datetime.fromisoformat("2024-01-15T10:30:00"), "m": date(2024, 1, 15),
+    "n": time(10, 30, 1, 5),
     "o": Decimal("12.5"), "p": UUID(int=7),
 }  # fmt: skip
 

@@ -44,6 +44,7 @@ _NOT_OF_TABLES: Final = (
 )  # fmt: skip
 _GLOB: Final = re.compile(r"([\\{}\[\]*?])")
 _TRIES: Final = 3
+_TIMES: Final = "spark.sql.timeType.enabled"
 
 _log = logging.getLogger("quire.spark")
 

@@ -18,6 +18,7 @@ from quire.spark.source import QuireDataSource
 _SETTINGS: Final = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
+    "spark.sql.timeType.enabled": "true",  # times of day in Parquet
     # Spark refuses a source that takes filters unless this is on.
     "spark.sql.python.filterPushdown.enabled": "true",
 }
