@@ -1,5 +1,7 @@
 """Arrow columns as messages: byte for byte what the writers of single messages make of the rows."""
 
+# pyright: reportUnknownLambdaType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
 from __future__ import annotations
 
 import struct
@@ -21,7 +23,7 @@ import quire
 from batches import plain, rows
 from queues import payloads
 from quire._native import entry_bytes
-from quire.encoding import Encoder, Form
+from quire.encoding import Encoder, Form, stored
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 record_batch: Any = pa.record_batch  # its stubs want one type of values
@@ -205,9 +207,8 @@ def test_what_is_encoded_is_decoded_to_the_same_columns(
 
 def _decodable(columns: pa.Schema) -> pa.Schema:
     """Return the columns as the decoder makes them."""
-    from quire.encoding import _stored
-
-    return pa.schema([field.with_type(_stored(field.type)) for field in columns])
+    fields: list[Any] = list(columns)
+    return pa.schema([field.with_type(stored(field.type)) for field in fields])
 
 
 @quire.message

@@ -222,7 +222,7 @@ def _fields(
             report(f"a column of the schema is missing: column={field.name}")
             continue
         try:
-            fields.append(field.with_type(_stored(field.type)))
+            fields.append(field.with_type(stored(field.type)))
             plan_field(fields[-1])
         except ValueError:
             report(f"messages hold no values of this type: column={field.name} type={field.type}")
@@ -265,29 +265,29 @@ def _is_castable(found: Any, expected: Any) -> bool:  # noqa: ANN401 - as above
     return True
 
 
-def _stored(kind: Any) -> Any:  # noqa: ANN401, PLR0911 - a type in its common form
-    """Return the type that the encoder takes in place of this one."""
+def stored(kind: Any) -> Any:  # noqa: ANN401, PLR0911 - a type in its common form
+    """Return the type that is encoded in place of this one, and decoded."""
     types: Any = pa.types
     if isinstance(kind, pa.BaseExtensionType):
-        return _stored(kind.storage_type)
+        return stored(kind.storage_type)
     if types.is_large_string(kind) or types.is_string_view(kind):
         return pa.string()
     if types.is_large_binary(kind) or types.is_binary_view(kind):
         return pa.binary()
     if types.is_dictionary(kind) and kind != pa.dictionary(pa.int32(), pa.string()):
-        return _stored(kind.value_type)
+        return stored(kind.value_type)
     if types.is_timestamp(kind) and kind.tz is not None:
         return pa.timestamp(kind.unit, "UTC")
     if types.is_date64(kind):
         return pa.date32()
     if types.is_struct(kind):
-        return pa.struct([it.with_type(_stored(it.type)) for it in fields_of(kind)])
+        return pa.struct([it.with_type(stored(it.type)) for it in fields_of(kind)])
     if types.is_map(kind):
         item = kind.item_field
-        return pa.map_(_stored(kind.key_type), item.with_type(_stored(item.type)))
+        return pa.map_(stored(kind.key_type), item.with_type(stored(item.type)))
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         item = kind.value_field
-        return pa.list_(item.with_type(_stored(item.type)))
+        return pa.list_(item.with_type(stored(item.type)))
     return kind
 
 

@@ -132,7 +132,7 @@ def commit(
 
     """
     ordered = sorted(parts, key=lambda part: part.partition)
-    with _open(target) as queue:
+    with opened(target) as queue:
         _finish_all(target, queue)
         folder = target.folder / writer
         is_new = batch > _last_done(folder)
@@ -141,7 +141,8 @@ def commit(
             manifest = Manifest(writer, batch, uuid4().hex, after, ordered, kept)
             (folder / str(batch)).mkdir(parents=True, exist_ok=True)
             replace(folder / str(batch) / _MANIFEST, json.dumps(asdict(manifest)))
-            _append(target, queue, manifest, Place(0, 0))
+            with _told(target, manifest):
+                _append(target, queue, manifest, Place(0, 0))
             _record(target, manifest)
         _sweep(target, writer, batch, ordered, all_of_it=not kept)
     return is_new
@@ -169,12 +170,12 @@ def finish(path: str) -> int:
     target = Target(str(path), {"create": False})
     if not target.folder.exists():
         return 0
-    with _open(target) as queue:
+    with opened(target) as queue:
         return _finish_all(target, queue)
 
 
 @contextlib.contextmanager
-def _open(target: Target) -> Generator[quire.Queue]:
+def opened(target: Target) -> Generator[quire.Queue]:
     """Open the queue, as the only one of its sinks."""
     target.folder.mkdir(parents=True, exist_ok=True)
     with (target.folder / _LOCK).open("a") as lock:
@@ -204,13 +205,14 @@ def _finish_all(target: Target, queue: quire.Queue) -> int:
     for file in sorted(target.folder.glob(f"*/*/{_MANIFEST}")):
         manifest = Manifest.read(file)
         if manifest.batch > _last_done(target.folder / manifest.writer):
-            place = _reached(queue, manifest)
-            _log.warning(
-                "a write was cut short and is finished: path=%s writer=%s batch=%d rows=%d part=%d"
-                " row=%d",
-                *(target.path, manifest.writer, manifest.batch, manifest.rows, *place),
-            )
-            _append(target, queue, manifest, place)
+            with _told(target, manifest):
+                place = _reached(queue, manifest)
+                _log.warning(
+                    "a write was cut short and is finished: path=%s writer=%s batch=%d rows=%d"
+                    " part=%d row=%d",
+                    *(target.path, manifest.writer, manifest.batch, manifest.rows, *place),
+                )
+                _append(target, queue, manifest, place)
             _record(target, manifest)
             count += 1
         _sweep(target, manifest.writer, manifest.batch, manifest.parts, all_of_it=not manifest.kept)
@@ -219,24 +221,31 @@ def _finish_all(target: Target, queue: quire.Queue) -> int:
 
 def _append(target: Target, queue: quire.Queue, manifest: Manifest, start: Place) -> None:
     """Append the parts from a place on."""
+    with queue.appender() as appender:
+        for number, part in enumerate(manifest.parts[start.part :], start.part):
+            skipped = start.row if number == start.part else 0
+            row = 0
+            for messages in messages_of(part):
+                length = len(messages)
+                if skipped < row + length:
+                    first = max(skipped - row, 0)
+                    _append_array(appender, manifest.token, Place(number, row), messages, first)
+                row += length
+        if target.sync:
+            appender.sync()
+
+
+@contextlib.contextmanager
+def _told(target: Target, manifest: Manifest) -> Generator[None]:
+    """Tell what to do where staged files are gone."""
     try:
-        with queue.appender() as appender:
-            for number, part in enumerate(manifest.parts[start.part :], start.part):
-                skipped = start.row if number == start.part else 0
-                row = 0
-                for messages in messages_of(part):
-                    length = len(messages)
-                    if skipped < row + length:
-                        first = max(skipped - row, 0)
-                        _append_array(appender, manifest.token, Place(number, row), messages, first)
-                    row += length
-            if target.sync:
-                appender.sync()
+        yield
     except FileNotFoundError as error:
+        folder = target.folder / manifest.writer / str(manifest.batch)
         raise UnfinishedWriteError(
             f"what was staged for a write is gone: file={error.filename} path={target.path}"
-            f" writer={manifest.writer} batch={manifest.batch} rows={manifest.rows} (to give the"
-            f" rest of it up, remove {target.folder / manifest.writer / str(manifest.batch)})"
+            f" writer={manifest.writer} batch={manifest.batch} rows={manifest.rows}"
+            f" (to give the rest of it up, remove {folder})"
         ) from None
 
 

@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 
 import quire
 from quire.encoding import FORMS, Encoder
-from quire.errors import QuireError
+from quire.errors import NotAQueueError, QuireError
 from quire.schema import Schema
 from quire.spark.commits import Target
 from quire.spark.options import Given, refuse
@@ -93,7 +93,8 @@ def _options(given: Given, report: Callable[[str], None]) -> WriteOptions:
     if not path:
         report("path is missing: use .save(path) or .start(path)")
     roll_cycle, wire_type = given.text("rollCycle"), given.text("wireType")
-    found_type = _look_at(path, roll_cycle, wire_type, report) if path else None
+    if path:
+        _look_at(path, roll_cycle, wire_type, report)
     write_id = given.text("writeId")
     if write_id is not None and not _WRITE_ID.fullmatch(write_id):
         report(f"writeId is made of letters, digits, '_', '.' and '-': writeId={write_id}")
@@ -109,44 +110,31 @@ def _options(given: Given, report: Callable[[str], None]) -> WriteOptions:
             "method": given.text("method"),
             "schema": _schema(given.text("schema"), report),
             "omit_nulls": given.flag("omitNulls", default=False),
-            "fieldless": (found_type or wire_type) == FIELDLESS,
+            "fieldless": (wire_type or "").upper() == FIELDLESS,
         },
     )
 
 
 def _look_at(
     path: str, roll_cycle: str | None, wire_type: str | None, report: Callable[[str], None]
-) -> str | None:
-    """Compare with the queue, if there is one; return its wire type."""
+) -> None:
+    """Compare with the queue, if there is one; its files do not tell the wire type."""
     folder = Path(path)
     if folder.exists() and not folder.is_dir():
         report(f"path is not a directory: path={path}")
-    elif not (folder / TABLE).exists():
-        inside = next(folder.glob(f"*/**/{TABLE}"), None) if folder.is_dir() else None
-        if inside is not None:
-            report(f"path is a directory of queues, name one: path={path} such as={inside.parent}")
-        names = [cycle.name for cycle in quire.RollCycle.all()]
-        if roll_cycle is not None and roll_cycle not in names:
-            report(f"no such roll cycle: rollCycle={roll_cycle} (see quire.RollCycle.all())")
-    else:
-        return _compared(path, roll_cycle, wire_type, report)
-    return None
-
-
-def _compared(
-    path: str, roll_cycle: str | None, wire_type: str | None, report: Callable[[str], None]
-) -> str | None:
+        return
+    inside = next(folder.glob(f"*/**/{TABLE}"), None) if folder.is_dir() else None
+    if inside is not None and not (folder / TABLE).exists():
+        report(f"path is a directory of queues, name one: path={path} such as={inside.parent}")
     try:
-        with quire.open(path, read_only=True) as queue:
-            found_cycle, found_type = queue.roll_cycle.name, queue.wire_type
-    except (QuireError, OSError) as error:
+        with quire.open(path, read_only=True, roll_cycle=roll_cycle, wire_type=wire_type) as queue:
+            found = queue.roll_cycle.name
+        if roll_cycle not in {None, found}:
+            report(f"the queue rolls otherwise: rollCycle={roll_cycle} found={found}")
+    except NotAQueueError:
+        pass
+    except (QuireError, OSError, ValueError) as error:
         report(f"cannot open the queue: {error}")
-        return None
-    if roll_cycle not in {None, found_cycle}:
-        report(f"the queue rolls otherwise: rollCycle={roll_cycle} found={found_cycle}")
-    if wire_type not in {None, found_type}:
-        report(f"the queue is of another wire type: wireType={wire_type} found={found_type}")
-    return found_type
 
 
 def _schema(text: str | None, report: Callable[[str], None]) -> Schema | None:

@@ -100,7 +100,11 @@ def messages_of(part: Part) -> Iterator[Any]:
         FileNotFoundError: The file is gone.
 
     """
-    with pa.memory_map(part.file) as source, pa.ipc.open_file(source) as arrow:
+    try:
+        mapped = pa.memory_map(part.file)
+    except FileNotFoundError as error:
+        raise FileNotFoundError(error.errno, "what was staged is gone", part.file) from None
+    with mapped as source, pa.ipc.open_file(source) as arrow:
         for number in range(arrow.num_record_batches):
             yield arrow.get_batch(number).column(0)
 
@@ -115,9 +119,9 @@ def sync_folder(folder: Path) -> None:
 
 
 def replace(path: Path, text: str) -> None:
-    """Put a text into a file, whole or not at all."""
-    fresh = path.with_name(f"{path.name}.{uuid4().hex}")
-    with fresh.open("x") as file:
+    """Put a text into a file, whole or not at all; nobody else does so at the same time."""
+    fresh = path.with_name(f"{path.name}.new")
+    with fresh.open("w") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
