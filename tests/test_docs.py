@@ -18,6 +18,7 @@ PAGES_THAT_RUN = (
     "docs/pipeline-examples.md",
     "docs/replay.md",
     "docs/services.md",
+    "docs/sinks.md",
     "docs/spark.md",
     "docs/streaming.md",
 )

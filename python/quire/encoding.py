@@ -265,7 +265,7 @@ def _is_castable(found: Any, expected: Any) -> bool:  # noqa: ANN401 - as above
     return True
 
 
-def stored(kind: Any) -> Any:  # noqa: ANN401, PLR0911 - a type in its common form
+def stored(kind: Any) -> Any:  # noqa: ANN401, C901, PLR0911 - a type in its common form
     """Return the type that is encoded in place of this one, and decoded."""
     types: Any = pa.types
     if isinstance(kind, pa.BaseExtensionType):
@@ -278,6 +278,8 @@ def stored(kind: Any) -> Any:  # noqa: ANN401, PLR0911 - a type in its common fo
         return stored(kind.value_type)
     if types.is_timestamp(kind) and kind.tz is not None:
         return pa.timestamp(kind.unit, "UTC")
+    if types.is_null(kind):
+        return pa.bool_()
     if types.is_date64(kind):
         return pa.date32()
     if types.is_struct(kind):

@@ -7,6 +7,7 @@ Queues as Spark tables: ``spark.read.format("quire").load(path)``. Needs ``quire
 """
 
 from quire.spark.archived import table
+from quire.spark.commits import UnfinishedWriteError, finish
 from quire.spark.followed import DataLossError
 from quire.spark.java import NoJavaError
 from quire.spark.lags import lag_of
@@ -17,6 +18,8 @@ __all__ = [
     "DataLossError",
     "NoJavaError",
     "QuireDataSource",
+    "UnfinishedWriteError",
+    "finish",
     "lag_of",
     "register",
     "session",
