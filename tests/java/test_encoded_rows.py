@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -34,7 +33,7 @@ def batch() -> pa.RecordBatch:
         }
         for number in range(ROWS)
     ]
-    columns: Any = pa.RecordBatch.from_pylist(rows)
+    columns: pa.RecordBatch = pa.RecordBatch.from_pylist(rows)
     return columns
 
 
