@@ -56,6 +56,13 @@ def test_the_parts_on_top_do_not_import_one_another() -> None:
             assert part not in ON_TOP | BELOW or not used, f"{name}: {imports}"
 
 
+def test_pages_know_nothing_of_what_they_show() -> None:
+    for name, text in tracked(".py", under="python/quire/pages"):
+        nodes = [it for it in ast.walk(ast.parse(text)) if isinstance(it, ast.ImportFrom)]
+        modules = [it.module or "" for it in nodes if (it.module or "").startswith("quire")]
+        assert all(module.startswith("quire.pages") for module in modules), name
+
+
 def test_tests_import_what_their_environment_has() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     groups = [project["dependency-groups"]["test"]]
