@@ -16,6 +16,7 @@ PAGES_THAT_RUN = (
     "docs/messages.md",
     "docs/methods.md",
     "docs/pipeline-examples.md",
+    "docs/pipelines.md",
     "docs/replay.md",
     "docs/services.md",
     "docs/sinks.md",
@@ -45,7 +46,9 @@ def programs() -> list[tuple[str, str]]:
     "program",
     [
         pytest.param(
-            program, id=name, marks=SPARK_NEEDS_SECONDS if "quire.spark" in program else ()
+            program,
+            id=name,
+            marks=SPARK_NEEDS_SECONDS if re.search(r"quire\.(spark|pipeline)", program) else (),
         )
         for name, program in programs()
     ],

@@ -34,6 +34,10 @@ def test_late_malformed_and_duplicate_rows_are_counted_and_kept_aside(
     assert len(report.batches) == (1 if schedule == "once" else 4)
     check_outputs(spark, tmp_path, recorded)
     check_counts(report, recorded)
+    lags = [batch.lag for batch in report.batches]
+    read = [batch.rows_in for batch in report.batches]
+    assert lags == [sum(read[n + 1 :]) for n in range(len(read))]
+    assert report.sources[0].lag == 0
 
 
 def test_each_run_goes_on_where_the_last_one_ended(spark: SparkSession, tmp_path: Path) -> None:

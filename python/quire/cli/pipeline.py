@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -69,7 +70,7 @@ def run(  # noqa: PLR0913 - one for each option
         if folder is not None:
             write_report(report, folder)
 
-    with stop.on_signals():
+    with nullcontext() if found.is_full else stop.on_signals():
         report = quire.pipeline.run(found, master=master, stop=stop, told=told)
     told(report)
     _print(report, as_json=as_json)

@@ -19,6 +19,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
+from quire.pipeline.errors import StepError
 from quire.pipeline.expectations import BROKEN, alive, also
 from quire.pipeline.spec import DUPLICATE, LATE, Deduplicate, Step, Watermark
 
@@ -26,7 +27,7 @@ MARK: Final = "_quire_mark"  # the latest time of each `by`, microseconds
 RELEASED: Final = "_quire_released"  # the end of the windows that were handed on, microseconds
 LAST: Final = "_quire_last"  # the time of the last row with the keys, microseconds
 
-_OF_QUEUES: Final = ("_topic", "_index")
+OF_QUEUES: Final = ("_topic", "_index")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +46,12 @@ class Arrival:
         Return the rules of *step*; rows of queues are in the order of their topic and index.
 
         Raises:
-            ValueError: Nothing tells the order of rows, or a column is not there.
+            StepError: Nothing tells the order of rows, or a column is not there.
 
         """
-        order = step.order or tuple(name for name in _OF_QUEUES if name in frame.columns)
+        order = step.order or tuple(name for name in OF_QUEUES if name in frame.columns)
         if not step.order and "_index" not in order:
-            raise ValueError(
+            raise StepError(
                 "the order of rows is not known: keep the column _index, or name others by order:"
             )
         watermark = step.watermark
@@ -61,7 +62,7 @@ class Arrival:
         named += (watermark.column,) if watermark is not None else ()
         missing = [name for name in dict.fromkeys(named) if name not in frame.columns]
         if missing:
-            raise ValueError(
+            raise StepError(
                 f"no such columns: {', '.join(missing)} (there are: {', '.join(frame.columns)})"
             )
         return Arrival(order, watermark, step.deduplicate, by, step.window_us)

@@ -236,7 +236,11 @@ class Batch:
             sink = writer.sink
             part = f"sink {sink.format} of {sink.step}"
             with self._named(part, f"{part} to {sink.destination}", sink.line):
-                frame = self.tally.observed(part, self._frames[sink.step])
+                frame = self._frames[sink.step]
+                if order := writer.order(frame):
+                    # Sorting reads its rows twice: what is counted below it must not be.
+                    frame = self._persist(frame).orderBy(*order)
+                frame = self.tally.observed(part, frame)
                 is_new = writer.write(frame, self.number)
                 self.tally.wrote(sink, part, is_new=is_new)
             self.watch(f"sink {sink.destination}")

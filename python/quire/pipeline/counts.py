@@ -47,6 +47,7 @@ class Tally:
     def __init__(self, pipeline: Pipeline) -> None:
         """Start at zero."""
         self._pipeline = pipeline
+        self._followed = {source.name for source in pipeline.sources if source.stream}
         self._steps: dict[str, _Step] = {}
         self._sinks: dict[str, SinkReport] = {}
         self._observed: dict[str, Observation] = {}
@@ -76,10 +77,10 @@ class Tally:
         step.quarantined += counted.quarantined
         step.dropped += counted.dropped
         self.quarantined += counted.quarantined
+        if name in self._followed:
+            self.rows_in += counted.rows
         for rule, count in counted.broken.items():
             step.broken[rule] = step.broken.get(rule, 0) + count
-        if name in {source.name for source in self._pipeline.sources}:
-            self.rows_in += counted.rows
 
     def held(self, name: str, *, out: int, held: int) -> None:
         """Correct what a step handed on: some rows wait, others need no longer wait."""
@@ -102,14 +103,13 @@ class Tally:
 
     def end(self) -> None:
         """End a batch: collect what was observed."""
-        sources = {source.name for source in self._pipeline.sources}
         for name, observation in self._observed.items():
             rows = _rows(observation)
             if rows is None:
                 continue
             step = self._of(name)
             step.out = (step.out or 0) + rows
-            self.rows_in += rows if name in sources else 0
+            self.rows_in += rows if name in self._followed else 0
         self._observed = {}
 
     def _of(self, name: str) -> _Step:

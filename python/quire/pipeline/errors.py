@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Generator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from pyspark.errors import PySparkException
 
 from quire.errors import QuireError
 from quire.pipeline.spec import Pipeline
 
+_TRACE: Final = "Traceback (most recent call last)"
+
 
 class PipelineError(QuireError):
     """A run failed; the text names pipeline, step, file and line."""
+
+
+class StepError(QuireError, ValueError):
+    """A step cannot be computed in the way that its file asks for."""
 
 
 def failed(pipeline: Pipeline, part: str, line: int, error: BaseException) -> PipelineError:
@@ -42,17 +53,25 @@ def reason(error: BaseException) -> str:
     told = getattr(error, "getMessage", None)
     text = str((told() if callable(told) else None) or error)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    if any(line.startswith("Traceback (most recent call last)") for line in lines):
+    if any(_TRACE in line for line in lines):
         lines = [_last_of_trace(lines)]
     elif lines and "SQLSTATE" in text:
         lines = [line for line in lines if not line.startswith(("==", "'", "+-", ":-", "^"))][:1]
     words = " ".join(lines[:3]).split(" SQLSTATE:")[0].removesuffix(";")
-    return words or type(error).__name__
+    if isinstance(error, QuireError | PySparkException):
+        return words
+    return f"{type(error).__name__}: {words}{_place(error)}"
+
+
+def _place(error: BaseException) -> str:
+    """Return the file and line of the function that raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
 
 
 def _last_of_trace(lines: list[str]) -> str:
     """Return what Python says at the end of a trace that Java's lines may follow."""
-    start = max(n for n, line in enumerate(lines) if line.startswith("Traceback (most recent"))
+    start = max(n for n, line in enumerate(lines) if _TRACE in line)
     python = [
         line for line in lines[start + 1 :] if not line.startswith(("at ", "...", "Caused by:"))
     ]

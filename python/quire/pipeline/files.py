@@ -175,4 +175,5 @@ def _sink(document: Document, found: Mapping[str, Any], line: int) -> Sink:
         partition_by=names(found.get("partition_by")),
         options=_options(found.get("options", {})),
         line=line,
+        order_by=names(found["order_by"]) if "order_by" in found else None,
     )

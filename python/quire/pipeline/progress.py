@@ -7,6 +7,7 @@ import json
 from typing import Any, cast
 
 from quire.pipeline.report import BatchReport
+from quire.spark.lags import lag_of
 
 
 class Progress:
@@ -58,9 +59,11 @@ def _offset(found: object) -> dict[str, Any] | None:
 
 
 def _lag(source: dict[str, Any]) -> int | None:
-    """Return how many messages a source had left, if it tells."""
-    metrics: dict[str, Any] = source.get("metrics") or {}
-    for name, value in metrics.items():
-        if name.lower() in {"lag", "messagesbehind", "recordsbehind"}:
-            return int(float(value))
-    return None
+    """Return how many messages a source had left; None if it does not tell."""
+    latest = source.get("latestOffset")
+    text = latest if isinstance(latest, str) else json.dumps(latest)
+    try:
+        lags = lag_of({"sources": [{"latestOffset": text}]})
+    except ValueError:
+        return None  # of another source, and no JSON
+    return sum(lags.values()) if lags else None

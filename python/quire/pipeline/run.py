@@ -95,11 +95,18 @@ class _Run:
                 self._run_stream()
         except PipelineError as error:
             self.error = self.error or error  # of a batch: Spark told it in its own words
+        self._refresh_tables()
         report = self._report()
         runs = self.pipeline.state / "runs"
         runs.mkdir(parents=True, exist_ok=True)
         (runs / f"{self.run_id}.json").write_text(report.to_json(), "utf-8")
         return report
+
+    def _refresh_tables(self) -> None:
+        """Let the session see what was added to tables: batches have a session of their own."""
+        for sink in self.pipeline.sinks:
+            if sink.table is not None and self.spark.catalog.tableExists(sink.table):
+                self.spark.catalog.refreshTable(sink.table)
 
     def _run_whole(self) -> None:
         """Compute everything from everything, and replace what the sinks have."""

@@ -9,6 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
+from quire.pipeline.arrival import OF_QUEUES
 from quire.pipeline.errors import PipelineError
 from quire.pipeline.parquet_sink import ParquetFolder
 from quire.pipeline.spec import Pipeline, Sink
@@ -40,6 +41,13 @@ class BatchWriter:
         self.sink = sink
         self._writer = f"{identity}-{name}"
         self._replace = replace
+
+    def order(self, frame: DataFrame) -> tuple[str, ...]:
+        """Return the columns to sort a batch by: messages of queues keep their order."""
+        if self.sink.order_by is not None:
+            return self.sink.order_by
+        of_queues = OF_QUEUES if self.sink.format == "quire" else ()
+        return tuple(name for name in of_queues if name in frame.columns)
 
     def write(self, frame: DataFrame, batch: int) -> bool:
         """Write a batch; return whether it was not there yet."""

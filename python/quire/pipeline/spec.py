@@ -106,6 +106,7 @@ class Sink:
     partition_by: tuple[str, ...]
     options: Mapping[str, str]
     line: int
+    order_by: tuple[str, ...] | None = None
 
     @property
     def destination(self) -> str:

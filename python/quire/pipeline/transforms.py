@@ -9,8 +9,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 
+from quire.pipeline.errors import StepError
 from quire.pipeline.spec import Pipeline, Step
 
 
@@ -21,7 +23,7 @@ def transformed(
     Return the rows of *step* before its rules.
 
     Raises:
-        TypeError: A Python transform returned something else than a DataFrame.
+        StepError: A Python transform returned something else than a DataFrame.
 
     """
     if step.sql is not None:
@@ -30,7 +32,7 @@ def transformed(
     if step.python is not None:
         found = function(step.python, pipeline.file.absolute().parent)(**inputs)
         if not isinstance(found, DataFrame):
-            raise TypeError(f"{step.python} returned no DataFrame: {type(found).__name__}")
+            raise StepError(f"{step.python} returned no DataFrame: {type(found).__name__}")
         return found
     return next(iter(inputs.values()))
 
@@ -41,14 +43,14 @@ def function(where: str, folder: Path) -> Callable[..., object]:
 
     Raises:
         ImportError: There is no such module.
-        TypeError: There is no such function in it.
+        StepError: There is no such function in it.
 
     """
     place, _, name = where.rpartition(":")
     module = _file(folder / place) if place.endswith(".py") else importlib.import_module(place)
     found = getattr(module, name, None)
     if not callable(found):
-        raise TypeError(f"no such function: {where}")
+        raise StepError(f"no such function: {where}")
     return found  # type: ignore[no-any-return]
 
 
@@ -62,6 +64,8 @@ def _file(path: Path) -> object:
         raise ImportError(f"not a Python file: path={path}")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
+    # Workers cannot import it.
+    cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
     try:
         spec.loader.exec_module(module)
     except BaseException:

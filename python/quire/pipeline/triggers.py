@@ -60,9 +60,11 @@ class Stop:
 
     @contextmanager
     def on_signals(self) -> Generator[None]:
-        """Ask on SIGTERM and SIGINT."""
+        """Ask on SIGTERM and SIGINT; the second one interrupts."""
 
         def ask(_number: int, _frame: FrameType | None) -> None:
+            if self.is_asked:
+                raise KeyboardInterrupt
             self.ask()
 
         before = {it: signal.signal(it, ask) for it in (signal.SIGTERM, signal.SIGINT)}
