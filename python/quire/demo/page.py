@@ -149,8 +149,8 @@ def _by_hour(story: Story) -> Iterator[Block]:
             marked=True,
         ),
         "Departure delay by scheduled hour, minutes",
-        f"From {_hour(best)} on flights leave {_minutes(means[best])} late on average, from"
-        f" {_hour(worst)} on {_minutes(means[worst])}; and of these, one in twenty leaves"
+        f"In the hour from {_hour(best)} flights leave {_minutes(means[best])} late on average, in"
+        f" that from {_hour(worst)} {_minutes(means[worst])}; and of these, one in twenty leaves"
         f" {_minutes(highs[worst])} late or more.",
     )
     found = [story[Group(hour=hour)] for hour in hours]
@@ -165,8 +165,8 @@ def _by_hour(story: Story) -> Iterator[Block]:
         ),
         "Flights by scheduled hour, and how they left",
         f"The busiest hour begins at {_hour(busiest)}: of its {most.flights:,} flights"
-        f" {_percent(most.on_time, most.flights)} left on time. From {_hour(best)} on it was"
-        f" {_percent(first.on_time, first.flights)}.",
+        f" {_percent(most.on_time, most.flights)} left on time. In that from {_hour(best)} it"
+        f" was {_percent(first.on_time, first.flights)}.",
     )
 
 

@@ -39,8 +39,8 @@ def recorded(recording: Recording, analysis: Analysis) -> Iterator[Block]:
             days, {"messages": [float(it) for it in counts]}, Labels("", "messages"), width=1.0
         ),
         "Messages by daily file",
-        f"{len(days)} files hold between {min(counts):,} and {max(counts):,} messages. Spark"
-        " counted them by their cycle, the number of the day.",
+        f"{len(days)} files hold between {min(counts):,} and {max(counts):,} messages,"
+        " counted by their cycle, which is the number of the day.",
     )
     yield from _followed(recording)
 
