@@ -403,6 +403,18 @@ def test_deleting_leaves_the_newest_and_what_tailers_have_not_read(path: Path, d
     assert (verified.cycles, verified.compared, verified.failed) == (3, 0, [])
 
 
+def test_the_newest_cycle_stays_even_if_it_is_ended(path: Path, dest: Path) -> None:
+    (path / "20240118T4.cq4").unlink()
+
+    report = archives.archive(path, dest, delete=True)
+
+    assert (len(report.entries), report.deleted) == (3, 2)
+    assert [file.name for file in path.glob("*.cq4")] == ["20240117T4.cq4"]
+    fill(path, [3])
+    report = archives.archive(path, dest, delete=True)
+    assert (report.is_complete, report.deleted) == (True, 1)
+
+
 def test_deleting_by_force_passes_over_tailers(path: Path, dest: Path) -> None:
     with quire.open(path) as queue, queue.tailer("risk"):
         pass

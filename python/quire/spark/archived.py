@@ -202,8 +202,10 @@ def _live(topic: Topic, root: str) -> tuple[list[_Stretch], list[str]]:
     try:
         path = topics_of(root)[topic.name]
         queue = quire.open(path, read_only=True, create=False)
-    except (quire.QuireError, KeyError, OSError):
+    except KeyError:
         return [], [f"its queue is gone: path={root}"]
+    except (quire.QuireError, OSError) as error:
+        return [], [f"its queue is gone, or does not open: path={root} ({error})"]
     with queue:
         forget_grown(topic, queue)
         note_losses(topic, queue)
