@@ -12,7 +12,7 @@ from quire.pages import Chart, Lead, Page, Section, Table, charts, palette
 from quire.pages.model import Cell
 from quire.pages.render import shown
 
-VOID = {"meta", "br", "hr", "img", "input", "link"}
+VOID = {"meta", "br", "wbr", "hr", "img", "input", "link"}
 EVIL = "</style></title><script>alert(1)</script>\"'&lt;&<!-- ]]>"
 
 

@@ -42,7 +42,17 @@ REPORT = Report(
     ),
     sinks=(SinkReport("priced", "parquet", "out/priced", 980, 3, 1, 9.25),),
     batches=tuple(
-        BatchReport(n, START, 2.0 + n, 300 + n, 290, 2, 100.0 * n, 50 - n, {"addBatch": 1.0 + n})
+        BatchReport(
+            n,
+            START,
+            2.0 + n,
+            300 + n,
+            290,
+            2,
+            100.0 * n,
+            50 - n,
+            {"addBatch": 1.0 + n, "triggerExecution": 2.0 + n},
+        )
         for n in range(3)
     ),
     quarantine="bad",
@@ -60,11 +70,16 @@ def rows(page: Page, title: str) -> list[list[object]]:
     return [list(row) for row in table.rows]
 
 
-def bars(page: Page, title: str) -> dict[str, list[float]]:
+def bars(page: Page, title: str, *, upright: bool = False) -> dict[str, list[float]]:
     chart = blocks(page)[title]
     assert isinstance(chart, Chart)
     drawn = [it for it in chart.figure.axes[0].containers if isinstance(it, BarContainer)]
-    return {str(it.get_label()): [bar.get_width() for bar in it.patches] for it in drawn}
+    return {
+        str(it.get_label()): [
+            bar.get_height() if upright else bar.get_width() for bar in it.patches
+        ]
+        for it in drawn
+    }
 
 
 def test_every_number_of_the_report_is_on_the_page() -> None:
@@ -94,7 +109,7 @@ def test_every_number_of_the_report_is_on_the_page() -> None:
     ]
     assert rows(page, "Sinks") == [["priced", "parquet", "out/priced", 980, 3, 1, 9.25]]
     assert "2026-11-21 09:30:00 UTC to 2026-11-21 09:31:01 UTC" in page.footer
-    assert "bad/&lt;orders&gt;" in page.html()
+    assert "bad/<wbr>&lt;orders&gt;" in page.html()
     assert page.html() == page_of(REPORT).html()
 
 
@@ -109,6 +124,8 @@ def test_the_plots_show_the_flow_the_rules_and_the_batches() -> None:
     }
     assert bars(page, "Rows that broke a rule") == {"rows": [7]}
     assert bars(page, "Seconds by step and sink") == {"seconds": [4.5, 9.25]}
+    assert bars(page, "Seconds by batch", upright=True) == {"addBatch": [1, 2, 3]}
+    assert "Batch 2 took longest, 3.0 seconds." in page.html()
     curves = {}
     for title in ("Rate by batch", "Lag by batch"):
         chart = blocks(page)[title]

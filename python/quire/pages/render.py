@@ -7,7 +7,7 @@ attribute; nothing is pasted together.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from typing import Final
 from xml.etree import ElementTree as ET
@@ -137,13 +137,23 @@ def _table(table: Table) -> ET.Element:
 def _cells(row: Sequence[Cell], numeric: Sequence[bool], digits: int) -> list[ET.Element]:
     """Return the cells of a row; the first names it."""
     cells = [
-        element("td", shown(value, digits), **_classes(number=is_number))
+        element("td", *_breakable(shown(value, digits)), **_classes(number=is_number))
         for value, is_number in zip(row, numeric, strict=True)
     ]
     if cells:
         cells[0].tag = "th"
         cells[0].attrib["scope"] = "row"
     return cells
+
+
+def _breakable(text: str) -> Iterator[ET.Element | str]:
+    """Let long paths go on in another line behind a slash."""
+    first, *others = text.split("/")
+    yield first
+    for part in others:
+        yield "/"
+        yield element("wbr")
+        yield part
 
 
 def _is_numeric(column: Sequence[Cell]) -> bool:

@@ -92,7 +92,7 @@ def _pipeline(document: Document) -> Pipeline:
 
 def _local(document: Document, path: str) -> str:
     """Return a path as it is when it is an address, else absolute."""
-    return path if ":/" in path else str(document.path.absolute().parent / path)
+    return path if ":/" in path else str((document.path.parent / path).resolve())
 
 
 def _options(found: Mapping[str, Any]) -> dict[str, str]:

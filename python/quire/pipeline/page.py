@@ -14,6 +14,12 @@ from quire.pipeline.report import BatchReport, Report, StepReport
 # Fewer than these are no curve.
 _BATCHES_MIN: Final = 2
 
+# What Spark calls the sum of the others.
+_WHOLE: Final = "triggerExecution"
+
+# Below this a bar cannot be seen.
+_SECONDS_MIN: Final = 0.05
+
 _PARTS: Final = {"handed on": BLUE, "quarantined": RED, "dropped": ORANGE, "held": GREY}
 
 
@@ -136,8 +142,9 @@ def _rules(report: Report) -> Iterator[Block]:
 
 
 def _durations(report: Report) -> Iterator[Block]:
-    parts = [(step.name, step.duration_s) for step in report.steps if step.duration_s]
+    parts = [(step.name, step.duration_s) for step in report.steps]
     parts += [(f"sink {sink.destination}", sink.duration_s) for sink in report.sinks]
+    parts = [(name, seconds) for name, seconds in parts if seconds >= _SECONDS_MIN]
     if not parts:
         return
     longest, seconds = max(parts, key=lambda it: it[1])
@@ -185,14 +192,14 @@ def _batches(batches: Sequence[BatchReport]) -> Iterator[Block]:
 
 def _batch_durations(batches: Sequence[BatchReport], numbers: Sequence[int]) -> Chart:
     """Return a plot of the batches' durations, by part where Spark told them."""
-    names = sorted({name for batch in batches for name in batch.durations})
+    names = sorted({name for batch in batches for name in batch.durations} - {_WHOLE})
     parts = {name: [batch.durations.get(name, 0.0) for batch in batches] for name in names}
-    whole = [batch.duration_s for batch in batches]
-    longest = max(batches, key=lambda batch: batch.duration_s)
+    parts = parts or {"whole": [batch.duration_s for batch in batches]}
+    seconds, longest = max(zip(map(sum, zip(*parts.values(), strict=True)), numbers, strict=True))
     return Chart(
-        charts.columns(numbers, parts or {"whole": whole}, charts.Labels("batch", "seconds")),
+        charts.columns(numbers, parts, charts.Labels("batch", "seconds")),
         "Seconds by batch",
-        f"Batch {longest.batch} took longest, {longest.duration_s:,.1f} seconds.",
+        f"Batch {longest} took longest, {seconds:,.1f} seconds.",
     )
 
 
