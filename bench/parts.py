@@ -181,7 +181,7 @@ def _spark(
     operations: Sequence[Operation], volume: Volume, say: Callable[[str], None]
 ) -> Iterator[Result]:
     for what, scenario, setting in spark.settings(places()[-1], volume):
-        wanted = [it for it in scenarios.SPARK[what["kind"]] if it in operations and spark.can(it)]
+        wanted = [it for it in scenarios.SPARK[what["kind"]] if it in operations]
         yield {**what, **_scenario(scenario, setting, wanted, volume, say)}
 
 

@@ -38,13 +38,6 @@ def _as_it_is(measure: Measure) -> AbstractContextManager[Measure]:
     return nullcontext(measure)
 
 
-def can(one: Operation) -> bool:
-    """Whether this version has what an operation measures."""
-    import quire.spark
-
-    return not one.name.startswith("table_") or hasattr(quire.spark, "table")
-
-
 @contextmanager
 def _memory(place: Path, count: int) -> Generator[Measure]:
     """Each run has a session of its own, whose workers read nothing else."""

@@ -125,8 +125,7 @@ class Lab:
         import quire.spark
 
         self.archive()
-        table: Callable[..., DataFrame] = vars(quire.spark)["table"]
-        return table(self.spark, str(self.folder / "archive"))
+        return quire.spark.table(self.spark, self.folder / "archive")
 
     def archive(self) -> Path:
         """Return the directory of the archived queue, made when it is first asked for."""
