@@ -18,7 +18,7 @@ from streams import Source
 LIVES = 3
 TESTS = Path(__file__).parent.parent
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 class Life:
@@ -35,7 +35,7 @@ class Life:
         return self._process.poll() is None
 
     def wait(self) -> int:
-        return self._process.wait(180)
+        return self._process.wait(300)
 
     def kill(self) -> None:
         os.killpg(self._process.pid, signal.SIGKILL)
