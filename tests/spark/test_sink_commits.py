@@ -279,12 +279,12 @@ def test_a_full_disk_is_told_and_the_rest_comes_with_the_next_commit(
 
 @pytest.fixture
 def half_done(path: Path, target: Target, monkeypatch: pytest.MonkeyPatch) -> list[Part]:
-    """A write without a record of its own, killed behind its second chunk."""
+    """A write without a record of its own, killed within its second part, behind a chunk."""
     monkeypatch.setattr(commits, "CHUNK_ROWS", CHUNK)
     parts = staged(path, 0, writer="once")
 
     def work() -> None:
-        append, left = quire.Appender.write_column, [2]
+        append, left = quire.Appender.write_column, [3]
 
         def write(appender: quire.Appender, *args: Any, **named: Any) -> int | None:  # noqa: ANN401
             left[0] -= 1
