@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-import quire
+from quire.queue import Queue
+from quire.tailing import Tailer
 from quire.times import TimeField
 
 
-def index_at(queue: quire.Queue, time_ns: int, field: TimeField | None = None) -> int:
+def index_at(queue: Queue, time_ns: int, field: TimeField | None = None) -> int:
     """
     Return the index at which a moment begins; the next one to come, if it lies ahead.
 
@@ -47,7 +48,7 @@ def index_at(queue: quire.Queue, time_ns: int, field: TimeField | None = None) -
 class _Times:
     """The times of messages; one that tells none has that of the next that does."""
 
-    def __init__(self, queue: quire.Queue, tailer: quire.Tailer, field: TimeField) -> None:
+    def __init__(self, queue: Queue, tailer: Tailer, field: TimeField) -> None:
         self._to_index = queue.roll_cycle.to_index
         self._tailer = tailer
         self._field = field

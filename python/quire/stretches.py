@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from quire._native import Excerpt
 from quire.errors import IndexOutOfRangeError
+from quire.moments import index_at
 from quire.queue import Queue
 from quire.queue import open as open_queue
 from quire.tailing import Tailer
@@ -144,8 +145,9 @@ def stretch_of(
         queue: The queue.
         start: Where they begin; None: with the first.
         end: Where they end; None: with the last.
-        time_field: A time is that of the first message in which this field is not earlier.
-            Without it only the start of a cycle can be told.
+        time_field: A time is that of the first message in which this field is not earlier, found
+            by halving: see :func:`quire.moments.index_at`. Without it only the start of a cycle
+            can be told.
 
     Raises:
         ValueError: The end lies before the start, or a time within a cycle.
@@ -159,8 +161,8 @@ def stretch_of(
     field = None if time_field is None else TimeField(time_field)
     first = queue.first_index or 0
     if start is not None:
-        first = _at(queue, start, Stretch(first, last + 1), field)
-    past = last + 1 if end is None else _at(queue, end, Stretch(first, last + 1), field)
+        first = _at(queue, start, field)
+    past = last + 1 if end is None else _at(queue, end, field)
     return Stretch(first_from(queue, first), min(past, last + 1))
 
 
@@ -195,20 +197,13 @@ def _are_crossed(start: Point, end: Point) -> bool:
     return isinstance(start, int) and isinstance(end, int) and start > end
 
 
-def _at(queue: Queue, point: Point, within: Stretch, field: TimeField | None) -> int:
+def _at(queue: Queue, point: Point, field: TimeField | None) -> int:
     """Return the index of a point; that past the last message where it lies behind it."""
     if isinstance(point, int):
         return point
     if field is None:
         return _cycle_start(queue, point)
-    time_ns = nanoseconds(point)
-    with queue.tailer() as tailer:
-        for chunk in Chunks(tailer, within):
-            for excerpt in chunk.excerpts():
-                found = field.of(excerpt.data)
-                if found is not None and found >= time_ns:
-                    return excerpt.index
-    return within.past
+    return index_at(queue, nanoseconds(point), field)
 
 
 def _cycle_start(queue: Queue, time: datetime) -> int:

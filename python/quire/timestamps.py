@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final, TypeAlias
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, TypeAlias, cast
 
 import pyarrow as pa
 import pyarrow.compute
 
-from quire.schema import HISTORY
+from quire.schema import HISTORY, Content, Schema
 from quire.times import GUESSES, TimeField
 
 _Array: TypeAlias = Any  # pyarrow-stubs have a class for each type
@@ -19,6 +19,37 @@ TIMESTAMP: Final[Any] = pa.timestamp("us", "UTC")
 _WALL_CLOCK_NS: Final = 10**18
 
 pc: Any = pyarrow.compute  # its functions are made when it is imported
+
+
+def timed(content: Content, field: TimeField | None, method: str | None = None) -> Content:
+    """
+    Return a schema's content with what tells the time: see :func:`timestamps`.
+
+    Args:
+        content: What is decoded besides.
+        field: The field that tells; None: the history does.
+        method: The one method whose arguments are columns; None: a union, if there are methods.
+
+    Raises:
+        ValueError: The messages have no such field.
+
+    """
+    if field is None:
+        return content._replace(history=True)
+    top, *inside = field.name.split(".")
+    parts = content.parts
+    if content.shape == "fields" and not isinstance(parts, tuple) and top not in parts.names:
+        unit: Any = field.unit or "ns"
+        kind: Any = pa.timestamp(unit, "UTC")
+        for inner in reversed(inside):
+            kind = pa.struct([(inner, kind)])
+        return content._replace(parts=parts.append(pa.field(top, kind)))
+    schema = Schema.of_content(content)
+    columns = schema.arrow if method is None else schema.methods[method]
+    known = {name: columns.field(name).type for name in columns.names}
+    if not any(ways_to(field.name, known)):
+        raise ValueError(f"no such field: field={field.name} known={', '.join(known)}")
+    return content
 
 
 def timestamps(arrays: Mapping[str, Any], field: TimeField | None, length: int) -> _Array:
@@ -33,14 +64,41 @@ def timestamps(arrays: Mapping[str, Any], field: TimeField | None, length: int) 
     """
     if field is None:
         return _written(arrays[HISTORY])
-    if field.name in arrays:
-        return _moments(arrays[field.name], field)
-    found = [
-        _moments(pc.struct_field(array, field.name), field)
-        for array in arrays.values()
-        if pa.types.is_struct(array.type) and array.type.get_field_index(field.name) >= 0
-    ]
-    return pc.coalesce(pa.nulls(length, TIMESTAMP), *found)
+    found = pa.nulls(length, TIMESTAMP)
+    types = {name: array.type for name, array in arrays.items()}
+    for top, *inside in ways_to(field.name, types):
+        array = arrays[top]
+        for name in inside:
+            array = pc.struct_field(array, name)
+        found = pc.coalesce(found, _moments(array, field))
+    return found
+
+
+def ways_to(name: str, columns: Mapping[str, Any]) -> Iterator[list[str]]:
+    """
+    Yield where a time field is among columns, as its way from the top.
+
+    ``trade.time`` is the field ``time`` of the struct ``trade``. A name without dots that is none
+    of a column's is looked for in all structs: those of a method's arguments, for one.
+
+    Args:
+        name: The field.
+        columns: The columns' types by name.
+
+    """
+    top, *inside = name.split(".")
+    if top in columns:
+        kind: Any = columns[top]
+        for inner in inside:
+            place = kind.get_field_index(inner) if pa.types.is_struct(kind) else -1
+            if place < 0:
+                return
+            kind = cast("Any", kind.field(place).type)
+        yield [top, *inside]
+        return
+    for column, kind in columns.items():
+        if not inside and pa.types.is_struct(kind) and kind.get_field_index(top) >= 0:
+            yield [column, top]
 
 
 def _moments(array: _Array, field: TimeField) -> _Array:

@@ -235,6 +235,35 @@ def history_event(timings: list[int]) -> bytes:
     return b"\xb9\x07history\x81" + struct.pack("<H", len(packed)) + packed
 
 
+def test_the_time_may_be_inside_and_in_the_calls_of_any_method(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    moment = dt.datetime(2024, 2, 29, 1, 2, 3, 4_000)  # noqa: DTZ001 - as Spark gives it
+    ms = int(moment.replace(tzinfo=dt.UTC).timestamp() * 1_000)
+    with quire.open(tmp_path / "queue") as queue, queue.appender() as appender:
+        appender.write_map({"leg": {"at": ms, "n": 1}})
+        appender.write_map({"halt": {"at": ms, "n": 2}})
+        appender.write_map({"leg": {"n": 3}})
+
+    found = load(spark, tmp_path / "queue", columns="_timestamp", timestampField="leg.at")
+    assert [row._timestamp for row in found.collect()] == [moment, None, None]
+    inner = "leg struct<at:bigint,n:bigint>"
+    frame = load(
+        spark, tmp_path / "queue", f"_timestamp timestamp,{inner}", timestampField="leg.at"
+    )
+    assert [row._timestamp for row in frame.collect()] == [moment, None, None]
+
+    fields = {"at": "int64", "n": "int64"}
+    schema = Schema.from_methods({"leg": Schema(fields), "halt": Schema(fields)}).to_text()
+    options = {"schema": schema, "columns": "_timestamp,method", "timestampField": "at"}
+    calls = load(spark, tmp_path / "queue", **options).collect()
+    assert sorted(calls, key=str) == sorted(
+        [(moment, "leg"), (moment, "halt"), (None, "leg")], key=str
+    )
+    with pytest.raises(AnalysisException, match="no such field: field=when"):
+        load(spark, tmp_path / "queue", **{**options, "timestampField": "when"}).collect()
+
+
 def test_sub_topics_are_a_column(spark: SparkSession, tmp_path: Path) -> None:
     with quire.open(tmp_path / "queue") as queue, queue.appender() as appender:
         for key in ("eu", "us", 7):

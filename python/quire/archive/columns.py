@@ -11,7 +11,6 @@ import pyarrow.compute
 from quire.archive.cycles import Cycle
 from quire.archive.decodings import (
     ERROR,
-    HISTORY,
     INDEX,
     PAYLOAD,
     SUBTOPIC,
@@ -24,7 +23,7 @@ from quire.queue import Queue
 from quire.schema import METHOD, Content, Schema
 from quire.tailing import Tailer
 from quire.timestamps import TIMESTAMP as TIMESTAMP_TYPE
-from quire.timestamps import timestamps
+from quire.timestamps import timed, timestamps
 from quire.topics import ROUTE
 
 BATCH_ROWS: Final = 65_536
@@ -59,9 +58,10 @@ class Columns:
         self._decoding = decoding
         content, types = decoding.content(), decoding.types()
         self._is_raw = content is None and decoding.time_field is None
-        self._schema = Schema.of_content(
-            _timed(content or Content("fields", pa.schema([])), decoding)
-        )
+        decoded = content or Content("fields", pa.schema([]))
+        if decoding.time_field is not None:
+            decoded = timed(decoded, decoding.timed)
+        self._schema = Schema.of_content(decoded._replace(index_name=INDEX))
         fields: list[Any] = [pa.field(name, it, nullable=False) for name, it in _IN_FRONT.items()]
         if not self._is_raw:
             fields.append(pa.field(SUBTOPIC, pa.string()))
@@ -124,18 +124,6 @@ class Columns:
             PAYLOAD: array_of(pa.binary(), payload),
             SUBTOPIC: array_of(pa.string(), topic),
         }
-
-
-def _timed(content: Content, decoding: Decoding) -> Content:
-    """Have what ``_timestamp`` is made of decoded, too."""
-    if decoding.time_field == HISTORY:
-        content = content._replace(history=True)
-    timed, parts = decoding.timed, content.parts
-    if timed is not None and content.shape == "fields" and not isinstance(parts, tuple):
-        unit: Any = timed.unit or "ns"
-        if timed.name not in parts.names:
-            parts = parts.append(pa.field(timed.name, pa.timestamp(unit, "UTC")))
-    return content._replace(index_name=INDEX, parts=parts)
 
 
 def _arguments(arrays: dict[str, Any], method: str) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from quire.schema import Content, Schema
 from quire.schema_places import PLACE, imported
 from quire.spark.options import OptionsError, ReadOptions, refuse
 from quire.spark.topics import open_queue, topics_of
+from quire.timestamps import timed
 
 PAYLOAD: Final = "payload"
 ERROR: Final = "_error"
@@ -183,7 +184,10 @@ def decoding(schema: spark.StructType, options: ReadOptions) -> Schema:
             content = _fitted(base.content)
             _check_columns(_offered(content, options.method), wanted)
             content = _narrowed(content, wanted)
-        return Schema.of_content(_timed(content, schema, options))
+        if "_timestamp" in schema.names:
+            content = timed(content, options.time_field, options.method)
+        has_history = content.history or "_history" in schema.names
+        return Schema.of_content(content._replace(index_name="_index", history=has_history))
     except ValueError as error:
         raise OptionsError(f"quire source: {error}") from None
 
@@ -249,20 +253,6 @@ def _narrowed(content: Content, wanted: Mapping[str, _Field]) -> Content:
         return content
     fields: list[_Field] = [parts.field(name) for name in wanted]
     return content._replace(parts=pa.schema(fields))
-
-
-def _timed(content: Content, schema: spark.StructType, options: ReadOptions) -> Content:
-    """Add what the columns ``_history`` and ``_timestamp`` are made of, if they are wanted."""
-    timed, is_timed = options.time_field, "_timestamp" in schema.names
-    history = "_history" in schema.names or (is_timed and timed is None)
-    content = content._replace(index_name="_index", history=history)
-    if timed is None or not is_timed:
-        return content
-    parts = content.parts
-    if content.shape == "fields" and not isinstance(parts, tuple) and timed.name not in parts.names:
-        unit: Any = timed.unit or "ns"
-        parts = parts.append(pa.field(timed.name, pa.timestamp(unit, "UTC")))
-    return content._replace(parts=parts)
 
 
 def _chosen(base: Schema, options: ReadOptions) -> spark.StructType:
