@@ -46,7 +46,7 @@ def timed(content: Content, field: TimeField | None, method: str | None = None) 
         return content._replace(parts=parts.append(pa.field(top, kind)))
     schema = Schema.of_content(content)
     columns = schema.arrow if method is None else schema.methods[method]
-    known = {name: columns.field(name).type for name in columns.names}
+    known: dict[str, Any] = {name: columns.field(name).type for name in columns.names}
     if not any(ways_to(field.name, known)):
         raise ValueError(f"no such field: field={field.name} known={', '.join(known)}")
     return content
@@ -64,7 +64,7 @@ def timestamps(arrays: Mapping[str, Any], field: TimeField | None, length: int) 
     """
     if field is None:
         return _written(arrays[HISTORY])
-    found = pa.nulls(length, TIMESTAMP)
+    found: _Array = pa.nulls(length, TIMESTAMP)
     types = {name: array.type for name, array in arrays.items()}
     for top, *inside in ways_to(field.name, types):
         array = arrays[top]
