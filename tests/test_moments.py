@@ -26,6 +26,9 @@ def recorded(path: Path, days: list[list[int]], unit: str = "ns", shift_ns: int 
         indexes: list[int] = []
         for day, offsets in enumerate(days):
             clock.now_ms = (START_NS + day * DAY_NS) // 1_000_000
+            if not offsets:  # a file without messages
+                with appender.writing_document() as document:
+                    document.rollback_on_close()
             for offset in offsets:
                 time_ns = START_NS + shift_ns + day * DAY_NS + offset
                 values = {"time": time_ns // UNITS[unit]} if offset % 7 else {"other": 1}
@@ -41,6 +44,7 @@ def recorded(path: Path, days: list[list[int]], unit: str = "ns", shift_ns: int 
     wanted=st.integers(-1, 4 * DAY_NS),
 )
 @example(days=[[1, 2, 2, 3], [], [5]], shift_ns=0, wanted=2)
+@example(days=[[1, 2], [], [], [3, 4], [5, 6]], shift_ns=0, wanted=4 * DAY_NS + 6)
 def test_a_moment_begins_at_the_first_message_that_is_not_before_it(
     days: list[list[int]], shift_ns: int, wanted: int
 ) -> None:
@@ -48,10 +52,16 @@ def test_a_moment_begins_at_the_first_message_that_is_not_before_it(
         indexes = recorded(Path(folder), days, shift_ns=shift_ns)
         moment = START_NS + shift_ns + wanted
         with quire.open(folder, read_only=True) as queue:
-            found = index_at(queue, moment, TimeField("time"))
+            try:
+                found = index_at(queue, moment, TimeField("time"))
+            except ValueError:
+                found = None
             with queue.tailer() as tailer:
                 messages = [(each.index, each.to_dict().get("time")) for each in tailer]
 
+    assert (found is None) == (bool(messages) and not any(time for _, time in messages))
+    if found is None:
+        return
     timed = [(index, time) for index, time in messages if time is not None]
     later = [index for index, time in timed if time >= moment]
     before = [index for index, time in timed if time < moment]
@@ -65,8 +75,9 @@ def test_without_a_field_a_moment_begins_with_its_cycle(tmp_path: Path) -> None:
     indexes = recorded(tmp_path / "queue", [[1, 2], [], [3]])
     with quire.open(tmp_path / "queue", read_only=True) as queue:
         found = [index_at(queue, START_NS + day * DAY_NS + 5) for day in (-9, 0, 1, 2, 3)]
+        empty = queue.roll_cycle.to_index(queue.cycles[1], 0)
 
-    assert found == [indexes[0], indexes[0], indexes[2], indexes[2], indexes[2] + 1]
+    assert found == [indexes[0], indexes[0], empty, indexes[2], indexes[2] + 1]
 
 
 @pytest.mark.parametrize("unit", UNITS)
@@ -76,6 +87,25 @@ def test_numbers_are_taken_for_the_unit_that_makes_sense(tmp_path: Path, unit: s
     with quire.open(tmp_path / "queue", read_only=True) as queue:
         for field in (TimeField("time"), TimeField("time", unit)):
             assert index_at(queue, START_NS + 2 * second, field) == indexes[1]
+
+
+def test_a_field_that_no_message_has_is_an_error(tmp_path: Path) -> None:
+    recorded(tmp_path / "queue", [[1, 2], [3]])
+    with (
+        quire.open(tmp_path / "queue", read_only=True) as queue,
+        pytest.raises(ValueError, match="no message tells a time: field=tyme"),
+    ):
+        index_at(queue, START_NS, TimeField("tyme"))
+
+
+def test_the_search_for_a_time_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("quire.moments._LOOK_MAX", 3)
+    recorded(tmp_path / "queue", [[1, 7, 14, 21, 28, 29]])  # multiples of seven tell no time
+    with (
+        quire.open(tmp_path / "queue", read_only=True) as queue,
+        pytest.raises(ValueError, match=r"no message tells a time: .* looked_at=3"),
+    ):
+        index_at(queue, START_NS + 20, TimeField("time"))
 
 
 def test_an_empty_queue_begins_with_its_first_message_to_come(queue: quire.Queue) -> None:

@@ -19,6 +19,9 @@ TypeLike: TypeAlias = "str | pa.DataType | Mapping[str, TypeLike] | Sequence[Typ
 
 ERROR: Final = "_error"
 
+# Of a column of `timestamp[ns]`: numbers count what puts them between 1973 and 5138.
+GUESSED: Final = {b"quire.unit": b"auto"}
+
 _DECIMAL = re.compile(r"decimal128\((\d+), ?(\d+)\)")
 _TIMESTAMP = re.compile(r"timestamp\[(s|ms|us|ns), ?UTC\]")
 _OTHER_NAMES: dict[str, Any] = {
@@ -196,6 +199,8 @@ def plan_field(field: pa.Field[Any]) -> PlanField:
 
     """
     kind, numbers, inside = _plan_type(field.name, field.type)
+    if field.metadata and GUESSED.items() <= field.metadata.items():
+        kind = "timestamp[auto]"
     return field.name, field.nullable, kind, numbers, inside
 
 

@@ -30,7 +30,7 @@ def topics_of(path: str | os.PathLike[str]) -> dict[str, str]:
     if _is_queue(entry.name for entry in root.iterdir()):
         return {root.absolute().name: str(root)}
     found: dict[str, str] = {}
-    for folder, inside, files in os.walk(root):
+    for folder, inside, files in os.walk(root, onerror=_refuse):
         if _is_queue(files):
             inside.clear()  # a queue holds no queues
             found[Path(folder).relative_to(root).as_posix()] = folder
@@ -40,6 +40,11 @@ def topics_of(path: str | os.PathLike[str]) -> dict[str, str]:
             f" expected={TABLE} or *{_ROLL_FILE}"
         )
     return dict(sorted(found.items()))
+
+
+def _refuse(error: OSError) -> None:
+    """Leave out no queue without a word."""
+    raise error
 
 
 def _is_queue(names: Iterable[str]) -> bool:

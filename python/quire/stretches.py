@@ -6,13 +6,13 @@ from bisect import bisect_left
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from os import PathLike
 from typing import TypeAlias
 
 from quire._native import Excerpt
 from quire.errors import IndexOutOfRangeError
-from quire.moments import index_at
+from quire.moments import check_cycle_start, index_at
 from quire.queue import Queue
 from quire.queue import open as open_queue
 from quire.tailing import Tailer
@@ -24,8 +24,6 @@ Source: TypeAlias = Queue | str | PathLike[str]
 Point: TypeAlias = int | datetime
 """An index, or a time; one without a zone is in UTC."""
 
-_EPOCH = datetime.fromtimestamp(0, UTC)
-_LAST_CYCLE = 2**31 - 1
 _CHUNK_BYTES = 8 * 2**20
 _COUNT = 65_536
 
@@ -201,23 +199,10 @@ def _at(queue: Queue, point: Point, field: TimeField | None) -> int:
     """Return the index of a point; that past the last message where it lies behind it."""
     if isinstance(point, int):
         return point
+    time_ns = nanoseconds(point)
     if field is None:
-        return _cycle_start(queue, point)
-    return index_at(queue, nanoseconds(point), field)
-
-
-def _cycle_start(queue: Queue, time: datetime) -> int:
-    time_ms, rest = divmod(nanoseconds(time), 1_000_000)
-    roll, epoch_ms = queue.roll_cycle, queue.epoch_ms
-    cycle, into_ms = divmod(time_ms - epoch_ms, roll.length_ms)
-    if rest or into_ms:
-        start = _EPOCH + timedelta(milliseconds=epoch_ms + cycle * roll.length_ms)
-        raise ValueError(
-            f"nothing tells which messages of a cycle came before a time: time={time.isoformat()}"
-            f" roll_cycle={roll.name} cycle_start={start.isoformat()};"
-            " give the start of a cycle, an index, or the field of the messages that holds a time"
-        )
-    return roll.to_index(min(cycle, _LAST_CYCLE), 0) if cycle >= 0 else 0
+        check_cycle_start(queue, time_ns)
+    return index_at(queue, time_ns, field)
 
 
 def first_from(queue: Queue, index: int) -> int:

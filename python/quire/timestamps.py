@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias, cast
 import pyarrow as pa
 import pyarrow.compute
 
+from quire.columns import GUESSED
 from quire.schema import HISTORY, Content, Schema
 from quire.times import GUESSES, TimeField
 
@@ -40,15 +41,26 @@ def timed(content: Content, field: TimeField | None, method: str | None = None) 
     parts = content.parts
     if content.shape == "fields" and not isinstance(parts, tuple) and top not in parts.names:
         unit: Any = field.unit or "ns"
-        kind: Any = pa.timestamp(unit, "UTC")
-        for inner in reversed(inside):
-            kind = pa.struct([(inner, kind)])
-        return content._replace(parts=parts.append(pa.field(top, kind)))
+        metadata = None if field.unit else GUESSED
+        made: Any = pa.field((inside or [top])[-1], pa.timestamp(unit, "UTC"), metadata=metadata)
+        for outer in reversed([top, *inside][:-1]):
+            made = pa.field(outer, pa.struct([made]))
+        return content._replace(parts=parts.append(made))
     schema = Schema.of_content(content)
     columns = schema.arrow if method is None else schema.methods[method]
     known: dict[str, Any] = {name: columns.field(name).type for name in columns.names}
-    if not any(ways_to(field.name, known)):
+    ways = [*ways_to(field.name, known)]
+    if not ways:
         raise ValueError(f"no such field: field={field.name} known={', '.join(known)}")
+    for top, *inside in ways:
+        kind: Any = known[top]
+        for name in inside:
+            kind = kind.field(name).type
+        if not (pa.types.is_integer(kind) or pa.types.is_temporal(kind)):
+            raise ValueError(
+                f"a column of this type tells no time: field={field.name} type={kind}"
+                " (declare it as a whole number or a timestamp, or leave it out)"
+            )
     return content
 
 
@@ -64,7 +76,7 @@ def timestamps(arrays: Mapping[str, Any], field: TimeField | None, length: int) 
     """
     if field is None:
         return _written(arrays[HISTORY])
-    found: _Array = pa.nulls(length, TIMESTAMP)
+    found = cast("_Array", pa.nulls(length, TIMESTAMP))
     types = {name: array.type for name, array in arrays.items()}
     for top, *inside in ways_to(field.name, types):
         array = arrays[top]
@@ -102,13 +114,10 @@ def ways_to(name: str, columns: Mapping[str, Any]) -> Iterator[list[str]]:
 
 
 def _moments(array: _Array, field: TimeField) -> _Array:
-    if pa.types.is_string(array.type):
-        return pc.cast(array, TIMESTAMP)
-    if field.unit is None and not (pa.types.is_timestamp(array.type) and array.type.unit != "ns"):
-        # Of the decoder's nanoseconds some are numbers of another unit.
-        return _guessed(array.cast(pa.int64()))
     if pa.types.is_integer(array.type):
         unit: Any = field.unit
+        if unit is None:
+            return _guessed(array.cast(pa.int64()))
         array = array.cast(pa.int64()).cast(pa.timestamp(unit))
     return pc.cast(array, TIMESTAMP, safe=False)
 

@@ -17,6 +17,7 @@ from pyspark.sql import Row, SparkSession
 
 import quire
 from quire.schema import Schema
+from quire.times import TimeField
 from spark_queues import (
     DAYS,
     START_MS,
@@ -262,6 +263,28 @@ def test_the_time_may_be_inside_and_in_the_calls_of_any_method(
     )
     with pytest.raises(AnalysisException, match="no such field: field=when"):
         load(spark, tmp_path / "queue", **{**options, "timestampField": "when"}).collect()
+
+
+def test_a_time_is_read_as_its_search_reads_it(spark: SparkSession, tmp_path: Path) -> None:
+    early = dt.datetime(1971, 2, 3, 4, 5, 6, tzinfo=dt.UTC)
+    late = dt.datetime(2024, 2, 29, 1, 2, 3, 500_000, tzinfo=dt.UTC)
+    values: list[Any] = [early, late, late.isoformat(), late.timestamp()]
+    values += [int(late.timestamp() * 10**3), int(late.timestamp() * 10**6)]
+    values += [int(late.timestamp() * 10**3) * 10**6, float(int(late.timestamp()))]
+    with quire.open(tmp_path / "queue") as queue, queue.appender() as appender:
+        for value in values:
+            appender.write_map({"at": value})
+        with queue.tailer() as tailer:
+            expected = [TimeField("at").of(payload) for payload in tailer.payloads()]
+
+    found = load(spark, tmp_path / "queue", columns="_timestamp", timestampField="at").collect()
+    assert [
+        int(row._timestamp.replace(tzinfo=dt.UTC).timestamp() * 10**6) * 1_000 for row in found
+    ] == expected
+    with pytest.raises(AnalysisException, match="a column of this type tells no time: field=at"):
+        load(
+            spark, tmp_path / "queue", "_timestamp timestamp, at string", timestampField="at"
+        ).collect()
 
 
 def test_sub_topics_are_a_column(spark: SparkSession, tmp_path: Path) -> None:

@@ -125,13 +125,15 @@ def test_a_pruned_start_is_an_error_unless_loss_is_allowed(
     assert indexes(found) == all_indexes[PER_DAY:]
 
 
+@pytest.mark.parametrize("column", ["half double", "payload binary"])
 @pytest.mark.parametrize("cycle", [0, 1, 2])
 def test_cycles_deleted_after_planning_are_an_error_unless_loss_is_allowed(
-    tmp_path: Path, cycle: int, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, cycle: int, column: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = record(tmp_path / "queue")
     all_indexes = [index for index, _ in messages_of(path)]
-    strict, lenient = reader_of(path), reader_of(path, fail_on_data_loss=False)
+    strict = reader_of(path, column, per_share=70)
+    lenient = reader_of(path, column, per_share=70, fail_on_data_loss=False)
     shares = strict.partitions()
     remove_cycle(path, cycle)
 
@@ -147,11 +149,51 @@ def test_a_topic_that_is_not_there_is_refused(spark: SparkSession, folder: Path)
         load(spark, folder, startingOffsets='{"nope": 1}').collect()
 
 
-def reader_of(path: Path, *, fail_on_data_loss: bool = True) -> BatchReader:
-    return BatchReader(
-        ReadOptions(str(path), fail_on_data_loss=fail_on_data_loss),
-        StructType().add("half", "double").add("_index", LongType()),
+@pytest.mark.parametrize("column", ["half double", "payload binary"])
+def test_a_file_that_its_writer_never_ended_is_read_like_the_others(
+    tmp_path: Path, column: str
+) -> None:
+    path = record(tmp_path / "queue")
+    all_indexes = [index for index, _ in messages_of(path)]
+    with quire.open(path, read_only=True) as queue:
+        first = queue.cycles[0]
+        ended = queue.end_of_cycle(first)
+        assert ended is not None
+        file = Path(queue.file_for_cycle(first))
+    with file.open("r+b") as content:  # the end marker, which the documents end with
+        content.seek(ended[0])
+        content.write(bytes(4))
+    reader = reader_of(path, column)
+
+    assert indexes_of(reader, reader.partitions()) == all_indexes
+
+
+def test_a_time_ends_within_a_cycle_only_where_a_field_tells(
+    spark: SparkSession, folder: Path, orders: list[int]
+) -> None:
+    found = load(spark, folder / "orders", endingTimestamp="2013-01-02")
+    assert indexes(found) == orders[:PER_DAY]
+    with pytest.raises(AnalysisException, match=r"nothing tells which messages .* topic=orders"):
+        load(spark, folder / "orders", endingTimestamp="2013-01-02T06:00").collect()
+    with pytest.raises(AnalysisException, match=r"no message tells a time: field=tyme"):
+        load(
+            spark, folder / "orders", startingTimestamp="2013-01-02", timestampField="tyme"
+        ).collect()
+
+
+def reader_of(
+    path: Path,
+    column: str = "half double",
+    *,
+    per_share: int = 1_000,
+    fail_on_data_loss: bool = True,
+) -> BatchReader:
+    options = ReadOptions(
+        str(path), records_per_partition=per_share, fail_on_data_loss=fail_on_data_loss
     )
+    name, kind = column.split()
+    schema = StructType().add(name, kind).add("_index", LongType())
+    return BatchReader(options, schema)
 
 
 def indexes_of(reader: BatchReader, shares: list[Share]) -> list[int]:

@@ -3,6 +3,8 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pyspark.sql.types import BinaryType, LongType, StructType
 
 import quire
@@ -43,6 +45,25 @@ def test_a_share_spans_as_many_cycles_and_topics_as_it_needs() -> None:
         [("q", 7 * CYCLE, 3), ("q", 8 * CYCLE, 1)],
         [("q", 8 * CYCLE + 1, 1), ("q", 11 * CYCLE, 3)],
         [("q", 11 * CYCLE + 3, 1), ("r", 7 * CYCLE, 2)],
+    ]
+
+
+@given(counts=st.lists(st.integers(1, 60), min_size=1, max_size=6), wanted=st.integers(1, 90))
+def test_shares_are_as_many_as_asked_for_and_hold_each_message_once(
+    counts: list[int], wanted: int
+) -> None:
+    spans = [span(Run(n * CYCLE, count), topic=f"t{n % 2}") for n, count in enumerate(counts)]
+    shares = shares_of(spans, 1_000, min_partitions=wanted)
+
+    assert len(shares) == max(min(wanted, sum(counts)), 1)
+    found = [
+        (topic, index)
+        for runs in as_runs(shares)
+        for topic, first, count in runs
+        for index in range(first, first + count)
+    ]
+    assert found == [
+        (f"t{n % 2}", n * CYCLE + place) for n, count in enumerate(counts) for place in range(count)
     ]
 
 

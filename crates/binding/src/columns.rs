@@ -94,6 +94,7 @@ fn scalar(name: &str) -> Option<Kind> {
         "ms]" => Some(Unit::Milli),
         "us]" => Some(Unit::Micro),
         "ns]" => Some(Unit::Nano),
+        "auto]" => Some(Unit::Guessed),
         _ => None,
     };
     let int = |text: &str, signed| match text {

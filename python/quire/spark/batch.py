@@ -16,7 +16,7 @@ from quire.spark.offsets import resolved
 from quire.spark.options import ReadOptions, refuse
 from quire.spark.ranges import Share, Span, check_start, shares_of, span_between
 from quire.spark.rows import RowPlan
-from quire.spark.topics import open_queue, topics_of
+from quire.spark.topics import naming, open_queue, topics_of
 
 # Spark refuses a reader that takes filters unless a setting is on, and tells the reader of the
 # setting by nothing but this module, which it imports to hand the filters over.
@@ -73,9 +73,9 @@ def reader(options: ReadOptions, schema: StructType) -> BatchReader:
 
 
 def _span(path: str, topic: str, options: ReadOptions, limits: Limits) -> Span:
-    with open_queue(path, options) as queue:
+    with naming(topic), open_queue(path, options) as queue:
         start = resolved(queue, topic, options.starting, options.time_field)
-        end = resolved(queue, topic, options.ending, options.time_field)
+        end = resolved(queue, topic, options.ending, options.time_field, is_end=True)
         if options.fail_on_data_loss and options.starting.time_ns is None:
             check_start(queue, topic, start)
         first, behind = limits.indexes(queue.roll_cycle)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Final, NamedTuple, TypeAlias
@@ -75,7 +76,7 @@ def parse_offsets(
 def parse_time(text: str, name: str, report: Callable[[str], None]) -> int | None:
     """Read epoch milliseconds, or a time in ISO 8601 (UTC without a zone), as nanoseconds."""
     text = text.strip()
-    if text.removeprefix("-").isdecimal():
+    if re.fullmatch(r"-?\d{9,}", text):  # shorter ones are dates, as 2024 and 20240115
         return int(text) * 1_000_000
     try:
         moment = datetime.fromisoformat(text)
@@ -88,9 +89,24 @@ def parse_time(text: str, name: str, report: Callable[[str], None]) -> int | Non
     return nanoseconds(moment)
 
 
-def resolved(queue: quire.Queue, topic: str, bound: Bound, time_field: TimeField | None) -> int:
-    """Return the index that a bound means in a queue: of the next message after it."""
+def resolved(
+    queue: quire.Queue,
+    topic: str,
+    bound: Bound,
+    time_field: TimeField | None,
+    *,
+    is_end: bool = False,
+) -> int:
+    """
+    Return the index that a bound means in a queue: of the next message after it.
+
+    Raises:
+        ValueError: It ends within a cycle, and nothing tells its messages' times.
+
+    """
     if bound.time_ns is not None:
+        if is_end and time_field is None:
+            moments.check_cycle_start(queue, bound.time_ns)
         return moments.index_at(queue, bound.time_ns, time_field)
     offset = bound.of(topic)
     if isinstance(offset, int):

@@ -17,7 +17,7 @@ from typing import Final
 from pyspark.sql.datasource import InputPartition
 
 import quire
-from quire.errors import CorruptError, IndexOutOfRangeError
+from quire.errors import IndexOutOfRangeError
 
 # Below this a further task costs more than it saves.
 RECORDS_PER_PARTITION_MIN: Final = 10_000
@@ -60,17 +60,8 @@ class Share(InputPartition):
 
 
 def span_between(queue: quire.Queue, topic: str, start: int, end: int) -> Span:
-    """
-    Return the messages of *queue* from *start* to *end*, which is excluded.
-
-    Raises:
-        CorruptError: A file in between cannot be counted; its topic is told.
-
-    """
-    try:
-        return Span(topic, queue.path, tuple(_runs(queue, start, end)))
-    except CorruptError as error:
-        raise CorruptError(f"{error} topic={topic}", *error.args[1:]) from None
+    """Return the messages of *queue* from *start* to *end*, which is excluded."""
+    return Span(topic, queue.path, tuple(_runs(queue, start, end)))
 
 
 def check_start(queue: quire.Queue, topic: str, start: int) -> None:
@@ -82,10 +73,11 @@ def check_start(queue: quire.Queue, topic: str, start: int) -> None:
 
     """
     first = queue.first_index
-    if first is None or start >= first:
+    if not start or (first is not None and start >= first):
         return
     raise IndexOutOfRangeError(
-        f"messages are gone, were cycles deleted? topic={topic} wanted={start:#x} first={first:#x}"
+        f"messages are gone, were cycles deleted? topic={topic} wanted={start:#x}"
+        f" first={'none' if first is None else hex(first)}"
         " (start there, or set failOnDataLoss=false)"
     )
 
@@ -96,18 +88,20 @@ def shares_of(
     """Cut spans into shares of about equal size: smaller than asked for if cores would be idle."""
     spans = [span for span in spans if span.runs]
     total = sum(span.count for span in spans)
-    size = _share_size(total, records_per_partition, min_partitions)
+    sizes = _share_sizes(total, records_per_partition, min_partitions)
     shares: list[Share] = []
     taken: list[Span] = []
-    room = size
+    room = next(sizes, 0)
     for span in spans:
-        for piece in _pieces(span, room, size):
+        left: Span | None = span
+        while left is not None:
+            piece, left = _cut(left, room)
             taken.append(piece)
             room -= piece.count
-            if room <= 0:
+            if not room:
                 shares.append(Share(taken))
-                taken, room = [], size
-    return [*shares, Share(taken)] if taken else shares
+                taken, room = [], next(sizes, 0)
+    return shares
 
 
 def _runs(queue: quire.Queue, start: int, end: int) -> Iterator[Run]:
@@ -127,27 +121,28 @@ def _runs(queue: quire.Queue, start: int, end: int) -> Iterator[Run]:
             yield Run(queue.roll_cycle.to_index(cycle, low), high - low)
 
 
-def _share_size(total: int, records_per_partition: int, min_partitions: int) -> int:
+def _share_sizes(total: int, records_per_partition: int, min_partitions: int) -> Iterator[int]:
+    """Yield how many messages each share has: as many as the others, or one more."""
+    if not total:
+        return
     busy = max(ceil(total / (os.cpu_count() or 1)), RECORDS_PER_PARTITION_MIN)
-    shares = max(ceil(total / min(records_per_partition, busy)), min_partitions)
-    size = max(ceil(total / shares), 1) if shares else 1
-    if size * (min_partitions - 1) < total:
-        return size
-    return max(total // min_partitions, 1)  # rounded up they would be fewer
+    shares = max(ceil(total / min(records_per_partition, busy)), min(min_partitions, total))
+    size, larger = divmod(total, shares)
+    yield from (size + (number < larger) for number in range(shares))
 
 
-def _pieces(span: Span, room: int, size: int) -> Iterator[Span]:
-    """Cut a span: the first piece has *room* messages, the others *size*."""
+def _cut(span: Span, count: int) -> tuple[Span, Span | None]:
+    """Return the first *count* messages of a span, and the rest if there are more."""
     runs: list[Run] = []
-    left = room
-    for run in span.runs:
-        first, count = run.first_index, run.count
-        while count:
-            step = min(left, count)
-            runs.append(Run(first, step))
-            first, count, left = first + step, count - step, left - step
-            if not left:
-                yield replace(span, runs=tuple(runs))
-                runs, left = [], size
-    if runs:
-        yield replace(span, runs=tuple(runs))
+    for number, run in enumerate(span.runs):
+        if run.count > count:
+            if count:
+                runs.append(Run(run.first_index, count))
+            rest = Run(run.first_index + count, run.count - count)
+            return (
+                replace(span, runs=tuple(runs)),
+                replace(span, runs=(rest, *span.runs[number + 1 :])),
+            )
+        runs.append(run)
+        count -= run.count
+    return span, None

@@ -7,8 +7,7 @@ What is decoded is what was asked for: if that is no more than where messages ar
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, cast
 
@@ -20,12 +19,12 @@ from pyspark.sql.types import StructType
 
 import quire
 from quire.columns import array_of, fields_of
-from quire.errors import CorruptError, IndexOutOfRangeError, QuireError
+from quire.errors import IndexOutOfRangeError
 from quire.schema import HISTORY, Schema
 from quire.spark.options import ReadOptions
 from quire.spark.ranges import Share, Span
 from quire.spark.schema import ERROR, PAYLOAD, arrow_schema, decoding, is_message_column
-from quire.spark.topics import open_queue
+from quire.spark.topics import naming, open_queue
 from quire.timestamps import timestamps
 from quire.topics import ROUTE
 
@@ -104,7 +103,7 @@ def read(share: InputPartition, plan: RowPlan) -> Iterator[pa.RecordBatch]:
 def _read_span(span: Span, plan: RowPlan) -> Iterator[pa.RecordBatch]:
     options = plan.options
     with (
-        _told(span),
+        naming(span.topic),
         open_queue(span.path, options) as queue,
     ):
         rows = _Rows(queue, span, plan)
@@ -120,34 +119,41 @@ def _read_span(span: Span, plan: RowPlan) -> Iterator[pa.RecordBatch]:
             if len(indexes):
                 yield rows.batch(indexes, arrays)
         if seen != span.count:
-            _lost(span, plan, f"read={seen} planned={span.count}")
+            _lost(span, plan, seen)
 
 
 def _read_messages(
     queue: quire.Queue, span: Span, plan: RowPlan
 ) -> Iterator[tuple[int, _Array, _Arrays]]:
-    """Yield how many messages a batch is of, the indexes of its rows, and its columns."""
-    left = span.count
-    end = span.runs[-1].end_index
+    """
+    Yield how many messages a batch is of, the indexes of its rows, and its columns.
+
+    Cycle by cycle: a tailer that goes on by itself waits behind a file without an end marker, and
+    steps over one that was deleted.
+    """
     step = _payloads if plan.is_raw else _columns
     with queue.tailer() as tailer:
-        if not _move_to_first(tailer, span, plan):
-            return
-        while left > 0:
-            count, indexes, arrays = step(tailer, min(left, plan.options.batch_rows), end, plan)
-            if count == 0:
-                return
-            left -= count
-            yield count, indexes, arrays
+        for run in span.runs:
+            left = run.count if tailer.move_to_index(run.first_index) else 0
+            while left > 0:
+                wanted = min(left, plan.options.batch_rows)
+                count, indexes, arrays = step(tailer, wanted, run.end_index, plan)
+                if count == 0:
+                    break
+                left -= count
+                yield count, indexes, arrays
 
 
 def _payloads(
     tailer: quire.Tailer, count: int, end: int, plan: RowPlan
 ) -> tuple[int, _Array, _Arrays]:
-    del end, plan  # a share has no message more
+    del plan
     batch = tailer.read_batch(count, max_bytes=_BATCH_BYTES)
     columns = cast("list[_Array]", batch.columns)
-    return batch.num_rows, columns[0], {PAYLOAD: columns[1]}
+    rows = batch.num_rows
+    if rows and columns[0][rows - 1].as_py() >= end:  # of a later cycle: this one was cut short
+        rows = pc.sum(pc.less(columns[0], end)).as_py()
+    return rows, columns[0][:rows], {PAYLOAD: columns[1][:rows]}
 
 
 def _columns(
@@ -173,38 +179,15 @@ def _columns(
     return seen, arrays.pop("_index"), arrays
 
 
-def _move_to_first(tailer: quire.Tailer, span: Span, plan: RowPlan) -> bool:
-    """Place the tailer at the first message that is there."""
-    for number, run in enumerate(span.runs):
-        if tailer.move_to_index(run.first_index):
-            return True
-        if number == 0 and plan.options.fail_on_data_loss:
-            break
-    _lost(span, plan, f"index={span.runs[0].first_index:#x}")
-    return False
-
-
-def _lost(span: Span, plan: RowPlan, what: str) -> None:
+def _lost(span: Span, plan: RowPlan, seen: int) -> None:
     message = (
         "messages that were there when the query was planned are gone, was a cycle deleted?"
-        f" topic={span.topic} {what}"
+        f" topic={span.topic} first={span.runs[0].first_index:#x}"
+        f" end={span.runs[-1].end_index:#x} planned={span.count} read={seen}"
     )
     if plan.options.fail_on_data_loss:
         raise IndexOutOfRangeError(f"{message} (failOnDataLoss=false reads what is left)")
     _log.warning("%s", message)
-
-
-@contextmanager
-def _told(span: Span) -> Generator[None]:
-    """Have errors name the topic."""
-    try:
-        yield
-    except CorruptError as error:
-        raise CorruptError(f"{error} topic={span.topic}", *error.args[1:]) from None
-    except QuireError as error:
-        if "topic=" in str(error):
-            raise
-        raise type(error)(f"{error} topic={span.topic}") from None
 
 
 class _Rows:

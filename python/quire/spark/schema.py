@@ -110,7 +110,8 @@ def base_schema(options: ReadOptions) -> Schema | None:
         if options.method is not None:
             _check_method(options.method, {} if schema is None else schema.methods)
     except (ValueError, TypeError, ImportError, AttributeError, quire.QuireError, OSError) as error:
-        refuse([f"schema={options.schema}: {error}"])
+        asked = "inferSchema" if options.infer_schema else f"schema={options.schema}"
+        refuse([f"{asked}: {error}"])
         raise
     return schema
 

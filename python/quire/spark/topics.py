@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 import quire
 from quire.directories import TABLE, topics_of
+from quire.errors import CorruptError, QuireError
 
 if TYPE_CHECKING:
     from quire.spark.options import ReadOptions
 
-__all__ = ["TABLE", "local_path", "open_queue", "topics_of"]
+__all__ = ["TABLE", "local_path", "naming", "open_queue", "topics_of"]
+
+
+@contextmanager
+def naming(topic: str) -> Generator[None]:
+    """Have errors name the topic."""
+    try:
+        yield
+    except CorruptError as error:
+        raise CorruptError(f"{error} topic={topic}", *error.args[1:]) from None
+    except (QuireError, ValueError) as error:
+        if "topic=" in str(error):
+            raise
+        raise type(error)(f"{error} topic={topic}") from None
 
 
 def open_queue(path: str, options: ReadOptions) -> quire.Queue:
@@ -30,4 +46,4 @@ def open_queue(path: str, options: ReadOptions) -> quire.Queue:
 def local_path(path: str) -> str:
     """Return a path or ``file:`` address as an absolute path."""
     local = unquote(urlsplit(path).path) if path.startswith("file:") else path
-    return str(Path(local).absolute()) if local else ""
+    return os.path.abspath(local) if local else ""  # noqa: PTH100 - without `..`, links kept

@@ -15,6 +15,8 @@ pub enum Unit {
     Micro,
     /// Nanoseconds.
     Nano,
+    /// Nanoseconds, and numbers in the unit that puts them between 1973 and 5138.
+    Guessed,
 }
 
 impl Unit {
@@ -25,7 +27,7 @@ impl Unit {
             Self::Second => 1,
             Self::Milli => 1_000,
             Self::Micro => 1_000_000,
-            Self::Nano => 1_000_000_000,
+            Self::Nano | Self::Guessed => 1_000_000_000,
         }
     }
 }
@@ -83,7 +85,7 @@ impl Kind {
             Unit::Second => "s",
             Unit::Milli => "ms",
             Unit::Micro => "us",
-            Unit::Nano => "ns",
+            Unit::Nano | Unit::Guessed => "ns",
         };
         match self {
             Self::Bool => "bool".into(),

@@ -257,16 +257,39 @@ fn stamp<'a>(value: &Token<'a>) -> Option<Stamp<'a>> {
 /// A number counts in the column's unit. Without a zone a text is in UTC; what is finer than the
 /// unit is cut off.
 fn timestamp(value: &Token<'_>, unit: Unit) -> Option<i64> {
-    if let Token::Int(count, _) = value {
+    if let Token::Int(count, _) = value
+        && unit != Unit::Guessed
+    {
         return Some(*count);
     }
-    let Some(stamp) = stamp(value) else { return integer_of(value) };
+    let Some(stamp) = stamp(value) else {
+        return if unit == Unit::Guessed { guessed(value) } else { integer_of(value) };
+    };
     let days = stamp.date?.epoch_day();
     let time = stamp.time.unwrap_or_default();
     let offset_s = i64::from(stamp.zone.map_or(0, |zone| zone.offset_s));
     let seconds = days * SECONDS_OF_DAY + time.second_of_day() - offset_s;
     let part = i64::from(time.nanos) / (Unit::Nano.per_second() / unit.per_second());
     seconds.checked_mul(unit.per_second())?.checked_add(part)
+}
+
+/// A number as nanoseconds, in the unit that makes sense of it.
+#[allow(clippy::cast_possible_truncation)] // bounded
+fn guessed(value: &Token<'_>) -> Option<i64> {
+    const BOUND: f64 = 9_223_372_036_854_775_808.0;
+    let scale = |size: f64| match size {
+        _ if size < 1e11 => 1_000_000_000,
+        _ if size < 1e14 => 1_000_000,
+        _ if size < 1e17 => 1_000,
+        _ => 1,
+    };
+    let number = float(value)?;
+    let scale = scale(number.abs());
+    if let Some(count) = integer(value) {
+        return count.checked_mul(scale);
+    }
+    let nanos = number * f64::from(i32::try_from(scale).ok()?);
+    (nanos.abs() < BOUND).then_some(nanos.round() as i64)
 }
 
 fn date(value: &Token<'_>) -> Option<i32> {
