@@ -69,7 +69,7 @@ def test_shares_are_as_many_as_asked_for_and_hold_each_message_once(
 
 def test_there_are_as_many_shares_as_asked_for_if_there_are_as_many_messages() -> None:
     assert len(shares_of([span(Run(0, 10))], 1_000, min_partitions=5)) == 5
-    assert len(shares_of([span(Run(0, 11))], 1_000, min_partitions=5)) == 6
+    assert len(shares_of([span(Run(0, 11))], 1_000, min_partitions=5)) == 5
     assert len(shares_of([span(Run(0, 3))], 1_000, min_partitions=5)) == 3
     assert shares_of([span()], 1_000, min_partitions=5) == []
 

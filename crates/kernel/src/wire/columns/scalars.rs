@@ -23,7 +23,7 @@ pub fn put_at_once(out: &mut Vec<u8>, kind: &Kind, bytes: &[u8]) -> Option<usize
             put_signed(out, value, *width)?;
             Some(length)
         }
-        Kind::Timestamp(_) => {
+        Kind::Timestamp(unit) if *unit != Unit::Guessed => {
             let (value, length) = whole(bytes)?;
             out.extend_from_slice(&value.to_le_bytes());
             Some(length)
