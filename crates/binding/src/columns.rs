@@ -224,7 +224,7 @@ fn fill(
     wanted: &Wanted<'_>,
 ) -> Result<Filled> {
     let (mut filled, mut interrupted) = (Filled::default(), Ok(()));
-    let end = wanted.end.unwrap_or(i64::MAX);
+    let (end, is_alone) = (wanted.end.unwrap_or(i64::MAX), beside.is_empty());
     tailer.read_many(usize::MAX, |index, bytes| {
         let some = batch.messages() > 0;
         if index >= end
@@ -239,12 +239,14 @@ fn fill(
                 return false;
             }
         }
-        let rows = batch.rows();
+        let rows = if is_alone { 0 } else { batch.rows() };
         filled.fault = batch.add(index, bytes).err();
         if filled.fault.is_some() {
             return false;
         }
-        beside.add(bytes, batch.rows() - rows);
+        if !is_alone {
+            beside.add(bytes, batch.rows() - rows);
+        }
         filled.seen += 1;
         true
     })?;

@@ -29,6 +29,12 @@ impl Beside {
         Self { payload: payload.then(|| column(Kind::Binary)), topic: event.map(topic) }
     }
 
+    /// No column is wanted.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.payload.is_none() && self.topic.is_none()
+    }
+
     /// Appends those of a message that has so many rows.
     #[inline]
     pub fn add(&mut self, message: &[u8], rows: usize) {
