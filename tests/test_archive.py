@@ -25,7 +25,7 @@ from cli_runs import Cli
 from queues import DAY_MS, START_MS, snapshot
 from quire import archive as archives
 from quire.archive.digests import Digest
-from quire.archive.files import held
+from quire.durable import held
 from reference import open_queue, read_queue
 from test_reference import QUEUES, name_of
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from quire.archive.cycles import end_of
 from quire.archive.entries import Entry
-from quire.archive.files import sync
 from quire.archive.folders import Topic
 from quire.archive.reports import Failure, Report
 from quire.archive.verifying import check_file, check_live
+from quire.durable import sync
 from quire.errors import QuireError
 from quire.queue import Queue
 from quire.queue import open as open_queue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from pathlib import Path
 from typing import Any, Final, Literal
 
 import pyarrow as pa
@@ -77,6 +78,12 @@ class Digest:
             return indexes, payloads
         mask = _COMPUTE.greater(steps, 0)
         return indexes.filter(mask), payloads.filter(mask)
+
+
+def sha256_of(path: Path) -> str:
+    """Return the digest of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _numbers_of(numbers: Any) -> memoryview:  # noqa: ANN401 - as above

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from quire.archive.decodings import Decoding
 from quire.archive.entries import METADATA_KEY, Entry
-from quire.archive.files import held, replace
+from quire.durable import HeldError, held, make_folder, replace
 from quire.errors import ArchiveError
 
 LISTS: Final = "_quire"
@@ -108,8 +108,15 @@ class Archive:
             ArchiveError: Another one is at work.
 
         """
-        (self.path / LISTS).mkdir(parents=True, exist_ok=True)
-        with held(self.path / LISTS / _LOCK):
+        make_folder(self.path / LISTS)
+        lock = self.path / LISTS / _LOCK
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(held(lock))
+            except HeldError as error:
+                raise ArchiveError(
+                    f"another run is at work on this archive: lock={lock} pid={error.holder}"
+                ) from None
             yield
 
     def topic(self, name: str) -> Topic:

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 
 from quire.archive.decodings import INDEX, PAYLOAD
 from quire.archive.digests import Digest
-from quire.archive.files import sync
 from quire.columns import fields_of
+from quire.durable import sync
 from quire.errors import ArchiveError
 
 GROUP_ROWS: Final = 1_048_576

@@ -13,14 +13,14 @@ from quire.archive.continuity import check_same, note_losses
 from quire.archive.cycles import Cycle, Look, check_unchanged, look
 from quire.archive.decodings import decoding_of
 from quire.archive.deleting import delete_archived
-from quire.archive.digests import Digest
+from quire.archive.digests import Digest, sha256_of
 from quire.archive.entries import Entry
-from quire.archive.files import publish, sha256_of
 from quire.archive.folders import Archive, file_name
 from quire.archive.parquet import Writer
 from quire.archive.reports import Counted, Failure, Progress, Report, silent
 from quire.archive.verifying import check_file
 from quire.directories import topics_of
+from quire.durable import make_folder, publish
 from quire.errors import ArchiveError, CorruptError, QuireError
 from quire.queue import Queue
 from quire.queue import open as open_queue
@@ -153,7 +153,7 @@ class _TopicRun:
             self._fail(cycle, CorruptError(reason))
         topic.seen = {*found.unfinished, *found.damaged, *(it.number for it in found.finished)}
         self._adopt()
-        topic.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(topic.folder)
         for leftover in topic.folder.glob(".*.tmp"):
             leftover.unlink()
         # What is seen is kept first: a cycle that is deleted before its turn is missed next time.

@@ -8,9 +8,8 @@ from pathlib import Path
 
 from quire.archive.columns import Columns, CycleReader
 from quire.archive.cycles import Cycle, end_of
-from quire.archive.digests import Digest
+from quire.archive.digests import Digest, sha256_of
 from quire.archive.entries import Entry
-from quire.archive.files import sha256_of
 from quire.archive.folders import Archive, Topic, entry_in
 from quire.archive.parquet import digest_in
 from quire.archive.reports import Counted, Failure, Progress, Verified, silent

@@ -33,8 +33,9 @@ from uuid import uuid4
 
 import quire
 from quire._native import entry_bytes
+from quire.durable import make_folder, replace
 from quire.errors import LockTimeoutError, QuireError
-from quire.spark.staging import FOLDER, Part, Staging, messages_of, remove, replace
+from quire.spark.staging import FOLDER, Part, Staging, messages_of, remove
 
 CHUNK_ROWS: Final = 8192
 CHUNK_BYTES: Final = 4 << 20
@@ -139,8 +140,8 @@ def commit(
         if is_new and ordered:
             after = queue.last_index
             manifest = Manifest(writer, batch, uuid4().hex, after, ordered, kept)
-            (folder / str(batch)).mkdir(parents=True, exist_ok=True)
-            replace(folder / str(batch) / _MANIFEST, json.dumps(asdict(manifest)))
+            make_folder(folder / str(batch))
+            replace(folder / str(batch) / _MANIFEST, json.dumps(asdict(manifest)).encode())
             with _told(target, manifest):
                 _append(target, queue, manifest, Place(0, 0))
             _record(target, manifest)
@@ -177,7 +178,7 @@ def finish(path: str) -> int:
 @contextlib.contextmanager
 def opened(target: Target) -> Generator[quire.Queue]:
     """Open the queue, as the only one of its sinks."""
-    target.folder.mkdir(parents=True, exist_ok=True)
+    make_folder(target.folder)
     with (target.folder / _LOCK).open("a") as lock:
         _take(lock, target)
         with quire.open(target.path, **target.options) as queue:
@@ -324,7 +325,7 @@ def _last_done(folder: Path) -> int:
 
 def _record(target: Target, manifest: Manifest) -> None:
     record = {"batch": manifest.batch, "token": manifest.token, "rows": manifest.rows}
-    replace(target.folder / manifest.writer / _DONE, json.dumps(record))
+    replace(target.folder / manifest.writer / _DONE, json.dumps(record).encode())
 
 
 def _sweep(

@@ -20,6 +20,8 @@ from uuid import uuid4
 
 import pyarrow as pa
 
+from quire.durable import make_folder, sync
+
 FOLDER: Final = ".quire-sink"
 
 _MESSAGE: Final = "message"
@@ -54,7 +56,7 @@ class PartWriter:
 
     def __init__(self, folder: Path, partition: int) -> None:
         """Make a file with a name that no other attempt has."""
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         self._partition: Final = partition
         self._path: Final = folder / f"part-{partition:05}-{uuid4().hex}.arrow"
         self._file: Final = self._path.open("xb")
@@ -73,7 +75,7 @@ class PartWriter:
         self._arrow.close()
         self._file.flush()
         os.fsync(self._file.fileno())
-        sync_folder(self._path.parent)
+        sync(self._path.parent)
         return Part(str(self._path), self._partition, self._rows)
 
     def __enter__(self) -> Self:
@@ -107,26 +109,6 @@ def messages_of(part: Part) -> Iterator[Any]:
     with mapped as source, pa.ipc.open_file(source) as arrow:
         for number in range(arrow.num_record_batches):
             yield arrow.get_batch(number).column(0)
-
-
-def sync_folder(folder: Path) -> None:
-    """Return when the names in a folder are on the medium."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def replace(path: Path, text: str) -> None:
-    """Put a text into a file, whole or not at all; nobody else does so at the same time."""
-    fresh = path.with_name(f"{path.name}.new")
-    with fresh.open("w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.replace(path)
-    sync_folder(path.parent)
 
 
 def remove(folder: Path) -> None:
