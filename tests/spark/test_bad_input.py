@@ -38,6 +38,7 @@ def test_all_that_is_wrong_with_options_is_told_at_once(
             batchRows=2_000_000,
             failOnDataLoss="perhaps",
             onError="ignore",
+            wireType="morse",
             method="trade",
             topic="orders",
         )
@@ -57,6 +58,7 @@ def test_all_that_is_wrong_with_options_is_told_at_once(
         "batchRows is not a positive whole number of at most 1048576: batchRows=2000000",
         "failOnDataLoss is not one of true, false: failOnDataLoss=perhaps",
         "onError is not one of fail, column: onError=ignore",
+        "wireType is not one of binary_light, binary, fieldless_binary, compressed_binary",
         "method of what? name its interface: option schema=module:Name",
         "unknown option: topic (known: path, startingOffsets,",
     ):
@@ -71,7 +73,6 @@ def test_all_that_is_wrong_with_options_is_told_at_once(
         ({"schema": "spark_queues:Market", "method": "quote"}, "method=quote known=trade, halt"),
         ({"schema": '{"shape": 1}'}, "not the text of a schema"),
         ({"columns": "n"}, "column without a type: 'n'; write 'n string'"),
-        ({"wireType": "morse"}, "wire_type=MORSE known="),
         ({"schema": "spark_queues:Trade", "columns": "size"}, "column=size known=symbol, price"),
     ],
 )

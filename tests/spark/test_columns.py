@@ -287,6 +287,38 @@ def test_a_time_is_read_as_its_search_reads_it(spark: SparkSession, tmp_path: Pa
         ).collect()
 
 
+def test_units_and_samples_are_heeded(spark: SparkSession, tmp_path: Path) -> None:
+    with quire.open(tmp_path / "queue") as queue, queue.appender() as appender:
+        appender.write_map({"at": 86_400})
+        for number in range(50):
+            appender.write_map(
+                {"at": 86_400 + number, "late": number} if number == 7 else {"at": 0}
+            )
+
+    options = {"columns": "_timestamp", "timestampField": "at"}
+    second = dt.timedelta(seconds=86_400)
+    for unit, since in (("s", second), ("ms", second / 1_000), ("us", second / 10**6)):
+        rows = load(spark, tmp_path / "queue", **options, timestampUnit=unit).collect()
+        found = rows[0]._timestamp.replace(tzinfo=dt.UTC)
+        assert found == dt.datetime.fromtimestamp(0, dt.UTC) + since
+    assert "late" in load(spark, tmp_path / "queue", inferSchema="true").columns
+    assert "late" not in load(spark, tmp_path / "queue", inferSchema="true", sampleRows=1).columns
+
+
+def test_a_queue_without_field_names_is_read_by_its_wire_type(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    with (
+        quire.open(tmp_path / "queue", wire_type="FIELDLESS_BINARY") as queue,
+        queue.appender() as appender,
+    ):
+        appender.write_text("hello")
+
+    for options in ({}, {"wireType": "fieldless_binary"}):
+        reader = load(spark, tmp_path / "queue", columns="payload", **options)
+        assert [bytes(row.payload) for row in reader.collect()] == [b"\xe5hello"]
+
+
 def test_sub_topics_are_a_column(spark: SparkSession, tmp_path: Path) -> None:
     with quire.open(tmp_path / "queue") as queue, queue.appender() as appender:
         for key in ("eu", "us", 7):

@@ -41,6 +41,11 @@ _NAMES: Final = (
 
 _T = TypeVar("_T")
 
+_WIRE_TYPES: Final[Mapping[str, str | None]] = {
+    name.lower(): name
+    for name in ("BINARY_LIGHT", "BINARY", "FIELDLESS_BINARY", "COMPRESSED_BINARY")
+}
+
 _START: Final = Bound(EARLIEST)
 _END: Final = Bound(LATEST)
 
@@ -197,7 +202,7 @@ class ReadOptions:
             max_per_trigger=given.count("maxOffsetsPerTrigger", 1) if limited else None,
             batch_rows=given.count("batchRows", BATCH_ROWS, BATCH_ROWS_MAX),
             fail_on_data_loss=given.flag("failOnDataLoss", default=True),
-            wire_type=given.text("wireType"),
+            wire_type=given.choice("wireType", _WIRE_TYPES, None),
             keep_errors=given.choice("onError", {"fail": False, "column": True}, default=False),
             given=frozenset(name.lower() for name in options),
         )
