@@ -52,6 +52,16 @@ def chart(says: str = "It rises.") -> Chart:
     )
 
 
+def test_a_dollar_is_no_formula() -> None:
+    name = r"under $5 and \foo$"
+    labels = charts.Labels(name, name, [(0, name), (1, "b")])
+    drawn = charts.lines([0, 1], {name: [1, 2]}, labels)
+    bars = charts.bars([name, "b"], {name: [1.0, 2.0]}, charts.Labels(name))
+    texts = Parsed(page(Chart(drawn, "A", "B"), Chart(bars, "A", "B")).html()).texts
+
+    assert "".join(texts).count(name) >= 4
+
+
 def page(*blocks: str | Chart | Table) -> Page:
     return Page("Title", "Summary", [Lead("7", "rows")], [Section("One", blocks)], "footer")
 

@@ -27,7 +27,7 @@ def write(folder: Path, batch: int, *, replace: bool = False) -> bool:
             (Path(place) / name).write_text(f"{batch} {name}")
         (Path(place) / "_SUCCESS").touch()
 
-    to = ParquetFolder(str(folder), f"writer{batch}" if replace else "writer")
+    to = ParquetFolder(str(folder), f"writer{batch}" if replace else "writer", r"writer\d*")
     is_new = replace or not to.has(batch)
     if is_new:
         to.write(batch, made, replace=replace)
@@ -80,6 +80,25 @@ def test_a_writer_that_ends_anywhere_adds_nothing_twice(
         if places < place:
             break
     assert places > 8
+
+
+def test_what_others_wrote_stays(tmp_path: Path) -> None:
+    """A run that replaces what its pipeline wrote, in a folder with files of others."""
+    others = ["theirs.parquet", "day=1/other1-000000001-a.parquet", "writer1-1.parquet"]
+    (tmp_path / "day=1").mkdir()
+    for name in others:
+        (tmp_path / name).write_text("theirs")
+    write(tmp_path, 1, replace=True)
+    begun = tmp_path / STAGING / "other7-000000001.replace"
+    begun.mkdir()
+    write(tmp_path, 2, replace=True)
+    found = [it for it in tmp_path.rglob("*.parquet") if it.read_text() == "theirs"]
+
+    assert sorted(str(it.relative_to(tmp_path)) for it in found) == sorted(others)
+    assert begun.is_dir()
+    for name in others:
+        (tmp_path / name).unlink()
+    assert contents(tmp_path) == expected(2)
 
 
 def test_a_batch_that_is_there_is_not_written_again(tmp_path: Path) -> None:

@@ -84,6 +84,38 @@ quarantine: {{format: quire, path: out/quarantine}}
     spark.sql("drop table matched")
 
 
+def test_a_full_run_replaces_its_own_rows_and_no_others(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    append(tmp_path, "trades", 1, 2, -3)
+    (tmp_path / "steps.py").write_text(
+        "def same(batches):\n    yield from batches\n\n"
+        "def by_arrow(trades):\n"
+        "    return trades.select('n').mapInArrow(same, 'n long')\n"
+    )
+    step = "{from: trades, python: 'steps.py:by_arrow', expect: {above zero: n > 0}}"
+    text = f"""{TRADES}steps: {{step: {step}}}
+sinks: [{{from: step, format: parquet, path: out}}]
+quarantine: {{path: aside}}
+"""
+    first = run(spark, tmp_path, text)
+    assert first.errors == ()
+    written = sorted(it.name for it in (tmp_path / "out").glob("*.parquet"))
+    theirs = spark.range(100, 101).withColumnRenamed("id", "n")
+    theirs.write.mode("append").parquet(str(tmp_path / "out"))
+
+    full = f"mode: full\n{text}"
+    assert run(spark, tmp_path, full).errors == ()
+    assert not {it.name for it in (tmp_path / "out").glob("*.parquet")} & set(written)
+    assert sorted(row.n for row in spark.read.parquet(str(tmp_path / "out")).collect()) == [
+        *(1, 2, 100)
+    ]
+    assert run(spark, tmp_path, full.replace("n > 0", "n > -9")).errors == ()
+    assert spark.read.parquet(str(tmp_path / "aside")).count() == 0
+    rows = sorted(row.n for row in spark.read.parquet(str(tmp_path / "out")).collect())
+    assert rows == [-3, 1, 2, 100]
+
+
 SINK = "sinks: [{from: step, format: parquet, path: out}]\n"
 
 

@@ -31,13 +31,16 @@ def render(page: Page) -> str:
     body = element("main", element("h1", page.title), element("p", page.summary, class_="summary"))
     if page.leads:
         body.append(element("dl", *map(_lead, page.leads), class_="leads"))
+    # A list: of a generator that raises, `extend` says only that it is no sequence.
     body.extend(
-        element(
-            "section",
-            element("h2", section.title),
-            *(_block(block, f"c{next(charts)}") for block in section.blocks),
-        )
-        for section in page.sections
+        [
+            element(
+                "section",
+                element("h2", section.title),
+                *[_block(block, f"c{next(charts)}") for block in section.blocks],
+            )
+            for section in page.sections
+        ]
     )
     if page.footer:
         body.append(element("footer", page.footer))

@@ -14,6 +14,8 @@ _STYLE: Final[dict[Any, Any]] = {
     # Text stays text, and identifiers are the same each time.
     "svg.fonttype": "none",
     "svg.hashsalt": "quire",
+    # A `$` in a name is no formula.
+    "text.parse_math": False,
     "date.converter": "concise",
     "font.size": 13,
     "text.color": INK,

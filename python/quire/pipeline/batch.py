@@ -121,7 +121,7 @@ class Batch:
             frame = self._arrived(step, arrival, frame)
         frame = self._persist(frame)
         counted = self._count(step, frame)
-        if counted.quarantined:
+        if counted.quarantined or self.state is None:  # what is replaced may be by nothing
             self._rejected.append(
                 rejected(
                     frame,

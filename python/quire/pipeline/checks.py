@@ -14,6 +14,7 @@ from typing import Any, Final, cast
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
+from quire.pipeline.paths import check_paths, is_address
 from quire.pipeline.places import Document, Place
 from quire.pipeline.schedule import duration_us, schedule_of
 from quire.pipeline.spec import RESERVED
@@ -24,6 +25,9 @@ _KINDS: Final = {
     "string": "a text",
     "boolean": "true or false",
 }
+
+
+_APPENDED: Final = "a queue is only appended to: needs mode incremental"
 
 
 @cache
@@ -118,26 +122,40 @@ def check_meaning(document: Document) -> None:
     is_full = found.get("mode") == "full"
     _check_schedule(document, is_full=is_full)
     for name, source in sources.items():
-        _check_source(document, ("sources", name), source)
+        _check_source(document, ("sources", name), source, is_full=is_full)
     if not is_full and not any(is_followed(source) for source in sources.values()):
         document.report(("sources",), "none is followed: set stream: true, or mode: full")
     inputs = {name: _check_step(document, name, step) for name, step in steps.items()}
     _check_graph(document, sources, inputs)
-    destinations: dict[str, int] = {}
+    tables: dict[str, int] = {}
     for number, sink in enumerate(found["sinks"]):
         place = ("sinks", number)
         if sink["from"] not in steps and sink["from"] not in sources:
             document.report((*place, "from"), _unknown(sink["from"], [*sources, *steps]))
         _check_sink(document, place, sink, is_full=is_full)
-        if (where := sink.get("table") or sink.get("path")) is not None:
-            other = destinations.setdefault(where, number)
+        if (table := sink.get("table")) is not None:
+            other = tables.setdefault(table, number)
             if other != number:
-                document.report(place, f"sinks[{other}] writes there too: {where}")
+                document.report(place, f"sinks[{other}] writes there too: {table}")
+    if found.get("quarantine", {}).get("format") == "quire" and is_full:
+        document.report(("quarantine", "format"), _APPENDED)
+    if is_address(found.get("state", "")):
+        document.report(("state",), f"needs a folder that the driver sees: path={found['state']}")
+    check_paths(document)
 
 
 def is_followed(source: Mapping[str, Any]) -> bool:
     """Return whether a source is read from batch to batch, not whole."""
     return bool(source.get("stream", source["format"] == "quire"))
+
+
+def malformed_of(source: Mapping[str, Any]) -> str | None:
+    """Return what happens to messages that do not decode; None if the source fails by itself."""
+    if (found := source.get("malformed")) is not None:
+        return str(found)
+    options: Mapping[str, Any] = source.get("options", {})
+    is_kept = any(it.lower() == "onerror" and options[it] == "column" for it in options)
+    return "quarantine" if is_kept else None
 
 
 def order_of(inputs: Mapping[str, tuple[str, ...]]) -> list[str]:
@@ -171,7 +189,9 @@ def _check_schedule(document: Document, *, is_full: bool) -> None:
         document.report(("schedule",), f"mode full needs schedule once: found={text!r}")
 
 
-def _check_source(document: Document, place: Place, source: Mapping[str, Any]) -> None:
+def _check_source(
+    document: Document, place: Place, source: Mapping[str, Any], *, is_full: bool
+) -> None:
     wanted = "table" if source["format"] == "table" else "path"
     other = "path" if wanted == "table" else "table"
     if wanted not in source:
@@ -180,6 +200,12 @@ def _check_source(document: Document, place: Place, source: Mapping[str, Any]) -
         document.report((*place, other), f"not for format {source['format']}")
     if "malformed" in source and source["format"] != "quire":
         document.report((*place, "malformed"), "for format quire alone")
+    if malformed_of(source) == "quarantine" and not is_followed(source) and not is_full:
+        document.report(
+            (*place, "malformed"),
+            "a lookup is read again by each batch, and would send its rows to quarantine each time:"
+            " found=quarantine allowed: drop, fail, warn",
+        )
     if source["format"] == "table" and source.get("stream"):
         document.report((*place, "stream"), "a table is read whole")
 
@@ -267,4 +293,4 @@ def _check_sink(
     if kind == "quire" and "partition_by" in sink:
         document.report((*place, "partition_by"), "a queue has no partitions")
     if kind == "quire" and is_full:
-        document.report((*place, "format"), "a queue is only appended to: needs mode incremental")
+        document.report((*place, "format"), _APPENDED)

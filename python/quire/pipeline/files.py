@@ -6,16 +6,18 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from quire.pipeline.checks import (
     check_form,
     check_meaning,
     inputs_of_sql,
     is_followed,
+    malformed_of,
     names,
     order_of,
 )
+from quire.pipeline.paths import local
 from quire.pipeline.places import Document, read
 from quire.pipeline.schedule import duration_us, schedule_of
 from quire.pipeline.spec import (
@@ -64,7 +66,7 @@ def scheduled(pipeline: Pipeline, text: str) -> Pipeline:
 def _pipeline(document: Document) -> Pipeline:
     found = document.values
     name = found["pipeline"]
-    state = Path(_local(document, found.get("state", "state"))) / name
+    state = Path(local(document, found.get("state", "state"))) / name
     written: dict[str, Any] = found.get("steps") or {}
     steps = {each: _step(document, each, it) for each, it in written.items()}
     order = order_of({each: step.inputs for each, step in steps.items()})
@@ -90,11 +92,6 @@ def _pipeline(document: Document) -> Pipeline:
     )
 
 
-def _local(document: Document, path: str) -> str:
-    """Return a path as it is when it is an address, else absolute."""
-    return path if ":/" in path else str((document.path.parent / path).resolve())
-
-
 def _options(found: Mapping[str, Any]) -> dict[str, str]:
     """Return options as Spark takes them: texts."""
     return {
@@ -106,16 +103,14 @@ def _options(found: Mapping[str, Any]) -> dict[str, str]:
 def _source(document: Document, name: str, found: Mapping[str, Any]) -> Source:
     options = _options(found.get("options", {}))
     on_error = next((name for name in options if name.lower() == "onerror"), None)
-    malformed: Action | None = found.get("malformed")
+    malformed = cast("Action | None", malformed_of(found))
     if malformed is not None:
         options[on_error or "onError"] = "column"
-    elif on_error is not None and options[on_error] == "column":
-        malformed = "quarantine"
     path = found.get("path")
     return Source(
         name=name,
         format=found["format"],
-        path=found["table"] if path is None else _local(document, path),
+        path=found["table"] if path is None else local(document, path),
         schema=found.get("schema"),
         options=options,
         stream=is_followed(found),
@@ -170,7 +165,7 @@ def _sink(document: Document, found: Mapping[str, Any], line: int) -> Sink:
     return Sink(
         step=found["from"],
         format=found.get("format", "parquet"),
-        path="" if path is None else _local(document, path),
+        path="" if path is None else local(document, path),
         table=found.get("table"),
         partition_by=names(found.get("partition_by")),
         options=_options(found.get("options", {})),

@@ -9,11 +9,13 @@ Batches in a folder of Parquet files, each once, whatever is killed when.
 A kill before step 2 leaves a folder that the next attempt removes. After step 2 the next write,
 whichever batch it is for, first moves what was not moved. A batch that is done is not written
 again. The writer is the identity of the pipeline's state, so that batches of another state with
-the same numbers are others. With `replace` step 3 begins with removing the former files.
+the same numbers are others. With `replace` step 3 begins with removing the former files: those
+whose names say that the same pipeline and step wrote them, and no others.
 """
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -31,9 +33,14 @@ _REPLACE: Final = ".replace"
 class ParquetFolder:
     """One writer's view of a folder; see the head of the module."""
 
-    def __init__(self, path: str, writer: str) -> None:
+    def __init__(self, path: str, writer: str, former: str | None = None) -> None:
         """
         Take over what a writer that was killed left.
+
+        Args:
+            path: The folder.
+            writer: Whose batches are written.
+            former: The writers whose files a replacing one removes, as a regular expression.
 
         Raises:
             PipelineError: The path is an address that is no folder of this machine.
@@ -44,6 +51,7 @@ class ParquetFolder:
         self._path = Path(unquote(urlsplit(path).path) if path.startswith("file:") else path)
         self._staging = self._path / STAGING
         self._writer = writer
+        self._former = re.compile(rf"(?:{former or re.escape(writer)})-\d{{9}}(?=-|$)")
 
     @property
     def path(self) -> str:
@@ -67,7 +75,7 @@ class ParquetFolder:
         self._finish()
 
     def _finish(self) -> None:
-        """Move what was decided; a folder that is replaced has one pipeline, at any time."""
+        """Move what was decided."""
         for ready in sorted(self._staging.glob(f"{self._writer}-*{_READY}")):
             self._publish(ready)
             written = self._staging / f"{self._writer}.new"
@@ -75,8 +83,11 @@ class ParquetFolder:
             written.replace(self._staging / self._writer)
             shutil.rmtree(ready)
         for ready in sorted(self._staging.glob(f"*{_REPLACE}")):
+            if not self._former.fullmatch(ready.stem):
+                continue
             for file in self._files(self._path):
-                if not file.name.startswith(ready.stem):
+                is_new = file.name.startswith(f"{ready.stem}-")
+                if self._former.match(file.name) and not is_new:
                     file.unlink()
             self._publish(ready)
             shutil.rmtree(ready)

@@ -166,6 +166,7 @@ class _Run:
     ) -> None:
         """Compute and count one batch."""
         pipeline, replace = self.pipeline, state is None
+        former = rf"{pipeline.name}-\d{{8}}T\d{{6}}Z-[0-9a-f]{{6}}|{self.state.identity}"
         self.tally.begin()
         started, clock = datetime.now(UTC), time.monotonic()
         self.watch(f"batch {number}")
@@ -175,9 +176,12 @@ class _Run:
             run=self.run_id,
             state=state,
             writers=[
-                BatchWriter(sink, sink.step, identity, replace=replace) for sink in pipeline.sinks
+                BatchWriter(sink, sink.step, identity, former=former, replace=replace)
+                for sink in pipeline.sinks
             ],
-            quarantine=BatchWriter(pipeline.quarantine, "quarantine", identity, replace=replace),
+            quarantine=BatchWriter(
+                pipeline.quarantine, "quarantine", identity, former=former, replace=replace
+            ),
             tally=self.tally,
             watch=self.watch,
         ).run_all(spark, frames)

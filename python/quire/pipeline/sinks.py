@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -36,10 +37,13 @@ def check_sinks(pipeline: Pipeline) -> None:
 class BatchWriter:
     """Writes batches to one sink in the name of one pipeline's state."""
 
-    def __init__(self, sink: Sink, name: str, identity: str, *, replace: bool = False) -> None:
-        """Remember the sink; *name* tells the sinks of a pipeline apart."""
+    def __init__(
+        self, sink: Sink, name: str, identity: str, *, former: str = "", replace: bool = False
+    ) -> None:
+        """Remember the sink; *name* tells the sinks of a pipeline apart, *former* its runs."""
         self.sink = sink
         self._writer = f"{identity}-{name}"
+        self._former = rf"(?:{former or re.escape(identity)})-{re.escape(name)}"
         self._replace = replace
 
     def order(self, frame: DataFrame) -> tuple[str, ...]:
@@ -57,7 +61,7 @@ class BatchWriter:
             return self._to_delta(frame, batch)
         spark = frame.sparkSession
         is_table = self.sink.format == "table"
-        folder = ParquetFolder(_location(spark, self.sink), self._writer)
+        folder = ParquetFolder(_location(spark, self.sink), self._writer, self._former)
         is_new = not folder.has(batch)
         if is_new:
             folder.write(
