@@ -288,7 +288,7 @@ def test_a_damaged_cycle_is_not_archived_and_the_others_are(
 
     assert ran.code == 1
     assert "archived=2" in ran.out
-    told = [line for line in ran.err.splitlines() if "not archived" in line]
+    told = [line for line in ran.err.splitlines() if "quire: failed:" in line]
     assert len(told) == 1
     assert "20240116T4.cq4" in told[0]
     assert f"cycle={FIRST_DAY + 1}" in told[0]
@@ -423,7 +423,9 @@ def test_deleting_by_force_passes_over_tailers(path: Path, dest: Path) -> None:
     assert archives.archive(path, dest, delete=True, force=True).deleted == 3
 
 
-def test_nothing_is_deleted_that_does_not_equal_its_archive(path: Path, dest: Path) -> None:
+def test_nothing_is_deleted_that_does_not_equal_its_archive(
+    path: Path, dest: Path, cli: Cli
+) -> None:
     archives.archive(path, dest)
     file = parquet_files(dest)[0]
     data = bytearray(file.read_bytes())
@@ -433,8 +435,10 @@ def test_nothing_is_deleted_that_does_not_equal_its_archive(path: Path, dest: Pa
     report = archives.archive(path, dest, delete=True)
 
     assert report.deleted == 2
-    assert [each.cycle for each in report.kept] == [FIRST_DAY]
+    assert [each.cycle for each in report.failed] == [FIRST_DAY]
+    assert report.kept == []
     assert (path / "20240115T4.cq4").exists()
+    assert cli("archive", path, dest, "--delete").code == 1
 
 
 def test_row_groups_follow_the_index_and_are_bounded(

@@ -1,23 +1,27 @@
-"""Whether a queue is the one that was archived, and whether anything went missing meanwhile."""
+"""Whether a queue is the one that was archived."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from quire.archive.cycles import end_of
+from quire.archive.cycles import end_of, told_of
 from quire.archive.folders import Topic
 from quire.archive.verifying import check_live
-from quire.errors import ArchiveError
+from quire.errors import ArchiveError, CorruptError
 from quire.queue import Queue
 
 
-def check_same(topic: Topic, queue: Queue) -> None:
+def check_same(topic: Topic, queue: Queue) -> dict[int, str]:
     """
-    Do nothing if the archive holds cycles of this queue, or none yet.
+    Look whether the archive holds cycles of this queue, or none yet.
+
+    The newest cycle that both have is compared, or the next older one where it is damaged.
+
+    Returns:
+        Archived cycles that are damaged in the queue, as far as they were looked at, and how.
 
     Raises:
-        ArchiveError: It holds those of another one.
-        CorruptError: The cycle to compare is damaged.
+        ArchiveError: It holds those of another queue.
 
     """
     facts = facts_of(topic.name, queue)
@@ -27,17 +31,23 @@ def check_same(topic: Topic, queue: Queue) -> None:
             f"the archive holds another queue of this name: queue={queue.path}"
             + "".join(f" {name}={facts[name]} archived={topic.facts.get(name)}" for name in differ)
         )
-    forget_grown(topic, queue)
-    shared = sorted(topic.entries.keys() & {*queue.cycles})
-    if shared:
-        newest = topic.entries[shared[-1]]
-        check_live(queue, newest, every_byte=topic.queue != queue.path)
-    elif topic.entries and topic.queue != queue.path:
-        raise ArchiveError(
-            "the archive was made from another directory, and no cycle of it is here to compare:"
-            f" queue={queue.path} archived={topic.queue}"
-        )
-    topic.queue, topic.facts = queue.path, facts
+    damaged = forget_grown(topic, queue)
+    is_moved = topic.queue != queue.path
+    for cycle in sorted(topic.entries.keys() & {*queue.cycles}, reverse=True):
+        try:
+            if check_live(queue, topic.entries[cycle], every_byte=is_moved or bool(damaged)):
+                break
+        except CorruptError as error:
+            damaged[cycle] = told_of(queue, cycle, error)
+    else:
+        if topic.entries and is_moved:
+            raise ArchiveError(
+                "the archive was made from another directory, and no cycle of it is here to"
+                f" compare: queue={queue.path} archived={topic.queue}"
+                + "".join(f" ({told})" for told in damaged.values())
+            )
+    topic.queue, topic.facts, topic.gone = queue.path, facts, False
+    return damaged
 
 
 def facts_of(name: str, queue: Queue) -> dict[str, Any]:
@@ -49,29 +59,20 @@ def facts_of(name: str, queue: Queue) -> dict[str, Any]:
     }
 
 
-def forget_grown(topic: Topic, queue: Queue) -> None:
+def forget_grown(topic: Topic, queue: Queue) -> dict[int, str]:
     """
     Forget cycles without end marker that have more messages than when they were archived.
 
-    Java's writers whose clock is behind can still append there.
+    Java's writers whose clock is behind can still append there. Return those that are damaged,
+    and how.
     """
+    damaged: dict[int, str] = {}
     for entry in [each for each in topic.entries.values() if not each.ended]:
-        end = end_of(queue, entry.cycle)
+        try:
+            end = end_of(queue, entry.cycle)
+        except CorruptError as error:
+            damaged[entry.cycle] = told_of(queue, entry.cycle, error)
+            continue
         if end is not None and end.messages > entry.messages:
             del topic.entries[entry.cycle]
-
-
-def note_losses(topic: Topic, queue: Queue) -> None:
-    """Note the cycles that were seen and not archived, and are gone."""
-    here = {*queue.cycles}
-    noted = {cycle for cycle, _ in topic.lost}
-    gone = topic.seen - topic.entries.keys() - here - noted
-    topic.lost += [(cycle, "deleted before it was archived") for cycle in sorted(gone)]
-    newest = topic.newest_known
-    if newest is None or newest in here or newest in noted | gone:
-        return
-    later = [cycle for cycle in here if cycle > newest]
-    if later:
-        topic.lost.append(
-            (None, f"cycles between {newest} and {min(later)} may have come and gone unseen")
-        )
+    return damaged

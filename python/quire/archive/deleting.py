@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from quire.archive.cycles import end_of
-from quire.archive.entries import Entry
 from quire.archive.folders import Topic
 from quire.archive.reports import Failure, Report
 from quire.archive.verifying import check_file, check_live
@@ -24,8 +22,8 @@ def delete_archived(topic: Topic, path: str, report: Report, *, force: bool) -> 
     Delete the cycles of a queue that the archive holds: whole, verified, and done with.
 
     The newest cycle stays, and so do those that a named tailer has not read to their end, unless
-    *force* is given, those without end-of-file marker, and those that do not equal their archive
-    byte by byte.
+    *force* is given, and those without end-of-file marker. A cycle that does not equal its archive
+    byte by byte stays too, and has failed.
 
     Args:
         topic: What the archive holds of the queue.
@@ -36,33 +34,27 @@ def delete_archived(topic: Topic, path: str, report: Report, *, force: bool) -> 
     """
     with open_queue(path, create=False) as queue:
         gone = 0
-        for entry in _candidates(topic, queue):
+        for entry in [topic.entries[it] for it in queue.cycles[:-1] if it in topic.entries]:
             try:
+                if end_of(queue, entry.cycle) is None:
+                    continue
                 reason = _may_grow(queue, entry.cycle)
                 if reason is None and not force:
                     reason = _reader_in(queue, entry.cycle)
-                if reason is None:
-                    check_file(topic.file(entry), entry)
-                    check_live(queue, entry, every_byte=True)
+                if reason is not None:
+                    report.kept.append(Failure(topic.name, entry.cycle, reason))
+                    continue
+                check_file(topic.file(entry), entry)
+                check_live(queue, entry, every_byte=True)
+                Path(queue.file_for_cycle(entry.cycle)).unlink()
             except (QuireError, OSError) as error:
-                reason = str(error)
-            if reason is not None:
-                report.kept.append(Failure(topic.name, entry.cycle, reason))
-                continue
-            Path(queue.file_for_cycle(entry.cycle)).unlink()
-            gone += 1
+                report.failed.append(Failure(topic.name, entry.cycle, f"not deleted: {error}"))
+            else:
+                gone += 1
         if gone:
             sync(Path(path))
             queue.refresh()
         report.deleted += gone
-
-
-def _candidates(topic: Topic, queue: Queue) -> Iterator[Entry]:
-    """Yield the archived cycles that are in the queue, without the newest of those with data."""
-    for cycle in queue.cycles[:-1]:
-        entry = topic.entries.get(cycle)
-        if entry is not None and end_of(queue, cycle) is not None:
-            yield entry
 
 
 def _may_grow(queue: Queue, cycle: int) -> str | None:

@@ -29,6 +29,7 @@ class Entry:
         previous: The cycle before it that had a file then; None if it was the oldest.
         decoding: The place, in the list of the topic, of what its typed columns are.
         sha256: Of the file; it stands in the list alone.
+        size: The file's length, in the list alone, too; 0 in lists of earlier versions.
 
     """
 
@@ -45,6 +46,7 @@ class Entry:
     previous: int | None
     decoding: int = 0
     sha256: str = ""
+    size: int = 0
 
     @classmethod
     def of(cls, known: Mapping[str, Any]) -> Entry:
@@ -58,10 +60,10 @@ class Entry:
     def metadata(self, about: Mapping[str, Any]) -> dict[bytes, bytes]:
         """Return the file's own metadata, with more *about* its queue."""
         told = {**about, **self.to_json()}
-        del told["sha256"]
+        del told["sha256"], told["size"]
         return {METADATA_KEY: json.dumps(told).encode()}
 
     @property
     def told(self) -> Entry:
         """The entry as its file tells it."""
-        return replace(self, sha256="")
+        return replace(self, sha256="", size=0)

@@ -40,6 +40,8 @@ class Topic:
         seen: Cycles that the last run saw and did not archive: unfinished, or damaged.
         lost: What is in no place any more, or may be: the cycle if it is known, and the reason.
         decodings: What typed columns are, or were; the last is that of the newest run.
+        gone: The queue is gone, and what was lost with it was accepted.
+        problems: Files in the folder that are not what they seem.
 
     """
 
@@ -52,6 +54,8 @@ class Topic:
     seen: set[int] = field(default_factory=set[int])
     lost: list[tuple[int | None, str]] = field(default_factory=list[tuple[int | None, str]])
     decodings: list[Decoding] = field(default_factory=list[Decoding])
+    gone: bool = False
+    problems: list[str] = field(default_factory=list[str])
 
     def use(self, decoding: Decoding) -> int:
         """Have this the decoding of the newest run; return its place in the list."""
@@ -63,6 +67,11 @@ class Topic:
     def newest_known(self) -> int | None:
         """The newest cycle that a run has seen."""
         return max({*self.entries, *self.seen}, default=None)
+
+    @property
+    def still_lost(self) -> list[tuple[int | None, str]]:
+        """What is lost, without the cycles that were archived after all."""
+        return [(cycle, why) for cycle, why in self.lost if cycle not in self.entries]
 
     def file(self, entry: Entry) -> Path:
         """Return where a cycle's file is."""
@@ -97,7 +106,7 @@ class Archive:
         """
         if not self.exists:
             raise ArchiveError(f"no archive here: path={self.path}")
-        return sorted(unquote(file.stem) for file in (self.path / LISTS).glob("[!.]*.json"))
+        return sorted(unquote(file.stem) for file in (self.path / LISTS).glob("*.json"))
 
     @contextmanager
     def held(self) -> Generator[None]:
@@ -125,6 +134,7 @@ class Archive:
 
         Raises:
             ArchiveError: The list is of another version, or damaged.
+            OSError: It does not read.
 
         """
         topic = Topic(name, self.path / f"{_FOLDER}{quote(name, safe='')}")
@@ -133,10 +143,9 @@ class Archive:
             _fill(topic, listed)
         known = {entry.file for entry in topic.entries.values()}
         for file in topic.folder.glob(f"[!.]*{_SUFFIX}"):
-            if file.name not in known and (entry := entry_in(file)) is not None:
-                topic.entries[entry.cycle] = entry
-                if entry.previous is not None:
-                    topic.seen.add(entry.previous)
+            if file.name not in known:
+                _take_in(topic, file)
+        topic.lost = topic.still_lost
         return topic
 
     def keep(self, topic: Topic) -> None:
@@ -149,7 +158,8 @@ class Archive:
             "facts": topic.facts,
             "decodings": [decoding.to_json() for decoding in topic.decodings],
             "seen": sorted(topic.seen),
-            "lost": topic.lost,
+            "lost": topic.still_lost,
+            "gone": topic.gone,
             "cycles": [entry.to_json() for _, entry in sorted(topic.entries.items())],
         }
         replace(self._list(topic.name), json.dumps(content, indent=1).encode())
@@ -177,7 +187,27 @@ def entry_in(file: Path) -> Entry | None:
         raise ArchiveError(f"not a Parquet file, or a damaged one: file={file} ({error})") from None
     if METADATA_KEY not in metadata:
         return None
-    return Entry.of(json.loads(metadata[METADATA_KEY]))
+    try:
+        return Entry.of(json.loads(metadata[METADATA_KEY]))
+    except (ValueError, TypeError) as error:
+        raise ArchiveError(f"the file's metadata is damaged: file={file} ({error})") from None
+
+
+def _take_in(topic: Topic, file: Path) -> None:
+    """Add what a file that is not in the list tells of itself, or what is wrong with it."""
+    try:
+        entry = entry_in(file)
+    except ArchiveError as error:
+        topic.problems.append(str(error))
+        return
+    if entry is None:
+        return
+    if entry.file != file.name or entry.cycle in topic.entries:
+        topic.problems.append(f"a copy that readers count twice: file={file} of={entry.file}")
+        return
+    topic.entries[entry.cycle] = entry
+    if entry.previous is not None:
+        topic.seen.add(entry.previous)
 
 
 def _fill(topic: Topic, listed: Path) -> None:
@@ -191,6 +221,7 @@ def _fill(topic: Topic, listed: Path) -> None:
         topic.queue, topic.root, topic.facts = known["queue"], known["root"], known["facts"]
         topic.decodings = [Decoding.of(each) for each in known["decodings"]]
         topic.seen = set(known["seen"])
+        topic.gone = known.get("gone", False)
         topic.lost = [(cycle, reason) for cycle, reason in known["lost"]]
         topic.entries = {each["cycle"]: Entry.of(each) for each in known["cycles"]}
     except (ValueError, KeyError, TypeError) as error:

@@ -55,9 +55,9 @@ class Report:
         present: How many cycles were there before.
         unfinished: How many cycles are still written to.
         deleted: How many cycles it deleted from their queues.
-        kept: Cycles that it was asked to delete and did not, with the reason.
-        failed: Cycles that it could not archive.
-        lost: Cycles that an earlier run saw unfinished, and that are in no place any more.
+        kept: Cycles that it was asked to delete and did not, as they are not done with.
+        failed: Cycles that it could not archive, and files or cycles that are damaged.
+        lost: Cycles that an earlier run saw, and that are in no place any more.
         bytes: The size of the files it added.
 
     """
@@ -94,7 +94,7 @@ class Report:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every finished cycle is in the archive."""
+        """Whether every finished cycle is in the archive, and nothing was found damaged."""
         return not (self.failed or self.lost)
 
 

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from quire.archive.columns import Columns, CycleReader, misfits_in
-from quire.archive.continuity import check_same, note_losses
+from quire.archive.continuity import check_same
 from quire.archive.cycles import Cycle, Look, check_unchanged, look
 from quire.archive.decodings import decoding_of
 from quire.archive.deleting import delete_archived
 from quire.archive.digests import Digest, sha256_of
 from quire.archive.entries import Entry
-from quire.archive.folders import Archive, file_name
+from quire.archive.folders import Archive, Topic, file_name
+from quire.archive.losses import forget_missing, note_gone, note_losses
 from quire.archive.parquet import Writer
 from quire.archive.reports import Counted, Failure, Progress, Report, silent
 from quire.archive.verifying import check_file
 from quire.directories import topics_of
 from quire.durable import make_folder, publish
-from quire.errors import ArchiveError, CorruptError, QuireError
+from quire.errors import ArchiveError, NotAQueueError, QuireError
 from quire.queue import Queue
 from quire.queue import open as open_queue
 from quire.schema import Schema
@@ -66,75 +67,133 @@ def archive(  # noqa: PLR0913 - by keywords
         delete: Delete from the queue what the archive holds, once both were compared again. The
             newest cycle stays, and what a named tailer has not read.
         force: Delete also that.
-        accept_loss: Forget the cycles that are reported as lost, for this run and later ones.
+        accept_loss: Forget what is reported as lost, for this run and later ones.
         progress: Called now and then.
 
     Raises:
-        NotAQueueError: There is no queue at *path*.
-        ArchiveError: Another run is at work, or the archive is damaged.
+        NotAQueueError: There is no queue at *path*, nor was there one when it was archived.
+        ArchiveError: Another run is at work.
 
     """
     root = Path(path).absolute()
-    queues = topics_of(root)
     kept = Archive(Path(dest))
     report = Report(kept.path)
-    asked: dict[str, Any] = {"method": method, "timed": timed, "sample": sample}
+    queues = _queues_of(root, kept)
+    asked: dict[str, Any] = {"schema": schema, "method": method, "timed": timed, "sample": sample}
     with kept.held():
-        for topic, queue in queues.items():
-            source = _Source(topic, queue, str(root))
-            run = _TopicRun(kept, source, report, progress)
-            run.run(grace_s, {"schema": schema, **asked}, accept_loss=accept_loss)
+        for name, queue in queues.items():
+            try:
+                topic = kept.topic(name)
+            except (QuireError, OSError) as error:
+                report.failed.append(Failure(name, None, f"{error}"))
+                continue
+            run = _TopicRun(kept, topic, _Source(queue, str(root)), report, progress)
+            run.run(grace_s, asked, accept_loss=accept_loss)
             if delete:
                 run.delete(force=force)
+        for topic in _gone_below(root, queues, kept, report):
+            _TopicRun(kept, topic, _Source("", str(root)), report, progress).lose(
+                accept_loss=accept_loss
+            )
     return report
 
 
+def _queues_of(root: Path, kept: Archive) -> dict[str, str]:
+    """
+    Return the queues by topic; none, if all that were there are gone.
+
+    Raises:
+        NotAQueueError: There were none.
+
+    """
+    try:
+        return topics_of(root)
+    except NotAQueueError:
+        if not kept.exists or not any(_gone_below(root, {}, kept, Report(kept.path))):
+            raise
+        return {}
+
+
+def _gone_below(
+    root: Path, queues: Mapping[str, str], kept: Archive, report: Report
+) -> Iterator[Topic]:
+    """Yield the archived topics whose queues were below a directory, and are not there."""
+    for name in kept.topics():
+        if name in queues:
+            continue
+        try:
+            topic = kept.topic(name)
+        except (QuireError, OSError) as error:
+            report.failed.append(Failure(name, None, f"{error}"))
+            continue
+        was_below = topic.queue and Path(topic.queue).is_relative_to(root)
+        if was_below and topic.queue not in queues.values():
+            yield topic
+
+
 class _Source(NamedTuple):
-    topic: str
     path: str
     root: str
     """What was given: the path, or a directory above."""
 
 
 class _TopicRun:
-    def __init__(self, kept: Archive, source: _Source, report: Report, progress: Progress) -> None:
+    def __init__(
+        self, kept: Archive, topic: Topic, source: _Source, report: Report, progress: Progress
+    ) -> None:
         self._archive = kept
-        self._topic = kept.topic(source.topic)
+        self._topic = topic
         self._path = source.path
         self._root = source.root
         self._report = report
         self._progress = progress
         self._is_same = False
-        self._columns = Columns(source.topic)
+        self._columns = Columns(topic.name)
         self._decoding = 0
 
     def run(self, grace_s: float, asked: Mapping[str, Any], *, accept_loss: bool) -> None:
         """Do all that there is to do for a queue; what goes wrong is in the report."""
         topic = self._topic
         try:
-            queue = open_queue(self._path, read_only=True, create=False)
-        except (QuireError, OSError) as error:
-            self._fail(None, error)
-            return
-        with queue:
-            try:
-                check_same(topic, queue)
+            self._adopt()
+            with open_queue(self._path, read_only=True, create=False) as queue:
+                damaged = check_same(topic, queue)
                 topic.root = self._root
                 before = topic.decodings[-1] if topic.decodings else None
                 decoding = decoding_of(queue, before, **asked)
                 self._columns = Columns(topic.name, decoding)
                 self._decoding = topic.use(decoding)
-            except QuireError as error:
-                self._fail(None, error)
-                return
-            self._is_same = True
-            note_losses(topic, queue)
+                self._is_same = True
+                self._fail_each([*damaged.items(), *forget_missing(topic, queue)])
+                note_losses(topic, queue)
+                if accept_loss:
+                    topic.lost.clear()
+                self._report.present += len(topic.entries)
+                self._archive_all(queue, grace_s)
+        except (QuireError, OSError) as error:
+            self._fail(None, error)
+        self._tell_lost()
+
+    def lose(self, *, accept_loss: bool) -> None:
+        """Report what is lost where the queue is gone."""
+        topic = self._topic
+        try:
+            self._adopt()
+            self._fail_each(forget_missing(topic, None))
+            note_gone(topic)
             if accept_loss:
                 topic.lost.clear()
+                topic.seen.clear()
+                topic.gone = True
             self._report.present += len(topic.entries)
-            self._archive_all(queue, grace_s)
-        topic.lost = [(cycle, why) for cycle, why in topic.lost if cycle not in topic.entries]
-        self._report.lost += [Failure(topic.name, cycle, why) for cycle, why in topic.lost]
+            self._archive.keep(topic)
+        except (QuireError, OSError) as error:
+            self._fail(None, error)
+        self._tell_lost()
+
+    def _tell_lost(self) -> None:
+        topic = self._topic
+        self._report.lost += [Failure(topic.name, cycle, why) for cycle, why in topic.still_lost]
 
     def delete(self, *, force: bool) -> None:
         """Delete from the queue what the archive holds."""
@@ -149,10 +208,8 @@ class _TopicRun:
         topic = self._topic
         found = look(queue, topic.entries)
         self._report.unfinished += len(found.unfinished)
-        for cycle, reason in found.damaged.items():
-            self._fail(cycle, CorruptError(reason))
+        self._fail_each(found.damaged.items())
         topic.seen = {*found.unfinished, *found.damaged, *(it.number for it in found.finished)}
-        self._adopt()
         make_folder(topic.folder)
         for leftover in topic.folder.glob(".*.tmp"):
             leftover.unlink()
@@ -164,9 +221,17 @@ class _TopicRun:
 
     def _adopt(self) -> None:
         """Complete the entries of files that a killed run finished, and did not list."""
-        for entry in [each for each in self._topic.entries.values() if not each.sha256]:
-            file = self._topic.file(entry)
-            self._topic.entries[entry.cycle] = replace(entry, sha256=sha256_of(file))
+        topic = self._topic
+        self._fail_each((None, problem) for problem in topic.problems)
+        for entry in [each for each in topic.entries.values() if not each.sha256]:
+            file = topic.file(entry)
+            try:
+                check_file(file, entry)
+                topic.entries[entry.cycle] = _completed(entry, file)
+            except (QuireError, OSError) as error:
+                self._fail(entry.cycle, error)
+                del topic.entries[entry.cycle]
+                topic.seen.add(entry.cycle)
 
     def _archive_each(self, queue: Queue, found: Look, grace_s: float) -> None:
         topic = self._topic
@@ -180,7 +245,7 @@ class _TopicRun:
             else:
                 topic.entries[cycle.number] = entry
                 self._report.archived.setdefault(topic.name, []).append(entry)
-                self._report.bytes += topic.file(entry).stat().st_size
+                self._report.bytes += entry.size
             done += cycle.end.messages
 
     def _archive_one(self, queue: Queue, cycle: Cycle, grace_s: float, progress: Counted) -> Entry:
@@ -190,7 +255,7 @@ class _TopicRun:
             entry = self._write(temporary, queue, cycle, progress)
             check_file(temporary, entry)
             check_unchanged(queue, cycle, grace_s)
-            entry = replace(entry, sha256=sha256_of(temporary))
+            entry = _completed(entry, temporary)
             publish(temporary, self._topic.folder / name)
         finally:
             temporary.unlink(missing_ok=True)
@@ -229,5 +294,14 @@ class _TopicRun:
             writer.close(entry.metadata(self._topic.facts))
         return entry
 
-    def _fail(self, cycle: int | None, error: Exception) -> None:
+    def _fail_each(self, failed: Iterable[tuple[int | None, str]]) -> None:
+        for cycle, reason in failed:
+            self._fail(cycle, reason)
+
+    def _fail(self, cycle: int | None, error: Exception | str) -> None:
         self._report.failed.append(Failure(self._topic.name, cycle, f"{error}"))
+
+
+def _completed(entry: Entry, file: Path) -> Entry:
+    """Return an entry with what only the list tells of its file."""
+    return replace(entry, sha256=sha256_of(file), size=file.stat().st_size)

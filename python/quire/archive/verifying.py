@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import nullcontext
 from os import PathLike
 from pathlib import Path
@@ -11,6 +12,7 @@ from quire.archive.cycles import Cycle, end_of
 from quire.archive.digests import Digest, sha256_of
 from quire.archive.entries import Entry
 from quire.archive.folders import Archive, Topic, entry_in
+from quire.archive.losses import is_gone, note_gone
 from quire.archive.parquet import digest_in
 from quire.archive.reports import Counted, Failure, Progress, Verified, silent
 from quire.directories import topics_of
@@ -34,29 +36,40 @@ def verify(
         progress: Called now and then.
 
     Raises:
-        ArchiveError: There is no archive, or its lists are damaged.
+        ArchiveError: There is no archive.
         NotAQueueError: There is no queue at *queue*.
 
     """
     kept, verified = Archive(Path(dest)), Verified()
-    topics = [kept.topic(name) for name in kept.topics()]
+    topics = [*_topics_of(kept, verified)]
     queues = None if queue is None else topics_of(Path(queue))
     total = sum(entry.messages for topic in topics for entry in topic.entries.values())
     for topic in topics:
         if queues is None:
             path = topic.queue if topic.queue and Path(topic.queue).is_dir() else None
-        elif (path := queues.get(topic.name)) is None:
+            if is_gone(topic):
+                note_gone(topic)
+        elif (path := queues.get(topic.name)) is None and not topic.gone:
             verified.failed.append(Failure(topic.name, None, f"no such queue: path={queue}"))
         verified.failed += [Failure(topic.name, cycle, f"lost: {why}") for cycle, why in topic.lost]
+        verified.failed += [Failure(topic.name, None, problem) for problem in topic.problems]
         counted = Counted(progress, topic.name, verified.messages, total)
         _verify_topic(topic, path, verified, counted)
     return verified
 
 
+def _topics_of(kept: Archive, verified: Verified) -> Iterator[Topic]:
+    for name in kept.topics():
+        try:
+            yield kept.topic(name)
+        except (QuireError, OSError) as error:
+            verified.failed.append(Failure(name, None, str(error)))
+
+
 def _verify_topic(topic: Topic, path: str | None, verified: Verified, progress: Counted) -> None:
     try:
         opened = nullcontext() if path is None else open_queue(path, read_only=True, create=False)
-    except QuireError as error:
+    except (QuireError, OSError) as error:
         verified.failed.append(Failure(topic.name, None, str(error)))
         opened = nullcontext()
     with opened as queue:

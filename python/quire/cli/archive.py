@@ -84,7 +84,7 @@ def archive(path: Path, dest: Path | None, *, verify: bool, **more: Any) -> None
         report = run(path, dest, progress=progress, **more)
     click.echo(_summary(report))
     _tell("kept", report.kept)
-    _fail("not archived", report.failed, "lost", report.lost)
+    _fail("failed", report.failed, "lost", report.lost)
 
 
 def _schema(place: str | None) -> Any:  # noqa: ANN401 - a schema, or a word

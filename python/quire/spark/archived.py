@@ -25,10 +25,11 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 import quire
 from quire.archive.columns import Columns
-from quire.archive.continuity import forget_grown, note_losses
+from quire.archive.continuity import forget_grown
 from quire.archive.cycles import end_of
 from quire.archive.decodings import ERROR, HISTORY, Decoding
 from quire.archive.folders import Archive, Topic
+from quire.archive.losses import note_losses
 from quire.columns import fields_of
 from quire.directories import topics_of
 from quire.errors import ArchiveError, CorruptError
@@ -203,7 +204,7 @@ def _live(topic: Topic, root: str) -> tuple[list[_Stretch], list[str]]:
         path = topics_of(root)[topic.name]
         queue = quire.open(path, read_only=True, create=False)
     except KeyError:
-        return [], [f"its queue is gone: path={root}"]
+        return [], topic.problems if topic.gone else [f"its queue is gone: path={root}"]
     except (quire.QuireError, OSError) as error:
         return [], [f"its queue is gone, or does not open: path={root} ({error})"]
     with queue:
@@ -212,7 +213,7 @@ def _live(topic: Topic, root: str) -> tuple[list[_Stretch], list[str]]:
         problems = [
             why if cycle is None else f"cycle={cycle} was {why}" for cycle, why in topic.lost
         ]
-        return [*_stretches(topic, queue)], problems
+        return [*_stretches(topic, queue)], [*topic.problems, *problems]
 
 
 def _stretches(topic: Topic, queue: quire.Queue) -> Iterator[_Stretch]:
