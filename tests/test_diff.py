@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -132,6 +133,25 @@ def test_far_apart_queues_are_compared_place_by_place_and_end_apart(tmp_path: Pa
         for it in found
         if it.left and it.right  # the same place
     )
+
+
+@pytest.mark.parametrize("by", WAYS)
+def test_memory_is_bounded_whatever_the_lengths_are(tmp_path: Path, by: Alignment) -> None:
+    large = [b"%07d " % number * 5000 for number in range(1600)]  # 64 MB
+    small = numbered(*range(4000))
+    paths = made(tmp_path / "a", [small]), made(tmp_path / "b", [large])
+    found = quire.compare(*paths, by=by)
+
+    tracemalloc.start()
+    try:
+        for _ in found:
+            pass
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert (found.changed, found.left, found.right) == (len(large), len(small) - len(large), 0)
+    assert peak < 32 * 2**20
 
 
 @pytest.mark.parametrize("golden", [it for it in QUEUES if it.parent == MAIN], ids=name_of)

@@ -151,10 +151,10 @@ class _Side:
         self.waiting: deque[Excerpt] = deque()
         self._has_ended = False
 
-    def fill(self, count: int) -> None:
-        """Have *count* messages wait, if there are so many."""
+    def fill(self, count: int, more: int = 0) -> None:
+        """Have *count* messages wait, if there are so many, and *more* where they are small."""
         while (missing := count - len(self.waiting)) > 0 and not self._has_ended:
-            chunk = self.chunks.take(missing)
+            chunk = self.chunks.take(max(missing, more))
             self._has_ended = not len(chunk)
             self.waiting.extend(chunk.excerpts())
 
@@ -188,15 +188,16 @@ class _Pairs:
 
     def by_position(self) -> Iterator[Difference]:
         left, right = self._left, self._right
-        while self._has_more(with_indexes=False):
+        while self._has_more(WINDOW, with_indexes=False):
+            alike = self._counts.alike
             while left.waiting and right.waiting and self._are_alike():
                 self._drop_alike(1)
-            if left.waiting or right.waiting:
+            if self._counts.alike == alike:  # else there may be more to read on one side
                 yield from self._resynchronised()
 
     def by_index(self) -> Iterator[Difference]:
         left, right = self._left.waiting, self._right.waiting
-        while self._has_more(with_indexes=True):
+        while self._has_more(1, with_indexes=True):
             while left and right and left[0].index == right[0].index:
                 if self._are_alike():
                     self._drop_alike(1)
@@ -208,8 +209,8 @@ class _Pairs:
                 yield Difference(None, right.popleft())
             yield from self._what_is_left()
 
-    def _has_more(self, *, with_indexes: bool) -> bool:
-        """Read on, past what is the same byte for byte; return whether messages wait."""
+    def _has_more(self, count: int, *, with_indexes: bool) -> bool:
+        """Read on, past what is the same byte for byte; return whether messages wait: *count*."""
         left, right = self._left, self._right
         self._tell()
         while not left.waiting and not right.waiting:
@@ -222,9 +223,13 @@ class _Pairs:
             else:
                 self._counts.alike += len(chunk)
                 self._tell()
-        left.fill(len(right.waiting))
-        right.fill(len(left.waiting))
+        self._fill(count)
         return True
+
+    def _fill(self, count: int) -> None:
+        """Have messages of both wait, as many of each where that is not more than some MiB."""
+        self._left.fill(count, len(self._right.waiting))
+        self._right.fill(count, len(self._left.waiting))
 
     def _tell(self) -> None:
         if self._progress is not None:
@@ -233,10 +238,8 @@ class _Pairs:
     def _what_is_left(self) -> Iterator[Difference]:
         """Yield what waits on one side where the other one has come to its end."""
         left, right = self._left, self._right
-        if not right.waiting and left.waiting:
-            right.fill(1)
-        if not left.waiting and right.waiting:
-            left.fill(1)
+        if left.waiting or right.waiting:
+            self._fill(1)
         while left.waiting and not right.waiting:
             yield Difference(left.waiting.popleft(), None)
         while right.waiting and not left.waiting:
