@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import pyarrow as pa
@@ -38,10 +38,12 @@ def inferred(
 
 
 def inferred_of(
-    queues: Sequence[Queue], sample: int, *, as_text: bool
+    queues: Iterable[Queue], sample: int, *, as_text: bool
 ) -> tuple[Literal["fields", "value"], pa.Schema]:
     """
     Return what the messages of several queues are, taken together; *sample* of each are looked at.
+
+    One queue is asked for after the other, and none is used behind the next.
 
     Raises:
         ValueError: The queues are empty, or types are in conflict.
@@ -49,15 +51,16 @@ def inferred_of(
 
     """
     seen, count = Seen(), 0
+    paths: list[str] = []
     for queue in queues:
+        paths.append(queue.path)
         with queue.tailer() as tailer:
             for index, messages in stretches(queue, sample):
                 if tailer.move_to_index(index):
                     count += seen.look(tailer, messages)
     if not count:
         raise ValueError(
-            "there is nothing to infer a schema from:"
-            f" path={', '.join(queue.path for queue in queues)} sample={sample}"
+            f"there is nothing to infer a schema from: path={', '.join(paths)} sample={sample}"
         )
     sorts, fields, _ = found = seen.found()
     if sorts == ["struct"]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import pickle
 import resource
 from collections import Counter
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +19,12 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from pyspark.sql.types import LongType, StringType, StructType
 
 from queues import START_MS, snapshot
+from quire.errors import CorruptError
 from quire.spark import lag_of
 from quire.spark.followed import DataLossError
 from quire.spark.options import ReadOptions
 from quire.spark.quotas import quotas
+from quire.spark.schema import base_schema
 from quire.spark.stream import Offsets, StreamReader
 from streams import Source, pairs
 
@@ -268,16 +273,48 @@ def test_more_topics_than_files_may_be_open(
     for number in range(40):
         source.record(f"topic{number}", 2)
     monkeypatch.setattr("quire.spark.stream._OPEN_MAX", 3)
-    open_now = len([*Path("/dev/fd").iterdir()])
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (open_now + 30, most))
-    try:
+    with few_files():
+        driver = Driver(source, startingOffsets="latest")
+        assert driver.batch() == 0
         driver = Driver(source)
+        driver.reader.prepareForTriggerAvailableNow()
         while driver.batch(9):
             pass
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     assert driver.numbers() == source.numbers()
+
+
+def test_a_schema_is_inferred_of_more_topics_than_files_may_be_open(tmp_path: Path) -> None:
+    source = Source(tmp_path / "queues")
+    for number in range(40):
+        source.record(f"topic{number}", 2)
+    options = ReadOptions.of({"path": str(source.path), "inferSchema": "true"})
+    with few_files():
+        schema = base_schema(options)
+    assert schema is not None
+    assert "n" in schema.columns.names
+
+
+@contextmanager
+def few_files() -> Generator[None]:
+    """Leave thirty numbers of files: the limit is on the numbers, and some above may be in use."""
+    soft, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    in_use = {int(it.name) for it in Path("/dev/fd").iterdir()}
+    free = (number for number in itertools.count() if number not in in_use)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (next(itertools.islice(free, 30, None)), most))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, most))
+
+
+@pytest.mark.parametrize("asked", ["initialOffset", "prepareForTriggerAvailableNow"])
+def test_damage_is_told_with_its_topic_from_the_start(source: Source, asked: str) -> None:
+    for file in (source.path / "trades").glob("*.cq4"):
+        file.write_bytes(b"\1" * 4096)
+    reader = Driver(source, startingOffsets="latest").reader
+
+    with pytest.raises(CorruptError, match="topic=trades"):
+        getattr(reader, asked)()
 
 
 STEPS = st.lists(

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 import quire
 from streams import Source
 
-LIVES = 3
+LIVES = 2
 TESTS = Path(__file__).parent.parent
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]

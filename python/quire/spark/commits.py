@@ -34,11 +34,14 @@ from uuid import uuid4
 import quire
 from quire._native import entry_bytes
 from quire.durable import make_folder, replace
-from quire.errors import LockTimeoutError, QuireError
+from quire.errors import CycleFullError, LockLostError, LockTimeoutError, QuireError
 from quire.spark.staging import FOLDER, Part, Staging, messages_of, remove
+from quire.spark.topics import stored_wire_type
 
 CHUNK_ROWS: Final = 8192
 CHUNK_BYTES: Final = 4 << 20
+BLOCK_BYTES: Final = 64 << 20
+"""What files grow by where nothing else was asked for."""
 
 _MARK: Final = "quireSink"
 _MARK_START: Final = entry_bytes(_MARK, "")[:-1]
@@ -49,12 +52,13 @@ _LOCK_TIMEOUT_S: Final = 600.0
 _LOCK_POLL_S: Final = 0.02
 _RECORDS_MAX: Final = 1000
 _LEFT_OVER_S: Final = 7 * 24 * 3600
+_PASSING: Final = (CycleFullError, LockLostError, LockTimeoutError)
 
 _log = logging.getLogger("quire")
 
 
 class UnfinishedWriteError(QuireError):
-    """A write stands half in the queue, and what was staged for the rest is gone."""
+    """A write stands half in the queue, and the rest cannot be appended: it says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +102,8 @@ class Manifest:
     parts: list[Part]
     kept: bool
     """Whether it is remembered that it was done."""
+    block_bytes: int = 0
+    """What the queue's files grow by, which says how long a message may be."""
 
     @property
     def rows(self) -> int:
@@ -139,7 +145,7 @@ def commit(
         is_new = batch > _last_done(folder)
         if is_new and ordered:
             after = queue.last_index
-            manifest = Manifest(writer, batch, uuid4().hex, after, ordered, kept)
+            manifest = Manifest(writer, batch, uuid4().hex, after, ordered, kept, queue.block_bytes)
             make_folder(folder / str(batch))
             replace(folder / str(batch) / _MANIFEST, json.dumps(asdict(manifest)).encode())
             with _told(target, manifest):
@@ -168,9 +174,9 @@ def finish(path: str) -> int:
         UnfinishedWriteError: What was staged is gone.
 
     """
-    target = Target(str(path), {"create": False})
-    if not target.folder.exists():
+    if not Target(str(path)).folder.exists():
         return 0
+    target = Target(str(path), {"create": False, "wire_type": stored_wire_type(path)})
     with opened(target) as queue:
         return _finish_all(target, queue)
 
@@ -181,8 +187,20 @@ def opened(target: Target) -> Generator[quire.Queue]:
     make_folder(target.folder)
     with (target.folder / _LOCK).open("a") as lock:
         _take(lock, target)
-        with quire.open(target.path, **target.options) as queue:
+        with quire.open(target.path, **_options(target)) as queue:
             yield queue
+
+
+def _options(target: Target) -> dict[str, Any]:
+    """Return what to open the queue with, so that what is unfinished goes into it too."""
+    blocks = [Manifest.read(file).block_bytes for file in _unfinished(target)]
+    if (asked := target.options.get("block_bytes") or BLOCK_BYTES) < max(blocks, default=0):
+        asked = max(blocks)
+    return {**target.options, "block_bytes": asked}
+
+
+def _unfinished(target: Target) -> list[Path]:
+    return sorted(target.folder.glob(f"*/*/{_MANIFEST}"))
 
 
 def _take(lock: Any, target: Target) -> None:  # noqa: ANN401 - a file
@@ -203,7 +221,7 @@ def _take(lock: Any, target: Target) -> None:  # noqa: ANN401 - a file
 
 def _finish_all(target: Target, queue: quire.Queue) -> int:
     count = 0
-    for file in sorted(target.folder.glob(f"*/*/{_MANIFEST}")):
+    for file in _unfinished(target):
         manifest = Manifest.read(file)
         if manifest.batch > _last_done(target.folder / manifest.writer):
             with _told(target, manifest):
@@ -238,16 +256,22 @@ def _append(target: Target, queue: quire.Queue, manifest: Manifest, start: Place
 
 @contextlib.contextmanager
 def _told(target: Target, manifest: Manifest) -> Generator[None]:
-    """Tell what to do where staged files are gone."""
+    """Tell what to do where trying again does not help."""
     try:
         yield
+    except _PASSING:
+        raise
     except FileNotFoundError as error:
-        folder = target.folder / manifest.writer / str(manifest.batch)
-        raise UnfinishedWriteError(
-            f"what was staged for a write is gone: file={error.filename} path={target.path}"
-            f" writer={manifest.writer} batch={manifest.batch} rows={manifest.rows}"
-            f" (to give the rest of it up, remove {folder})"
-        ) from None
+        why = f"what was staged for a write is gone: file={error.filename}"
+    except (QuireError, ValueError) as error:
+        why = f"a write cannot be finished: {error}"
+    else:
+        return
+    folder = target.folder / manifest.writer / str(manifest.batch)
+    raise UnfinishedWriteError(
+        f"{why} path={target.path} writer={manifest.writer} batch={manifest.batch}"
+        f" rows={manifest.rows} (to give the rest of it up, remove {folder})"
+    )
 
 
 def _append_array(
@@ -341,7 +365,8 @@ def _sweep(
         for place in {*(Path(part.file).parent.parent for part in parts), folder}:
             remove(place)
     if batch % 64 == 0:
-        _sweep_old(target.folder)
+        for place in {*(Path(part.file).parents[2] for part in parts), target.folder}:
+            _sweep_old(place)
 
 
 def _sweep_old(root: Path) -> None:

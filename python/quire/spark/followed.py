@@ -16,8 +16,9 @@ from pathlib import Path
 
 import quire
 from quire.errors import QuireError
+from quire.spark.options import ReadOptions
 from quire.spark.ranges import Run
-from quire.spark.topics import TABLE
+from quire.spark.topics import TABLE, open_queue
 
 
 class DataLossError(QuireError):
@@ -70,14 +71,14 @@ class Followed:
 
     Args:
         path: The queue's directory.
-        wire_type: As :func:`quire.open` takes it.
+        options: Those of the read.
 
     """
 
-    def __init__(self, path: str, wire_type: str | None = None) -> None:
+    def __init__(self, path: str, options: ReadOptions) -> None:
         """Open nothing yet."""
         self._path = path
-        self._wire_type = wire_type
+        self._options = options
         self._queue: quire.Queue | None = None
         self._opened: tuple[int, int] | None = None
         self._finished: dict[int, int] = {}
@@ -89,9 +90,7 @@ class Followed:
             self.close()
             if table != self._opened:
                 self._finished.clear()
-            self._queue = quire.open(
-                self._path, read_only=True, create=False, wire_type=self._wire_type
-            )
+            self._queue = open_queue(self._path, self._options)
             self._opened = table
         return self._queue
 

@@ -22,7 +22,7 @@ from quire.inference import inferred_of
 from quire.schema import Content, Schema
 from quire.schema_places import PLACE, imported
 from quire.spark.options import OptionsError, ReadOptions, refuse
-from quire.spark.topics import open_queue, topics_of
+from quire.spark.topics import naming, open_queue, topics_of
 from quire.timestamps import timed
 
 PAYLOAD: Final = "payload"
@@ -280,15 +280,17 @@ def _chosen(base: Schema, options: ReadOptions) -> spark.StructType:
 
 
 def _inferred(options: ReadOptions, sample: int) -> Schema:
-    queues: list[quire.Queue] = []
-    try:
-        for path in topics_of(options.path).values():
-            queues.append(open_queue(path, options))  # noqa: PERF401 - closed below
-        shape, columns = inferred_of(queues, sample, as_text=True)
-    finally:
-        for queue in queues:
-            queue.close()
+    shape, columns = inferred_of(_one_by_one(options), sample, as_text=True)
     return Schema.of_content(Content(shape, columns))
+
+
+def _one_by_one(options: ReadOptions) -> Iterator[quire.Queue]:
+    """Yield each topic's queue, one open at a time: a process may not have many files."""
+    for topic, path in topics_of(options.path).items():
+        with naming(topic):
+            queue = open_queue(path, options)
+        with queue:
+            yield queue
 
 
 def _declared(name: str) -> str:

@@ -84,7 +84,7 @@ def _stage(
 ) -> Staged:
     folder = options.staging.batch(writer, batch)
     encoder: Encoder | None = None
-    with PartWriter(folder, _task().partitionId()) as part:
+    with PartWriter(folder, _task().partitionId(), options.longest) as part:
         for frame in batches:
             rows = messages_in(frame)
             encoder = encoder or Encoder(rows.schema, **options.encoding)

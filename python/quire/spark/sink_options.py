@@ -16,13 +16,11 @@ import quire
 from quire.encoding import FORMS, Encoder
 from quire.errors import NotAQueueError, QuireError
 from quire.schema import Schema
-from quire.spark.commits import Target
+from quire.spark.commits import BLOCK_BYTES, Target
 from quire.spark.options import Given, refuse
 from quire.spark.schema import METADATA, arrow_schema, schema_of
 from quire.spark.staging import Staging
-from quire.spark.topics import TABLE, local_path
-
-FIELDLESS: Final = "FIELDLESS_BINARY"
+from quire.spark.topics import FIELDLESS, TABLE, local_path, stored_wire_type
 
 _NAMES: Final = (
     "path",
@@ -36,9 +34,12 @@ _NAMES: Final = (
     "writeId",
     "stagingLocation",
     "sync",
+    "blockBytes",
 )
+_SMALL_BLOCK: Final = 64 << 10
+_LONGEST: Final = (1 << 30) - 1
 _SPARKS_OWN: Final = ("checkpointLocation",)
-_WRITE_ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
+_WRITE_ID: Final = re.compile(r"(?!(?i:lock)$)[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,12 @@ class WriteOptions:
     staging: Staging
     write_id: str | None = None
     encoding: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def longest(self) -> int:
+        """How many bytes a message may have; the kernel's rule, or less in very small blocks."""
+        block: int = self.target.options.get("block_bytes") or BLOCK_BYTES
+        return min(max(block // 4, min(block, _SMALL_BLOCK)), _LONGEST)
 
     @staticmethod
     def of(options: Mapping[str, str], columns: StructType, *, overwrite: bool) -> WriteOptions:
@@ -94,12 +101,20 @@ def _options(given: Given, report: Callable[[str], None]) -> WriteOptions:
         report("path is missing: use .save(path) or .start(path)")
     roll_cycle, wire_type = given.text("rollCycle"), given.text("wireType")
     if path:
-        _look_at(path, roll_cycle, wire_type, report)
+        wire_type = _look_at(path, roll_cycle, wire_type, report)
     write_id = given.text("writeId")
     if write_id is not None and not _WRITE_ID.fullmatch(write_id):
-        report(f"writeId is made of letters, digits, '_', '.' and '-': writeId={write_id}")
+        report(
+            "writeId is made of letters, digits, '_', '.' and '-', and is not lock:"
+            f" writeId={write_id}"
+        )
     location = given.text("stagingLocation")
-    options = {"roll_cycle": roll_cycle, "wire_type": wire_type, "eof_grace_s": 0.0}
+    options = {
+        "roll_cycle": roll_cycle,
+        "wire_type": wire_type,
+        "eof_grace_s": 0.0,
+        "block_bytes": given.count("blockBytes", BLOCK_BYTES),
+    }
     return WriteOptions(
         target=Target(path, options, sync=given.flag("sync", default=True)),
         staging=Staging.of(path, None if location is None else local_path(location)),
@@ -117,12 +132,12 @@ def _options(given: Given, report: Callable[[str], None]) -> WriteOptions:
 
 def _look_at(
     path: str, roll_cycle: str | None, wire_type: str | None, report: Callable[[str], None]
-) -> None:
-    """Compare with the queue, if there is one; its files do not tell the wire type."""
+) -> str | None:
+    """Compare with the queue, if there is one, and return the wire type to write with."""
     folder = Path(path)
     if folder.exists() and not folder.is_dir():
         report(f"path is not a directory: path={path}")
-        return
+        return wire_type
     inside = next(folder.glob(f"*/**/{TABLE}"), None) if folder.is_dir() else None
     if inside is not None and not (folder / TABLE).exists():
         report(f"path is a directory of queues, name one: path={path} such as={inside.parent}")
@@ -131,10 +146,15 @@ def _look_at(
             found = queue.roll_cycle.name
         if roll_cycle not in {None, found}:
             report(f"the queue rolls otherwise: rollCycle={roll_cycle} found={found}")
+        stored = stored_wire_type(path)
+        if stored is not None and (wire_type or stored).upper() != stored:
+            report(f"the queue has another wire type: wireType={wire_type} found={stored}")
+        wire_type = wire_type or stored
     except NotAQueueError:
         pass
     except (QuireError, OSError, ValueError) as error:
         report(f"cannot open the queue: {error}")
+    return wire_type
 
 
 def _schema(text: str | None, report: Callable[[str], None]) -> Schema | None:

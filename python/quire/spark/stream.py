@@ -23,7 +23,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from quire.errors import CorruptError, NotAQueueError
+from quire.errors import NotAQueueError
 from quire.spark import rows
 from quire.spark.followed import Ahead, DataLossError, Followed
 from quire.spark.offsets import resolved
@@ -31,7 +31,7 @@ from quire.spark.options import ReadOptions, refuse
 from quire.spark.quotas import quotas
 from quire.spark.ranges import Share, Span, shares_of
 from quire.spark.rows import RowPlan
-from quire.spark.topics import topics_of
+from quire.spark.topics import naming, topics_of
 
 Offsets: TypeAlias = dict[str, int]
 
@@ -69,12 +69,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         problems: list[str] = []
         options.starting.check(topics, "startingOffsets", problems.append)
         refuse(problems, of="stream")
-        return {
-            topic: resolved(
-                self._topic(topic, path).queue(), topic, options.starting, options.time_field
-            )
-            for topic, path in topics.items()
-        }
+        offsets: Offsets = {}
+        for topic, path in topics.items():
+            with naming(topic):
+                queue = self._topic(topic, path).queue()
+                offsets[topic] = resolved(queue, topic, options.starting, options.time_field)
+        return offsets
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
         """Return the option ``maxOffsetsPerTrigger``."""
@@ -83,8 +83,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         """Fix the end of the query: what is there now."""
-        topics = self._topics()
-        self._target = {topic: self._topic(topic, path).end() for topic, path in topics.items()}
+        target: Offsets = {}
+        for topic, path in self._topics().items():
+            with naming(topic):
+                target[topic] = self._topic(topic, path).end()
+        self._target = target
 
     def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:  # noqa: N802
         """
@@ -161,10 +164,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 self._followed.pop(topic).close()
         else:
             followed = self._topic(topic, path)
-            try:
+            with naming(topic):
                 found = followed.ahead(offset) if stop is None else followed.between(offset, stop)
-            except CorruptError as error:
-                raise CorruptError(f"{error} topic={topic}", *error.args[1:]) from None
         if found.is_lossy:
             self._tell_loss(topic, offset, found)
         return found
@@ -177,7 +178,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _topic(self, topic: str, path: str) -> Followed:
         if topic not in self._followed:
-            self._followed[topic] = Followed(path, self._options.wire_type)
+            self._followed[topic] = Followed(path, self._options)
         followed = self._followed[topic]
         if not followed.is_open:
             if self._opened >= _OPEN_MAX:

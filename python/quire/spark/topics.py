@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
 import quire
@@ -15,7 +16,10 @@ from quire.errors import CorruptError, QuireError
 if TYPE_CHECKING:
     from quire.spark.options import ReadOptions
 
-__all__ = ["TABLE", "local_path", "naming", "open_queue", "topics_of"]
+__all__ = ["TABLE", "local_path", "naming", "open_queue", "stored_wire_type", "topics_of"]
+
+FIELDLESS: Final = "FIELDLESS_BINARY"
+_HEADER_BYTES: Final = 256
 
 
 @contextmanager
@@ -41,6 +45,17 @@ def open_queue(path: str, options: ReadOptions) -> quire.Queue:
 
     """
     return quire.open(path, read_only=True, create=False, wire_type=options.wire_type)
+
+
+def stored_wire_type(path: str) -> str | None:
+    """Return ``FIELDLESS_BINARY`` if the newest file of a queue is so, else None."""
+    with quire.open(path, read_only=True, create=False) as queue:
+        for cycle in reversed(queue.cycles):
+            with Path(queue.file_for_cycle(cycle)).open("rb") as file:
+                header = file.read(_HEADER_BYTES)
+            if b"SCQStore" in header:  # else it is just being made
+                return None if b"writePosition" in header else FIELDLESS
+    return None
 
 
 def local_path(path: str) -> str:
