@@ -7,6 +7,7 @@ Needs ``quire[pipeline]``; ``docs/pipelines.md`` teaches it.
 >>> report = quire.pipeline.run(quire.pipeline.load("pipeline.yaml"))  # doctest: +SKIP
 """
 
+from quire.pipeline.declarative import declare
 from quire.pipeline.errors import PipelineError
 from quire.pipeline.files import load
 from quire.pipeline.places import PipelineFileError
@@ -14,4 +15,4 @@ from quire.pipeline.report import Report
 from quire.pipeline.run import run
 from quire.pipeline.triggers import Stop
 
-__all__ = ["PipelineError", "PipelineFileError", "Report", "Stop", "load", "run"]
+__all__ = ["PipelineError", "PipelineFileError", "Report", "Stop", "declare", "load", "run"]

@@ -13,6 +13,7 @@ and on nothing else: not on where batches begin. So `once` and `every 30s` give 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,7 +21,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from quire.pipeline.errors import StepError
-from quire.pipeline.expectations import BROKEN, alive, also
+from quire.pipeline.expectations import BROKEN, alive, also, without
 from quire.pipeline.spec import DUPLICATE, LATE, Deduplicate, Step, Watermark
 
 MARK: Final = "_quire_mark"  # the latest time of each `by`, microseconds
@@ -41,15 +42,20 @@ class Arrival:
     window_us: int | None
 
     @staticmethod
-    def of(step: Step, frame: DataFrame) -> Arrival:
+    def of(step: Step, known: Sequence[str] | None) -> Arrival:
         """
         Return the rules of *step*; rows of queues are in the order of their topic and index.
+
+        Args:
+            step: The step.
+            known: The columns of its rows; None takes those for granted that it needs.
 
         Raises:
             StepError: Nothing tells the order of rows, or a column is not there.
 
         """
-        order = step.order or tuple(name for name in OF_QUEUES if name in frame.columns)
+        columns = OF_QUEUES if known is None else known
+        order = step.order or tuple(name for name in OF_QUEUES if name in columns)
         if not step.order and "_index" not in order:
             raise StepError(
                 "the order of rows is not known: keep the column _index, or name others by order:"
@@ -57,13 +63,13 @@ class Arrival:
         watermark = step.watermark
         by = watermark.by if watermark is not None else None
         if by is None:
-            by = ("_topic",) if "_topic" in frame.columns else ()
+            by = ("_topic",) if "_topic" in columns else ()
         named = (*order, *by, *(step.deduplicate.by if step.deduplicate else ()))
         named += (watermark.column,) if watermark is not None else ()
-        missing = [name for name in dict.fromkeys(named) if name not in frame.columns]
-        if missing:
+        missing = [name for name in dict.fromkeys(named) if name not in columns]
+        if missing and known is not None:
             raise StepError(
-                f"no such columns: {', '.join(missing)} (there are: {', '.join(frame.columns)})"
+                f"no such columns: {', '.join(missing)} (there are: {', '.join(known)})"
             )
         return Arrival(order, watermark, step.deduplicate, by, step.window_us)
 
@@ -90,7 +96,8 @@ class Arrival:
         is_late = self.time() < F.col("_quire_seen") - self.watermark.delay_us
         if self.window_us is not None and released_us is not None:
             is_late |= self.window_end() <= released_us
-        return also(frame, is_late, LATE, self.watermark.action).drop("_quire_seen")
+        frame = also(frame, is_late, LATE, self.watermark.action)
+        return without(frame, "_quire_seen")
 
     def marks(self, tagged: DataFrame, before: DataFrame | None, released_us: int) -> DataFrame:
         """Return the latest time of each `by` behind this batch."""
@@ -147,7 +154,7 @@ class Arrival:
             away = F.abs(self.time() - F.col("_quire_previous"))
             is_again &= F.coalesce(away <= rule.within_us, F.expr("true"))
         frame = also(frame, is_again, DUPLICATE, rule.action)
-        return frame.drop("_quire_again", "_quire_previous")
+        return without(frame, "_quire_again", "_quire_previous")
 
     def keys(self, tagged: DataFrame) -> DataFrame:
         """Return the keys of the batch's rows, duplicates too, and the last time of each."""

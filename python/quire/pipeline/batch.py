@@ -117,7 +117,7 @@ class Batch:
         frame = tagged(frame, step.rules)
         arrival = None
         if step.watermark is not None or step.deduplicate is not None:
-            arrival = Arrival.of(step, frame)
+            arrival = Arrival.of(step, frame.columns)
             frame = self._arrived(step, arrival, frame)
         frame = self._persist(frame)
         counted = self._count(step, frame)

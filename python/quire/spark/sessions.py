@@ -15,7 +15,8 @@ from pyspark.sql import SparkSession
 from quire.spark import java, shipping
 from quire.spark.source import QuireDataSource
 
-_SETTINGS: Final = {
+# What a session needs for the format, and for the same answers everywhere.
+SETTINGS: Final = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.timeType.enabled": "true",  # times of day in Parquet
@@ -72,7 +73,7 @@ def session(  # noqa: PLR0913 - by keyword
     for name in _LOGGERS:
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
     with as_file(files("quire.spark") / "log4j2.properties") as quiet:
-        chosen = _SETTINGS | {
+        chosen = SETTINGS | {
             "spark.app.name": app_name,
             "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quiet.as_uri()}",
             "spark.driver.memory": memory,

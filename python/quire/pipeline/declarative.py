@@ -1,0 +1,114 @@
+"""
+A pipeline's datasets in Spark Declarative Pipelines; needs ``quire[declarative]``.
+
+In a definitions file of a Declarative Pipelines project:
+
+>>> import quire.pipeline
+>>> quire.pipeline.declare("trades.yaml")  # doctest: +SKIP
+
+Sources become temporary views, steps materialized views, and the rows in quarantine the
+materialized view `<pipeline>_quarantine`. Each is computed from everything that the sources hold,
+as with ``mode: full``; sinks, schedules and state are Declarative Pipelines' own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial, reduce
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
+
+from quire.pipeline.arrival import Arrival
+from quire.pipeline.errors import named
+from quire.pipeline.expectations import TAGS, VERDICT, alive, rejected, tagged, without
+from quire.pipeline.files import load
+from quire.pipeline.sources import whole
+from quire.pipeline.spec import Pipeline, Source, Step
+from quire.pipeline.transforms import transformed
+from quire.spark.sessions import SETTINGS
+
+Made = Callable[[], DataFrame]
+
+
+def declare(path: str | Path) -> None:
+    """
+    Declare the datasets of a pipeline's file. Call it in a definitions file.
+
+    Raises:
+        PipelineError: A Python step failed.
+        PipelineFileError: Something is wrong with the file.
+
+    """
+    # Not there without Spark Connect's packages, which nothing else of a pipeline needs.
+    from pyspark import pipelines
+
+    pipeline = load(path)
+    # Spark refuses some settings once its session runs; those are no business of a dataset's.
+    theirs = {key: it for key, it in pipeline.settings.items() if key.startswith("spark.sql.")}
+    conf = SETTINGS | theirs
+    quarantined: list[Made] = []
+
+    def add(step: Step, made: Made, *, is_kept: bool) -> None:
+        """Declare a source or step; the rows before its rules are a view that two datasets read."""
+        handed_on = made
+        if step.is_checked:
+            checked = f"_quire_{step.name}"
+            pipelines.temporary_view(name=checked, spark_conf=conf)(
+                partial(_checked, pipeline, step, made)
+            )
+            handed_on = partial(_passed, step, checked)
+            quarantined.append(partial(_rejected, pipeline, step, checked))
+        kind = pipelines.materialized_view if is_kept else pipelines.temporary_view
+        kind(name=step.name, spark_conf=conf)(handed_on)
+
+    for source in pipeline.sources:
+        rules = Step(source.name, (), source.line, rules=source.rules)
+        add(rules, partial(_source, pipeline, source), is_kept=False)
+    for step in pipeline.steps:
+        add(step, partial(_step, pipeline, step), is_kept=True)
+    if pipeline.has_quarantine:
+        pipelines.materialized_view(name=f"{pipeline.name}_quarantine", spark_conf=conf)(
+            lambda: reduce(DataFrame.unionByName, [made() for made in quarantined])
+        )
+
+
+def _source(pipeline: Pipeline, source: Source) -> DataFrame:
+    with named(pipeline, f"source {source.name}", source.line):
+        return whole(SparkSession.active(), source)
+
+
+def _step(pipeline: Pipeline, step: Step) -> DataFrame:
+    """Return the rows of *step* before its rules, from the datasets that it names."""
+    spark = SparkSession.active()
+    with named(pipeline, f"step {step.name}", step.line):
+        if step.sql is not None:
+            # Frames as arguments of SQL are not resolved while datasets are declared.
+            return spark.sql(step.sql.format(**{name: f"`{name}`" for name in step.inputs}))
+        return transformed(spark, pipeline, step, {it: spark.table(it) for it in step.inputs})
+
+
+def _checked(pipeline: Pipeline, step: Step, made: Made) -> DataFrame:
+    """Return rows with what the step's rules say of them."""
+    with named(pipeline, f"step {step.name}", step.line):
+        frame = tagged(made(), step.rules)
+        if step.watermark is None and step.deduplicate is None:
+            return frame
+        # Spark tells the columns of no rows while datasets are declared.
+        arrival = Arrival.of(step, None)
+        return arrival.tag_duplicates(arrival.tag_late(frame, None, None), None)
+
+
+def _passed(step: Step, checked: str) -> DataFrame:
+    """Return the rows that go on; a row that breaks a `fail` rule fails the dataset."""
+    message = F.lit(f"rule broken: step={step.name}")
+    failing = F.when(F.col(VERDICT) == "fail", F.raise_error(message).cast("boolean"))
+    rows = SparkSession.active().table(checked)
+    return without(rows.where(failing.otherwise(alive())), *TAGS)
+
+
+def _rejected(pipeline: Pipeline, step: Step, checked: str) -> DataFrame:
+    """Return the rows of a step for quarantine."""
+    rows = SparkSession.active().table(checked)
+    return rejected(rows, pipeline=pipeline.name, step=step.name)
