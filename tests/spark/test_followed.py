@@ -123,7 +123,7 @@ def test_a_stream_starts_where_it_is_told(source: Source) -> None:
 
 
 def test_a_batch_is_cut_into_tasks_as_asked(source: Source) -> None:
-    for options, count in (({"recordsPerPartition": "4"}, 3), ({"minPartitions": "5"}, 6)):
+    for options, count in (({"recordsPerPartition": "4"}, 3), ({"minPartitions": "5"}, 5)):
         driver = Driver(source, **options)
         assert len(driver.reader.partitions({}, driver.plan())) == count
 
