@@ -59,7 +59,7 @@ def test_what_both_sides_lost_is_lost(path: Path, dest: Path) -> None:
         report = archives.archive(path, dest)
         assert [each.cycle for each in report.lost] == [FIRST_DAY + 1]
         assert report.present == 2
-    assert file.name in report.lost[0].reason
+        assert file.name in report.lost[0].reason
 
     (path.parent / "taken").rename(file)  # from a backup
     report = archives.archive(path, dest)
@@ -141,7 +141,7 @@ def test_a_queue_that_is_gone_is_lost(tmp_path: Path, dest: Path) -> None:
             ("us/orders", None),
         ]
         assert {each.topic for each in archives.verify(dest).failed} == {"us/orders"}
-    assert report.present == 4
+        assert report.present == 4
 
     assert archives.archive(root / "eu", dest).lost == []
     assert archives.archive(root, dest, accept_loss=True).is_complete
