@@ -58,6 +58,11 @@ def check_outputs(spark: SparkSession, folder: Path, recorded: Recorded) -> None
     """Everything that was written equals what plain Python makes of what was recorded."""
     complete = recorded.complete()
     assert ids(spark, folder) == sorted(it[0] for it in complete)
+    with quire.open(folder / "out/queue", read_only=True) as queue, queue.tailer() as tailer:
+        appended = [it["id"] for it in iter(tailer.read_map, None)]
+    assert sorted(appended) == sorted(it[0] for it in complete)
+    records = [it for it in (folder / "out/queue/.quire-sink").iterdir() if it.is_dir()]
+    assert len(records) <= 1
     expected = recorded.hourly()
     found = hourly(spark, folder)
     assert found.keys() == expected.keys()
@@ -91,8 +96,10 @@ def check_counts(report: Report, recorded: Recorded) -> None:
     complete = recorded.complete()
     assert (clean.rows_out, clean.held) == (len(complete), len(recorded.good) - len(complete))
     assert (by_hour.rows_in, by_hour.rows_out) == (len(complete), len(recorded.hourly()))
-    assert [sink.rows for sink in report.sinks] == [len(complete), len(recorded.hourly())]
+    assert [sink.rows for sink in report.sinks] == [
+        *(len(complete), len(recorded.hourly()), len(complete)),
+    ]
     assert report.rows_in == len(recorded.good) + sum(faults.values()) - faults[KEPT]
-    assert sum(batch.rows_in for batch in report.batches) == report.rows_in
-    assert sum(batch.rows_out for batch in report.batches) == report.rows_out
+    assert sum(batch.rows_in or 0 for batch in report.batches) == report.rows_in
+    assert sum(batch.rows_out or 0 for batch in report.batches) == report.rows_out
     assert sum(batch.quarantined for batch in report.batches) == report.quarantined

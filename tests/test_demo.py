@@ -1,4 +1,5 @@
 import io
+import runpy
 import subprocess
 import sys
 from contextlib import redirect_stdout
@@ -216,3 +217,14 @@ def test_the_page_shows_what_was_found(run: tuple[Path, str]) -> None:
     assert page.count(">equal</td>") == 3
     assert "838 departures, 837 arrivals and 4 cancellations" in page
     assert "nan" not in page.lower()
+
+
+@pytest.mark.parametrize("name", ["flights", "services"])
+def test_what_the_examples_record_replaces_nothing_else(tmp_path: Path, name: str) -> None:
+    examples = Path(__file__).parents[1] / "examples" / "pipelines"
+    record = runpy.run_path(str(examples / name / "record.py"))["record"]
+    (tmp_path / "thesis.txt").write_text("mine")
+
+    with pytest.raises(FileExistsError, match="left alone: path="):
+        record(tmp_path, 1)
+    assert (tmp_path / "thesis.txt").read_text() == "mine"

@@ -49,6 +49,7 @@ steps:
 sinks:
   - {from: clean, format: parquet, path: out/clean, partition_by: symbol}
   - {from: hourly, format: parquet, path: out/hourly}
+  - {from: clean, format: quire, path: out/queue, options: {rollCycle: TEST_SECONDLY}}
 quarantine: {path: out/quarantine}
 """
 

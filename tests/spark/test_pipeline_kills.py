@@ -57,17 +57,18 @@ def test_a_run_that_ends_anywhere_is_taken_up_by_the_next(
 ) -> None:
     recorded = record(tmp_path, 500)
     rewritten(tmp_path, ("available-now", "once"))
-    ended: list[str | None] = [run_to(spark, tmp_path, place) for place in range(1, 12)]
+    ended: list[str | None] = [run_to(spark, tmp_path, place) for place in range(1, 13)]
 
     assert [str(what).split()[0] for what in ended] == [
-        *("batch", "source", "source", "step", "step", "sink", "sink", "quarantine", "state"),
-        *("None", "None"),
+        *("batch", "source", "source", "step", "step", "sink", "sink", "sink"),
+        *("quarantine", "state", "None", "None"),
     ]
     check_outputs(spark, tmp_path, recorded)
 
 
-# After the steps and the first sink: each needs a driver of its own, the places between are above.
-@pytest.mark.parametrize("place", [5, 6])
+# After the steps, and in the second batch after the queue, the last of the sinks: each needs a
+# driver of its own, the places between are above.
+@pytest.mark.parametrize("place", [5, 18])
 def test_a_killed_run_is_taken_up_by_the_next(
     spark: SparkSession, tmp_path: Path, place: int
 ) -> None:
@@ -77,7 +78,8 @@ def test_a_killed_run_is_taken_up_by_the_next(
         command, start_new_session=True, stdout=subprocess.PIPE, check=False, timeout=240
     )
     assert killed.returncode == -signal.SIGKILL
-    assert killed.stdout.split()[0] == [b"step", b"sink"][place - 5]
+    assert killed.stdout.split()[0] == (b"step" if place == 5 else b"sink")
 
-    run(spark, tmp_path)
+    report = run(spark, tmp_path)
+    assert sum(sink.repeated for sink in report.sinks) == (0 if place == 5 else 3)
     check_outputs(spark, tmp_path, recorded)

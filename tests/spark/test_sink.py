@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import quire
 from queues import payloads
+from quire.spark import commits
 from quire.spark.staging import FOLDER
 
 pytestmark = pytest.mark.spark
@@ -173,8 +174,21 @@ def test_everything_wrong_is_told_at_once(spark: SparkSession, path: Path, tmp_p
     cases: list[tuple[Path, dict[str, object], list[str]]] = [
         (
             path,
-            {"form": "yaml", "bad": 1, "rollCycle": "HOURLY", "writeId": "a/b", "sync": "maybe"},
-            ["form is not one of raw, text", "unknown option: bad", "rolls otherwise", "writeId"],
+            {
+                "form": "yaml",
+                "bad": 1,
+                "rollCycle": "HOURLY",
+                "writeId": "a/b",
+                "sync": "maybe",
+                "batchId": -1,
+            },
+            [
+                "form is not one of raw, text",
+                "unknown option: bad",
+                "rolls otherwise",
+                "writeId",
+                "batchId is a number beside a writeId: batchId=-1",
+            ],
         ),
         (path, {"form": "raw"}, ["form=raw needs one binary column: found=n int64, name string"]),
         (path, {"schema": schema(n="int32")}, ["schema does not know: column=name known=n"]),
@@ -222,6 +236,17 @@ def test_a_repeated_write_with_an_id_appends_nothing_twice(spark: SparkSession, 
     write(numbers(spark, 10), path)
 
     assert [it["n"] for it in maps(path)] == [*range(10)] * 4
+
+
+def test_the_batches_of_a_write_have_one_record(spark: SparkSession, path: Path) -> None:
+    there: list[bool] = []
+    for batch in [0, 1, 1, 0, 3]:
+        there.append(commits.has(str(path), "job", batch))
+        write(numbers(spark, 5), path, writeId="job", batchId=batch)
+
+    assert there == [False, False, True, True, False]
+    assert [it["n"] for it in maps(path)] == [*range(5)] * 3
+    assert [it.name for it in (path / ".quire-sink").iterdir() if it.is_dir()] == ["job"]
 
 
 def test_another_staging_location_holds_what_tasks_stage(

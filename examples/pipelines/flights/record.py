@@ -4,7 +4,8 @@ What the pipeline beside this file reads: a journal of flights, and two tables t
     python examples/pipelines/flights/record.py
 
 The flights that left New York in 2013 become events in true time order, as in `quire demo`. All of
-it is in build/pipelines/flights.
+it is in build/pipelines/flights, or in another folder (--dir): what a former run of the pipeline
+left there is deleted, a folder that holds anything else is left alone.
 """
 
 import argparse
@@ -14,14 +15,14 @@ from pathlib import Path
 import quire
 from quire.demo.events import timeline
 from quire.demo.flights import data_folder, read_flights, read_zones
+from quire.demo.folder import make_anew
 
 FOLDER = Path(__file__).parents[3] / "build" / "pipelines" / "flights"
 
 
 def record(folder: Path, limit: int | None = None) -> int:
     """Write the events of all flights, or of the first *limit*; return how many they are."""
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    make_anew(folder)
     for table in ("weather.csv", "planes.csv", "airlines.csv"):
         shutil.copy(data_folder() / table, folder)
     events = timeline(read_flights(data_folder(), limit), read_zones(data_folder()))

@@ -4,12 +4,12 @@ Three services in a row, each in a process of its own, and orders that go throug
     python examples/pipelines/services/record.py --orders 20000
 
 Every queue has a source id, so every message tells its history: where it came from, and when each
-service read and wrote. The queues are in build/pipelines/services/queues.
+service read and wrote. The queues are in build/pipelines/services/queues, or in another folder
+(--dir): what a former run left there is deleted, a folder that holds anything else is left alone.
 """
 
 import argparse
 import random
-import shutil
 import signal
 import time
 from multiprocessing import get_context
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Protocol
 
 import quire
+from quire.demo.folder import make_anew
 
 FOLDER = Path(__file__).parents[3] / "build" / "pipelines" / "services" / "queues"
 NAMES = ("orders", "checked", "priced", "routed")  # the first is written by the producer
@@ -70,7 +71,7 @@ def serve(ready: Semaphore, folder: Path, handler: type[Check], source: str, out
 
 def record(folder: Path, orders: int, burst: int = 20) -> int:
     """Send *orders* orders in bursts through the services; return how many came out."""
-    shutil.rmtree(folder, ignore_errors=True)
+    make_anew(folder)
     for name in NAMES:
         opened(folder, name).close()
     context = get_context("spawn")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from contextlib import nullcontext
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from quire.pipeline.spec import Pipeline
 
 _PACKAGES: Final = ("jsonschema", "pyarrow", "pyspark", "rich", "yaml")
+
+# The page's plots take seconds; texts are written more often.
+_DRAWN_EVERY_S: Final = 30.0
 
 
 @click.group()
@@ -66,14 +70,20 @@ def run(  # noqa: PLR0913 - one for each option
 
     stop = quire.pipeline.Stop()
 
+    drawn_at = -_DRAWN_EVERY_S
+
     def told(report: Report) -> None:
+        nonlocal drawn_at
         if folder is not None:
-            write_report(report, folder)
+            is_due = time.monotonic() >= drawn_at + _DRAWN_EVERY_S
+            write_report(report, folder, page=is_due)
+            drawn_at = time.monotonic() if is_due else drawn_at
 
     with nullcontext() if found.is_full else stop.on_signals():
         report = quire.pipeline.run(found, master=master, stop=stop, told=told)
-    told(report)
     _print(report, as_json=as_json)
+    if folder is not None:
+        write_report(report, folder)
     if report.outcome == "failed":
         raise click.ClickException(report.errors[0])
 

@@ -52,7 +52,7 @@ def make_anew(path: Path, *, keep: bool = False) -> DemoFolder:
     if path.exists():
         _clear(path, keep=keep)
     path.mkdir(mode=0o700, parents=True)
-    (path / MARKER).write_text("Made by 'quire demo', which deletes this directory.\n", "utf-8")
+    (path / MARKER).write_text("Made by a demo, which deletes this directory.\n", "utf-8")
     return DemoFolder(path)
 
 

@@ -27,6 +27,7 @@ from quire.pipeline.spec import DUPLICATE, LATE, Deduplicate, Step, Watermark
 MARK: Final = "_quire_mark"  # the latest time of each `by`, microseconds
 RELEASED: Final = "_quire_released"  # the end of the windows that were handed on, microseconds
 LAST: Final = "_quire_last"  # the time of the last row with the keys, microseconds
+PLACE: Final = "_quire_place"  # where that row came: its batch, and its order there
 
 OF_QUEUES: Final = ("_topic", "_index")
 
@@ -139,7 +140,7 @@ class Arrival:
             }
         )
         if keys is not None:
-            known = self.last(keys).withColumn("_quire_known", F.expr("true"))
+            known = self.last(keys).drop(PLACE).withColumn("_quire_known", F.expr("true"))
             frame = _joined(frame, known, rule.by)
             frame = frame.withColumns(
                 {
@@ -156,15 +157,18 @@ class Arrival:
         frame = also(frame, is_again, DUPLICATE, rule.action)
         return without(frame, "_quire_again", "_quire_previous")
 
-    def keys(self, tagged: DataFrame) -> DataFrame:
-        """Return the keys of the batch's rows, duplicates too, and the last time of each."""
+    def keys(self, tagged: DataFrame, batch: int) -> DataFrame:
+        """Return the keys of the batch's rows, duplicates too, and of each the last row's time."""
         by = self.deduplicate.by if self.deduplicate is not None else ()
-        return self.last(tagged.where(_arrived()).select(*by, self.time().alias(LAST)))
+        order = [F.col(name).alias(f"order{number}") for number, name in enumerate(self.order)]
+        place = F.struct(F.lit(batch).cast("long").alias("batch"), *order)
+        arrived = tagged.where(_arrived())
+        return self.last(arrived.select(*by, self.time().alias(LAST), place.alias(PLACE)))
 
     def last(self, keys: DataFrame) -> DataFrame:
-        """Return the last time of each of the keys."""
+        """Return the time of the last row with each of the keys: not the latest of their times."""
         by = self.deduplicate.by if self.deduplicate is not None else ()
-        return keys.groupBy(*by).agg(F.max(LAST).alias(LAST))
+        return keys.groupBy(*by).agg(F.max_by(LAST, PLACE).alias(LAST), F.max(PLACE).alias(PLACE))
 
     def horizon_us(self, marks: DataFrame | None) -> int | None:
         """Return the time before which keys need not be known; None if all must be."""

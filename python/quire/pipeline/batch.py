@@ -21,9 +21,10 @@ from pyspark.sql.types import LongType, StructType
 
 from quire.pipeline.arrival import LAST, MARK, RELEASED, Arrival
 from quire.pipeline.counts import Counted, Tally
-from quire.pipeline.errors import PipelineError, named
+from quire.pipeline.errors import PipelineError, StepError, named
 from quire.pipeline.expectations import passed, rejected, tagged, tallies
 from quire.pipeline.sinks import BatchWriter
+from quire.pipeline.sources import mixes_topics
 from quire.pipeline.spec import DUPLICATE, LATE, Pipeline, Source, Step
 from quire.pipeline.state import COMPACT_EVERY, State
 from quire.pipeline.transforms import transformed
@@ -94,8 +95,27 @@ class Batch:
         with self._named(step.name, f"step {step.name}", step.line):
             inputs = {name: self._frames[name] for name in step.inputs}
             frame = transformed(spark, self.pipeline, step, inputs)
+            self._check_order(step, frame)
             self._frames[step.name] = self._checked(step, frame, is_counted=True)
         self.watch(f"step {step.name}")
+
+    def _check_order(self, step: Step, frame: DataFrame) -> None:
+        """
+        Look whether the order of rows is that of one queue.
+
+        Raises:
+            StepError: Rows of several queues, and an index without its topic.
+
+        """
+        has_order = step.watermark is not None or step.deduplicate is not None
+        columns = step.order or frame.columns
+        if not has_order or "_index" not in columns or "_topic" in columns:
+            return
+        if mixes_topics(self.pipeline, step.name):
+            raise StepError(
+                "rows of several queues, whose indexes tell no order among them: keep the column"
+                " _topic, or name other columns by order:"
+            )
 
     @contextmanager
     def _named(self, name: str, part: str, line: int) -> Generator[None]:
@@ -169,9 +189,9 @@ class Batch:
         frame = arrival.tag_late(frame, marks, released_us)
         keys = None
         if self.state is not None and step.deduplicate is not None:
-            types = frame.select(*step.deduplicate.by).schema
-            schema = StructType([*types.fields]).add(LAST, LongType())
-            keys = self.state.before(frame.sparkSession, f"{step.name}-keys", self.number, schema)
+            what = f"{step.name}-keys"
+            schema = arrival.keys(frame, self.number).schema
+            keys = self.state.before(frame.sparkSession, what, self.number, schema)
         return arrival.tag_duplicates(frame, keys)
 
     def _marks(self, step: Step, arrival: Arrival, frame: DataFrame) -> DataFrame | None:
@@ -219,7 +239,7 @@ class Batch:
     ) -> None:
         """Keep the batch's keys; now and then all of them, without those no one asks for."""
         what = f"{step.name}-keys"
-        keys = arrival.keys(frame)
+        keys = arrival.keys(frame, self.number)
         if self.state is None or self.number % COMPACT_EVERY:
             self._keep(keys, what, full=False)
             return

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import threading
-from collections.abc import Mapping
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
@@ -16,6 +17,7 @@ from quire.pipeline.spec import DUPLICATE, LATE, Action, Pipeline, Sink, Step
 
 # What an observation counted is told by another thread of Spark's, soon after the job's end.
 _TOLD_WITHIN_S: Final = 5.0
+_POLL_S: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +32,40 @@ class Counted:
 
 @dataclass(slots=True)
 class _Step:
-    """Sums of a step over all batches."""
+    """What was counted of a step: in a batch, or over all of them."""
 
     out: int | None = None
-    passed: int = 0  # in the batch at hand
+    is_unknown: bool = False  # a count that did not come: the sum is not known either
     quarantined: int = 0
     dropped: int = 0
-    held: int = 0
+    held: int | None = None
     duration_s: float = 0.0
-    broken: dict[str, int] = field(default_factory=dict[str, int])
+    broken: Counter[str] = field(default_factory=Counter[str])
+
+    def add(self, batch: _Step) -> None:
+        """Add those of a batch."""
+        if batch.out is not None:
+            self.out = (self.out or 0) + batch.out
+        self.is_unknown |= batch.is_unknown
+        self.quarantined += batch.quarantined
+        self.dropped += batch.dropped
+        self.held = self.held if batch.held is None else batch.held
+        self.duration_s += batch.duration_s
+        self.broken += batch.broken
+
+    @property
+    def known(self) -> int | None:
+        """The rows that were handed on; None if they were not counted."""
+        return None if self.is_unknown else self.out
+
+
+@dataclass(frozen=True, slots=True)
+class BatchCounts:
+    """Sums of one batch; None where a count did not come."""
+
+    rows_in: int | None
+    rows_out: int | None
+    quarantined: int
 
 
 class Tally:
@@ -50,15 +77,13 @@ class Tally:
         self._followed = {source.name for source in pipeline.sources if source.stream}
         self._steps: dict[str, _Step] = {}
         self._sinks: dict[str, SinkReport] = {}
+        self._batch: dict[str, _Step] = {}
+        self._written: dict[str, SinkReport] = {}
         self._observed: dict[str, Observation] = {}
-        self.rows_in = 0
-        self.rows_out = 0
-        self.quarantined = 0
 
     def begin(self) -> None:
-        """Begin a batch."""
-        self._observed = {}
-        self.rows_in = self.rows_out = self.quarantined = 0
+        """Begin a batch; of one that failed nothing counts."""
+        self._batch, self._written, self._observed = {}, {}, {}
 
     def observed(self, name: str, frame: DataFrame) -> DataFrame:
         """Return *frame*, whose rows are counted by the first job that reads it."""
@@ -70,55 +95,58 @@ class Tally:
         self._of(name).duration_s += duration_s
 
     def checked(self, name: str, counted: Counted) -> None:
-        """Add what was counted of a step with rules."""
+        """Take what was counted of a step with rules."""
         step = self._of(name)
-        step.passed = counted.rows - counted.quarantined - counted.dropped
-        step.out = (step.out or 0) + step.passed
-        step.quarantined += counted.quarantined
-        step.dropped += counted.dropped
-        self.quarantined += counted.quarantined
-        if name in self._followed:
-            self.rows_in += counted.rows
-        for rule, count in counted.broken.items():
-            step.broken[rule] = step.broken.get(rule, 0) + count
+        step.out = counted.rows - counted.quarantined - counted.dropped
+        step.quarantined = counted.quarantined
+        step.dropped = counted.dropped
+        step.broken = Counter(counted.broken)
 
     def held(self, name: str, *, out: int, held: int) -> None:
         """Correct what a step handed on: some rows wait, others need no longer wait."""
         step = self._of(name)
-        step.out = (step.out or 0) - step.passed + out
-        step.held = held
+        step.out, step.held = out, held
 
     def wrote(self, sink: Sink, part: str, *, is_new: bool) -> None:
-        """Add a batch that a sink has."""
-        rows = (_rows(self._observed.pop(part)) or 0) if is_new else 0
-        self._observed.pop(part, None)
-        self.rows_out += rows
-        found = self._sinks.get(sink.destination) or _nothing(sink)
-        self._sinks[sink.destination] = dataclasses.replace(
-            found,
-            rows=found.rows + rows,
-            batches=found.batches + is_new,
-            repeated=found.repeated + (not is_new),
+        """Take that a sink has the batch."""
+        observation = self._observed.pop(part)
+        self._written[sink.destination] = dataclasses.replace(
+            _nothing(sink),
+            rows=_rows(observation, _deadline()) if is_new else 0,
+            batches=int(is_new),
+            repeated=int(not is_new),
         )
 
-    def end(self) -> None:
-        """End a batch: collect what was observed."""
+    def end(self) -> BatchCounts:
+        """End a batch: collect what was observed, and return its sums."""
+        deadline = _deadline()
         for name, observation in self._observed.items():
-            rows = _rows(observation)
-            if rows is None:
-                continue
             step = self._of(name)
-            step.out = (step.out or 0) + rows
-            self.rows_in += rows if name in self._followed else 0
-        self._observed = {}
+            step.out = _rows(observation, deadline)
+            step.is_unknown = step.out is None
+        batch, written = self._batch, self._written
+        rows_in = [_read(batch[name]) for name in self._followed if name in batch]
+        for name, step in batch.items():
+            self._steps.setdefault(name, _Step()).add(step)
+        for destination, sink in written.items():
+            before = self._sinks.get(destination)
+            self._sinks[destination] = sink if before is None else _sum(before, sink)
+        self.begin()
+        return BatchCounts(
+            rows_in=_added(rows_in),
+            rows_out=_added([sink.rows for sink in written.values()]),
+            quarantined=sum(step.quarantined for step in batch.values()),
+        )
 
     def _of(self, name: str) -> _Step:
-        return self._steps.setdefault(name, _Step())
+        return self._batch.setdefault(name, _Step())
+
+    def _total(self, name: str) -> _Step:
+        return self._steps.get(name) or _Step()
 
     def read(self, source: str) -> int | None:
         """Return how many rows of a source were read."""
-        step = self._of(source)
-        return None if step.out is None else step.out + step.quarantined + step.dropped
+        return _read(self._total(source))
 
     def steps(self) -> tuple[StepReport, ...]:
         """Return sources and steps, as they are computed."""
@@ -135,24 +163,24 @@ class Tally:
         return tuple(
             dataclasses.replace(
                 self._sinks.get(sink.destination) or _nothing(sink),
-                duration_s=self._of(f"sink {sink.format} of {sink.step}").duration_s,
+                duration_s=self._total(f"sink {sink.format} of {sink.step}").duration_s,
             )
             for sink in self._pipeline.sinks
         )
 
     def _report(self, step: Step, kind: str) -> StepReport:
-        found = self._of(step.name)
-        counted = [self._of(name).out for name in step.inputs]
-        known = [rows for rows in counted if rows is not None]
+        found = self._total(step.name)
+        lookups = {source.name for source in self._pipeline.sources if not source.stream}
+        counted = [self._total(name).known for name in step.inputs if name not in lookups]
         return StepReport(
             name=step.name,
             kind=kind,
             inputs=step.inputs,
-            rows_in=sum(known) if known else None,
-            rows_out=found.out,
+            rows_in=_added(counted) if counted else None,
+            rows_out=found.known,
             quarantined=found.quarantined,
             dropped=found.dropped,
-            held=found.held,
+            held=found.held or 0,
             duration_s=found.duration_s,
             rules=tuple(
                 self._rule(name, condition, action, found)
@@ -162,7 +190,7 @@ class Tally:
 
     def _rule(self, name: str, condition: str, action: Action, found: _Step) -> RuleReport:
         destination = self._pipeline.quarantine.destination if action == "quarantine" else None
-        return RuleReport(name, condition, action, found.broken.get(name, 0), destination)
+        return RuleReport(name, condition, action, found.broken[name], destination)
 
 
 def _nothing(sink: Sink) -> SinkReport:
@@ -183,11 +211,39 @@ def _rules(step: Step) -> list[tuple[str, str, Action]]:
     return found
 
 
-def _rows(observation: Observation) -> int | None:
-    """Return what was counted; None if no job read the frame, or only a part of it was planned."""
-    found: list[dict[str, Any]] = []
-    # An observation whose frame was optimised away never tells: do not wait for it for ever.
-    waiting = threading.Thread(target=lambda: found.append(observation.get), daemon=True)
-    waiting.start()
-    waiting.join(_TOLD_WITHIN_S)
-    return int(found[0]["rows"]) if found else None
+def _read(step: _Step) -> int | None:
+    """Return how many rows came in."""
+    return None if step.known is None else step.known + step.quarantined + step.dropped
+
+
+def _added(counts: Sequence[int | None]) -> int | None:
+    """Return a sum; None if one of the counts is not known."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
+
+
+def _sum(one: SinkReport, other: SinkReport) -> SinkReport:
+    return dataclasses.replace(
+        one,
+        rows=_added([one.rows, other.rows]),
+        batches=one.batches + other.batches,
+        repeated=one.repeated + other.repeated,
+    )
+
+
+def _deadline() -> float:
+    return time.monotonic() + _TOLD_WITHIN_S
+
+
+def _rows(observation: Observation, deadline: float) -> int | None:
+    """
+    Return what was counted; None if no job read the frame, or only a part of it was planned.
+
+    Then `Observation.get` would wait for ever: its future is asked instead.
+    """
+    told = cast("Any", observation)._jo.future()  # noqa: SLF001 - nothing public asks
+    while not told.isCompleted():
+        if time.monotonic() >= deadline:
+            return None
+        time.sleep(_POLL_S)
+    return int(observation.get["rows"])

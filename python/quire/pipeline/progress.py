@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from quire.pipeline.report import BatchReport
 from quire.spark.lags import lag_of
+
+# A run that goes on for weeks must not grow: of its batches the last ones are told.
+KEPT: Final = 500
 
 
 class Progress:
@@ -16,12 +19,16 @@ class Progress:
     def __init__(self) -> None:
         """Know nothing."""
         self._batches: dict[int, dict[str, Any]] = {}
+        self._first: list[dict[str, Any]] = []
 
     def add(self, found: Any) -> None:  # noqa: ANN401 - a dictionary or a StreamingQueryProgress
         """Take what Spark reports of a batch; a batch without rows tells nothing new."""
         told: dict[str, Any] = json.loads(found.json) if hasattr(found, "json") else found
         if told["numInputRows"] or told["batchId"] not in self._batches:
             self._batches[told["batchId"]] = told
+            self._first = self._first or told["sources"]
+            while len(self._batches) > KEPT:
+                del self._batches[next(iter(self._batches))]
 
     def completed(self, batch: BatchReport) -> BatchReport:
         """Return a batch's report with what Spark knows of it."""
@@ -38,12 +45,14 @@ class Progress:
 
     def offsets(self, number: int) -> dict[str, Any]:
         """Return `start`, `end` and `lag` of the source with this number in the stream."""
-        told = [self._batches[batch]["sources"] for batch in sorted(self._batches)]
-        mine = [sources[number] for sources in told if number < len(sources)]
-        if not mine:
+        latest: list[dict[str, Any]] = []
+        if self._batches:
+            latest = self._batches[max(self._batches)]["sources"]
+        if number >= min(len(latest), len(self._first)):
             return {}
-        first = _offset(mine[0].get("startOffset"))
-        return {"start": first, "end": _offset(mine[-1].get("endOffset")), "lag": _lag(mine[-1])}
+        start = _offset(self._first[number].get("startOffset"))
+        mine = latest[number]
+        return {"start": start, "end": _offset(mine.get("endOffset")), "lag": _lag(mine)}
 
 
 def _offset(found: object) -> dict[str, Any] | None:

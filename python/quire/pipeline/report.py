@@ -103,7 +103,7 @@ class SinkReport:
         step: The step whose rows it takes.
         format: `parquet`, `delta`, `quire` or `table`.
         destination: A path, or the name of a table.
-        rows: Rows written in this run.
+        rows: Rows written in this run; None if Spark did not tell a batch's.
         batches: Batches written in this run.
         repeated: Batches that a run which was killed had written already: nothing was added.
         duration_s: How long writing took, with the steps that were computed on the way.
@@ -113,7 +113,7 @@ class SinkReport:
     step: str
     format: str
     destination: str
-    rows: int = 0
+    rows: int | None = 0
     batches: int = 0
     repeated: int = 0
     duration_s: float = 0.0
@@ -128,7 +128,7 @@ class BatchReport:
         batch: Its number; numbers go on from run to run.
         started: When its first job began.
         duration_s: How long it took.
-        rows_in: Rows of all sources.
+        rows_in: Rows of all sources; None where Spark did not tell, as for `rows_out`.
         rows_out: Rows of all sinks.
         quarantined: Rows that went to quarantine.
         rows_per_s: Rows of the sources by the second of the batch.
@@ -140,8 +140,8 @@ class BatchReport:
     batch: int
     started: datetime
     duration_s: float
-    rows_in: int = 0
-    rows_out: int = 0
+    rows_in: int | None = 0
+    rows_out: int | None = 0
     quarantined: int = 0
     rows_per_s: float = 0.0
     lag: int | None = None
@@ -165,7 +165,7 @@ class Report:
         sources: How far each was read.
         steps: Sources and steps in the order they are computed.
         sinks: What was written.
-        batches: The run's batches, oldest first.
+        batches: The run's last 500 batches, oldest first; the other fields count all.
         quarantine: Where rows in quarantine are; None when no rule sends any.
         errors: What went wrong, a line each.
 
@@ -193,13 +193,13 @@ class Report:
 
     @property
     def rows_in(self) -> int:
-        """Rows read from all sources that are not lookups."""
+        """Rows read from all sources that are not lookups, as far as they were counted."""
         return sum(source.rows or 0 for source in self.sources)
 
     @property
     def rows_out(self) -> int:
-        """Rows written to all sinks."""
-        return sum(sink.rows for sink in self.sinks)
+        """Rows written to all sinks, as far as they were counted."""
+        return sum(sink.rows or 0 for sink in self.sinks)
 
     @property
     def quarantined(self) -> int:

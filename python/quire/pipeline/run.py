@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
+import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -16,13 +19,17 @@ import quire.spark
 from quire.pipeline.batch import Batch, Watch
 from quire.pipeline.counts import Tally
 from quire.pipeline.errors import PipelineError, failed, named
-from quire.pipeline.progress import Progress
+from quire.pipeline.progress import KEPT, Progress
 from quire.pipeline.report import BatchReport, Report, SourceReport
 from quire.pipeline.sinks import BatchWriter, check_sinks
 from quire.pipeline.sources import apart, followed, streams, together, whole
 from quire.pipeline.spec import Pipeline
 from quire.pipeline.state import State
 from quire.pipeline.triggers import Stop, until_finished
+
+_TOLD_EVERY_S: Final = 2.0
+
+_log = logging.getLogger("quire")
 
 
 def run(  # noqa: PLR0913 - by keyword
@@ -43,7 +50,8 @@ def run(  # noqa: PLR0913 - by keyword
         master: The address of a cluster for a session that is made; None is this machine.
         stop: Ends a run that goes on until it is stopped, after the batch at hand.
         watch: Called with a few words for each thing that was done, such as ``step clean``.
-        told: Called with the report so far after each batch of a run that goes on.
+        told: Called with the report so far while a run goes on: where batches are new, at most
+            every two seconds. What it raises is logged, and the run goes on.
 
     Raises:
         PipelineError: It cannot begin: it is running, or a package is missing.
@@ -76,11 +84,14 @@ class _Run:
     watch: Watch
     told: Callable[[Report], None]
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
-    batches: list[BatchReport] = field(default_factory=list[BatchReport])
+    batches: deque[BatchReport] = field(default_factory=lambda: deque(maxlen=KEPT))
     progress: Progress = field(default_factory=Progress)
     tally: Tally = field(init=False)
     run_id: str = field(init=False)
     error: PipelineError | None = None
+    has_news: bool = False
+    told_at: float = 0.0
+    counting: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
         self.tally = Tally(self.pipeline)
@@ -97,10 +108,24 @@ class _Run:
             self.error = self.error or error  # of a batch: Spark told it in its own words
         self._refresh_tables()
         report = self._report()
-        runs = self.pipeline.state / "runs"
-        runs.mkdir(parents=True, exist_ok=True)
-        (runs / f"{self.run_id}.json").write_text(report.to_json(), "utf-8")
+        try:
+            runs = self.pipeline.state / "runs"
+            runs.mkdir(parents=True, exist_ok=True)
+            (runs / f"{self.run_id}.json").write_text(report.to_json(), "utf-8")
+        except OSError as error:
+            _log.warning("the run's report cannot be kept: %s", error)
         return report
+
+    def _tell(self) -> None:
+        """Tell what is new: the stream's batches are another thread's, and do not wait for it."""
+        if not self.has_news or time.monotonic() < self.told_at + _TOLD_EVERY_S:
+            return
+        self.has_news = False
+        try:
+            self.told(self._report(is_over=False))
+        except Exception:  # noqa: BLE001 - whatever drawing or a disk raises
+            _log.warning("the run goes on, but its report failed", exc_info=True)
+        self.told_at = time.monotonic()
 
     def _refresh_tables(self) -> None:
         """Let the session see what was added to tables: batches have a session of their own."""
@@ -119,6 +144,7 @@ class _Run:
 
     def _run_stream(self) -> None:
         schedule = self.pipeline.schedule
+        self.state.belongs_to(streams(self.pipeline))
         parts: list[tuple[str, DataFrame]] = []
         for source in streams(self.pipeline):
             with named(self.pipeline, f"source {source.name}", source.line):
@@ -133,7 +159,7 @@ class _Run:
             writer = writer.trigger(processingTime=f"{schedule.every_us // 1000} milliseconds")
         with named(self.pipeline, "the stream", 1):
             query = writer.start()
-            until_finished(query, self.stop, self.progress.add)
+            until_finished(query, self.stop, self.progress.add, self._tell)
 
     def _batch(self, batch: DataFrame, number: int) -> None:
         """Compute a batch of the stream: Spark's thread calls it."""
@@ -154,7 +180,6 @@ class _Run:
             finally:
                 if several:
                     batch.unpersist()
-        self.told(self._report(is_over=False))
 
     def _compute(
         self,
@@ -185,22 +210,28 @@ class _Run:
             tally=self.tally,
             watch=self.watch,
         ).run_all(spark, frames)
-        self.tally.end()
-        duration_s = time.monotonic() - clock
-        self.batches.append(
-            BatchReport(
-                batch=number,
-                started=started,
-                duration_s=duration_s,
-                rows_in=self.tally.rows_in,
-                rows_out=self.tally.rows_out,
-                quarantined=self.tally.quarantined,
-                rows_per_s=self.tally.rows_in / duration_s if duration_s else 0.0,
+        with self.counting:
+            counts = self.tally.end()
+            duration_s = time.monotonic() - clock
+            self.batches.append(
+                BatchReport(
+                    batch=number,
+                    started=started,
+                    duration_s=duration_s,
+                    rows_in=counts.rows_in,
+                    rows_out=counts.rows_out,
+                    quarantined=counts.quarantined,
+                    rows_per_s=(counts.rows_in or 0) / duration_s if duration_s else 0.0,
+                )
             )
-        )
+        self.has_news = True
 
     def _report(self, *, is_over: bool = True) -> Report:
         """Return the report of what was done so far."""
+        with self.counting:
+            return self._reported(is_over=is_over)
+
+    def _reported(self, *, is_over: bool) -> Report:
         pipeline = self.pipeline
         outcome = "failed" if self.error is not None else "succeeded"
         if outcome == "succeeded" and (self.stop.is_asked or not is_over):
@@ -239,12 +270,13 @@ class _Run:
         return {} if number is None else self.progress.offsets(number)
 
 
-def write_report(report: Report, folder: Path) -> None:
-    """Write a report as JSON, as text and as a page of plots into a folder."""
+def write_report(report: Report, folder: Path, *, page: bool = True) -> None:
+    """Write a report as JSON, as text and as a *page* of plots into a folder."""
     from quire.pipeline.page import page_of
     from quire.pipeline.shown import shown
 
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "report.json").write_text(report.to_json(), "utf-8")
     (folder / "report.txt").write_text(shown(report, width=120), "utf-8")
-    (folder / "report.html").write_text(page_of(report).html(), "utf-8")
+    if page:
+        (folder / "report.html").write_text(page_of(report).html(), "utf-8")

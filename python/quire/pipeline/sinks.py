@@ -14,6 +14,8 @@ from quire.pipeline.arrival import OF_QUEUES
 from quire.pipeline.errors import PipelineError
 from quire.pipeline.parquet_sink import ParquetFolder
 from quire.pipeline.spec import Pipeline, Sink
+from quire.spark import commits
+from quire.spark.topics import local_path
 
 _COMPRESSION: Final = {"compression": "zstd"}
 
@@ -76,9 +78,12 @@ class BatchWriter:
         return writer.partitionBy(*self.sink.partition_by) if self.sink.partition_by else writer
 
     def _to_queue(self, frame: DataFrame, batch: int) -> bool:
-        """Append to a queue, which knows a batch by its ``writeId``."""
+        """Append to a queue, which knows the last batch of each writer."""
+        if commits.has(local_path(self.sink.path), self._writer, batch):
+            return False
         writer = frame.write.format("quire").mode("append").options(**self.sink.options)
-        writer.option("writeId", f"{self._writer}-{batch}").save(self.sink.path)
+        writer = writer.option("writeId", self._writer).option("batchId", str(batch))
+        writer.save(self.sink.path)
         return True
 
     def _to_delta(self, frame: DataFrame, batch: int) -> bool:

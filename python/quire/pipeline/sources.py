@@ -8,12 +8,16 @@ checkpoint tells how far all were read: a row is its source's name and a struct 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
+from quire.directories import topics_of
+from quire.errors import NotAQueueError
 from quire.pipeline.spec import Pipeline, Source
+from quire.spark.topics import local_path
 
 _NAME: Final = "_quire_source"
 
@@ -47,8 +51,28 @@ def _without_limits(source: Source) -> dict[str, str]:
 
 
 def streams(pipeline: Pipeline) -> list[Source]:
-    """Return the sources that are followed."""
-    return [source for source in pipeline.sources if source.stream]
+    """Return the sources that are followed, in an order that does not depend on the file's."""
+    followed = [source for source in pipeline.sources if source.stream]
+    return sorted(followed, key=lambda source: source.name)
+
+
+def mixes_topics(pipeline: Pipeline, name: str) -> bool:
+    """Whether a source or step has rows of several queues, whose indexes do not compare."""
+    sources = {source.name: source for source in pipeline.sources}
+    steps = {step.name: step for step in pipeline.steps}
+    names, found = [name], list[Source]()
+    for each in names:
+        if each in sources:
+            found.append(sources[each])
+        names += [it for it in (steps[each].inputs if each in steps else ()) if it not in names]
+    return any(it.format == "quire" and it.stream and not _is_one_queue(it.path) for it in found)
+
+
+def _is_one_queue(path: str) -> bool:
+    try:
+        return topics_of(local_path(path)).keys() == {Path(local_path(path)).name}
+    except NotAQueueError:
+        return True  # nothing to mix up: Spark tells that there is none
 
 
 def together(frames: Sequence[tuple[str, DataFrame]]) -> DataFrame:

@@ -3,6 +3,7 @@ What a pipeline keeps between its batches, in one folder.
 
     <state>/<pipeline>/lock          held while it runs, so that no two runs share the folder
                        identity      names this state: sinks know its batches by it
+                       sources.json  the sources whose offsets the checkpoint has
                        checkpoint/   Spark's: which offsets each batch reads, which are done
                        kept/<what>/  frames by batch: <number>.full, or <number>.delta on top
                        runs/         the report of each run
@@ -15,10 +16,11 @@ again after a kill therefore keeps the same, and replaces what the first attempt
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import shutil
 import uuid
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Final
@@ -27,6 +29,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from quire.pipeline.errors import PipelineError
+from quire.pipeline.spec import Source
 
 COMPACT_EVERY: Final = 20
 
@@ -65,11 +68,38 @@ class State:
             return place.read_text("ascii")
         for left in (self.checkpoint, self.folder / "kept"):
             shutil.rmtree(left, ignore_errors=True)
+        self._sources.unlink(missing_ok=True)
         identity = uuid.uuid4().hex[:12]
         written = place.with_suffix(".tmp")
         written.write_text(identity, "ascii")
         written.replace(place)
         return identity
+
+    @property
+    def _sources(self) -> Path:
+        return self.folder / "sources.json"
+
+    def belongs_to(self, sources: Sequence[Source]) -> None:
+        """
+        Remember the sources that are followed, in the order of the stream.
+
+        Raises:
+            PipelineError: The state is that of others: its offsets would be taken for theirs.
+
+        """
+        found = [[source.name, source.format, source.path] for source in sources]
+        if not self._sources.exists():
+            written = self._sources.with_suffix(".tmp")
+            written.write_text(json.dumps(found), "utf-8")
+            written.replace(self._sources)
+            return
+        expected = json.loads(self._sources.read_text("utf-8"))
+        if found != expected:
+            raise PipelineError(
+                f"the state is that of other sources: state={self.folder}"
+                f" expected={_told(expected)} found={_told(found)}"
+                " (name another state:, or remove the folder to read everything again)"
+            )
 
     def before(
         self, spark: SparkSession, what: str, batch: int, schema: StructType
@@ -104,6 +134,10 @@ class State:
         found = sorted((self.folder / "kept" / what).glob("[0-9]*"))
         whole = [path for path in found if path.suffix in (_FULL, _DELTA)]
         return [(int(it.stem), it.suffix, it) for it in whole if int(it.stem) < batch]
+
+
+def _told(sources: list[list[str]]) -> str:
+    return "; ".join(" ".join(source) for source in sources)
 
 
 def _take(lock: IO[str], folder: Path) -> None:

@@ -76,10 +76,15 @@ class Stop:
 
 
 def until_finished(
-    query: StreamingQuery, stop: Stop, progress: Callable[[dict[str, Any]], None]
+    query: StreamingQuery,
+    stop: Stop,
+    progress: Callable[[dict[str, Any]], None],
+    waited: Callable[[], None],
 ) -> None:
     """
     Wait until the stream is through, or *stop* ends it; hand on what it tells about its batches.
+
+    *waited* is called again and again meanwhile.
 
     Raises:
         StreamingQueryException: A batch failed.
@@ -87,7 +92,9 @@ def until_finished(
     """
     try:
         while not query.awaitTermination(cast("int", _POLL_S)):  # it takes fractions
-            _tell(query, progress)
+            if (latest := query.lastProgress) is not None:
+                progress(latest)
+            waited()
             if stop.is_asked:
                 _end(query, stop)
                 break
@@ -95,7 +102,8 @@ def until_finished(
         if not stop.is_asked:
             raise
     finally:
-        _tell(query, progress)
+        for found in query.recentProgress:
+            progress(found)
         query.stop()
 
 
@@ -105,8 +113,3 @@ def _end(query: StreamingQuery, stop: Stop) -> None:
     deadline = time.monotonic() + _COMMITTED_WITHIN_S
     while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
         time.sleep(_POLL_S)
-
-
-def _tell(query: StreamingQuery, progress: Callable[[dict[str, Any]], None]) -> None:
-    for found in query.recentProgress:
-        progress(found)

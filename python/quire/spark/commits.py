@@ -181,6 +181,20 @@ def finish(path: str) -> int:
         return _finish_all(target, queue)
 
 
+def has(path: str, writer: str, batch: int) -> bool:
+    """
+    Whether a writer's batch is in a queue; what was cut short is finished first.
+
+    Raises:
+        UnfinishedWriteError: What was staged for the rest of it is gone.
+
+    """
+    target = Target(path)
+    if _unfinished(target):
+        finish(path)
+    return _last_done(target.folder / writer) >= batch
+
+
 @contextlib.contextmanager
 def opened(target: Target) -> Generator[quire.Queue]:
     """Open the queue, as the only one of its sinks."""

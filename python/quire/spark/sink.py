@@ -33,7 +33,7 @@ class Staged(WriterCommitMessage):
 
 
 class QuireWriter(DataSourceArrowWriter):
-    """A batch write: one batch of a writer of its own, or of the option ``writeId``."""
+    """A batch write: of a writer of its own, or of the options ``writeId`` and ``batchId``."""
 
     def __init__(self, options: WriteOptions) -> None:
         """Give the write its name."""
@@ -42,16 +42,17 @@ class QuireWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:  # type: ignore[override]
         """Stage the messages of one task."""
-        return _stage(self._options, self._writer, 0, iterator)
+        return _stage(self._options, self._writer, self._options.batch_id, iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Append what the tasks staged."""
-        kept = self._options.write_id is not None
-        commits.commit(self._options.target, self._writer, 0, _parts(messages), kept=kept)
+        options, kept = self._options, self._options.write_id is not None
+        commits.commit(options.target, self._writer, options.batch_id, _parts(messages), kept=kept)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:  # noqa: ARG002
         """Remove what the tasks staged."""
-        commits.abort(self._options.target, self._options.staging, self._writer, 0)
+        options = self._options
+        commits.abort(options.target, options.staging, self._writer, options.batch_id)
 
 
 class QuireStreamWriter(DataSourceStreamArrowWriter):

@@ -32,6 +32,7 @@ _NAMES: Final = (
     "rollCycle",
     "wireType",
     "writeId",
+    "batchId",
     "stagingLocation",
     "sync",
     "blockBytes",
@@ -51,6 +52,7 @@ class WriteOptions:
         target: The queue.
         staging: Where messages wait for the end of the write.
         write_id: What makes a repeated write known; None: it is not.
+        batch_id: The number of the write among those of the same name: older ones are done.
         encoding: What rows become, as :class:`quire.encoding.Encoder` takes it.
 
     """
@@ -58,6 +60,7 @@ class WriteOptions:
     target: Target
     staging: Staging
     write_id: str | None = None
+    batch_id: int = 0
     encoding: dict[str, Any] = field(default_factory=dict[str, Any])
 
     @property
@@ -108,6 +111,10 @@ def _options(given: Given, report: Callable[[str], None]) -> WriteOptions:
             "writeId is made of letters, digits, '_', '.' and '-', and is not lock:"
             f" writeId={write_id}"
         )
+    batch_id = given.text("batchId")
+    if batch_id is not None and (write_id is None or not re.fullmatch(r"\d{1,18}", batch_id)):
+        report(f"batchId is a number beside a writeId: batchId={batch_id} writeId={write_id}")
+        batch_id = None
     location = given.text("stagingLocation")
     options = {
         "roll_cycle": roll_cycle,
@@ -119,6 +126,7 @@ def _options(given: Given, report: Callable[[str], None]) -> WriteOptions:
         target=Target(path, options, sync=given.flag("sync", default=True)),
         staging=Staging.of(path, None if location is None else local_path(location)),
         write_id=write_id,
+        batch_id=int(batch_id or 0),
         encoding={
             "form": given.choice("form", {form: form for form in FORMS}, None),
             "type": given.text("type"),
