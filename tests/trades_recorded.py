@@ -19,6 +19,11 @@ DELAY_MS = 600_000
 HOUR_MS = 3_600_000
 SYMBOLS = ("EURUSD", "USDJPY", "GBPUSD")
 
+QUEUE_SINK = (
+    "  - {from: clean, format: quire, path: out/queue, options: {rollCycle: TEST_SECONDLY}}\n"
+)
+"""A full run replaces what its sinks hold, which a queue cannot."""
+
 PIPELINE = """\
 pipeline: trades
 schedule: available-now

@@ -18,7 +18,7 @@ from pipeline_outputs import (
     rewritten,
     run,
 )
-from trades_recorded import end_ms, more, record
+from trades_recorded import QUEUE_SINK, end_ms, more, record
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -56,7 +56,7 @@ def test_a_full_run_computes_all_of_it_and_replaces_the_last(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     recorded = record(tmp_path, 300)
-    rewritten(tmp_path, ("schedule: available-now", "mode: full"))
+    rewritten(tmp_path, ("schedule: available-now", "mode: full"), (QUEUE_SINK, ""))
     for _ in range(2):
         run(spark, tmp_path)
 

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from pipeline_outputs import ids, rewritten, run
 from quire.spark import java
-from trades_recorded import record
+from trades_recorded import QUEUE_SINK, record
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -40,7 +40,12 @@ SETTINGS = {
 def test_declared_datasets_are_those_of_a_full_run(spark: SparkSession, tmp_path: Path) -> None:
     recorded = record(tmp_path, 300)
     (tmp_path / "steps.py").write_text(STEPS, "utf-8")
-    rewritten(tmp_path, ("schedule: available-now", "mode: full"), ("sinks:\n", DEAR))
+    rewritten(
+        tmp_path,
+        ("schedule: available-now", "mode: full"),
+        (QUEUE_SINK, ""),
+        ("sinks:\n", DEAR),
+    )
     run(spark, tmp_path)
     _declared(tmp_path)
 
