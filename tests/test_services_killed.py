@@ -59,7 +59,7 @@ def in_peace(directory: Path) -> None:
 
 def kill_at_work(directory: Path, stage: int, victim: subprocess.Popen[bytes], more: int) -> int:
     """Kill a service after so many more outputs, and return how many there are."""
-    deadline_s = time.monotonic() + 30
+    deadline_s = time.monotonic() + 90
     with quire.open(directory / str(stage + 1), read_only=True) as queue:
         wanted = queue.entry_count + more
         while queue.entry_count < wanted:
