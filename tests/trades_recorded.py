@@ -19,11 +19,6 @@ DELAY_MS = 600_000
 HOUR_MS = 3_600_000
 SYMBOLS = ("EURUSD", "USDJPY", "GBPUSD")
 
-QUEUE_SINK = (
-    "  - {from: clean, format: quire, path: out/queue, options: {rollCycle: TEST_SECONDLY}}\n"
-)
-"""A full run replaces what its sinks hold, which a queue cannot."""
-
 PIPELINE = """\
 pipeline: trades
 schedule: available-now
@@ -57,6 +52,9 @@ sinks:
   - {from: clean, format: quire, path: out/queue, options: {rollCycle: TEST_SECONDLY}}
 quarantine: {path: out/quarantine}
 """
+
+QUEUE_SINK = next(line for line in PIPELINE.splitlines(keepends=True) if "out/queue" in line)
+"""A full run replaces what its sinks hold, which a queue cannot."""
 
 
 @dataclass

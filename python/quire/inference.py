@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import pyarrow as pa
 
 from quire._native import Seen
+from quire.runs import runs_between
 
 if TYPE_CHECKING:
     from quire._native import Sample
@@ -70,7 +71,9 @@ def inferred_of(
 
 def stretches(queue: Queue, sample: int) -> Iterator[tuple[int, int]]:
     """Yield first indexes and counts: *sample* messages, in stretches spread over the queue."""
-    runs = [*_runs(queue)]
+    last = queue.last_index
+    between = () if last is None else runs_between(queue, 0, last + 1)
+    runs = [(run.first_index, run.count) for run in between]
     total = sum(count for _, count in runs)
     if total <= sample:
         yield from runs
@@ -83,17 +86,6 @@ def stretches(queue: Queue, sample: int) -> Iterator[tuple[int, int]]:
             if before <= start < before + count:
                 yield first + start - before, sample // pieces
         before += count
-
-
-def _runs(queue: Queue) -> Iterator[tuple[int, int]]:
-    """Yield the first index of each cycle, and how many messages it has."""
-    last = queue.last_index
-    if last is None:
-        return
-    to_index, last_cycle = queue.roll_cycle.to_index, queue.roll_cycle.to_cycle(last)
-    starts = [to_index(cycle, 0) for cycle in queue.cycles if cycle <= last_cycle]
-    for start, end in zip(starts, [*starts[1:], last + 1], strict=True):
-        yield start, queue.count_excerpts(start, end)
 
 
 def _field(name: str, seen: Sample, *, as_text: bool, path: str = "") -> pa.Field[Any]:

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Final
 
 from quire.queue import Queue
+from quire.runs import count_of
 from quire.tailing import Tailer
 from quire.times import TimeField
 
@@ -50,8 +51,7 @@ def index_at(queue: Queue, time_ns: int, field: TimeField | None = None) -> int:
         if not begun:
             return to_index(cycles[0], 0)
         cycle = cycles[begun - 1]
-        ended = queue.end_of_cycle(cycle)
-        places = range(0 if ended is None else ended[1])
+        places = range(count_of(queue, cycle))
         place = bisect_left(places, time_ns, key=lambda place: times.of(cycle, place))
     if place < len(places) or begun == len(cycles):
         return to_index(cycle, place)

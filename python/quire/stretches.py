@@ -15,6 +15,7 @@ from quire.errors import IndexOutOfRangeError
 from quire.moments import check_cycle_start, index_at
 from quire.queue import Queue
 from quire.queue import open as open_queue
+from quire.runs import count_of
 from quire.tailing import Tailer
 from quire.times import TimeField, nanoseconds
 
@@ -210,7 +211,6 @@ def first_from(queue: Queue, index: int) -> int:
     roll = queue.roll_cycle
     cycle, sequence = roll.to_cycle(index), roll.to_sequence(index)
     for one in queue.cycles:
-        end = queue.end_of_cycle(one) if one >= cycle else None
-        if end is not None and end[1] > (sequence if one == cycle else 0):
+        if one >= cycle and count_of(queue, one) > (sequence if one == cycle else 0):
             return index if one == cycle else roll.to_index(one, 0)
     return 2**63 - 1

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import quire
 from quire.errors import QuireError
+from quire.runs import Run
 from quire.spark.options import ReadOptions
-from quire.spark.ranges import Run
 from quire.spark.topics import TABLE, open_queue
 
 

@@ -18,22 +18,10 @@ from pyspark.sql.datasource import InputPartition
 
 import quire
 from quire.errors import IndexOutOfRangeError
+from quire.runs import Run, runs_between
 
 # Below this a further task costs more than it saves.
 RECORDS_PER_PARTITION_MIN: Final = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """Messages of one cycle: *count* of them from *first_index* on."""
-
-    first_index: int
-    count: int
-
-    @property
-    def end_index(self) -> int:
-        """The index behind the last."""
-        return self.first_index + self.count
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +49,7 @@ class Share(InputPartition):
 
 def span_between(queue: quire.Queue, topic: str, start: int, end: int) -> Span:
     """Return the messages of *queue* from *start* to *end*, which is excluded."""
-    return Span(topic, queue.path, tuple(_runs(queue, start, end)))
+    return Span(topic, queue.path, tuple(runs_between(queue, start, end)))
 
 
 def check_start(queue: quire.Queue, topic: str, start: int) -> None:
@@ -102,23 +90,6 @@ def shares_of(
                 shares.append(Share(taken))
                 taken, room = [], next(sizes, 0)
     return shares
-
-
-def _runs(queue: quire.Queue, start: int, end: int) -> Iterator[Run]:
-    cycle_of, sequence_of = queue.roll_cycle.to_cycle, queue.roll_cycle.to_sequence
-    if start >= end:
-        return
-    first_cycle, last_cycle = cycle_of(start), cycle_of(end)
-    for cycle in queue.cycles:
-        if not first_cycle <= cycle <= last_cycle:
-            continue
-        ended = queue.end_of_cycle(cycle)
-        low = sequence_of(start) if cycle == first_cycle else 0
-        high = 0 if ended is None else ended[1]
-        if cycle == last_cycle:
-            high = min(high, sequence_of(end))
-        if low < high:
-            yield Run(queue.roll_cycle.to_index(cycle, low), high - low)
 
 
 def _share_sizes(total: int, records_per_partition: int, min_partitions: int) -> Iterator[int]:
