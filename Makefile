@@ -23,30 +23,38 @@ unexport CONDA_PREFIX
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test torture miri fuzz lint bench instructions interop fix build wheel clean
+.PHONY: help demo test check torture miri fuzz lint bench instructions interop fix build wheel clean
 
 # Optimised, without the minutes that linking for the last percent takes.
 QUICK_RELEASE := CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
-	@echo '  ARGS="..." is handed on by demo, test, torture, fuzz, interop and bench: make test ARGS="-k roll"'
+	@echo '  ARGS="..." is handed on by demo, test, check, torture, fuzz, interop and bench: make test ARGS="-k roll"'
 
 demo: $(STAMPS)/demo $(STAMPS)/native ## Record a year of flights, follow it live, analyse it on Spark
 	@$(BIN)/quire demo $(ARGS)
 
-test: need-valgrind $(STAMPS)/test $(STAMPS)/native $(STAMPS)/faults ## Run all tests: Rust, Python, Spark, and against Java
+# Tests wait more than they compute, so there are more workers than cores; `-n 0` runs in one process.
+PYTEST := $(BIN)/pytest -n 4 --dist loadgroup
+# What can be run here of $(1): all of it, or with a word about it what needs no Java.
+pytest = if .ci/needs jdk maven; then $(MAKE) --no-print-directory $(STAMPS)/interop && \
+	  echo "· pytest -m '$(1)' $(ARGS)" && $(PYTEST) -m "$(1)" $(ARGS); else \
+	  echo "· pytest -m '($(1)) and not java' $(ARGS)"; $(PYTEST) -m "($(1)) and not java" $(ARGS); status=$$?; \
+	  echo "· NOT RUN: tests against Java need a JDK and Maven"; exit $$status; fi
+
+test: $(STAMPS)/test $(STAMPS)/native ## Run the tests of every change: Rust, Python, and a little of Spark and Java
 	@echo "· cargo test"
 	@cargo test --quiet --locked
+	@$(call pytest,not check)
+
+check: need-valgrind $(STAMPS)/test $(STAMPS)/native $(STAMPS)/faults ## Run all tests that `make test` leaves out
 	@echo "· loom: every interleaving of writers and readers"
 	@$(QUICK_RELEASE) RUSTFLAGS="--cfg loom" cargo test --quiet --locked --release -p quire-kernel --test 'loom_*' --target-dir target/loom
 	@if cargo +nightly miri --version >/dev/null 2>&1 && \
 	  test -d "$$(rustc +nightly --print sysroot)/lib/rustlib/src/rust/library"; then $(MAKE) --no-print-directory miri; \
 	  else echo "· miri: NOT RUN, needs rustup component add --toolchain nightly miri rust-src"; fi
-	@if .ci/needs jdk maven; then $(MAKE) --no-print-directory $(STAMPS)/interop && \
-	  echo "· pytest $(ARGS)" && $(BIN)/pytest $(ARGS); else \
-	  echo "· pytest -m 'not java' $(ARGS)"; $(BIN)/pytest -m "not java" $(ARGS); status=$$?; \
-	  echo "· NOT RUN: tests against Java need a JDK and Maven"; exit $$status; fi
+	@$(call pytest,check)
 
 miri: ## Run the format and the raw memory access under Miri (nightly Rust with miri and rust-src)
 	@echo "· miri: format, memory"
@@ -55,7 +63,7 @@ miri: ## Run the format and the raw memory access under Miri (nightly Rust with 
 
 torture: need-java $(STAMPS)/test $(STAMPS)/native $(STAMPS)/faults $(STAMPS)/interop ## Attack the journal for hours, and write docs/reliability.md
 	@QUIRE_TORTURE=1 $(BIN)/pytest tests/attack tests/java/test_kills.py $(ARGS)
-	@$(BIN)/python tests/tally.py
+	@$(BIN)/python tests/support/tally.py
 
 # Coverage comes from LLVM's own pass, which the stable compiler has too; the engine is libFuzzer, built
 # from its crate. A target triple keeps build scripts free of the instrumentation.
@@ -169,5 +177,5 @@ PEERS := import java_peer; [java_peer.JavaPeer(version) for version in java_peer
 
 $(STAMPS)/interop: interop/pom.xml $(shell find interop/src -type f) | $(STAMPS)/test
 	@echo "· Java peers"
-	@PYTHONPATH=tests $(BIN)/python -c "$(PEERS)"
+	@PYTHONPATH=tests/support $(BIN)/python -c "$(PEERS)"
 	@touch $@

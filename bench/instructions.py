@@ -7,7 +7,7 @@ difference is what the messages cost. Counted is what runs in the extension itse
 calls out of it (to copy, to allocate, to ask Python), so that another Python or C library changes
 nothing. What the system does, such as making pages, is not counted.
 
-The test that holds it against ``bench/instructions.json`` is ``tests/test_instructions.py``.
+The test that holds it against ``bench/instructions.json`` is ``tests/bench/test_instructions.py``.
 """
 
 from __future__ import annotations

@@ -1,10 +1,16 @@
-"""Latency between two processes: one appends at a fixed rate, the other tails without a pause."""
+"""
+Latency between two processes: one appends at a fixed rate, the other tails without a pause.
+
+Beside the percentiles of all messages stand those of windows of 64 KiB: the median over the windows
+shows what recurs in each, and hides the machine's rare stalls, which the raw values show.
+"""
 
 from __future__ import annotations
 
+import statistics
 import subprocess
 from array import array
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +31,21 @@ from bench.harness import (
 from bench.scenarios import Operation
 from bench.task import Task
 
-SHARES = {"min": 0.0, "p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999, "max": 1.0}
+SHARES = {
+    "min": 0.0,
+    "p50": 0.5,
+    "p90": 0.9,
+    "p98": 0.98,
+    "p99": 0.99,
+    "p99.9": 0.999,
+    "max": 1.0,
+}
+WINDOW_BYTES = 64 << 10
+"""What a tailer maps at once: costs of pages recur in each window."""
+
+
+_HEADER_BYTES = 4
+_TAILS = {"latency": "tail", "spin": "spin"}
 
 
 @contextmanager
@@ -47,7 +67,7 @@ def tailing_live(scenario: Scenario, rate: int) -> Generator[Measure]:
 def _run_both(asked: Task) -> None:
     first, second = machine.two_cpus() or (None, None)
     with machine.pinned(first):
-        tailer = _start_tailer(replace(asked, operation="tail"))
+        tailer = _start_tailer(replace(asked, operation=_TAILS[asked.operation]))
     try:
         assert tailer.stdout is not None
         if tailer.stdout.readline().strip() != "READY":
@@ -83,18 +103,31 @@ def _evaluate(records: bytes, took: bytes, asked: Task) -> Result:
         raise Failed(f"other messages: task={asked} count={len(number)}")
     measured = slice(asked.warm_up, None)
     took_s = (begin[-1] - begin[asked.warm_up]) / 1e9
+    seen_us = _microseconds(begin[measured], had[measured])
     return {
-        "begin": _percentiles(begin[measured], had[measured]),
-        "due": _percentiles(due[measured], had[measured]),
-        "append": _percentiles(array("q", bytes(8 * asked.count)), took_ns[measured]),
+        "begin": _percentiles(seen_us),
+        "due": _percentiles(_microseconds(due[measured], had[measured])),
+        "windows": _of_windows(seen_us, WINDOW_BYTES // (asked.size + _HEADER_BYTES)),
+        "append": _percentiles([nanos / 1000 for nanos in took_ns[measured]]),
         "rate": (asked.count - 1) / took_s,
     }
 
 
-def _percentiles(starts: array[int], ends: array[int]) -> dict[str, float]:
-    """Return microseconds from start to end."""
-    found = sorted((end - start) / 1000 for start, end in zip(starts, ends, strict=True))
-    if found[0] < 0:
-        raise Failed(f"had before it was sent: microseconds={found[0]}")
+def _microseconds(starts: array[int], ends: array[int]) -> list[float]:
+    found = [(end - start) / 1000 for start, end in zip(starts, ends, strict=True)]
+    if min(found) < 0:
+        raise Failed(f"had before it was sent: microseconds={min(found)}")
+    return found
+
+
+def _percentiles(values: Sequence[float]) -> dict[str, float]:
+    found = sorted(values)
     last = len(found) - 1
     return {name: found[min(last, int(share * len(found)))] for name, share in SHARES.items()}
+
+
+def _of_windows(values: Sequence[float], length: int) -> dict[str, float]:
+    """Return the median over the windows of each percentile within a window."""
+    starts = range(0, max(len(values) - length, 0) + 1, length)
+    windows = [_percentiles(values[start : start + length]) for start in starts]
+    return {name: statistics.median(one[name] for one in windows) for name in SHARES}

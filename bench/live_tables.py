@@ -9,6 +9,7 @@ from bench.tables import full_name, microseconds, rate, table
 
 _SINCE = {
     "begin": "start of the append",
+    "windows": "the same, within windows",
     "due": "when it was due",
     "append": "the append call alone",
 }
@@ -36,12 +37,17 @@ def _latency(scenario: Result, key: str, since: str) -> tuple[str, ...]:
     return (
         scenario["file_system"],
         f"{scenario['rate']:,}",
-        adapter(key.split(".", maxsplit=1)[0]).NAME + mark,
+        _reader(key) + mark,
         _SINCE[since],
         *(microseconds(found(name).median) for name in targets.PERCENTILES),
         f"{microseconds(median.least)} - {microseconds(median.greatest)}",
         f"{held.median:,.0f}",
     )
+
+
+def _reader(key: str) -> str:
+    system, name = key.split(".", maxsplit=1)
+    return f"{adapter(system).NAME}{', spin' if name == 'spin' else ''}"
 
 
 def contention(results: dict[str, Result], part: str) -> str:

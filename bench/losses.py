@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from bench import summary, tables
 from bench.harness import Result
-from bench.targets import BUFFERING, PERCENTILES, growth
+from bench.targets import BUFFERING, LATENCIES, PERCENTILES, growth
 
 _SYSTEMS = ("quire", "chronicle")
 _CONTENDING = [
@@ -62,7 +62,7 @@ def _later(scenario: Result) -> Iterator[str]:
     keys = ("quire.latency", "chronicle.latency")
     if not set(keys) <= set(summary.operations(scenario)):
         return
-    for since, what in (("begin", "latency"), ("append", "append call")):
+    for since, what in LATENCIES.items():
         for name in PERCENTILES:
             ours, java = (summary.percentile(scenario, key, since, name).median for key in keys)
             if ours > java:

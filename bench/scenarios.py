@@ -54,7 +54,8 @@ APPEND = (
     *_java("writingDocument", "writeBytes"),
 )
 TAIL = (*_quire("payloads", "read_many", "read_batch"), *_java("tailing"))
-LATENCY = (*_quire("latency"), *_java("latency"))
+LATENCY = (*_quire("latency", "spin"), *_java("latency"), Operation("ring", "latency"))
+"""Polled with `read_bytes`, awaited with `spin`, polled by Java, and the machine's own limit."""
 CONTENTION = (*_quire("write_bytes"), *_java("writingDocument", "writeBytes"))
 BUFFERING = (
     *_quire("document", "double_buffer"),
@@ -106,7 +107,7 @@ def _spark(*names: str) -> tuple[Operation, ...]:
 SPARK = {
     "decode": _quire("decode_columns", "decode_payloads"),
     "query": (
-        *_quire(*_QUERIES, "sum@one"),
+        *_quire(*_QUERIES, "sum@one", *(f"scanned_{name}" for name in _QUERIES), "places"),
         *_spark(*(f"map_in_arrow_{name}" for name in _QUERIES)),
     ),
     "archive": (

@@ -95,6 +95,8 @@ class Lab:
                 return self.map_in_arrow()
             case "parquet":
                 return self.spark.read.parquet(str(self.archive())).select(*COLUMNS)
+            case "scanned":
+                return self.scanned()
             case "table":
                 return self.table().select(*COLUMNS)
             case _:
@@ -113,6 +115,25 @@ class Lab:
         schema = {"sum": "price double"}[only] if only else spark_data.SCHEMA
         reader = self.spark.read.format("quire").schema(schema)
         return reader.option("recordsPerPartition", str(_PER_TASK)).load(str(self.queue))
+
+    def scanned(self) -> DataFrame:
+        """Return all columns of the queue, by `quire.spark.scan`."""
+        import quire.spark
+
+        columns = spark_data.SCHEMA
+        return quire.spark.scan(
+            self.spark, self.queue, columns=columns, recordsPerPartition=_PER_TASK
+        )
+
+    def places(self) -> Found:
+        """Count the messages by their places, which needs no Python."""
+        import quire.spark
+
+        with _Watch() as watch:
+            found = quire.spark.scan(self.spark, self.queue, columns="_index").count()
+        if found != self.count:
+            raise AssertionError(f"another count: found={found}")
+        return watch.found(self.count)
 
     def map_in_arrow(self) -> DataFrame:
         """Return the same rows, decoded by a function instead of a source."""
@@ -326,6 +347,7 @@ def _peaks() -> Iterator[int]:
 OPERATIONS: dict[str, Callable[[Lab], Found]] = {
     "decode_columns": _decode_columns,
     "decode_payloads": _decode_payloads,
+    "places": Lab.places,
     "write": _write,
     "write_parquet": _write_parquet,
     "available_now": _available_now,

@@ -37,7 +37,8 @@ MESSAGES = [
     ("dump", "dump", 8.0),
 ]
 """The least ratio of two rates, ours to Java's."""
-PERCENTILES = ("p50", "p90", "p99", "p99.9")
+PERCENTILES = ("p50", "p90", "p98", "p99", "p99.9")
+WINDOW_PERCENTILES = ("p98", "p99")
 APPEND_P99 = 0.25
 """Of Java's own, at most, on a tmpfs."""
 MOST_GROWTH = 1.5
@@ -140,19 +141,28 @@ def _ratio(scenario: Result, pair: tuple[str, str], what: str, least: float) -> 
     )
 
 
+LATENCIES = {"begin": "latency", "windows": "latency in windows", "append": "append call"}
+
+
 def _latency(scenario: Result) -> Iterator[Verdict]:
-    ours, java = "quire.latency", "chronicle.latency"
-    if not {ours, java} <= set(summary.operations(scenario)):
-        return
+    java = "chronicle.latency"
+    present = set(summary.operations(scenario))
+    for ours in ("quire.latency", "quire.spin"):
+        if {ours, java} <= present:
+            yield from _latency_of(scenario, ours, java)
+
+
+def _latency_of(scenario: Result, ours: str, java: str) -> Iterator[Verdict]:
     rate = f"{scenario['rate']:,}/s"
     wanted = [("begin", name, 1.0) for name in PERCENTILES]
+    wanted += [("windows", name, 1.0) for name in WINDOW_PERCENTILES]
     if scenario["file_system"] == "tmpfs":
         wanted.append(("append", "p99", APPEND_P99))
     for since, name, most in wanted:
         here, there = (summary.percentile(scenario, key, since, name) for key in (ours, java))
         limit = "Java's" if most == 1 else f"{most:.2f} x Java's"
         yield Verdict(
-            f"{'latency' if since == 'begin' else 'append call'} {name}, {rate}",
+            f"{LATENCIES[since]} {name}{', spin' if ours == 'quire.spin' else ''}, {rate}",
             scenario["file_system"],
             f"at most {limit} {there.median:,.2f} us",
             _spread(here, " us"),

@@ -23,9 +23,8 @@ def main() -> None:
             print("recorded", queue.entry_count, "trades in", len(queue.cycles), "daily files")
 
         spark = quire.spark.session("example", cores=2)
-        trades = (
-            spark.read.format("quire").schema("_cycle int, symbol string, price double").load(path)
-        )
+        columns = "_cycle, symbol string, price double"
+        trades = quire.spark.scan(spark, path, columns=columns)
         trades.groupBy("_cycle").pivot("symbol").avg("price").orderBy("_cycle").show()
         spark.stop()
 

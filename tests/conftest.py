@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import signal
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -17,7 +19,19 @@ from hypothesis import HealthCheck, settings
 import quire
 import tally as counts
 from cli_runs import Cli
+from paths import ROOT, SUPPORT, TESTS
 from queues import START_MS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# Kinds of tests that `make test` leaves to `make check`, but for those marked `smoke`.
+LEFT_TO_CHECK = {"java", "slow", "spark"}
+FOLDER_MARKERS = {"attack": "slow", "java": "java", "spark": "spark"}
+
+# The first query of a session takes most of a minute where others use the cores.
+SPARK_TIMEOUT_S = 240
+SPARK_SESSIONS = 2  # one a core
 
 # A shell that starts pytest in the background has it, and its children, ignore interrupts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -39,6 +53,39 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Set what follows from where a test lies: its kind, its size, its time and its worker."""
+    for item in items:
+        folder = item.path.relative_to(TESTS).parts[0]
+        if folder in FOLDER_MARKERS:
+            item.add_marker(FOLDER_MARKERS[folder])
+        kinds = {mark.name for mark in item.iter_markers()}
+        if kinds & LEFT_TO_CHECK and "smoke" not in kinds:
+            item.add_marker("check")
+        if "spark" in kinds:
+            share_a_session(item)
+
+
+def share_a_session(item: pytest.Item) -> None:
+    """Allow Spark its time, and keep a file's tests in one of the workers that run a session."""
+    if item.get_closest_marker("timeout") is None:
+        item.add_marker(pytest.mark.timeout(SPARK_TIMEOUT_S))
+    session = zlib.crc32(item.path.name.encode()) % SPARK_SESSIONS
+    item.add_marker(pytest.mark.xdist_group(f"spark-{session}"))
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """One session for all tests: starting it takes seconds."""
+    import quire.spark
+
+    # Spark's Python workers import the support modules by it.
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(SUPPORT), os.environ.get("PYTHONPATH", "")])
+    session = quire.spark.session("tests", cores=2)
+    yield session
+    session.stop()
 
 
 @pytest.fixture
@@ -83,5 +130,5 @@ def cli(capsysbinary: pytest.CaptureFixture[bytes]) -> Cli:
 @pytest.fixture
 def tally(request: pytest.FixtureRequest) -> Callable[[str, int, str], None]:
     """Leave how often a promise was tried: `tally(promise, count, of_what)`."""
-    test = f"{request.path.relative_to(counts.ROOT)}::{request.node.name}"
+    test = f"{request.path.relative_to(ROOT)}::{request.node.name}"
     return lambda promise, count, what: counts.leave(test, promise, count, what)

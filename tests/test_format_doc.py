@@ -2,14 +2,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
+from paths import TESTS
 from reference import ROLL_CYCLES, shift_of
 from reference_writer import NEW_TABLE
 
-TESTS = Path(__file__).parent
 DOCS = TESTS.parent / "docs"
 NOW_MS = 1_700_000_000_000
 FENCE = re.compile(r"^```hex file=(\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

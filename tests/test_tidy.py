@@ -7,7 +7,8 @@ import sys
 import tomllib
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+from paths import ROOT
+
 LAYERS = ["format", "memory wire", "protocol", "queue appender tailer"]  # lowest first
 HEIGHT = {part: height for height, parts in enumerate(LAYERS) for part in parts.split()}
 ON_TOP = {"cli", "replication", "server", "spark"}

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 NAME = "Chronicle Queue (Java)"
 RELEASE = "5.27ea11"
-_TESTS = Path(__file__).resolve().parents[2] / "tests"
+_ROOT = Path(__file__).resolve().parents[2]
+_SUPPORT = _ROOT / "tests" / "support"
 _LOOPS = {
     "writingDocument": "append-one",
     "writeBytes": "append-bytes",
@@ -33,7 +34,7 @@ def version() -> str:
 
 def binary() -> Path:
     """Return a file that changes when the programs are built again."""
-    return _TESTS.parent / "interop" / "target" / RELEASE / "built-from"
+    return _ROOT / "interop" / "target" / RELEASE / "built-from"
 
 
 def command(task: Task) -> list[str]:
@@ -83,8 +84,8 @@ def command(task: Task) -> list[str]:
 
 @cache
 def _peer() -> JavaPeer:
-    if str(_TESTS) not in sys.path:
-        sys.path.append(str(_TESTS))
+    if str(_SUPPORT) not in sys.path:
+        sys.path.append(str(_SUPPORT))
     import java_peer
 
     try:

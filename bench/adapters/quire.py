@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import struct
 import time
 from array import array
@@ -61,7 +62,7 @@ def run(task: Task) -> Outcome | None:
         return _read(task)
     if task.operation == "stream":
         return measure(task, Channel(task.queue))
-    return {"produce": _produce, "tail": _tail}[task.operation](task)
+    return {"produce": _produce, "tail": _tail, "spin": _spin}[task.operation](task)
 
 
 def open_queue(
@@ -231,14 +232,7 @@ class Channel:
     def receiver(self) -> Generator[Callable[[], bytes]]:
         """Hand out the call that waits for one message."""
         with open_queue(self._path) as queue:
-            read = queue.tailer().read_bytes
-
-            def receive() -> bytes:
-                while (message := read()) is None:
-                    pass
-                return message
-
-            yield receive
+            yield _polling(queue.tailer())
 
 
 def _produce(task: Task) -> None:
@@ -252,6 +246,7 @@ def _produce(task: Task) -> None:
     appends = array("q", bytes(2 * 8 * task.total))
     with open_queue(task.queue) as queue, queue.appender() as appender:
         write = appender.write_bytes
+        _freeze_the_collector()
         first = clock()
         for number in range(task.total):
             due = first + number * 1_000_000_000 // task.rate
@@ -265,19 +260,54 @@ def _produce(task: Task) -> None:
 
 
 def _tail(task: Task) -> None:
-    """Read without a pause; write number, due and the time it was there to a file."""
-    clock, total = time.monotonic_ns, task.total
-    found: list[bytes] = [b""] * total
-    had = array("q", bytes(8 * total))
+    """Poll without a pause."""
+    _record(task, _polling)
+
+
+def _spin(task: Task) -> None:
+    """Wait for each message in the kernel."""
+    _record(task, _spinning)
+
+
+def _polling(tailer: quire.Tailer) -> Callable[[], bytes]:
+    read = tailer.read_bytes
+
+    def receive() -> bytes:
+        while (message := read()) is None:
+            pass
+        return message
+
+    return receive
+
+
+def _spinning(tailer: quire.Tailer) -> Callable[[], bytes]:
+    spin, read = tailer.spin, tailer.read_bytes
+
+    def receive() -> bytes:
+        while (message := read()) is None:
+            spin()
+        return message
+
+    return receive
+
+
+def _record(task: Task, receiver: Callable[[quire.Tailer], Callable[[], bytes]]) -> None:
+    """Write each message's number, due and arrival to a file; allocate nothing until the end."""
+    clock, unpack, total = time.monotonic_ns, _STAMPS.unpack_from, task.total
+    records = array("q", bytes(3 * 8 * total))
     with open_queue(task.queue) as queue:
-        read = queue.tailer().read_bytes
+        receive = receiver(queue.tailer())
+        _freeze_the_collector()
         print("READY", flush=True)
-        for place in range(total):
-            while (message := read()) is None:
-                pass
-            had[place] = clock()
-            found[place] = message
-    records = array("q")
-    for place, message in enumerate(found):
-        records.extend((*_STAMPS.unpack_from(message), had[place]))
+        for place in range(0, 3 * total, 3):
+            message = receive()
+            had = clock()
+            records[place], records[place + 1] = unpack(message)
+            records[place + 2] = had
     Path(task.out).write_bytes(records.tobytes())
+
+
+def _freeze_the_collector() -> None:
+    gc.collect()
+    gc.freeze()
+    gc.disable()

@@ -27,10 +27,13 @@ from quire._native import (
 )
 from quire.appending import Appender
 from quire.errors import (
+    AppendLockedError,
     ArchiveError,
     ClosedError,
     CorruptError,
     CycleFullError,
+    DataLossError,
+    DocumentOpenError,
     ForkedError,
     IndexNotAvailableError,
     IndexOutOfRangeError,
@@ -42,6 +45,9 @@ from quire.errors import (
     ReadOnlyError,
     ReplayError,
     RollCycleMismatchError,
+    TableLostError,
+    TailerInUseError,
+    UnsafePathError,
     UnsupportedError,
     WaitTimeoutError,
     WireError,
@@ -72,11 +78,14 @@ if _TYPE_CHECKING:
     from quire.services import Service, service
 
 __all__ = [
+    "AppendLockedError",
     "Appender",
     "ArchiveError",
     "ClosedError",
     "CorruptError",
     "CycleFullError",
+    "DataLossError",
+    "DocumentOpenError",
     "Excerpt",
     "ForkedError",
     "IndexNotAvailableError",
@@ -98,9 +107,12 @@ __all__ = [
     "RunningMinimum",
     "Schema",
     "Service",
+    "TableLostError",
     "Tailer",
+    "TailerInUseError",
     "TypeLiteral",
     "Typed",
+    "UnsafePathError",
     "UnsupportedError",
     "WaitTimeoutError",
     "WireError",
@@ -151,6 +163,11 @@ def __getattr__(name: str) -> object:
     from importlib import import_module
 
     return getattr(import_module(f"quire.{_LATER[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    """List what is imported later too."""
+    return sorted({*globals(), *_LATER})
 
 
 # A child must not share the parent's locks: its inherited handles raise ForkedError.

@@ -1,7 +1,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from types import TracebackType
-from typing import Any, Final, Literal, Self, TypeAlias, TypeVar, final
+from typing import Any, Final, Literal, Self, TypeAlias, TypeVar, final, overload
 
 from typing_extensions import Buffer as BufferLike
 from typing_extensions import disjoint_base
@@ -51,7 +51,8 @@ _T = TypeVar("_T")
 VERSION: Final[str]
 BUILD_PROFILE: Final[str]
 
-Value: TypeAlias = str | bytes | bool | int | float | Mapping[str, Value] | Sequence[Value] | None
+# Whatever has an encoding: scalars of numpy and objects of registered classes too.
+Value: TypeAlias = Any
 Direction: TypeAlias = Literal["forward", "backward", "none"]
 
 # Columns: a field is its name, whether it may be null, its type, two numbers, and what is inside.
@@ -159,7 +160,7 @@ class Excerpt:
 
     """
 
-    def __new__(cls, index: int, data: bytes) -> Excerpt: ...
+    def __new__(cls, index: int, data: bytes, fieldless: bool = False) -> Excerpt: ...
     @property
     def index(self) -> int: ...
     @property
@@ -169,6 +170,28 @@ class Excerpt:
 
     def to_json(self) -> str:
         """Return the message as JSON; see :func:`quire.to_json`."""
+
+    def to_text(self) -> str:
+        """
+        Return the message's text, as :meth:`Tailer.read_text`.
+
+        Raises:
+            WireError: It is not a text value.
+
+        """
+
+    def to_message(self, cls: type[_T] | None = None, /) -> _T | Any:
+        """
+        Return the message as an object, as :meth:`Tailer.read_message`.
+
+        Args:
+            cls: The class of :func:`quire.message` to make of it. None: the registered one that
+                the message names.
+
+        Raises:
+            WireError: It is something else.
+
+        """
 
     def to_dict(self) -> dict[Any, Any]:
         """
@@ -180,7 +203,7 @@ class Excerpt:
         """
 
     def __hash__(self) -> int: ...
-    def __reduce__(self) -> tuple[type[Excerpt], tuple[int, bytes]]: ...
+    def __reduce__(self) -> tuple[type[Excerpt], tuple[int, bytes, bool]]: ...
 
 @final
 class Kind:
@@ -261,8 +284,8 @@ class Codec:
     def fields(self) -> list[tuple[str, str, Kind]]:
         """Name in messages, attribute and kind of each field, in their order."""
 
-    def register(self) -> bool:
-        """Have the class stand behind its alias; False where another one does."""
+    def register(self) -> type | None:
+        """Have the class stand behind its alias, unless another one does: return that."""
 
     def check(self) -> None:
         """Look the fields up at once."""
@@ -442,7 +465,11 @@ class Queue:
     def closed(self) -> bool: ...
     @property
     def first_index(self) -> int | None:
-        """Index of the oldest message; None while the queue is empty."""
+        """
+        Index of the oldest message that can be read; None while the queue is empty.
+
+        A damaged file is passed over and logged.
+        """
 
     @property
     def last_index(self) -> int | None:
@@ -450,11 +477,17 @@ class Queue:
 
     @property
     def entry_count(self) -> int:
-        """How many messages the queue holds; walks one file end per cycle."""
+        """
+        How many messages the queue holds; walks one file end per cycle.
+
+        A damaged file counts nothing and is logged; :meth:`end_of_cycle` raises there.
+        """
 
     def count_excerpts(self, from_index: int, to_index: int) -> int:
         """
-        Count the messages from *from_index* (included) to *to_index* (excluded).
+        Count the messages from the lower index (included) to the higher one (excluded).
+
+        As in Java, the order of the two does not matter: the count is never negative.
 
         Raises:
             IndexOutOfRangeError: An index lies in a cycle that has no file, or beyond its end.
@@ -464,6 +497,18 @@ class Queue:
     @property
     def cycles(self) -> list[int]:
         """The cycles that have a file, ascending."""
+
+    @property
+    def current_cycle(self) -> int:
+        """
+        The cycle that the queue's clock is in, as Java's ``queue.cycle()``.
+
+        The next message goes there, or to the newest cycle that has a file if that is later.
+        """
+
+    @property
+    def current_file(self) -> str:
+        """The path of the file of :attr:`current_cycle`; it need not be there yet."""
 
     def file_for_cycle(self, cycle: int) -> str:
         """Return the path of the cycle's file, whether or not it exists."""
@@ -480,6 +525,9 @@ class Queue:
     def table_entries(self) -> list[tuple[str, int]]:
         """Return every key of the table store and its value, in the order of their making."""
 
+    def named_tailers(self) -> list[tuple[str, int]]:
+        """Return the name of each named tailer, and the index that it reads next."""
+
     def lock_holder(self, key: str) -> tuple[int, bool] | None:
         """Return the pid that holds the lock of this key, and whether it lives; None: nobody."""
 
@@ -489,11 +537,14 @@ class Queue:
 
         Returns:
             The position, how many messages there are, and whether an end-of-file marker closes it;
-            None when the file is missing or not ready.
+            None when the file is missing or being made.
+
+        Raises:
+            CorruptError: It is damaged, or not ready although a later one has messages.
 
         """
 
-    def write_position(self, cycle: int) -> int | None:
+    def _write_position(self, cycle: int) -> int | None:
         """
         Return what a cycle's file says the position of its last message is.
 
@@ -525,7 +576,9 @@ class Appender:
 
     Raises:
         ReadOnlyError: The queue was opened read-only.
-        LockTimeoutError: A living process kept the write lock.
+        LockTimeoutError: A living process kept the write lock, or a lock on the file.
+        AppendLockedError: A replication sink keeps others from writing.
+        DocumentOpenError: This thread has a document open.
         LockLostError: The lock was taken away meanwhile; nothing was published.
         MessageTooLargeError: The message does not fit; nothing was written.
         CycleFullError: The cycle cannot number another message; nothing was written.
@@ -566,7 +619,7 @@ class Appender:
     def write_many(self, payloads: Iterable[BufferLike], /) -> int | None:
         """Append each payload under one lock; None when there was none."""
 
-    def write_column(
+    def _write_column(
         self,
         offsets: BufferLike,
         data: BufferLike,
@@ -599,13 +652,24 @@ class Appender:
         other threads and processes wait.
         """
 
+    def _without_waiting(self, write: Callable[[], _T], /, *, waited_ms: int | None = None) -> _T:
+        """Call *write*, whose first append fails rather than wait for the write lock."""
+
     @property
-    def has_field_names(self) -> bool:
+    def _is_locked(self) -> bool: ...
+    @property
+    def _lock_timeout_s(self) -> float: ...
+    @property
+    def _has_field_names(self) -> bool:
         """Whether the messages of the queue hold the names of fields: not as FIELDLESS_BINARY."""
 
     @property
     def last_index_appended(self) -> int | None:
         """Index of the last message this appender wrote; None before the first."""
+
+    @property
+    def path(self) -> str:
+        """The directory of its queue."""
 
     @property
     def closed(self) -> bool: ...
@@ -941,9 +1005,23 @@ class Tailer:
     A named tailer resumes where it stopped and delivers at least once: a message counts as
     finished when the next one is asked for, on :meth:`commit`, and when the tailer closes
     without an exception.
+
+    A read that scans many messages looks for signals every so often, and holds nothing then: a
+    handler may use, move or close the tailer. If it raises, the tailer is back at the first message
+    that was not delivered.
+
+    Nothing to read means that no later message is there either: behind a file without end-of-file
+    marker a read waits for the queue's ``eof_grace_s``, if need be, and goes on.
     """
 
-    def __new__(cls, queue: Queue, name: str | None = None) -> Self: ...
+    def __new__(
+        cls,
+        queue: Queue,
+        name: str | None = None,
+        *,
+        on_missing: str = "warn",
+        shared: bool = False,
+    ) -> Self: ...
     @property
     def path(self) -> str:
         """The directory of its queue."""
@@ -960,6 +1038,23 @@ class Tailer:
 
     def read_bytes(self) -> bytes | None:
         """Return the next message's bytes, or None when nothing is there yet."""
+
+    def spin(self, timeout_s: float | None = None) -> bool:
+        """
+        Wait for a message without a pause: true once there is one to read, false after the timeout.
+
+        For a thread that has a core to itself: a look takes a few nanoseconds where a call of
+        :meth:`read_bytes` that finds nothing takes tens. Other threads run meanwhile. The message
+        is not read; what was received before is done. To wait without using a core, see
+        :meth:`quire.Tailer.wait`.
+
+        Args:
+            timeout_s: Wait at most this many seconds; None: forever.
+
+        Raises:
+            ValueError: The timeout is negative or not a number.
+
+        """
 
     def read_text(self) -> str | None:
         """
@@ -992,11 +1087,42 @@ class Tailer:
 
         """
 
+    @overload
+    def read_messages(self, cls: type[_T], count: int, /) -> list[_T]: ...
+    @overload
+    def read_messages(self, cls: None, count: int, /) -> list[Any]:
+        """
+        Return at most *count* messages as objects; an empty list when nothing is there yet.
+
+        They are finished together, when the next ones are asked for. A message that does not
+        decode ends the list, and the next call raises its error.
+
+        Args:
+            cls: The class of :func:`quire.message` to make of them. None: the registered one that
+                each message names.
+            count: How many, at most.
+
+        Raises:
+            WireError: The first of them is something else; the position stays.
+
+        """
+
+    def _prepare(self) -> bool | None:
+        """Look for the next message; None while the scan for it is not through."""
+
+    def release_resources(self) -> None:
+        """
+        Close the files and let go of the memory that this tailer holds.
+
+        It stays where it is, and opens them again when it is read on. Documents and batches that
+        were read keep theirs. For many tailers that are seldom read.
+        """
+
     def read_many(self, count: int, /) -> list[bytes]:
         """Return at most *count* payloads; an empty list when nothing is there yet."""
 
-    def read_columns(
-        self, count: int, /, *, max_bytes: int = ...
+    def _read_columns(
+        self, count: int, /, *, max_bytes: int | None = None
     ) -> tuple[int, Buffer, Buffer, Buffer]:
         """
         Return at most *count* messages as Arrow buffers.
@@ -1010,7 +1136,7 @@ class Tailer:
 
         """
 
-    def read_decoded(
+    def _read_decoded(
         self,
         plan: Plan,
         count: int,
@@ -1055,12 +1181,12 @@ class Tailer:
     def direction(self) -> Direction: ...
     @direction.setter
     def direction(self, value: Direction, /) -> None: ...
-    def set_topics(self, routes: list[bytes] | None, /) -> None:
+    def _set_topics(self, routes: list[bytes] | None, /) -> None:
         """See :meth:`quire.Tailer.topics`; each key is given as :func:`entry_bytes` has it."""
 
     @property
-    def topic_number(self) -> int | None:
-        """The place of the last message's key in :meth:`set_topics`; None without one."""
+    def _topic_number(self) -> int | None:
+        """The place of the last message's key in :meth:`_set_topics`; None without one."""
 
     def commit(self) -> None:
         """Store the position of a named tailer: what was received is done."""

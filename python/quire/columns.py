@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 import pyarrow as pa
 
 from quire._native import kind_parts
+from quire.types import kind_of
 
 if TYPE_CHECKING:
     from quire import _native
     from quire._native import Buffer, Codec, Column, Kind, PlanField, PlanMethod, Table
 
-# Names of types, types of pyarrow, `{name: type}` for a struct, `[type]` for a list.
-TypeLike: TypeAlias = "str | pa.DataType | Mapping[str, TypeLike] | Sequence[TypeLike]"
+# Names of types, types of Python and of pyarrow, `{name: type}` for a struct, `[type]` for a list.
+TypeLike: TypeAlias = "str | type | pa.DataType | Mapping[str, TypeLike] | Sequence[TypeLike]"
 
 ERROR: Final = "_error"
 
@@ -25,6 +26,10 @@ GUESSED: Final = {b"quire.unit": b"auto"}
 _DECIMAL = re.compile(r"decimal128\((\d+), ?(\d+)\)")
 _TIMESTAMP = re.compile(r"timestamp\[(s|ms|us|ns), ?UTC\]")
 _OTHER_NAMES: dict[str, Any] = {
+    "float": pa.float64(),  # as in Python and numpy; Arrow's alias means 32 bits
+    "int": pa.int64(),
+    "str": pa.string(),
+    "bytes": pa.binary(),
     "uuid": pa.binary(16),
     "category": pa.dictionary(pa.int32(), pa.string()),
     "timestamp": pa.timestamp("ns", "UTC"),
@@ -85,10 +90,37 @@ def arrow_type(kind: TypeLike) -> Any:  # noqa: ANN401 - pyarrow-stubs have a cl
         return kind
     if isinstance(kind, Mapping):
         return pa.struct([(name, arrow_type(inner)) for name, inner in kind.items()])
-    if not isinstance(kind, str):
-        (item,) = kind
-        return pa.list_(arrow_type(item))
-    return _named(kind)
+    if isinstance(kind, str):
+        return _named(kind)
+    if isinstance(kind, list | tuple):
+        items: Sequence[TypeLike] = kind
+        if len(items) == 1:
+            return pa.list_(arrow_type(items[0]))
+    elif isinstance(kind, type) or hasattr(kind, "__origin__"):
+        return of_kind(kind_of(kind), getattr(kind, "__name__", str(kind)))
+    raise TypeError(
+        f"no type of a column: type={kind!r} (give a name such as 'float64', a type of pyarrow or"
+        " Python, a dict of fields, or a list of one type)"
+    )
+
+
+def type_text(kind: Any) -> str:  # noqa: ANN401 - pyarrow-stubs have a class for each type
+    """Return a type's name: floats by their width, which Arrow calls ``float`` and ``double``."""
+    types = pa.types
+    if types.is_floating(kind):
+        return f"float{kind.bit_width}"
+    if types.is_struct(kind):
+        return f"struct<{', '.join(map(field_text, fields_of(kind)))}>"
+    if types.is_list(kind):
+        return f"list<{field_text(kind.value_field)}>"
+    if types.is_map(kind):
+        return f"map<{type_text(kind.key_type)}, {type_text(kind.item_type)}>"
+    return str(kind)
+
+
+def field_text(field: Any) -> str:  # noqa: ANN401 - as above
+    """Return a column's name and type."""
+    return f"{field.name}: {type_text(field.type)}{'' if field.nullable else ' not null'}"
 
 
 def columns_of(fields: Mapping[str, TypeLike]) -> pa.Schema:
@@ -108,7 +140,10 @@ def _named(kind: str) -> Any:  # noqa: ANN401 - pyarrow-stubs have a class for e
     try:
         found = named(kind)
     except ValueError:
-        raise ValueError(f"no such type of a column: type={kind!r}") from None
+        raise ValueError(
+            f"no such type of a column: type={kind!r} (such as float64, int32, utf8, bool,"
+            " timestamp, date, time, uuid, category, decimal128(18, 6), or a type of pyarrow)"
+        ) from None
     return found
 
 
@@ -219,7 +254,7 @@ def _plan_type(name: str, kind: Any) -> tuple[str, tuple[int, int], list[PlanFie
     if pa.types.is_map(kind) and pa.types.is_string(kind.key_type):
         return "map", none, [plan_field(kind.item_field)]
     raise ValueError(
-        f"messages are not decoded into columns of this type: field={name} type={kind}"
+        f"messages are not decoded into columns of this type: field={name} type={type_text(kind)}"
     )
 
 
@@ -316,10 +351,7 @@ def record_batch(schema: pa.Schema, table: Table, index: str | None) -> pa.Recor
 
 def lines(schema: pa.Schema) -> list[str]:
     """Show the columns, each on a line."""
-    return [
-        f"{field.name}: {field.type}{'' if field.nullable else ' not null'}"
-        for field in fields_of(schema)
-    ]
+    return [field_text(field) for field in fields_of(schema)]
 
 
 def plan_method(method: Method) -> PlanMethod:

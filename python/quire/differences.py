@@ -10,8 +10,20 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
+from quire import _arguments as arguments
 from quire._native import Excerpt
-from quire.stretches import Chunk, Chunks, Point, Source, opened, stretch_of
+from quire.queue import Queue
+from quire.stretches import (
+    Chunk,
+    Chunks,
+    Point,
+    PointLike,
+    Source,
+    opened,
+    path_of,
+    point_of,
+    stretch_of,
+)
 from quire.values import Values
 
 Alignment: TypeAlias = Literal["position", "index"]
@@ -85,8 +97,8 @@ def compare(  # noqa: PLR0913 - by keywords
     by: Alignment = "position",
     values: bool = False,
     ignore: Iterable[str] = (),
-    start: Point | None = None,
-    end: Point | None = None,
+    start: PointLike | None = None,
+    end: PointLike | None = None,
     time_field: str | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Comparison:
@@ -112,14 +124,18 @@ def compare(  # noqa: PLR0913 - by keywords
         ValueError: There is no such way, or *end* lies before *start*.
 
     """
-    if by not in {"position", "index"}:
+    if by not in ("position", "index"):
         raise ValueError(f"no such way to compare: by={by!r} known=position, index")
-    ignored = [*ignore]
+    ignored = arguments.names("ignore", ignore)
+    first, past = point_of("start", start), point_of("end", end)
+    for name, queue in (("left", left), ("right", right)):
+        if not isinstance(queue, Queue):
+            path_of(name, queue)
     key_of = _values(ignored) if values or ignored else _bytes
 
     def found(comparison: Comparison) -> Iterator[Difference]:
         with ExitStack() as stack:
-            sides = [_Side(stack, queue, start, end, time_field) for queue in (left, right)]
+            sides = [_Side(stack, queue, first, past, time_field) for queue in (left, right)]
             pairs = _Pairs(comparison, sides[0], sides[1], key_of, progress)
             yield from pairs.by_position() if by == "position" else pairs.by_index()
 

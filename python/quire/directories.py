@@ -3,14 +3,35 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from quire.errors import NotAQueueError
+from quire.errors import NotAQueueError, UnsupportedError
 
 TABLE: Final = "metadata.cq4t"
 _ROLL_FILE: Final = ".cq4"
+_URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+:)//?")
+
+
+def check_local(path: str | os.PathLike[str]) -> None:
+    """
+    Refuse what looks like a URL: as a path it would name a directory ``scheme:``.
+
+    Raises:
+        UnsupportedError: It does. Of a path object that has lost one of the slashes, unless there
+            is a directory of that name.
+
+    """
+    text = os.fspath(path)
+    url = _URL.match(text)
+    if url is None or (not url[0].endswith("//") and Path(url[1]).exists()):
+        return
+    raise UnsupportedError(
+        f"not supported: a URL where a path belongs: path={text} (there is no remote access yet:"
+        " give the path of a directory on this machine)"
+    )
 
 
 def topics_of(path: str | os.PathLike[str]) -> dict[str, str]:
@@ -22,8 +43,10 @@ def topics_of(path: str | os.PathLike[str]) -> dict[str, str]:
 
     Raises:
         NotAQueueError: There is no queue.
+        UnsupportedError: It looks like a URL.
 
     """
+    check_local(path)
     root = Path(path)
     if not root.is_dir():
         raise NotAQueueError(f"no such directory: path={path}")

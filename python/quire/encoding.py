@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quire import _native
-from quire.columns import ERROR, Method, fields_of, plan_field, plan_method
+from quire.columns import ERROR, Method, fields_of, plan_field, plan_method, type_text
 from quire.schema import METHOD, Schema
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ def _one_column(
         "text": (_is_text, pa.string(), "string"),
     }[form]
     if len(fields) != 1 or not fits(fields[0].type):
-        found = ", ".join(f"{it.name} {it.type}" for it in fields)
+        found = ", ".join(f"{it.name} {type_text(it.type)}" for it in fields)
         report(f"form={form} needs one {wanted} column: found={found}")
         return None
     content: Literal["raw", "value"] = "raw" if form == "raw" else "value"
@@ -225,12 +225,14 @@ def _fields(
             fields.append(field.with_type(stored(field.type)))
             plan_field(fields[-1])
         except ValueError:
-            report(f"messages hold no values of this type: column={field.name} type={field.type}")
+            kind = type_text(field.type)
+            report(f"messages hold no values of this type: column={field.name} type={kind}")
             continue
         if not _is_castable(found.type, fields[-1].type):
             report(
-                f"the column does not fit the schema: column={field.name} type={found.type}"
-                f" expected={field.type}"
+                f"the column does not fit the schema: column={field.name}"
+                f" type={type_text(found.type)}"
+                f" expected={type_text(field.type)}"
             )
     return pa.schema(fields)
 
@@ -299,8 +301,8 @@ def _fitting(array: Any, field: pa.Field[Any]) -> Any:  # noqa: ANN401 - as abov
             array = array.cast(field.type)
         except pa.ArrowInvalid as error:
             raise ValueError(
-                f"a value does not fit: column={field.name} type={array.type}"
-                f" expected={field.type} ({error})"
+                f"a value does not fit: column={field.name} type={type_text(array.type)}"
+                f" expected={type_text(field.type)} ({error})"
             ) from None
     if array.null_count and not field.nullable:
         raise ValueError(

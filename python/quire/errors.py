@@ -5,6 +5,7 @@ QuireError
 ├── ClosedError              the handle was closed
 ├── ReadOnlyError            the queue was opened read-only
 ├── NotAQueueError           the path holds no Chronicle Queue 5 files
+│   └── TableLostError       metadata.cq4t was removed or replaced while the queue was open
 ├── RollCycleMismatchError   the caller named another roll cycle than the one the queue's data has
 ├── UnsupportedError         the files, the option or the file system are known and not supported
 ├── CorruptError             bytes break a rule of docs/format.md (file, position, found, expected)
@@ -14,17 +15,24 @@ QuireError
 ├── CycleFullError           the roll cycle cannot number another message
 ├── WriteAfterEofError       the cycle was closed by an end-of-file marker
 ├── LockLostError            the write lock was taken away; nothing was published
+├── UnsafePathError          a link, or another user's file, where one of Quire's own belongs
 ├── ArchiveError             an archive is not what the queue holds, or cannot be worked on
 ├── WireError                bytes that do not decode, or a value that has no encoding
+├── DataLossError            messages were deleted before they were read
+├── TailerInUseError         another tailer reads with this name (pid, since)
 ├── ReplayError              the queue to replay into holds something else, or others write it
 ├── ForkedError              a handle was carried into a forked child
 ├── LockTimeoutError         also a TimeoutError
+├── AppendLockedError        only a replication sink may write to the queue now
+├── DocumentOpenError        this thread has a document open and would wait for itself
 └── WaitTimeoutError         also a TimeoutError
 
 Failures of the operating system stay ``OSError``. All of these pickle.
 """
 
 from __future__ import annotations
+
+from datetime import UTC, datetime
 
 
 class QuireError(Exception):
@@ -41,6 +49,14 @@ class ReadOnlyError(QuireError):
 
 class NotAQueueError(QuireError):
     """The path holds no Chronicle Queue 5 files, or a file there is of another kind."""
+
+
+class TableLostError(NotAQueueError):
+    """
+    ``metadata.cq4t`` was removed or replaced while the queue was open; nothing was written.
+
+    Others may be writing under the lock of another table. Close the queue and open it again.
+    """
 
 
 class RollCycleMismatchError(QuireError):
@@ -107,12 +123,46 @@ class LockLostError(QuireError):
     """The write lock was taken away while this process was stopped; nothing was published."""
 
 
+class UnsafePathError(QuireError):
+    """
+    A side file of a queue, an archive or a pipeline is not what Quire would have made there.
+
+    A link, a pipe, a path instead of a name, or something that another user owns or can write to:
+    nothing was followed, and nothing was changed.
+    """
+
+
 class ArchiveError(QuireError):
     """An archive is not what the queue holds or held, or it cannot be worked on."""
 
 
 class WireError(QuireError):
     """Bytes that do not decode as asked, or a value that has no encoding."""
+
+
+class DataLossError(QuireError):
+    """Messages that were to be read next were deleted."""
+
+
+class TailerInUseError(QuireError):
+    """
+    Another tailer reads with this name, in this process or another.
+
+    Attributes:
+        pid: Its process; 0 if that is not known.
+        since: When it was opened; None if that is not known.
+
+    """
+
+    def __init__(self, message: str, pid: int = 0, since_s: int = 0) -> None:
+        """Keep the values apart from the text, for programs."""
+        super().__init__(message, pid, since_s)
+        self.pid = pid
+        self.since = datetime.fromtimestamp(since_s, UTC) if since_s else None
+
+    def __str__(self) -> str:
+        """Return the text alone: it already holds the values."""
+        return str(self.args[0])
 
 
 class ReplayError(QuireError):
@@ -124,7 +174,15 @@ class ForkedError(QuireError):
 
 
 class LockTimeoutError(QuireError, TimeoutError):
-    """The write lock stayed taken by a living process."""
+    """The write lock, or a lock on a file, stayed taken by a living process."""
+
+
+class AppendLockedError(QuireError):
+    """The append lock is held, as by a replication sink: only its holder may write."""
+
+
+class DocumentOpenError(QuireError):
+    """The calling thread has a document open, which an append would wait for: close it first."""
 
 
 class WaitTimeoutError(QuireError, TimeoutError):

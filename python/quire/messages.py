@@ -103,11 +103,18 @@ def message(
         except BaseException:
             cls.__quire_codec__ = before  # type: ignore[attr-defined]
             raise
-        if not codec.register():
-            raise TypeError(f"another class has this alias: alias={codec.alias!r}")
+        if (other := codec.register()) is not None:
+            raise TypeError(
+                f"another class has this alias: alias={codec.alias} class={_named(cls)}"
+                f" other={_named(other)} (give one of them another alias=)"
+            )
         return cls
 
     return register if cls is None else register(cls)
+
+
+def _named(cls: type) -> str:
+    return f"{cls.__module__}.{cls.__qualname__}"
 
 
 class _Field(NamedTuple):

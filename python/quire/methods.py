@@ -16,8 +16,10 @@ from __future__ import annotations
 import logging
 import types
 from collections.abc import Callable, Mapping, Sequence
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
+from quire import _arguments as arguments
 from quire import _native
 from quire._native import Method
 from quire.errors import ClosedError
@@ -30,11 +32,15 @@ from quire.interfaces import (
 )
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     from quire._native import WriteDocument
     from quire.appending import Appender
     from quire.pausers import Pauser
     from quire.queue import Queue
     from quire.tailing import Tailer
+
+    DeadLetter: TypeAlias = Appender | Queue | str | PathLike[str]
 
 _T = TypeVar("_T")
 _READ_AT_ONCE = 1000
@@ -74,6 +80,11 @@ def method_writer(  # noqa: PLR0913 - the options of Appender.method_writer
     members: dict[str, object] = {name: writer.method(it) for name, it in found.items()}
     bases = _bases([Interface.of(each).cls for each in interfaces])
     name = f"{bases[0].__name__}Writer"
+
+    def shown(_: object) -> str:
+        return f"{name}({appender!r})"
+
+    members["__repr__"] = shown
     members |= {METHODS: found, "__module__": bases[0].__module__, "__slots__": ()}
     cls: Any = types.new_class(name, bases, {}, lambda namespace: namespace.update(members))
     cls.__abstractmethods__ = frozenset[str]()
@@ -133,12 +144,20 @@ class MethodReader(_native.MethodReader):
         """
         As :meth:`run`, while the event loop runs on.
 
-        Handlers are called between two steps of the loop, and hold it up as long as they take.
+        Handlers are called between two steps of the loop, and hold it up as long as they take; its
+        other tasks run every few milliseconds, also while there is a backlog.
         """
-        pauser = self._begin(pauser)
+        import asyncio
+
+        from quire.pausers import TURN_S
+
+        pauser, turn_ends = self._begin(pauser), monotonic() + TURN_S
         while not self.closed:
             if self._read_some():
                 pauser.reset()
+                if monotonic() >= turn_ends:
+                    await asyncio.sleep(0)
+                    turn_ends = monotonic() + TURN_S
             elif until is not None and until():
                 return
             else:
@@ -173,7 +192,7 @@ def method_reader(  # noqa: PLR0913 - the options of Tailer.method_reader
     *,
     interface: object,
     on_error: OnError,
-    dead_letter: Appender | Queue | None,
+    dead_letter: DeadLetter | None,
     default: Callable[[str | int, Any], object] | None,
     filter: Filter | None,  # noqa: A002 - its name in the call
     metadata_handler: object,
@@ -197,7 +216,7 @@ def method_reader(  # noqa: PLR0913 - the options of Tailer.method_reader
 
 
 def _on_failure(
-    tailer: Tailer, on_error: OnError, dead_letter: Appender | Queue | None
+    tailer: Tailer, on_error: OnError, dead_letter: DeadLetter | None
 ) -> Callable[[int, bytes, Exception], None] | None:
     if (on_error == "dead_letter") != (dead_letter is not None):
         raise ValueError(
@@ -221,9 +240,9 @@ def _skip(index: int, payload: bytes, error: Exception) -> None:
 class _DeadLetters:
     """Writes messages that failed to another queue."""
 
-    def __init__(self, tailer: Tailer, to: Appender | Queue) -> None:
+    def __init__(self, tailer: Tailer, to: DeadLetter) -> None:
         self._tailer = tailer
-        self._appender = to if isinstance(to, _native.Appender) else to.appender()
+        self._appender = _appender_of(to)
 
     def __call__(self, index: int, payload: bytes, error: Exception) -> None:
         """Write the message, where it was, and what was wrong."""
@@ -236,6 +255,23 @@ class _DeadLetters:
             }
         )
         _warn("a message that failed went to the dead letters", index, error)
+
+
+def _appender_of(to: DeadLetter) -> Appender:
+    """Return an appender; of a queue that is opened here, one that is closed with the process."""
+    from quire.queue import Queue
+    from quire.queue import open as open_queue
+
+    if isinstance(to, _native.Appender):
+        return to
+    if isinstance(to, Queue):
+        return to.appender()
+    try:
+        path = arguments.path("dead_letter", to)
+    except TypeError:
+        expected = "a queue, its path, or an appender"
+        raise arguments.refusal("dead_letter", expected, to) from None
+    return open_queue(path).appender()
 
 
 def _warn(what: str, index: int, error: Exception) -> None:

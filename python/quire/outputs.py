@@ -11,6 +11,8 @@ from quire.errors import QuireError
 from quire.interfaces import METHODS
 from quire.methods import method_writer
 from quire.progress import Done, Source, write_note
+from quire.queue import Queue
+from quire.tailing import Tailer
 
 _RUNS_MAX = 1000
 
@@ -19,10 +21,31 @@ class Output:
     """Drops what is there already, writes the rest, and notes the order of several inputs."""
 
     def __init__(
-        self, appender: Appender, interface: type, inputs: int, names: Mapping[str, Any]
+        self,
+        queue: Queue,
+        appender: Appender,
+        kept: Tailer,
+        interface: type,
+        names: Mapping[str, Any],
     ) -> None:
-        """Take over an appender; nothing is written until :meth:`replay` or :meth:`live`."""
+        """
+        Take over an appender; nothing is written until :meth:`replay` or :meth:`live`.
+
+        Args:
+            queue: The output.
+            appender: Of the output.
+            kept: The tailer of the output named ``service-output``, whose cycle is kept.
+            interface: What the handler calls.
+            names: What annotations may name.
+
+        """
+        self._queue = queue
         self._appender = appender
+        self._kept = kept
+        self._per_cycle = queue.roll_cycle.to_index(1, 0)
+        self._cycle = kept.index // self._per_cycle or -1
+        self._current: Source | None = None
+        self._count = 0
         self._writer: Any = method_writer(
             appender,
             interface,
@@ -35,7 +58,6 @@ class Output:
             names=names,
         )
         self._methods: dict[str, Method] = getattr(self._writer, METHODS)
-        self._several = inputs > 1
         self._goal: Done | None = None
         self._left = 0
         self._is_live = False
@@ -45,6 +67,8 @@ class Output:
         """What the handler gets."""
         self.reading: Callable[[], Source] | None = None
         """Tells which message the service handles, if it does."""
+        self.consumed: Callable[[], list[Source]] = list
+        """Tells the last message of each input that was, or is, handled."""
 
     def replay(self, goal: Done) -> None:
         """Drop what belongs to messages up to a goal, but for what its last one lacks."""
@@ -55,6 +79,24 @@ class Output:
         """Write everything from here on."""
         self._is_live = True
         self._wrote = False
+        cycles = self._queue.cycles
+        if cycles and cycles[-1] != self._cycle and self.consumed():
+            self.note_all()
+
+    def note_all(self, at_hand: Source | None = None) -> None:
+        """
+        Note where each input is, so that the next life needs nothing of what is before the note.
+
+        It is on the medium before anything is given free: by the named tailer of the output, which
+        this moves, and by those of the inputs, which the service moves after this.
+        """
+        others = [it for it in self.consumed() if at_hand is None or it[0] != at_hand[0]]
+        runs = [*self._runs, *others, *([at_hand] if at_hand else [])]
+        index = write_note(self._appender, runs, self._count if at_hand else None)
+        self._runs.clear()
+        self._appender.sync()
+        self._cycle = index // self._per_cycle
+        self._kept.move_to_index(index)
 
     def handled(self, source: int, index: int) -> None:
         """Hear which message of which input was handled; only those without outputs are noted."""
@@ -105,10 +147,13 @@ class Output:
             )
         return sources[-1]
 
-    def _called(self, source: Source, following: Any, ended: Callable[[], None]) -> Any:  # noqa: ANN401 - a chain or None
+    def _called(self, source: Source, following: Any, ended: Callable[[Source], None]) -> Any:  # noqa: ANN401 - a chain or None
         """Return what a call did, and say so when a document ended with it."""
         if following is None:
-            return ended()
+            if source != self._current:
+                self._current, self._count = source, 0
+            self._count += 1
+            return ended(source)
 
         def goes_on(call: Callable[[], Any]) -> Any:  # noqa: ANN401 - a chain or None
             if self._at_hand() != source:
@@ -124,12 +169,15 @@ class Output:
             return self._left > 0
         return index <= self._goal.index
 
-    def _dropped(self) -> None:
-        if self._goal is not None and self._at_hand()[1] == self._goal.index:
+    def _dropped(self, source: Source) -> None:
+        if self._goal is not None and source[1] == self._goal.index:
             self._left -= 1
 
-    def _written(self) -> None:
+    def _written(self, source: Source) -> None:
         self._wrote = True
+        index = self._appender.last_index_appended
+        if index is not None and index // self._per_cycle != self._cycle:
+            self.note_all(source)
 
     def _note_if_order_matters(self, source: int) -> None:
         if any(other != source for other, _ in self._runs):

@@ -37,6 +37,9 @@ __all__ = [
     "yielding",
 ]
 
+TURN_S = 0.002
+"""For this long an event loop's other tasks wait while there are messages."""
+
 _GROWTH = 1 / 64
 _GROWTH_S = 0.000_02
 _NS_PER_S = 1_000_000_000

@@ -7,12 +7,50 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, Protocol, overload
 
+from quire import _arguments as arguments
 from quire import _native
 from quire._native import Dump, ManualClock, RollCycle
 from quire.appending import Appender
 from quire.tailing import Tailer
 
-_MS_PER_S = 1000
+
+def _clock(name: str, found: object) -> object:
+    if isinstance(found, ManualClock) or callable(found):
+        return found
+    raise arguments.refusal(name, "a quire.ManualClock, a callable or None", found)
+
+
+def _roll_cycle(name: str, found: object) -> str:
+    if isinstance(found, RollCycle):
+        return found.name
+    if not isinstance(found, str):
+        raise arguments.refusal(name, "the name of a roll cycle, or a quire.RollCycle", found)
+    return found
+
+
+_UNSIGNED = arguments.whole(0, 2**32 - 1)
+_TEXT = arguments.optional(arguments.text)
+
+_CHECKS: dict[str, arguments.Check] = {
+    "roll_cycle": arguments.optional(_roll_cycle),
+    "read_only": arguments.flag,
+    "create": arguments.flag,
+    "clock": arguments.optional(_clock),
+    "block_bytes": arguments.optional(arguments.whole(0, 2**63 - 1)),
+    "force_unlock": arguments.text,
+    "double_buffer": arguments.flag,
+    "epoch_ms": arguments.optional(arguments.whole(-(2**63), 2**63 - 1)),
+    "roll_time": _TEXT,
+    "roll_time_zone": _TEXT,
+    "index_count": arguments.optional(_UNSIGNED),
+    "index_spacing": arguments.optional(_UNSIGNED),
+    "wire_type": _TEXT,
+    "source_id": arguments.whole(-(2**31), 2**31 - 1),
+    "file_mode": arguments.whole(0, 0o7777),
+    "allow_network": arguments.flag,
+    "pretouch": arguments.flag,
+    "low_space_percent": arguments.whole(0, 255),
+}
 
 
 class _Writable(Protocol):
@@ -30,7 +68,7 @@ class Queue(_native.Queue):
     _options: dict[str, Any]
 
     @classmethod
-    def reopen(cls, path: str | PathLike[str], options: dict[str, Any]) -> Queue:
+    def _reopen(cls, path: str | PathLike[str], options: dict[str, Any]) -> Queue:
         """Open with options as they were kept by another :class:`Queue`, as when unpickled."""
         queue = cls(path, **options)
         queue._options = options
@@ -46,19 +84,34 @@ class Queue(_native.Queue):
         """
         return Appender(self)
 
-    def tailer(self, name: str | None = None) -> Tailer:
+    def tailer(
+        self,
+        name: str | None = None,
+        *,
+        on_missing: Literal["raise", "warn", "skip"] = "warn",
+        shared: bool = False,
+    ) -> Tailer:
         """
         Return a new tailer, at the first message.
 
         Args:
-            name: Keep the position in the queue under this name and resume there. One tailer at a
-                time should use a name. Names differ by more than case.
+            name: Keep the position in the queue under this name and resume there. Only one tailer
+                at a time may use a name; those of Java are not noticed. Names are
+                case-insensitive, and one that differs from a known one in case alone is refused.
+            on_missing: What happens when the messages to read next were deleted: ``raise``;
+                ``warn``, once through the logger ``quire``, and go on with the first message that
+                is left; or ``skip`` to it without a word.
+            shared: Read with the name even while other tailers do, as Java's tailers may. Each
+                stores its own position, so the last one to store wins.
 
         Raises:
             ReadOnlyError: A name was given and the queue was opened read-only.
+            TailerInUseError: Another tailer uses the name.
+            DataLossError: The messages to read next were deleted, with ``on_missing="raise"``.
+            ValueError: A name that no tailer can have, or that differs in case alone.
 
         """
-        return Tailer(self, name)
+        return Tailer(self, name, on_missing=on_missing, shared=shared)
 
     @overload
     def dump(self) -> str: ...
@@ -85,7 +138,7 @@ class Queue(_native.Queue):
 
     def __reduce__(self) -> tuple[Callable[..., Queue], tuple[str, dict[str, Any]]]:
         """Pickle by path and options."""
-        return Queue.reopen, (self.path, self._options)
+        return Queue._reopen, (self.path, self._options)
 
 
 def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
@@ -119,11 +172,13 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
     what is asked for here, as in Java; only a roll cycle that contradicts recorded data is refused.
 
     Args:
-        path: The queue's directory; with *read_only* also one ``*.cq4`` file.
+        path: The queue's directory; with *read_only* also one ``*.cq4`` file. A relative one is
+            resolved now, so that it stays the same when the process changes its directory.
         roll_cycle: How the queue is cut into files, ``FAST_DAILY`` for a new one. See
             :meth:`RollCycle.all`.
         read_only: Change no byte of the directory; it may lie on read-only media.
-        create: Make the directory and the queue when there is none.
+        create: Make the directory and the queue when there is none. Without it there has to be a
+            table or a roll file.
         clock: Tells the time that chooses the cycle, in epoch milliseconds: a
             :class:`ManualClock`, a callable, or None for the machine's clock. Waits do not use it.
         block_bytes: Files grow by this much (sparse). A message may be as long as a quarter of it;
@@ -134,7 +189,8 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
             ``never``, or ``always`` after the timeout.
         double_buffer: Build a document in memory while somebody else holds the write lock.
         eof_grace_s: A tailer leaves a file that lacks its end-of-file marker when a later one has
-            data and nothing came for so many seconds; None: it waits, as Java does.
+            data and nothing came for so many seconds, and a read waits for that; None: it stays
+            there, as Java's does.
         epoch_ms: Start of cycle 0 in epoch milliseconds.
         roll_time: Time of day of the roll, ``HH:MM``, instead of *epoch_ms*.
         roll_time_zone: Only ``UTC``.
@@ -152,24 +208,20 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
     Raises:
         NotAQueueError: There is something else at *path*, or nothing and *create* is False.
         RollCycleMismatchError: *roll_cycle* is not that of the queue, and the queue holds data.
-        UnsupportedError: A wire type, a zone, an old file version or a file system.
+        UnsupportedError: A URL, a wire type, a zone, or a file system.
         CorruptError: The files break a rule of ``docs/format.md``.
         ValueError: No such roll cycle or mode.
         OSError: No permission, no space, and the like.
 
     """
-    if isinstance(roll_cycle, RollCycle):
-        roll_cycle = roll_cycle.name
     options: dict[str, Any] = {
         "roll_cycle": roll_cycle,
         "read_only": read_only,
         "create": create,
         "clock": clock,
         "block_bytes": block_bytes,
-        "timeout_ms": _milliseconds("timeout_s", timeout_s),
         "force_unlock": force_unlock,
         "double_buffer": double_buffer,
-        "eof_grace_ms": None if eof_grace_s is None else _milliseconds("eof_grace_s", eof_grace_s),
         "epoch_ms": epoch_ms,
         "roll_time": roll_time,
         "roll_time_zone": roll_time_zone,
@@ -182,10 +234,9 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
         "pretouch": pretouch,
         "low_space_percent": low_space_percent,
     }
-    return Queue.reopen(path, options)
-
-
-def _milliseconds(name: str, seconds: float) -> int:
-    if not seconds >= 0:
-        raise ValueError(f"a duration cannot be negative: {name}={seconds}")
-    return min(round(seconds * _MS_PER_S), 2**62)
+    options = {name: _CHECKS[name](name, given) for name, given in options.items()}
+    options["timeout_ms"] = arguments.milliseconds("timeout_s", timeout_s)
+    grace = arguments.optional(arguments.milliseconds)
+    options["eof_grace_ms"] = grace("eof_grace_s", eof_grace_s)
+    path = arguments.path("path", path)
+    return Queue._reopen(path, options)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]

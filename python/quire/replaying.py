@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Self
 
+from quire import _arguments as arguments
 from quire._native import Excerpt, ManualClock, RollCycle
 from quire.appending import Appender
 from quire.errors import ReplayError
@@ -18,12 +20,13 @@ from quire.queue import open as open_queue
 from quire.stretches import (
     Chunk,
     Chunks,
-    Point,
+    PointLike,
     Source,
     Stretch,
     chunk_of,
     first_from,
     opened,
+    point_of,
 )
 
 
@@ -52,8 +55,8 @@ def replay(  # noqa: PLR0913 - by keywords
     source: Source,
     out: str | PathLike[str],
     *,
-    start: Point | None = None,
-    end: Point | None = None,
+    start: PointLike | None = None,
+    end: PointLike | None = None,
     speed: float | None = None,
     time_field: str | None = None,
     roll_cycle: str | RollCycle | None = None,
@@ -72,7 +75,8 @@ def replay(  # noqa: PLR0913 - by keywords
         source: The queue, or its directory. Metadata is left out.
         out: The directory of the other queue. It is made like the source: with its roll cycle,
             epoch, wire type and source id.
-        start: The first message: its index, or a time (UTC without a zone); None: the oldest one.
+        start: The first message: its index, or a time: a datetime, a date or ISO 8601 text (UTC
+            without a zone), or seconds since 1970 as a float; None: the oldest one.
         end: The message to stop in front of, as an index or a time; None: behind the message that
             is the newest one when the replay begins.
         speed: 1.0 writes the messages at the pace they were made, 10.0 ten times as fast; None: as
@@ -93,7 +97,8 @@ def replay(  # noqa: PLR0913 - by keywords
     """
     pace = None if speed is None else Pace(speed, now, sleep)
     with opened(source) as queue:
-        plan = Replay(queue, start, end, pace=pace, time_field=time_field)
+        first, past = point_of("start", start), point_of("end", end)
+        plan = Replay(queue, first, past, pace=pace, time_field=time_field)
         with Copy(plan, out, roll_cycle, progress) as copy:
             return copy.run()
 
@@ -101,8 +106,8 @@ def replay(  # noqa: PLR0913 - by keywords
 def replayed(  # noqa: PLR0913 - by keywords
     source: Source,
     *,
-    start: Point | None = None,
-    end: Point | None = None,
+    start: PointLike | None = None,
+    end: PointLike | None = None,
     speed: float | None = None,
     time_field: str | None = None,
     now: Callable[[], float] = time.monotonic,
@@ -111,7 +116,8 @@ def replayed(  # noqa: PLR0913 - by keywords
     """Iterate over the messages that :func:`replay` would write, each when it is due."""
     pace = None if speed is None else Pace(speed, now, sleep)
     with opened(source) as queue:
-        for document in Replay(queue, start, end, pace=pace, time_field=time_field).documents():
+        first, past = point_of("start", start), point_of("end", end)
+        for document in Replay(queue, first, past, pace=pace, time_field=time_field).documents():
             yield Excerpt(document.index, bytes(document.bytes))
 
 
@@ -136,6 +142,9 @@ class Copy:
     ) -> None:
         """Open the other queue, or make it."""
         source = plan.source
+        out = arguments.path("out", out)
+        if os.path.exists(out) and os.path.samefile(source.path, out):  # noqa: PTH110, PTH121
+            raise ValueError(f"a queue is not replayed into itself: out={os.fspath(out)}")
         self._plan = plan
         self._clock = ManualClock(self._begin_ms(source.roll_cycle.to_cycle(plan.stretch.first)))
         self._stack = ExitStack()
@@ -213,7 +222,7 @@ class Copy:
                 for cycle, first, past in self._runs(chunk):
                     count = past - first
                     expected = self._turn_to(cycle, count) + count - 1
-                    last = appender.write_column(
+                    last = appender._write_column(  # noqa: SLF001 - the package's own
                         chunk.offsets, chunk.data, count=count, start=first, wide=False, text=False
                     )
                     self._check(last, expected)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from quire.errors import CorruptError
 from quire.queue import Queue
 
 
@@ -22,13 +23,48 @@ class Run:
 
 
 def count_of(queue: Queue, cycle: int) -> int:
-    """Return how many messages a cycle has; 0 where its file is missing or not ready."""
+    """
+    Return how many messages a cycle has; 0 where its file is missing or being made.
+
+    Raises:
+        CorruptError: The file is damaged, or not ready although a later one has messages.
+
+    """
     ended = queue.end_of_cycle(cycle)
     return 0 if ended is None else ended[1]
 
 
-def runs_between(queue: Queue, start: int, end: int) -> Iterator[Run]:
-    """Yield the messages from *start* to *end*, which is excluded; none of them is read."""
+def first_index_of(queue: Queue) -> int | None:
+    """
+    Return the index of the oldest message; None if there is none.
+
+    Raises:
+        CorruptError: A file that may hold it is damaged; ``Queue.first_index`` passes over it.
+
+    """
+    found = (cycle for cycle in queue.cycles if count_of(queue, cycle))
+    return next((queue.roll_cycle.to_index(cycle, 0) for cycle in found), None)
+
+
+def runs_between(
+    queue: Queue,
+    start: int,
+    end: int,
+    skipped: Callable[[CorruptError], object] | None = None,
+) -> Iterator[Run]:
+    """
+    Yield the messages from *start* to *end*, which is excluded; none of them is read.
+
+    Args:
+        queue: The queue.
+        start: The first index.
+        end: The index after the last.
+        skipped: Called with the damage of each cycle that is left out; None: damage is raised.
+
+    Raises:
+        CorruptError: A file is damaged.
+
+    """
     cycle_of, sequence_of = queue.roll_cycle.to_cycle, queue.roll_cycle.to_sequence
     if start >= end:
         return
@@ -37,7 +73,13 @@ def runs_between(queue: Queue, start: int, end: int) -> Iterator[Run]:
         if not first_cycle <= cycle <= last_cycle:
             continue
         low = sequence_of(start) if cycle == first_cycle else 0
-        high = count_of(queue, cycle)
+        try:
+            high = count_of(queue, cycle)
+        except CorruptError as error:
+            if skipped is None:
+                raise
+            skipped(error)
+            continue
         if cycle == last_cycle:
             high = min(high, sequence_of(end))
         if low < high:

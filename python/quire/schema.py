@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TypeAlias, cast
 
+from quire import _arguments as arguments
+from quire._arrow import need_arrow
 from quire._native import Plan
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     import pyarrow as pa
 
     from quire._native import Table
     from quire.columns import Method, TypeLike
     from quire.queue import Queue
+
+# What stands for a schema: see Schema.given.
+SchemaLike: TypeAlias = "Schema | Mapping[str, TypeLike] | pa.Schema | type"
 
 Shape = Literal["fields", "value", "calls"]
 
@@ -40,7 +47,8 @@ class Schema:
         fields: The columns: names of fields in the messages, and their types. A type is the name
             of an Arrow type (``int32``, ``utf8``, ``timestamp[us]``, ``decimal128(20, 4)``), one of
             ``uuid``, ``category`` (text out of a few), ``timestamp``, ``date`` and ``time``, a type
-            of pyarrow, ``{name: type}`` for fields inside, or ``[type]`` for a list. Or a schema of
+            of Python (``float`` has 64 bits, by name too; ``float32`` is the other) or of pyarrow,
+            ``{name: type}`` for fields inside, or ``[type]`` for a list. Or a schema of
             pyarrow; a field that is not nullable there must be in every message.
         history: Add the column ``history``: the sources and timings in front of a message.
         index: The name of the first column, the messages' indexes; None leaves it out.
@@ -63,12 +71,40 @@ class Schema:
         index: str | None = "index",
     ) -> None:
         """Check the columns and make the decoder's plan."""
+        need_arrow()
         import pyarrow as pa
 
         from quire.columns import columns_of
 
+        given = cast("object", fields)
+        if not isinstance(given, pa.Schema | Mapping):
+            raise TypeError(
+                f"columns are given by name and type: fields={fields!r:.80}"
+                " (such as {'price': 'float64'}, or a schema of pyarrow)"
+            )
         columns = fields if isinstance(fields, pa.Schema) else columns_of(fields)
         self._set(Content("fields", columns, history, index))
+
+    @classmethod
+    def given(cls, schema: SchemaLike) -> Schema:
+        """
+        Return what stands for a schema as one: names and types, or a class of messages.
+
+        Raises:
+            TypeError: It is nothing of the kind.
+
+        """
+        if isinstance(schema, Schema):
+            return schema
+        if isinstance(schema, type):
+            return cls.from_message(schema)
+        try:
+            return cls(schema)
+        except TypeError as error:
+            if isinstance(schema, Mapping):
+                raise
+            expected = "a Schema, names and types, a class of quire.message, or a schema of pyarrow"
+            raise arguments.refusal("schema", expected, schema) from error
 
     @classmethod
     def of_value(cls, type: TypeLike = "utf8", name: str = "value") -> Self:  # noqa: A002
@@ -80,6 +116,7 @@ class Schema:
             name: Its name.
 
         """
+        need_arrow()
         from quire.columns import columns_of
 
         return cls.of_content(Content("value", columns_of({name: type})))
@@ -111,11 +148,13 @@ class Schema:
             ValueError: A field may hold anything, and *types* does not say what.
 
         """
+        need_arrow()
         from quire.columns import of_codec
 
-        codec = vars(message).get("__quire_codec__")
+        codec = getattr(message, "__dict__", {}).get("__quire_codec__")
         if codec is None:
-            raise TypeError(f"not a class of quire.message: class={message.__qualname__}")
+            found = getattr(message, "__qualname__", arguments.kind(message))
+            raise TypeError(f"not a class of quire.message: class={found}")
         columns = of_codec(codec, types)
         return cls.of_content(Content("fields", columns, history, index, (*_aliases(message),)))
 
@@ -147,11 +186,15 @@ class Schema:
             ValueError: An argument may hold anything, or two methods of one name differ.
 
         """
+        need_arrow()
         from quire.columns import Method, columns_of, of_methods
 
         methods: list[Method]
         if isinstance(interface, Mapping):
             named = cast("Mapping[str, Any]", interface)
+            for name, takes in named.items():
+                if not isinstance(takes, Schema | Mapping):
+                    raise arguments.refusal(f"interface[{name!r}]", "names and types", takes)
             methods = [
                 Method(name, ids.get(name), "object", takes.columns)
                 if isinstance(takes, Schema)
@@ -167,7 +210,11 @@ class Schema:
 
     @classmethod
     def infer(
-        cls, queue: Queue, sample: int = 1000, *, conflicts: Literal["text", "raise"] = "text"
+        cls,
+        queue: Queue | str | PathLike[str],
+        sample: int = 1000,
+        *,
+        conflicts: Literal["text", "raise"] = "text",
     ) -> Self:
         """
         Return the schema of what a sample of the messages holds.
@@ -176,7 +223,7 @@ class Schema:
         structs. Every column may be null.
 
         Args:
-            queue: The queue; its messages are fields, or values without a name.
+            queue: The queue, or its path; its messages are fields, or values without a name.
             sample: Look at so many messages, spread over the queue.
             conflicts: What becomes of a field with values of different types: a column of ``text``,
                 or an error. Nested values beside others are an error always.
@@ -187,8 +234,12 @@ class Schema:
 
         """
         from quire.inference import inferred
+        from quire.stretches import opened
 
-        shape, fields = inferred(queue, sample, as_text=conflicts == "text")
+        arguments.one_of("text", "raise")("conflicts", conflicts)
+        arguments.whole(1, 2**63 - 1)("sample", sample)
+        with opened(queue, "queue") as source:
+            shape, fields = inferred(source, sample, as_text=conflicts == "text")
         return cls.of_content(Content(shape, fields))
 
     @classmethod
@@ -200,6 +251,7 @@ class Schema:
             ValueError: The text is no such thing.
 
         """
+        need_arrow()
         from quire.schema_text import content_of
 
         return cls.of_content(content_of(text))
@@ -327,7 +379,7 @@ class Schema:
         """
         from quire.columns import select, selected_methods
 
-        names = [columns] if isinstance(columns, str) else list(columns)
+        names = arguments.names("columns", columns)
         parts: pa.Schema | tuple[Method, ...] = (
             selected_methods(self._content.parts, names)
             if isinstance(self._content.parts, tuple)

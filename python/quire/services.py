@@ -9,7 +9,9 @@ Services: handlers between queues, each message handled exactly once.
         service.run()
 
 What a service has done is what its output holds: each message there names, in its history, the
-input that led to it. Nothing else is stored; docs/services.md says why that is enough.
+input that led to it, and notes there say how far each input is. The positions that the queues keep
+decide nothing: they show what a service still needs, so that `quire archive --delete` keeps it.
+docs/services.md says why that is enough.
 """
 
 from __future__ import annotations
@@ -19,36 +21,41 @@ import contextlib
 import fcntl
 import functools
 import inspect
+import logging
 import os
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
+from time import monotonic
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias, cast, get_type_hints
 
+from quire import _arguments as arguments
 from quire import pausers
-from quire.errors import ClosedError, QuireError
+from quire._positions import OUTPUT_POSITION
+from quire.errors import ClosedError, DataLossError, QuireError
 from quire.methods import method_reader
 from quire.outputs import Output
-from quire.pausers import Pauser
-from quire.progress import Done, Source, done
+from quire.pausers import TURN_S, Pauser
+from quire.progress import Done, Source, done, reader_name
 from quire.queue import Queue
 from quire.queue import open as open_queue
+from quire.stretches import path_of
 from quire.tailing import Tailer
 from quire.types import names_around
 
 Replay: TypeAlias = Literal["all", "missed"]
+OnMissing: TypeAlias = Literal["raise", "warn", "skip"]
 _Place: TypeAlias = Queue | str | PathLike[str]
 
-_TURN = 64
 
-
-def service(
+def service(  # noqa: PLR0913 - by keywords
     *,
     inputs: Sequence[Queue | str | PathLike[str]],
     output: Queue | str | PathLike[str],
     handler: object,
     writes: type | None = None,
     replay: Replay = "all",
+    on_missing: OnMissing = "raise",
 ) -> Service:
     """
     Return a service that reads *inputs*, calls *handler*, and writes what that calls to *output*.
@@ -65,14 +72,18 @@ def service(
         writes: The interface of the outputs; None: the annotation of that parameter or attribute.
         replay: ``all``: the handler sees all messages again, oldest first, to rebuild its state.
             ``missed``: it has no state, and sees those that the output does not tell to be done.
+        on_missing: What happens when messages were deleted that the service still needs: ``raise``;
+            ``warn`` through the logger ``quire``, or ``skip`` without a word, and go on with what
+            is left: then messages may be lost, or written twice.
 
     Raises:
         ValueError: Source ids that do not tell the inputs apart, or no interface to be found.
         NotAQueueError: There is no queue at a path.
         QuireError: Another service writes this output.
+        DataLossError: What the service has to go on from was deleted from an input or the output.
 
     """
-    return Service(inputs, output, handler, writes, replay, names_around())
+    return Service(inputs, output, handler, writes, replay, on_missing, names_around())
 
 
 class Service:
@@ -85,6 +96,7 @@ class Service:
         handler: object,
         writes: type | None,
         replay: Replay,
+        on_missing: OnMissing,
         names: Mapping[str, Any],
     ) -> None:
         """Look up what is done; the replay begins with :meth:`run_once`."""
@@ -94,10 +106,13 @@ class Service:
         self._pauser: Pauser | None = None
         self._goal: Done | None = None
         with contextlib.ExitStack() as opened:
-            if isinstance(inputs, str | PathLike | Queue):
+            if isinstance(inputs, str | bytes | PathLike | Queue):
                 inputs = [inputs]
-            queues = [_opened(opened, queue) for queue in inputs]
-            target = _opened(opened, output)
+            given = cast("object", inputs)
+            if not isinstance(given, Iterable):
+                raise arguments.refusal("inputs", "queues, or their paths", given)
+            queues = [_opened(opened, queue, "inputs") for queue in inputs]
+            target = _opened(opened, output, "output")
             ids = [queue.source_id for queue in queues]
             if not ids or 0 in ids or len(set(ids)) < len(ids):
                 raise ValueError(
@@ -105,21 +120,33 @@ class Service:
                 )
             opened.enter_context(_sole_writer(target.path))
             appender = opened.enter_context(target.appender())
-            self._output = Output(
-                appender, writes or _interface(handler, names), len(queues), names
-            )
+            kept = _tailer(opened, target, OUTPUT_POSITION, on_missing)
+            interface = writes or _interface(handler, names)
+            self._output = Output(target, appender, kept, interface, names)
             self._handler = _made(handler, self._output.out)
+            name = reader_name(target.path)
             self._inputs = {
                 queue.source_id: _Input(
-                    queue, opened.enter_context(queue.tailer()), self._handler, names
+                    queue, _tailer(opened, queue, name, on_missing), self._handler, names
                 )
                 for queue in queues
             }
-            plan = done(target, ids)
+            self._output.consumed = self._consumed
+            plan = self._still_there(done(target, ids), on_missing)
+            if plan:
+                appender.sync()  # before the inputs give free what led to it
+            for source in self._inputs.values():
+                source.to_start()
             self._plan = iter(plan) if replay == "all" else self._missed(plan)
             self._step: Callable[[], bool] = self._replay_one
             self._advance()
+            self._shown = f"{target.path}, inputs={', '.join(queue.path for queue in queues)}"
             self._opened = opened.pop_all()
+
+    def __repr__(self) -> str:
+        """Show the queues and the state."""
+        state = "closed" if self._step is _closed else f"replaying={self.is_replaying}"
+        return f"Service({self._shown}, {state})"
 
     @property
     def handler(self) -> Any:  # noqa: ANN401 - the caller's object
@@ -159,13 +186,13 @@ class Service:
     async def run_async(self, pauser: Pauser | None = None) -> None:
         """As :meth:`run`, while the event loop runs on."""
         self._pauser = pauser = pauser or pausers.async_()
-        handled = 0
+        turn_ends = monotonic() + TURN_S
         while not self._stopping:
             if self.run_once():
                 pauser.reset()
-                handled += 1
-                if handled % _TURN == 0:
+                if monotonic() >= turn_ends:
                     await asyncio.sleep(0)
+                    turn_ends = monotonic() + TURN_S
             else:
                 await pauser.pause_async()
         self._stopping = False
@@ -181,6 +208,8 @@ class Service:
         try:
             if self._step is not _closed:
                 self._output.finish()
+                for source in self._inputs.values():
+                    source.commit()
         finally:
             self._abandon()
 
@@ -201,10 +230,22 @@ class Service:
         """Close the service."""
         self.close()
 
+    def _consumed(self) -> list[Source]:
+        places = ((id_, source.last_index) for id_, source in self._inputs.items())
+        return [place for place in places if place[1] >= 0]
+
+    def _still_there(self, plan: list[Done], on_missing: OnMissing) -> list[Done]:
+        """Return the plan without what older, deleted cycles of the inputs held."""
+        last = {entry.source: entry.index for entry in plan}
+        first = {id_: self._inputs[id_].first(index, on_missing) for id_, index in last.items()}
+        return [entry for entry in plan if entry.index >= first[entry.source]]
+
     def _missed(self, plan: list[Done]) -> Iterator[Done]:
         """Have each input go to its last message that is done: it may be half done."""
         last = {entry.source: entry for entry in plan}
-        return iter([it for it in last.values() if self._inputs[it.source].move_to(it.index)])
+        for entry in last.values():
+            self._inputs[entry.source].move_to(entry.index)
+        return iter(list(last.values()))
 
     def _advance(self) -> None:
         """Take the next entry of the plan, and begin to live where there is none."""
@@ -213,9 +254,12 @@ class Service:
             self._output.replay(self._goal)
             return
         self._output.live()
+        for source in self._inputs.values():
+            source.enters_cycle()
         (first, *others) = self._inputs.values()
         self._output.reading = first.at_hand
-        self._step = self._read_one_of_several if others else first.read_one
+        step = self._read_one_of_several if others else functools.partial(self._read_one, first)
+        self._step = step
 
     def _replay_one(self) -> bool:
         goal = cast("Done", self._goal)
@@ -227,6 +271,13 @@ class Service:
             self._advance()
         return True
 
+    def _read_one(self, source: _Input) -> bool:
+        if not source.read_one():
+            return False
+        if source.enters_cycle():
+            self._output.note_all()
+        return True
+
     def _read_one_of_several(self) -> bool:
         handled = False
         for source_id, source in self._inputs.items():
@@ -236,6 +287,8 @@ class Service:
                 handled = True
                 if source.last_index != before:  # it was no metadata
                     self._output.handled(source_id, source.last_index)
+                    if source.enters_cycle():
+                        self._output.note_all()
         return handled
 
 
@@ -248,6 +301,9 @@ class _Input:
         self._queue = queue
         self._tailer = tailer
         self._source_id = queue.source_id
+        self._per_cycle = queue.roll_cycle.to_index(1, 0)
+        self._cycle = -1
+        self.to_start = tailer.to_start
         self.read_one = method_reader(
             tailer,
             [handler],
@@ -271,15 +327,50 @@ class _Input:
         """Return the message that is being handled, if one is."""
         return self._source_id, self.last_index
 
-    def move_to(self, index: int) -> bool:
-        """Go to a message; False where it was removed, and the oldest one comes next."""
-        if self._tailer.move_to_index(index):
-            return True
-        first = self._queue.first_index
-        if first is None or index > first:
+    def enters_cycle(self) -> bool:
+        """
+        Return whether the message handled last is the first one of a later cycle.
+
+        Its predecessor's cycle is kept until the next message is asked for.
+        """
+        before, self._cycle = self._cycle, self.last_index // self._per_cycle
+        return before not in {-1, self._cycle}
+
+    def commit(self) -> None:
+        """Store how far the input was handled."""
+        if not self._tailer.closed:
+            self._tailer.commit()
+
+    def move_to(self, index: int) -> None:
+        """Go to a message."""
+        if not self._tailer.move_to_index(index):
             raise self.lost(index)
-        self._tailer.to_start()
-        return False
+
+    def first(self, goal: int, on_missing: OnMissing) -> int:
+        """
+        Return the index from which on messages are there, as the one of the goal is.
+
+        Raises:
+            DataLossError: The goal's cycle is gone, and so may be what came after it.
+
+        """
+        self._queue.refresh()
+        with self._queue.tailer() as look:
+            is_there = look.move_to_index(goal)
+        first = self._queue.first_index
+        if is_there and first is not None:
+            return first
+        if goal // self._per_cycle in self._queue.cycles:
+            raise self.lost(goal)
+        error = DataLossError(
+            f"{self.lost(goal)} first={'none' if first is None else hex(first)} (its cycle was "
+            'deleted: on_missing="skip" goes on with what is left)'
+        )
+        if on_missing == "raise":
+            raise error
+        if on_missing == "warn":
+            logging.getLogger("quire").warning("%s", error)
+        return goal + 1 if first is None else max(first, goal + 1)
 
     def lost(self, index: int) -> QuireError:
         return QuireError(
@@ -288,10 +379,18 @@ class _Input:
         )
 
 
-def _opened(stack: contextlib.ExitStack, queue: _Place) -> Queue:
+def _opened(stack: contextlib.ExitStack, queue: _Place, name: str) -> Queue:
     if isinstance(queue, Queue):
         return queue
-    return stack.enter_context(open_queue(queue, create=False))
+    return stack.enter_context(open_queue(path_of(name, queue), create=False))
+
+
+def _tailer(opened: contextlib.ExitStack, queue: Queue, name: str, on_missing: OnMissing) -> Tailer:
+    """Open a tailer that keeps what the service needs; a read-only queue cannot keep anything."""
+    tailer = queue.tailer(None if queue.read_only else name, on_missing=on_missing)
+    # Left as if it had failed: what was handled last is not stored as done by closing alone.
+    opened.callback(tailer.__exit__, QuireError, None, None)
+    return tailer
 
 
 @contextlib.contextmanager
@@ -340,4 +439,4 @@ def _made(handler: object, out: object) -> object:
 
 
 def _closed() -> bool:
-    raise ClosedError("the service is closed")
+    raise ClosedError("the service is closed: quire.service makes another one")

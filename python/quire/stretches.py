@@ -6,10 +6,11 @@ from bisect import bisect_left
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, date, datetime, timedelta
 from os import PathLike
-from typing import TypeAlias
+from typing import Final, TypeAlias, cast
 
+from quire import _arguments as arguments
 from quire._native import Excerpt
 from quire.errors import IndexOutOfRangeError
 from quire.moments import check_cycle_start, index_at
@@ -17,7 +18,7 @@ from quire.queue import Queue
 from quire.queue import open as open_queue
 from quire.runs import count_of
 from quire.tailing import Tailer
-from quire.times import TimeField, nanoseconds
+from quire.times import TimeField, nanoseconds, nanoseconds_of
 
 Source: TypeAlias = Queue | str | PathLike[str]
 """A queue, or its directory."""
@@ -25,8 +26,14 @@ Source: TypeAlias = Queue | str | PathLike[str]
 Point: TypeAlias = int | datetime
 """An index, or a time; one without a zone is in UTC."""
 
+PointLike: TypeAlias = int | float | date | str
+"""What stands for a point: an index; or a datetime, a date, ISO 8601 text, seconds as a float."""
+
 _CHUNK_BYTES = 8 * 2**20
 _COUNT = 65_536
+NOWHERE = 2**63 - 1
+_EPOCH: Final = datetime.fromtimestamp(0, UTC)
+_POINT: Final = "an index, a datetime, ISO 8601 text, or seconds since 1970 as a float"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,18 +95,41 @@ class Chunk:
 
 
 @contextmanager
-def opened(source: Source) -> Generator[Queue]:
-    """Open a queue to read it; one that is open stays so."""
+def opened(source: Source, name: str = "source") -> Generator[Queue]:
+    """Open a queue to read it; one that is open stays so. *name* is that of the argument."""
     if isinstance(source, Queue):
         yield source
         return
-    with open_queue(source, read_only=True, create=False) as queue:
+    with open_queue(path_of(name, source), read_only=True, create=False) as queue:
         yield queue
+
+
+def path_of(name: str, source: object) -> str:
+    """Take the path of a queue, where the queue itself would do too."""
+    try:
+        return arguments.path(name, source)
+    except TypeError:
+        raise arguments.refusal(name, "a queue, or its path", source) from None
+
+
+def point_of(name: str, given: object) -> Point | None:
+    """Take a point: an index, or what stands for a time."""
+    if given is None or isinstance(given, datetime):
+        return given
+    if isinstance(given, str | float | date):
+        try:
+            time_ns = nanoseconds_of(given)
+        except ValueError:
+            raise arguments.out_of_range(name, _POINT, given) from None
+        return _EPOCH + timedelta(microseconds=time_ns // 1_000)
+    if isinstance(given, bool) or not hasattr(type(given), "__index__"):
+        raise arguments.refusal(name, _POINT, given)
+    return cast("int", arguments.whole(0, NOWHERE)(name, given))
 
 
 def chunk_of(tailer: Tailer, count: int) -> Chunk:
     """Return the next messages, *count* or as many as are some MiB, or there."""
-    _, indexes, offsets, data = tailer.read_columns(count, max_bytes=_CHUNK_BYTES)
+    _, indexes, offsets, data = tailer._read_columns(count, max_bytes=_CHUNK_BYTES)  # noqa: SLF001 - the package's own
     return Chunk(memoryview(indexes).cast("Q"), memoryview(offsets).cast("i"), memoryview(data))
 
 
@@ -158,11 +188,59 @@ def stretch_of(
     if last is None:
         return Stretch(0, 0)
     field = None if time_field is None else TimeField(time_field)
-    first = queue.first_index or 0
-    if start is not None:
-        first = _at(queue, start, field)
+    first = 0 if start is None else _at(queue, start, field)
     past = last + 1 if end is None else _at(queue, end, field)
     return Stretch(first_from(queue, first), min(past, last + 1))
+
+
+def indexes_of(
+    queue: Queue, start: Point | None, end: Point | None, *, time_field: str | None = None
+) -> tuple[int | None, int | None]:
+    """
+    Return two points of a queue as indexes, a start in time as that of the first message there.
+
+    Raises:
+        ValueError: As :func:`stretch_of`.
+
+    """
+    if start is not None and end is not None and _are_crossed(start, end):
+        raise ValueError(f"the end lies before the start: start={shown(start)} end={shown(end)}")
+    field = None if time_field is None else TimeField(time_field)
+    first = None if start is None else _at(queue, start, field)
+    past = None if end is None else _at(queue, end, field)
+    if first is None or isinstance(start, int):
+        return first, past
+    found = first_from(queue, first)
+    if found == NOWHERE and queue.last_index is not None:
+        return queue.last_index + 1, past
+    return (None if found == NOWHERE else found), past
+
+
+def first_at(queue: Queue, time_ns: int, time_field: str | None = None) -> int | None:
+    """
+    Return the index of the first message that is not earlier than a time; None if there is none.
+
+    Args:
+        queue: The queue.
+        time_ns: The time, in nanoseconds since 1970.
+        time_field: The field that holds a message's time. Without it the time of a message is that
+            of its cycle, so that only the start of a cycle that has messages can be told.
+
+    Raises:
+        ValueError: The time lies within a cycle that has messages, or no message has the field.
+
+    """
+    if queue.last_index is None:
+        return None
+    field = None if time_field is None else TimeField(time_field)
+    if field is None:
+        time_ms = time_ns // 1_000_000
+        if time_ms < queue.epoch_ms:
+            return queue.first_index
+        if count_of(queue, queue.roll_cycle.cycle_at(time_ms, queue.epoch_ms)):
+            check_cycle_start(queue, time_ns)
+    index = first_from(queue, index_at(queue, time_ns, field))
+    return None if index == NOWHERE else index
 
 
 def require(queue: Queue, index: int) -> None:
@@ -213,4 +291,4 @@ def first_from(queue: Queue, index: int) -> int:
     for one in queue.cycles:
         if one >= cycle and count_of(queue, one) > (sequence if one == cycle else 0):
             return index if one == cycle else roll.to_index(one, 0)
-    return 2**63 - 1
+    return NOWHERE

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+from functools import partial
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, cast, overload
 
+from quire import _arguments as arguments
 from quire import _native
+from quire._arrow import need_arrow
 from quire._native import Excerpt
 from quire.errors import WaitTimeoutError
-from quire.pausers import Pauser
+from quire.pausers import TURN_S, Pauser
 from quire.topics import ROUTE
 
 if TYPE_CHECKING:
+    from datetime import date
+    from os import PathLike
+
     import pyarrow as pa
 
     from quire.appending import Appender
     from quire.methods import Filter, MethodReader
     from quire.queue import Queue
-    from quire.schema import Schema
+    from quire.schema import Schema, SchemaLike
+
+_T = TypeVar("_T")
 
 Misfits: TypeAlias = Literal["raise", "column"]
 
@@ -29,6 +38,62 @@ class Tailer(_native.Tailer):
     """Reads messages of a queue, from :meth:`quire.Queue.tailer`."""
 
     _topics: tuple[Any, ...] = ()
+
+    _queue: Queue
+
+    def __new__(
+        cls,
+        queue: Queue,
+        name: str | None = None,
+        *,
+        on_missing: str = "warn",
+        shared: bool = False,
+    ) -> Self:
+        """Keep the queue."""
+        given = cast("object", queue)
+        if not isinstance(given, _native.Queue):
+            raise arguments.refusal("queue", "a queue of quire.open", queue)
+        if name is not None:
+            arguments.text("name", name)
+        arguments.text("on_missing", on_missing)
+        arguments.flag("shared", shared)
+        tailer = super().__new__(cls, queue, name, on_missing=on_missing, shared=shared)
+        tailer._queue = queue
+        return tailer
+
+    def move_to_time(self, time: date | float | str, *, time_field: str | None = None) -> bool:
+        """
+        Go to the first message that is not earlier than a time; True if there is one.
+
+        If there is none the tailer is at the end. Sub-topics are not looked at: what is read next
+        may be a later message, or none.
+
+        Files keep no times of messages. With *time_field* a message's time is what that field
+        says, and the place is found by halving: where times go back here and there it is one near
+        it. Without it the time of a message is that of its cycle, so that only the start of a
+        cycle can be told apart.
+
+        Args:
+            time: A datetime, a date or ISO 8601 text, in UTC where it has no zone; or seconds
+                since 1970.
+            time_field: The field that holds a message's time, at its top or within what stands
+                there: ``trade.time`` is the field ``time`` of ``trade``. Numbers are seconds,
+                milli-, micro- or nanoseconds since 1970, whichever lies between 1973 and 5138.
+
+        Raises:
+            TypeError: *time* is something else.
+            ValueError: It lies within a cycle that has messages and there is no *time_field*, or
+                no message has that field.
+
+        """
+        from quire.stretches import first_at
+        from quire.times import nanoseconds_of
+
+        index = first_at(self._queue, nanoseconds_of(time), time_field)
+        if index is None:
+            self.to_end()
+            return False
+        return self.move_to_index(index)
 
     def follow(
         self, timeout_s: float | None = None, *, pauser: Pauser | None = None
@@ -50,6 +115,43 @@ class Tailer(_native.Tailer):
             except WaitTimeoutError:
                 return
 
+    @overload
+    def follow_messages(
+        self, cls: type[_T], timeout_s: float | None = None, *, pauser: Pauser | None = None
+    ) -> Iterator[_T]: ...
+    @overload
+    def follow_messages(
+        self, cls: None = None, timeout_s: float | None = None, *, pauser: Pauser | None = None
+    ) -> Iterator[Any]: ...
+    def follow_messages(
+        self,
+        cls: type[_T] | None = None,
+        timeout_s: float | None = None,
+        *,
+        pauser: Pauser | None = None,
+    ) -> Iterator[_T | Any]:
+        """
+        As :meth:`follow`, for messages as objects: see :meth:`read_message`.
+
+        Args:
+            cls: The class of :func:`quire.message` to make of them. None: the registered one that
+                each message names.
+            timeout_s: End when nothing came for so many seconds; None: never end.
+            pauser: How to wait, from :mod:`quire.pausers`; its own timeout ends it too.
+
+        Raises:
+            WireError: A message is something else; the position stays.
+
+        """
+        pauser = pauser or _pauser()
+        while True:
+            while (message := self.read_message(cls)) is not None:
+                yield message
+            try:
+                self.wait(timeout_s, pauser=pauser)
+            except WaitTimeoutError:
+                return
+
     def wait(self, timeout_s: float | None = None, *, pauser: Pauser | None = None) -> None:
         """
         Return when there is a message to read; it is not read, and what was received is done.
@@ -62,35 +164,97 @@ class Tailer(_native.Tailer):
             WaitTimeoutError: Nothing came.
 
         """
+        if timeout_s is not None:
+            arguments.seconds("timeout_s", timeout_s)
         pauser = pauser or _pauser()
         pauser.reset()
-        while not self._has_next():
+        while not self._prepare():
             try:
                 pauser.pause(timeout_s)
             except WaitTimeoutError as nothing:
-                raise WaitTimeoutError(f"{nothing} index={self.index}") from None
+                raise WaitTimeoutError(f"{nothing} index={self.index:#x}") from None
         pauser.reset()
 
     def __aiter__(self) -> AsyncIterator[Excerpt]:
         """Iterate over messages and wait for more, without holding up the event loop."""
         return self.follow_async()
 
-    async def follow_async(self, *, pauser: Pauser | None = None) -> AsyncIterator[Excerpt]:
+    def follow_async(self, *, pauser: Pauser | None = None) -> AsyncIterator[Excerpt]:
         """
         As ``async for excerpt in tailer``, which never ends, waiting as *pauser* does.
+
+        The loop's other tasks run every few milliseconds, also while there is a backlog.
 
         Args:
             pauser: One of :mod:`quire.pausers`.
 
         """
-        pauser = pauser or _pauser()
+        return self._follow_async(self.read, pauser or _pauser())
+
+    @overload
+    def follow_messages_async(
+        self, cls: type[_T], *, pauser: Pauser | None = None
+    ) -> AsyncIterator[_T]: ...
+    @overload
+    def follow_messages_async(
+        self, cls: None = None, *, pauser: Pauser | None = None
+    ) -> AsyncIterator[Any]: ...
+    def follow_messages_async(
+        self, cls: type[_T] | None = None, *, pauser: Pauser | None = None
+    ) -> AsyncIterator[_T | Any]:
+        """
+        As :meth:`follow_async`, for messages as objects: see :meth:`follow_messages`.
+
+        Args:
+            cls: The class of :func:`quire.message` to make of them. None: the registered one that
+                each message names.
+            pauser: One of :mod:`quire.pausers`.
+
+        """
+        return self._follow_async(partial(self.read_message, cls), pauser or _pauser())
+
+    async def _follow_async(
+        self, read: Callable[[], _T | None], pauser: Pauser
+    ) -> AsyncIterator[_T]:
+        """Yield what *read* returns, and let the loop's other tasks run every few milliseconds."""
+        import asyncio
+
+        turn_ends = monotonic() + TURN_S
         while True:
-            excerpt = self.read()
-            if excerpt is None:
+            # A scan for sub-topics may take long: it pauses, and goes on after the other tasks.
+            # Nor does it wait within a read, as it would behind a file without end-of-file marker.
+            while (is_ready := self._prepare()) is None:  # noqa: ASYNC110 - nobody else knows
+                await asyncio.sleep(0)
+            found = read() if is_ready else None
+            if found is None:
                 await pauser.pause_async()
             else:
                 pauser.reset()
-                yield excerpt
+                yield found
+                if monotonic() < turn_ends:
+                    continue
+                await asyncio.sleep(0)
+            turn_ends = monotonic() + TURN_S
+
+    def after_last_written(self, output: _native.Queue | str | PathLike[str], /) -> None:
+        """
+        Go to the message after the one that the newest of *output* from this queue came from.
+
+        What follows led to nothing in *output* yet. Goes to the start when no message of *output*
+        came from this queue.
+
+        Args:
+            output: A queue that a reader of this one writes, with history; or its path.
+
+        Raises:
+            ValueError: This queue has no source id, or *output* is this queue.
+            IndexOutOfRangeError: The message is not there any more.
+
+        """
+        from quire.stretches import opened
+
+        with opened(cast("Queue", output), "output") as queue:
+            super().after_last_written(queue)
 
     def topics(self, *keys: Any, event: str = ROUTE) -> Self:  # noqa: ANN401 - any value
         """
@@ -100,22 +264,25 @@ class Tailer(_native.Tailer):
         delivered whole. Without a key, everything is delivered again.
 
         Args:
-            keys: As given to :meth:`quire.Appender.topic`. Numbers are equal whatever their width.
+            keys: As given to :meth:`quire.Appender.topic`, one by one or in one list, tuple or set.
+                Numbers are equal whatever their width.
             event: The name in front of the key.
 
         Returns:
             This tailer.
 
         """
+        if len(keys) == 1 and isinstance(keys[0], list | tuple | set | frozenset):
+            keys = tuple(cast("Iterable[Any]", keys[0]))
         routes = [_native.entry_bytes(event, key) for key in keys]
-        self.set_topics(routes or None)
+        self._set_topics(routes or None)
         self._topics = keys
         return self
 
     @property
     def topic(self) -> Any:  # noqa: ANN401 - a key as it was given
         """The key of the message that was delivered last; None unless :meth:`topics` asks."""
-        number = self.topic_number
+        number = self._topic_number
         return None if number is None else self._topics[number]
 
     def method_reader(  # noqa: PLR0913 - by keywords
@@ -123,7 +290,7 @@ class Tailer(_native.Tailer):
         *handlers: object,
         interface: Callable[..., Any] | None = None,
         on_error: Literal["raise", "skip", "dead_letter"] = "raise",
-        dead_letter: Appender | Queue | None = None,
+        dead_letter: Appender | Queue | str | PathLike[str] | None = None,
         default: Callable[[str | int, Any], object] | None = None,
         filter: Filter | None = None,  # noqa: A002 - its name as a keyword
         metadata_handler: object = None,
@@ -146,7 +313,8 @@ class Tailer(_native.Tailer):
                 ``raise`` goes back to it and raises, so that it is read again next time; ``skip``
                 logs and goes on; ``dead_letter`` writes it to another queue and goes on. Other
                 events of the same document may have been handled before.
-            dead_letter: Where to: maps of ``index``, ``queue``, ``error`` and ``payload``.
+            dead_letter: Where to, a queue, its path, or an appender: maps of ``index``, ``queue``,
+                ``error`` and ``payload``.
             default: Called with name (or number) and value of each event nobody handles.
             filter: Called with a method's name and a call's first argument (or None); where it
                 returns something false the call is not made, nor are its other arguments read.
@@ -179,7 +347,7 @@ class Tailer(_native.Tailer):
         self,
         count: int = _BATCH_COUNT,
         *,
-        schema: Schema | None = None,
+        schema: SchemaLike | None = None,
         columns: Iterable[str] | None = None,
         method: str | None = None,
         errors: Misfits = "raise",
@@ -197,7 +365,8 @@ class Tailer(_native.Tailer):
 
         Args:
             count: Rows from so many messages, at most.
-            schema: What the messages look like.
+            schema: What the messages look like: a schema, names and types, a class of
+                :func:`quire.message`, or a schema of pyarrow.
             columns: Decode these columns of the schema alone: see :meth:`quire.Schema.select`.
             method: The method whose calls are wanted; others are passed over.
             errors: What becomes of a message that does not fit: ``raise``, once it would be the
@@ -209,17 +378,18 @@ class Tailer(_native.Tailer):
 
         """
         if schema is None:
+            arguments.one_of("raise", "column")("errors", errors)
             if columns is not None or method is not None:
                 raise ValueError("columns of what? give a schema, such as Schema.infer(queue)")
             return self._payload_batch(count, max_bytes)
         layout = "union" if method is None else method
-        return self._decoded(count, schema, columns, layout, errors, max_bytes)[""]
+        return self._decoded(count, _schema(schema), columns, layout, errors, max_bytes)[""]
 
     def read_batches(
         self,
         count: int = _BATCH_COUNT,
         *,
-        schema: Schema,
+        schema: SchemaLike,
         columns: Iterable[str] | None = None,
         errors: Misfits = "raise",
         max_bytes: int = _BATCH_BYTES,
@@ -230,6 +400,7 @@ class Tailer(_native.Tailer):
         What is no call of a known method is a misfit; with ``errors="column"`` it is in the batch
         ``_error``. The arguments are those of :meth:`read_batch`.
         """
+        schema = _schema(schema)
         if not schema.methods:
             raise ValueError("the schema has no methods: make one with Schema.from_methods")
         return self._decoded(count, schema, columns, "tables", errors, max_bytes)
@@ -243,11 +414,10 @@ class Tailer(_native.Tailer):
         errors: Misfits,
         max_bytes: int,
     ) -> dict[str, pa.RecordBatch]:
-        if errors not in {"raise", "column"}:
-            raise ValueError(f"no such way with errors: errors={errors!r} known=raise, column")
+        arguments.one_of("raise", "column")("errors", errors)
         if columns is not None:
             schema = schema.select(columns)
-        _, tables, *_ = self.read_decoded(
+        _, tables, *_ = self._read_decoded(
             schema.plan,
             count,
             max_bytes=max_bytes,
@@ -257,9 +427,10 @@ class Tailer(_native.Tailer):
         return schema.batches(tables, layout)
 
     def _payload_batch(self, count: int, max_bytes: int) -> pa.RecordBatch:
+        need_arrow()
         import pyarrow as pa
 
-        rows, *buffers = self.read_columns(count, max_bytes=max_bytes)
+        rows, *buffers = self._read_columns(count, max_bytes=max_bytes)
         index, offsets, data = map(pa.py_buffer, buffers)
         columns: list[pa.Array[Any]] = [
             pa.Array.from_buffers(pa.uint64(), rows, [None, index]),
@@ -267,11 +438,11 @@ class Tailer(_native.Tailer):
         ]
         return pa.RecordBatch.from_arrays(columns, names=["index", "payload"])
 
-    def _has_next(self) -> bool:
-        document = self.reading_document()
-        document.rollback_on_close()
-        document.close()
-        return document.is_present
+
+def _schema(given: SchemaLike) -> Schema:
+    from quire.schema import Schema
+
+    return Schema.given(given)
 
 
 def _pauser() -> Pauser:

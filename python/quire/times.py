@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
-from typing import Any, Final, cast
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, Final, SupportsFloat, cast
 
+from quire._arguments import shown
 from quire._native import to_json
 from quire.errors import WireError
 
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
+
+# Years 1 to 9999, as datetime has them.
+_MIN_S: Final = -62_135_596_800
+_PAST_S: Final = 253_402_300_800
 
 UNITS_NS: Final = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
@@ -78,6 +83,38 @@ class TimeField:
         except ValueError:
             return None
         return nanoseconds(time)
+
+
+def nanoseconds_of(time: object) -> int:
+    """
+    Return a time as nanoseconds of the epoch.
+
+    Args:
+        time: A datetime, a date, or ISO 8601 text (one without a zone is in UTC), or seconds since
+            1970.
+
+    Raises:
+        TypeError: It is something else.
+        ValueError: The text is no time, or the number not finite.
+
+    """
+    expected = "expected=datetime, ISO 8601 text, seconds since 1970"
+    if isinstance(time, datetime):
+        return nanoseconds(time)
+    if isinstance(time, str):
+        try:
+            return nanoseconds(datetime.fromisoformat(time))
+        except ValueError:
+            raise ValueError(f"not a time: time={time!r} {expected}") from None
+    if isinstance(time, date):
+        return nanoseconds(datetime.combine(time, datetime.min.time()))
+    if isinstance(time, bool) or not isinstance(time, SupportsFloat):
+        raise TypeError(f"not a time: type={type(time).__name__} {expected}")
+    if not isinstance(time, int):
+        time = float(time)
+    if not _MIN_S <= time < _PAST_S:
+        raise ValueError(f"not a time: time={shown(time)} {expected}")
+    return time * UNITS_NS["s"] if isinstance(time, int) else round(time * UNITS_NS["s"])
 
 
 def nanoseconds(time: datetime) -> int:

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias, cast
 import pyarrow as pa
 import pyarrow.compute
 
-from quire.columns import GUESSED
+from quire.columns import GUESSED, type_text
 from quire.schema import HISTORY, Content, Schema
 from quire.times import GUESSES, TimeField
 
@@ -58,7 +58,7 @@ def timed(content: Content, field: TimeField | None, method: str | None = None) 
             kind = kind.field(name).type
         if not (pa.types.is_integer(kind) or pa.types.is_temporal(kind)):
             raise ValueError(
-                f"a column of this type tells no time: field={field.name} type={kind}"
+                f"a column of this type tells no time: field={field.name} type={type_text(kind)}"
                 " (declare it as a whole number or a timestamp, or leave it out)"
             )
     return content

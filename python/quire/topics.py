@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from quire import _native
@@ -40,6 +42,11 @@ class Topic:
         """What is in front of each message."""
         return self._key
 
+    def __repr__(self) -> str:
+        """Show the queue's directory, the key, and what is in front of it."""
+        key = reprlib.repr(self._key)  # does not raise, whatever the key is
+        return f"Topic({self._appender!r}, key={key}, event={self._event!r})"
+
     def write_bytes(self, payload: Buffer, /) -> int:
         """As :meth:`quire.Appender.write_bytes`."""
         if not memoryview(payload).nbytes:
@@ -64,6 +71,25 @@ class Topic:
             for name, value in values.items():
                 document.write(name, value)
         return document.index
+
+    async def awrite_bytes(self, payload: Buffer, /) -> int:
+        """As :meth:`quire.Appender.awrite_bytes`."""
+        return await self._awrite(partial(self.write_bytes, payload))
+
+    async def awrite_text(self, text: str, /) -> int:
+        """As :meth:`quire.Appender.awrite_text`."""
+        return await self._awrite(partial(self.write_text, text))
+
+    async def awrite_message(self, message: object, /, *, typed: bool = False) -> int:
+        """As :meth:`quire.Appender.awrite_message`."""
+        return await self._awrite(partial(self.write_message, message, typed=typed))
+
+    async def awrite_map(self, values: Mapping[str, Value], /) -> int:
+        """As :meth:`quire.Appender.awrite_map`."""
+        return await self._awrite(partial(self.write_map, values))
+
+    async def _awrite(self, write: Callable[[], int]) -> int:
+        return await self._appender._awrite(write)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
 
     def method_writer(
         self,

@@ -23,10 +23,11 @@ from typing import TypeAlias
 import pytest
 
 import quire
+from golden_sets import MAIN, name_of
+from paths import GOLDEN, ROOT
 from queues import START_MS, UNLOCKED, WRITE_LOCK, copy_of, exit_code, fork
 from reference import Store, read_queue
-from tally import ROOT, TORTURE
-from test_reference import GOLDEN, MAIN, name_of
+from tally import TORTURE
 
 SMALL = [
     MAIN / "f_rc_test4_daily",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-import tally as counts
+from paths import ROOT
 from tally import scaled
 
 COMMAND = "cargo test --quiet --locked --release -p quire-kernel --features power-loss"
@@ -26,7 +26,7 @@ def test_a_power_cut_keeps_what_was_synced_and_invents_nothing(
 
     done = subprocess.run(
         [*command, "--", "--nocapture"],
-        cwd=counts.ROOT,
+        cwd=ROOT,
         env=env,
         capture_output=True,
         text=True,

@@ -1,6 +1,6 @@
 """Openers that repair after a restart meet others: waiters, living writers, deaths, other owners.
 
-See docs/durability.md; `tests/test_restart.py` has what is repaired, this how.
+See docs/durability.md; `tests/attack/test_restart.py` has what is repaired, this how.
 """
 
 from __future__ import annotations

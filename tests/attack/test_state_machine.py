@@ -244,7 +244,9 @@ class Attacked(RuleBasedStateMachine):
     @rule(name=st.sampled_from(NAMES), kill=st.booleans())
     def read_by_name_anew(self, name: str, *, kill: bool) -> None:
         reader = self.named[name]
-        if not kill:
+        if kill:
+            reader.tailer.__exit__(LookupError, None, None)  # it stores nothing
+        else:
             reader.tailer.close()
             reader.finish()
         queue = self.queues[NAMES.index(name)]

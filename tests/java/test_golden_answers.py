@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 import java_golden
+from paths import GOLDEN
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(300)]
 
 
 @pytest.mark.parametrize("name", java_golden.FILES)
 def test_java_still_answers_as_the_golden_file_says(name: str) -> None:
-    assert java_golden.FILES[name]() == (java_golden.GOLDEN / name).read_text(encoding="ascii")
+    assert java_golden.FILES[name]() == (GOLDEN / name).read_text(encoding="ascii")

@@ -44,7 +44,7 @@ def test_all_that_is_wrong_with_options_is_told_at_once(
         )
 
     line = told(caught.value)
-    assert line.startswith("quire.spark.options.OptionsError: quire source: ")
+    assert "quire.spark.options.OptionsError: quire source: " in line
     for part in (
         "startingOffsets is not earliest, latest, an index",
         "endingOffsets cannot be earliest",
@@ -60,7 +60,7 @@ def test_all_that_is_wrong_with_options_is_told_at_once(
         "onError is not one of fail, column: onError=ignore",
         "wireType is not one of binary_light, binary, fieldless_binary, compressed_binary",
         "method of what? name its interface: option schema=module:Name",
-        "unknown option: topic (known: path, startingOffsets,",
+        "unknown option: topic, did you mean topics? (known: path, topics, startingOffsets,",
     ):
         assert part in line
 
@@ -122,3 +122,41 @@ def test_a_damaged_file_names_topic_file_and_index(spark: SparkSession, tmp_path
     assert f"index={bad:#x}" in line
     assert f"file={file}" in line
     assert line.endswith("topic=orders")
+    assert "Traceback" not in str(caught.value)
+    assert len(str(caught.value).strip().splitlines()) <= 2
+
+
+def test_an_error_at_planning_has_no_trace(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(AnalysisException) as caught:
+        load(spark, record(tmp_path / "queue", per_day=1), colums="_index")
+    text = str(caught.value)
+    assert "unknown option: colums, did you mean columns? (known:" in text
+    assert "Traceback" not in text
+    assert len(text.strip().splitlines()) <= 3
+
+
+def test_several_paths_are_refused_with_a_way_out(spark: SparkSession, tmp_path: Path) -> None:
+    paths = [str(record(tmp_path / name, per_day=1)) for name in ("one", "two")]
+    with pytest.raises(AnalysisException) as caught:
+        spark.read.format("quire").load(paths)
+
+    line = told(caught.value)
+    assert "load takes one directory: load one above them, with topics= to choose" in line
+    assert paths[1] in line
+    assert "path is missing" not in line
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"maxOffsetsPerTrigger": 5}, "maxOffsetsPerTrigger is for streams: endingOffsets says"),
+        ({"sampleRows": 5}, "sampleRows does nothing without inferSchema"),
+        ({"timestampUnit": "ms"}, "timestampUnit does nothing without timestampField"),
+    ],
+)
+def test_options_that_would_do_nothing_are_refused(
+    spark: SparkSession, tmp_path: Path, options: dict[str, object], expected: str
+) -> None:
+    with pytest.raises(AnalysisException) as caught:
+        load(spark, record(tmp_path / "queue", per_day=1), **options).count()
+    assert expected in told(caught.value)

@@ -13,9 +13,10 @@ from pyarrow import parquet
 
 import quire
 from cli_runs import COMMAND
+from paths import SUPPORT
 from spark_cluster import bare_python, cluster, run_driver
 
-JOB = Path(__file__).parent.with_name("spark_cluster_job.py")
+JOB = SUPPORT / "spark_cluster_job.py"
 COUNT = 1000
 
 

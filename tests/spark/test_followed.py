@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import pickle
 import resource
 from collections import Counter
 from collections.abc import Generator
@@ -15,72 +14,15 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
-from pyspark.sql.types import LongType, StringType, StructType
 
 from queues import START_MS, snapshot
-from quire.errors import CorruptError
+from quire.errors import CorruptError, DataLossError
 from quire.spark import lag_of
-from quire.spark.followed import DataLossError
+from quire.spark.checkpoints import split
 from quire.spark.options import ReadOptions
 from quire.spark.quotas import quotas
 from quire.spark.schema import base_schema
-from quire.spark.stream import Offsets, StreamReader
-from streams import Source, pairs
-
-SCHEMA = StructType().add("_topic", StringType()).add("_index", LongType()).add("n", LongType())
-
-
-class Driver:
-    """Does what Spark's micro-batches do: a log of offsets, then a batch, then a commit."""
-
-    def __init__(self, source: Source, **options: str) -> None:
-        self.source = source
-        self.options = options
-        self.offsets: Offsets | None = None
-        self.rows: list[Any] = []
-        self.restart()
-
-    def restart(self) -> None:
-        self.reader = StreamReader(
-            ReadOptions.of({"path": str(self.source.path), **self.options}),
-            SCHEMA,
-        )
-
-    def plan(self, limit: int | None = None) -> Offsets:
-        if self.offsets is None:
-            self.offsets = journaled(self.reader.initialOffset())
-        most = ReadAllAvailable() if limit is None else ReadMaxRows(limit)
-        return journaled(self.reader.latestOffset(self.offsets, most))
-
-    def batch(self, limit: int | None = None, *, crash: bool = False) -> int:
-        """Read a batch, and return how many rows it had; with *crash*, twice."""
-        end = self.plan(limit)
-        assert self.offsets is not None
-        found = self.read(self.offsets, end)
-        if crash:
-            self.restart()
-            found = self.read(self.offsets, end)
-        if end != self.offsets:
-            assert found or self.options.get("failOnDataLoss") == "false"
-        self.offsets = end
-        self.rows += found
-        return len(found)
-
-    def read(self, start: Offsets, end: Offsets) -> list[Any]:
-        shares = pickle.loads(pickle.dumps(self.reader.partitions(start, end)))
-        batches = [batch for share in shares for batch in self.reader.read(share)]
-        return [row for batch in batches for row in batch.to_pylist()]
-
-    def numbers(self) -> list[tuple[str, int]]:
-        return pairs(self.rows)
-
-
-def journaled(offsets: Offsets) -> Offsets:
-    """As they come back from a checkpoint; in their one canonical form."""
-    assert list(offsets) == sorted(offsets)
-    found: Offsets = json.loads(json.dumps(offsets))
-    return found
+from streams import Driver, Source, pairs
 
 
 @pytest.fixture
@@ -107,7 +49,7 @@ def test_a_stream_without_news_stays_where_it_is(source: Source) -> None:
 def test_an_offset_is_the_next_index_of_each_topic(source: Source) -> None:
     ends = {topic: source.indexes(topic)[-1] + 1 for topic in ("orders", "trades")}
 
-    assert Driver(source).plan() == ends
+    assert split(Driver(source).plan())[0] == ends
     assert Driver(source, startingOffsets="latest").plan() == ends
 
 

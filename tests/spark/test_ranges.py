@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from pyspark.sql.types import BinaryType, LongType, StructType
 
 import quire
+from paths import GOLDEN
 from quire.runs import Run
 from quire.spark.batch import BatchReader
 from quire.spark.options import OptionsError, ReadOptions
 from quire.spark.ranges import RECORDS_PER_PARTITION_MIN, Share, Span, shares_of
 
 CYCLE = 1 << 32
-GOLDEN = Path(__file__).parents[1] / "golden"
 
 
 def span(*runs: Run, topic: str = "q") -> Span:

@@ -63,7 +63,8 @@ def test_a_session_is_set_up_for_queues(spark: SparkSession) -> None:
     wanted = {
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        "spark.sql.python.filterPushdown.enabled": "true",
+        "spark.sql.python.filterPushdown.enabled": "false",
+        "spark.sql.execution.pyspark.udf.hideTraceback.enabled": "true",
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",
         "spark.master": "local[2]",

@@ -19,6 +19,7 @@ from pyspark.errors import AnalysisException, PythonException, StreamingQueryExc
 from pyspark.sql import DataFrame, SparkSession
 
 import quire
+from paths import SUPPORT
 from queues import payloads
 from quire.spark import commits
 from quire.spark.staging import FOLDER
@@ -386,7 +387,7 @@ def test_a_killed_driver_leaves_no_gap_and_no_duplicate(tmp_path: Path) -> None:
 def driver(root: Path) -> subprocess.Popen[bytes]:
     """Start a driver, with its Java and workers in a group of their own."""
     here = Path(__file__).parent
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(here), str(here.parent)])}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(here), str(SUPPORT)])}
     return subprocess.Popen(
         [sys.executable, "-c", DRIVER, str(root)],
         start_new_session=True,

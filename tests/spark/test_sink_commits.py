@@ -20,9 +20,9 @@ import pytest
 import quire
 from cli_runs import Cli
 from queues import exit_code, fork, payloads
-from quire.spark import commits
+from quire.spark import commits, records
 from quire.spark.commits import Target, UnfinishedWriteError, abort, commit, finish
-from quire.spark.staging import FOLDER, Part, PartWriter, Staging, messages_of
+from quire.spark.staging import FOLDER, Part, PartWriter, StagedBatch, Staging, messages_of
 
 pytestmark = pytest.mark.spark
 
@@ -48,12 +48,16 @@ def staged(path: Path, batch: int, *, writer: str = "w", location: str | None = 
     return [part for it, rows in PARTS.items() if (part := stage(folder, batch, it, rows))]
 
 
-def stage(folder: Path, batch: int, partition: int, rows: int) -> Part | None:
+def stage(folder: StagedBatch, batch: int, partition: int, rows: int) -> Part | None:
     messages = [message(batch, partition, row) for row in range(rows)]
     with PartWriter(folder, partition) as part:
         for first in range(0, rows, 4):
             part.write(pa.array(messages[first : first + 4], pa.large_binary()))
         return part.finish()
+
+
+def files_of(path: Path, batch: int, parts: list[Part], *, writer: str = "w") -> list[Path]:
+    return [Staging.of(str(path)).batch(writer, batch).path / part.file for part in parts]
 
 
 def message(batch: int, partition: int, row: int) -> bytes:
@@ -124,27 +128,27 @@ def test_what_failed_attempts_staged_is_swept_by_the_next_commit(
     staged(path, 1)
 
     commit(target, "w", 1, staged(path, 1))
-    abort(target, Staging.of(str(path)), "w", 2)
+    abort(target, "w", 2)
     staged(path, 2)
-    abort(target, Staging.of(str(path)), "w", 2)
+    abort(target, "w", 2)
 
     assert found(path) == expected(1)
     assert hidden(path) == ["lock", "w/done.json"]
-    assert not Path(parts[0].file).exists()
+    assert not files_of(path, 0, parts)[0].exists()
 
 
 def test_another_folder_may_hold_what_is_staged(path: Path, target: Target, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     parts = staged(path, 0, location=str(elsewhere))
-    assert Path(parts[0].file).is_relative_to(elsewhere)
+    assert {it.name for it in elsewhere.rglob("*.arrow")} == {it.file for it in parts}
 
-    commit(target, "w", 0, parts)
+    commit(dataclasses.replace(target, location=str(elsewhere)), "w", 0, parts)
 
     assert found(path) == expected(0)
     assert [it for it in elsewhere.rglob("*") if it.is_file()] == []
 
 
-WATCHED = ("spark/commits.py", "spark/staging.py", "quire/durable.py")
+WATCHED = ("spark/commits.py", "spark/records.py", "spark/manifests.py", "quire/_durable.py")
 
 
 class Killer:
@@ -248,7 +252,7 @@ def test_kills_at_any_moment_beside_another_writer_lose_nothing_and_double_nothi
     ]
 
 
-def stage_many(folder: Path, batch: int, rows: int) -> Part:
+def stage_many(folder: StagedBatch, batch: int, rows: int) -> Part:
     with PartWriter(folder, 0) as part:
         part.write(pa.array([b"%d %d" % (batch, row) for row in range(rows)], pa.large_binary()))
         found = part.finish()
@@ -260,7 +264,7 @@ def stage_many(folder: Path, batch: int, rows: int) -> Part:
 def test_a_full_disk_is_told_and_the_rest_comes_with_the_next_commit(
     path: Path, target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    append, left = quire.Appender.write_column, [3]
+    append, left = quire.Appender._write_column, [3]
 
     def write(appender: quire.Appender, *args: Any, **named: Any) -> int | None:  # noqa: ANN401
         left[0] -= 1
@@ -269,10 +273,10 @@ def test_a_full_disk_is_told_and_the_rest_comes_with_the_next_commit(
         return append(appender, *args, **named)
 
     with monkeypatch.context() as patched:
-        patched.setattr(quire.Appender, "write_column", write)
+        patched.setattr(quire.Appender, "_write_column", write)
         with pytest.raises(OSError, match="no space left"):
             commit(target, "w", 0, staged(path, 0))
-        abort(target, Staging.of(str(path)), "w", 0)
+        abort(target, "w", 0)
     assert 0 < len(found(path)) < len(expected(0))
 
     assert not commit(target, "w", 0, staged(path, 0))
@@ -287,7 +291,7 @@ def half_done(path: Path, target: Target, monkeypatch: pytest.MonkeyPatch) -> li
     parts = staged(path, 0, writer="once")
 
     def work() -> None:
-        append, left = quire.Appender.write_column, [3]
+        append, left = quire.Appender._write_column, [3]
 
         def write(appender: quire.Appender, *args: Any, **named: Any) -> int | None:  # noqa: ANN401
             left[0] -= 1
@@ -295,7 +299,7 @@ def half_done(path: Path, target: Target, monkeypatch: pytest.MonkeyPatch) -> li
                 os.kill(os.getpid(), signal.SIGKILL)
             return append(appender, *args, **named)
 
-        monkeypatch.setattr(quire.Appender, "write_column", write)
+        monkeypatch.setattr(quire.Appender, "_write_column", write)
         commit(target, "once", 0, parts, kept=False)
 
     assert exit_code(fork(work)) == -signal.SIGKILL
@@ -323,7 +327,7 @@ def test_staged_files_that_are_gone_are_named(
     path: Path, target: Target, half_done: list[Part]
 ) -> None:
     before = found(path)
-    Path(half_done[2].file).unlink()
+    files_of(path, 0, half_done, writer="once")[2].unlink()
 
     with pytest.raises(UnfinishedWriteError, match=r"is gone: file=.*part-00003.* writer=once"):
         commit(target, "w", 1, staged(path, 1))
@@ -375,23 +379,23 @@ def test_one_commit_goes_on_at_a_time(
 def test_old_records_and_left_overs_go(
     path: Path, target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(commits, "_RECORDS_MAX", 2)
+    monkeypatch.setattr(records, "_RECORDS_MAX", 2)
     long_ago = time.time() - 30 * 24 * 3600
     for number in range(4):
         writer = f"w{number}"
         commit(target, writer, 0, staged(path, 0, writer=writer))
         os.utime(path / FOLDER / writer, (long_ago + number, long_ago + number))
     orphans = staged(path, 0, writer="orphan")
-    for part in orphans:
-        os.utime(part.file, (long_ago, long_ago))
-    os.utime(Path(orphans[0].file).parent, (long_ago, long_ago))
+    lost = files_of(path, 0, orphans, writer="orphan")
+    for file in [*lost, lost[0].parent]:
+        os.utime(file, (long_ago, long_ago))
     fresh = staged(path, 0, writer="going-on")
 
     commit(target, "w4", 0, staged(path, 0, writer="w4"))
 
     left = {it.split("/")[0] for it in hidden(path)}
     assert "orphan" not in left
-    assert all(Path(part.file).exists() for part in fresh)
+    assert all(it.exists() for it in files_of(path, 0, fresh, writer="going-on"))
     assert {"w4", "going-on"} <= left
     assert not {"w0", "w1", "w2"} & left
 
@@ -421,7 +425,9 @@ def test_the_hidden_folder_is_in_nobodys_way(path: Path, target: Target, cli: Cl
 def test_a_part_is_read_as_it_was_staged(path: Path) -> None:
     (part, *_) = staged(path, 0)
 
-    assert [it.as_py() for batch in messages_of(part) for it in batch] == expected(0)[:7]
+    with Staging.of(str(path)).batch("w", 0).opened() as folder:
+        found = [it.as_py() for batch in messages_of(folder, part) for it in batch]
+    assert found == expected(0)[:7]
 
 
 def test_a_failed_task_leaves_no_file(path: Path) -> None:
@@ -435,4 +441,4 @@ def test_a_failed_task_leaves_no_file(path: Path) -> None:
     with pytest.raises(ZeroDivisionError):
         fail()
 
-    assert list(folder.iterdir()) == []
+    assert list(folder.path.iterdir()) == []

@@ -35,6 +35,7 @@ def read(spark: SparkSession, path: Path, **options: object) -> DataFrame:
     return reader.load(str(path))
 
 
+@pytest.mark.smoke
 def test_rows_are_the_messages_that_a_tailer_reads(spark: SparkSession, path: Path) -> None:
     found = read(spark, path).orderBy("_index").collect()
 

@@ -89,6 +89,20 @@ def test_a_new_topic_is_read_from_its_first_message(sink: Sink, source: Source) 
     assert sink.numbers() == [("orders", 14), *(("us/trades", n) for n in range(5))]
 
 
+def test_a_stream_follows_the_topics_that_it_is_given(sink: Sink, source: Source) -> None:
+    sink.run(topics="orders")
+    assert sink.numbers() == source.numbers(*(("eu/trades", n) for n in range(99)))
+
+    source.record("orders", 1)
+    source.record("us/trades", 1)
+    sink.run(topics="eu/trades")  # the others keep their places
+    sink.run()
+    assert sink.numbers() == source.numbers()
+
+    with pytest.raises(StreamingQueryException, match="topic=ordres known=eu/trades, orders, us"):
+        Sink(sink.spark, sink.path.with_name("other"), source).run(topics="ordres")
+
+
 def test_pruned_messages_fail_the_stream_with_one_line(sink: Sink, source: Source) -> None:
     sink.run(startingOffsets=json.dumps({"orders": source.indexes("orders")[3]}))
     source.roll()

@@ -13,10 +13,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 import quire
+from paths import SUPPORT
 from streams import Source
 
 LIVES = 2
-TESTS = Path(__file__).parent.parent
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -25,7 +25,7 @@ class Life:
     """A driver with processes of its own."""
 
     def __init__(self, folder: Path, word: str) -> None:
-        command = [sys.executable, str(TESTS / "streaming_victim.py"), str(folder), word]
+        command = [sys.executable, str(SUPPORT / "streaming_victim.py"), str(folder), word]
         with (folder / "driver.log").open("ab") as log:
             self._process = subprocess.Popen(
                 command, start_new_session=True, stdout=log, stderr=log

@@ -76,7 +76,8 @@ def test_each_message_is_there_once(spark: SparkSession, path: Path, dest: Path)
     assert {row[0] for row in table.select("_topic").collect()} == {"orders"}
 
     fill(path, [2, 3])
-    assert messages(table) == read_queue(path)  # planned anew, from the same cycle on
+    assert messages(table) == expected  # a snapshot
+    assert messages(quire.spark.table(spark, path, dest)) == read_queue(path)
 
 
 def test_archived_cycles_may_be_deleted(spark: SparkSession, path: Path, dest: Path) -> None:
@@ -96,16 +97,20 @@ def test_archived_cycles_may_be_deleted(spark: SparkSession, path: Path, dest: P
 
 
 def test_a_cycle_that_went_after_the_table_was_made_is_an_error(
-    spark: SparkSession, path: Path, dest: Path
+    spark: SparkSession, path: Path, dest: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     archive(path, dest)
+    before = read_queue(path)
+    small = quire.spark.table(spark, dest)
+    monkeypatch.setattr("quire.spark.archived.SMALL_MESSAGES", 0)
     table = quire.spark.table(spark, dest)
     fill(path, [3])
     archive(path, dest, delete=True)
     expected = read_queue(path)
 
-    with pytest.raises(Exception, match="messages are gone, were cycles deleted"):
+    with pytest.raises(Exception, match="are gone, was a cycle deleted"):
         table.count()
+    assert messages(small) == before
 
     assert messages(quire.spark.table(spark, dest))[-PER_DAY:] == expected
     assert quire.spark.table(spark, dest).count() == 4 * PER_DAY
@@ -125,7 +130,7 @@ def test_the_archive_is_read_by_parquets_reader_with_the_filters(
     assert f"LessThan(_index,{first + 10})" in scan
     assert "GreaterThan(n,2)" in scan
     assert "ReadSchema: struct<_index:bigint,n:int,name:string>" in scan
-    assert plan.count("Python") == 1  # the live part
+    assert "Python" not in plan  # the live part is small
     assert [row[0] for row in table.select("n").collect()] == [*range(3, 10)]
 
 
@@ -156,7 +161,11 @@ VALUES: dict[str, Any] = {
 }  # fmt: skip
 
 
-def test_columns_have_the_same_types_in_both_parts(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("small", [0, 65_536])
+def test_columns_have_the_same_types_in_both_parts(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small: int
+) -> None:
+    monkeypatch.setattr("quire.spark.archived.SMALL_MESSAGES", small)
     path, dest = tmp_path / "kinds", tmp_path / "archive"
     clock = quire.ManualClock(START_MS)
     with (
@@ -308,3 +317,28 @@ def test_a_table_is_right_while_an_archive_run_is_at_work(
         found = [[row[0] for row in it.select("_index").collect()] for it in tables]
         run.join()
         assert [sorted(indexes) for indexes in found] == [expected] * 3
+
+
+def test_what_is_archived_to_its_end_needs_no_python(
+    spark: SparkSession, path: Path, dest: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    archive(path, dest)
+    expected = read_queue(path)[: 2 * PER_DAY]
+    path.rename(path.with_name("moved"))
+
+    table = quire.spark.table(spark, dest, failOnDataLoss=False)
+    table.explain()
+
+    plan = capsys.readouterr().out
+    assert plan.count("Scan") == 1
+    assert "Python" not in plan
+    assert messages(table) == expected
+
+
+def test_a_rest_of_large_messages_is_left_to_the_workers(
+    spark: SparkSession, path: Path, dest: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive(path, dest)
+    monkeypatch.setattr("quire.spark.archived._SMALL_BYTES", 1_000)
+
+    assert messages(quire.spark.table(spark, dest)) == read_queue(path)

@@ -1,3 +1,4 @@
+use std::ffi::OsString;
 use std::sync::Arc;
 
 use pyo3::exceptions::PyValueError;
@@ -5,15 +6,18 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 use quire_kernel::Error;
 use quire_kernel::appender::{Appender as Kernel, CLOCK_EVERY};
+use quire_kernel::patience::{self, Patience};
 use quire_kernel::protocol::publish::Payload;
 use quire_kernel::queue as kernel_queue;
 use quire_kernel::wire::{fieldless, writer};
 
+use crate::arguments::iterator;
 use crate::buffer::Borrowed;
 use crate::clock::QueueClock;
 use crate::error::{to_py, told};
 use crate::payload::Message;
 use crate::queue::Queue;
+use crate::shown;
 use crate::wire::{codec, failure, values};
 use crate::write_document::WriteDocument;
 
@@ -85,7 +89,7 @@ impl Appender {
         if let Ok(tuple) = payloads.cast::<PyTuple>() {
             return self.write_tuple(py, tuple);
         }
-        let mut items = payloads.try_iter()?;
+        let mut items = iterator("payloads", "payloads", payloads)?;
         let mut last = None;
         loop {
             let chunk = items.by_ref().take(CHUNK).collect::<PyResult<Vec<_>>>()?;
@@ -96,7 +100,10 @@ impl Appender {
         }
     }
 
-    #[pyo3(signature = (offsets, data, *, count, start, wide, text, note = None))]
+    #[pyo3(
+        name = "_write_column",
+        signature = (offsets, data, *, count, start, wide, text, note = None)
+    )]
     #[allow(clippy::too_many_arguments)] // a Python signature
     fn write_column(
         &self,
@@ -139,10 +146,44 @@ impl Appender {
         py.detach(|| self.kernel.last_index_appended()).map_err(to_py)
     }
 
+    /// Calls `write`, whose first append does not wait for the write lock: it fails, or where the
+    /// caller has waited long enough, ends as a wait of that length does.
+    #[pyo3(name = "_without_waiting", signature = (write, /, *, waited_ms = None))]
+    #[allow(clippy::unused_self)] // a method of Python's
+    fn without_waiting<'py>(
+        &self,
+        write: &Bound<'py, PyAny>,
+        waited_ms: Option<u64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        patience::set(waited_ms.map_or(Patience::Tries, Patience::HasWaited));
+        let written = write.call0();
+        let _ = patience::take();
+        written
+    }
+
+    #[getter(_is_locked)]
+    fn is_locked(&self) -> bool {
+        self.kernel.is_locked()
+    }
+
+    #[getter(_lock_timeout_s)]
+    fn lock_timeout_s(&self) -> f64 {
+        self.kernel.lock_timeout().as_secs_f64()
+    }
+
     /// Whether the messages of the queue hold the names of fields.
-    #[getter]
+    #[getter(_has_field_names)]
     fn has_field_names(&self) -> bool {
         !self.kernel.queue().is_fieldless()
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> String {
+        shown::handle(&slf.get_type(), &shown::appender(slf.py(), &slf.get().kernel))
+    }
+
+    #[getter]
+    fn path(&self) -> OsString {
+        self.kernel.queue().path().as_os_str().to_owned()
     }
 
     #[getter]
@@ -191,9 +232,12 @@ impl Appender {
     pub fn write(&self, py: Python<'_>, payload: Payload<'_>) -> PyResult<i64> {
         let now = self.clock.now_ms(py)?;
         if payload.body.len() <= SMALL
-            && let Some(index) = self.kernel.try_append(now, payload).map_err(to_py)?
+            && let Some(appended) = self.kernel.try_append(now, payload).map_err(to_py)?
         {
-            return Ok(index);
+            if appended.is_low {
+                py.detach(|| self.kernel.take_ahead());
+            }
+            return Ok(appended.index);
         }
         told(py, py.detach(|| self.kernel.append(now, payload)))
     }

@@ -5,6 +5,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyType;
 use quire_kernel::clock::Clock;
 
+use crate::arguments::{integer, optional};
+
 /// A clock that moves only when told to.
 #[pyclass(module = "quire._native", frozen)]
 pub struct ManualClock(Arc<AtomicI64>);
@@ -12,9 +14,10 @@ pub struct ManualClock(Arc<AtomicI64>);
 #[pymethods]
 impl ManualClock {
     #[new]
-    #[pyo3(signature = (now_ms = 0))]
-    fn new(now_ms: i64) -> Self {
-        Self(Arc::new(AtomicI64::new(now_ms)))
+    #[pyo3(signature = (now_ms = None), text_signature = "(now_ms=0)")]
+    fn new(now_ms: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let now_ms = optional("now_ms", now_ms)?.unwrap_or(0);
+        Ok(Self(Arc::new(AtomicI64::new(now_ms))))
     }
 
     #[getter]
@@ -23,13 +26,15 @@ impl ManualClock {
     }
 
     #[setter]
-    fn set_now_ms(&self, now_ms: i64) {
-        self.0.store(now_ms, Ordering::Release);
+    fn set_now_ms(&self, now_ms: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.0.store(integer("now_ms", now_ms)?, Ordering::Release);
+        Ok(())
     }
 
     #[pyo3(signature = (ms))]
-    fn advance(&self, ms: i64) -> i64 {
-        self.0.fetch_add(ms, Ordering::AcqRel).wrapping_add(ms)
+    fn advance(&self, ms: &Bound<'_, PyAny>) -> PyResult<i64> {
+        let ms: i64 = integer("ms", ms)?;
+        Ok(self.0.fetch_add(ms, Ordering::AcqRel).wrapping_add(ms))
     }
 
     fn __call__(&self) -> i64 {
@@ -83,7 +88,10 @@ impl QueueClock {
     pub fn now_ms(&self, py: Python<'_>) -> PyResult<Option<i64>> {
         match self {
             Self::Kernel(_) => Ok(None),
-            Self::Callable(clock) => clock.call0(py)?.extract(py).map(Some),
+            Self::Callable(clock) => {
+                let told = clock.call0(py)?;
+                integer("clock()", told.bind(py)).map(Some)
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
-use quire_kernel::tailer::Tailer;
+use quire_kernel::tailer::{Reading, Scan, Tailer, Take};
 use quire_kernel::wire::DEPTH_MAX;
 use quire_kernel::wire::columns::Array;
 use quire_kernel::wire::columns::batch::{Batch, Layout, Misfits, Rows};
@@ -14,17 +14,15 @@ use quire_kernel::wire::columns::beside::Beside;
 use quire_kernel::wire::columns::infer;
 use quire_kernel::wire::columns::plan::{self, Field, Kind, Method, Shape, Takes, Unit};
 use quire_kernel::wire::fault::Fault;
-use quire_kernel::{Result, interrupt};
+use quire_kernel::{Error, Result};
 
 use crate::buffer::Buffer;
-use crate::error::{to_py, told};
+use crate::error::to_py;
+use crate::scan;
 use crate::wire::codec::Codec;
 use crate::wire::failure::Failure;
 use crate::wire::kind::{self, Form};
 use crate::wire::objects;
-
-/// Signals are asked for after so many messages that gave no row.
-const MESSAGES_BETWEEN_CHECKS: usize = 1 << 16;
 
 /// What is decoded into which columns.
 #[pyclass(module = "quire._native", frozen)]
@@ -156,15 +154,6 @@ pub struct Wanted<'a> {
 pub type Read<'py> =
     (usize, Bound<'py, PyList>, Option<Bound<'py, PyTuple>>, Option<Bound<'py, PyTuple>>);
 
-/// How a batch ended.
-#[derive(Default)]
-struct Filled {
-    /// The messages that were read, those without a row too.
-    seen: usize,
-    /// What is wrong with the one that ended it.
-    fault: Option<Fault>,
-}
-
 /// Reads a batch, with the interpreter let go.
 pub fn read<'py>(
     py: Python<'py>,
@@ -178,22 +167,37 @@ pub fn read<'py>(
     if wanted.layout == "tables" && matches!(plan.0.shape, Shape::Calls(_)) {
         beside = Beside::default(); // of which table would they be?
     }
-    let Filled { seen, fault } =
-        told(py, py.detach(|| fill(&mut batch, &mut beside, tailer, wanted)))?;
+    let (mut reading, mut fault) = (Reading::default(), None);
+    let filled = scan::through(py, || {
+        fill(&mut batch, &mut beside, tailer, wanted, &mut reading, &mut fault)
+    });
+    if let Err(raised) = filled {
+        // Messages without a row are passed over for good: a scan that is tried again gets on.
+        return if batch.messages() > 0 {
+            scan::or_put_back(py, tailer, &reading, Err(raised))
+        } else {
+            Err(raised)
+        };
+    }
     // What was read comes first; the next call meets the error again.
     if let Some(fault) = fault
         && batch.messages() == 0
     {
-        let open = told(py, py.detach(|| tailer.open_document(false)))?;
-        return match open {
-            Some(open) => objects::placed(Err(Failure::Wire(fault)), tailer, &open),
-            None => Err(to_py(fault.into())),
-        };
+        return Err(at_next(py, tailer, fault)?);
     }
     let tables = batch.finish().into_iter().map(|rows| table(py, rows));
     let tables = PyList::new(py, tables.collect::<PyResult<Vec<_>>>()?)?;
     let [payload, topic] = beside.finish().map(|column| column.map(|it| array(py, it)).transpose());
-    Ok((seen, tables, payload?, topic?))
+    Ok((reading.taken, tables, payload?, topic?))
+}
+
+/// The error of the message to read next, which was not stepped over.
+fn at_next(py: Python<'_>, tailer: &Tailer, fault: Fault) -> PyResult<PyErr> {
+    let Some(open) = scan::through(py, || tailer.scan_document(false))? else {
+        return Ok(to_py(fault.into()));
+    };
+    let placed: PyResult<()> = objects::placed(Err(Failure::Wire(fault)), tailer, &open);
+    Ok(placed.err().unwrap_or_else(|| to_py(Error::closed("tailer", tailer.queue().path()))))
 }
 
 fn layout(plan: &plan::Plan, name: &str) -> PyResult<Layout> {
@@ -216,41 +220,38 @@ fn layout(plan: &plan::Plan, name: &str) -> PyResult<Layout> {
     }
 }
 
-/// Adds messages until there are enough.
+/// Adds messages until there are enough; what is wrong with the one that ended it goes to `fault`.
 fn fill(
     batch: &mut Batch<'_>,
     beside: &mut Beside,
     tailer: &Tailer,
     wanted: &Wanted<'_>,
-) -> Result<Filled> {
-    let (mut filled, mut interrupted) = (Filled::default(), Ok(()));
+    reading: &mut Reading,
+    fault: &mut Option<Fault>,
+) -> Result<Scan<()>> {
     let (end, is_alone) = (wanted.end.unwrap_or(i64::MAX), beside.is_empty());
-    tailer.read_many(usize::MAX, |index, bytes| {
+    tailer.scan_many(reading, usize::MAX, |index, bytes| {
         let some = batch.messages() > 0;
         if index >= end
             || batch.messages() >= wanted.count
             || some && batch.bytes().saturating_add(bytes.len()) > wanted.max_bytes
         {
-            return false;
-        }
-        if !some && filled.seen % MESSAGES_BETWEEN_CHECKS == MESSAGES_BETWEEN_CHECKS - 1 {
-            interrupted = interrupt::check();
-            if interrupted.is_err() {
-                return false;
-            }
+            return Take::NotThis;
         }
         let rows = if is_alone { 0 } else { batch.rows() };
-        filled.fault = batch.add(index, bytes).err();
-        if filled.fault.is_some() {
-            return false;
+        *fault = batch.add(index, bytes).err();
+        if fault.is_some() {
+            return Take::NotThis;
         }
         if !is_alone {
             beside.add(bytes, batch.rows() - rows);
         }
-        filled.seen += 1;
-        true
-    })?;
-    interrupted.map(|()| filled)
+        if batch.messages() >= wanted.count || index.saturating_add(1) >= end {
+            Take::Last
+        } else {
+            Take::This
+        }
+    })
 }
 
 /// Rows, indexes, columns, history, errors.
@@ -301,22 +302,17 @@ impl Seen {
         count: usize,
     ) -> PyResult<usize> {
         let tailer = tailer.get().kernel();
-        let (taken, fault) = told(
-            py,
-            py.detach(|| {
-                let mut seen = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                let mut fault = None;
-                let taken = tailer.read_many(count, |_, bytes| {
-                    fault = seen.look(bytes).err();
-                    fault.is_none()
-                })?;
-                Ok((taken, fault))
-            }),
-        )?;
-        let Some(fault) = fault else { return Ok(taken) };
-        match told(py, py.detach(|| tailer.open_document(false)))? {
-            Some(open) => objects::placed(Err(Failure::Wire(fault)), tailer, &open),
-            None => Err(to_py(fault.into())),
+        let (mut reading, mut fault) = (Reading::default(), None);
+        scan::batch(py, tailer, &mut reading, |reading| {
+            let mut seen = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            tailer.scan_many(reading, count, |_, bytes| {
+                fault = seen.look(bytes).err();
+                if fault.is_none() { Take::This } else { Take::NotThis }
+            })
+        })?;
+        match fault {
+            None => Ok(reading.taken),
+            Some(fault) => Err(at_next(py, tailer, fault)?),
         }
     }
 

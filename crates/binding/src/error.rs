@@ -7,10 +7,13 @@ use pyo3::exceptions::{PyException, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use quire_kernel::{Error, interrupt, notice};
 
+use crate::shown;
+
 pyo3::import_exception!(quire.errors, QuireError);
 pyo3::import_exception!(quire.errors, ClosedError);
 pyo3::import_exception!(quire.errors, ReadOnlyError);
 pyo3::import_exception!(quire.errors, NotAQueueError);
+pyo3::import_exception!(quire.errors, TableLostError);
 pyo3::import_exception!(quire.errors, RollCycleMismatchError);
 pyo3::import_exception!(quire.errors, UnsupportedError);
 pyo3::import_exception!(quire.errors, CorruptError);
@@ -23,6 +26,10 @@ pyo3::import_exception!(quire.errors, LockLostError);
 pyo3::import_exception!(quire.errors, WireError);
 pyo3::import_exception!(quire.errors, ForkedError);
 pyo3::import_exception!(quire.errors, LockTimeoutError);
+pyo3::import_exception!(quire.errors, DataLossError);
+pyo3::import_exception!(quire.errors, TailerInUseError);
+pyo3::import_exception!(quire.errors, AppendLockedError);
+pyo3::import_exception!(quire.errors, DocumentOpenError);
 
 thread_local! {
     /// What a signal handler raised while the kernel waited.
@@ -61,7 +68,7 @@ pub fn tell(py: Python<'_>) -> PyResult<()> {
 fn log(py: Python<'_>, lines: Vec<String>) -> PyResult<()> {
     let logger = py.import("logging")?.call_method1("getLogger", ("quire",))?;
     for line in lines {
-        match logger.call_method1("warning", (line,)) {
+        match logger.call_method1("warning", (shown::line(py, &line),)) {
             Err(error) if error.is_instance_of::<PyException>(py) => {
                 error.write_unraisable(py, Some(&logger));
             }
@@ -75,8 +82,16 @@ const NO_SPACE: &str = " (make room, then go on with the same handle)";
 const ROOM_FOR_HOLE: &str =
     " (make room, then go on with the same handle: the hole reads as zeros)";
 
-fn is_no_space(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+const NOT_ALLOWED: &str =
+    " (read_only=True needs no right to write; file_mode=0o660 lets the group write a new queue)";
+
+/// What to do about a failure of the system.
+fn advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => NO_SPACE,
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => NOT_ALLOWED,
+        _ => "",
+    }
 }
 
 /// The exception for a kernel error.
@@ -88,20 +103,23 @@ pub fn to_py(error: Error) -> PyErr {
             Some(code) => {
                 let reason = source.to_string();
                 let reason = reason.split(" (os error").next().unwrap_or_default().to_owned();
-                let advice = if is_no_space(&source) { NO_SPACE } else { "" };
-                PyOSError::new_err((code, format!("{what}: {reason}{advice}"), path))
+                let text = format!("{what}: {reason}{}", advice(&source));
+                PyOSError::new_err((code, text, path.into_os_string()))
             }
             None => PyOSError::new_err(text),
         },
-        Error::Hole { file, .. } => {
-            PyOSError::new_err((Error::NO_SPACE, format!("{text}{ROOM_FOR_HOLE}"), file))
-        }
+        Error::Hole { file, .. } => PyOSError::new_err((
+            Error::NO_SPACE,
+            format!("{text}{ROOM_FOR_HOLE}"),
+            file.into_os_string(),
+        )),
         Error::Corrupt { file, position, found, expected, .. } => {
             CorruptError::new_err((text, file.display().to_string(), position, found, expected))
         }
-        Error::Closed(_) => ClosedError::new_err(text),
+        Error::Closed { .. } => ClosedError::new_err(text),
         Error::ReadOnly { .. } => ReadOnlyError::new_err(text),
         Error::NotAQueue { .. } => NotAQueueError::new_err(text),
+        Error::TableLost { .. } => TableLostError::new_err(text),
         Error::RollCycleMismatch { .. } => RollCycleMismatchError::new_err(text),
         Error::Unsupported(_) => UnsupportedError::new_err(text),
         Error::MessageTooLarge { .. } => MessageTooLargeError::new_err(text),
@@ -110,9 +128,13 @@ pub fn to_py(error: Error) -> PyErr {
         Error::CycleFull { .. } => CycleFullError::new_err(text),
         Error::WriteAfterEof { .. } => WriteAfterEofError::new_err(text),
         Error::LockLost { .. } => LockLostError::new_err(text),
+        Error::DataLoss { .. } => DataLossError::new_err(text),
+        Error::TailerInUse { pid, since_s, .. } => TailerInUseError::new_err((text, pid, since_s)),
         Error::Wire(_) => WireError::new_err(text),
         Error::Forked => ForkedError::new_err(text),
-        Error::LockTimeout { .. } => LockTimeoutError::new_err(text),
+        Error::LockTimeout { .. } | Error::FileLocked { .. } => LockTimeoutError::new_err(text),
+        Error::AppendLocked(_) => AppendLockedError::new_err(text),
+        Error::DocumentOpen => DocumentOpenError::new_err(text),
         Error::Invalid(_) => PyValueError::new_err(text),
         Error::Interrupted => {
             RAISED.with(RefCell::take).unwrap_or_else(|| QuireError::new_err(text))

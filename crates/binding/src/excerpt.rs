@@ -2,10 +2,11 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyType};
-use quire_kernel::wire::summary;
+use quire_kernel::wire::{reader, summary};
 
 use crate::text;
 use crate::wire::failure::{Failure, Result};
+use crate::wire::{codec, objects};
 
 /// One message: its index and its bytes.
 #[pyclass(module = "quire._native", frozen)]
@@ -14,6 +15,8 @@ pub struct Excerpt {
     index: i64,
     #[pyo3(get)]
     data: Py<PyBytes>,
+    /// Its fields stand without their names.
+    fieldless: bool,
 }
 
 impl Excerpt {
@@ -32,9 +35,9 @@ impl Excerpt {
 #[pymethods]
 impl Excerpt {
     #[new]
-    #[pyo3(signature = (index, data))]
-    pub const fn new(index: i64, data: Py<PyBytes>) -> Self {
-        Self { index, data }
+    #[pyo3(signature = (index, data, fieldless = false))]
+    pub const fn new(index: i64, data: Py<PyBytes>, fieldless: bool) -> Self {
+        Self { index, data, fieldless }
     }
 
     fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> bool {
@@ -49,9 +52,9 @@ impl Excerpt {
         hasher.finish()
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyType>, (i64, Py<PyBytes>)) {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyType>, (i64, Py<PyBytes>, bool)) {
         let this = slf.get();
-        (slf.get_type(), (this.index, this.data.clone_ref(slf.py())))
+        (slf.get_type(), (this.index, this.data.clone_ref(slf.py()), this.fieldless))
     }
 
     fn to_yaml(&self, py: Python<'_>) -> PyResult<String> {
@@ -60,6 +63,23 @@ impl Excerpt {
 
     fn to_json(&self, py: Python<'_>) -> PyResult<String> {
         self.decoded(py, |bytes| Ok(text::json_of(bytes)?))
+    }
+
+    fn to_text(&self, py: Python<'_>) -> PyResult<String> {
+        self.decoded(py, |bytes| Ok(reader::text(bytes)?.into_owned()))
+    }
+
+    #[pyo3(signature = (cls = None, /))]
+    fn to_message<'py>(
+        &self,
+        py: Python<'py>,
+        cls: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let codec = cls.map(codec::of_class).transpose()?;
+        self.decoded(py, |bytes| match &codec {
+            Some(codec) => codec.get().get_message(py, bytes, !self.fieldless),
+            None => objects::named_message(py, bytes),
+        })
     }
 
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {

@@ -3,6 +3,7 @@
 #![allow(clippy::needless_pass_by_value)]
 
 mod appender;
+mod arguments;
 mod buffer;
 mod calls;
 mod clock;
@@ -17,6 +18,9 @@ mod queue;
 mod read_document;
 mod roll_cycle;
 mod rows;
+mod scan;
+mod shown;
+mod spin;
 mod tailer;
 mod text;
 mod wire;

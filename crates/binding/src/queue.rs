@@ -10,9 +10,11 @@ use quire_kernel::protocol::lock_recovery::ForceUnlock;
 use quire_kernel::queue::Queue as Kernel;
 use quire_kernel::{dump, format};
 
+use crate::arguments::{integer, text};
 use crate::clock::QueueClock;
 use crate::error::{to_py, told};
 use crate::roll_cycle::{RollCycle, named};
+use crate::shown;
 
 /// A queue: a directory of roll files and a table store.
 #[pyclass(module = "quire._native", frozen, subclass)]
@@ -57,6 +59,10 @@ impl Queue {
         pretouch: bool,
         low_space_percent: u8,
     ) -> PyResult<Self> {
+        if source_id < 0 {
+            let what = format!("a source id is at least 1, or 0 for none: source_id={source_id}");
+            return Err(PyValueError::new_err(what));
+        }
         let clock = Arc::new(QueueClock::take(clock));
         let options = Options {
             roll_cycle: roll_cycle.map(named).transpose()?,
@@ -140,7 +146,14 @@ impl Queue {
     }
 
     #[pyo3(signature = (from_index, to_index))]
-    fn count_excerpts(&self, py: Python<'_>, from_index: i64, to_index: i64) -> PyResult<i64> {
+    fn count_excerpts(
+        &self,
+        py: Python<'_>,
+        from_index: &Bound<'_, PyAny>,
+        to_index: &Bound<'_, PyAny>,
+    ) -> PyResult<i64> {
+        let from_index = integer("from_index", from_index)?;
+        let to_index = integer("to_index", to_index)?;
         self.ask(py, |queue| queue.count_excerpts(from_index, to_index))
     }
 
@@ -149,9 +162,23 @@ impl Queue {
         self.ask(py, Kernel::cycles)
     }
 
+    #[getter]
+    fn current_cycle(&self, py: Python<'_>) -> PyResult<i32> {
+        let now_ms = match self.clock.now_ms(py)? {
+            Some(now_ms) => now_ms,
+            None => self.kernel.options().clock.now_ms(),
+        };
+        self.kernel.roll().cycle_at(now_ms, self.kernel.epoch_ms()).map_err(to_py)
+    }
+
+    #[getter]
+    fn current_file(&self, py: Python<'_>) -> PyResult<OsString> {
+        self.file_of(self.current_cycle(py)?)
+    }
+
     #[pyo3(signature = (cycle))]
-    fn file_for_cycle(&self, cycle: i32) -> PyResult<OsString> {
-        self.kernel.file_for_cycle(cycle).map(PathBuf::into_os_string).map_err(to_py)
+    fn file_for_cycle(&self, cycle: &Bound<'_, PyAny>) -> PyResult<OsString> {
+        self.file_of(integer("cycle", cycle)?)
     }
 
     fn refresh(&self, py: Python<'_>) -> PyResult<()> {
@@ -163,7 +190,8 @@ impl Queue {
     }
 
     #[pyo3(signature = (key))]
-    fn table_value(&self, py: Python<'_>, key: &str) -> PyResult<Option<i64>> {
+    fn table_value(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
+        let key = text("key", key)?;
         self.ask(py, |queue| queue.table_value(key))
     }
 
@@ -171,18 +199,29 @@ impl Queue {
         self.ask(py, Kernel::table_entries)
     }
 
+    fn named_tailers(&self, py: Python<'_>) -> PyResult<Vec<(String, i64)>> {
+        self.ask(py, Kernel::named_tailers)
+    }
+
     #[pyo3(signature = (key))]
-    fn lock_holder(&self, py: Python<'_>, key: &str) -> PyResult<Option<(u32, bool)>> {
+    fn lock_holder(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<Option<(u32, bool)>> {
+        let key = text("key", key)?;
         self.ask(py, |queue| queue.lock_holder(key))
     }
 
     #[pyo3(signature = (cycle))]
-    fn end_of_cycle(&self, py: Python<'_>, cycle: i32) -> PyResult<Option<(u64, u64, bool)>> {
+    fn end_of_cycle(
+        &self,
+        py: Python<'_>,
+        cycle: &Bound<'_, PyAny>,
+    ) -> PyResult<Option<(u64, u64, bool)>> {
+        let cycle = integer("cycle", cycle)?;
         self.ask(py, |queue| queue.end_of_cycle(cycle))
     }
 
-    #[pyo3(signature = (cycle))]
-    fn write_position(&self, py: Python<'_>, cycle: i32) -> PyResult<Option<u64>> {
+    #[pyo3(name = "_write_position", signature = (cycle))]
+    fn write_position(&self, py: Python<'_>, cycle: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
+        let cycle = integer("cycle", cycle)?;
         self.ask(py, |queue| queue.write_position(cycle))
     }
 
@@ -206,14 +245,23 @@ impl Queue {
         self.close(py);
     }
 
-    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+    fn __repr__(slf: &Bound<'_, Self>) -> String {
         let kernel = &slf.get().kernel;
-        let path = kernel.path().display();
-        Ok(format!("{}({path}, roll_cycle={})", slf.get_type().name()?, kernel.roll().name))
+        let mut parts = vec![shown::path(slf.py(), kernel.path())];
+        parts.push(format!("roll_cycle={}", kernel.roll().name));
+        if kernel.is_read_only() {
+            parts.push("read_only".to_owned());
+        }
+        shown::add_end(&mut parts, kernel, kernel.is_closed());
+        shown::handle(&slf.get_type(), &parts)
     }
 }
 
 impl Queue {
+    fn file_of(&self, cycle: i32) -> PyResult<OsString> {
+        self.kernel.file_for_cycle(cycle).map(PathBuf::into_os_string).map_err(to_py)
+    }
+
     fn ask<T: Send>(
         &self,
         py: Python<'_>,

@@ -5,11 +5,13 @@ use pyo3::types::{PyDict, PyMemoryView};
 use quire_kernel::Error;
 use quire_kernel::format::cursor::Cursor;
 use quire_kernel::tailer::{OpenDocument, Tailer};
-use quire_kernel::wire::{history, reader, summary};
+use quire_kernel::wire::{compress, history, reader, summary};
 
 use crate::buffer::Buffer;
 use crate::calls::history::MessageHistory;
 use crate::error::{to_py, told};
+use crate::scan;
+use crate::shown;
 use crate::text;
 use crate::wire::wire_in::{RawIn, WireIn};
 use crate::wire::{codec, failure, objects};
@@ -34,7 +36,7 @@ struct State {
 impl ReadDocument {
     /// Opens the next document.
     pub fn open(py: Python<'_>, tailer: Arc<Tailer>, include_metadata: bool) -> PyResult<Self> {
-        let open = told(py, py.detach(|| tailer.open_document(include_metadata)))?;
+        let open = scan::through(py, || tailer.scan_document(include_metadata))?;
         let index = match &open {
             Some(open) => open.index,
             None => told(py, py.detach(|| tailer.index()))?,
@@ -65,6 +67,7 @@ impl ReadDocument {
     ) -> PyResult<T> {
         let offset = self.lock().offset;
         let (found, offset) = self.decoded(|bytes| {
+            compress::begin_message();
             let mut cursor = Cursor::new(bytes);
             cursor.take(offset);
             read(&mut cursor).map(|found| (found, cursor.offset()))
@@ -76,7 +79,7 @@ impl ReadDocument {
     fn with<T>(&self, look: impl FnOnce(&OpenDocument) -> PyResult<T>) -> PyResult<T> {
         match &self.lock().open {
             Some(open) => look(open),
-            None => Err(to_py(Error::Closed("document"))),
+            None => Err(to_py(Error::closed("document", self.tailer.queue().path()))),
         }
     }
 
@@ -131,13 +134,22 @@ impl ReadDocument {
         self.decoded(|bytes| text::dict_of(py, bytes))
     }
 
-    fn __repr__(&self) -> String {
-        let shown = match &self.lock().open {
-            _ if !self.is_present => "not present".to_owned(),
-            Some(open) => summary::of(open.payload()),
-            None => "closed".to_owned(),
-        };
-        format!("ReadDocument(index={:#x}, {shown})", self.index)
+    pub fn __repr__(slf: &Bound<'_, Self>) -> String {
+        let this = slf.get();
+        let queue = this.tailer.queue();
+        let mut parts = vec![shown::path(slf.py(), queue.path())];
+        parts.push(format!("index={:#x}", this.index));
+        parts.extend(this.is_metadata.then(|| "metadata".to_owned()));
+        let is_forked = queue.check_generation().is_err();
+        let state = this.state.try_lock();
+        parts.push(match state.as_ref().map(|state| state.open.as_ref()) {
+            _ if is_forked => "forked".to_owned(),
+            _ if !this.is_present => "not present".to_owned(),
+            Ok(Some(open)) => summary::of(open.payload()),
+            Ok(None) => "closed".to_owned(),
+            Err(_) => "busy".to_owned(),
+        });
+        shown::handle(&slf.get_type(), &parts)
     }
 
     fn map<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {

@@ -3,6 +3,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyType;
 use quire_kernel::format::roll_cycle::{self, RollCycle as Row};
 
+use crate::arguments::{integer, optional, text};
 use crate::error::to_py;
 
 /// How a queue is cut into files.
@@ -21,8 +22,8 @@ pub fn named(name: &str) -> PyResult<&'static Row> {
 impl RollCycle {
     #[new]
     #[pyo3(signature = (name))]
-    fn new(name: &str) -> PyResult<Self> {
-        named(name).map(Self)
+    fn new(name: &Bound<'_, PyAny>) -> PyResult<Self> {
+        named(text("name", name)?).map(Self)
     }
 
     #[staticmethod]
@@ -66,34 +67,49 @@ impl RollCycle {
     }
 
     #[pyo3(signature = (cycle, sequence))]
-    fn to_index(&self, cycle: i32, sequence: u64) -> PyResult<i64> {
-        self.0.to_index(cycle, sequence).map_err(to_py)
+    fn to_index(&self, cycle: &Bound<'_, PyAny>, sequence: &Bound<'_, PyAny>) -> PyResult<i64> {
+        self.0.to_index(integer("cycle", cycle)?, integer("sequence", sequence)?).map_err(to_py)
     }
 
     #[pyo3(signature = (index))]
-    fn to_cycle(&self, index: i64) -> PyResult<i32> {
-        self.0.split(index).map(|(cycle, _)| cycle).map_err(to_py)
+    fn to_cycle(&self, index: &Bound<'_, PyAny>) -> PyResult<i32> {
+        self.0.split(integer("index", index)?).map(|(cycle, _)| cycle).map_err(to_py)
     }
 
     #[pyo3(signature = (index))]
-    fn to_sequence(&self, index: i64) -> PyResult<u64> {
-        self.0.split(index).map(|(_, sequence)| sequence).map_err(to_py)
+    fn to_sequence(&self, index: &Bound<'_, PyAny>) -> PyResult<u64> {
+        self.0.split(integer("index", index)?).map(|(_, sequence)| sequence).map_err(to_py)
     }
 
     #[pyo3(signature = (time_ms, epoch_ms = None))]
-    fn cycle_at(&self, time_ms: i64, epoch_ms: Option<i64>) -> PyResult<i32> {
+    fn cycle_at(
+        &self,
+        time_ms: &Bound<'_, PyAny>,
+        epoch_ms: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<i32> {
+        let (time_ms, epoch_ms) = (integer("time_ms", time_ms)?, optional("epoch_ms", epoch_ms)?);
         self.0.cycle_at(time_ms, epoch_ms.unwrap_or(self.0.default_epoch_ms)).map_err(to_py)
     }
 
     #[pyo3(signature = (cycle, epoch_ms = None))]
-    fn file_name(&self, cycle: i32, epoch_ms: Option<i64>) -> PyResult<String> {
-        let epoch_ms = epoch_ms.unwrap_or(self.0.default_epoch_ms);
+    fn file_name(
+        &self,
+        cycle: &Bound<'_, PyAny>,
+        epoch_ms: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<String> {
+        let cycle = integer("cycle", cycle)?;
+        let epoch_ms = optional("epoch_ms", epoch_ms)?.unwrap_or(self.0.default_epoch_ms);
         self.0.file_name(cycle, epoch_ms).map_err(to_py)
     }
 
     #[pyo3(signature = (name, epoch_ms = None))]
-    fn cycle_of_file(&self, name: &str, epoch_ms: Option<i64>) -> PyResult<i32> {
-        let epoch_ms = epoch_ms.unwrap_or(self.0.default_epoch_ms);
+    fn cycle_of_file(
+        &self,
+        name: &Bound<'_, PyAny>,
+        epoch_ms: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<i32> {
+        let name = text("name", name)?;
+        let epoch_ms = optional("epoch_ms", epoch_ms)?.unwrap_or(self.0.default_epoch_ms);
         self.0.cycle_of_file(name, epoch_ms).ok_or_else(|| {
             PyValueError::new_err(format!(
                 "the file name does not follow the pattern: name={name} pattern={}",

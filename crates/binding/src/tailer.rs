@@ -4,11 +4,16 @@ use std::sync::Arc;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
-use quire_kernel::replay;
-use quire_kernel::tailer::{Ask, AtOnce, Direction, OpenDocument, Tailer as Kernel};
+use quire_kernel::missing::OnMissing;
+use quire_kernel::replay::{self, LastWritten};
+use quire_kernel::tailer::{
+    Ask, AtOnce, Direction, MESSAGES_BETWEEN_PAUSES, OpenDocument, Opening, Reading, Scan,
+    Tailer as Kernel, Take,
+};
 use quire_kernel::wire::reader;
 use quire_kernel::wire::topic::Topics;
 
+use crate::arguments::{integer, optional, seconds, text};
 use crate::buffer::Buffer;
 use crate::calls::history::MessageHistory;
 use crate::columns::{self, Plan, Wanted};
@@ -16,6 +21,9 @@ use crate::error::{to_py, told};
 use crate::excerpt::Excerpt;
 use crate::queue::Queue;
 use crate::read_document::ReadDocument;
+use crate::scan;
+use crate::shown;
+use crate::spin;
 use crate::wire::{codec, failure, objects};
 
 /// Arrow offsets of 32 bits end here.
@@ -41,6 +49,10 @@ impl Payloads {
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         read(py, &self.0, Ask::First, |_, bytes| Ok(PyBytes::new(py, bytes)))
     }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> String {
+        shown::handle(&slf.get_type(), &shown::tailer(slf.py(), &slf.get().0))
+    }
 }
 
 /// The next message as `take` makes it of its index and bytes; what takes long is done with the
@@ -58,7 +70,7 @@ fn read<R>(
             AtOnce::Nothing => return Ok(None),
             AtOnce::Unknown => {}
         }
-        if !told(py, py.detach(|| tailer.prepare(ask)))? {
+        if !scan::prepare(py, tailer, ask)? {
             return Ok(None);
         }
     }
@@ -71,11 +83,32 @@ pub fn take(
     tailer: &Kernel,
     include_metadata: bool,
 ) -> PyResult<Option<OpenDocument>> {
-    match tailer.take_at_once(include_metadata).map_err(to_py)? {
+    match tailer.take_at_once(Ask::First, include_metadata).map_err(to_py)? {
         AtOnce::Found(open) => Ok(Some(open)),
         AtOnce::Nothing => Ok(None),
-        AtOnce::Unknown => told(py, py.detach(|| tailer.take_document(include_metadata))),
+        AtOnce::Unknown => scan::take(py, tailer, Ask::First, include_metadata)?.map_err(to_py),
     }
+}
+
+/// Adds payloads to `found` until there are `count`, looking for signals every so often.
+fn read_payloads<'py>(
+    py: Python<'py>,
+    tailer: &Kernel,
+    reading: &mut Reading,
+    count: usize,
+    found: &mut Vec<Bound<'py, PyBytes>>,
+) -> PyResult<()> {
+    while found.len() < count {
+        let some = (count - found.len()).min(MESSAGES_BETWEEN_PAUSES);
+        let take = |bytes: &[u8]| found.push(PyBytes::new(py, bytes));
+        match tailer.read_many_at_once(reading, some, take).map_err(to_py)? {
+            AtOnce::Found(()) if found.len() == count => {}
+            AtOnce::Found(()) => py.check_signals()?,
+            AtOnce::Unknown if scan::prepare_more(py, tailer, reading)? => {}
+            AtOnce::Nothing | AtOnce::Unknown => break,
+        }
+    }
+    Ok(())
 }
 
 /// What `decode` makes of the next message, in place and without the tailer's lock: it may call
@@ -104,10 +137,20 @@ impl Tailer {
 #[pymethods]
 impl Tailer {
     #[new]
-    #[pyo3(signature = (queue, name = None))]
-    fn new(py: Python<'_>, queue: &Bound<'_, Queue>, name: Option<&str>) -> PyResult<Self> {
+    #[pyo3(signature = (queue, name = None, *, on_missing = "warn", shared = false))]
+    fn new(
+        py: Python<'_>,
+        queue: &Bound<'_, Queue>,
+        name: Option<&str>,
+        on_missing: &str,
+        shared: bool,
+    ) -> PyResult<Self> {
         let queue = Arc::clone(&queue.get().kernel);
-        let tailer = py.detach(|| Kernel::new(queue, name));
+        let on_missing = OnMissing::by_name(on_missing).ok_or_else(|| {
+            let expected = "'raise', 'warn' or 'skip'";
+            PyValueError::new_err(format!("invalid on_missing={on_missing:?}: expected {expected}"))
+        })?;
+        let tailer = py.detach(|| Kernel::open(queue, Opening { name, shared, on_missing }));
         told(py, tailer).map(Self)
     }
 
@@ -130,6 +173,10 @@ impl Tailer {
         slf
     }
 
+    fn __repr__(slf: &Bound<'_, Self>) -> String {
+        shown::handle(&slf.get_type(), &shown::tailer(slf.py(), &slf.get().0))
+    }
+
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Excerpt>> {
         self.read(py)
     }
@@ -140,13 +187,22 @@ impl Tailer {
 
     #[inline]
     fn read(&self, py: Python<'_>) -> PyResult<Option<Excerpt>> {
-        let excerpt =
-            |index, bytes: &[u8]| Ok(Excerpt::new(index, PyBytes::new(py, bytes).unbind()));
+        let fieldless = self.0.queue().is_fieldless();
+        let excerpt = |index, bytes: &[u8]| {
+            Ok(Excerpt::new(index, PyBytes::new(py, bytes).unbind(), fieldless))
+        };
         read(py, &self.0, Ask::First, excerpt)
     }
 
     fn read_bytes<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         read(py, &self.0, Ask::First, |_, bytes| Ok(PyBytes::new(py, bytes)))
+    }
+
+    #[pyo3(signature = (timeout_s = None))]
+    fn spin(&self, py: Python<'_>, timeout_s: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
+        let timeout_s = timeout_s.map(|given| seconds("timeout_s", given)).transpose()?;
+        let limit = timeout_s.map(spin::limit).transpose()?.flatten();
+        spin::until_found(py, &self.0, limit)
     }
 
     fn read_text(&self, py: Python<'_>) -> PyResult<Option<String>> {
@@ -171,59 +227,82 @@ impl Tailer {
         })
     }
 
+    #[pyo3(signature = (cls, count, /))]
+    fn read_messages<'py>(
+        &self,
+        py: Python<'py>,
+        cls: Option<&Bound<'py, PyAny>>,
+        count: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let count = integer("count", count)?;
+        let codec = cls.map(codec::of_class).transpose()?;
+        let has_names = !self.0.queue().is_fieldless();
+        let messages = scan::messages(py, &self.0, count, |bytes| match &codec {
+            Some(codec) => codec.get().get_message(py, bytes, has_names),
+            None => objects::named_message(py, bytes),
+        })?;
+        PyList::new(py, messages)
+    }
+
+    /// Looks for the next message as far as a scan goes without a pause or a wait: whether there is
+    /// one, or None if it is not through.
+    #[pyo3(name = "_prepare")]
+    fn prepare(&self, py: Python<'_>) -> PyResult<Option<bool>> {
+        Ok(match told(py, py.detach(|| self.0.prepare(Ask::First)))? {
+            Scan::Found(()) => Some(true),
+            Scan::Nothing | Scan::Held(_) => Some(false),
+            Scan::Paused => None,
+        })
+    }
+
+    fn release_resources(&self, py: Python<'_>) -> PyResult<()> {
+        told(py, py.detach(|| self.0.release_resources()))
+    }
+
     #[pyo3(signature = (count, /))]
-    fn read_many<'py>(&self, py: Python<'py>, count: usize) -> PyResult<Bound<'py, PyList>> {
-        let mut found = Vec::new();
-        let mut ask = Ask::First;
-        while found.len() < count {
-            let left = count - found.len();
-            let taken = |bytes: &[u8]| found.push(PyBytes::new(py, bytes));
-            let more = match self.0.read_many_at_once(ask, left, taken) {
-                Ok((some, AtOnce::Unknown)) => {
-                    ask = if some > 0 { Ask::OfBatch } else { ask };
-                    py.detach(|| self.0.prepare(ask))
-                }
-                Ok(_) => Ok(false),
-                Err(error) => Err(error),
-            };
-            match told(py, more) {
-                Ok(true) => ask = Ask::OfBatch,
-                // What was read comes first; the next call meets the error again.
-                Err(error) if found.is_empty() => return Err(error),
-                _ => break,
-            }
-        }
+    fn read_many<'py>(
+        &self,
+        py: Python<'py>,
+        count: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let count = integer("count", count)?;
+        let (mut found, mut reading) = (Vec::new(), Reading::default());
+        let read = read_payloads(py, &self.0, &mut reading, count, &mut found);
+        scan::or_put_back(py, &self.0, &reading, read)?;
         PyList::new(py, found)
     }
 
-    #[pyo3(signature = (count, /, *, max_bytes = BATCH_BYTES_MAX))]
+    #[pyo3(name = "_read_columns", signature = (count, /, *, max_bytes = None))]
     fn read_columns(
         &self,
         py: Python<'_>,
-        count: usize,
-        max_bytes: usize,
+        count: &Bound<'_, PyAny>,
+        max_bytes: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<(usize, Buffer, Buffer, Buffer)> {
-        let read = py.detach(|| {
-            let mut indexes = Vec::new();
-            let mut offsets = 0_i32.to_le_bytes().to_vec();
-            let mut data = Vec::new();
-            let count = self.0.read_many(count, |index, bytes| {
-                let Some(end) = fits(data.len(), bytes.len()) else { return false };
+        let count = integer("count", count)?;
+        let max_bytes = optional("max_bytes", max_bytes)?.unwrap_or(BATCH_BYTES_MAX);
+        let mut indexes = Vec::new();
+        let mut offsets = 0_i32.to_le_bytes().to_vec();
+        let mut data = Vec::new();
+        let mut reading = Reading::default();
+        scan::batch(py, &self.0, &mut reading, |reading| {
+            self.0.scan_many(reading, count, |index, bytes| {
+                let Some(end) = fits(data.len(), bytes.len()) else { return Take::NotThis };
                 if !indexes.is_empty() && data.len() + bytes.len() > max_bytes {
-                    return false;
+                    return Take::NotThis;
                 }
                 indexes.extend_from_slice(&index.to_le_bytes());
                 data.extend_from_slice(bytes);
                 offsets.extend_from_slice(&end.to_le_bytes());
-                true
-            })?;
-            Ok((count, indexes, offsets, data))
-        });
-        let (count, indexes, offsets, data) = told(py, read)?;
-        Ok((count, Buffer::column(indexes), Buffer::column(offsets), Buffer::column(data)))
+                Take::This
+            })
+        })?;
+        let columns = [indexes, offsets, data].map(Buffer::column);
+        let [indexes, offsets, data] = columns;
+        Ok((reading.taken, indexes, offsets, data))
     }
 
-    #[pyo3(signature = (
+    #[pyo3(name = "_read_decoded", signature = (
         plan, count, *,
         max_bytes, keep_misfits = false, layout = "tables", end = None, payload = false, topic = None
     ))]
@@ -232,14 +311,15 @@ impl Tailer {
         &self,
         py: Python<'py>,
         plan: &Bound<'py, Plan>,
-        count: usize,
-        max_bytes: usize,
+        count: &Bound<'py, PyAny>,
+        max_bytes: &Bound<'py, PyAny>,
         keep_misfits: bool,
         layout: &str,
         end: Option<i64>,
         payload: bool,
         topic: Option<&str>,
     ) -> PyResult<columns::Read<'py>> {
+        let (count, max_bytes) = (integer("count", count)?, integer("max_bytes", max_bytes)?);
         let wanted = Wanted { count, max_bytes, keep_misfits, layout, end, payload, topic };
         columns::read(py, &self.0, plan.get(), &wanted)
     }
@@ -267,7 +347,8 @@ impl Tailer {
     }
 
     #[setter]
-    fn set_direction(&self, py: Python<'_>, value: &str) -> PyResult<()> {
+    fn set_direction(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let value = text("direction", value)?;
         let known = DIRECTIONS.iter().find(|(name, _)| *name == value);
         let (_, direction) = known.ok_or_else(|| {
             let known = "forward, backward, none";
@@ -276,7 +357,7 @@ impl Tailer {
         told(py, py.detach(|| self.0.set_direction(*direction)))
     }
 
-    #[pyo3(signature = (routes, /))]
+    #[pyo3(name = "_set_topics", signature = (routes, /))]
     fn set_topics(&self, py: Python<'_>, routes: Option<Vec<Vec<u8>>>) -> PyResult<()> {
         let topics = routes
             .map(|routes| Topics::new(&routes))
@@ -285,7 +366,7 @@ impl Tailer {
         told(py, py.detach(|| self.0.set_topics(topics)))
     }
 
-    #[getter]
+    #[getter(_topic_number)]
     fn topic_number(&self, py: Python<'_>) -> PyResult<Option<usize>> {
         told(py, py.detach(|| self.0.topic()))
     }
@@ -316,11 +397,14 @@ impl Tailer {
     #[pyo3(signature = (output, /))]
     fn after_last_written(&self, py: Python<'_>, output: &Bound<'_, Queue>) -> PyResult<()> {
         let output = &output.get().kernel;
-        told(py, py.detach(|| replay::after_last_written(&self.0, output)))
+        let search = told(py, py.detach(|| LastWritten::new(self.0.queue(), output)))?;
+        let found = scan::through(py, || search.look())?;
+        told(py, py.detach(|| search.go_behind(&self.0, found)))
     }
 
     #[pyo3(signature = (index, /))]
-    fn move_to_index(&self, py: Python<'_>, index: i64) -> PyResult<bool> {
+    fn move_to_index(&self, py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let index = integer("index", index)?;
         told(py, py.detach(|| self.0.move_to_index(index)))
     }
 

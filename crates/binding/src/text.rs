@@ -3,6 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use quire_kernel::format::cursor::Cursor;
+use quire_kernel::wire::compress;
 use quire_kernel::wire::fault::Result;
 use quire_kernel::wire::token::{self, Token};
 use quire_kernel::wire::{json, parse, yaml};
@@ -57,6 +58,7 @@ pub fn json_of(message: &[u8]) -> Result<String> {
 
 /// The named values of a message, or those of the object that it is.
 pub fn dict_of<'py>(py: Python<'py>, message: &[u8]) -> failure::Result<Bound<'py, PyDict>> {
+    compress::begin_message();
     let mut cursor = Cursor::new(message);
     if cursor.type_prefix().is_some()
         && let Token::Block(mut block) = token::value(&mut cursor)?

@@ -11,6 +11,7 @@ use crate::appender::in_wire_of;
 use crate::buffer::Borrowed;
 use crate::clock::QueueClock;
 use crate::error::{to_py, told};
+use crate::shown;
 use crate::wire::wire_out::{RawOut, WireOut};
 use crate::wire::{codec, failure, values};
 
@@ -40,6 +41,19 @@ enum Place {
     Published(i64),
     /// Dropped.
     Dropped,
+}
+
+impl State {
+    /// Index and state, for a repr.
+    fn parts(&self) -> Vec<String> {
+        let open = || format!("open, length={}", self.bytes.len());
+        match &self.place {
+            Place::Claimed(claim) => vec![format!("index={:#x}", claim.index), open()],
+            Place::Buffered => vec!["buffered".to_owned(), open()],
+            Place::Published(index) => vec![format!("index={index:#x}"), "closed".to_owned()],
+            Place::Dropped => vec!["dropped".to_owned(), "closed".to_owned()],
+        }
+    }
 }
 
 impl WriteDocument {
@@ -106,7 +120,7 @@ impl WriteDocument {
     fn writable(&self) -> PyResult<MutexGuard<'_, State>> {
         let state = self.lock();
         if matches!(state.place, Place::Published(_) | Place::Dropped) {
-            return Err(to_py(Error::Closed("document")));
+            return Err(to_py(Error::closed("document", self.appender.queue().path())));
         }
         Ok(state)
     }
@@ -155,8 +169,21 @@ impl WriteDocument {
             Place::Claimed(claim) => Ok(claim.index),
             Place::Published(index) => Ok(*index),
             Place::Buffered => Err(to_py(Error::IndexNotAvailable)),
-            Place::Dropped => Err(to_py(Error::Closed("document"))),
+            Place::Dropped => Err(to_py(Error::closed("document", self.appender.queue().path()))),
         }
+    }
+
+    pub fn __repr__(slf: &Bound<'_, Self>) -> String {
+        let this = slf.get();
+        let queue = this.appender.queue();
+        let mut parts = vec![shown::path(slf.py(), queue.path())];
+        parts.extend(this.metadata.then(|| "metadata".to_owned()));
+        match this.state.try_lock() {
+            _ if queue.check_generation().is_err() => parts.push("forked".to_owned()),
+            Ok(state) => parts.extend(state.parts()),
+            Err(_) => parts.push("busy".to_owned()),
+        }
+        shown::handle(&slf.get_type(), &parts)
     }
 
     #[getter]

@@ -80,17 +80,34 @@ impl Golden {
             let anew = changed.map(|data| walk(name, data));
             let Some(walk) = anew.as_ref().unwrap_or(&self.walks[number]) else {
                 let is_ready = |data: &[u8]| data.get(3).is_some_and(|byte| byte & 0x80 == 0);
-                if changed.is_some_and(is_ready) {
+                // A file that was cut down to nothing is passed over.
+                let is_lost = |now: &[u8]| {
+                    now.len() == data.len()
+                        && self.has_messages_in(number)
+                        && self.has_later(number)
+                };
+                if changed.is_some_and(|data| is_ready(data) || is_lost(data)) {
                     return (found, true); // refused when it is reached
                 }
                 continue;
             };
-            found.extend(walk.payloads(changed.unwrap_or(data)));
-            if walk.end == End::Damaged {
+            let now = changed.unwrap_or(data);
+            found.extend(walk.payloads(now));
+            let hides = walk.end == End::Open && self.has_later(number) && walk.hides_messages(now);
+            if walk.end == End::Damaged || hides {
                 return (found, true);
             }
         }
         (found, false)
+    }
+
+    fn has_messages_in(&self, file: usize) -> bool {
+        self.walks[file].as_ref().is_some_and(|walk| walk.messages().next().is_some())
+    }
+
+    /// Whether a later file has messages.
+    fn has_later(&self, file: usize) -> bool {
+        (file + 1..self.files.len()).any(|later| self.has_messages_in(later))
     }
 
     /// Positions of a file in which flips are tried: one in `stride`, and fewer in the slots of

@@ -72,6 +72,14 @@ impl Walk {
         Some(walk)
     }
 
+    /// Whether the file says that its last message lies at its end, or behind.
+    #[must_use]
+    pub fn hides_messages(&self, data: &[u8]) -> bool {
+        let word = usize::try_from(self.layout.write_position).ok();
+        let bytes = word.and_then(|word| data.get(word..word + 8)?.first_chunk().copied());
+        bytes.is_some_and(|bytes| u64::from_le_bytes(bytes) >= self.tail as u64)
+    }
+
     /// The messages among the documents.
     pub fn messages(&self) -> impl Iterator<Item = &Document> {
         self.documents.iter().filter(|document| !document.is_metadata)

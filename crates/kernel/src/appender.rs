@@ -15,24 +15,27 @@ use crate::format::blocks;
 use crate::format::document;
 use crate::format::table::{self, NORMALISED_TO};
 use crate::format::tokens;
-use crate::memory::{process, space};
+use crate::glance::Glance;
+use crate::memory::process;
 use crate::protocol::create;
 use crate::protocol::held_lock::{self, Held};
-use crate::protocol::lock_recovery;
+use crate::protocol::listing;
+pub use crate::protocol::open_document::Claim;
 use crate::protocol::publish::Payload;
-use crate::protocol::roll;
-use crate::protocol::roll_file::{RollFile, View};
 use crate::protocol::table_store::TableStore;
 use crate::queue::{Handle, Queue};
+use crate::sync::{self, Unsynced, is_removed};
 use crate::tail::Tail;
 use crate::wire::writer;
 use crate::{Error, Result, fault, notice};
+
+mod locking;
 
 /// The clock is read again after this many messages of a bulk write.
 pub const CLOCK_EVERY: usize = 64;
 
 /// An appender looks this often, by the queue's clock, what became of its file and of the disk.
-const LOOK_MS: i64 = 1000;
+pub const LOOK_MS: i64 = 1000;
 
 /// Writes messages at the end of a queue.
 pub struct Appender {
@@ -52,14 +55,16 @@ struct State {
     last_index: Option<i64>,
     /// The cycle behind that of a removed file: no append goes to one before it.
     lowest: i32,
+    unsynced: Unsynced,
 }
 
-/// A place taken for one document: the write lock is held until it is published or given up.
-#[derive(Debug)]
-pub struct Claim {
-    /// The index the message will have (metadata: that of the next message).
+/// A message that was appended without waiting.
+#[derive(Clone, Copy, Debug)]
+pub struct Appended {
+    /// Its index.
     pub index: i64,
-    metadata: bool,
+    /// The space after it runs low.
+    pub is_low: bool,
 }
 
 impl Appender {
@@ -101,10 +106,24 @@ impl Appender {
         Ok(self.lock_state().last_index)
     }
 
+    /// The index of the last message, as far as that is known at once.
+    #[must_use]
+    pub fn glance(&self) -> Glance {
+        if self.queue.check_generation().is_err() {
+            return Glance::Forked;
+        }
+        self.state.try_lock().map_or(Glance::Busy, |state| Glance::At(state.last_index))
+    }
+
+    #[cold]
+    fn closed(&self) -> Error {
+        Error::closed("appender", self.queue.path())
+    }
+
     #[inline]
     fn check_open(&self) -> Result<()> {
         self.queue.check_open("queue")?;
-        if self.closed.load(Ordering::Acquire) { Err(Error::Closed("appender")) } else { Ok(()) }
+        if self.closed.load(Ordering::Acquire) { Err(self.closed()) } else { Ok(()) }
     }
 
     #[inline]
@@ -113,8 +132,13 @@ impl Appender {
     }
 
     /// Appends one message, if that needs neither waiting nor a system call; None if it does.
+    /// Afterwards call [`Self::take_ahead`] if it says so.
     #[inline]
-    pub fn try_append(&self, now_ms: Option<i64>, payload: Payload<'_>) -> Result<Option<i64>> {
+    pub fn try_append(
+        &self,
+        now_ms: Option<i64>,
+        payload: Payload<'_>,
+    ) -> Result<Option<Appended>> {
         self.check_open()?;
         let table = self.table()?;
         held_lock::check_append_lock(table, false)?;
@@ -130,10 +154,28 @@ impl Appender {
         let State { tail, last_index, .. } = &mut *state;
         match tail {
             Some(tail) if tail.is_ready_for(cycle, payload.len()) => {
-                *last_index = Some(tail.publish(table, payload, false)?);
-                Ok(*last_index)
+                let index = tail.publish(table, payload, false)?;
+                *last_index = Some(index);
+                Ok(Some(Appended { index, is_low: tail.is_low() }))
             }
             _ => Ok(None),
+        }
+    }
+
+    /// Takes the next step of space between messages, without the write lock.
+    #[cold]
+    pub fn take_ahead(&self) {
+        let Ok(()) = self.queue.check_generation() else { return };
+        let found = {
+            let state = self.lock_state();
+            state.tail.as_ref().map(|tail| (Arc::clone(tail.view.file()), tail.end()))
+        };
+        let Some((file, end)) = found else { return };
+        if let Some(to) = file.window.take_ahead(end)
+            && let Some(tail) = &mut self.lock_state().tail
+            && Arc::ptr_eq(tail.view.file(), &file)
+        {
+            tail.note_writable(to);
         }
     }
 
@@ -247,9 +289,9 @@ impl Appender {
         let tail = self.tail(table, &mut state, cycle)?;
         tail.check_sequence(metadata)?;
         let index = tail.next_index();
-        table.set_document_thread(process::thread_id());
+        let document = table.document().open();
         held.keep();
-        Ok(Claim { index, metadata })
+        Ok(Claim { index, metadata, document, looked_ms: process::coarse_time_ms() })
     }
 
     /// Whether a claim would have to wait.
@@ -263,7 +305,10 @@ impl Appender {
     pub fn publish(&self, claim: Claim, payload: &[u8]) -> Result<i64> {
         self.queue.check_generation()?;
         let table = self.table()?;
-        let held = table.take_document().ok_or(Error::Closed("queue"))?;
+        let Some(held) = table.take_document(claim.document) else {
+            self.queue.check_open("queue")?;
+            return Err(held_lock::lost(table.write_lock().word.read()));
+        };
         let mut state = self.lock_state();
         self.check_open()?;
         let payload = if payload.is_empty() { &document::EMPTY_PAYLOAD } else { payload };
@@ -283,22 +328,24 @@ impl Appender {
         claim: &Claim,
         payload: Payload<'_>,
     ) -> Result<i64> {
-        let lock_lost = |found| Error::LockLost { expected: u64::from(process::pid()), found };
-        table.write_lock().word.still_held(process::pid()).map_err(lock_lost)?;
+        table.write_lock().word.still_held(process::pid()).map_err(held_lock::lost)?;
+        if process::coarse_time_ms().abs_diff(claim.looked_ms) >= LOOK_MS.unsigned_abs() {
+            table.check_present()?;
+        }
         let (mut cycle, sequence) = self.queue.roll().split(claim.index)?;
         if self.tail(table, state, cycle)?.sequence != sequence {
-            return Err(lock_lost(table.write_lock().word.read()));
+            return Err(held_lock::lost(table.write_lock().word.read()));
         }
         self.append_in(table, state, &mut cycle, payload, claim.metadata)
     }
 
     /// Gives up a claimed place: nothing was stored.
     #[allow(clippy::needless_pass_by_value)] // a claim is used up
-    pub fn give_up(&self, _claim: Claim) {
+    pub fn give_up(&self, claim: Claim) {
         if self.queue.check_generation().is_ok()
             && let Ok(table) = self.table()
         {
-            drop(table.take_document());
+            drop(table.take_document(claim.document));
         }
     }
 
@@ -314,47 +361,19 @@ impl Appender {
     pub fn sync(&self) -> Result<()> {
         self.check_open()?;
         let table = self.table()?;
-        let file = self.lock_state().tail.as_ref().map(|tail| Arc::clone(tail.view.file()));
-        if let Some(file) = file.filter(|file| is_removed(file).unwrap_or(false)) {
-            let gone = std::io::Error::from_raw_os_error(libc::ENOENT);
-            return Err(Error::io("cannot sync what was removed", file.path(), gone));
-        }
-        let last = self.queue.last_index()?;
-        let synced = table.value(table.words().last_synced, table::NO_INDEX);
-        let from = self.queue.roll().split(synced).map_or(i32::MIN, |(cycle, _)| cycle);
-        table.remember_sync(|| {
-            for cycle in self.queue.cycles()?.into_iter().filter(|cycle| *cycle >= from) {
-                if let Some(file) = self.queue.file(cycle)? {
-                    file.window.sync()?;
-                }
-            }
-            table.sync()?;
-            sync_directory(self.queue.path())
-        })?;
-        if let Some(last) = last {
-            table.cells().raise_acq_rel(table.words().last_synced, last);
-            fault::point!("sync.last-synced.cas");
-        }
-        Ok(())
+        table.check_present()?;
+        let (own, last) = {
+            let State { tail, unsynced, last_index, .. } = &mut *self.lock_state();
+            unsynced.check_nothing_lost(tail.as_mut())?;
+            (unsynced.begin(tail.as_ref()), *last_index)
+        };
+        let synced = sync::sync(&self.queue, table, own);
+        self.lock_state().unsynced.end(own, last, synced.is_ok());
+        synced
     }
 
     fn lock_state(&self) -> StateGuard<'_> {
         self.state.lock()
-    }
-
-    /// Steps 1 and 2.
-    fn take_lock(&self, metadata: bool) -> Result<Held<'_>> {
-        self.check_open()?;
-        let table = self.table()?;
-        held_lock::check_append_lock(table, metadata)?;
-        if table.document_thread() == process::thread_id() {
-            return Err(Error::DocumentOpen);
-        }
-        let options = self.queue.options();
-        // Java waits half as long again as its queue's timeout.
-        let timeout = options.timeout.mul_f64(1.5);
-        lock_recovery::wait(table, table.write_lock(), options.force_unlock, timeout)?;
-        Ok(Held { table })
     }
 
     /// Step 3. A clock that is behind does not write into the past.
@@ -365,7 +384,7 @@ impl Appender {
             return Ok(cycle);
         }
         self.look_around(table, state, now)?;
-        Ok(newest(table, state.clock_cycle.0))
+        Ok(listing::newest(table, state.clock_cycle.0))
     }
 
     #[inline]
@@ -373,10 +392,11 @@ impl Appender {
         now_ms.unwrap_or_else(|| self.queue.options().clock.now_ms())
     }
 
-    /// What is looked at when the clock moved: its cycle, whether the open file is still there, and
-    /// whether there is space left.
+    /// What is looked at when the clock moved: its cycle, whether the table and the open file are
+    /// still there, and whether there is space left.
     #[cold]
     fn look_around(&self, table: &TableStore, state: &mut State, now: i64) -> Result<()> {
+        table.check_present()?;
         let (roll, epoch_ms) = (self.queue.roll(), self.queue.epoch_ms());
         let cycle = roll.cycle_at(now, epoch_ms)?;
         if let Some(file) = state.tail.as_ref().map(|tail| Arc::clone(tail.view.file())) {
@@ -394,7 +414,7 @@ impl Appender {
     /// Leaves a file that was removed while it was appended to: nobody else finds what is written
     /// there. It is ended, for those who read it still, and the next cycle is used.
     fn leave_removed(&self, table: &TableStore, state: &mut State, cycle: i32) -> Result<()> {
-        table.check_present()?;
+        state.unsynced.note_lost(state.tail.as_mut())?;
         let Some(mut tail) = state.tail.take() else { return Ok(()) };
         let file = Arc::clone(tail.view.file());
         // The clock's, if that is later; or it was made again, and is used. No index is given twice,
@@ -403,7 +423,7 @@ impl Appender {
         if is_next {
             state.lowest = file.cycle.saturating_add(1);
         }
-        self.close_cycle(&mut tail.view)?;
+        self.queue.close_cycle(&mut tail.view)?;
         notice::leave(format!(
             "the file that was appended to had been removed, with what was in it: file={}",
             file.path().display()
@@ -458,47 +478,54 @@ impl Appender {
         if state.tail.as_ref().is_none_or(|tail| tail.view.file().cycle != cycle) {
             self.roll_to(table, state, cycle)?;
         }
-        while let Err(error) = catch_up(state) {
+        while let Err(error) = self.catch_up(state) {
             if !matches!(error, Error::WriteAfterEof { .. }) || cycle == i32::MAX {
                 return Err(error);
             }
             // Somebody ended the newest file, and died before making the next one, or before the
             // listing told of it.
             self.queue.refresh()?;
-            cycle = newest(table, cycle + 1);
+            cycle = listing::newest(table, cycle + 1);
             self.roll_to(table, state, cycle)?;
         }
-        state.tail.as_mut().ok_or(Error::Closed("appender"))
+        state.tail.as_mut().ok_or_else(|| self.closed())
+    }
+
+    fn catch_up(&self, state: &mut State) -> Result<()> {
+        state.tail.as_mut().ok_or_else(|| self.closed())?.catch_up()
     }
 
     /// Step 4: closes the files before `cycle` and opens or creates its file.
     fn roll_to(&self, table: &TableStore, state: &mut State, cycle: i32) -> Result<()> {
         match state.tail.take() {
             Some(mut tail) => {
-                self.close_cycle(&mut tail.view)?;
+                let closed = self.queue.close_cycle(&mut tail.view).map(Some);
+                self.queue.unless_unreadable(tail.view.file().cycle, closed)?;
                 for between in self.queue.cycles_between(tail.view.file().cycle, cycle)? {
-                    self.close_cycle_of(between)?;
+                    self.queue.close_cycle_of(between)?;
                 }
             }
             None => self.normalise_up_to(table, cycle, false)?,
         }
+        let cycle = self.after_version_4(table, cycle)?;
         let view = self.queue.view_for_append(table, cycle)?;
         self.queue.look_at_space(view.file());
-        state.tail = Some(Tail::new(view, self.queue.roll(), self.queue.block())?);
+        state.tail = Some(Tail::new(view, self.queue.roll(), self.queue.growth())?);
+        state.unsynced.add(cycle);
         Ok(())
     }
 
-    fn close_cycle(&self, view: &mut View) -> Result<bool> {
-        create::check_writable(view.file())?;
-        roll::write_eof(view, self.queue.block(), self.queue.options().timeout)
-    }
-
-    /// As [`Self::close_cycle`], or puts the file aside if whoever began it died.
-    fn close_cycle_of(&self, cycle: i32) -> Result<bool> {
-        match self.queue.view(cycle)? {
-            Some(mut view) => self.close_cycle(&mut view),
-            None => self.queue.put_aside_unfinished(cycle).map(|()| false),
+    /// This cycle, or the next one if its file is of version 4, which is ended: appending goes on in
+    /// version 5.
+    fn after_version_4(&self, table: &TableStore, mut cycle: i32) -> Result<i32> {
+        while let Ok(Some(mut view)) = self.queue.view(cycle)
+            && create::is_of_version_4(view.file())
+            && cycle < i32::MAX
+        {
+            self.queue.close_cycle(&mut view)?;
+            cycle = listing::newest(table, cycle + 1);
         }
+        Ok(cycle)
     }
 
     /// Writes the marker into the cycles below `cycle` that lack it. `normalisedEOFsTo` remembers
@@ -508,7 +535,7 @@ impl Appender {
         let done = i32::try_from(done).unwrap_or(-1);
         let older = self.queue.cycles_between(done, cycle)?;
         for cycle in &older {
-            if self.close_cycle_of(*cycle)? {
+            if self.queue.close_cycle_of(*cycle)? {
                 notice::leave(format!("an older cycle had no end-of-file marker: cycle={cycle}"));
             }
         }
@@ -528,7 +555,7 @@ impl State {
     #[inline]
     fn cycle_at_once(&self, table: &TableStore, now: i64) -> Option<i32> {
         let (cycle, span) = &self.clock_cycle;
-        span.contains(&now).then(|| newest(table, *cycle))
+        span.contains(&now).then(|| listing::newest(table, *cycle))
     }
 
     /// Makes the run of a bulk write visible.
@@ -546,25 +573,4 @@ impl Handle for Appender {
     fn let_go(&self) {
         self.lock_state().tail = None;
     }
-}
-
-/// This cycle, or the newest that has a file.
-#[inline]
-fn newest(table: &TableStore, cycle: i32) -> i32 {
-    let highest = table.value(table.words().highest, table::NO_HIGHEST);
-    cycle.max(i32::try_from(highest).unwrap_or(cycle))
-}
-
-fn is_removed(file: &RollFile) -> Result<bool> {
-    let found = space::is_removed(file.window.file());
-    found.map_err(|e| Error::io("cannot look at", file.path(), e))
-}
-
-fn catch_up(state: &mut State) -> Result<()> {
-    state.tail.as_mut().ok_or(Error::Closed("appender"))?.catch_up()
-}
-
-fn sync_directory(path: &std::path::Path) -> Result<()> {
-    let synced = fault::call!("sync.directory.sync", space::sync_directory(path));
-    synced.map_err(|e| Error::io("cannot sync", path, e))
 }

@@ -3,56 +3,21 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::Result;
+use crate::hold::Hold;
 use crate::memory::window::Region;
+use crate::missing::Missing;
 use crate::protocol::locate::{self, Place, Run};
 use crate::protocol::roll_file::{Document, Slot, View};
 use crate::queue::Queue;
-use crate::{Result, notice};
 
-/// Which way a tailer reads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Direction {
-    /// Toward newer messages.
-    #[default]
-    Forward,
-    /// Toward older messages.
-    Backward,
-    /// The same message again and again.
-    None,
-}
+mod held;
+mod resume;
+mod state;
 
-/// Chronicle's states of a tailer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum State {
-    /// There was no file yet.
-    #[default]
-    Uninitialised,
-    /// At a header of a file.
-    FoundInCycle,
-    /// Behind the last message of a file that is closed.
-    EndOfCycle,
-    /// At an index its file does not reach.
-    NotReachedInCycle,
-    /// Asked for a cycle that has no file.
-    CycleNotFound,
-    /// Before the first message.
-    BeyondStartOfCycle,
-}
+pub use state::{Direction, State};
 
-impl State {
-    /// Chronicle's name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Uninitialised => "UNINITIALISED",
-            Self::FoundInCycle => "FOUND_IN_CYCLE",
-            Self::EndOfCycle => "END_OF_CYCLE",
-            Self::NotReachedInCycle => "NOT_REACHED_IN_CYCLE",
-            Self::CycleNotFound => "CYCLE_NOT_FOUND",
-            Self::BeyondStartOfCycle => "BEYOND_START_OF_CYCLE",
-        }
-    }
-}
+use held::{AtTail, check_nothing_behind, tell_passed};
 
 /// What can be told without a system call and without waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,14 +47,13 @@ pub struct Cursor {
     /// Positions found on the way, for reading backward.
     run: Run,
     /// Since when nothing changed at a place that holds the cursor up.
-    held_up: Option<HeldUp>,
-}
-
-/// A place without progress: a file's end without a marker, or a file that is not ready.
-struct HeldUp {
-    cycle: i32,
-    position: u64,
-    since: Instant,
+    hold: Hold,
+    /// What is said of messages that were deleted unread.
+    missing: Missing,
+    /// The file of the stored position is gone: reading goes on with the next one there is.
+    is_resumed: bool,
+    /// A later cycle that had a file when this one was entered, or -1.
+    known_next: i32,
 }
 
 impl Cursor {
@@ -109,9 +73,20 @@ impl Cursor {
         self.takes_more = looked_through || self.direction == Direction::Backward;
     }
 
-    /// Forgets the open file.
+    /// Says what becomes of messages that were deleted unread.
+    pub fn set_missing(&mut self, missing: Missing) {
+        self.missing = missing;
+    }
+
+    /// Forgets the open file; [`Cursor::find`] opens it again.
     pub fn let_go(&mut self) {
         self.view = None;
+    }
+
+    /// When it is known whether reading goes on, where later messages are there; None where the
+    /// last read found no more than that nothing is there yet.
+    pub fn decides_at(&self) -> Option<Instant> {
+        self.hold.decides_at()
     }
 
     /// The mapping of the present file.
@@ -127,7 +102,7 @@ impl Cursor {
 
     /// Whether the cursor is still where it found this document.
     pub const fn is_at(&self, document: &Document) -> bool {
-        self.position == document.position && self.view.is_some()
+        self.position == document.position
     }
 
     /// The index of the message to read next.
@@ -159,7 +134,11 @@ impl Cursor {
             Some(Slot::Document(document)) if include_metadata || !document.is_metadata => {
                 AtOnce::Found(document)
             }
-            Some(Slot::Waiting(_)) if !queue.may_have_after(self.cycle) => AtOnce::Nothing,
+            Some(Slot::Waiting(_))
+                if !queue.may_have_after(self.cycle) && !view.is_near_end(self.position) =>
+            {
+                AtOnce::Nothing
+            }
             _ => AtOnce::Unknown,
         }
     }
@@ -167,6 +146,9 @@ impl Cursor {
     /// The next document, not stepped over; None when nothing is there yet.
     #[inline]
     pub fn find(&mut self, queue: &Queue, include_metadata: bool) -> Result<Option<Document>> {
+        if self.view.is_none() && matches!(self.state, State::FoundInCycle | State::EndOfCycle) {
+            self.locate(queue, self.cycle, self.sequence)?;
+        }
         if self.direction == Direction::Backward {
             return self.find_backward(queue);
         }
@@ -184,11 +166,23 @@ impl Cursor {
                 }
                 Slot::Document(document) => return Ok(Some(document)),
                 Slot::EndOfData => self.state = State::EndOfCycle,
-                Slot::Waiting(_) if self.may_leave_without_marker(queue)? => {
-                    self.state = State::EndOfCycle;
-                }
-                Slot::Waiting(_) => return Ok(None),
+                Slot::Waiting(_) => match self.at_tail(queue)? {
+                    AtTail::Stay => {
+                        self.look_ahead();
+                        return Ok(None);
+                    }
+                    AtTail::Look => {}
+                    AtTail::Leave => self.state = State::EndOfCycle,
+                },
             }
+        }
+    }
+
+    /// Prepares for the next message while there is none.
+    fn look_ahead(&mut self) {
+        let position = self.position;
+        if let Some(view) = self.view.as_mut().filter(|view| view.is_near_end(position)) {
+            view.look_ahead();
         }
     }
 
@@ -220,6 +214,7 @@ impl Cursor {
     /// Tries to get from another state to `FoundInCycle`; false when that cannot be had now.
     #[cold]
     fn resume(&mut self, queue: &Queue) -> Result<bool> {
+        self.hold.has_nothing_ahead();
         match self.state {
             State::FoundInCycle => Ok(true),
             State::Uninitialised => self.enter_first(queue),
@@ -229,6 +224,9 @@ impl Cursor {
             State::CycleNotFound => {
                 if self.locate(queue, self.cycle, self.sequence)? {
                     return Ok(true);
+                }
+                if self.is_resumed {
+                    return self.pass_over_missing(queue);
                 }
                 // Its messages are gone, or it is before the first: start over, from the next read.
                 if queue.first_cycle()?.is_some_and(|first| self.cycle < first) {
@@ -244,11 +242,6 @@ impl Cursor {
         self.enter_from(queue, first)
     }
 
-    fn enter_next(&mut self, queue: &Queue) -> Result<bool> {
-        let next = queue.cycle_after(self.cycle)?;
-        self.enter_from(queue, next)
-    }
-
     /// Enters the first cycle from `next` on whose file is ready. A file that is there and not ready
     /// is waited for, so that its messages are not passed over; after the queue's timeout, or the
     /// grace time if a later cycle has a message, it counts as absent.
@@ -256,17 +249,17 @@ impl Cursor {
         while let Some(cycle) = next {
             if let Some(view) = queue.view(cycle)? {
                 self.place(view, 0, 0, State::FoundInCycle);
+                self.known_next = resume::ready_after(queue, cycle);
                 return Ok(true);
             }
             if queue.has_file(cycle) {
-                let timeout = queue.options().timeout;
-                let limit = match queue.options().eof_grace {
-                    Some(grace) if has_data_after(queue, cycle)? => grace.min(timeout),
-                    _ => timeout,
-                };
-                if !self.is_held_up_for(cycle, 0, limit) {
+                if !self.may_pass_unready(queue, cycle)? {
                     return Ok(false);
                 }
+                if queue.view(cycle)?.is_some() {
+                    continue; // it was finished meanwhile
+                }
+                tell_passed(queue, cycle)?;
             }
             next = queue.cycle_after(cycle)?;
         }
@@ -278,55 +271,15 @@ impl Cursor {
         (self.sequence, self.position, self.state) = (sequence, position, state);
         self.view = Some(view);
         self.run = Run::default();
-        self.held_up = None;
-    }
-
-    /// Notes that the cursor is held up at a place; true once that lasts for `limit`.
-    fn is_held_up_for(&mut self, cycle: i32, position: u64, limit: std::time::Duration) -> bool {
-        match &self.held_up {
-            Some(held) if (held.cycle, held.position) == (cycle, position) => {
-                held.since.elapsed() >= limit
-            }
-            _ => {
-                self.held_up = Some(HeldUp { cycle, position, since: Instant::now() });
-                limit.is_zero()
-            }
-        }
-    }
-
-    /// Whether to leave a file that has no marker at its end: a later cycle has data, and the end
-    /// stayed quiet for the grace time.
-    #[inline]
-    fn may_leave_without_marker(&mut self, queue: &Queue) -> Result<bool> {
-        if queue.may_have_after(self.cycle) { self.leave_if_quiet(queue) } else { Ok(false) }
-    }
-
-    #[cold]
-    fn leave_if_quiet(&mut self, queue: &Queue) -> Result<bool> {
-        let Some(grace) = queue.options().eof_grace else { return Ok(false) };
-        if !has_data_after(queue, self.cycle)? {
-            self.held_up = None;
-            return Ok(false);
-        }
-        if !self.is_held_up_for(self.cycle, self.position, grace) {
-            return Ok(false);
-        }
-        // Once more, now that the later data was seen: what was published before it is visible.
-        let Some(view) = self.view.as_mut() else { return Ok(true) };
-        if !matches!(view.slot(self.position)?, Slot::Waiting(_)) {
-            return Ok(false);
-        }
-        notice::leave(format!(
-            "left a roll file without end-of-file marker: file={} position={:#x}",
-            view.file().path().display(),
-            self.position
-        ));
-        Ok(true)
+        self.hold.end();
+        (self.is_resumed, self.known_next) = (false, -1);
     }
 
     /// Goes to a message by its number; true when reading can go on from there.
     fn locate(&mut self, queue: &Queue, cycle: i32, sequence: u64) -> Result<bool> {
-        let Some(mut view) = queue.view(cycle)? else {
+        // Before the start of a queue whose first cycle is 0.
+        let view = if cycle < 0 { None } else { queue.view(cycle)? };
+        let Some(mut view) = view else {
             self.state = State::CycleNotFound;
             return Ok(false);
         };
@@ -342,8 +295,12 @@ impl Cursor {
     /// Goes to an index; true when a message is there.
     pub fn move_to_index(&mut self, queue: &Queue, index: i64) -> Result<bool> {
         let (cycle, sequence) = queue.roll().split(index)?;
-        if self.state == State::Uninitialised && !self.enter_first(queue)? {
-            return Ok(false);
+        if self.state == State::Uninitialised {
+            // Where the target has no file this is where the cursor is; that file is not looked at.
+            match queue.first_cycle()? {
+                Some(first) => (self.cycle, self.sequence) = (first, 0),
+                None => return Ok(false),
+            }
         }
         self.locate(queue, cycle, sequence)?;
         if self.state != State::FoundInCycle {
@@ -353,41 +310,10 @@ impl Cursor {
         Ok(matches!(view.slot(self.position)?, Slot::Document(_)))
     }
 
-    /// Goes to a stored index. Where its message and those before it were lost, as by a power cut, to
-    /// the first message after the loss, so that none of those to come is passed over.
-    pub fn resume_at(&mut self, queue: &Queue, index: i64) -> Result<()> {
-        let (cycle, sequence) = queue.roll().split(index)?;
-        if self.locate(queue, cycle, sequence)? {
-            return Ok(());
-        }
-        match self.state {
-            State::NotReachedInCycle => {
-                let Some(mut view) = queue.view(cycle)? else { return Ok(()) };
-                let end = locate::end(&mut view)?;
-                self.place_at_end(view, &end);
-            }
-            _ if queue.first_cycle()?.is_none() => self.go_to_start(queue)?,
-            _ if queue.first_cycle()?.is_some_and(|first| cycle < first) => {
-                (self.cycle, self.sequence) = (cycle, sequence);
-                return Ok(());
-            }
-            _ => match queue.cycle_after(cycle)? {
-                Some(next) if self.enter_from(queue, Some(next))? => {}
-                _ => self.go_to_end(queue)?,
-            },
-        }
-        notice::leave(format!(
-            "a tailer's stored position is behind the end of its file: stored={index:#x} \
-             continued_at={:#x}",
-            self.index(queue)?
-        ));
-        Ok(())
-    }
-
     /// Goes to the first message.
     pub fn go_to_start(&mut self, queue: &Queue) -> Result<()> {
         self.state = State::Uninitialised;
-        self.view = None;
+        (self.view, self.is_resumed, self.known_next) = (None, false, -1);
         (self.cycle, self.sequence, self.position) = (0, 0, 0);
         self.enter_first(queue).map(drop)
     }
@@ -444,6 +370,7 @@ impl Cursor {
     }
 
     fn find_backward(&mut self, queue: &Queue) -> Result<Option<Document>> {
+        self.hold.has_nothing_ahead();
         if !self.has_file_backward(queue)? {
             return Ok(None);
         }
@@ -488,6 +415,9 @@ impl Cursor {
         }
         let Some(view) = self.view.as_mut() else { return Ok(None) };
         self.run = locate::run_up_to(view, self.sequence)?;
+        if self.run.position(self.sequence).is_none() {
+            check_nothing_behind(view, self.run.end)?;
+        }
         let Some(position) = self.run.positions.last() else { return Ok(None) };
         self.sequence = self.run.first + self.run.positions.len() as u64 - 1;
         Ok(Some(*position))
@@ -511,6 +441,10 @@ impl Cursor {
                 self.place(view, last.sequence, last.position, State::FoundInCycle);
                 return Ok(true);
             }
+            if queue.has_file(cycle) && queue.view(cycle)?.is_none() {
+                queue.check_lost_header(cycle)?;
+                tell_passed(queue, cycle)?;
+            }
             before = queue.cycle_before(cycle)?;
         }
         self.state = State::BeyondStartOfCycle;
@@ -519,17 +453,4 @@ impl Cursor {
         self.view = None;
         Ok(false)
     }
-}
-
-/// Whether a later cycle has a message.
-fn has_data_after(queue: &Queue, mut cycle: i32) -> Result<bool> {
-    while let Some(next) = queue.cycle_after(cycle)? {
-        if let Some(mut view) = queue.view(next)?
-            && matches!(locate::place_of(&mut view, 0)?, Place::Found(_))
-        {
-            return Ok(true);
-        }
-        cycle = next;
-    }
-    Ok(false)
 }

@@ -14,7 +14,7 @@ use crate::protocol::table_store::TableStore;
 use crate::queue::Queue;
 use crate::wire::text::number;
 use crate::wire::{hex, yaml};
-use crate::{Error, Result};
+use crate::{Error, Result, trust};
 
 /// So many bytes tell whether a message is text already.
 const TEXT_SAMPLE: usize = 32;
@@ -64,6 +64,7 @@ pub struct Dump<'a> {
 impl Dump<'static> {
     /// The dump of a roll file or a table store, told apart by name.
     pub fn open(path: &Path) -> Result<Self> {
+        trust::check_local(path)?;
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let is_table = name == table::FILE_NAME;
         if !is_table && !name.ends_with(SUFFIX) {

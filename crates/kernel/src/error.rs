@@ -15,12 +15,17 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum Error {
     #[error("{what}: path={} error={source}", path.display())]
     Io { what: &'static str, path: PathBuf, source: io::Error },
-    #[error("the {0} is closed")]
-    Closed(&'static str),
+    #[error("the {what} is closed: path={} ({})", path.display(), after_closing(what))]
+    Closed { what: &'static str, path: PathBuf },
     #[error("{what} needs a writable queue: path={} read_only=True", path.display())]
     ReadOnly { what: &'static str, path: PathBuf },
     #[error("not a Chronicle Queue 5 queue: {why} path={}", path.display())]
     NotAQueue { why: String, path: PathBuf },
+    #[error(
+        "the queue's table was {what} while the queue was open: path={} (others may be writing \
+         under the lock of another table: close the queue and open it again)", path.display()
+    )]
+    TableLost { what: &'static str, path: PathBuf },
     #[error(
         "the queue has another roll cycle: asked={asked} found={found} path={} \
          (leave roll_cycle out to join it)", path.display()
@@ -57,6 +62,17 @@ pub enum Error {
         "the write lock was taken away, nothing was published: expected={expected:#x} found={found:#x}"
     )]
     LockLost { expected: u64, found: u64 },
+    #[error(
+        "messages were deleted before they were read: tailer={tailer} expected={expected:#x} \
+         first={first} path={} (on_missing=\"skip\" goes on with the first that is left)",
+        path.display()
+    )]
+    DataLoss { tailer: String, expected: i64, first: String, path: PathBuf },
+    #[error(
+        "the named tailer is in use: tailer={tailer} pid={pid} since={since} path={} (close that \
+         one, or open this one with shared=True, as Java's are)", path.display()
+    )]
+    TailerInUse { tailer: String, pid: u32, since_s: i64, since: String, path: PathBuf },
     #[error("{0}")]
     Wire(Fault),
     #[error("the handle belongs to the parent process: open the queue again in the child")]
@@ -65,9 +81,19 @@ pub enum Error {
         "the {lock} stayed taken: holder_pid={holder} waited_ms={waited_ms} force_unlock={mode}"
     )]
     LockTimeout { lock: &'static str, holder: u32, waited_ms: u64, mode: &'static str },
+    #[error(
+        "another process keeps the file locked, as while it makes or grows it: file={} \
+         holder_pid={} waited_ms={}",
+        file.display(), locked.holder.map_or_else(|| "unknown".to_owned(), |pid| pid.to_string()),
+        locked.waited.as_millis()
+    )]
+    FileLocked { file: PathBuf, locked: crate::memory::record_lock::Locked },
     #[error("a document is open in this thread: close it before appending again")]
     DocumentOpen,
-    #[error("the append lock is held, as by a replication sink: holder_pid={0}")]
+    #[error(
+        "the append lock is held, as by a replication sink: holder_pid={0} (append, and open \
+         replicated tailers, at the source)"
+    )]
     AppendLocked(u32),
     #[error("{0}")]
     Invalid(String),
@@ -85,6 +111,19 @@ impl Error {
         Self::Io { what, path: path.to_path_buf(), source }
     }
 
+    /// The file at `path`, or its directory, is not there any more.
+    #[must_use]
+    pub fn gone(what: &'static str, path: &Path) -> Self {
+        Self::io(what, path, io::Error::from_raw_os_error(libc::ENOENT))
+    }
+
+    /// `what`, a handle of the queue at `path`, was closed.
+    #[cold]
+    #[must_use]
+    pub fn closed(what: &'static str, path: &Path) -> Self {
+        Self::Closed { what, path: path.to_path_buf() }
+    }
+
     /// Bytes of `file` that break a rule of `docs/format.md`.
     pub fn corrupt(
         what: &'static str,
@@ -95,5 +134,16 @@ impl Error {
     ) -> Self {
         let (found, expected) = (found.into(), expected.into());
         Self::Corrupt { what, file: file.to_path_buf(), position, found, expected }
+    }
+}
+
+/// How to go on after a handle was closed.
+fn after_closing(what: &str) -> &'static str {
+    match what {
+        "queue" => "quire.open opens it again",
+        "appender" => "queue.appender() returns another one",
+        "tailer" => "queue.tailer() returns another one",
+        "method reader" => "tailer.method_reader() returns another one",
+        _ => "it can be used until its with block ends or close() is called",
     }
 }

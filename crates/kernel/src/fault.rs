@@ -70,6 +70,7 @@ mod armed {
         "table.file.stat",
         "table.file.read",
         "table.file.grow",
+        "table.named.stat",
         "table.first.cas",
         "table.body.store",
         "table.header.cas",
@@ -121,7 +122,9 @@ mod armed {
         "eof.header.cas",
         "eof.mark.store",
         "eof.normalised.cas",
+        "sync.file.stat",
         "sync.directory.sync",
+        "sync.parent.sync",
         "sync.last-synced.cas",
         // After a power cut.
         "restart.from.store",
@@ -160,7 +163,7 @@ mod armed {
         "window.grow",
         "window.sync",
     ];
-    const COUNT: usize = 90;
+    const COUNT: usize = 93;
     const NONE: usize = usize::MAX;
     const KILL: i32 = 0;
 

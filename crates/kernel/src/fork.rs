@@ -8,15 +8,15 @@ use std::cell::RefCell;
 use std::sync::MutexGuard;
 
 use crate::memory::process;
-use crate::protocol::table_store::{self, OpenTable};
+use crate::protocol::open_tables::{self, OpenTables};
 
 thread_local! {
-    static HELD: RefCell<Option<MutexGuard<'static, Vec<OpenTable>>>> = const { RefCell::new(None) };
+    static HELD: RefCell<Option<MutexGuard<'static, OpenTables>>> = const { RefCell::new(None) };
 }
 
 /// To be called by the thread that forks, right before.
 pub fn before() {
-    let held = table_store::open_tables();
+    let held = open_tables::hold();
     HELD.set(Some(held));
 }
 
@@ -29,6 +29,6 @@ pub fn after_in_parent() {
 pub fn after_in_child() {
     process::after_fork_in_child();
     if let Some(mut tables) = HELD.take() {
-        table_store::detach(&mut tables);
+        open_tables::detach(&mut tables);
     }
 }

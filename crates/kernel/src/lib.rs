@@ -18,32 +18,45 @@ pub mod clock;
 #[cfg(not(loom))]
 mod cursor;
 #[cfg(not(loom))]
+mod damage;
+#[cfg(not(loom))]
 pub mod dump;
 mod error;
 pub mod fault;
 #[cfg(not(loom))]
 pub mod fork;
 pub mod format;
+pub mod glance;
+#[cfg(not(loom))]
+mod hold;
 pub mod interrupt;
 #[cfg(not(loom))]
 mod low_space;
 pub mod memory;
+#[cfg(not(loom))]
+pub mod missing;
 pub mod notice;
 #[cfg(not(loom))]
 pub mod open;
 #[cfg(not(loom))]
 pub mod options;
+#[cfg(not(loom))]
+pub mod patience;
 pub mod protocol;
 #[cfg(not(loom))]
 pub mod queue;
 #[cfg(not(loom))]
 pub mod replay;
 #[cfg(not(loom))]
+mod sync;
+#[cfg(not(loom))]
 mod tail;
 #[cfg(not(loom))]
 pub mod tailer;
 #[cfg(not(loom))]
 mod tailer_name;
+#[cfg(not(loom))]
+mod trust;
 pub mod wire;
 
 pub use error::{Error, Result};

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::format::blocks;
 use crate::format::roll_cycle::{INDEX_COUNT_MIN, INDEX_SHAPE_MAX, RollCycle, SUFFIX};
@@ -15,7 +16,7 @@ use crate::protocol::listing::{self, Names};
 use crate::protocol::lock_recovery::{self, ForceUnlock};
 use crate::protocol::restart;
 use crate::protocol::table_store::TableStore;
-use crate::{Error, Result, fault, notice};
+use crate::{Error, Result, fault, notice, trust};
 
 /// What a queue is opened with when nobody says otherwise.
 const DEFAULT_ROLL_CYCLE: &str = "FAST_DAILY";
@@ -26,11 +27,20 @@ const WIRE_TYPES: [&str; 4] = [DEFAULT_WIRE_TYPE, "BINARY", FIELDLESS, "COMPRESS
 pub const FIELDLESS: &str = "FIELDLESS_BINARY";
 const DIRECTORY_BITS: u32 = 0o100;
 const BLOCK_MAX: u64 = 1 << 40;
+/// Writers look each second whether their table is still there.
+const NOTICED_AFTER: Duration =
+    Duration::from_millis(if cfg!(any(feature = "fault-points", feature = "power-loss")) {
+        0
+    } else {
+        1500
+    });
 
 /// An opened path.
 pub struct Opened {
     /// The path as it was given.
     pub path: PathBuf,
+    /// The directories that were made for it, the outermost last.
+    pub made: Vec<PathBuf>,
     /// The queue's directory.
     pub dir: PathBuf,
     /// The cycle of the one file that was opened, if it was one file.
@@ -55,31 +65,48 @@ pub struct Opened {
 
 /// Opens `path` by the rules of `docs/compatibility.md`.
 pub fn open(path: &Path, options: &Options) -> Result<Opened> {
+    trust::check_local(path)?;
+    // A relative one would lead elsewhere once the process changes its directory.
+    let path = &std::path::absolute(path).map_err(|e| Error::io("cannot find", path, e))?;
     check_wire_type(options)?;
     check_sizes(options)?;
     let epoch_ms = epoch(options)?;
     if is_file(path) {
         return open_single(path, options);
     }
-    prepare_directory(path, options)?;
+    let made = prepare_directory(path, options)?;
     // A table says all that names could: a directory of many files is not looked through.
-    let names = if TableStore::is_ready(path) { None } else { roll_cycle_of_files(path)? };
+    let has_table = TableStore::is_ready(path);
+    let names = if has_table { None } else { roll_cycle_of_files(path)? };
     let (found, file) = names.unzip();
-    if !options.read_only && !has_table(path) {
-        // Files without a table may be of an older version: look before anything is made.
-        let file = file.map(|file| create::open_existing(&file, 0, false)).transpose()?.flatten();
-        file.as_ref().map_or(Ok(()), create::check_writable)?;
+    if !options.create && !has_table && found.is_none() && !has_unfinished_table(path) {
+        let why = format!("no {} and no *{SUFFIX} file", table::FILE_NAME);
+        return Err(Error::NotAQueue { why, path: path.clone() });
     }
-    if options.read_only {
+    trust::check(path, options);
+    // Files without a table may be of an older version: look before anything is made.
+    let stored = file.map(|file| roll_of_version_4(&file, options)).transpose()?.flatten();
+    let epoch_ms = stored.as_ref().map_or(epoch_ms, |stored| Some(stored.epoch_ms));
+    let options = &Options {
+        epoch_ms,
+        roll_time: options.roll_time.clone().filter(|_| stored.is_none()),
+        ..options.clone()
+    };
+    let opened = if options.read_only {
         open_read_only(path, options, found)
     } else {
-        open_for_writing(path, options, found, epoch_ms)
-    }
+        if !has_table {
+            wait_for_noticing(path, found)?;
+        }
+        open_for_writing(path, options, has_table, found, epoch_ms)
+    };
+    opened.map(|opened| Opened { made, ..opened })
 }
 
 fn open_for_writing(
     path: &Path,
     options: &Options,
+    has_table: bool,
     found: Option<&'static RollCycle>,
     epoch_ms: Option<i64>,
 ) -> Result<Opened> {
@@ -88,8 +115,11 @@ fn open_for_writing(
     }
     let roll = found.or(options.roll_cycle).map_or_else(default_roll_cycle, Ok)?;
     let wanted = wanted_metadata(options, roll, epoch_ms.unwrap_or(roll.default_epoch_ms));
-    let table = TableStore::open_or_create(path, &wanted, options.file_mode)?;
-    let opened = opened(path, options, Some(table), roll)?;
+    // One that is gone since it was seen is not made again at once: see `wait_for_noticing`.
+    let wanted = (!has_table).then_some(&wanted);
+    let table = TableStore::open_or_create(path, wanted, options.file_mode, options.timeout)?;
+    let lost = || Error::TableLost { what: "removed", path: path.join(table::FILE_NAME) };
+    let opened = opened(path, options, Some(table.ok_or_else(lost)?), roll)?;
     if let Some(asked) = options.roll_cycle.filter(|asked| *asked != opened.roll) {
         if roll_cycle_of_files(path)?.is_some() {
             check_roll_cycle(path, asked, opened.roll)?;
@@ -116,8 +146,16 @@ fn open_read_only(
     found: Option<&'static RollCycle>,
 ) -> Result<Opened> {
     let table = TableStore::open_read_only(path)?;
+    if table.is_none() && has_unfinished_table(path) {
+        notice::leave(format!(
+            "{} was never completed: the queue is read without it, by the names of its files \
+             path={}",
+            table::FILE_NAME,
+            path.display()
+        ));
+    }
     if table.is_none() && found.is_none() {
-        let why = format!("no {} and no *{SUFFIX} file", table::FILE_NAME);
+        let why = format!("no complete {} and no *{SUFFIX} file", table::FILE_NAME);
         return Err(Error::NotAQueue { why, path: path.to_path_buf() });
     }
     let roll = found.or(options.roll_cycle).map_or_else(default_roll_cycle, Ok)?;
@@ -128,6 +166,24 @@ fn open_read_only(
         check_roll_cycle(path, asked, opened.roll)?;
     }
     Ok(opened)
+}
+
+/// What a file of version 4 says in its header about its queue; None where it is of version 5. An
+/// error where nobody could append after it, unless that is not asked for.
+fn roll_of_version_4(path: &Path, options: &Options) -> Result<Option<RollFields>> {
+    let file = match create::open_existing(path, 0, false) {
+        Ok(Some(file)) => file,
+        Ok(None) => return Ok(None),
+        Err(_) if options.read_only || create::is_unfinished(path)? => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    if create::is_of_version_4(&file) {
+        return Ok(file.layout.roll);
+    }
+    if !options.read_only {
+        create::check_writable(&file)?;
+    }
+    Ok(None)
 }
 
 /// One roll file on its own.
@@ -178,6 +234,7 @@ fn opened(
     let index_spacing = rounded(options.index_spacing.unwrap_or(roll.index_spacing), 1);
     Ok(Opened {
         path: dir.to_path_buf(),
+        made: Vec::new(),
         dir: dir.to_path_buf(),
         single: None,
         roll,
@@ -228,8 +285,9 @@ fn wanted_metadata(options: &Options, roll: &'static RollCycle, epoch_ms: i64) -
     }
 }
 
-fn prepare_directory(path: &Path, options: &Options) -> Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
+/// Makes the directory if there is none, and says which ones were made.
+fn prepare_directory(path: &Path, options: &Options) -> Result<Vec<PathBuf>> {
+    let mut made = Vec::new();
     match fault::call!("open.path.stat", std::fs::metadata(path)) {
         Ok(found) if found.is_dir() => {}
         Ok(_) => {
@@ -238,22 +296,35 @@ fn prepare_directory(path: &Path, options: &Options) -> Result<()> {
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             if options.read_only || !options.create {
-                let why = "no such directory".to_owned();
+                let is_file = path.extension().is_some_and(|suffix| suffix == "cq4");
+                let why = if is_file { "no such file" } else { "no such directory" }.to_owned();
                 return Err(Error::NotAQueue { why, path: path.to_path_buf() });
             }
-            // Whoever may read a file may search the directory.
-            let search = (options.file_mode & 0o444) >> 2;
-            let mode = options.file_mode | search | DIRECTORY_BITS;
-            let mut builder = std::fs::DirBuilder::new();
-            builder.recursive(true).mode(mode);
-            let created = fault::call!("open.dir.create", builder.create(path));
-            created.map_err(|e| Error::io("cannot create", path, e))?;
+            made = make_directory(path, options)?;
         }
         Err(error) => return Err(Error::io("cannot open", path, error)),
     }
-    if options.read_only || options.allow_network {
-        return Ok(());
+    if !options.read_only && !options.allow_network {
+        check_file_system(path)?;
     }
+    Ok(made)
+}
+
+fn make_directory(path: &Path, options: &Options) -> Result<Vec<PathBuf>> {
+    use std::os::unix::fs::DirBuilderExt;
+    let missing = |dir: &&Path| !dir.as_os_str().is_empty() && !dir.exists();
+    let new = path.ancestors().take_while(missing).map(Path::to_path_buf).collect();
+    // Whoever may read a file may search the directory.
+    let search = (options.file_mode & 0o444) >> 2;
+    let permissions = options.file_mode | search | DIRECTORY_BITS;
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true).mode(permissions);
+    let created = fault::call!("open.dir.create", builder.create(path));
+    created.map_err(|e| Error::io("cannot create", path, e))?;
+    Ok(new)
+}
+
+fn check_file_system(path: &Path) -> Result<()> {
     match space::network_file_system_of(path)? {
         Some(name) => Err(Error::Unsupported(format!(
             "writing on a network file system: file_system={name} path={} (locks and shared memory \
@@ -285,9 +356,25 @@ fn is_file(path: &Path) -> bool {
     fault::call!("open.path.stat", std::fs::metadata(path)).is_ok_and(|found| found.is_file())
 }
 
-fn has_table(dir: &Path) -> bool {
+/// Whether somebody has begun to make a table here.
+fn has_unfinished_table(dir: &Path) -> bool {
     let path = dir.join(table::FILE_NAME);
     fault::call!("open.table.stat", std::fs::symlink_metadata(path)).is_ok()
+}
+
+/// Lets writers notice that their table was removed, where it may just have been: none of them may
+/// still be writing once this process makes another one, with a lock of its own.
+fn wait_for_noticing(dir: &Path, found: Option<&RollCycle>) -> Result<()> {
+    if found.is_none() {
+        return Ok(());
+    }
+    let looked = fault::call!("open.table.stat", std::fs::metadata(dir));
+    let changed =
+        looked.and_then(|it| it.modified()).map_err(|e| Error::io("cannot look at", dir, e))?;
+    // Removing a file changes its directory.
+    let since = changed.elapsed().unwrap_or_default();
+    std::thread::sleep(NOTICED_AFTER.saturating_sub(since));
+    Ok(())
 }
 
 fn check_roll_cycle(path: &Path, asked: &RollCycle, found: &RollCycle) -> Result<()> {

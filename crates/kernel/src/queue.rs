@@ -1,16 +1,18 @@
 //! A queue: a directory, its table store, its roll files.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use crate::appender::LOOK_MS;
 use crate::format::index::Shape;
 use crate::format::roll_cycle::RollCycle;
 use crate::format::table::{self, NO_HIGHEST};
 use crate::low_space::LowSpace;
 use crate::memory::pretouch::Pretoucher;
 use crate::memory::process;
+use crate::memory::window::Growth;
 use crate::open::{self, FIELDLESS, Opened};
 use crate::options::Options;
 use crate::protocol::create::{self, NewFile};
@@ -19,7 +21,7 @@ use crate::protocol::locate;
 use crate::protocol::lock_recovery;
 use crate::protocol::roll_file::{RollFile, Slot, View};
 use crate::protocol::table_store::TableStore;
-use crate::{Error, Result, fault};
+use crate::{Error, Result, fault, notice, sync, tailer_name};
 
 /// So many names are looked for one by one rather than listing the directory.
 const FEW_CYCLES: usize = 64;
@@ -41,6 +43,12 @@ pub struct Queue {
     handles: Mutex<Vec<Weak<dyn Handle>>>,
     pretoucher: Pretoucher,
     low_space: LowSpace,
+    /// When a reader last looked whether the table was replaced.
+    looked_ms: AtomicI64,
+    /// The directory's own name, and those of the directories made for it, are on the medium.
+    is_name_synced: AtomicBool,
+    /// Cycles of which an operator was told that something is wrong with their files.
+    told: Mutex<HashSet<i32>>,
 }
 
 impl Queue {
@@ -58,6 +66,9 @@ impl Queue {
             handles: Mutex::new(Vec::new()),
             pretoucher,
             low_space: LowSpace::default(),
+            looked_ms: AtomicI64::new(process::coarse_time_ms()),
+            is_name_synced: AtomicBool::new(false),
+            told: Mutex::default(),
         };
         Ok(Arc::new(queue))
     }
@@ -66,7 +77,7 @@ impl Queue {
     #[inline]
     pub fn check_open(&self, what: &'static str) -> Result<()> {
         self.check_generation()?;
-        if self.is_closed() { Err(Error::Closed(what)) } else { Ok(()) }
+        if self.is_closed() { Err(Error::closed(what, self.path())) } else { Ok(()) }
     }
 
     /// An error when the queue belongs to a parent process.
@@ -165,6 +176,12 @@ impl Queue {
         self.opened.block
     }
 
+    /// The most slots that an index array of one of its files is expected to have.
+    #[must_use]
+    pub fn index_count(&self) -> u32 {
+        self.opened.index_count.max(self.roll().index_count)
+    }
+
     /// What makes space present ahead of fast appenders.
     #[must_use]
     pub const fn pretoucher(&self) -> &Pretoucher {
@@ -224,13 +241,9 @@ impl Queue {
         self.with_cycles(|cycles| cycles.iter().copied().collect())
     }
 
-    /// Puts aside the file of a cycle that was begun and never finished: every reader would wait
-    /// for it. The caller holds the write lock, and writes to a later cycle.
-    pub fn put_aside_unfinished(&self, cycle: i32) -> Result<()> {
-        if create::put_aside_unfinished(&self.file_for_cycle(cycle)?)? {
-            self.refresh()?;
-        }
-        Ok(())
+    /// Whether a cycle's file is there and was never completed.
+    pub fn is_unfinished(&self, cycle: i32) -> Result<bool> {
+        create::is_unfinished(&self.file_for_cycle(cycle)?)
     }
 
     /// The cycles that have a file and lie between two others, ascending.
@@ -262,7 +275,7 @@ impl Queue {
     /// The nearest cycle after this one that has a file.
     pub fn cycle_after(&self, cycle: i32) -> Result<Option<i32>> {
         if !self.may_have_after(cycle) {
-            return Ok(None);
+            return self.look_at_table().map(|()| None);
         }
         match self.opened.single {
             Some(single) => Ok(Some(single).filter(|single| *single > cycle)),
@@ -270,9 +283,24 @@ impl Queue {
         }
     }
 
+    /// An error when the table was replaced: this one no longer says which files there are. Looked
+    /// for once a second, by a reader that waits for the next file.
+    fn look_at_table(&self) -> Result<()> {
+        let now = process::coarse_time_ms();
+        let before = self.looked_ms.load(Ordering::Relaxed);
+        if now.abs_diff(before) < LOOK_MS.unsigned_abs() {
+            return Ok(());
+        }
+        self.looked_ms.store(now, Ordering::Relaxed);
+        self.table().map_or(Ok(()), TableStore::check_not_replaced)
+    }
+
     /// The nearest cycle before this one that has a file.
     pub fn cycle_before(&self, cycle: i32) -> Result<Option<i32>> {
-        self.with_cycles(|cycles| cycles.range(..cycle).next_back().copied())
+        match self.opened.single {
+            Some(single) => Ok(Some(single).filter(|single| *single < cycle)),
+            None => self.listing.before(self.names(), self.table(), cycle),
+        }
     }
 
     /// Whether the listing allows for a file after this cycle: one load.
@@ -297,9 +325,15 @@ impl Queue {
         listing::has_file(self.names(), i64::from(cycle))
     }
 
-    /// The open file of a cycle; None when it is missing or not ready.
+    /// The file of a cycle, if a handle of this queue has it open.
+    #[must_use]
+    pub fn open_file(&self, cycle: i32) -> Option<Arc<RollFile>> {
+        self.lock_files().get(&cycle).and_then(Weak::upgrade)
+    }
+
+    /// The file of a cycle, opened if need be; None when it is missing or not ready.
     pub fn file(&self, cycle: i32) -> Result<Option<Arc<RollFile>>> {
-        if let Some(file) = self.lock_files().get(&cycle).and_then(Weak::upgrade) {
+        if let Some(file) = self.open_file(cycle) {
             return Ok(Some(file));
         }
         let path = self.file_for_cycle(cycle)?;
@@ -315,7 +349,7 @@ impl Queue {
     /// A view of a cycle's file for appending, made if need be. The caller holds the write lock.
     pub fn view_for_append(&self, table: &TableStore, cycle: i32) -> Result<View> {
         let path = self.file_for_cycle(cycle)?;
-        if let Some(file) = self.lock_files().get(&cycle).and_then(Weak::upgrade)
+        if let Some(file) = self.open_file(cycle)
             && is_same_file(&file, &path)
         {
             create::check_writable(&file)?;
@@ -329,9 +363,31 @@ impl Queue {
         Ok(View::new(self.remember(file)))
     }
 
+    /// Syncs the name of the queue's directory, and of those that were made for it, the first time.
+    pub fn sync_own_name(&self) -> Result<()> {
+        if !self.is_name_synced.load(Ordering::Acquire) {
+            sync::sync_names(self.path(), &self.opened.made)?;
+            self.is_name_synced.store(true, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// Tells what is wrong with the file of a cycle, the first time.
+    pub fn tell_once(&self, cycle: i32, line: impl FnOnce() -> String) {
+        if self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(cycle) {
+            notice::leave(line());
+        }
+    }
+
     /// Tells when the disk that `file` lies on is almost full.
     pub fn look_at_space(&self, file: &RollFile) {
         self.low_space.look(file, self.options.low_space_percent);
+    }
+
+    /// How its files grow.
+    #[must_use]
+    pub const fn growth(&self) -> Growth {
+        Growth { block: self.opened.block, timeout: self.options.timeout }
     }
 
     fn new_file(&self) -> NewFile {
@@ -340,7 +396,7 @@ impl Queue {
             index_spacing: self.opened.index_spacing,
         };
         let (mode, fieldless) = (self.options.file_mode, self.is_fieldless());
-        NewFile { shape, block: self.block(), mode, fieldless }
+        NewFile { shape, growth: self.growth(), mode, fieldless }
     }
 
     fn remember(&self, file: RollFile) -> Arc<RollFile> {
@@ -355,10 +411,10 @@ impl Queue {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The index of the oldest message.
+    /// The index of the oldest message that can be read.
     pub fn first_index(&self) -> Result<Option<i64>> {
         for cycle in self.cycles()? {
-            if self.last_sequence(cycle)?.is_some() {
+            if self.last_sequence_if_readable(cycle)?.is_some() {
                 return self.roll().to_index(cycle, 0).map(Some);
             }
         }
@@ -367,10 +423,12 @@ impl Queue {
 
     /// The index of the newest message.
     pub fn last_index(&self) -> Result<Option<i64>> {
-        for cycle in self.cycles()?.into_iter().rev() {
+        let mut next = self.last_cycle()?;
+        while let Some(cycle) = next {
             if let Some(sequence) = self.last_sequence(cycle)? {
                 return self.roll().to_index(cycle, sequence).map(Some);
             }
+            next = self.cycle_before(cycle)?;
         }
         Ok(None)
     }
@@ -382,19 +440,22 @@ impl Queue {
     }
 
     fn entries_in(&self, cycle: i32) -> Result<u64> {
-        Ok(self.last_sequence(cycle)?.map_or(0, |last| last + 1))
-    }
-
-    /// How many messages there are.
-    pub fn entry_count(&self) -> Result<u64> {
-        self.cycles()?.into_iter().map(|cycle| self.entries_in(cycle)).sum()
-    }
-
-    /// How many messages there are from `from` (included) to `to` (excluded).
-    pub fn count_excerpts(&self, from: i64, to: i64) -> Result<i64> {
-        if from > to {
-            return self.count_excerpts(to, from).map(|count| -count);
+        match self.last_sequence(cycle)? {
+            Some(last) => Ok(last + 1),
+            None => self.check_finished(cycle).map(|()| 0),
         }
+    }
+
+    /// How many messages there are in the files that can be read.
+    pub fn entry_count(&self) -> Result<u64> {
+        let entries = |cycle| Ok(self.last_sequence_if_readable(cycle)?.map_or(0, |last| last + 1));
+        self.cycles()?.into_iter().map(entries).sum()
+    }
+
+    /// How many messages there are from the lower index (included) to the higher one (excluded).
+    pub fn count_excerpts(&self, from: i64, to: i64) -> Result<i64> {
+        // As in Java, whichever of the two comes first.
+        let (from, to) = (from.min(to), from.max(to));
         let ((first, from_sequence), (last, to_sequence)) =
             (self.bounded(from)?, self.bounded(to)?);
         let mut count = i128::from(to_sequence) - i128::from(from_sequence);
@@ -427,6 +488,11 @@ impl Queue {
         self.table().map_or(Ok(Vec::new()), TableStore::entries)
     }
 
+    /// Every named tailer and the index it reads next, in the order of their making.
+    pub fn named_tailers(&self) -> Result<Vec<(String, i64)>> {
+        Ok(tailer_name::named(&self.table_entries()?))
+    }
+
     /// Who holds the lock that a key of the table store names, and whether it lives.
     pub fn lock_holder(&self, key: &str) -> Result<Option<(u32, bool)>> {
         let Some(table) = self.table() else { return Ok(None) };
@@ -436,8 +502,13 @@ impl Queue {
 
     /// Where the documents of a cycle's file end, how many messages it holds, and whether it was
     /// closed by an end-of-file marker; None when it is missing or not ready.
+    ///
+    /// # Errors
+    /// A file that is not ready although a later one has messages is damaged.
     pub fn end_of_cycle(&self, cycle: i32) -> Result<Option<(u64, u64, bool)>> {
-        let Some(mut view) = self.view(cycle)? else { return Ok(None) };
+        let Some(mut view) = self.view(cycle)? else {
+            return self.check_finished(cycle).map(|()| None);
+        };
         let end = locate::end(&mut view)?;
         Ok(Some((end.position, end.next_sequence(), end.slot == Slot::EndOfData)))
     }

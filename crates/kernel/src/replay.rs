@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::queue::Queue;
-use crate::tailer::{Direction, OpenDocument, Tailer};
+use crate::tailer::{Direction, MESSAGES_BETWEEN_PAUSES, OpenDocument, Scan, Tailer};
 use crate::wire::history::{self, History};
 use crate::{Error, Result};
 
@@ -20,50 +20,62 @@ pub fn history(tailer: &Tailer) -> Result<Option<History>> {
     }
 }
 
-/// Goes behind the message that the newest message of `output` from this queue came from: what
-/// follows led to nothing there yet. To the start where nothing of `output` came from this queue.
-pub fn after_last_written(tailer: &Tailer, output: &Arc<Queue>) -> Result<()> {
-    let queue = tailer.queue();
-    let path = queue.path().display();
-    if queue.source_id() == 0 {
-        return Err(Error::Invalid(format!(
-            "history names a queue by its source id: source_id=0 path={path} \
-             (create the queue with a source_id of its own)"
-        )));
-    }
-    if queue.path() == output.path() {
-        return Err(Error::Invalid(format!(
-            "the queue that was written is needed, not the one that is read: path={path}"
-        )));
-    }
-    let Some((index, in_output)) = last_source(output, queue.source_id())? else {
-        return tailer.to_start();
-    };
-    let found = tailer.move_to_index(index)?;
-    match tailer.open_document(false)? {
-        Some(open) if found => tailer.close_document(&open),
-        _ => Err(Error::IndexOutOfRange(format!(
-            "a history names a message that is not there: index={index:#x} path={path} \
-             named_by={in_output:#x} output={}",
-            output.path().display()
-        ))),
-    }
+/// Looks for the message that the newest message of an output came from, from the end back.
+pub struct LastWritten {
+    tailer: Arc<Tailer>,
+    source_id: i32,
 }
 
-/// The index that the newest history from this source names last, and where that was found.
-fn last_source(output: &Arc<Queue>, source_id: i32) -> Result<Option<(i64, i64)>> {
-    let tailer = Tailer::new(Arc::clone(output), None)?;
-    tailer.set_direction(Direction::Backward)?;
-    tailer.to_end()?;
-    while let Some(open) = tailer.open_document(false)? {
-        let history = history_of(&tailer, &open)?;
-        let last = history.and_then(|history| history.sources.last().copied());
-        if let Some((_, index)) = last.filter(|(id, _)| *id == source_id) {
-            return Ok(Some((index, open.index)));
+impl LastWritten {
+    /// Begins at the end of `output`, which a reader of `queue` writes.
+    pub fn new(queue: &Queue, output: &Arc<Queue>) -> Result<Self> {
+        let path = queue.path().display();
+        if queue.source_id() == 0 {
+            return Err(Error::Invalid(format!(
+                "history names a queue by its source id: source_id=0 path={path} \
+                 (create the queue with a source_id of its own)"
+            )));
         }
-        tailer.close_document(&open)?;
+        if queue.path() == output.path() {
+            return Err(Error::Invalid(format!(
+                "the queue that was written is needed, not the one that is read: path={path}"
+            )));
+        }
+        let tailer = Tailer::new(Arc::clone(output), None)?;
+        tailer.set_direction(Direction::Backward)?;
+        tailer.to_end()?;
+        Ok(Self { tailer, source_id: queue.source_id() })
     }
-    Ok(None)
+
+    /// The index that the newest history from the queue names last, and where that was found.
+    pub fn look(&self) -> Result<Scan<(i64, i64)>> {
+        for _ in 0..MESSAGES_BETWEEN_PAUSES {
+            let Some(open) = self.tailer.open_document(false)? else { return Ok(Scan::Nothing) };
+            let history = history_of(&self.tailer, &open)?;
+            let last = history.and_then(|history| history.sources.last().copied());
+            if let Some((_, index)) = last.filter(|(id, _)| *id == self.source_id) {
+                return Ok(Scan::Found((index, open.index)));
+            }
+            self.tailer.close_document(&open)?;
+        }
+        Ok(Scan::Paused)
+    }
+
+    /// Takes `tailer` behind the message that [`LastWritten::look`] found: what follows led to
+    /// nothing in the output yet. To the start where it found nothing.
+    pub fn go_behind(&self, tailer: &Tailer, found: Option<(i64, i64)>) -> Result<()> {
+        let Some((index, in_output)) = found else { return tailer.to_start() };
+        let found = tailer.move_to_index(index)?;
+        match tailer.open_document(false)? {
+            Some(open) if found => tailer.close_document(&open),
+            _ => Err(Error::IndexOutOfRange(format!(
+                "a history names a message that is not there: index={index:#x} path={} \
+                 named_by={in_output:#x} output={}",
+                tailer.queue().path().display(),
+                self.tailer.queue().path().display()
+            ))),
+        }
+    }
 }
 
 fn history_of(tailer: &Tailer, open: &OpenDocument) -> Result<Option<History>> {

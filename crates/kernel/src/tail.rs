@@ -5,12 +5,16 @@ use crate::format::blocks;
 use crate::format::document::{self, HEADER_LEN, NOT_INITIALIZED, TAIL_ZEROS};
 use crate::format::roll_cycle::RollCycle;
 use crate::memory::process;
+use crate::memory::window::Growth;
 use crate::protocol::indexing::{self, IndexWriter};
 use crate::protocol::locate;
 use crate::protocol::publish::{self, Payload};
 use crate::protocol::roll_file::{Slot, View};
 use crate::protocol::table_store::TableStore;
 use crate::{Error, Result, fault, notice};
+
+/// With less than so many bytes writable, the next step of space is due.
+pub const LOW: u64 = 16 << 10;
 
 /// The file being appended to, and where its documents end as far as this appender knows.
 pub struct Tail {
@@ -28,10 +32,12 @@ pub struct Tail {
     limit: u64,
     /// Positions up to here are writable.
     writable_to: u64,
+    /// From here on the next step of space is due; nowhere once that was said.
+    low_from: u64,
     /// Documents may start at positions below this one: the file is long enough for its block.
     starts_below: u64,
-    /// The block size.
-    block: u64,
+    /// How the file grows.
+    growth: Growth,
     /// The longest payload.
     longest: u64,
     /// Messages that are stored and not visible yet.
@@ -51,7 +57,7 @@ struct Run {
 }
 
 impl Tail {
-    pub fn new(mut view: View, roll: &RollCycle, block: u64) -> Result<Self> {
+    pub fn new(mut view: View, roll: &RollCycle, growth: Growth) -> Result<Self> {
         let index = IndexWriter::new(&mut view)?;
         let first_index = roll.to_index(view.file().cycle, 0)?;
         let limit = view.file().shape.max_messages().min(roll.sequence_mask() + 1);
@@ -64,9 +70,10 @@ impl Tail {
             first_index,
             limit,
             writable_to: 0,
+            low_from: u64::MAX,
             starts_below: 0,
-            block,
-            longest: blocks::longest_payload(block),
+            growth,
+            longest: blocks::longest_payload(growth.block),
             run: Run::default(),
         })
     }
@@ -94,6 +101,29 @@ impl Tail {
             && self.sequence < self.limit
             && (!file.shape.is_indexed(self.sequence)
                 || self.index.is_ready(&self.view, self.sequence))
+    }
+
+    /// Whether the next step of space is due now; says so once for each step.
+    #[inline]
+    pub const fn is_low(&mut self) -> bool {
+        let is_low = self.free > self.low_from;
+        if is_low {
+            self.low_from = u64::MAX;
+        }
+        is_low
+    }
+
+    /// Where the next message goes.
+    pub const fn end(&self) -> u64 {
+        self.free
+    }
+
+    /// Notes that positions up to `to` are writable.
+    pub fn note_writable(&mut self, to: u64) {
+        if to > self.writable_to && to <= self.view.region().len() {
+            self.writable_to = to;
+            self.low_from = to.saturating_sub(LOW);
+        }
     }
 
     #[inline]
@@ -194,6 +224,13 @@ impl Tail {
         }
     }
 
+    /// The index of the file's last message, unless the file has its end marker, or no message.
+    pub fn last_if_open(&mut self) -> Result<Option<i64>> {
+        let end = locate::end(&mut self.view)?;
+        let last = end.last.filter(|_| end.slot != Slot::EndOfData);
+        Ok(last.map(|last| self.first_index + last.sequence.cast_signed()))
+    }
+
     /// Clears a header that a dead or foreign writer left incomplete.
     fn clear_abandoned(&self, found: u32) -> Result<()> {
         let (file, position) = (self.view.file(), self.free);
@@ -226,8 +263,10 @@ impl Tail {
             end += self.index.make_room(&mut self.view, self.sequence)?;
         }
         if end > self.writable_to || self.free >= self.starts_below {
-            self.writable_to = self.view.make_writable(self.free, end, self.block)?;
-            self.starts_below = (self.free / self.block + 1) * self.block;
+            let writable_to = self.view.make_writable(self.free, end, self.growth)?;
+            self.note_writable(writable_to);
+            let block = self.growth.block;
+            self.starts_below = (self.free / block + 1) * block;
         }
         if !metadata && self.write_position == 0 {
             self.name_a_document()?;

@@ -9,15 +9,20 @@ use crate::cursor::Cursor;
 pub use crate::cursor::{AtOnce, Direction, State};
 use crate::format::document::HEADER_LEN;
 use crate::format::table::NO_INDEX;
+use crate::glance::Glance;
+pub use crate::hold::wait_toward;
 use crate::memory::window::Region;
+use crate::missing::{Missing, OnMissing};
 use crate::protocol::roll_file::Document;
 use crate::queue::{Handle, Queue};
 use crate::tailer_name::Name;
 use crate::wire::topic::{Topics, Wanted};
-use crate::{Error, Result, interrupt};
+use crate::{Error, Result};
 
-/// An interrupt is looked for after so many messages that nobody wants.
-const PASSED_BETWEEN_LOOKS: usize = 1 << 20;
+mod reading;
+mod spinning;
+
+pub use reading::{MESSAGES_BETWEEN_PAUSES, Reading, Scan, Take};
 
 /// Reads messages of a queue, in either direction.
 pub struct Tailer {
@@ -35,6 +40,8 @@ struct Inner {
     prepared: Option<Document>,
     /// The index of the message stepped over last.
     last_read: i64,
+    /// How often the tailer was moved other than by reading on.
+    moves: u64,
     filter: Option<Box<Filter>>,
 }
 
@@ -43,6 +50,17 @@ struct Filter {
     topics: Topics,
     /// What is known of the message found last.
     found: Option<Wanted>,
+}
+
+/// How a tailer is opened.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Opening<'a> {
+    /// Where its position is kept.
+    pub name: Option<&'a str>,
+    /// Others may read with the name at the same time, as Java's may.
+    pub shared: bool,
+    /// What becomes of messages that were deleted unread.
+    pub on_missing: OnMissing,
 }
 
 type Entered<'a> = SpinMutexGuard<'a, Inner, spin::Yield>;
@@ -91,23 +109,24 @@ impl OpenDocument {
 impl Tailer {
     /// A tailer at the start of the queue, or where the tailer of this name stopped.
     pub fn new(queue: Arc<Queue>, name: Option<&str>) -> Result<Arc<Self>> {
+        Self::open(queue, Opening { name, ..Opening::default() })
+    }
+
+    /// As [`Tailer::new`], with options.
+    pub fn open(queue: Arc<Queue>, opening: Opening<'_>) -> Result<Arc<Self>> {
         queue.check_open("queue")?;
-        let name = name.map(|name| Name::open(&queue, name)).transpose()?;
-        let mut cursor = Cursor::default();
-        if let Some(name) = &name {
-            queue.refresh_if_needed()?;
-            match name.stored(&queue)? {
-                0 => {}
-                index => {
-                    cursor.resume_at(&queue, index)?;
-                }
-            }
+        let name = opening.name.map(|name| Name::open(&queue, name, opening.shared)).transpose()?;
+        let cursor = resumed(&queue, name.as_ref(), opening.on_missing);
+        if let (Err(_), Some(name)) = (&cursor, &name) {
+            name.release(&queue);
         }
+        let cursor = cursor?;
         let inner = SpinMutex::new(Inner {
             cursor,
             unfinished: false,
             prepared: None,
             last_read: NO_INDEX,
+            moves: 0,
             filter: None,
         });
         let tailer = Arc::new(Self { queue, name, closed: AtomicBool::new(false), inner });
@@ -138,7 +157,21 @@ impl Tailer {
         let stored = if finished { self.finish(&mut inner) } else { Ok(()) };
         self.closed.store(true, Ordering::Release);
         inner.let_go();
+        self.release_name();
         stored
+    }
+
+    fn release_name(&self) {
+        if let Some(name) = &self.name {
+            name.release(&self.queue);
+        }
+    }
+
+    /// Closes the files and lets go of the memory that the tailer holds. It stays where it is, and
+    /// opens them again when it is read on.
+    pub fn release_resources(&self) -> Result<()> {
+        self.enter()?.let_go();
+        Ok(())
     }
 
     /// Whether the tailer, or its queue, was closed.
@@ -150,7 +183,12 @@ impl Tailer {
     #[inline]
     fn check_open(&self) -> Result<()> {
         self.queue.check_open("queue")?;
-        if self.closed.load(Ordering::Acquire) { Err(Error::Closed("tailer")) } else { Ok(()) }
+        if self.closed.load(Ordering::Acquire) { Err(self.closed()) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn closed(&self) -> Error {
+        Error::closed("tailer", self.queue.path())
     }
 
     fn enter(&self) -> Result<Entered<'_>> {
@@ -176,33 +214,6 @@ impl Tailer {
         let Some(mut inner) = self.inner.try_lock() else { return Ok(AtOnce::Unknown) };
         self.check_open()?;
         self.step_at_once(&mut inner, ask, take)
-    }
-
-    /// As [`Tailer::read_at_once`] for at most `count` messages under one lock. Returns how many
-    /// `take` was given, and what ended it before `count`: nothing there yet, or unknown.
-    pub fn read_many_at_once(
-        &self,
-        ask: Ask,
-        count: usize,
-        mut take: impl FnMut(&[u8]),
-    ) -> Result<(usize, AtOnce<()>)> {
-        let Some(mut inner) = self.inner.try_lock() else { return Ok((0, AtOnce::Unknown)) };
-        self.check_open()?;
-        for taken in 0..count {
-            let ask = if taken == 0 { ask } else { Ask::OfBatch };
-            let step = self.step_at_once(&mut inner, ask, |_, bytes| {
-                take(bytes);
-                Ok(())
-            });
-            match step {
-                Ok(AtOnce::Found(())) => {}
-                Ok(end) => return Ok((taken, end)),
-                // What was read comes first; the next call meets the error again.
-                Err(_) if taken > 0 => return Ok((taken, AtOnce::Nothing)),
-                Err(error) => return Err(error),
-            }
-        }
-        Ok((count, AtOnce::Found(())))
     }
 
     #[inline]
@@ -231,83 +242,57 @@ impl Tailer {
         Ok(AtOnce::Found(taken))
     }
 
-    /// Does what the next read waits for; false when nothing is there yet.
-    pub fn prepare(&self, ask: Ask) -> Result<bool> {
+    /// Does what the next read waits for.
+    pub fn prepare(&self, ask: Ask) -> Result<Scan<()>> {
         let mut inner = self.enter()?;
         if ask == Ask::First {
             self.finish(&mut inner)?;
         }
-        inner.prepared = inner.find_message(&self.queue)?;
-        Ok(inner.prepared.is_some())
-    }
-
-    /// Hands at most `count` messages to `take`, which ends it early by returning false: then the
-    /// message it was given last is not stepped over. Returns how many were taken.
-    pub fn read_many(
-        &self,
-        count: usize,
-        mut take: impl FnMut(i64, &[u8]) -> bool,
-    ) -> Result<usize> {
-        let mut inner = self.enter()?;
-        self.finish(&mut inner)?;
-        for taken in 0..count {
-            let document = match inner.find_message(&self.queue) {
-                Ok(Some(document)) => document,
-                Ok(None) => return Ok(taken),
-                // What was read comes first; the next call meets the error again.
-                Err(_) if taken > 0 => return Ok(taken),
-                Err(error) => return Err(error),
-            };
-            let index = inner.cursor.index(&self.queue)?;
-            if !take(index, inner.cursor.payload(&document)) {
-                return Ok(taken);
-            }
-            inner.cursor.step_over(&self.queue, &document)?;
-            inner.unfinished = true;
-            inner.last_read = index;
-        }
-        Ok(count)
-    }
-
-    /// Opens the next document; [`Tailer::close_document`] steps over it.
-    pub fn open_document(&self, include_metadata: bool) -> Result<Option<OpenDocument>> {
-        let mut inner = self.enter()?;
-        self.open_locked(&mut inner, include_metadata)
+        let found = inner.find_message(&self.queue, &mut { MESSAGES_BETWEEN_PAUSES })?;
+        inner.prepared = if let Scan::Found(document) = found { Some(document) } else { None };
+        Ok(found.map(drop))
     }
 
     fn open_locked(
         &self,
         inner: &mut Inner,
+        ask: Ask,
         include_metadata: bool,
-    ) -> Result<Option<OpenDocument>> {
-        self.finish(inner)?;
-        let Some(document) = inner.find(&self.queue, include_metadata)? else {
-            return Ok(None);
+    ) -> Result<Scan<OpenDocument>> {
+        if ask == Ask::First {
+            self.finish(inner)?;
+        }
+        let mut looks = MESSAGES_BETWEEN_PAUSES;
+        let document = match inner.find(&self.queue, include_metadata, &mut looks)? {
+            Scan::Found(document) => document,
+            Scan::Nothing => return Ok(Scan::Nothing),
+            Scan::Paused => return Ok(Scan::Paused),
+            Scan::Held(then) => return Ok(Scan::Held(then)),
         };
         let index = inner.cursor.index(&self.queue)?;
-        let region = inner.cursor.region().ok_or(Error::Closed("tailer"))?;
+        let region = inner.cursor.region().ok_or_else(|| self.closed())?;
         let start = if document.is_metadata { 0 } else { inner.start() };
-        Ok(Some(OpenDocument { region, document, start, index }))
+        Ok(Scan::Found(OpenDocument { region, document, start, index }))
     }
 
     /// Opens the next document and steps over it, so that no other thread gets it too, if that takes
     /// no system call. [`Tailer::return_to`] takes that back.
     #[inline]
-    pub fn take_at_once(&self, include_metadata: bool) -> Result<AtOnce<OpenDocument>> {
+    pub fn take_at_once(&self, ask: Ask, include_metadata: bool) -> Result<AtOnce<OpenDocument>> {
         let Some(mut inner) = self.inner.try_lock() else { return Ok(AtOnce::Unknown) };
         self.check_open()?;
-        let found = self.open_locked_at_once(&mut inner, include_metadata)?;
+        let found = self.open_locked_at_once(&mut inner, ask, include_metadata)?;
         if let AtOnce::Found(open) = &found {
             self.step_over(&mut inner, open)?;
         }
         Ok(found)
     }
 
-    /// As [`Tailer::take_at_once`], whatever it takes; None when nothing is there yet.
-    pub fn take_document(&self, include_metadata: bool) -> Result<Option<OpenDocument>> {
+    /// As [`Tailer::take_at_once`], whatever it takes.
+    pub fn take_document(&self, ask: Ask, include_metadata: bool) -> Result<Scan<OpenDocument>> {
         let mut inner = self.enter()?;
-        let found = self.open_locked(&mut inner, include_metadata)?;
-        if let Some(open) = &found {
+        let found = self.open_locked(&mut inner, ask, include_metadata)?;
+        if let Scan::Found(open) = &found {
             self.step_over(&mut inner, open)?;
         }
         Ok(found)
@@ -317,9 +302,11 @@ impl Tailer {
     fn open_locked_at_once(
         &self,
         inner: &mut Inner,
+        ask: Ask,
         include_metadata: bool,
     ) -> Result<AtOnce<OpenDocument>> {
-        if inner.prepared.is_some() || !self.finish_at_once(inner)? {
+        let may_wait = ask == Ask::First && !self.finish_at_once(inner)?;
+        if inner.prepared.is_some() || may_wait {
             return Ok(AtOnce::Unknown);
         }
         let document = match inner.cursor.find_at_once(&self.queue, include_metadata) {
@@ -328,7 +315,7 @@ impl Tailer {
             AtOnce::Unknown => return Ok(AtOnce::Unknown),
         };
         let index = inner.cursor.index(&self.queue)?;
-        let region = inner.cursor.region().ok_or(Error::Closed("tailer"))?;
+        let region = inner.cursor.region().ok_or_else(|| self.closed())?;
         // With a filter there is nothing at once.
         Ok(AtOnce::Found(OpenDocument { region, document, start: 0, index }))
     }
@@ -350,13 +337,8 @@ impl Tailer {
     pub fn return_to(&self, open: &OpenDocument) -> Result<()> {
         let mut inner = self.enter()?;
         inner.cursor.return_to(&self.queue, &open.document, open.index)?;
-        self.moved(&mut inner)
-    }
-
-    /// The index of the message stepped over last.
-    pub fn last_read_index(&self) -> Result<Option<i64>> {
-        let last = self.enter()?.last_read;
-        Ok((last != NO_INDEX).then_some(last))
+        inner.turn_back();
+        Ok(())
     }
 
     /// Steps over an open document, unless the tailer was moved meanwhile, and stores the position.
@@ -383,6 +365,20 @@ impl Tailer {
     pub fn state(&self) -> Result<State> {
         self.queue.check_generation()?;
         Ok(self.lock().cursor.state())
+    }
+
+    /// The index that the next read begins at, and the direction, as far as that is known at once.
+    #[must_use]
+    pub fn glance(&self) -> (Glance, Option<Direction>) {
+        if self.queue.check_generation().is_err() {
+            return (Glance::Forked, None);
+        }
+        let Some(inner) = self.inner.try_lock() else { return (Glance::Busy, None) };
+        let index = match inner.cursor.state() {
+            State::Uninitialised => None,
+            _ => inner.cursor.index(&self.queue).ok(),
+        };
+        (Glance::At(index), Some(inner.cursor.direction()))
     }
 
     /// The direction.
@@ -441,8 +437,14 @@ impl Tailer {
     }
 
     fn moved(&self, inner: &mut Inner) -> Result<()> {
-        inner.unfinished = true;
-        self.finish(inner)
+        inner.turn_back();
+        inner.unfinished = false;
+        match &self.name {
+            Some(name) => {
+                name.store_move(&self.queue, inner.cursor.index_or_first(&self.queue)?.max(0))
+            }
+            None => Ok(()),
+        }
     }
 
     /// As [`Tailer::finish`], unless that may wait; false if so.
@@ -463,7 +465,10 @@ impl Tailer {
         }
         inner.unfinished = false;
         match &self.name {
-            Some(name) => name.store(&self.queue, inner.cursor.index_or_first(&self.queue)?),
+            // Before the first message of cycle 0 there is no index: that is kept as the start.
+            Some(name) => {
+                name.store_read(&self.queue, inner.cursor.index_or_first(&self.queue)?.max(0))
+            }
             None => Ok(()),
         }
     }
@@ -472,7 +477,30 @@ impl Tailer {
 impl Handle for Tailer {
     fn let_go(&self) {
         self.lock().let_go();
+        self.release_name();
     }
+}
+
+impl Drop for Tailer {
+    fn drop(&mut self) {
+        if self.queue.check_generation().is_ok() {
+            self.release_name();
+        }
+    }
+}
+
+/// A cursor at the start, or where the name's last reader stopped.
+fn resumed(queue: &Queue, name: Option<&Name>, on_missing: OnMissing) -> Result<Cursor> {
+    let mut cursor = Cursor::default();
+    let tailer = name.map(|name| name.text.clone()).unwrap_or_default();
+    cursor.set_missing(Missing { on: on_missing, tailer });
+    let Some(name) = name else { return Ok(cursor) };
+    queue.refresh_if_needed()?;
+    let stored = name.stored(queue)?;
+    if stored != 0 && cursor.resume_at(queue, stored)? {
+        name.store_move(queue, cursor.index_or_first(queue)?)?;
+    }
+    Ok(cursor)
 }
 
 impl Inner {
@@ -481,9 +509,16 @@ impl Inner {
         self.cursor.let_go();
     }
 
-    /// The next message, without its key if a filter asks for it.
-    fn find_message(&mut self, queue: &Queue) -> Result<Option<Document>> {
-        let document = self.find(queue, false)?;
+    /// Notes that the tailer went elsewhere: what is stored is behind that.
+    const fn turn_back(&mut self) {
+        self.moves += 1;
+        self.unfinished = true;
+    }
+
+    /// The next message, without its key if a filter asks for it. Every message looked at is taken
+    /// off `looks`.
+    fn find_message(&mut self, queue: &Queue, looks: &mut usize) -> Result<Scan<Document>> {
+        let document = self.find(queue, false, looks)?;
         Ok(document.map(|document| document.from(self.start())))
     }
 
@@ -492,21 +527,25 @@ impl Inner {
         self.filter.as_ref().and_then(|filter| filter.found).map_or(0, |it| it.start)
     }
 
-    fn find(&mut self, queue: &Queue, include_metadata: bool) -> Result<Option<Document>> {
-        for passed in 1_usize.. {
+    fn find(
+        &mut self,
+        queue: &Queue,
+        include_metadata: bool,
+        looks: &mut usize,
+    ) -> Result<Scan<Document>> {
+        while *looks > 0 {
+            *looks -= 1;
             match self.cursor.find(queue, include_metadata)? {
                 Some(document) if !document.is_metadata && !self.is_wanted(&document) => {
                     if !self.pass(queue, &document)? {
-                        break;
+                        return Ok(Scan::Nothing);
                     }
                 }
-                other => return Ok(other),
-            }
-            if passed.is_multiple_of(PASSED_BETWEEN_LOOKS) {
-                interrupt::check()?;
+                Some(document) => return Ok(Scan::Found(document)),
+                None => return Ok(self.cursor.decides_at().map_or(Scan::Nothing, Scan::Held)),
             }
         }
-        Ok(None)
+        Ok(Scan::Paused)
     }
 
     fn is_wanted(&mut self, document: &Document) -> bool {

@@ -36,7 +36,10 @@ fn nothing_is_repaired_without_the_write_lock() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = old_file(dir.path());
     let before = std::fs::read(&path).expect("read");
-    let table = TableStore::open_or_create(dir.path(), &Metadata::default(), 0o600).expect("table");
+    let wanted = Metadata::default();
+    let table =
+        TableStore::open_or_create(dir.path(), Some(&wanted), 0o600, Duration::from_secs(10));
+    let table = table.expect("table").expect("made");
     let roll = RollCycle::by_name("FAST_DAILY").expect("a roll cycle");
     let names = Names { dir: dir.path(), roll, epoch_ms: 0 };
 

@@ -101,7 +101,7 @@ class Columns:
         return batch.num_rows, {INDEX: batch.column(0), PAYLOAD: batch.column(1)}
 
     def _decoded(self, tailer: Tailer, count: int, past: int) -> tuple[int, dict[str, Any]]:
-        seen, tables, payload, topic = tailer.read_decoded(
+        seen, tables, payload, topic = tailer._read_decoded(  # noqa: SLF001 - the package's own
             self._schema.plan,
             count,
             max_bytes=BATCH_BYTES,

@@ -87,15 +87,15 @@ def end_of(queue: Queue, number: int) -> End | None:
     """
     if not Path(queue.file_for_cycle(number)).exists():
         return None
-    found, last = queue.end_of_cycle(number), queue.write_position(number)
+    found, last = queue.end_of_cycle(number), queue._write_position(number)  # noqa: SLF001 - the package's own
     if found is None or last is None:
         return None
     end = End(*found)
     if last >= end.position and end.messages:
         raise CorruptError(
             "messages are missing in the middle of the file, or its end is cut off:"
-            f" file={queue.file_for_cycle(number)} position={end.position}"
-            f" last={last}"
+            f" file={queue.file_for_cycle(number)} position={end.position:#x}"
+            f" last={last:#x}"
         )
     return end
 

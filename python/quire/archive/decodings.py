@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 import pyarrow as pa
 
-from quire.columns import fields_of
+from quire.columns import fields_of, type_text
 from quire.errors import ArchiveError
 from quire.fitting import PARQUETS_TIME, fitting_columns
 from quire.queue import Queue
@@ -174,5 +174,5 @@ def _check_kept(types: Mapping[str, Any], before: Mapping[str, Any]) -> None:
         if types[name] != before[name]:
             raise ArchiveError(
                 "a column cannot change its type, use another DEST for it:"
-                f" column={name} type={types[name]} archived={before[name]}"
+                f" column={name} type={type_text(types[name])} archived={type_text(before[name])}"
             )

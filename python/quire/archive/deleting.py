@@ -4,26 +4,25 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from quire._durable import sync
+from quire._positions import stored_place
 from quire.archive.cycles import end_of
 from quire.archive.folders import Topic
 from quire.archive.reports import Failure, Report
 from quire.archive.verifying import check_file, check_live
-from quire.durable import sync
 from quire.errors import QuireError
 from quire.queue import Queue
 from quire.queue import open as open_queue
-
-_TAILER = "index."
-_KEPT_BESIDE = (".version", ".lock")  # of a tailer whose position is replicated
 
 
 def delete_archived(topic: Topic, path: str, report: Report, *, force: bool) -> None:
     """
     Delete the cycles of a queue that the archive holds: whole, verified, and done with.
 
-    The newest cycle stays, and so do those that a named tailer has not read to their end, unless
-    *force* is given, and those without end-of-file marker. A cycle that does not equal its archive
-    byte by byte stays too, and has failed.
+    The newest cycle stays, and so do those without end-of-file marker and, unless *force* is
+    given, those from the cycle of a named tailer on: services are among these. The cycle it is in
+    stays even if it was read to its end, as the tailer could not know that when it is opened again.
+    A cycle that does not equal its archive byte by byte stays too, and has failed.
 
     Args:
         topic: What the archive holds of the queue.
@@ -66,23 +65,8 @@ def _may_grow(queue: Queue, cycle: int) -> str | None:
 
 
 def _reader_in(queue: Queue, cycle: int) -> str | None:
-    """Return which named tailer has not passed a cycle; None if all have."""
-    entries = dict(queue.table_entries())
-    for key, index in entries.items():
-        is_beside = any(
-            key.endswith(end) and key.removesuffix(end) in entries for end in _KEPT_BESIDE
-        )
-        if key.startswith(_TAILER) and not is_beside:
-            at = queue.roll_cycle.to_cycle(index)
-            if at <= cycle and not _has_read_all(queue, index, cycle):
-                name = key.removeprefix(_TAILER)
-                return f"kept for a named tailer: tailer={name} next={index:#x}"
+    """Return which named tailer still needs a cycle; None if all are in later ones."""
+    for name, index in queue.named_tailers():
+        if stored_place(queue, index)[0] <= cycle:
+            return f"kept for a named tailer: tailer={name} next={index:#x}"
     return None
-
-
-def _has_read_all(queue: Queue, index: int, cycle: int) -> bool:
-    """Return whether the next message to read lies behind a cycle's last."""
-    if queue.roll_cycle.to_cycle(index) != cycle:
-        return False
-    end = end_of(queue, cycle)
-    return end is not None and queue.roll_cycle.to_sequence(index) >= end.messages

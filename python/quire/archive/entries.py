@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Final
 
 METADATA_KEY: Final = b"quire"
+
+_FILE: Final = re.compile(r"[^./\0][^/\0]*\.parquet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +53,20 @@ class Entry:
 
     @classmethod
     def of(cls, known: Mapping[str, Any]) -> Entry:
-        """Return the entry that JSON holds; what later versions add is passed over."""
-        return cls(**{it.name: known[it.name] for it in fields(cls) if it.name in known})
+        """
+        Return the entry that JSON holds; what later versions add is passed over.
+
+        Raises:
+            ValueError: It is none that a run would have made.
+
+        """
+        found = cls(**{it.name: known[it.name] for it in fields(cls) if it.name in known})
+        numbers = (found.cycle, found.messages, found.rows, found.misfits, found.size)
+        if not all(type(it) is int and it >= 0 for it in (*numbers, found.decoding)):
+            raise ValueError(f"numbers: cycle={found.cycle!r} messages={found.messages!r}")
+        if type(found.file) is not str or not _FILE.fullmatch(found.file):
+            raise ValueError(f"not the plain name of a Parquet file: file={found.file!r}")
+        return found
 
     def to_json(self) -> dict[str, Any]:
         """Return what :meth:`of` takes."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import stat
 from collections.abc import Generator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -13,16 +14,17 @@ from urllib.parse import quote, unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from quire._durable import Access, HeldError, SafeFolder
 from quire.archive.decodings import Decoding
 from quire.archive.entries import METADATA_KEY, Entry
-from quire.durable import HeldError, held, make_folder, replace
-from quire.errors import ArchiveError
+from quire.errors import ArchiveError, UnsafePathError
 
 LISTS: Final = "_quire"
 _LOCK: Final = "lock"
 _FOLDER: Final = "topic="
 _FORMAT: Final = 1
 _SUFFIX: Final = ".parquet"
+_LIST: Final = ".json"
 
 
 @dataclass(slots=True)
@@ -74,8 +76,17 @@ class Topic:
         return [(cycle, why) for cycle, why in self.lost if cycle not in self.entries]
 
     def file(self, entry: Entry) -> Path:
-        """Return where a cycle's file is."""
-        return self.folder / entry.file
+        """
+        Return where a cycle's file is.
+
+        Raises:
+            UnsafePathError: A link or the like has its name.
+
+        """
+        file = self.folder / entry.file
+        if not is_plain(file):
+            raise UnsafePathError(f"a link, or not a file: path={file} (remove it)")
+        return file
 
 
 class Archive:
@@ -106,27 +117,42 @@ class Archive:
         """
         if not self.exists:
             raise ArchiveError(f"no archive here: path={self.path}")
-        return sorted(unquote(file.stem) for file in (self.path / LISTS).glob("*.json"))
+        with SafeFolder.at(self.path) as root, root.sub(LISTS) as lists:
+            names = [it for it in lists.names() if it.endswith(_LIST)]
+        return sorted(unquote(it.removesuffix(_LIST)) for it in names)
 
     @contextmanager
-    def held(self) -> Generator[None]:
+    def held(self, access: Access) -> Generator[None]:
         """
         Keep other runs off, until the process ends.
+
+        Args:
+            access: Who may use what is made for that.
 
         Raises:
             ArchiveError: Another one is at work.
 
         """
-        make_folder(self.path / LISTS)
-        lock = self.path / LISTS / _LOCK
-        with ExitStack() as stack:
+        with (
+            SafeFolder.at(self.path, access) as root,
+            root.made(LISTS, access) as lists,
+            ExitStack() as stack,
+        ):
             try:
-                stack.enter_context(held(lock))
+                stack.enter_context(lists.locked(_LOCK))
             except HeldError as error:
                 raise ArchiveError(
-                    f"another run is at work on this archive: lock={lock} pid={error.holder}"
+                    "another run is at work on this archive:"
+                    f" lock={lists.path / _LOCK} pid={error.holder}"
                 ) from None
+            lists.sweep()
             yield
+
+    @contextmanager
+    def made(self, topic: Topic, access: Access) -> Generator[SafeFolder]:
+        """Open the folder of a topic, and make it, for those who may use the queue."""
+        with SafeFolder.at(self.path) as root, root.made(topic.folder.name, access) as folder:
+            yield folder
 
     def topic(self, name: str) -> Topic:
         """
@@ -138,13 +164,14 @@ class Archive:
 
         """
         topic = Topic(name, self.path / f"{_FOLDER}{quote(name, safe='')}")
-        listed = self._list(name)
-        if listed.exists():
-            _fill(topic, listed)
-        known = {entry.file for entry in topic.entries.values()}
-        for file in topic.folder.glob(f"[!.]*{_SUFFIX}"):
-            if file.name not in known:
-                _take_in(topic, file)
+        with SafeFolder.at(self.path) as root:
+            with root.sub(LISTS) as lists, suppress(FileNotFoundError):
+                _fill(topic, lists.path / _list_of(name), lists.read(_list_of(name)))
+            known = {entry.file for entry in topic.entries.values()}
+            with suppress(FileNotFoundError), root.sub(topic.folder.name) as folder:
+                for file in folder.names():
+                    if file.endswith(_SUFFIX) and not file.startswith(".") and file not in known:
+                        _take_in(topic, topic.folder / file)
         topic.lost = topic.still_lost
         return topic
 
@@ -162,10 +189,20 @@ class Archive:
             "gone": topic.gone,
             "cycles": [entry.to_json() for _, entry in sorted(topic.entries.items())],
         }
-        replace(self._list(topic.name), json.dumps(content, indent=1).encode())
+        with SafeFolder.at(self.path) as root, root.sub(LISTS) as lists:
+            lists.replace(_list_of(topic.name), json.dumps(content, indent=1).encode())
 
-    def _list(self, name: str) -> Path:
-        return self.path / LISTS / f"{quote(name, safe='')}.json"
+
+def is_plain(file: Path) -> bool:
+    """Whether a file is no link, pipe or the like; one that is not there could become one."""
+    try:
+        return stat.S_ISREG(file.lstat().st_mode)
+    except FileNotFoundError:
+        return True
+
+
+def _list_of(topic: str) -> str:
+    return f"{quote(topic, safe='')}{_LIST}"
 
 
 def file_name(roll_file: Path) -> str:
@@ -195,6 +232,9 @@ def entry_in(file: Path) -> Entry | None:
 
 def _take_in(topic: Topic, file: Path) -> None:
     """Add what a file that is not in the list tells of itself, or what is wrong with it."""
+    if not is_plain(file):
+        topic.problems.append(f"a link, or not a file: path={file} (remove it)")
+        return
     try:
         entry = entry_in(file)
     except ArchiveError as error:
@@ -210,19 +250,25 @@ def _take_in(topic: Topic, file: Path) -> None:
         topic.seen.add(entry.previous)
 
 
-def _fill(topic: Topic, listed: Path) -> None:
+def _check_texts(*found: object) -> None:
+    if not all(isinstance(it, str) for it in found):
+        raise TypeError(f"not the paths of a queue: {found!r}")
+
+
+def _fill(topic: Topic, listed: Path, content: bytes) -> None:
     try:
-        known = json.loads(listed.read_bytes())
+        known = json.loads(content)
         if known["format"] != _FORMAT:
             raise ArchiveError(
                 f"an archive of another version: file={listed} found={known['format']}"
                 f" expected={_FORMAT}"
             )
         topic.queue, topic.root, topic.facts = known["queue"], known["root"], known["facts"]
+        _check_texts(topic.queue, topic.root)
         topic.decodings = [Decoding.of(each) for each in known["decodings"]]
         topic.seen = set(known["seen"])
         topic.gone = known.get("gone", False)
         topic.lost = [(cycle, reason) for cycle, reason in known["lost"]]
         topic.entries = {each["cycle"]: Entry.of(each) for each in known["cycles"]}
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ArchiveError(f"a damaged list: file={listed} ({error})") from None

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from io import BufferedWriter
 from pathlib import Path
 from typing import Any, Final, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from quire._durable import sync_written
 from quire.archive.decodings import INDEX, PAYLOAD
 from quire.archive.digests import Digest
 from quire.columns import fields_of
-from quire.durable import sync
 from quire.errors import ArchiveError
 
 GROUP_ROWS: Final = 1_048_576
@@ -28,13 +29,13 @@ class Writer:
     Writes rows into a new file.
 
     Args:
-        path: The file, which is not there.
+        file: The file, which is new; the writer closes it.
         schema: Its columns.
 
     """
 
-    def __init__(self, path: Path, schema: pa.Schema) -> None:
-        """Open the file."""
+    def __init__(self, file: BufferedWriter, schema: pa.Schema) -> None:
+        """Write the file's beginning."""
         plain = [it.name for it in fields_of(schema) if not pa.types.is_nested(it.type)]
         told = [name for name in plain if name != PAYLOAD]
         options: Any = {
@@ -46,10 +47,10 @@ class Writer:
             "write_page_checksum": True,
             "sorting_columns": [pq.SortingColumn(0)],
         }
-        self._path = path
+        self._to = file
         self._waiting: list[pa.RecordBatch] = []
         self._rows = self._bytes = 0
-        self._file = pq.ParquetWriter(path, schema, **options)
+        self._file = pq.ParquetWriter(file, schema, **options)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Add rows; they are written when there are enough for a row group."""
@@ -65,7 +66,8 @@ class Writer:
 
     def __exit__(self, *_: object) -> None:
         """Close the file, also one that was not brought to its end."""
-        self._file.close()
+        with self._to:
+            self._file.close()
 
     def close(self, metadata: dict[bytes, bytes]) -> None:
         """End the file, with metadata, and have it on the medium."""
@@ -73,7 +75,7 @@ class Writer:
         told: Any = metadata
         self._file.add_key_value_metadata(told)
         self._file.close()
-        sync(self._path)
+        sync_written(self._to)
 
     def _end_group(self) -> None:
         if self._waiting:

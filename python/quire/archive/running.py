@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
+from io import BufferedWriter
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from quire._durable import Access, SafeFolder
 from quire.archive.columns import Columns, CycleReader, misfits_in
 from quire.archive.continuity import check_same
 from quire.archive.cycles import Cycle, Look, check_unchanged, look
@@ -20,8 +23,7 @@ from quire.archive.losses import forget_missing, note_gone, note_losses
 from quire.archive.parquet import Writer
 from quire.archive.reports import Counted, Failure, Progress, Report, silent
 from quire.archive.verifying import check_file
-from quire.directories import topics_of
-from quire.durable import make_folder, publish
+from quire.directories import check_local, topics_of
 from quire.errors import ArchiveError, NotAQueueError, QuireError
 from quire.queue import Queue
 from quire.queue import open as open_queue
@@ -75,12 +77,17 @@ def archive(  # noqa: PLR0913 - by keywords
         ArchiveError: Another run is at work.
 
     """
+    for each in (path, dest):
+        check_local(each)
     root = Path(path).absolute()
     kept = Archive(Path(dest))
     report = Report(kept.path)
     queues = _queues_of(root, kept)
+    access = Access.of(root)
+    for queue in queues.values():
+        access &= Access.of(queue)
     asked: dict[str, Any] = {"schema": schema, "method": method, "timed": timed, "sample": sample}
-    with kept.held():
+    with kept.held(access):
         for name, queue in queues.items():
             try:
                 topic = kept.topic(name)
@@ -210,12 +217,11 @@ class _TopicRun:
         self._report.unfinished += len(found.unfinished)
         self._fail_each(found.damaged.items())
         topic.seen = {*found.unfinished, *found.damaged, *(it.number for it in found.finished)}
-        make_folder(topic.folder)
-        for leftover in topic.folder.glob(".*.tmp"):
-            leftover.unlink()
-        # What is seen is kept first: a cycle that is deleted before its turn is missed next time.
-        self._archive.keep(topic)
-        self._archive_each(queue, found, grace_s)
+        with self._archive.made(topic, Access.of(queue.path)) as folder:
+            folder.sweep()
+            # What is seen is kept first: a cycle that is deleted before its turn is missed then.
+            self._archive.keep(topic)
+            self._archive_each(folder, queue, found, grace_s)
         topic.seen -= topic.entries.keys()
         self._archive.keep(topic)
 
@@ -233,13 +239,15 @@ class _TopicRun:
                 del topic.entries[entry.cycle]
                 topic.seen.add(entry.cycle)
 
-    def _archive_each(self, queue: Queue, found: Look, grace_s: float) -> None:
+    def _archive_each(self, folder: SafeFolder, queue: Queue, found: Look, grace_s: float) -> None:
         topic = self._topic
         total, done = sum(cycle.end.messages for cycle in found.finished), 0
         for cycle in found.finished:
             progress = Counted(self._progress, f"{topic.name} {cycle.file.stem}", done, total)
             try:
-                entry = self._archive_one(queue, cycle, grace_s, progress)
+                with self._written(folder, queue, cycle, progress) as (temporary, entry):
+                    check_unchanged(queue, cycle, grace_s)
+                    folder.publish(temporary, entry.file)
             except (QuireError, FileNotFoundError) as error:
                 self._fail(cycle.number, error)
             else:
@@ -248,23 +256,24 @@ class _TopicRun:
                 self._report.bytes += entry.size
             done += cycle.end.messages
 
-    def _archive_one(self, queue: Queue, cycle: Cycle, grace_s: float, progress: Counted) -> Entry:
-        name = file_name(cycle.file)
-        temporary = self._topic.folder / f".{name}.tmp"
+    @contextmanager
+    def _written(
+        self, folder: SafeFolder, queue: Queue, cycle: Cycle, progress: Counted
+    ) -> Generator[tuple[str, Entry]]:
+        """Write a cycle's file under a temporary name, and check it; what is not renamed goes."""
+        temporary = folder.temporary(file_name(cycle.file))
         try:
-            entry = self._write(temporary, queue, cycle, progress)
-            check_file(temporary, entry)
-            check_unchanged(queue, cycle, grace_s)
-            entry = _completed(entry, temporary)
-            publish(temporary, self._topic.folder / name)
+            entry = self._write(folder.create(temporary), queue, cycle, progress)
+            path = folder.path / temporary
+            check_file(path, entry)
+            yield temporary, _completed(entry, path)
         finally:
-            temporary.unlink(missing_ok=True)
-        return entry
+            folder.remove(temporary)
 
-    def _write(self, path: Path, queue: Queue, cycle: Cycle, progress: Counted) -> Entry:
+    def _write(self, file: BufferedWriter, queue: Queue, cycle: Cycle, progress: Counted) -> Entry:
         """Write a cycle's file, and return what it should hold."""
         digest, rows, misfits = Digest(), 0, 0
-        with Writer(path, self._columns.schema) as writer:
+        with Writer(file, self._columns.schema) as writer:
             for batch in CycleReader(queue, self._columns, cycle):
                 before = digest.messages
                 digest.add(batch)

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from quire._terminal import on_one_line
 from quire.cli.arguments import PATH
+from quire.cli.output import complain
 
 if TYPE_CHECKING:
     from quire.archive import Failure, Progress, Report
@@ -138,7 +140,7 @@ def _summary(report: Report) -> str:
 
 def _tell(what: str, failures: Iterable[Failure]) -> None:
     for failure in failures:
-        click.echo(f"quire: {what}: {' '.join(str(failure).split())}", err=True)
+        complain(f"{what}: {failure}")
 
 
 def _fail(*told: Any) -> None:  # noqa: ANN401 - pairs
@@ -172,13 +174,13 @@ def _bar() -> Generator[Progress]:
         TimeRemainingColumn,
     )
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn())
     with Progress(
         *columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True
     ) as bar:
         task = bar.add_task("")
 
         def move(what: str, done: int, total: int) -> None:
-            bar.update(task, description=what, completed=done, total=total)
+            bar.update(task, description=on_one_line(what), completed=done, total=total)
 
         yield move

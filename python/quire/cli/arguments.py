@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Generator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -54,6 +56,34 @@ def point_of(value: str) -> int | datetime:
             f"{value!r} is no index, such as 0x4d1900000000, and no time, such as"
             " 2024-01-15T10:30:00Z or 1705314600000ms"
         ) from None
+
+
+def replaced(ctx: click.Context, option: click.Parameter, value: object) -> None:
+    """
+    Refuse an option that had another meaning.
+
+    Raises:
+        click.UsageError: It was given.
+
+    """
+    if value is not None:
+        now = {"_start": "--start is --from now", "_end": "--end is --to now, which ends before it"}
+        raise click.UsageError(
+            f"{now[option.name or '']}: give --from POINT and --to POINT, --to excluded; with"
+            " --reverse the same messages are shown, the newest first",
+            ctx,
+        )
+
+
+@contextmanager
+def told_as_wrong_use() -> Generator[None]:
+    """Tell of points and paces that the queue cannot follow."""
+    try:
+        yield
+    except ValueError as error:
+        if isinstance(error, quire.QuireError):
+            raise
+        raise click.UsageError(str(error)) from error
 
 
 def open_to_look(path: Path) -> quire.Queue:

@@ -11,10 +11,11 @@ from typing import Any, Final, Literal
 import click
 
 import quire
+from quire._terminal import on_one_line
 from quire.cli.arguments import PATH, point_of
 from quire.cli.entry import told
 from quire.cli.formats import json_of, yaml_of
-from quire.cli.output import Output, Progress, on_one_line
+from quire.cli.output import Output, Progress, complain
 from quire.differences import Comparison, Difference
 from quire.values import Node, Values, changes, shown
 
@@ -41,9 +42,7 @@ _NOTHING: Final = "-"
 @click.option(
     "--from", "start", type=point_of, metavar="POINT", help="Begin with this index, or time."
 )
-@click.option(
-    "--to", "end", type=point_of, metavar="POINT", help="Stop in front of this index, or time."
-)
+@click.option("--to", "end", type=point_of, metavar="POINT", help="End before this index, or time.")
 @click.option("--time-field", metavar="NAME", help="The field that tells a message's time.")
 @click.option(
     "--limit",
@@ -90,9 +89,11 @@ def diff(
         else:
             _Shown(comparison, values, limit, progress, as_json=as_json).all()
             is_different = comparison.differences > 0
+    except BrokenPipeError:  # nobody reads on, as after `| head`
+        raise
     except (quire.QuireError, OSError, ValueError) as error:
         progress.clear()
-        click.echo(f"quire: {' '.join(told(error).split())}", err=True)
+        complain(told(error))
         raise click.exceptions.Exit(_TROUBLE) from None
     finally:
         progress.clear()

@@ -8,12 +8,14 @@ from pathlib import Path
 import click
 
 from quire._native import Dump
+from quire._terminal import harmless, on_one_line
 from quire.cli.arguments import PATH
 from quire.cli.entry import told
-from quire.cli.output import Output, harmless
+from quire.cli.output import Output
 from quire.errors import NotAQueueError, QuireError
 
 _SUFFIXES = (".cq4", ".cq4t")
+_OF_VERSION_4 = "directory-listing.cq4t"
 
 
 @click.command()
@@ -35,14 +37,14 @@ def dump(paths: tuple[Path, ...]) -> None:
     for path in paths:
         for file, has_title in _files(path):
             if has_title:
-                output.write(f"## {file.name}\n".encode())
+                output.write(f"## {on_one_line(file.name)}\n".encode())
             try:
                 for piece in Dump(file):
                     output.write(_shown(piece) if output.is_terminal else piece)
             except (QuireError, OSError) as error:
                 if isinstance(error, BrokenPipeError):
                     raise
-                output.write(f"# {told(error)}\n".encode())
+                output.write(f"# {on_one_line(told(error))}\n".encode())
                 wrong.append(told(error))
     output.flush()
     if wrong:
@@ -56,7 +58,8 @@ def _files(path: Path) -> Iterator[tuple[Path, bool]]:
         path.stat()  # says so itself if there is nothing
         yield path, False
         return
-    files = sorted(file for file in path.iterdir() if file.suffix in _SUFFIXES)
+    found = (file for file in path.iterdir() if file.name != _OF_VERSION_4)
+    files = sorted(file for file in found if file.suffix in _SUFFIXES)
     if not files:
         raise NotAQueueError(f"not a Chronicle Queue 5 queue: no *.cq4 file path={path}")
     for file in files:

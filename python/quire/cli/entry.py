@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -42,9 +43,30 @@ def told(error: Exception) -> str:
     """Return an error's words, those of the system as the others: with the path behind."""
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.strerror}: path={error.filename}"
+    if isinstance(error, OSError) and error.strerror and _is_of_stdout(error):
+        return f"cannot write to stdout: {error.strerror}"
     return str(error)
 
 
+def _is_of_stdout(error: OSError) -> bool:
+    """Return whether what could not be written is still in the buffer of stdout."""
+    try:
+        sys.stdout.flush()
+    except OSError as again:
+        _drop_stdout()
+        return again.errno == error.errno
+    return False
+
+
+def _drop_stdout() -> None:
+    """Have nothing more said at the interpreter's end about what cannot be written."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
 def _fail(message: str) -> int:
-    sys.stderr.write(f"quire: {' '.join(message.split())}\n")
+    from quire.cli.output import complain
+
+    complain(message)
     return FAILED

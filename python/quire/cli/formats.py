@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from quire import ReadDocument, WireError, to_json, to_yaml
-from quire.cli.output import harmless, harmless_json, on_one_line
+from quire._terminal import harmless, harmless_json, on_one_line
 
 Render: TypeAlias = Callable[[ReadDocument], str]
 

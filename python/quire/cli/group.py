@@ -8,7 +8,9 @@ from typing import Final
 import click
 
 from quire.cli.entry import INTERRUPTED
+from quire.cli.output import complain
 
+_SENTENCE: Final = 1_000  # characters, more than any has
 VERBS: Final = {
     "archive": "quire.cli.archive:archive",
     "demo": "quire.cli.demo:demo",
@@ -22,7 +24,22 @@ VERBS: Final = {
 }
 
 
-class LazyGroup(click.Group):
+class WholeSummaries(click.Group):
+    """A group whose help shows the first sentence of each command in full."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write a line for each command, or as many as its sentence needs."""
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        rows = [
+            (name, command.get_short_help_str(_SENTENCE))
+            for name, command in commands
+            if command is not None and not command.hidden
+        ]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+class LazyGroup(WholeSummaries):
     """A group whose commands are looked up in ``VERBS``: ``module:attribute`` by verb."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -74,7 +91,7 @@ def run(arguments: list[str]) -> int:
         error.show()
         return error.exit_code
     except click.ClickException as error:
-        click.echo(f"quire: {error.format_message()}{_hint(error)}", err=True)
+        complain(f"{error.format_message()}{_hint(error)}")
         return error.exit_code
     except click.Abort:
         return INTERRUPTED

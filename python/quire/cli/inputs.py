@@ -15,7 +15,7 @@ _PLACE: Final = re.compile(r"(?: at)? line[ =](\d+) column[ =](\d+)")
 _OF_DUMP: Final = re.compile(r"!!(?:not-ready-)?(?:meta-)?data\b")
 
 
-class MisreadError(ValueError):
+class MisreadError(quire.QuireError, ValueError):
     """
     A text that does not parse.
 
@@ -25,13 +25,25 @@ class MisreadError(ValueError):
 
     """
 
-    def __init__(self, error: quire.WireError, *, lines: int = 0, columns: int = 0) -> None:
-        """Take the place out of the words; *lines* and *columns* in front of it were not read."""
+    def __init__(self, message: str, line: int = 0, column: int = 1) -> None:
+        """Keep the place apart from the text."""
+        super().__init__(message, line, column)
+        self.line = line
+        self.column = column
+
+    def __str__(self) -> str:
+        """Return the text alone."""
+        return str(self.args[0])
+
+    @classmethod
+    def of(cls, error: quire.WireError, *, lines: int = 0, columns: int = 0) -> MisreadError:
+        """Take the place out of the words; *lines* and *columns* before it were not read."""
         text = str(error)
         place = _PLACE.search(text)
-        super().__init__(text if place is None else text[: place.start()] + text[place.end() :])
-        self.line = int(place[1]) - 1 - lines if place else 0
-        self.column = max(1, int(place[2]) - columns) if place else 1
+        if place is None:
+            return cls(text)
+        words = text[: place.start()] + text[place.end() :]
+        return cls(words, int(place[1]) - 1 - lines, max(1, int(place[2]) - columns))
 
 
 class Item(NamedTuple):
@@ -111,7 +123,7 @@ def _parsed(parse: Callable[[str], bytes], text: str, *, lines: int = 0, columns
     try:
         return parse(text)
     except quire.WireError as error:
-        raise MisreadError(error, lines=lines, columns=columns) from error
+        raise MisreadError.of(error, lines=lines, columns=columns) from error
 
 
 def put_text(appender: quire.Appender, method: str | None, data: bytes) -> None:

@@ -6,31 +6,16 @@ import sys
 import time
 from typing import Final
 
-# A message must not move the cursor of the terminal it is shown on. Tabs and line ends do no harm.
-_ESCAPES: Final = {
-    code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\t\n"
-} | {ord("\r"): "\\r"}
-_ON_ONE_LINE: Final = _ESCAPES | {ord("\n"): "\\n"}
+from quire._terminal import on_one_line
 
 _LOOK_EVERY: Final = 256
 _TELL_EVERY_S: Final = 0.2
 
-_IN_JSON: Final = {code: f"\\u{code:04x}" for code in range(0x7F, 0xA0)}
 
-
-def harmless(text: str) -> str:
-    """Return a text with its control characters as escapes."""
-    return text if text.isprintable() else text.translate(_ESCAPES)
-
-
-def on_one_line(text: str) -> str:
-    """Return a text with its control characters and line ends as escapes."""
-    return text if text.isprintable() else text.translate(_ON_ONE_LINE)
-
-
-def harmless_json(text: str) -> str:
-    """Return JSON on one line with its control characters as escapes."""
-    return text if text.isprintable() else text.translate(_IN_JSON)
+def complain(text: str) -> None:
+    """Say on one line of stderr what went wrong, harmless whatever names it holds."""
+    sys.stderr.write(f"quire: {on_one_line(' '.join(map(str.strip, text.splitlines())))}\n")
+    sys.stderr.flush()
 
 
 class Output:

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from quire._terminal import on_one_line
 from quire.cli.arguments import PATH
+from quire.cli.group import WholeSummaries
 
 if TYPE_CHECKING:
     from quire.pipeline.report import Report
@@ -24,7 +26,7 @@ _PACKAGES: Final = ("jsonschema", "pyarrow", "pyspark", "rich", "yaml")
 _DRAWN_EVERY_S: Final = 30.0
 
 
-@click.group()
+@click.group(cls=WholeSummaries)
 def pipeline() -> None:
     """Turn what is recorded into data, on Spark: batch, streaming and scheduled."""
 
@@ -97,10 +99,8 @@ def check(file: Path) -> None:
     Example: quire pipeline check trades.yaml
     """
     found = _loaded(file, None)
-    click.echo(
-        f"{file}: {len(found.sources)} sources, {len(found.steps)} steps, "
-        f"{len(found.sinks)} sinks, {found.schedule}"
-    )
+    counts = f"{len(found.sources)} sources, {len(found.steps)} steps, {len(found.sinks)} sinks"
+    click.echo(on_one_line(f"{file}: {counts}, {found.schedule}"))
 
 
 def _loaded(file: Path, schedule: str | None) -> Pipeline:

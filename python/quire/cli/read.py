@@ -9,17 +9,17 @@ from typing import Any, NamedTuple
 import click
 
 import quire
-from quire.cli.arguments import PATH, index_of, open_to_look
+from quire.cli.arguments import PATH, open_to_look, point_of, replaced, told_as_wrong_use
 from quire.cli.formats import FORMATS, as_it_is, framed
 from quire.cli.output import Output
 from quire.cli.selection import Bounds, Selection
 
 _NOT_TOGETHER = (
     ("follow", "reverse"),
-    ("follow", "end"),
-    ("start", "last"),
+    ("follow", "to"),
+    ("from", "last"),
     ("metadata", "reverse"),
-    ("named", "start"),
+    ("named", "from"),
     ("named", "last"),
     ("named", "reverse"),
     ("named", "metadata"),
@@ -119,13 +119,16 @@ class Printer:
     "-n", "--last", type=click.IntRange(min=0), metavar="N", help="Begin N messages before the end."
 )
 @click.option(
-    "--start", type=index_of, metavar="INDEX", help="Begin at this index, 0x… or decimal."
+    "--from", "from", type=point_of, metavar="POINT", help="Begin with this index, or time."
 )
-@click.option("--end", type=index_of, metavar="INDEX", help="End with this index.")
+@click.option("--to", "to", type=point_of, metavar="POINT", help="End before this index, or time.")
+@click.option("--time-field", metavar="NAME", help="The field that tells a message's time.")
+@click.option("--start", "_start", hidden=True, expose_value=False, callback=replaced)
+@click.option("--end", "_end", hidden=True, expose_value=False, callback=replaced)
 @click.option(
     "--count", type=click.IntRange(min=0), metavar="N", help="End when N messages were shown."
 )
-@click.option("--reverse", is_flag=True, help="From the newest, or --start, back to older ones.")
+@click.option("--reverse", is_flag=True, help="From the newest to the oldest.")
 @click.option(
     "-i",
     "--include",
@@ -159,6 +162,7 @@ def read(path: Path, *, count: int | None, named: str | None, no_index: bool, **
 
     Without --follow it ends with what was the last message when it began. Patterns are looked for
     in the text as it is shown, without the index. --last counts the messages that they let through.
+    A POINT is as for replay.
 
     \b
     yaml   what Java's tools show
@@ -172,11 +176,14 @@ def read(path: Path, *, count: int | None, named: str | None, no_index: bool, **
     Examples:
       quire read orders --last 10 --follow
       quire read orders --include '^symbol: EUR' --exclude test
-      quire read orders --start 0x4d1900000000 --count 3 --format jsonl
+      quire read orders --from 0x4d1900000000 --count 3 --format jsonl
+      quire read orders --from 2024-01-15 --to 2024-01-16
     """  # noqa: D301 - click reads the backspace
     _check({"named": named, **more})
     look = Look(more.pop("style"), not no_index, more.pop("include"), more.pop("exclude"))
-    bounds = Bounds(**more)
+    start, end = more.pop("from"), more.pop("to")
+    field = more.pop("time_field")
+    bounds = Bounds(start=None, end=None, **more)
     if bounds.reverse and bounds.last is not None:
         count = bounds.last if count is None else min(count, bounds.last)
     is_named = named is not None
@@ -187,6 +194,8 @@ def read(path: Path, *, count: int | None, named: str | None, no_index: bool, **
         queue.tailer(named) as tailer,
     ):
         try:
+            with told_as_wrong_use():
+                bounds = bounds.between(queue, start, end, field)
             if count != 0:
                 Selection(queue, tailer, bounds, look.passes).each(printer.show, printer.flush)
             printer.end()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -11,10 +10,10 @@ from typing import Final
 import click
 
 import quire
-from quire.cli.arguments import PATH, open_to_look, point_of
+from quire.cli.arguments import PATH, open_to_look, point_of, told_as_wrong_use
 from quire.cli.entry import INTERRUPTED
 from quire.cli.formats import FORMATS
-from quire.cli.output import Progress
+from quire.cli.output import Progress, complain
 from quire.cli.read import Look, Printer
 from quire.pacing import Pace, Replay
 from quire.replaying import Copy, Replayed
@@ -43,9 +42,7 @@ def pace_of(value: str) -> Pace | None:
 @click.option(
     "--from", "start", type=point_of, metavar="POINT", help="Begin with this index, or time."
 )
-@click.option(
-    "--to", "end", type=point_of, metavar="POINT", help="Stop in front of this index, or time."
-)
+@click.option("--to", "end", type=point_of, metavar="POINT", help="End before this index, or time.")
 @click.option(
     "--speed",
     "pace",
@@ -93,7 +90,7 @@ def replay(  # noqa: PLR0913, PLR0917 - its options
     """  # noqa: D301 - click reads the backspace
     if out is not None and (style is not None or no_index):
         raise click.UsageError("--to-queue shows no messages: no --format and no --no-index")
-    with open_to_look(path) as queue, _told_as_wrong_use():
+    with open_to_look(path) as queue, told_as_wrong_use():
         plan = Replay(queue, start, end, pace=pace, time_field=time_field)
         if out is None:
             _show(plan, style or next(iter(FORMATS)), with_index=not no_index)
@@ -112,7 +109,7 @@ def _show(plan: Replay, style: str, *, with_index: bool) -> None:
         printer.flush()  # what was read before the damage
         raise
     if plan.pace is not None:
-        click.echo(f"quire: {_lag(plan.pace.behind_s, plan.pace.most_behind_s)}", err=True)
+        complain(_lag(plan.pace.behind_s, plan.pace.most_behind_s))
 
 
 def _copy(plan: Replay, out: Path) -> None:
@@ -123,7 +120,7 @@ def _copy(plan: Replay, out: Path) -> None:
         except KeyboardInterrupt:
             progress.clear()
             with suppress(OSError):
-                click.echo(f"quire: interrupted: {_told(copy.done())}", err=True)
+                complain(f"interrupted: {_told(copy.done())}")
             raise click.exceptions.Exit(INTERRUPTED) from None
         finally:
             progress.clear()
@@ -141,14 +138,3 @@ def _told(done: Replayed) -> str:
 
 def _lag(behind_s: float, most_behind_s: float) -> str:
     return f"behind={behind_s:.3f}s most_behind={most_behind_s:.3f}s"
-
-
-@contextmanager
-def _told_as_wrong_use() -> Generator[None]:
-    """Tell of points and paces that the queue cannot follow."""
-    try:
-        yield
-    except ValueError as error:
-        if isinstance(error, quire.QuireError):
-            raise
-        raise click.UsageError(str(error)) from error

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
 import quire
 from quire import pausers
 
+if TYPE_CHECKING:
+    from quire.stretches import Point
+
 _REACHED: Final = "FOUND_IN_CYCLE"
 _ANY: Final = 2**63 - 1
 
 
 class Bounds(NamedTuple):
-    """The stretch of a queue to show; None leaves a side open."""
+    """The stretch of a queue to show, its end excluded; None leaves a side open."""
 
     start: int | None
     end: int | None
@@ -25,13 +28,38 @@ class Bounds(NamedTuple):
     metadata: bool
 
     def is_past(self, index: int, newest: int | None) -> bool:
-        """Return whether a message lies behind the end, in the direction of reading."""
+        """Return whether a message lies behind the stretch, in the direction of reading."""
         if self.reverse:
-            return self.end is not None and index < self.end
-        if self.end is not None and index > self.end:
+            return self.start is not None and index < self.start
+        if self.end is not None and index >= self.end:
             return True
         # Else a reader that is slower than the writers would never end.
         return not self.follow and not self.metadata and (newest is None or index > newest)
+
+    def is_before(self, index: int) -> bool:
+        """Return whether a message lies in front of the stretch, in the direction of reading."""
+        return self.reverse and self.end is not None and index >= self.end
+
+    def between(
+        self, queue: quire.Queue, start: Point | None, end: Point | None, time_field: str | None
+    ) -> Bounds:
+        """
+        Return these with two points of a queue as indexes.
+
+        Raises:
+            ValueError: The end lies before the start, or a time within a cycle.
+
+        """
+        if start is None and end is None:
+            return self
+        from quire.stretches import indexes_of
+
+        first, past = indexes_of(queue, start, end, time_field=time_field)
+        newest = _newest(queue)
+        is_past = first is not None and newest is not None and first > newest
+        if is_past and not isinstance(start, int) and not self.follow:
+            return self._replace(end=0)  # a time that is still to come
+        return self._replace(start=first, end=past)
 
 
 class Selection:
@@ -60,10 +88,11 @@ class Selection:
         self._newest = _newest(queue)
         if bounds.reverse:
             tailer.direction = "backward"
-        if bounds.start is not None:
+        if bounds.reverse:
+            if bounds.end is None or not self._is_at(bounds.end):
+                tailer.to_end()
+        elif bounds.start is not None:
             self._go_to(bounds.start)
-        elif bounds.reverse:
-            tailer.to_end()
         elif bounds.last is not None:
             self._go_back(bounds.last, passes)
 
@@ -83,6 +112,8 @@ class Selection:
                     if self._bounds.is_past(document.index, self._newest):
                         document.rollback_on_close()
                         return
+                    if self._bounds.is_before(document.index):
+                        continue
                     if not show(document):
                         return
                     if has_paused:
@@ -95,6 +126,13 @@ class Selection:
             pauser.pause()
             has_paused = True
 
+    def _is_at(self, end: int) -> bool:
+        """Go to the first message that does not lie before *end*; return whether there is one."""
+        from quire.stretches import NOWHERE, first_from
+
+        first = first_from(self._queue, end)
+        return first != NOWHERE and self._tailer.move_to_index(first)
+
     def _go_to(self, start: int) -> None:
         if self._tailer.move_to_index(start):
             return
@@ -102,9 +140,9 @@ class Selection:
             return  # the next message will have it
         first, last = self._queue.first_index, self._newest
         if first is None or last is None:
-            raise click.ClickException(f"the queue is empty: start={start:#x}")
+            raise click.ClickException(f"the queue is empty: from={start:#x}")
         raise click.ClickException(
-            f"no message has this index: start={start:#x} first={first:#x} last={last:#x}"
+            f"no message has this index: from={start:#x} first={first:#x} last={last:#x}"
         )
 
     def _go_back(self, count: int, passes: Callable[[quire.ReadDocument], bool]) -> None:

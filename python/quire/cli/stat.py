@@ -11,11 +11,12 @@ from typing import Any, Final
 import click
 
 import quire
+from quire._positions import OUTPUT_POSITION, stored_place
+from quire._terminal import on_one_line
 from quire.cli.arguments import PATH, open_to_look
 
 _LOCKS: Final = ("chronicle.write.lock", "chronicle.append.lock")
 _TAILER: Final = "index."
-_KEPT_BESIDE: Final = (".version", ".lock")  # of a tailer whose position is replicated
 _BLOCK: Final = 512  # what st_blocks counts in, on every system
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
 
@@ -54,6 +55,7 @@ def facts_of(queue: quire.Queue) -> dict[str, Any]:
         files = [_file(queue, tailer, cycle) for cycle in queue.cycles]
     filled = [(file["cycle"], file["messages"]) for file in files if file["messages"]]
     entries = dict(queue.table_entries())
+    named = [it for it in queue.named_tailers() if it[0] != OUTPUT_POSITION]
     table = Path(queue.path) / "metadata.cq4t"
     roll = queue.roll_cycle
     return {
@@ -70,8 +72,8 @@ def facts_of(queue: quire.Queue) -> dict[str, Any]:
         "on_disk": sum(file["on_disk"] for file in files),
         "table": _sizes(table) if table.exists() else None,
         "files": files,
-        "tailers": [_tailer(roll, name, index, files) for name, index in _tailers(entries)],
-        "locks": {key: _lock(queue, key) for key in entries if _is_lock(key)},
+        "tailers": [_tailer(queue, name, index, files) for name, index in named],
+        "locks": {key: _lock(queue, key) for key in entries if _is_lock(key, named)},
         "keys": entries,
     }
 
@@ -143,21 +145,11 @@ def _time(time_ms: int) -> str:
         return f"{time_ms} ms"
 
 
-def _tailers(entries: dict[str, int]) -> Iterator[tuple[str, int]]:
-    """Yield the name of each named tailer, and the index it reads next."""
-    for key, value in entries.items():
-        is_beside = any(
-            key.endswith(end) and key.removesuffix(end) in entries for end in _KEPT_BESIDE
-        )
-        if key.startswith(_TAILER) and not is_beside:
-            yield key.removeprefix(_TAILER), value
-
-
 def _tailer(
-    roll: quire.RollCycle, name: str, index: int, files: list[dict[str, Any]]
+    queue: quire.Queue, name: str, index: int, files: list[dict[str, Any]]
 ) -> dict[str, Any]:
     """Return a tailer's place, and how many messages it has not read."""
-    cycle, sequence = (roll.to_cycle(index), roll.to_sequence(index)) if index else (-1, 0)
+    cycle, sequence = stored_place(queue, index)
     lag = sum(file["messages"] for file in files if file["cycle"] > cycle)
     own = (file["messages"] for file in files if file["cycle"] == cycle)
     return {
@@ -167,8 +159,10 @@ def _tailer(
     }
 
 
-def _is_lock(key: str) -> bool:
-    return key in _LOCKS or (key.startswith(_TAILER) and key.endswith(".lock"))
+def _is_lock(key: str, named: list[tuple[str, int]]) -> bool:
+    """Return whether a key is a lock, among them those of replicated tailers."""
+    is_tailer = any(key == _TAILER + name for name, _ in named)
+    return key in _LOCKS or (key.startswith(_TAILER) and key.endswith(".lock") and not is_tailer)
 
 
 def _lock(queue: quire.Queue, key: str) -> dict[str, Any] | None:
@@ -200,14 +194,11 @@ def _lines(facts: dict[str, Any]) -> Iterator[str]:
         yield ""
         rows = ((it["name"], it["index"], f"{it['lag']:,}") for it in facts["tailers"])
         yield from _columns(("tailer", "next index", "behind"), *rows)
-    keys = {key: value for key, value in facts["keys"].items() if not _is_told(key)}
+    shown = {*facts["locks"], *(_TAILER + it["name"] for it in facts["tailers"])}
+    keys = {key: value for key, value in facts["keys"].items() if key not in shown}
     if keys:
         yield ""
         yield from _columns(("key", "value"), *keys.items())
-
-
-def _is_told(key: str) -> bool:
-    return _is_lock(key) or (key.startswith(_TAILER) and not key.endswith(_KEPT_BESIDE))
 
 
 def _name(lock: str) -> str:
@@ -240,7 +231,7 @@ def _size(count: int) -> str:
 
 def _columns(*rows: Iterable[object]) -> Iterator[str]:
     """Yield the rows, each column as wide as its widest cell."""
-    cells = [[str(cell) for cell in row] for row in rows]
+    cells = [[on_one_line(str(cell)) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for row in cells:
         line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))

@@ -12,7 +12,7 @@ import quire
 from quire.cli.arguments import PATH
 from quire.cli.entry import INTERRUPTED, told
 from quire.cli.inputs import INPUTS, Input, Item, MisreadError
-from quire.cli.output import Progress
+from quire.cli.output import Progress, complain
 
 _SHOWN: Final = 60
 _FORMAT_OF: Final = {
@@ -21,6 +21,8 @@ _FORMAT_OF: Final = {
     ".json": "jsonl",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
+    ".yaml": "yaml",
+    ".yml": "yaml",
 }
 
 
@@ -91,7 +93,7 @@ class Writer:
         if not self._skip:
             raise click.ClickException(wrong)
         self._progress.clear()
-        click.echo(f"quire: {wrong}", err=True)
+        complain(wrong)
         self.skipped += 1
 
 
@@ -109,8 +111,8 @@ class Writer:
     type=click.Choice([*INPUTS]),
     help="What the input is. Without it: by the file's name, or yaml.",
 )
-@click.option("--text", "style", flag_value="text", help="As --format text.")
-@click.option("--hex", "style", flag_value="hex", help="As --format hex.")
+@click.option("--text", "as_text", is_flag=True, help="As --format text.")
+@click.option("--hex", "as_hex", is_flag=True, help="As --format hex.")
 @click.option("--method", metavar="NAME", help="Each is the argument of a call of this method.")
 @click.option("--create", is_flag=True, help="Make the queue if there is none.")
 @click.option(
@@ -145,6 +147,7 @@ def write(path: Path, files: tuple[str, ...], style: str | None, **more: Any) ->
       quire write orders --hex --on-error skip dump.hex
     """  # noqa: D301 - click reads the backspace
     method: str | None = more["method"]
+    style = _one_style(style, text=more["as_text"], hexadecimal=more["as_hex"])
     sources = [(file, INPUTS[style or _by_name(file)]) for file in files or ("-",)]
     for _, source in sources:
         if method is not None and not source.takes_method:
@@ -161,7 +164,7 @@ def write(path: Path, files: tuple[str, ...], style: str | None, **more: Any) ->
                 appender.sync()
         except KeyboardInterrupt:
             with suppress(OSError):
-                click.echo(f"quire: interrupted: {writer.end()}", err=True)
+                complain(f"interrupted: {writer.end()}")
             raise click.exceptions.Exit(INTERRUPTED) from None
         ended = writer.end()
     click.echo(ended)
@@ -169,8 +172,36 @@ def write(path: Path, files: tuple[str, ...], style: str | None, **more: Any) ->
         raise click.exceptions.Exit(1)
 
 
+def _one_style(style: str | None, *, text: bool, hexadecimal: bool) -> str | None:
+    """
+    Return the one format that was asked for, if any.
+
+    Raises:
+        click.UsageError: Two were.
+
+    """
+    asked = {} if style is None else {f"--format {style}": style}
+    asked |= ({"--text": "text"} if text else {}) | ({"--hex": "hex"} if hexadecimal else {})
+    if len({*asked.values()}) > 1:
+        raise click.UsageError(f"{' and '.join(asked)} do not go together")
+    return next(iter(asked.values()), None)
+
+
 def _by_name(file: str) -> str:
-    return _FORMAT_OF.get(Path(file).suffix, "yaml")
+    """
+    Return the format that a file's name tells; YAML of stdin and of names without a suffix.
+
+    Raises:
+        click.UsageError: The name tells of a format that is none of ours.
+
+    """
+    suffix = Path(file).suffix.lower()
+    if suffix and suffix not in _FORMAT_OF:
+        raise click.UsageError(
+            f"no format is known by this file's name: file={file}"
+            f" (give --format: {', '.join(INPUTS)}; text makes a message of each line)"
+        )
+    return _FORMAT_OF.get(suffix, "yaml")
 
 
 def _open(path: Path, roll_cycle: quire.RollCycle | None, *, create: bool) -> quire.Queue:

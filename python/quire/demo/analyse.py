@@ -63,9 +63,10 @@ def analyse(spark: SparkSession, path: Path) -> Analysis:
     """Compute the figures on Spark, from the journal at *path*."""
     from pyspark.sql import functions as f
 
-    source = spark.read.format("quire").option("timestampField", TIME)
-    journal = source.schema(SCHEMA).load(str(path))
-    cycles = spark.read.format("quire").schema("_cycle int").load(str(path))
+    from quire.spark import scan
+
+    journal = scan(spark, path, columns=SCHEMA, timestampField=TIME)
+    cycles = scan(spark, path, columns="_cycle")
     rows = (
         _departures(journal)
         .groupingSets(

@@ -12,8 +12,10 @@ from matplotlib.figure import Figure
 from quire.pages.palette import variable
 from quire.pages.style import style
 
+_CONTROLS: Final = {*range(0x20), *range(0x7F, 0xA0), 0xFFFE, 0xFFFF} - {*b"\t\n\r"}
 _COLOUR: Final = re.compile(r"#[0-9a-fA-F]{6}\b")
 _REFERENCE: Final = re.compile(r"#(?=[\w-]+\)|[\w-]+$)")
+_UNPRINTABLE: Final = dict.fromkeys(_CONTROLS, "�")
 _DROPPED: Final = ("metadata", "style")
 
 
@@ -32,7 +34,9 @@ def drawing(figure: Figure, name: str) -> ET.Element:
         figure.draw_without_rendering()
         figure.set_layout_engine("none")
         figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
-    svg = ET.fromstring(file.getvalue())  # noqa: S314 - matplotlib's own
+    # Matplotlib writes control characters as they are, which no XML may hold.
+    text = file.getvalue().decode().translate(_UNPRINTABLE)
+    svg = ET.fromstring(text)  # noqa: S314 - matplotlib's own
     used = _references(svg)
     _adopt(svg, name, used)
     for size in ("width", "height", "version"):

@@ -2,32 +2,37 @@
 Batches in a folder of Parquet files, each once, whatever is killed when.
 
 1. A batch is written to `<path>/_quire/<writer>-<batch>.tmp`, which readers of Parquet pass over.
-2. Renaming that to `.ready` decides: from here on the batch will be there.
+2. When its files are on the medium, renaming that to `.ready` decides: from here on the batch will
+   be there.
 3. Each file is moved to its place, under a name that starts with the writer and the batch.
-4. `<path>/_quire/<writer>` says that the batch is done; the staging folder is removed.
+4. When their names are on the medium, `<path>/_quire/<writer>` says that the batch is done; the
+   staging folder is removed.
 
-A kill before step 2 leaves a folder that the next attempt removes. After step 2 the next write,
-whichever batch it is for, first moves what was not moved. A batch that is done is not written
-again. The writer is the identity of the pipeline's state, so that batches of another state with
-the same numbers are others. With `replace` step 3 begins with removing the former files: those
-whose names say that the same pipeline and step wrote them, and no others.
+A kill, or a power cut, before step 2 leaves a folder that the next attempt removes. After step 2
+the next write, whichever batch it is for, first moves what was not moved. A batch that is done is
+not written again. The writer is the identity of the pipeline's state, so that batches of another
+state with the same numbers are others. With `replace` step 3 begins with removing the former files:
+those whose names say that the same pipeline and step wrote them, and no others.
 """
 
 from __future__ import annotations
 
 import re
-import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
+from quire._durable import PRIVATE, SafeFolder
 from quire.pipeline.errors import PipelineError
 
 STAGING: Final = "_quire"
 
 _READY: Final = ".ready"
 _REPLACE: Final = ".replace"
+_SUFFIX: Final = ".parquet"
+_BATCH: Final = re.compile(rb"[0-9]{1,18}")
 
 
 class ParquetFolder:
@@ -49,7 +54,6 @@ class ParquetFolder:
         if ":/" in path and not path.startswith("file:"):
             raise PipelineError(f"a Parquet sink needs a folder that the driver sees: path={path}")
         self._path = Path(unquote(urlsplit(path).path) if path.startswith("file:") else path)
-        self._staging = self._path / STAGING
         self._writer = writer
         self._former = re.compile(rf"(?:{former or re.escape(writer)})-\d{{9}}(?=-|$)")
 
@@ -59,49 +63,92 @@ class ParquetFolder:
         return str(self._path)
 
     def has(self, batch: int) -> bool:
-        """Whether a batch is there; what was decided and not finished is finished first."""
-        self._finish()
-        done = self._staging / self._writer
-        return done.exists() and int(done.read_text("ascii")) >= batch
+        """
+        Whether a batch is there; what was decided and not finished is finished first.
+
+        Raises:
+            PipelineError: The record of the batches is damaged.
+
+        """
+        if not (self._path / STAGING).exists():
+            return False
+        with self._opened() as (folder, staging):
+            self._finish(folder, staging)
+            return self._last(staging) >= batch
 
     def write(self, batch: int, write: Callable[[str], None], *, replace: bool = False) -> None:
         """Put the files there which *write* makes in the folder that it is given."""
-        self._staging.mkdir(parents=True, exist_ok=True)
-        self._finish()
-        made = self._staging / f"{self._writer}-{batch:09}.tmp"
-        shutil.rmtree(made, ignore_errors=True)
-        write(str(made))
-        made.rename(made.with_suffix(_REPLACE if replace else _READY))
-        self._finish()
+        with self._opened() as (folder, staging):
+            self._finish(folder, staging)
+            made = f"{self._writer}-{batch:09}"
+            staging.remove(f"{made}.tmp")
+            write(str(staging.path / f"{made}.tmp"))
+            with staging.sub(f"{made}.tmp") as written:
+                written.sync_tree()
+            staging.publish(f"{made}.tmp", f"{made}{_REPLACE if replace else _READY}")
+            self._finish(folder, staging)
 
-    def _finish(self) -> None:
+    @contextmanager
+    def _opened(self) -> Generator[tuple[SafeFolder, SafeFolder]]:
+        """Open the folder, and in it the one that batches are staged in."""
+        with SafeFolder.at(self._path, PRIVATE) as folder, folder.private(STAGING) as staging:
+            yield folder, staging
+
+    def _last(self, staging: SafeFolder) -> int:
+        """Return the last batch that is there; -1: none is."""
+        try:
+            found = staging.read(self._writer)
+        except FileNotFoundError:
+            return -1
+        if not _BATCH.fullmatch(found):
+            raise PipelineError(
+                f"the record of batches is damaged: file={staging.path / self._writer}"
+                f" found={found[:20]!r} (without it, a batch that comes again is written again)"
+            )
+        return int(found)
+
+    def _finish(self, folder: SafeFolder, staging: SafeFolder) -> None:
         """Move what was decided."""
-        for ready in sorted(self._staging.glob(f"{self._writer}-*{_READY}")):
-            self._publish(ready)
-            written = self._staging / f"{self._writer}.new"
-            written.write_text(ready.stem.rpartition("-")[2], "ascii")
-            written.replace(self._staging / self._writer)
-            shutil.rmtree(ready)
-        for ready in sorted(self._staging.glob(f"*{_REPLACE}")):
-            if not self._former.fullmatch(ready.stem):
-                continue
-            for file in self._files(self._path):
-                is_new = file.name.startswith(f"{ready.stem}-")
-                if self._former.match(file.name) and not is_new:
-                    file.unlink()
-            self._publish(ready)
-            shutil.rmtree(ready)
+        staging.sweep()
+        names = staging.folders()
+        for ready in [it for it in names if self._is_mine(it)]:
+            stem = ready.removesuffix(_READY)
+            self._publish(folder, staging, ready, stem)
+            number = int(stem.rpartition("-")[2])
+            staging.replace(self._writer, b"%d" % max(number, self._last(staging)))
+            staging.remove(ready)
+            staging.sync()
+        for ready in [it for it in names if it.endswith(_REPLACE)]:
+            stem = ready.removesuffix(_REPLACE)
+            if self._former.fullmatch(stem):
+                self._remove_former(folder, stem)
+                self._publish(folder, staging, ready, stem)
+                staging.remove(ready)
+                staging.sync()
 
-    def _publish(self, ready: Path) -> None:
-        """Move the files of a batch to their places."""
-        for file in self._files(ready):
-            place = self._path / file.relative_to(ready).parent / f"{ready.stem}-{file.name}"
-            place.parent.mkdir(parents=True, exist_ok=True)
-            file.rename(place)
+    def _is_mine(self, name: str) -> bool:
+        return re.fullmatch(rf"{re.escape(self._writer)}-\d{{9,18}}{_READY}", name) is not None
 
-    def _files(self, folder: Path) -> list[Path]:
-        """Return the data files below a folder, without those that are staged."""
-        inside = (
-            (file, file.relative_to(folder).parts) for file in sorted(folder.rglob("*.parquet"))
-        )
-        return [file for file, parts in inside if parts[0] != STAGING and file.is_file()]
+    def _remove_former(self, folder: SafeFolder, stem: str) -> None:
+        """Remove for good the files that the same pipeline and step wrote before."""
+        for way in [it for it in folder.tree() if it[:1] != (STAGING,)]:
+            with folder.below(way) as inside:
+                for name in inside.files(_SUFFIX):
+                    if self._former.match(name) and not name.startswith(f"{stem}-"):
+                        inside.remove(name)
+                inside.sync()
+
+    def _publish(self, folder: SafeFolder, staging: SafeFolder, ready: str, stem: str) -> None:
+        """
+        Move the files of a batch to their places for good.
+
+        All its folders are synced, also those whose files a run that was killed has moved.
+        """
+        with staging.sub(ready) as source:
+            for way in source.tree():
+                with source.below(way) as made, suppress(FileNotFoundError):
+                    names = made.files(_SUFFIX)
+                    with folder.below(way, make=bool(names)) as place:
+                        for name in names:
+                            made.move(name, place, f"{stem}-{name}")
+                        place.sync()

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import yaml
 
 from quire.errors import QuireError
 
 Place = tuple[str | int, ...]
+
+_BYTES_MAX: Final = 1 << 20
+_TEXT_MAX: Final = 64 << 10
+_VALUES_MAX: Final = 50_000
+_DEPTH_MAX: Final = 50
 
 
 class PipelineFileError(QuireError, ValueError):
@@ -79,14 +84,31 @@ def read(path: Path) -> Document:
     """
     document = Document(path)
     try:
-        _read(document, path.read_text("utf-8"))
+        _read(document, _text(path))
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark is not None else 1
         document.problems.append((line, f"not YAML: {error.problem}"))
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except RecursionError:
+        document.problems.append((1, f"not YAML: nested too deep: limit={_DEPTH_MAX}"))
+    except (yaml.YAMLError, ValueError) as error:
         document.problems.append((1, f"not YAML: {' '.join(str(error).split())}"))
     document.refuse()
     return document
+
+
+def _text(path: Path) -> str:
+    """
+    Return what a file holds.
+
+    Raises:
+        ValueError: It is longer than any pipeline.
+
+    """
+    with path.open("rb") as file:
+        found = file.read(_BYTES_MAX + 1)
+    if len(found) > _BYTES_MAX:
+        raise ValueError(f"the file is too long: limit={_BYTES_MAX}")
+    return found.decode("utf-8")
 
 
 def _read(document: Document, text: str) -> None:
@@ -94,10 +116,60 @@ def _read(document: Document, text: str) -> None:
     try:
         node = loader.get_single_node()
         if node is not None:
+            _Bounds().check(node)
             document.lines.update(_places(node, (), document))
             document.values = loader.construct_document(node)
     finally:
         loader.dispose()
+
+
+class _Bounds:
+    """
+    Looks how large a document is with all of its aliases in place, without putting them there.
+
+    A few hundred bytes of aliases of aliases stand for more values than a machine has memory.
+    """
+
+    def __init__(self) -> None:
+        """Know no node."""
+        self._sizes: dict[int, int] = {}
+        self._above: set[int] = set()
+
+    def check(self, node: yaml.Node) -> int:
+        """
+        Return how many values a node stands for.
+
+        Raises:
+            yaml.MarkedYAMLError: Too many, too deep, one holds itself, or a text is too long.
+
+        """
+        key = id(node)
+        if key in self._sizes:
+            return self._sizes[key]
+        if key in self._above:
+            raise self._refused("an alias stands within its own value", node)
+        if len(self._above) >= _DEPTH_MAX:
+            raise self._refused(f"nested too deep: limit={_DEPTH_MAX}", node)
+        self._above.add(key)
+        size = 1 + sum(self.check(it) for it in self._inside(node))
+        self._above.remove(key)
+        if size > _VALUES_MAX:
+            raise self._refused(f"too many values with all aliases: limit={_VALUES_MAX}", node)
+        self._sizes[key] = size
+        return size
+
+    def _inside(self, node: yaml.Node) -> Iterator[yaml.Node]:
+        if isinstance(node, yaml.MappingNode):
+            for pair in node.value:
+                yield from pair
+        elif isinstance(node, yaml.SequenceNode):
+            yield from node.value
+        elif len(node.value) > _TEXT_MAX:
+            raise self._refused(f"a text is too long: limit={_TEXT_MAX}", node)
+
+    @staticmethod
+    def _refused(problem: str, node: yaml.Node) -> yaml.MarkedYAMLError:
+        return yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
 
 
 def _places(node: yaml.Node, place: Place, document: Document) -> Iterator[tuple[Place, int]]:

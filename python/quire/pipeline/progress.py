@@ -7,6 +7,7 @@ import json
 from typing import Any, Final, cast
 
 from quire.pipeline.report import BatchReport
+from quire.spark.checkpoints import EXPECTED
 from quire.spark.lags import lag_of
 
 # A run that goes on for weeks must not grow: of its batches the last ones are told.
@@ -63,7 +64,8 @@ def _offset(found: object) -> dict[str, Any] | None:
         except ValueError:
             return {"offset": found}
     if isinstance(found, dict):
-        return cast("dict[str, Any]", found)
+        offsets = cast("dict[str, Any]", found)
+        return {name: it for name, it in offsets.items() if name != EXPECTED}
     return None if found is None else {"offset": found}
 
 

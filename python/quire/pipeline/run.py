@@ -16,6 +16,8 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession
 
 import quire.spark
+from quire._durable import PRIVATE, SafeFolder
+from quire.errors import UnsafePathError
 from quire.pipeline.batch import Batch, Watch
 from quire.pipeline.counts import Tally
 from quire.pipeline.errors import PipelineError, failed, named
@@ -109,10 +111,8 @@ class _Run:
         self._refresh_tables()
         report = self._report()
         try:
-            runs = self.pipeline.state / "runs"
-            runs.mkdir(parents=True, exist_ok=True)
-            (runs / f"{self.run_id}.json").write_text(report.to_json(), "utf-8")
-        except OSError as error:
+            self.state.keep_report(self.run_id, report.to_json())
+        except (OSError, UnsafePathError) as error:
             _log.warning("the run's report cannot be kept: %s", error)
         return report
 
@@ -169,6 +169,7 @@ class _Run:
             several = len(names) > 1
             batch = batch.persist() if several else batch
             try:
+                self.state.begin()
                 frames = apart(batch, names)
                 for source in self.pipeline.sources:
                     if not source.stream:
@@ -275,8 +276,8 @@ def write_report(report: Report, folder: Path, *, page: bool = True) -> None:
     from quire.pipeline.page import page_of
     from quire.pipeline.shown import shown
 
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "report.json").write_text(report.to_json(), "utf-8")
-    (folder / "report.txt").write_text(shown(report, width=120), "utf-8")
-    if page:
-        (folder / "report.html").write_text(page_of(report).html(), "utf-8")
+    with SafeFolder.at(folder, PRIVATE) as to:
+        to.replace("report.json", report.to_json().encode())
+        to.replace("report.txt", shown(report, width=120).encode())
+        if page:
+            to.replace("report.html", page_of(report).html().encode())

@@ -5,10 +5,11 @@ from __future__ import annotations
 from io import StringIO
 from typing import Any
 
+from rich import markup
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
+from quire._terminal import on_one_line
 from quire.pipeline.report import Report
 
 
@@ -32,6 +33,11 @@ def show(report: Report, console: Console) -> None:
             console.print(f"{escape(source.name)} is {source.lag:,} messages behind")
     for error in report.errors:
         console.print(f"[red]{escape(error)}[/red]", soft_wrap=True)
+
+
+def escape(text: str) -> str:
+    """Return a text as itself: without rich's markup, and without effect on a terminal."""
+    return markup.escape(on_one_line(text))
 
 
 def _table(*columns: str) -> Table:

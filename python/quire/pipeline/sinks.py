@@ -79,7 +79,10 @@ class BatchWriter:
 
     def _to_queue(self, frame: DataFrame, batch: int) -> bool:
         """Append to a queue, which knows the last batch of each writer."""
-        if commits.has(local_path(self.sink.path), self._writer, batch):
+        given = {name.lower(): value for name, value in self.sink.options.items()}
+        staged = given.get("staginglocation")
+        location = None if staged is None else local_path(staged)
+        if commits.has(local_path(self.sink.path), self._writer, batch, staging_location=location):
             return False
         writer = frame.write.format("quire").mode("append").options(**self.sink.options)
         writer = writer.option("writeId", self._writer).option("batchId", str(batch))

@@ -15,19 +15,18 @@ again after a kill therefore keeps the same, and replaces what the first attempt
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
-import shutil
+import re
 import uuid
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import IO, Final
+from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from quire._durable import PRIVATE, HeldError, SafeFolder
 from quire.pipeline.errors import PipelineError
 from quire.pipeline.spec import Source
 
@@ -35,6 +34,15 @@ COMPACT_EVERY: Final = 20
 
 _FULL: Final = ".full"
 _DELTA: Final = ".delta"
+_LOCK: Final = "lock"
+_IDENTITY: Final = "identity"
+_SOURCES: Final = "sources.json"
+_CHECKPOINT: Final = "checkpoint"
+_KEPT: Final = "kept"
+_RUNS: Final = "runs"
+_NAME: Final = re.compile(rb"[0-9a-f]{12}")
+_BATCH: Final = re.compile(r"([0-9]{9,18})(\.full|\.delta)")
+_ANEW: Final = "remove the folder to read everything again"
 
 
 class State:
@@ -43,8 +51,9 @@ class State:
     def __init__(self, folder: Path) -> None:
         """Remember the folder; nothing is made before :meth:`opened`."""
         self.folder = folder
-        self.checkpoint = folder / "checkpoint"
+        self.checkpoint = folder / _CHECKPOINT
         self.identity = ""
+        self._synced = set[tuple[int, int]]()
 
     @contextmanager
     def opened(self) -> Generator[None]:
@@ -52,32 +61,49 @@ class State:
         Hold the folder's lock.
 
         Raises:
-            PipelineError: Another run holds it.
+            PipelineError: Another run holds it, or the folder is damaged.
 
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with (self.folder / "lock").open("a+") as lock:
-            _take(lock, self.folder)
-            self.identity = self._identity()
+        with SafeFolder.at(self.folder, PRIVATE) as root, ExitStack() as stack:
+            try:
+                stack.enter_context(root.locked(_LOCK))
+            except HeldError as error:
+                raise PipelineError(
+                    f"the pipeline is running: state={self.folder} pid={error.holder}"
+                ) from None
+            root.sweep()
+            self.identity = self._identity(root)
             yield
 
-    def _identity(self) -> str:
-        """Return the name of this state: a new one where Spark's checkpoint is not there."""
-        place = self.folder / "identity"
-        if place.exists() and (self.checkpoint / "metadata").exists():
-            return place.read_text("ascii")
-        for left in (self.checkpoint, self.folder / "kept"):
-            shutil.rmtree(left, ignore_errors=True)
-        self._sources.unlink(missing_ok=True)
+    def _identity(self, root: SafeFolder) -> str:
+        """
+        Return the name of this state: a new one where Spark's checkpoint is not there.
+
+        Raises:
+            PipelineError: There is a checkpoint, and no name that sinks know its batches by.
+
+        """
+        if self._has_checkpoint(root):
+            with suppress(FileNotFoundError):
+                found = root.read(_IDENTITY)
+                if _NAME.fullmatch(found):
+                    return found.decode()
+            raise PipelineError(
+                "the name that sinks know the batches of this state by is missing or damaged:"
+                f" file={self.folder / _IDENTITY} ({_ANEW})"
+            )
+        for left in (_CHECKPOINT, _KEPT, _SOURCES):
+            root.remove(left)
         identity = uuid.uuid4().hex[:12]
-        written = place.with_suffix(".tmp")
-        written.write_text(identity, "ascii")
-        written.replace(place)
+        root.replace(_IDENTITY, identity.encode())
         return identity
 
-    @property
-    def _sources(self) -> Path:
-        return self.folder / "sources.json"
+    def _has_checkpoint(self, root: SafeFolder) -> bool:
+        try:
+            with root.sub(_CHECKPOINT) as checkpoint:
+                return checkpoint.has("metadata")
+        except FileNotFoundError:
+            return False
 
     def belongs_to(self, sources: Sequence[Source]) -> None:
         """
@@ -88,18 +114,46 @@ class State:
 
         """
         found = [[source.name, source.format, source.path] for source in sources]
-        if not self._sources.exists():
-            written = self._sources.with_suffix(".tmp")
-            written.write_text(json.dumps(found), "utf-8")
-            written.replace(self._sources)
-            return
-        expected = json.loads(self._sources.read_text("utf-8"))
+        with SafeFolder.at(self.folder) as root:
+            if not root.has(_SOURCES) and not self._has_checkpoint(root):
+                root.replace(_SOURCES, json.dumps(found).encode())
+                return
+            expected = self._sources(root)
         if found != expected:
             raise PipelineError(
                 f"the state is that of other sources: state={self.folder}"
                 f" expected={_told(expected)} found={_told(found)}"
-                " (name another state:, or remove the folder to read everything again)"
+                f" (name another state:, or {_ANEW})"
             )
+
+    def _sources(self, root: SafeFolder) -> list[list[str]]:
+        found: Any = None
+        with suppress(FileNotFoundError, ValueError, RecursionError):
+            found = json.loads(root.read(_SOURCES))
+        if not _are_sources(found):
+            raise PipelineError(
+                "the list of sources is missing or damaged:"
+                f" file={self.folder / _SOURCES} ({_ANEW})"
+            )
+        sources: list[list[str]] = found
+        return sources
+
+    def begin(self) -> None:
+        """
+        Have on the medium what Spark says the batch at hand reads: before any sink has it.
+
+        With offsets that a power cut took back, a batch of the same number would hold other rows,
+        and sinks that have the first one would pass over them.
+        """
+        with SafeFolder.at(self.folder) as root, suppress(FileNotFoundError):
+            with root.sub(_CHECKPOINT) as checkpoint:
+                checkpoint.sync_tree(self._synced)
+            root.sync()
+
+    def keep_report(self, run: str, text: str) -> None:
+        """Keep the report of a run."""
+        with SafeFolder.at(self.folder) as root, root.private(_RUNS) as runs:
+            runs.replace(f"{run}.json", text.encode())
 
     def before(
         self, spark: SparkSession, what: str, batch: int, schema: StructType
@@ -112,42 +166,50 @@ class State:
 
     def keep(self, frame: DataFrame, what: str, batch: int, *, full: bool = True) -> None:
         """Keep a frame for the batches behind *batch*: all there is, or what is new."""
-        folder = self.folder / "kept" / what
-        folder.mkdir(parents=True, exist_ok=True)
-        for suffix in (_FULL, _DELTA):
-            shutil.rmtree(folder / f"{batch:09}{suffix}", ignore_errors=True)
-        made = folder / f"{batch:09}.tmp"
-        frame.write.mode("overwrite").parquet(str(made))
-        made.rename(folder / f"{batch:09}{_FULL if full else _DELTA}")
+        made = f"{batch:09}.tmp"
+        with (
+            SafeFolder.at(self.folder) as root,
+            root.private(_KEPT) as kept,
+            kept.made(what) as folder,
+        ):
+            for suffix in (_FULL, _DELTA, ".tmp"):
+                folder.remove(f"{batch:09}{suffix}")
+            frame.write.mode("overwrite").parquet(str(folder.path / made))
+            with folder.sub(made) as written:
+                written.sync_tree()
+            folder.publish(made, f"{batch:09}{_FULL if full else _DELTA}")
 
     def forget(self, batch: int) -> None:
         """Remove what no batch from *batch* on reads."""
-        for folder in (self.folder / "kept").glob("*"):
-            kept = self._kept(folder.name, batch)
-            base = max((number for number, kind, _ in kept if kind == _FULL), default=0)
-            for number, _, path in kept:
-                if number < base:
-                    shutil.rmtree(path, ignore_errors=True)
+        with suppress(FileNotFoundError), SafeFolder.at(self.folder) as root, root.sub(_KEPT) as it:
+            for what in it.folders():
+                kept = self._kept(what, batch)
+                base = max((number for number, kind, _ in kept if kind == _FULL), default=0)
+                with it.sub(what) as folder:
+                    for number, _, path in kept:
+                        if number < base:
+                            folder.remove(path.name)
 
     def _kept(self, what: str, batch: int) -> list[tuple[int, str, Path]]:
         """Return number, kind and place of what batches before *batch* kept, oldest first."""
-        found = sorted((self.folder / "kept" / what).glob("[0-9]*"))
-        whole = [path for path in found if path.suffix in (_FULL, _DELTA)]
-        return [(int(it.stem), it.suffix, it) for it in whole if int(it.stem) < batch]
+        try:
+            with SafeFolder.at(self.folder) as root, root.below((_KEPT, what)) as folder:
+                names = [it for it in folder.folders() if _BATCH.fullmatch(it)]
+                for name in names:
+                    folder.sub(name).close()  # no link
+        except FileNotFoundError:
+            return []
+        found = [Path(self.folder, _KEPT, what, name) for name in names]
+        return [(int(it.stem), it.suffix, it) for it in found if int(it.stem) < batch]
+
+
+def _are_sources(found: Any) -> bool:  # noqa: ANN401 - from JSON
+    """Whether this is a list of lists of texts."""
+    if type(found) is not list:
+        return False
+    rows: list[Any] = [*found]
+    return all(type(row) is list and all(type(it) is str for it in row) for row in rows)
 
 
 def _told(sources: list[list[str]]) -> str:
     return "; ".join(" ".join(source) for source in sources)
-
-
-def _take(lock: IO[str], folder: Path) -> None:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        lock.seek(0)
-        raise PipelineError(
-            f"the pipeline is running: state={folder} pid={lock.read().strip() or 'unknown'}"
-        ) from None
-    lock.truncate(0)
-    lock.write(f"{os.getpid()}\n")
-    lock.flush()

@@ -1,16 +1,17 @@
 """
-Queues as Spark tables: ``spark.read.format("quire").load(path)``. Needs ``quire[spark]``.
+Queues as Spark frames: ``quire.spark.scan(spark, path)``. Needs ``quire[spark]``.
 
 >>> import quire.spark
 >>> spark = quire.spark.session("trades")
->>> spark.read.format("quire").load("/data/trades").count()  # doctest: +SKIP
+>>> quire.spark.scan(spark, "/data/trades").count()  # doctest: +SKIP
 """
 
+from quire.errors import DataLossError
 from quire.spark.archived import table
 from quire.spark.commits import UnfinishedWriteError, finish
-from quire.spark.followed import DataLossError
 from quire.spark.java import NoJavaError
 from quire.spark.lags import lag_of
+from quire.spark.scanning import scan
 from quire.spark.sessions import register, session
 from quire.spark.source import QuireDataSource
 
@@ -22,6 +23,7 @@ __all__ = [
     "finish",
     "lag_of",
     "register",
+    "scan",
     "session",
     "table",
 ]

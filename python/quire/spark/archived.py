@@ -1,14 +1,14 @@
 """
 Archives and live queues as one table: what is archived is read by Spark's own Parquet reader.
 
-The list of an archive is read once, when the table is made. Each cycle in it is read from its
-file, the others from the queue, so that each message is there once whatever an archive run, or the
-deletion of archived cycles, does meanwhile: a cycle that is gone when the query runs is an error.
+The list of an archive is read once, when the table is made, and the rest of the queue is counted
+then. Each cycle in the list is read from its file, the others from the queue, so that each message
+is there once whatever an archive run, or the deletion of archived cycles, does meanwhile: a cycle
+that is gone when the query runs is an error.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,6 +18,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as spark_types
@@ -26,23 +27,30 @@ from pyspark.sql.pandas.types import from_arrow_schema
 import quire
 from quire.archive.columns import Columns
 from quire.archive.continuity import forget_grown
-from quire.archive.cycles import end_of
 from quire.archive.decodings import ERROR, HISTORY, Decoding
 from quire.archive.folders import Archive, Topic
 from quire.archive.losses import note_losses
 from quire.columns import fields_of
 from quire.directories import topics_of
 from quire.errors import ArchiveError, CorruptError
+from quire.runs import Run, runs_between
 from quire.schema import METHOD, Schema
 from quire.schema_places import schema_at
-from quire.spark.options import OptionsError
-from quire.spark.sessions import register
-from quire.spark.topics import local_path
+from quire.spark import rows
+from quire.spark.options import OptionsError, ReadOptions
+from quire.spark.ranges import Share, Span
+from quire.spark.rows import RowPlan
+from quire.spark.scanning import frame_of
+from quire.spark.schema import checked
+from quire.spark.topics import local_path, naming
 
 _NOT_OF_TABLES: Final = (
     "startingOffsets", "endingOffsets", "startingTimestamp", "endingTimestamp", "inferSchema",
-    "onError", "maxOffsetsPerTrigger",
+    "onError", "maxOffsetsPerTrigger", "topics",
 )  # fmt: skip
+# Up to this the rest of a queue is decoded by the driver: workers would cost more than they save.
+SMALL_MESSAGES: Final = 65_536
+_SMALL_BYTES: Final = 16 << 20
 _GLOB: Final = re.compile(r"([\\{}\[\]*?])")
 _TRIES: Final = 3
 _TIMES: Final = "spark.sql.timeType.enabled"
@@ -65,22 +73,14 @@ class _Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class _Stretch:
-    """Messages of a live queue, from an index on, to another one or to the last."""
-
-    start: int
-    end: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class _Part:
-    """A topic: the files that hold some of its cycles, and where the others are."""
+    """A topic: the files that hold some of its cycles, and the others of its queue."""
 
     topic: str
     root: str
     decoding: Decoding
     files: list[str]
-    stretches: list[_Stretch]
+    live: Span | None
 
 
 def table(  # noqa: PLR0913 - by keywords
@@ -98,10 +98,11 @@ def table(  # noqa: PLR0913 - by keywords
 
     Its columns are those of the archive, of the same names and types in both parts. The archive is
     read by Spark's own Parquet reader, with filters down to row groups and none of the workers'
-    Python; the rest through ``format("quire")``.
+    Python. The rest is planned now: a small one is decoded here, a larger one by
+    :func:`quire.spark.scan`. The table is a snapshot.
 
     Args:
-        spark: The session; it learns the format.
+        spark: The session.
         path: The archive, which knows its queues; or the queue, or the directory of queues.
         archive: The archive, if *path* is a queue.
         schema: Typed columns of both; without it those that the archive has. A schema, the name of
@@ -117,7 +118,6 @@ def table(  # noqa: PLR0913 - by keywords
         OptionsError: An option does not go with tables.
 
     """
-    register(spark)
     asked = _asked(schema, method, columns, options)
     kept = Archive(Path(local_path(str(path if archive is None else archive))))
     queues = None if archive is None else local_path(str(path))
@@ -183,7 +183,7 @@ def _part(kept: Archive, name: str, path: str | None, asked: _Asked) -> _Part:
     while True:
         topic = kept.topic(name)
         root = path or topic.root
-        stretches, problems = _live(topic, root)
+        live, problems = _live(topic, root, asked)
         left -= 1
         if not problems or not left:
             break
@@ -195,44 +195,49 @@ def _part(kept: Archive, name: str, path: str | None, asked: _Asked) -> _Part:
     decoding = _decoding(topic, asked)
     _check_columns(topic, decoding, asked)
     files = [_escaped(topic.file(entry)) for _, entry in sorted(topic.entries.items())]
-    return _Part(name, root, decoding, files, stretches)
+    return _Part(name, root, decoding, files, live)
 
 
-def _live(topic: Topic, root: str) -> tuple[list[_Stretch], list[str]]:
+def _live(topic: Topic, root: str, asked: _Asked) -> tuple[Span | None, list[str]]:
     """Return what of a topic its queue has alone, and what is in no place."""
     try:
         path = topics_of(root)[topic.name]
         queue = quire.open(path, read_only=True, create=False)
     except KeyError:
-        return [], topic.problems if topic.gone else [f"its queue is gone: path={root}"]
+        return None, topic.problems if topic.gone else [f"its queue is gone: path={root}"]
     except (quire.QuireError, OSError) as error:
-        return [], [f"its queue is gone, or does not open: path={root} ({error})"]
+        return None, [f"its queue is gone, or does not open: path={root} ({error})"]
     with queue:
         forget_grown(topic, queue)
         note_losses(topic, queue)
         problems = [
             why if cycle is None else f"cycle={cycle} was {why}" for cycle, why in topic.lost
         ]
-        return [*_stretches(topic, queue)], [*topic.problems, *problems]
+        listed = [cycle for cycle in queue.cycles if cycle not in topic.entries]
+        with naming(topic.name):
+            runs = [run for cycle in listed for run in _runs(topic, queue, cycle, asked)]
+        queue.refresh()
+        problems += [
+            f"cycle={cycle} was deleted while the table was made"
+            for cycle in listed
+            if cycle not in queue.cycles
+        ]
+        return Span(topic.name, queue.path, tuple(runs)), [*topic.problems, *problems]
 
 
-def _stretches(topic: Topic, queue: quire.Queue) -> Iterator[_Stretch]:
-    to_index, newest = queue.roll_cycle.to_index, max(topic.entries, default=-1)
-    live = [cycle for cycle in queue.cycles if cycle not in topic.entries]
-    for cycle in live:
-        if cycle < newest and _is_read(queue, cycle):
-            yield _Stretch(to_index(cycle, 0), to_index(cycle + 1, 0))
-    later = [cycle for cycle in live if cycle > newest]
-    yield _Stretch(to_index(later[0] if later else newest + 1, 0), None)
+def _runs(topic: Topic, queue: quire.Queue, cycle: int, asked: _Asked) -> Iterator[Run]:
+    """Yield the messages of a cycle, if there are any."""
+    to_index = queue.roll_cycle.to_index
 
+    def skipped(error: CorruptError) -> None:
+        _log.warning("a damaged cycle is skipped: %s topic=%s", error, topic.name)
 
-def _is_read(queue: quire.Queue, cycle: int) -> bool:
-    """Return whether a cycle has messages; of a damaged one the source tells."""
-    try:
-        end = end_of(queue, cycle)
-    except CorruptError:
-        return True
-    return end is not None and end.messages > 0
+    yield from runs_between(
+        queue,
+        to_index(cycle, 0),
+        to_index(cycle + 1, 0),
+        None if asked.fail_on_data_loss else skipped,
+    )
 
 
 def _decoding(topic: Topic, asked: _Asked) -> Decoding:
@@ -293,14 +298,16 @@ def _frames(spark: SparkSession, part: _Part, asked: _Asked) -> Iterator[DataFra
     )
     if part.files:
         yield spark.read.schema(schema).parquet(*part.files)
-    for stretch in part.stretches:
-        yield _live_frame(spark, part, stretch, schema, asked)
+    if part.live is not None and part.live.runs:
+        yield _live_frame(spark, part, part.live, schema, asked)
+    elif not part.files:
+        yield spark.createDataFrame([], schema)
 
 
 def _live_frame(
     spark: SparkSession,
     part: _Part,
-    stretch: _Stretch,
+    live: Span,
     schema: spark_types.StructType,
     asked: _Asked,
 ) -> DataFrame:
@@ -308,24 +315,39 @@ def _live_frame(
     flattened = decoding.method
     if flattened is not None:
         schema = _spark_schema(part, replace(decoding, method=None))
-    reader = spark.read.format("quire").schema(schema)
     told: dict[str, str | None] = {
-        "startingOffsets": json.dumps({part.topic: stretch.start}),
-        "endingOffsets": (None if stretch.end is None else json.dumps({part.topic: stretch.end})),
+        "path": part.root,
         "schema": decoding.schema,
         "timestampField": None if decoding.time_field == HISTORY else decoding.time_field,
-        "timestampUnit": decoding.time_unit,
         "onError": "column" if decoding.schema is not None else None,
         **asked.source,
         "failOnDataLoss": str(asked.fail_on_data_loss).lower(),
     }
-    for name, value in told.items():
-        if value is not None:
-            reader = reader.option(name, value)
-    frame = reader.load(part.root).where(f.col("_topic") == part.topic)
+    if told["timestampField"] is not None:
+        told["timestampUnit"] = decoding.time_unit
+    options = ReadOptions.of({name: value for name, value in told.items() if value is not None})
+    plan = RowPlan.of(checked(schema, options), options)
+    frame = _decoded(spark, live, plan, schema)
+    if frame is None:
+        frame = frame_of(spark, [live], plan, schema)
     if flattened is None:
         return frame
     return _flattened(frame, flattened)
+
+
+def _decoded(
+    spark: SparkSession, live: Span, plan: RowPlan, schema: spark_types.StructType
+) -> DataFrame | None:
+    """Return the messages, decoded here; None where they are too many for that."""
+    if live.count > SMALL_MESSAGES:
+        return None
+    batches, size = list[pa.RecordBatch](), 0
+    for batch in rows.read(Share([live]), plan):
+        batches.append(batch)
+        size += batch.nbytes
+        if size > _SMALL_BYTES:
+            return None
+    return spark.createDataFrame(pa.Table.from_batches(batches, plan.arrow), schema)
 
 
 def _spark_schema(part: _Part, decoding: Decoding) -> spark_types.StructType:

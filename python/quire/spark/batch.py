@@ -2,55 +2,42 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Iterator
-from typing import Final
+import logging
+from collections.abc import Iterator
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+import quire
+from quire.errors import CorruptError
 from quire.spark import rows
-from quire.spark.filters import Limits
-from quire.spark.offsets import resolved
+from quire.spark.offsets import EARLIEST, Bound, resolved
 from quire.spark.options import ReadOptions, refuse
 from quire.spark.ranges import Share, Span, check_start, shares_of, span_between
 from quire.spark.rows import RowPlan
-from quire.spark.topics import naming, open_queue, topics_of
+from quire.spark.topics import naming, open_queue, selected_topics
 
-# Spark refuses a reader that takes filters unless a setting is on, and tells the reader of the
-# setting by nothing but this module, which it imports to hand the filters over.
-_PUSHES_FILTERS: Final = "pyspark.sql.worker.data_source_pushdown_filters"
+_log = logging.getLogger("quire.spark")
 
 
 class BatchReader(DataSourceReader):
-    """Plans a batch query, and reads its shares."""
+    """
+    Plans a batch query, and reads its shares.
+
+    It takes no filters: Spark 4.3 keeps what the filters of one query left for every other query of
+    the same frame. See ``docs/spark-pushdown-report.md``.
+    """
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         """Plan the rows; files are opened by the tasks."""
+        refuse_limits(options)
         self._plan = RowPlan.of(schema, options)
-        self._limits = Limits()
 
     def partitions(self) -> list[Share]:
-        """
-        Cut what is wanted into shares of about equal size.
-
-        Raises:
-            OptionsError: An option names a topic that is not there.
-            IndexOutOfRangeError: The messages to start from are gone.
-
-        """
+        """Cut what is wanted into shares of about equal size; see :func:`planned`."""
         options = self._plan.options
-        topics = topics_of(options.path)
-        problems: list[str] = []
-        options.starting.check(topics, "startingOffsets", problems.append)
-        options.ending.check(topics, "endingOffsets", problems.append)
-        refuse(problems)
-        spans = [
-            _span(path, topic, options, self._limits)
-            for topic, path in topics.items()
-            if self._limits.has_topic(topic)
-        ]
+        spans = planned(options)
         return shares_of(spans, options.records_per_partition, options.min_partitions)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -58,25 +45,70 @@ class BatchReader(DataSourceReader):
         return rows.read(partition, self._plan)
 
 
-class FilteringReader(BatchReader):
-    """A reader that Spark tells the filters of the query."""
+def refuse_limits(options: ReadOptions) -> None:
+    """
+    Do nothing, or refuse what only limits the batches of a stream.
 
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
-        """Take what tells of places in the queue; yield what Spark has to do itself."""
-        return [one for one in filters if not self._limits.take(one)]
+    Raises:
+        OptionsError: There is such an option.
 
-
-def reader(options: ReadOptions, schema: StructType) -> BatchReader:
-    """Return the reader that fits the session's settings."""
-    kind = FilteringReader if _PUSHES_FILTERS in sys.modules else BatchReader
-    return kind(options, schema)
+    """
+    if options.max_per_trigger is not None:
+        refuse(["maxOffsetsPerTrigger is for streams: endingOffsets says where a batch read ends"])
 
 
-def _span(path: str, topic: str, options: ReadOptions, limits: Limits) -> Span:
+def planned(options: ReadOptions) -> list[Span]:
+    """
+    Return the messages that a batch query reads, topic by topic.
+
+    Raises:
+        OptionsError: An option names a topic that is not there.
+        IndexOutOfRangeError: The messages to start from are gone.
+
+    """
+    problems: list[str] = []
+    topics = selected_topics(options, problems.append)
+    options.starting.check(topics, "startingOffsets", problems.append)
+    options.ending.check(topics, "endingOffsets", problems.append)
+    refuse(problems)
+    read = _span if options.fail_on_data_loss else _readable_span
+    return [read(path, topic, options) for topic, path in topics.items()]
+
+
+def _span(path: str, topic: str, options: ReadOptions) -> Span:
     with naming(topic), open_queue(path, options) as queue:
         start = resolved(queue, topic, options.starting, options.time_field)
         end = resolved(queue, topic, options.ending, options.time_field, is_end=True)
-        if options.fail_on_data_loss and options.starting.time_ns is None:
+        if options.starting.time_ns is None:
             check_start(queue, topic, start)
-        first, behind = limits.indexes(queue.roll_cycle)
-        return span_between(queue, topic, max(start, first), min(end, behind))
+        return span_between(queue, topic, start, end)
+
+
+def _readable_span(path: str, topic: str, options: ReadOptions) -> Span:
+    """Return what can be read of the messages: damaged cycles, and topics, are left out."""
+
+    def skipped(error: CorruptError) -> None:
+        _log.warning("damaged messages are skipped: %s topic=%s", error, topic)
+
+    try:
+        with naming(topic), open_queue(path, options) as queue:
+            start, end = (
+                _resolved_anyhow(queue, topic, bound, options, is_end=is_end)
+                for bound, is_end in ((options.starting, False), (options.ending, True))
+            )
+            return span_between(queue, topic, start, end, skipped)
+    except CorruptError as error:
+        skipped(error)
+        return Span(topic, path, ())
+
+
+def _resolved_anyhow(
+    queue: quire.Queue, topic: str, bound: Bound, options: ReadOptions, *, is_end: bool
+) -> int:
+    """Return the index of a bound: of ``earliest`` and ``latest`` beside damaged files too."""
+    try:
+        return resolved(queue, topic, bound, options.time_field, is_end=is_end)
+    except CorruptError:
+        if bound.time_ns is not None or isinstance(bound.of(topic), int):
+            raise
+        return 0 if bound.of(topic) == EARLIEST else 2**63 - 1

@@ -15,27 +15,35 @@ The driver does it, under one lock for each queue (the file `lock` in `.quire-si
 A crash before 3 leaves nothing in the queue, and the batch comes again. From 3 on the batch is
 finished by whoever comes next: the marks behind the manifest's index tell which chunk was last, and
 as many messages behind its mark as equal the staged ones are there already.
+
+What is in `.quire-sink` may have come with the queue from anywhere: see `manifests` and `_durable`.
 """
 
 from __future__ import annotations
 
 import bisect
 import contextlib
-import fcntl
-import json
 import logging
-import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
 import quire
+from quire._durable import Access, HeldError, SafeFolder
 from quire._native import entry_bytes
-from quire.durable import make_folder, replace
-from quire.errors import CycleFullError, LockLostError, LockTimeoutError, QuireError
-from quire.spark.staging import FOLDER, Part, Staging, messages_of, remove
+from quire.errors import (
+    CorruptError,
+    CycleFullError,
+    LockLostError,
+    LockTimeoutError,
+    QuireError,
+    UnsafePathError,
+)
+from quire.spark.manifests import MANIFEST, Manifest, is_begun, unfinished
+from quire.spark.records import last_done, record, sweep
+from quire.spark.staging import FOLDER, Part, Staging, messages_of
 from quire.spark.topics import stored_wire_type
 
 CHUNK_ROWS: Final = 8192
@@ -46,12 +54,9 @@ BLOCK_BYTES: Final = 64 << 20
 _MARK: Final = "quireSink"
 _MARK_START: Final = entry_bytes(_MARK, "")[:-1]
 _LOCK: Final = "lock"
-_MANIFEST: Final = "manifest.json"
-_DONE: Final = "done.json"
 _LOCK_TIMEOUT_S: Final = 600.0
-_LOCK_POLL_S: Final = 0.02
-_RECORDS_MAX: Final = 1000
-_LEFT_OVER_S: Final = 7 * 24 * 3600
+_EOF_GRACE_S: Final = 0.0
+"""Of all that commits: with another one a batch that is half there would not be found."""
 _PASSING: Final = (CycleFullError, LockLostError, LockTimeoutError)
 
 _log = logging.getLogger("quire")
@@ -70,17 +75,24 @@ class Target:
         path: Its directory.
         options: What it is opened, or made, with.
         sync: Have each batch on the medium before it is recorded as done.
+        location: Where tasks stage, as the user named it; None: in the queue's directory.
 
     """
 
     path: str
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     sync: bool = True
+    location: str | None = None
 
     @property
     def folder(self) -> Path:
         """What is remembered of its writers."""
         return Path(self.path, FOLDER)
+
+    @property
+    def staging(self) -> Staging:
+        """Where tasks stage."""
+        return Staging.of(self.path, self.location)
 
 
 class Place(NamedTuple):
@@ -90,31 +102,12 @@ class Place(NamedTuple):
     row: int
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
-    """A batch that is to be in the queue."""
+class _Open(NamedTuple):
+    """A queue that this process alone commits to."""
 
-    writer: str
-    batch: int
-    token: str
-    after: int | None
-    """The queue's last index before it; None: there was no message."""
-    parts: list[Part]
-    kept: bool
-    """Whether it is remembered that it was done."""
-    block_bytes: int = 0
-    """What the queue's files grow by, which says how long a message may be."""
-
-    @property
-    def rows(self) -> int:
-        """How many messages it has."""
-        return sum(part.rows for part in self.parts)
-
-    @classmethod
-    def read(cls, file: Path) -> Manifest:
-        """Read one."""
-        found = json.loads(file.read_text("utf-8"))
-        return cls(**found | {"parts": [Part(*part) for part in found["parts"]]})
+    target: Target
+    queue: quire.Queue
+    root: SafeFolder
 
 
 def commit(
@@ -135,37 +128,56 @@ def commit(
 
     Raises:
         UnfinishedWriteError: An earlier write cannot be finished.
+        UnsafePathError: The side files of the queue are not what a sink makes.
         OSError: The disk is full, or the like: what is missing is appended by the next commit.
 
     """
     ordered = sorted(parts, key=lambda part: part.partition)
-    with opened(target) as queue:
-        _finish_all(target, queue)
-        folder = target.folder / writer
-        is_new = batch > _last_done(folder)
+    with opened(target) as found:
+        _finish_all(found)
+        is_new = batch > last_done(found.root, writer)
         if is_new and ordered:
-            after = queue.last_index
-            manifest = Manifest(writer, batch, uuid4().hex, after, ordered, kept, queue.block_bytes)
-            make_folder(folder / str(batch))
-            replace(folder / str(batch) / _MANIFEST, json.dumps(asdict(manifest)).encode())
-            with _told(target, manifest):
-                _append(target, queue, manifest, Place(0, 0))
-            _record(target, manifest)
-        _sweep(target, writer, batch, ordered, all_of_it=not kept)
+            manifest = Manifest(
+                writer=writer,
+                batch=batch,
+                token=uuid4().hex,
+                after=found.queue.last_index,
+                parts=ordered,
+                kept=kept,
+                block_bytes=found.queue.block_bytes,
+                elsewhere=target.location is not None,
+            )
+            with found.root.made(writer) as own, own.made(str(batch)) as folder:
+                folder.replace(MANIFEST, manifest.to_json())
+            with _told(found, manifest):
+                _append(found, manifest, Place(0, 0))
+            record(found.root, manifest)
+        _sweep(found, writer, batch, all_of_it=not kept)
     return is_new
 
 
-def abort(target: Target, staging: Staging, writer: str, batch: int) -> None:
+def abort(target: Target, writer: str, batch: int) -> None:
     """Remove what was staged for a batch, unless its appending has begun."""
-    if not (target.folder / writer / str(batch) / _MANIFEST).exists():
-        remove(staging.batch(writer, batch))
+    with contextlib.suppress(FileNotFoundError), _records(target).opened() as root:
+        if is_begun(root, writer, batch):
+            return
+    with (
+        contextlib.suppress(FileNotFoundError),
+        target.staging.opened() as root,
+        root.sub(writer) as folder,
+    ):
+        folder.remove(str(batch))
 
 
-def finish(path: str) -> int:
+def finish(path: str, *, staging_location: str | None = None) -> int:
     """
     Append what is missing of writes to a queue that were cut short after their tasks were done.
 
     The next write does so too.
+
+    Args:
+        path: The queue.
+        staging_location: The ``stagingLocation`` of those writes, if they had one.
 
     Returns:
         How many there were.
@@ -174,14 +186,15 @@ def finish(path: str) -> int:
         UnfinishedWriteError: What was staged is gone.
 
     """
-    if not Target(str(path)).folder.exists():
+    target = Target(str(path), location=staging_location)
+    if not target.folder.exists():
         return 0
-    target = Target(str(path), {"create": False, "wire_type": stored_wire_type(path)})
-    with opened(target) as queue:
-        return _finish_all(target, queue)
+    options = {"create": False, "wire_type": stored_wire_type(path)}
+    with opened(Target(str(path), options, location=staging_location)) as found:
+        return _finish_all(found)
 
 
-def has(path: str, writer: str, batch: int) -> bool:
+def has(path: str, writer: str, batch: int, *, staging_location: str | None = None) -> bool:
     """
     Whether a writer's batch is in a queue; what was cut short is finished first.
 
@@ -189,91 +202,142 @@ def has(path: str, writer: str, batch: int) -> bool:
         UnfinishedWriteError: What was staged for the rest of it is gone.
 
     """
-    target = Target(path)
-    if _unfinished(target):
-        finish(path)
-    return _last_done(target.folder / writer) >= batch
+    if not Path(path, FOLDER).exists():
+        return False
+    with _records(Target(path)).opened() as root:
+        if unfinished(root):
+            finish(path, staging_location=staging_location)
+        return last_done(root, writer) >= batch
 
 
 @contextlib.contextmanager
-def opened(target: Target) -> Generator[quire.Queue]:
+def opened(target: Target) -> Generator[_Open]:
     """Open the queue, as the only one of its sinks."""
-    make_folder(target.folder)
-    with (target.folder / _LOCK).open("a") as lock:
-        _take(lock, target)
-        with quire.open(target.path, **_options(target)) as queue:
-            yield queue
+    with _records(target).made() as root, _only_one(target, root):
+        root.sweep()
+        with quire.open(target.path, **_options(target, root)) as queue:
+            yield _Open(target, queue, root)
 
 
-def _options(target: Target) -> dict[str, Any]:
-    """Return what to open the queue with, so that what is unfinished goes into it too."""
-    blocks = [Manifest.read(file).block_bytes for file in _unfinished(target)]
-    if (asked := target.options.get("block_bytes") or BLOCK_BYTES) < max(blocks, default=0):
-        asked = max(blocks)
-    return {**target.options, "block_bytes": asked}
+def _records(target: Target) -> Staging:
+    """Return the folder of records, which is in the queue's directory."""
+    return Staging(target.path, FOLDER, Access.of(target.path))
 
 
-def _unfinished(target: Target) -> list[Path]:
-    return sorted(target.folder.glob(f"*/*/{_MANIFEST}"))
-
-
-def _take(lock: Any, target: Target) -> None:  # noqa: ANN401 - a file
-    deadline = time.monotonic() + _LOCK_TIMEOUT_S
-    while True:
+@contextlib.contextmanager
+def _only_one(target: Target, root: SafeFolder) -> Generator[None]:
+    with contextlib.ExitStack() as stack:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                raise LockTimeoutError(
-                    f"another write to the queue goes on: path={target.path}"
-                    f" waited_s={_LOCK_TIMEOUT_S:.0f}"
-                ) from None
-            time.sleep(_LOCK_POLL_S)
-        else:
-            return
+            stack.enter_context(root.locked(_LOCK, _LOCK_TIMEOUT_S))
+        except HeldError as error:
+            raise LockTimeoutError(
+                f"another write to the queue goes on: path={target.path} pid={error.holder}"
+                f" waited_s={_LOCK_TIMEOUT_S:.0f}"
+            ) from None
+        yield
 
 
-def _finish_all(target: Target, queue: quire.Queue) -> int:
+def _options(target: Target, root: SafeFolder) -> dict[str, Any]:
+    """Return what to open the queue with, so that what is unfinished goes into it too."""
+    asked = target.options.get("block_bytes") or BLOCK_BYTES
+    for writer, batch in unfinished(root):
+        asked = max(asked, _block_bytes(target, root, writer, batch))
+    return {**target.options, "block_bytes": asked, "eof_grace_s": _EOF_GRACE_S}
+
+
+def _block_bytes(target: Target, root: SafeFolder, writer: str, batch: int) -> int:
+    """Return what an unfinished batch had, but no more than what is staged for it could need."""
+    manifest = _manifest(root, writer, batch)
+    with contextlib.suppress(FileNotFoundError), _parts_of(target, root, manifest) as folder:
+        sizes = [found.st_size for it in manifest.parts if (found := folder.stat(it.file))]
+        needed = 1 << (4 * max(sizes, default=0)).bit_length()
+        return min(manifest.block_bytes, needed)
+    return 0
+
+
+def _manifest(root: SafeFolder, writer: str, batch: int) -> Manifest:
+    """
+    Read the manifest of a batch.
+
+    Raises:
+        UnfinishedWriteError: It is none.
+
+    """
+    with root.sub(writer) as own, own.sub(str(batch)) as folder:
+        try:
+            return Manifest.read(folder, writer, batch)
+        except (CorruptError, UnsafePathError) as error:
+            raise UnfinishedWriteError(f"{error} {_giving_up(folder.path)}") from None
+
+
+@contextlib.contextmanager
+def _parts_of(target: Target, root: SafeFolder, manifest: Manifest) -> Generator[SafeFolder]:
+    """
+    Open the folder of a batch's parts: beside its manifest, or where the user says.
+
+    Raises:
+        FileNotFoundError: It is not there.
+        UnfinishedWriteError: The user has to say where it is.
+
+    """
+    if not manifest.elsewhere:
+        with root.sub(manifest.writer) as own, own.sub(str(manifest.batch)) as folder:
+            yield folder
+        return
+    if target.location is None:
+        raise UnfinishedWriteError(
+            "a write was staged in another folder, name it (the option stagingLocation, or"
+            f" quire.spark.finish(path, staging_location=...)): path={target.path}"
+            f" writer={manifest.writer} batch={manifest.batch}"
+        )
+    with target.staging.batch(manifest.writer, manifest.batch).opened() as folder:
+        yield folder
+
+
+def _finish_all(found: _Open) -> int:
     count = 0
-    for file in _unfinished(target):
-        manifest = Manifest.read(file)
-        if manifest.batch > _last_done(target.folder / manifest.writer):
-            with _told(target, manifest):
-                place = _reached(queue, manifest)
+    for writer, batch in unfinished(found.root):
+        manifest = _manifest(found.root, writer, batch)
+        if batch > last_done(found.root, writer):
+            with _told(found, manifest):
+                place = _reached(found, manifest)
                 _log.warning(
                     "a write was cut short and is finished: path=%s writer=%s batch=%d rows=%d"
                     " part=%d row=%d",
-                    *(target.path, manifest.writer, manifest.batch, manifest.rows, *place),
+                    *(found.target.path, writer, batch, manifest.rows, *place),
                 )
-                _append(target, queue, manifest, place)
-            _record(target, manifest)
+                _append(found, manifest, place)
+            record(found.root, manifest)
             count += 1
-        _sweep(target, manifest.writer, manifest.batch, manifest.parts, all_of_it=not manifest.kept)
+        _sweep(found, writer, batch, all_of_it=not manifest.kept)
     return count
 
 
-def _append(target: Target, queue: quire.Queue, manifest: Manifest, start: Place) -> None:
+def _append(found: _Open, manifest: Manifest, start: Place) -> None:
     """Append the parts from a place on."""
-    with queue.appender() as appender:
+    with (
+        _parts_of(found.target, found.root, manifest) as folder,
+        found.queue.appender() as appender,
+    ):
         for number, part in enumerate(manifest.parts[start.part :], start.part):
             skipped = start.row if number == start.part else 0
             row = 0
-            for messages in messages_of(part):
+            for messages in messages_of(folder, part):
                 length = len(messages)
                 if skipped < row + length:
                     first = max(skipped - row, 0)
                     _append_array(appender, manifest.token, Place(number, row), messages, first)
                 row += length
-        if target.sync:
+        if found.target.sync:
             appender.sync()
 
 
 @contextlib.contextmanager
-def _told(target: Target, manifest: Manifest) -> Generator[None]:
+def _told(found: _Open, manifest: Manifest) -> Generator[None]:
     """Tell what to do where trying again does not help."""
     try:
         yield
-    except _PASSING:
+    except (*_PASSING, UnfinishedWriteError):
         raise
     except FileNotFoundError as error:
         why = f"what was staged for a write is gone: file={error.filename}"
@@ -281,11 +345,15 @@ def _told(target: Target, manifest: Manifest) -> Generator[None]:
         why = f"a write cannot be finished: {error}"
     else:
         return
-    folder = target.folder / manifest.writer / str(manifest.batch)
+    folder = found.target.folder / manifest.writer / str(manifest.batch)
     raise UnfinishedWriteError(
-        f"{why} path={target.path} writer={manifest.writer} batch={manifest.batch}"
-        f" rows={manifest.rows} (to give the rest of it up, remove {folder})"
+        f"{why} path={found.target.path} writer={manifest.writer} batch={manifest.batch}"
+        f" rows={manifest.rows} {_giving_up(folder)}"
     )
+
+
+def _giving_up(folder: Path) -> str:
+    return f"(to give the rest of it up, remove {folder})"
 
 
 def _append_array(
@@ -302,7 +370,7 @@ def _append_array(
     while row < count:
         last = bisect.bisect_right(ends, ends[row] + CHUNK_BYTES, row + 1, count + 1) - 1
         end = min(max(last, row + 1), row + CHUNK_ROWS)
-        appender.write_column(
+        appender._write_column(  # noqa: SLF001 - the package's own
             offsets,
             data or b"",
             count=end - row,
@@ -314,11 +382,14 @@ def _append_array(
         row = end
 
 
-def _reached(queue: quire.Queue, manifest: Manifest) -> Place:
+def _reached(found: _Open, manifest: Manifest) -> Place:
     """Find the first message of a batch that is not in the queue."""
     reached, left = Place(0, 0), 0
     expected: Iterator[bytes] = iter(())
-    with queue.tailer() as tailer:
+    with (
+        _parts_of(found.target, found.root, manifest) as folder,
+        found.queue.tailer() as tailer,
+    ):
         if manifest.after is None or not tailer.move_to_index(manifest.after):
             tailer.to_start()
         while True:
@@ -329,8 +400,8 @@ def _reached(queue: quire.Queue, manifest: Manifest) -> Place:
                     mark = _mark_of(document, manifest.token)
                     if mark is not None:
                         reached, left = mark
-                        expected = _staged(manifest, reached)
-                elif left and bytes(document.bytes) == next(expected):
+                        expected = _staged(folder, manifest, reached)
+                elif left and bytes(document.bytes) == next(expected, None):
                     reached, left = Place(reached.part, reached.row + 1), left - 1
                 else:
                     left = 0
@@ -343,57 +414,24 @@ def _mark_of(document: quire.ReadDocument, token: str) -> tuple[Place, int] | No
     return (Place(part, row), count) if found == token else None
 
 
-def _staged(manifest: Manifest, place: Place) -> Iterator[bytes]:
+def _staged(folder: SafeFolder, manifest: Manifest, place: Place) -> Iterator[bytes]:
     """Yield the messages of a part from a place on."""
     row = 0
-    for messages in messages_of(manifest.parts[place.part]):
+    for messages in messages_of(folder, manifest.parts[place.part]):
         if place.row < row + len(messages):
             yield from (it.as_py() for it in messages[max(place.row - row, 0) :])
         row += len(messages)
 
 
-def _last_done(folder: Path) -> int:
-    """Return the number of the writer's last batch that is in the queue; -1: none is."""
-    try:
-        found: int = json.loads((folder / _DONE).read_text("utf-8"))["batch"]
-    except FileNotFoundError:
-        return -1
-    return found
-
-
-def _record(target: Target, manifest: Manifest) -> None:
-    record = {"batch": manifest.batch, "token": manifest.token, "rows": manifest.rows}
-    replace(target.folder / manifest.writer / _DONE, json.dumps(record).encode())
-
-
-def _sweep(
-    target: Target, writer: str, batch: int, parts: Sequence[Part], *, all_of_it: bool
-) -> None:
+def _sweep(found: _Open, writer: str, batch: int, *, all_of_it: bool) -> None:
     """Remove what is no longer needed: the manifest first, or it would be looked at again."""
-    folder = target.folder / writer
-    (folder / str(batch) / _MANIFEST).unlink(missing_ok=True)
-    for staged in {*(Path(part.file).parent for part in parts), folder / str(batch)}:
-        for name in [it for it in staged.parent.glob("[0-9]*") if int(it.name) <= batch]:
-            remove(name)
-    if all_of_it:
-        for place in {*(Path(part.file).parent.parent for part in parts), folder}:
-            remove(place)
-    if batch % 64 == 0:
-        for place in {*(Path(part.file).parents[2] for part in parts), target.folder}:
-            _sweep_old(place)
-
-
-def _sweep_old(root: Path) -> None:
-    """Remove the oldest records, and what tasks left whose write never came to its end."""
-    long_ago = time.time() - _LEFT_OVER_S
-    records: list[tuple[float, Path]] = []
-    for folder in root.iterdir():
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            for batch in folder.glob("[0-9]*"):
-                newest = max((it.stat().st_mtime for it in batch.iterdir()), default=0.0)
-                if max(newest, batch.stat().st_mtime) < long_ago:
-                    remove(batch)
-            records.append((folder.stat().st_mtime, folder))
-    for changed, folder in sorted(records)[:-_RECORDS_MAX]:
-        if changed < long_ago and not any(folder.glob("[0-9]*")):
-            remove(folder)
+    with (
+        contextlib.suppress(FileNotFoundError),
+        found.root.sub(writer) as own,
+        own.sub(str(batch)) as folder,
+    ):
+        folder.remove(MANIFEST)
+    sweep(found.root, writer, batch, all_of_it=all_of_it)
+    if found.target.location is not None:
+        with contextlib.suppress(FileNotFoundError), found.target.staging.opened() as root:
+            sweep(root, writer, batch, all_of_it=all_of_it)

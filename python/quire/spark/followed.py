@@ -5,24 +5,25 @@ An offset is the index of the next message: one more than that of the last that 
 need not be the index of any message once a cycle is over; 0 stands for the first there is.
 
 Whether a cycle that was deleted had been read to its end is known as long as the stream runs, from
-the counts of finished cycles; a stream that starts anew has to take it for unread.
+the counts of finished cycles; a stream that is restarted has to assume that it was not. That a
+cycle with messages was there at all is known from the checkpoint: `quire.spark.checkpoints`.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import quire
-from quire.errors import QuireError
+from quire.errors import CorruptError
 from quire.runs import Run
+from quire.spark.checkpoints import Cycles, Expected, ranges_of
 from quire.spark.options import ReadOptions
 from quire.spark.topics import TABLE, open_queue
 
-
-class DataLossError(QuireError):
-    """Messages that a stream was to read are gone; says which topic, and what is there."""
+_log = logging.getLogger("quire.spark")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +35,14 @@ class Ahead:
         offset: Where the stream is if none of them are taken.
         runs: The messages, cycle by cycle.
         is_lossy: Whether others in front of them, or between, are gone.
+        cycles: The cycle of each run.
 
     """
 
     offset: int
     runs: tuple[Run, ...]
     is_lossy: bool = False
+    cycles: tuple[int, ...] = ()
 
     @property
     def count(self) -> int:
@@ -64,24 +67,33 @@ class Ahead:
         """The offset behind all of the messages."""
         return self.after(self.count)
 
+    def expected(self, count: int) -> Expected:
+        """Return what a checkpoint has to say beside the offset after *count* of the messages."""
+        end = self.after(count)
+        taken = sum(run.first_index < end for run in self.runs)
+        return Expected(count if taken > 1 else 0, ranges_of(self.cycles[taken:]))
+
 
 class Followed:
     """
     A topic, its queue kept open.
 
     Args:
+        topic: Its name.
         path: The queue's directory.
         options: Those of the read.
 
     """
 
-    def __init__(self, path: str, options: ReadOptions) -> None:
+    def __init__(self, topic: str, path: str, options: ReadOptions) -> None:
         """Open nothing yet."""
+        self._topic = topic
         self._path = path
         self._options = options
         self._queue: quire.Queue | None = None
         self._opened: tuple[int, int] | None = None
         self._finished: dict[int, int] = {}
+        self._damaged: set[int] = set()
 
     def queue(self) -> quire.Queue:
         """Return the queue, opened again if another one took its place in the directory."""
@@ -103,16 +115,26 @@ class Followed:
         """Return the offset behind the newest message."""
         queue = self.queue()
         queue.refresh()
-        last = queue.last_index
+        try:
+            last = queue.last_index
+        except CorruptError:
+            if self._options.fail_on_data_loss:
+                raise
+            return self.ahead(0).end
         return 0 if last is None else last + 1
 
-    def ahead(self, offset: int) -> Ahead:
-        """Return the messages from *offset* on."""
+    def ahead(self, offset: int, later: Cycles = ()) -> Ahead:
+        """Return the messages from *offset* on; cycles that are known to have some are *later*."""
         queue = self.queue()
         queue.refresh()
         cycle, sequence = queue.roll_cycle.to_cycle(offset), queue.roll_cycle.to_sequence(offset)
         # Listed before they are counted: then all but the last are finished.
-        counts = {each: self._count(queue, each) for each in queue.cycles if each >= cycle}
+        counts = {
+            # Of a damaged cycle nothing more is read.
+            each: self._count(queue, each, damaged=sequence if each == cycle else 0)
+            for each in queue.cycles
+            if each >= cycle
+        }
         is_shorter = sequence > counts.get(cycle, sequence)
         if is_shorter:  # another file took its place
             sequence, offset = 0, offset - sequence
@@ -121,14 +143,17 @@ class Followed:
             for each, count in counts.items()
             if count > (low := sequence if each == cycle else 0)
         )
-        is_lossy = is_shorter or (bool(runs) and self._is_missing(counts, cycle, sequence, offset))
+        is_missing = bool(runs) and (
+            self._is_missing(counts, cycle, sequence, offset) or _lacks(counts, cycle, later)
+        )
         self._forget(counts, cycle)
-        return Ahead(offset, runs, is_lossy)
+        cycles = tuple(queue.roll_cycle.to_cycle(run.first_index) for run in runs)
+        return Ahead(offset, runs, is_shorter or is_missing, cycles)
 
-    def between(self, offset: int, end: int) -> Ahead:
-        """Return the messages from *offset* to *end*, which a batch was said to have."""
-        found = self.ahead(offset).until(end)
-        is_whole = bool(found.runs) and found.end == end
+    def between(self, offset: int, end: int, later: Cycles, messages: int) -> Ahead:
+        """Return the messages from *offset* to *end*: a batch of so many, if that is known."""
+        found = self.ahead(offset, later).until(end)
+        is_whole = bool(found.runs) and found.end == end and found.count >= messages
         return Ahead(found.offset, found.runs, found.is_lossy or not is_whole)
 
     def close(self) -> None:
@@ -137,10 +162,18 @@ class Followed:
             self._queue.close()
             self._queue = None
 
-    def _count(self, queue: quire.Queue, cycle: int) -> int:
+    def _count(self, queue: quire.Queue, cycle: int, damaged: int) -> int:
         if (known := self._finished.get(cycle)) is not None:
             return known
-        ended = queue.end_of_cycle(cycle)
+        try:
+            ended = queue.end_of_cycle(cycle)
+        except CorruptError as error:
+            if self._options.fail_on_data_loss:
+                raise
+            if cycle not in self._damaged:
+                self._damaged.add(cycle)
+                _log.warning("a damaged cycle is skipped: %s topic=%s", error, self._topic)
+            return damaged
         if ended is None:
             return 0
         _, count, is_finished = ended
@@ -167,6 +200,13 @@ class Followed:
         except FileNotFoundError:
             return None
         return found.st_dev, found.st_ino
+
+
+def _lacks(counts: dict[int, int], cycle: int, later: Cycles) -> bool:
+    """Return whether one of the cycles after *cycle* that had messages is gone."""
+    return any(
+        each not in counts for low, high in later for each in range(max(low, cycle + 1), high + 1)
+    )
 
 
 def _cut(runs: Iterable[Run], end: int) -> Iterable[Run]:

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 import quire
 from quire import moments
+from quire.runs import first_index_of
 from quire.times import TimeField, nanoseconds
 
 EARLIEST: Final = "earliest"
@@ -111,7 +112,7 @@ def resolved(
     offset = bound.of(topic)
     if isinstance(offset, int):
         return offset
-    found = queue.first_index if offset == EARLIEST else queue.last_index
+    found = first_index_of(queue) if offset == EARLIEST else queue.last_index
     return 0 if found is None else found + (offset == LATEST)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -19,6 +21,7 @@ SAMPLE_ROWS: Final = 1_000
 
 _NAMES: Final = (
     "path",
+    "topics",
     "startingOffsets",
     "endingOffsets",
     "startingTimestamp",
@@ -38,6 +41,9 @@ _NAMES: Final = (
     "wireType",
     "onError",
 )
+
+# Options that say something about another one.
+_NEEDS: Final = {"sampleRows": "inferSchema", "timestampUnit": "timestampField"}
 
 _T = TypeVar("_T")
 
@@ -101,11 +107,31 @@ class Given:
     def directory(self) -> str:
         """Return the path, absolute."""
         path = local_path(self.text("path") or "")
-        if not path:
+        if (paths := self.text("paths")) is not None:
+            self._report(
+                f"load takes one directory: load one above them, with topics= to choose, or unite"
+                f" frames of each: paths={paths:.200}"
+            )
+        elif not path:
             self._report("path is missing: use .load(path)")
         elif not Path(path).is_dir():
             self._report(f"path is not a directory: path={path}")
         return path
+
+    def names(self, name: str) -> tuple[str, ...] | None:
+        """Return names separated by commas, or a JSON array of them; None: not given."""
+        text = self.text(name)
+        if text is None:
+            return None
+        try:
+            found = json.loads(text) if text.lstrip().startswith("[") else text.split(",")
+            names = tuple(dict.fromkeys(filter(None, (str(each).strip() for each in found))))
+        except ValueError:
+            self._report(f"{name} is no JSON array: {name}={text!r:.80}")
+            return ()
+        if not names:
+            self._report(f"{name} names none: {name}={text}")
+        return names
 
     def bound(self, side: str, offset: str) -> Bound:
         """Return where the read starts, or ends: ``starting…`` or ``ending…``."""
@@ -119,9 +145,11 @@ class Given:
 
     def unknown(self, known: tuple[str, ...]) -> None:
         """Report the options that are none of these."""
-        lower = {name.lower() for name in known}
-        for name in self._values.keys() - lower:
-            self._report(f"unknown option: {name} (known: {', '.join(known)})")
+        lower = {name.lower(): name for name in known}
+        for name in sorted(self._values.keys() - lower.keys() - {"paths"}):
+            close = get_close_matches(name, lower, n=1)
+            meant = f", did you mean {lower[close[0]]}?" if close else ""
+            self._report(f"unknown option: {name}{meant} (known: {', '.join(known)})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +159,7 @@ class ReadOptions:
 
     Attributes:
         path: The directory of a queue, or of queues; absolute.
+        topics: The only topics that are read; None: every one.
         starting: Where it begins, that message included.
         ending: Where it ends, that message excluded.
         time_field: The field that tells a message's time; None: its history does.
@@ -151,6 +180,7 @@ class ReadOptions:
     """
 
     path: str
+    topics: tuple[str, ...] | None = None
     starting: Bound = _START
     ending: Bound = _END
     time_field: TimeField | None = None
@@ -186,9 +216,13 @@ class ReadOptions:
             problems.append("give a schema or inferSchema, not both")
         if given.text("method") is not None and given.text("schema") is None:
             problems.append("method of what? name its interface: option schema=module:Name")
+        for name, other in _NEEDS.items():
+            if given.text(name) is not None and given.text(other) is None:
+                problems.append(f"{name} does nothing without {other}")
         limited = given.text("maxOffsetsPerTrigger") is not None
         read = ReadOptions(
             path=given.directory(),
+            topics=given.names("topics"),
             starting=starting,
             ending=ending,
             time_field=_time_field(given),

@@ -9,7 +9,7 @@ small cycles.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 from typing import Final
@@ -17,8 +17,8 @@ from typing import Final
 from pyspark.sql.datasource import InputPartition
 
 import quire
-from quire.errors import IndexOutOfRangeError
-from quire.runs import Run, runs_between
+from quire.errors import CorruptError, IndexOutOfRangeError
+from quire.runs import Run, first_index_of, runs_between
 
 # Below this a further task costs more than it saves.
 RECORDS_PER_PARTITION_MIN: Final = 10_000
@@ -47,9 +47,15 @@ class Share(InputPartition):
         self.spans = tuple(spans)
 
 
-def span_between(queue: quire.Queue, topic: str, start: int, end: int) -> Span:
+def span_between(
+    queue: quire.Queue,
+    topic: str,
+    start: int,
+    end: int,
+    skipped: Callable[[CorruptError], object] | None = None,
+) -> Span:
     """Return the messages of *queue* from *start* to *end*, which is excluded."""
-    return Span(topic, queue.path, tuple(runs_between(queue, start, end)))
+    return Span(topic, queue.path, tuple(runs_between(queue, start, end, skipped)))
 
 
 def check_start(queue: quire.Queue, topic: str, start: int) -> None:
@@ -58,10 +64,14 @@ def check_start(queue: quire.Queue, topic: str, start: int) -> None:
 
     Raises:
         IndexOutOfRangeError: The first of them are gone.
+        CorruptError: A file before them, or theirs, is damaged, so that nobody can tell.
 
     """
     first = queue.first_index
     if not start or (first is not None and start >= first):
+        return
+    first = first_index_of(queue)  # damaged files are not gone
+    if first is not None and start >= first:
         return
     raise IndexOutOfRangeError(
         f"messages are gone, were cycles deleted? topic={topic} wanted={start:#x}"

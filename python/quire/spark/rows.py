@@ -19,7 +19,8 @@ from pyspark.sql.types import StructType
 
 import quire
 from quire.columns import array_of, fields_of
-from quire.errors import IndexOutOfRangeError
+from quire.errors import CorruptError, IndexOutOfRangeError
+from quire.runs import Run
 from quire.schema import HISTORY, Schema
 from quire.spark.options import ReadOptions
 from quire.spark.ranges import Share, Span
@@ -131,17 +132,30 @@ def _read_messages(
     Cycle by cycle: a tailer that goes on by itself waits behind a file without an end marker, and
     steps over one that was deleted.
     """
-    step = _payloads if plan.is_raw else _columns
     with queue.tailer() as tailer:
         for run in span.runs:
-            left = run.count if tailer.move_to_index(run.first_index) else 0
-            while left > 0:
-                wanted = min(left, plan.options.batch_rows)
-                count, indexes, arrays = step(tailer, wanted, run.end_index, plan)
-                if count == 0:
-                    break
-                left -= count
-                yield count, indexes, arrays
+            try:
+                yield from _read_run(tailer, run, plan)
+            except CorruptError as error:
+                if plan.options.fail_on_data_loss:
+                    raise
+                _log.warning(
+                    "the rest of a damaged cycle is skipped: %s topic=%s", error, span.topic
+                )
+
+
+def _read_run(
+    tailer: quire.Tailer, run: Run, plan: RowPlan
+) -> Iterator[tuple[int, _Array, _Arrays]]:
+    step = _payloads if plan.is_raw else _columns
+    left = run.count if tailer.move_to_index(run.first_index) else 0
+    while left > 0:
+        wanted = min(left, plan.options.batch_rows)
+        count, indexes, arrays = step(tailer, wanted, run.end_index, plan)
+        if count == 0:
+            break
+        left -= count
+        yield count, indexes, arrays
 
 
 def _payloads(
@@ -159,7 +173,7 @@ def _payloads(
 def _columns(
     tailer: quire.Tailer, count: int, end: int, plan: RowPlan
 ) -> tuple[int, _Array, _Arrays]:
-    seen, tables, payload, topic = tailer.read_decoded(
+    seen, tables, payload, topic = tailer._read_decoded(  # noqa: SLF001 - the package's own
         plan.decoded.plan,
         count,
         max_bytes=_BATCH_BYTES,

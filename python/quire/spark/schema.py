@@ -22,7 +22,7 @@ from quire.inference import inferred_of
 from quire.schema import Content, Schema
 from quire.schema_places import PLACE, imported
 from quire.spark.options import OptionsError, ReadOptions, refuse
-from quire.spark.topics import naming, open_queue, topics_of
+from quire.spark.topics import naming, open_queue, selected_topics
 from quire.timestamps import timed
 
 PAYLOAD: Final = "payload"
@@ -286,7 +286,10 @@ def _inferred(options: ReadOptions, sample: int) -> Schema:
 
 def _one_by_one(options: ReadOptions) -> Iterator[quire.Queue]:
     """Yield each topic's queue, one open at a time: a process may not have many files."""
-    for topic, path in topics_of(options.path).items():
+    problems: list[str] = []
+    topics = selected_topics(options, problems.append)
+    refuse(problems)
+    for topic, path in topics.items():
         with naming(topic):
             queue = open_queue(path, options)
         with queue:

@@ -20,8 +20,10 @@ SETTINGS: Final = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.timeType.enabled": "true",  # times of day in Parquet
-    # Spark refuses a source that takes filters unless this is on.
-    "spark.sql.python.filterPushdown.enabled": "true",
+    # Spark 4.3 keeps the filters of one query for all others of a frame.
+    "spark.sql.python.filterPushdown.enabled": "false",
+    # Errors of the source are one line; Python's trace through Spark and Quire helps nobody.
+    "spark.sql.execution.pyspark.udf.hideTraceback.enabled": "true",
 }
 
 _LOCAL: Final = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
@@ -31,8 +33,26 @@ _LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
 def register(spark: SparkSession) -> None:
-    """Make the format ``quire`` known to *spark*. Safe to repeat."""
+    """
+    Make the format ``quire`` known to *spark*. Safe to repeat.
+
+    In a local session whose workers' Python nobody chose, that is this interpreter from now on:
+    Spark would take the ``python3`` of the path, which may lack this package.
+    """
+    use_this_python(spark)
     spark.dataSource.register(QuireDataSource)
+
+
+def use_this_python(spark: SparkSession) -> None:
+    """Have the workers of a local session run this interpreter, unless another was chosen."""
+    context = getattr(spark, "_sc", None)  # Spark Connect has none
+    if (
+        context is not None
+        and context.master.startswith("local")
+        and "PYSPARK_PYTHON" not in os.environ
+        and context.getConf().get("spark.pyspark.python") is None
+    ):
+        context.pythonExec = sys.executable
 
 
 def session(  # noqa: PLR0913 - by keyword

@@ -52,7 +52,7 @@ class QuireWriter(DataSourceArrowWriter):
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:  # noqa: ARG002
         """Remove what the tasks staged."""
         options = self._options
-        commits.abort(options.target, options.staging, self._writer, options.batch_id)
+        commits.abort(options.target, self._writer, options.batch_id)
 
 
 class QuireStreamWriter(DataSourceStreamArrowWriter):
@@ -77,15 +77,15 @@ class QuireStreamWriter(DataSourceStreamArrowWriter):
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Remove what the tasks staged."""
         for writer in {it.writer for it in messages if isinstance(it, Staged)}:
-            commits.abort(self._options.target, self._options.staging, writer, batchId)
+            commits.abort(self._options.target, writer, batchId)
 
 
 def _stage(
     options: WriteOptions, writer: str, batch: int, batches: Iterator[pa.RecordBatch]
 ) -> Staged:
-    folder = options.staging.batch(writer, batch)
+    staged = options.staging.batch(writer, batch)
     encoder: Encoder | None = None
-    with PartWriter(folder, _task().partitionId(), options.longest) as part:
+    with PartWriter(staged, _task().partitionId(), options.longest) as part:
         for frame in batches:
             rows = messages_in(frame)
             encoder = encoder or Encoder(rows.schema, **options.encoding)

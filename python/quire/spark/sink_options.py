@@ -115,16 +115,21 @@ def _options(given: Given, report: Callable[[str], None]) -> WriteOptions:
     if batch_id is not None and (write_id is None or not re.fullmatch(r"\d{1,18}", batch_id)):
         report(f"batchId is a number beside a writeId: batchId={batch_id} writeId={write_id}")
         batch_id = None
-    location = given.text("stagingLocation")
     options = {
         "roll_cycle": roll_cycle,
         "wire_type": wire_type,
-        "eof_grace_s": 0.0,
         "block_bytes": given.count("blockBytes", BLOCK_BYTES),
     }
+    location = given.text("stagingLocation")
+    target = Target(
+        path,
+        options,
+        sync=given.flag("sync", default=True),
+        location=None if location is None else local_path(location),
+    )
     return WriteOptions(
-        target=Target(path, options, sync=given.flag("sync", default=True)),
-        staging=Staging.of(path, None if location is None else local_path(location)),
+        target=target,
+        staging=target.staging,
         write_id=write_id,
         batch_id=int(batch_id or 0),
         encoding={

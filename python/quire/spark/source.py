@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
-from quire.spark.batch import BatchReader, reader
+from quire.spark.batch import BatchReader
 from quire.spark.options import ReadOptions
 from quire.spark.schema import checked, default_columns
 from quire.spark.sink import QuireStreamWriter, QuireWriter
@@ -38,7 +38,7 @@ class QuireDataSource(DataSource):
     def reader(self, schema: StructType) -> BatchReader:
         """Return the reader of a batch query."""
         options = ReadOptions.of(self.options)
-        return reader(options, checked(schema, options))
+        return BatchReader(options, checked(schema, options))
 
     def streamReader(self, schema: StructType) -> StreamReader:  # noqa: N802 - Spark's name
         """Return the reader of a stream."""

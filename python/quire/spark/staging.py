@@ -4,16 +4,17 @@ Where a write's messages wait until all of its tasks are done.
 A task puts its messages into a file of its own, `<folder>/<writer>/<batch>/part-….arrow`: an Arrow
 file with one column. The folder is `.quire-sink` in the queue's directory, or one of its own
 in another place, which tasks on other machines see too. Only the files that the driver is told of
-count; those of attempts that failed are swept.
+count; those of attempts that failed are swept. They are told by their bare names, so that a queue
+that is copied or moved has what was staged in it with it.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
+import mmap
 import os
-import shutil
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
@@ -22,7 +23,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quire.durable import make_folder, sync
+from quire._durable import PRIVATE, Access, SafeFolder, sync_written
 from quire.errors import MessageTooLargeError
 
 FOLDER: Final = ".quire-sink"
@@ -33,7 +34,7 @@ _SCHEMA: Final = pa.schema([pa.field(_MESSAGE, pa.large_binary(), nullable=False
 
 
 class Part(NamedTuple):
-    """The messages of one task, in their order."""
+    """The messages of one task, in their order, and the bare name of their file."""
 
     file: str
     partition: int
@@ -41,36 +42,112 @@ class Part(NamedTuple):
 
 
 class Staging(NamedTuple):
-    """The folder that the messages of writes to a queue wait in."""
+    """
+    The folder that the messages of writes to a queue wait in.
 
-    folder: str
+    Attributes:
+        around: The directory that the user named: the queue's, or another one.
+        name: The folder's name in it.
+        access: Who may use the queue, and so what is staged for it.
+
+    """
+
+    around: str
+    name: str = FOLDER
+    access: Access = PRIVATE
 
     @classmethod
     def of(cls, queue: str, location: str | None = None) -> Staging:
         """Return the folder for a queue: in its directory, unless there is another *location*."""
+        access = Access.of(queue)
         if location is None:
-            return cls(str(Path(queue, FOLDER)))
+            return cls(queue, FOLDER, access)
         path = Path(queue).absolute()
         digest = hashlib.sha256(os.fsencode(path)).hexdigest()[:_DIGITS]
-        return cls(str(Path(location, f"{path.name}-{digest}")))
+        return cls(location, f"{path.name}-{digest}", access)
 
-    def batch(self, writer: str, batch: int) -> Path:
-        """Return the folder of one batch."""
-        return Path(self.folder, writer, str(batch))
+    @property
+    def path(self) -> Path:
+        """Where it is."""
+        return Path(self.around, self.name)
+
+    @contextmanager
+    def opened(self) -> Generator[SafeFolder]:
+        """
+        Open the folder.
+
+        Raises:
+            FileNotFoundError: It is not there.
+
+        """
+        with SafeFolder.at(self.around) as around, around.sub(self.name) as folder:
+            yield folder
+
+    @contextmanager
+    def made(self) -> Generator[SafeFolder]:
+        """Open the folder, and make it if it is not there."""
+        access = self.access
+        with SafeFolder.at(self.around, access) as around, around.made(self.name, access) as made:
+            yield made
+
+    def batch(self, writer: str, batch: int) -> StagedBatch:
+        """Return where one batch is staged."""
+        return StagedBatch(self, writer, batch)
+
+
+class StagedBatch(NamedTuple):
+    """What waits of one batch of a writer."""
+
+    staging: Staging
+    writer: str
+    batch: int
+
+    @property
+    def path(self) -> Path:
+        """Where its parts are."""
+        return self.staging.path / self.writer / str(self.batch)
+
+    @contextmanager
+    def opened(self) -> Generator[SafeFolder]:
+        """
+        Open the folder of its parts.
+
+        Raises:
+            FileNotFoundError: It is not there.
+
+        """
+        with (
+            self.staging.opened() as root,
+            root.sub(self.writer) as writer,
+            writer.sub(str(self.batch)) as folder,
+        ):
+            yield folder
+
+    @contextmanager
+    def made(self) -> Generator[SafeFolder]:
+        """Open the folder of its parts, and make it if it is not there."""
+        with (
+            self.staging.made() as root,
+            root.made(self.writer) as writer,
+            writer.made(str(self.batch)) as folder,
+        ):
+            yield folder
 
 
 class PartWriter:
     """Puts the messages of a task into its file; the file goes if the task fails."""
 
-    def __init__(self, folder: Path, partition: int, limit: int | None = None) -> None:
+    def __init__(self, batch: StagedBatch, partition: int, limit: int | None = None) -> None:
         """Make a file with a name of its own; a message has *limit* bytes at most."""
-        make_folder(folder)
         self._partition: Final = partition
         self._limit: Final = limit
-        self._path: Final = folder / f"part-{partition:05}-{uuid4().hex}.arrow"
-        self._file: Final = self._path.open("xb")
-        self._arrow: Final = pa.ipc.new_file(self._file, _SCHEMA)
+        self._name: Final = f"part-{partition:05}-{uuid4().hex}.arrow"
         self._rows = 0
+        with ExitStack() as stack:
+            self._folder: Final = stack.enter_context(batch.made())
+            self._file: Final = stack.enter_context(self._folder.create(self._name))
+            self._arrow: Final = pa.ipc.new_file(self._file, _SCHEMA)
+            self._opened: Final = stack.pop_all()
 
     def write(self, messages: pa.Array[Any]) -> None:
         """
@@ -100,10 +177,9 @@ class PartWriter:
         if not self._rows:
             return None
         self._arrow.close()
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        sync(self._path.parent)
-        return Part(str(self._path), self._partition, self._rows)
+        sync_written(self._file)
+        self._folder.sync()
+        return Part(self._name, self._partition, self._rows)
 
     def __enter__(self) -> Self:
         """Return the writer."""
@@ -116,29 +192,27 @@ class PartWriter:
         trace: TracebackType | None,
     ) -> None:
         """Close the file, and remove it if it does not count."""
-        self._file.close()
-        if kind is not None or not self._rows:
-            self._path.unlink(missing_ok=True)
+        with self._opened:
+            if kind is not None or not self._rows:
+                self._folder.remove(self._name)
 
 
-def messages_of(part: Part) -> Iterator[Any]:
+def messages_of(folder: SafeFolder, part: Part) -> Iterator[Any]:
     """
     Yield the messages of a part as ``large_binary`` arrays.
 
     Raises:
         FileNotFoundError: The file is gone.
+        UnsafePathError: It is a link, or no plain file.
+        ValueError: It holds something else.
 
     """
-    try:
-        mapped = pa.memory_map(part.file)
-    except FileNotFoundError as error:
-        raise FileNotFoundError(error.errno, "what was staged is gone", part.file) from None
-    with mapped as source, pa.ipc.open_file(source) as arrow:
+    with folder.open(part.file) as file:
+        mapped = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+    with pa.BufferReader(pa.py_buffer(mapped)) as source, pa.ipc.open_file(source) as arrow:
+        if not arrow.schema.equals(_SCHEMA):
+            raise ValueError(f"not what a task stages: file={folder.path / part.file}")
         for number in range(arrow.num_record_batches):
-            yield arrow.get_batch(number).column(0)
-
-
-def remove(folder: Path) -> None:
-    """Remove a folder with all that is in it, if it is there; a later sweep takes what stays."""
-    with contextlib.suppress(FileNotFoundError):
-        shutil.rmtree(folder, ignore_errors=True)
+            batch = arrow.get_batch(number)
+            batch.validate(full=True)
+            yield batch.column(0)

@@ -4,14 +4,15 @@ Streams: where each batch of ``readStream.format("quire")`` ends, and what its t
 Spark keeps one process for a stream's offsets as long as the query runs. It asks here for the end
 of the next batch, writes that into the checkpoint, and then has the messages in between read: after
 a crash the same ones again. An offset is a dict from topic to the index of the next message, its
-topics sorted, so that equal offsets are equal texts.
+topics sorted, so that equal offsets are equal texts; `quire.spark.checkpoints` has the whole form.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
-from typing import Final, TypeAlias
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -23,17 +24,16 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from quire.errors import NotAQueueError
+from quire.errors import CorruptError, DataLossError, NotAQueueError
 from quire.spark import rows
-from quire.spark.followed import Ahead, DataLossError, Followed
+from quire.spark.checkpoints import Expected, Offsets, joined, split
+from quire.spark.followed import Ahead, Followed
 from quire.spark.offsets import resolved
 from quire.spark.options import ReadOptions, refuse
 from quire.spark.quotas import quotas
 from quire.spark.ranges import Share, Span, shares_of
 from quire.spark.rows import RowPlan
 from quire.spark.topics import naming, topics_of
-
-Offsets: TypeAlias = dict[str, int]
 
 # So many queues are open at once: a process may not have all that many files.
 _OPEN_MAX: Final = 128
@@ -61,17 +61,22 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._newest: dict[str, dict[str, int]] | None = None
         self._turn = 0
         self._opened = 0
-        self._told: Offsets = {}
+        self._told: dict[str, int] = {}
+        self._unreadable: set[str] = set()
 
     def initialOffset(self) -> Offsets:  # noqa: N802 - Spark's name
         """Return where a stream without a checkpoint starts."""
         options, topics = self._options, self._topics()
-        problems: list[str] = []
+        problems = [
+            f"no such topic in topics: topic={topic} known={', '.join(self._every_topic())}"
+            for topic in options.topics or ()
+            if topic not in topics
+        ]
         options.starting.check(topics, "startingOffsets", problems.append)
         refuse(problems, of="stream")
         offsets: Offsets = {}
         for topic, path in topics.items():
-            with naming(topic):
+            with naming(topic), self._skipping(topic):
                 queue = self._topic(topic, path).queue()
                 offsets[topic] = resolved(queue, topic, options.starting, options.time_field)
         return offsets
@@ -85,7 +90,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Fix the end of the query: what is there now."""
         target: Offsets = {}
         for topic, path in self._topics().items():
-            with naming(topic):
+            with naming(topic), self._skipping(topic):
                 target[topic] = self._topic(topic, path).end()
         self._target = target
 
@@ -97,8 +102,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             DataLossError: Messages of the batch are gone, and that is not allowed.
 
         """
-        topics = self._topics()
-        there = self._ahead(start, topics)
+        offsets, seen = split(start)
+        there = self._ahead(offsets, seen)
         wanted = there
         if self._target is not None:
             wanted = {
@@ -114,7 +119,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             for topic, ahead in there.items()
         }
         # A new topic without messages is none yet: it would make a batch of nothing.
-        return {topic: offset for topic, offset in end.items() if offset or topic in start}
+        end = {topic: offset for topic, offset in end.items() if offset or topic in offsets}
+        if end == offsets:
+            return start
+        return joined(end, {topic: there[topic].expected(counts[topic]) for topic in end})
 
     def reportLatestOffset(self) -> dict[str, dict[str, int]] | None:  # noqa: N802 - Spark's name
         """Return, for the query's progress, the newest offset and the lag behind it by topic."""
@@ -128,14 +136,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             DataLossError: Some of them are gone, and that is not allowed.
 
         """
-        topics = self._topics()
+        topics = self._every_topic()  # of the plan, which may be of an earlier run
         spans: list[Span] = []
-        for topic, stop in end.items():
-            offset = start.get(topic, 0)
+        (offsets, seen), (stops, planned) = split(start), split(end)
+        for topic, stop in stops.items():
+            offset = offsets.get(topic, 0)
             if offset == stop:
                 continue
             path = topics.get(topic)
-            found = self._look(topic, path, offset, stop)
+            expected = Expected(
+                planned.get(topic, Expected()).messages, seen.get(topic, Expected()).later
+            )
+            found = self._look(topic, path, offset, expected, stop)
             if path is not None:
                 spans.append(Span(topic, path, found.runs))
         options = self._options
@@ -151,26 +163,52 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             followed.close()
         self._opened = 0
 
-    def _ahead(self, start: Offsets, topics: Mapping[str, str]) -> dict[str, Ahead]:
+    def _ahead(self, start: Mapping[str, int], seen: Mapping[str, Expected]) -> dict[str, Ahead]:
         """Return what waits in each topic, whether it is new, known, or gone."""
+        topics = self._topics()
         every = sorted({*start, *topics})
-        return {topic: self._look(topic, topics.get(topic), start.get(topic, 0)) for topic in every}
+        chosen = self._options.topics
+        return {
+            # One that is no longer among `topics` keeps its place.
+            topic: Ahead(start[topic], ())
+            if chosen is not None and topic not in chosen
+            else self._look(
+                topic, topics.get(topic), start.get(topic, 0), seen.get(topic, Expected())
+            )
+            for topic in every
+        }
 
-    def _look(self, topic: str, path: str | None, offset: int, stop: int | None = None) -> Ahead:
+    def _look(
+        self,
+        topic: str,
+        path: str | None,
+        offset: int,
+        expected: Expected,
+        stop: int | None = None,
+    ) -> Ahead:
         """Return what is there from *offset* on, or up to *stop*, which must be there."""
         if path is None:
             found = Ahead(offset, (), is_lossy=True)
             if topic in self._followed:
                 self._followed.pop(topic).close()
         else:
-            followed = self._topic(topic, path)
-            with naming(topic):
-                found = followed.ahead(offset) if stop is None else followed.between(offset, stop)
+            followed, found = self._topic(topic, path), Ahead(offset, ())
+            with naming(topic), self._skipping(topic):
+                if stop is None:
+                    found = followed.ahead(offset, expected.later)
+                else:
+                    found = followed.between(offset, stop, expected.later, expected.messages)
         if found.is_lossy:
             self._tell_loss(topic, offset, found)
         return found
 
     def _topics(self) -> dict[str, str]:
+        """Return the topics to follow that are there."""
+        chosen = self._options.topics
+        found = self._every_topic()
+        return {it: path for it, path in found.items() if chosen is None or it in chosen}
+
+    def _every_topic(self) -> dict[str, str]:
         try:
             return topics_of(self._options.path)
         except (NotAQueueError, FileNotFoundError):  # all of them are gone, or none is there yet
@@ -178,13 +216,27 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _topic(self, topic: str, path: str) -> Followed:
         if topic not in self._followed:
-            self._followed[topic] = Followed(path, self._options)
+            self._followed[topic] = Followed(topic, path, self._options)
         followed = self._followed[topic]
         if not followed.is_open:
             if self._opened >= _OPEN_MAX:
                 self.stop()
             self._opened += 1
         return followed
+
+    @contextmanager
+    def _skipping(self, topic: str) -> Generator[None]:
+        """Where losses are allowed, go on without a topic that cannot be read."""
+        try:
+            yield
+        except CorruptError as error:
+            if self._options.fail_on_data_loss:
+                raise
+            if topic not in self._unreadable:
+                self._unreadable.add(topic)
+                _log.warning("a damaged topic is skipped: %s topic=%s", error, topic)
+        else:
+            self._unreadable.discard(topic)
 
     def _tell_loss(self, topic: str, offset: int, found: Ahead) -> None:
         first = f"{found.runs[0].first_index:#x}" if found.runs else "none"

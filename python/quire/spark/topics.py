@@ -3,23 +3,42 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
 import quire
-from quire.directories import TABLE, topics_of
+from quire._durable import SafeFolder
+from quire.directories import TABLE, check_local, topics_of
 from quire.errors import CorruptError, QuireError
 
 if TYPE_CHECKING:
     from quire.spark.options import ReadOptions
 
-__all__ = ["TABLE", "local_path", "naming", "open_queue", "stored_wire_type", "topics_of"]
+__all__ = [
+    "TABLE",
+    "local_path",
+    "naming",
+    "open_queue",
+    "selected_topics",
+    "stored_wire_type",
+    "topics_of",
+]
 
 FIELDLESS: Final = "FIELDLESS_BINARY"
 _HEADER_BYTES: Final = 256
+
+
+def selected_topics(options: ReadOptions, report: Callable[[str], None]) -> dict[str, str]:
+    """Return the directories of the topics to read; report those of ``topics`` that are missing."""
+    known = topics_of(options.path)
+    if options.topics is None:
+        return known
+    for topic in options.topics:
+        if topic not in known:
+            report(f"no such topic in topics: topic={topic} known={', '.join(known)}")
+    return {topic: path for topic, path in known.items() if topic in options.topics}
 
 
 @contextmanager
@@ -51,7 +70,8 @@ def stored_wire_type(path: str) -> str | None:
     """Return ``FIELDLESS_BINARY`` if the newest file of a queue is so, else None."""
     with quire.open(path, read_only=True, create=False) as queue:
         for cycle in reversed(queue.cycles):
-            with Path(queue.file_for_cycle(cycle)).open("rb") as file:
+            folder, name = os.path.split(queue.file_for_cycle(cycle))
+            with SafeFolder.at(folder) as safe, safe.open(name) as file:
                 header = file.read(_HEADER_BYTES)
             if b"SCQStore" in header:  # else it is just being made
                 return None if b"writePosition" in header else FIELDLESS
@@ -59,6 +79,14 @@ def stored_wire_type(path: str) -> str | None:
 
 
 def local_path(path: str) -> str:
-    """Return a path or ``file:`` address as an absolute path."""
+    """
+    Return a path or ``file:`` address as an absolute path.
+
+    Raises:
+        UnsupportedError: It is another address.
+
+    """
+    if not path.startswith("file:"):
+        check_local(path)
     local = unquote(urlsplit(path).path) if path.startswith("file:") else path
     return os.path.abspath(local) if local else ""  # noqa: PTH100 - without `..`, links kept

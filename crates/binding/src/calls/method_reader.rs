@@ -10,7 +10,9 @@ use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 use pyo3::{PyTraverseError, PyVisit};
 use quire_kernel::Error;
 use quire_kernel::format::cursor::Cursor;
+use quire_kernel::format::latin1;
 use quire_kernel::tailer::OpenDocument;
+use quire_kernel::wire::compress;
 use quire_kernel::wire::fault::Fault;
 use quire_kernel::wire::history;
 use quire_kernel::wire::token::{self, Name, Shape, Token};
@@ -18,6 +20,7 @@ use quire_kernel::wire::token::{self, Name, Shape, Token};
 use crate::calls::history::Handling;
 use crate::calls::method::Method;
 use crate::error::to_py;
+use crate::shown;
 use crate::tailer::{self, Tailer};
 use crate::wire::failure::Result;
 use crate::wire::objects;
@@ -78,6 +81,16 @@ impl MethodReader {
         visit.call(&self.default)?;
         visit.call(&self.filter)?;
         visit.call(&self.on_failure)
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> String {
+        let this = slf.get();
+        let tailer = &this.tailer.get().0;
+        let mut parts = shown::tailer(slf.py(), tailer);
+        if this.is_closed.load(Ordering::Acquire) && !tailer.is_closed() {
+            parts.push("closed".to_owned());
+        }
+        shown::handle(&slf.get_type(), &parts)
     }
 
     #[new]
@@ -150,7 +163,7 @@ impl MethodReader {
     #[inline]
     fn read_next(&self, py: Python<'_>) -> PyResult<Option<bool>> {
         if self.is_closed.load(Ordering::Acquire) {
-            return Err(to_py(Error::Closed("method reader")));
+            return Err(to_py(Error::closed("method reader", self.tailer.get().0.queue().path())));
         }
         let kernel = &self.tailer.get().0;
         let metadata = self.metadata.as_ref();
@@ -182,6 +195,7 @@ impl MethodReader {
         open: &OpenDocument,
         handling: Option<&Handling>,
     ) -> Result<bool> {
+        compress::begin_message();
         let mut cursor = Cursor::new(open.payload());
         if !matches!(token::shape(&cursor), Shape::Map) {
             return Ok(false); // not a call: nobody knows it
@@ -393,7 +407,9 @@ impl Table {
 /// An event's name or number, for Python.
 fn key<'py>(py: Python<'py>, name: Name<'_>) -> PyResult<Bound<'py, PyAny>> {
     Ok(match name {
-        Name::Field(name) | Name::Event(name) => PyString::new(py, &token::latin1(name)).into_any(),
+        Name::Field(name) | Name::Event(name) => {
+            PyString::new(py, &latin1::decode(name)).into_any()
+        }
         Name::Number(number) => number.into_pyobject(py)?.into_any(),
         Name::Object => py.None().into_bound(py),
     })

@@ -10,8 +10,10 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 use quire_kernel::format::cursor::Cursor;
 use quire_kernel::format::document::EMPTY_PAYLOAD;
+use quire_kernel::format::latin1;
 use quire_kernel::format::tokens::put_type_prefix;
 use quire_kernel::format::wire::TYPE_PREFIX;
+use quire_kernel::wire::compress;
 use quire_kernel::wire::convert;
 use quire_kernel::wire::fault::Fault;
 use quire_kernel::wire::token::{self, Name, Shape, Token};
@@ -117,18 +119,18 @@ impl Codec {
         Self { class: cls_, alias, build, members, keep_unknown, bytes_layout, resolve, plan }
     }
 
-    /// The class stands behind its name from here on. False where another one does.
-    fn register(slf: &Bound<'_, Self>) -> bool {
+    /// The class stands behind its name from here on, unless another one does, which is returned.
+    fn register(slf: &Bound<'_, Self>) -> Option<Py<PyType>> {
         let mut registered = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
         let known = registered.get_or_insert_default();
         let name = slf.get().alias.as_bytes();
         if let Some(other) = known.get(name)
             && !is_same_class(slf, other)
         {
-            return false;
+            return Some(other.get().class.clone_ref(slf.py()));
         }
         known.insert(name.to_vec(), slf.clone().unbind());
-        true
+        None
     }
 
     #[getter(alias)]
@@ -334,6 +336,7 @@ impl Codec {
         message: &[u8],
         has_names: bool,
     ) -> Result<Bound<'py, PyAny>> {
+        compress::begin_message();
         let mut cursor = Cursor::new(message);
         let starts_with_type = cursor.peek() == Some(TYPE_PREFIX);
         if self.members.is_some() || starts_with_type {
@@ -409,7 +412,7 @@ impl Codec {
             token::skip(block)?;
         }
         let key = match name {
-            Name::Field(name) | Name::Event(name) => token::latin1(name).into_owned(),
+            Name::Field(name) | Name::Event(name) => latin1::decode(name).into_owned(),
             Name::Number(number) => number.to_string(),
             Name::Object => return Ok(token::skip(block)?),
         };

@@ -3,6 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyFrozenSet, PyList, PySet, PyString};
 use quire_kernel::format::cursor::Cursor;
+use quire_kernel::format::latin1;
 use quire_kernel::format::wire::{DATE, DATE_TIME, TIME, ZONED_DATE_TIME};
 use quire_kernel::wire::compress::Method;
 use quire_kernel::wire::convert;
@@ -13,6 +14,9 @@ use quire_kernel::wire::writer;
 use crate::wire::failure::Result;
 use crate::wire::kind::{Form, Kind};
 use crate::wire::{classes, objects, temporal};
+
+/// What older releases wrote of a missing time of pandas.
+const MISSING: &str = "NaT";
 
 impl Kind {
     /// Reads the next value as this type.
@@ -160,7 +164,7 @@ impl Kind {
         while let Some(name) = token::name(block)? {
             let key = match name {
                 Name::Field(name) | Name::Event(name) => {
-                    key_kind.of_name(py, &token::latin1(name))?
+                    key_kind.of_name(py, &latin1::decode(name))?
                 }
                 Name::Number(number) => key_kind.of_name(py, &number.to_string())?,
                 Name::Object => key_kind.get(py, block, depth)?,
@@ -205,6 +209,7 @@ impl Kind {
                     .ok_or_else(|| misfit().into())
             }
             Form::Duration => temporal::duration(py, &text)?.ok_or_else(|| misfit().into()),
+            Form::Date | Form::DateTime if text == MISSING => Ok(py.None().into_bound(py)),
             Form::Date | Form::Time | Form::DateTime | Form::Instant
                 if matches!(found, Token::Text(_) | Token::Temporal(..)) =>
             {

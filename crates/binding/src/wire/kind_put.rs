@@ -14,7 +14,8 @@ use quire_kernel::wire::writer::{self, Scalar};
 use crate::buffer::Borrowed;
 use crate::wire::failure::Result;
 use crate::wire::kind::{Form, Kind};
-use crate::wire::{classes, temporal, values};
+use crate::wire::numpy::Plain;
+use crate::wire::{classes, numpy, temporal, values};
 
 impl Kind {
     /// Appends a value. None is null wherever Java has a reference.
@@ -30,7 +31,7 @@ impl Kind {
             Form::Float32 => writer::put_f32(out, self.float(value)? as f32),
             Form::Bool => match value.cast::<PyBool>() {
                 Ok(flag) => writer::put_bool(out, flag.is_true()),
-                Err(_) => return Err(self.misfit(value)),
+                Err(_) => return self.put_numpy(out, value, depth),
             },
             Form::Message(codec) if !value.is_none() => {
                 return codec.get().put_declared(out, value, token::deeper(depth, out.len())?);
@@ -55,6 +56,15 @@ impl Kind {
     pub fn int(&self, width: Width, value: &Bound<'_, PyAny>) -> Result<i64> {
         match value.cast::<PyInt>().ok().and_then(|number| number.extract::<i64>().ok()) {
             Some(number) if width.min <= number && number <= width.max => Ok(number),
+            _ => self.int_of_numpy(width, value),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn int_of_numpy(&self, width: Width, value: &Bound<'_, PyAny>) -> Result<i64> {
+        match numpy::plain_value(value)? {
+            Some(plain) if plain.is_instance_of::<PyInt>() => self.int(width, &plain),
             _ => Err(self.misfit(value)),
         }
     }
@@ -66,6 +76,7 @@ impl Kind {
         value.extract().map_err(|_| self.misfit(value))
     }
 
+    #[inline(never)] // its frame is not for every value
     fn put_object(&self, out: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
         let py = value.py();
         match &self.0 {
@@ -95,6 +106,28 @@ impl Kind {
                 None => Err(self.misfit(value)),
             },
             form if form.is_container() => self.put_elements(out, value, depth, Self::put_element),
+            _ => self.put_numpy(out, value, depth),
+        }
+    }
+
+    /// Appends a numpy scalar as the value of Python that it stands for.
+    #[cold]
+    #[inline(never)]
+    fn put_numpy(&self, out: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
+        match (numpy::plain(value)?, &self.0) {
+            (Some(Plain::Value(plain)), _) => self.put(out, &plain, depth),
+            (Some(Plain::Temporal(DATE, text)), Form::Date) => {
+                writer::put_temporal(out, DATE, &text);
+                Ok(())
+            }
+            (Some(Plain::Temporal(DATE_TIME, text)), Form::DateTime) => {
+                writer::put_temporal(out, DATE_TIME, &text);
+                Ok(())
+            }
+            (Some(Plain::Duration(text)), Form::Duration) => {
+                writer::put_text(out, &text);
+                Ok(())
+            }
             _ => Err(self.misfit(value)),
         }
     }
@@ -198,6 +231,7 @@ impl Kind {
             (Some((code @ (DATE_TIME | ZONED_DATE_TIME), text)), Form::DateTime) => {
                 writer::put_temporal(out, code, &text);
             }
+            (None, _) => return self.put_numpy(out, value, 0),
             _ => return Err(self.misfit(value)),
         }
         Ok(())

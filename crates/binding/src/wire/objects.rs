@@ -8,12 +8,15 @@ use pyo3::types::{
     PyBool, PyBytes, PyDict, PyFloat, PyFrozenSet, PyList, PySet, PyString, PyTuple,
 };
 use quire_kernel::format::cursor::Cursor;
+use quire_kernel::format::latin1;
 use quire_kernel::format::wire::TYPE_PREFIX;
 use quire_kernel::tailer::{OpenDocument, Tailer};
-use quire_kernel::wire::compress::{Method, UNPACKED_MAX};
+use quire_kernel::wire::compress::{self, Method, UNPACKED_MAX};
 use quire_kernel::wire::fault::Fault;
-use quire_kernel::wire::token::{self, Name, Shape, Token};
+use quire_kernel::wire::history::{self, History};
+use quire_kernel::wire::token::{self, MAPS, Name, Shape, Token};
 
+use crate::calls::history::MessageHistory;
 use crate::wire::failure::{Failure, Result};
 use crate::wire::{classes, codec, temporal};
 
@@ -110,6 +113,15 @@ pub fn map<'py>(
 ) -> Result<Bound<'py, PyDict>> {
     let found = PyDict::new(py);
     while let Some(name) = token::name(cursor)? {
+        if depth == 0
+            && matches!(name, Name::Number(history::ID))
+            && let mut ahead = *cursor
+            && let Ok(history) = History::read(&mut ahead)
+        {
+            *cursor = ahead;
+            found.set_item(history::NAME, Py::new(py, MessageHistory::from(history))?)?;
+            continue;
+        }
         let key = key(py, name, cursor, depth)?;
         let value = get(py, cursor, depth).map_err(|failure| failure.inside(&key))?;
         set_entry(&found, key, value)?;
@@ -146,7 +158,9 @@ fn key<'py>(
     depth: usize,
 ) -> Result<Bound<'py, PyAny>> {
     Ok(match name {
-        Name::Field(name) | Name::Event(name) => PyString::new(py, &token::latin1(name)).into_any(),
+        Name::Field(name) | Name::Event(name) => {
+            PyString::new(py, &latin1::decode(name)).into_any()
+        }
         Name::Number(number) => PyString::new(py, &number.to_string()).into_any(),
         Name::Object => hashable(get(py, cursor, depth)?)?,
     })
@@ -189,10 +203,17 @@ fn typed<'py>(
         return codec.get().get_value(py, cursor, depth);
     }
     match name {
-        b"byte[]" | b"!binary" | b"!map" | b"!omap" | b"!seqmap" | b"int[]" | b"long[]"
-        | b"short[]" | b"double[]" | b"float[]" | b"boolean[]" | b"char[]" => {
-            get(py, cursor, depth)
+        name if MAPS.contains(&name) => {
+            let at = cursor.offset();
+            match token::value(cursor)? {
+                Token::Block(block) if matches!(token::shape(&block), Shape::Empty) => {
+                    Ok(PyDict::new(py).into_any())
+                }
+                other => of_token(py, other, cursor, depth, at),
+            }
         }
+        b"byte[]" | b"!binary" | b"int[]" | b"long[]" | b"short[]" | b"double[]" | b"float[]"
+        | b"boolean[]" | b"char[]" => get(py, cursor, depth),
         b"!set" | b"!oset" => set(py, get(py, cursor, depth)?),
         b"java.time.Instant" | b"Instant" => instant(py, cursor, depth),
         name => {
@@ -254,11 +275,13 @@ pub fn unpacked<'py>(
 
 /// A whole message of named values.
 pub fn message_map<'py>(py: Python<'py>, message: &[u8]) -> Result<Bound<'py, PyDict>> {
+    compress::begin_message();
     map(py, &mut Cursor::new(message), 0)
 }
 
 /// A whole message that names its class.
 pub fn named_message<'py>(py: Python<'py>, message: &[u8]) -> Result<Bound<'py, PyAny>> {
+    compress::begin_message();
     let mut cursor = Cursor::new(message);
     let code = cursor.peek();
     if code != Some(TYPE_PREFIX) {

@@ -10,19 +10,18 @@ use quire_kernel::wire::fault::Fault;
 use quire_kernel::wire::temporal::{self, Date, Stamp, Time, Zone};
 
 use crate::wire::classes;
-use crate::wire::failure::Result;
+use crate::wire::failure::{Failure, Result};
+use crate::wire::values::type_name;
 
 /// The years that Python knows.
 const YEARS: RangeInclusive<i32> = 1..=9999;
 
 /// The object for what stands under a code. None where Python has none: it counts microseconds, and
 /// its years have four digits.
+///
+/// None also where the text is no date or time at all, as pandas' `NaT` that older releases wrote.
 pub fn object<'py>(py: Python<'py>, code: u8, text: &str) -> Result<Option<Bound<'py, PyAny>>> {
-    let Some(stamp) = temporal::parse(text) else {
-        return Err(Fault::new("not a date or time")
-            .with("found", format_args!("{text:?}"))
-            .into());
-    };
+    let Some(stamp) = temporal::parse(text) else { return Ok(None) };
     if stamp.time.is_some_and(|time| time.nanos % 1000 != 0) || !is_known(&stamp) {
         return Ok(None);
     }
@@ -99,7 +98,35 @@ fn offset_object(py: Python<'_>, offset_s: i32) -> PyResult<Bound<'_, PyAny>> {
 }
 
 /// Java's text and its code for a date, a time, or both.
+///
+/// # Errors
+///
+/// What Java, and a reader here, could not make a time of again: pandas' `NaT`, offsets of more than
+/// 18 hours, years beyond 9999.
 pub fn text(value: &Bound<'_, PyAny>) -> Result<Option<(u8, String)>> {
+    let found = iso_text(value)?;
+    match &found {
+        Some((code, text)) if !is_java(*code, text) => Err(no_time(value, text)),
+        _ => Ok(found),
+    }
+}
+
+/// Whether a text is one of Java's for its code, and of a year that Python knows.
+pub fn is_java(code: u8, text: &str) -> bool {
+    temporal::parse(text).is_some_and(|stamp| stamp.code() == code && is_known(&stamp))
+}
+
+#[cold]
+fn no_time(value: &Bound<'_, PyAny>, text: &str) -> Failure {
+    let why = if text.contains("NaT") {
+        "a missing date or time: write None instead"
+    } else {
+        "no date or time that Java knows: years are 1 to 9999, offsets at most 18 hours"
+    };
+    Fault::new(why).with("found", text).with("type", type_name(value)).into()
+}
+
+fn iso_text(value: &Bound<'_, PyAny>) -> Result<Option<(u8, String)>> {
     let py = value.py();
     let is_datetime = value.is_instance(classes::datetime(py)?)?;
     if !is_datetime && value.is_instance(classes::date(py)?)? {
@@ -146,7 +173,7 @@ pub fn instant_text(value: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     let (date, time) = iso.split_once('T').unwrap_or((&iso, ""));
     let (time, _) = temporal::split_offset(time);
     let seconds = if time.ends_with(":00") { time.to_owned() } else { temporal::java_time(time) };
-    Ok(Some(format!("{date}T{seconds}Z")))
+    Ok(Some(format!("{date}T{seconds}Z")).filter(|text| is_java(ZONED_DATE_TIME, text)))
 }
 
 fn iso(value: &Bound<'_, PyAny>) -> PyResult<String> {
@@ -159,7 +186,12 @@ pub fn duration_text(value: &Bound<'_, PyAny>) -> PyResult<String> {
     let part = |name| value.getattr(name)?.extract::<i64>();
     let seconds = part(intern!(py, "days"))? * 86_400 + part(intern!(py, "seconds"))?;
     let micros = part(intern!(py, "microseconds"))?;
-    Ok(temporal::java_duration(i128::from(seconds) * 1_000_000 + i128::from(micros)))
+    let nanos = match value.getattr_opt(intern!(py, "nanoseconds"))? {
+        Some(nanos) => nanos.extract::<i64>()?, // of pandas
+        None => 0,
+    };
+    let micros = i128::from(seconds) * 1_000_000 + i128::from(micros);
+    Ok(temporal::java_duration(micros * 1_000 + i128::from(nanos)))
 }
 
 /// The duration of Java's text; None if it is none.

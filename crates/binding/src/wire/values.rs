@@ -9,6 +9,7 @@ use pyo3::types::{
     PyMemoryView, PySet, PyString, PyTuple,
 };
 use quire_kernel::format::tokens::put_type_prefix;
+use quire_kernel::wire::compress::{Method, UNPACKED_MAX};
 use quire_kernel::wire::convert::Width;
 use quire_kernel::wire::fault::Fault;
 use quire_kernel::wire::token;
@@ -17,7 +18,8 @@ use quire_kernel::wire::writer::{self, Scalar};
 use crate::buffer::Borrowed;
 use crate::wire::failure::Result;
 use crate::wire::kind::{Form, Kind};
-use crate::wire::{classes, codec, kind_put, temporal};
+use crate::wire::numpy::Plain;
+use crate::wire::{classes, codec, kind_put, numpy, temporal};
 
 /// Appends `name: value`, as an entry of Java's `writeMap`.
 pub fn put_entry(out: &mut Vec<u8>, name: &str, value: &Bound<'_, PyAny>) -> Result<()> {
@@ -64,6 +66,7 @@ fn put_item(
 }
 
 /// Appends a value.
+#[inline(never)] // its frame is not for every value
 pub fn put_value(out: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
     if value.is_none() {
         writer::put_null(out);
@@ -91,7 +94,7 @@ fn int64(value: &Bound<'_, PyAny>) -> Result<i64> {
 fn put_other(out: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
     let depth = token::deeper(depth, out.len())?;
     if let Ok(values) = value.cast::<PyDict>() {
-        return put_block(out, |out| put_items(out, values.as_mapping(), depth));
+        return put_map(out, values.as_mapping(), depth);
     }
     if value.is_instance_of::<PyList>() || value.is_exact_instance_of::<PyTuple>() {
         return put_block(out, |out| put_each(out, value, depth));
@@ -110,9 +113,29 @@ fn put_other(out: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) -> Resul
         return put_block(out, |out| put_each(out, value, depth));
     }
     if let Ok(values) = value.cast::<PyMapping>() {
-        return put_block(out, |out| put_items(out, values, depth));
+        return put_map(out, values, depth);
     }
-    Err(no_encoding(value))
+    match numpy::plain(value)? {
+        Some(plain) => put_plain(out, &plain, depth),
+        None => Err(no_encoding(value)),
+    }
+}
+
+/// A map. An empty one has a type before it: nothing else tells it from an empty list.
+fn put_map(out: &mut Vec<u8>, values: &Bound<'_, PyMapping>, depth: usize) -> Result<()> {
+    if values.is_empty()? {
+        put_type_prefix(out, token::EMPTY_MAP);
+    }
+    put_block(out, |out| put_items(out, values, depth))
+}
+
+fn put_plain(out: &mut Vec<u8>, plain: &Plain<'_>, depth: usize) -> Result<()> {
+    match plain {
+        Plain::Value(value) => return put_value(out, value, depth),
+        Plain::Temporal(code, text) => writer::put_temporal(out, *code, text),
+        Plain::Duration(text) => writer::put_text(out, text),
+    }
+    Ok(())
 }
 
 fn put_block(out: &mut Vec<u8>, content: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<()> {
@@ -169,6 +192,9 @@ fn put_scalar_object(out: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) 
 /// The value behind a type's name: bytes, and the elements of Java's arrays, have none of their own.
 fn put_under(out: &mut Vec<u8>, name: &str, value: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
     if let Ok(bytes) = value.cast::<PyBytes>() {
+        if let Some(method) = Method::named(name.as_bytes()) {
+            method.unpack_alone(bytes.as_bytes(), UNPACKED_MAX)?; // or nobody could read it again
+        }
         return Ok(writer::put_blob(out, bytes.as_bytes())?);
     }
     let item = match name {
@@ -177,6 +203,9 @@ fn put_under(out: &mut Vec<u8>, name: &str, value: &Bound<'_, PyAny>, depth: usi
         "long[]" => Form::Int(Width::of(64, true), 64),
         "float[]" => Form::Float32,
         "double[]" => Form::Float64,
+        _ if value.cast::<PyDict>().is_ok_and(PyDictMethods::is_empty) => {
+            return put_block(out, |_| Ok(())); // its type is said already
+        }
         _ => return put_value(out, value, depth),
     };
     if value.is_instance_of::<PyList>() {
@@ -214,9 +243,13 @@ pub fn put_uuid(out: &mut Vec<u8>, value: &Bound<'_, PyAny>) -> PyResult<()> {
 
 #[cold]
 fn no_encoding(value: &Bound<'_, PyAny>) -> crate::wire::failure::Failure {
-    Fault::new("a value of this type has no encoding: register its class with quire.message")
-        .with("type", type_name(value))
-        .into()
+    let name = type_name(value);
+    let why = match name.as_str() {
+        "NAType" => "a missing value: write None instead",
+        "ndarray" | "Series" => "an array has no encoding: write its tolist(), or write_batch",
+        _ => "a value of this type has no encoding: register its class with quire.message",
+    };
+    Fault::new(why).with("type", name).into()
 }
 
 /// The name of an object's type, for errors.

@@ -3,6 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 use quire_kernel::format::cursor::Cursor;
+use quire_kernel::format::latin1;
 use quire_kernel::wire::fault::Fault;
 use quire_kernel::wire::token::{self, Name};
 
@@ -21,7 +22,7 @@ pub struct RawIn(pub Py<ReadDocument>);
 /// A name as text; a key that is a value of its own is none.
 fn shown(name: Name<'_>, at: usize) -> Result<String> {
     match name {
-        Name::Field(name) | Name::Event(name) => Ok(token::latin1(name).into_owned()),
+        Name::Field(name) | Name::Event(name) => Ok(latin1::decode(name).into_owned()),
         Name::Number(number) => Ok(number.to_string()),
         Name::Object => Err(Fault::new("the key is a value, not a name").with("offset", at).into()),
     }
@@ -38,6 +39,10 @@ fn next_name<'a>(cursor: &mut Cursor<'a>) -> Result<Option<Name<'a>>> {
 
 #[pymethods]
 impl WireIn {
+    fn __repr__(&self, py: Python<'_>) -> String {
+        format!("WireIn({})", ReadDocument::__repr__(self.0.bind(py)))
+    }
+
     #[pyo3(signature = (name, /, r#type = None))]
     fn read<'py>(
         &self,
@@ -113,6 +118,10 @@ impl RawIn {
 #[pymethods]
 #[allow(clippy::redundant_closure_for_method_calls)] // as above
 impl RawIn {
+    fn __repr__(&self, py: Python<'_>) -> String {
+        format!("RawIn({})", ReadDocument::__repr__(self.0.bind(py)))
+    }
+
     fn read_bool(&self) -> PyResult<bool> {
         self.number("bool").map(|[byte]| byte != 0)
     }

@@ -35,6 +35,10 @@ fn put(
 
 #[pymethods]
 impl WireOut {
+    fn __repr__(&self, py: Python<'_>) -> String {
+        format!("WireOut({})", WriteDocument::__repr__(self.0.bind(py)))
+    }
+
     #[pyo3(signature = (name, value, /, r#type = None))]
     fn write(
         &self,
@@ -110,6 +114,10 @@ impl RawOut {
 
 #[pymethods]
 impl RawOut {
+    fn __repr__(&self, py: Python<'_>) -> String {
+        format!("RawOut({})", WriteDocument::__repr__(self.0.bind(py)))
+    }
+
     #[pyo3(signature = (value, /))]
     fn write_bool(&self, value: bool) -> PyResult<()> {
         self.append(&[u8::from(value)])

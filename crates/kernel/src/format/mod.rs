@@ -5,6 +5,7 @@ pub mod blocks;
 pub mod cursor;
 pub mod document;
 pub mod index;
+pub mod latin1;
 pub mod roll_cycle;
 mod roll_cycle_table;
 pub mod store;

@@ -58,6 +58,17 @@ pub const NO_INDEX: i64 = -1;
 pub const KEY_LOCK_START: i64 = i64::MAX - 1;
 /// A writing Quire process holds a shared lock on the byte at this plus its pid.
 pub const PRESENCE_START: i64 = 1 << 62;
+/// Who reads with a named tailer holds the byte at this plus the slot of its key, which is the
+/// position of the key's value divided by 8. Java locks none of these bytes.
+pub const IN_USE_START: i64 = PRESENCE_START + (1 << 40);
+/// It also holds a byte that says which process that is: this, plus the slot and the pid.
+pub const IN_USE_PID_START: i64 = PRESENCE_START + (1 << 48);
+/// And one that says since when: this, plus the slot and the seconds since 1970.
+pub const IN_USE_SINCE_START: i64 = PRESENCE_START + (1 << 57);
+/// Room for the pids of a slot.
+pub const IN_USE_PIDS: i64 = 1 << 32;
+/// Room for the seconds of a slot.
+pub const IN_USE_SECONDS: i64 = 1 << 33;
 
 /// The pid in a lock word; other builds keep a thread id above it.
 #[must_use]
@@ -162,7 +173,7 @@ fn parse_metadata(block: &mut Cursor<'_>, metadata: &mut Metadata) -> Option<()>
 
 /// The payload of a key's document whose header lies at `position`, and where the value is in it.
 #[must_use]
-pub fn encode_entry(key: &str, position: u64, value: i64) -> (Vec<u8>, usize) {
+pub fn encode_entry(key: &[u8], position: u64, value: i64) -> (Vec<u8>, usize) {
     let lead = usize::try_from((position + 4) % 8).unwrap_or(0);
     let mut out = vec![0; lead];
     put_event(&mut out, key);
@@ -219,7 +230,7 @@ mod tests {
     fn an_entry_holds_its_value_at_a_multiple_of_8() {
         for key in [HIGHEST_CYCLE, LOWEST_CYCLE, MOD_COUNT, LAST_ACKNOWLEDGED, "index.a"] {
             for position in [0x98, 0x9c, 0xc4] {
-                let (payload, at) = encode_entry(key, position, 7);
+                let (payload, at) = encode_entry(key.as_bytes(), position, 7);
                 assert_eq!((position + 4 + at as u64) % 8, 0);
                 assert_eq!(payload.len() % 4, 0);
                 assert_eq!(parse_entry(&payload), Some((key.as_bytes(), at)));

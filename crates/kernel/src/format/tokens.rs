@@ -117,10 +117,11 @@ pub fn cesu8(text: &str) -> Vec<u8> {
 }
 
 /// Appends an event name.
-pub fn put_event(out: &mut Vec<u8>, name: &str) {
+pub fn put_event(out: &mut Vec<u8>, name: impl AsRef<[u8]>) {
+    let name = name.as_ref();
     out.push(EVENT_NAME);
     put_stop_bit(out, name.len().cast_signed() as i64);
-    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(name);
 }
 
 /// Appends a field name of less than 32 bytes.

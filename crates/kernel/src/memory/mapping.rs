@@ -6,6 +6,8 @@ use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
+#[cfg(target_os = "linux")]
+use super::pages::Pages;
 use super::recorder;
 use crate::fault;
 
@@ -65,30 +67,34 @@ impl Mapping {
     /// Makes the pages of a range present for reading; an error where that cannot be had.
     #[cfg(target_os = "linux")]
     pub fn populate_read(&self, start: u64, end: u64) -> io::Result<()> {
-        fault::call!("map.populate-read", self.advise(start, end, libc::MADV_POPULATE_READ))
+        let advice = populate::supported(libc::MADV_POPULATE_READ)?;
+        let start = Pages::here().down(start);
+        fault::call!("map.populate-read", self.advise_pages(start, end, advice))
     }
 
     /// Makes the pages of a range present for writing, unchanged.
     #[cfg(target_os = "linux")]
     pub fn populate_write(&self, start: u64, end: u64) -> io::Result<()> {
-        fault::call!("map.populate-write", self.advise(start, end, libc::MADV_POPULATE_WRITE))
+        let advice = populate::supported(libc::MADV_POPULATE_WRITE)?;
+        let start = Pages::here().down(start);
+        fault::call!("map.populate-write", self.advise_pages(start, end, advice))
     }
 
     /// Not to be had on this system: callers fall back to reading through the file.
     #[cfg(not(target_os = "linux"))]
     pub fn populate_read(&self, _start: u64, _end: u64) -> io::Result<()> {
-        Err(io::Error::from_raw_os_error(libc::EINVAL))
+        Err(io::ErrorKind::Unsupported.into())
     }
 
     /// Not to be had on this system.
     #[cfg(not(target_os = "linux"))]
     pub fn populate_write(&self, _start: u64, _end: u64) -> io::Result<()> {
-        Err(io::Error::from_raw_os_error(libc::EINVAL))
+        Err(io::ErrorKind::Unsupported.into())
     }
 
+    /// `start` is that of a page.
     #[cfg(target_os = "linux")]
-    fn advise(&self, start: u64, end: u64, advice: libc::c_int) -> io::Result<()> {
-        let start = start / super::space::PAGE * super::space::PAGE;
+    fn advise_pages(&self, start: u64, end: u64, advice: libc::c_int) -> io::Result<()> {
         let at = self.checked(start, end - start);
         let count = usize::try_from(end - start).map_err(|_| io::ErrorKind::InvalidInput)?;
         // SAFETY: the range lies in this mapping, and populating it changes no byte.
@@ -172,6 +178,61 @@ impl Mapping {
     }
 }
 
+/// Whether the system knows how to make pages present. One that does not answers `EINVAL`, as for a
+/// range that starts inside a page, which must not pass for the same: so it is asked once, about a
+/// page where nothing else can be wrong.
+#[cfg(target_os = "linux")]
+mod populate {
+    use std::io;
+    use std::sync::atomic::{AtomicU8, Ordering};
+
+    use crate::memory::pages::Pages;
+
+    const UNKNOWN: u8 = 0;
+    const SUPPORTED: u8 = 1;
+    const UNSUPPORTED: u8 = 2;
+    static READ: AtomicU8 = AtomicU8::new(UNKNOWN);
+    static WRITE: AtomicU8 = AtomicU8::new(UNKNOWN);
+
+    /// The advice, or the error of a system that does not know it.
+    pub fn supported(advice: libc::c_int) -> io::Result<libc::c_int> {
+        if is_supported(advice) { Ok(advice) } else { Err(io::ErrorKind::Unsupported.into()) }
+    }
+
+    fn is_supported(advice: libc::c_int) -> bool {
+        let known = if advice == libc::MADV_POPULATE_WRITE { &WRITE } else { &READ };
+        if known.load(Ordering::Relaxed) == UNKNOWN {
+            let found = if answers(advice) { SUPPORTED } else { UNSUPPORTED };
+            known.store(found, Ordering::Relaxed);
+        }
+        known.load(Ordering::Relaxed) == SUPPORTED
+    }
+
+    fn answers(advice: libc::c_int) -> bool {
+        let Ok(len) = usize::try_from(Pages::here().bytes()) else { return false };
+        let (access, kind) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: a new mapping at an address of the system's choice overlaps nothing of ours, and
+        // nobody else knows it before it is gone.
+        unsafe {
+            let page = libc::mmap(std::ptr::null_mut(), len, access, kind, -1, 0);
+            if page == libc::MAP_FAILED {
+                return true;
+            }
+            let result = libc::madvise(page, len, advice);
+            let error = std::io::Error::last_os_error();
+            libc::munmap(page, len);
+            result == 0 || error.raw_os_error() != Some(libc::EINVAL)
+        }
+    }
+}
+
+/// Whether pages could not be made present because the system does not know how.
+#[must_use]
+pub fn is_unsupported(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::Unsupported
+}
+
 fn map(len: usize, protection: libc::c_int, fd: libc::c_int) -> io::Result<NonNull<u8>> {
     // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing of ours.
     let base =
@@ -188,5 +249,26 @@ impl Drop for Mapping {
         unsafe {
             libc::munmap(self.base.as_ptr().cast(), self.len);
         }
+    }
+}
+
+#[cfg(all(test, target_os = "linux", not(miri)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_range_does_not_pass_for_a_system_that_cannot() {
+        let file = tempfile::tempfile().unwrap();
+        let page = Pages::here().bytes();
+        file.set_len(4 * page).unwrap();
+        let mapping = Mapping::new(&file, 4 * page, true).unwrap();
+
+        mapping.populate_write(page + 1, 2 * page + 1).unwrap();
+        mapping.populate_read(page - 1, page).unwrap();
+
+        let error = mapping.advise_pages(1, page, libc::MADV_POPULATE_READ).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
+        assert!(!is_unsupported(&error));
+        assert!(is_unsupported(&io::ErrorKind::Unsupported.into()));
     }
 }

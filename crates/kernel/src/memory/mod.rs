@@ -9,6 +9,8 @@ mod mapping;
 #[path = "model.rs"]
 mod mapping;
 #[cfg(not(loom))]
+pub mod pages;
+#[cfg(not(loom))]
 pub mod pretouch;
 pub mod process;
 pub mod record_lock;
@@ -21,3 +23,5 @@ pub mod window;
 
 pub use cells::Cells;
 pub use mapping::Mapping;
+#[cfg(not(loom))]
+pub use mapping::is_unsupported;

@@ -43,6 +43,13 @@ pub fn die() {
     }
 }
 
+/// The user whose rights this process has.
+#[must_use]
+pub fn user() -> u32 {
+    // SAFETY: the call only looks, and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
 /// A number for the calling thread, never 0.
 #[must_use]
 pub fn thread_id() -> u64 {
@@ -65,6 +72,9 @@ pub enum Liveness {
 /// that does not map the file with this name and inode number: its pid was used again.
 #[must_use]
 pub fn liveness(pid: u32, file_name: &str, inode: u64) -> Liveness {
+    if pid == 0 {
+        return Liveness::Dead; // a word whose value was lost; asked for, it is the own process group
+    }
     if cfg!(target_os = "linux") && Path::new("/proc/self/stat").exists() {
         liveness_from_proc(pid, file_name, inode)
     } else {

@@ -55,6 +55,10 @@ mod off {
     /// The directory was synced.
     #[inline]
     pub const fn synced_directory() {}
+
+    /// A directory above the queue's was synced.
+    #[inline]
+    pub const fn synced_parent(_path: &Path) {}
 }
 
 #[cfg(not(feature = "power-loss"))]
@@ -69,7 +73,7 @@ mod on {
     use std::fs::File;
     use std::io;
     use std::os::unix::fs::MetadataExt;
-    use std::path::Path;
+    use std::path::{Path, PathBuf};
 
     use crate::memory::Mapping;
 
@@ -90,6 +94,8 @@ mod on {
         Synced(String),
         /// Names are on the medium.
         SyncedDirectory,
+        /// Names in this directory above the queue's are on the medium.
+        SyncedParent(PathBuf),
     }
 
     #[derive(Default)]
@@ -184,6 +190,10 @@ mod on {
 
     pub(crate) fn synced_directory() {
         with(|recording| recording.events.push(Event::SyncedDirectory));
+    }
+
+    pub(crate) fn synced_parent(path: &Path) {
+        with(|recording| recording.events.push(Event::SyncedParent(path.to_path_buf())));
     }
 
     fn of_file(file: &File, event: impl FnOnce(String) -> Event) {

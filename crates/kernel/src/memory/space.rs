@@ -9,7 +9,7 @@ use std::path::Path;
 use super::recorder;
 use crate::{Error, Result, fault};
 
-/// Bytes of a page. Larger pages are multiples of it, which keeps all roundings right.
+/// Files are looked through in pieces of this many bytes, whatever the system's pages are.
 pub const PAGE: u64 = PAGE_LEN as u64;
 const PAGE_LEN: usize = 4096;
 /// So much is read at once.
@@ -101,6 +101,14 @@ pub fn sync_directory(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// As [`sync_directory`], for one in which the queue's directory is a name.
+pub fn sync_parent(path: &Path) -> io::Result<()> {
+    recorder::before_sync()?;
+    File::open(path)?.sync_all()?;
+    recorder::synced_parent(path);
+    Ok(())
+}
+
 /// Device and inode number: the same file whatever its name.
 pub fn identity(file: &File) -> io::Result<(u64, u64)> {
     fault::call!("file.identity.stat", file.metadata()).map(|found| (found.dev(), found.ino()))
@@ -114,7 +122,7 @@ pub fn open_again(file: &File, path: &Path, access: Access) -> Result<File> {
     let found = again.as_ref().map(identity).transpose().map_err(failed)?;
     match again {
         Some(again) if found == Some(identity(file).map_err(failed)?) => Ok(again),
-        _ => Err(Error::io("replaced while it was opened", path, io::ErrorKind::NotFound.into())),
+        _ => Err(Error::gone("replaced while it was opened", path)),
     }
 }
 
@@ -304,6 +312,28 @@ fn magic_of(name: &std::ffi::CStr) -> io::Result<i64> {
 #[cfg(not(target_os = "linux"))]
 pub fn network_file_system_of(_path: &Path) -> Result<Option<&'static str>> {
     Ok(None)
+}
+
+/// When a file was last changed, as far as the system noted it.
+pub fn changed(path: &Path) -> io::Result<std::time::SystemTime> {
+    fault::call!("file.stat", std::fs::symlink_metadata(path))?.modified()
+}
+
+/// Whether the time of a file's change follows stores through mappings, at the latest when they are
+/// written to the medium: not in memory, and not on another host.
+#[cfg(target_os = "linux")]
+pub fn notes_changes(path: &Path) -> io::Result<bool> {
+    use std::os::unix::ffi::OsStrExt;
+    const IN_MEMORY: [i64; 2] = [0x0102_1994, 0x8584_58F6]; // tmpfs, ramfs
+    let name = std::ffi::CString::new(path.as_os_str().as_bytes())?;
+    let magic = fault::call!("file.system.stat", magic_of(&name))?;
+    Ok(network_file_system(magic).is_none() && !IN_MEMORY.contains(&(magic & 0xFFFF_FFFF)))
+}
+
+/// Not to be told on this system.
+#[cfg(not(target_os = "linux"))]
+pub fn notes_changes(_path: &Path) -> io::Result<bool> {
+    Ok(false)
 }
 
 /// Replaces an inherited descriptor, so that its description (and its locks) can end with the

@@ -1,15 +1,18 @@
 //! How far ahead of its last document a roll file's blocks are reserved and its pages present.
 //!
-//! Each step is a pause for the appender that takes it. So a slow appender takes small ones, and a
-//! fast one large ones; ahead of a fast one a thread takes them (`pretouch.rs`).
+//! Each step is a pause for whoever takes it. A slow appender takes the next one between messages,
+//! before it is needed and without the write lock; ahead of a fast one a thread takes them
+//! (`pretouch.rs`). A step that is needed now is small for a slow appender and large for a fast one.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
-use super::space::PAGE;
+use super::pages::Pages;
 
 /// A slow appender's step in bytes.
 const SMALL_STEP: u64 = 16 << 10;
+/// A slow appender's step between messages: nobody waits for it.
+const BETWEEN_STEP: u64 = 64 << 10;
 /// A fast appender's step in bytes.
 const LARGE_STEP: u64 = 256 << 10;
 /// Faster than this, in bytes a microsecond, is fast: far above what paced producers write.
@@ -26,12 +29,14 @@ pub struct Supply {
     last_us: AtomicU64,
     last_end: AtomicU64,
     is_fast: AtomicBool,
+    pages: Pages,
 }
 
 impl Supply {
     /// Nothing is reserved yet.
-    pub fn new() -> Self {
+    pub fn new(pages: Pages) -> Self {
         Self {
+            pages,
             started: Instant::now(),
             present_to: AtomicU64::new(0),
             last_us: AtomicU64::new(0),
@@ -67,11 +72,32 @@ impl Supply {
     /// The end of the step that brings positions up to `end`.
     pub fn step(&self, end: u64) -> u64 {
         let step = if self.is_fast() { LARGE_STEP } else { SMALL_STEP };
-        (end + step.min((end / AHEAD_PART).max(SMALL_STEP))).next_multiple_of(PAGE)
+        self.pages.up(end + step.min((end / AHEAD_PART).max(SMALL_STEP)))
+    }
+
+    /// The end of the step that a slow appender takes between messages, once it is at `end`.
+    pub fn between(end: u64) -> u64 {
+        Pages::here().up(end + BETWEEN_STEP)
     }
 
     /// How far a thread should be ahead of an appender at `end`.
     pub fn ahead_of(end: u64) -> u64 {
         end + (end / AHEAD_PART).clamp(LARGE_STEP, AHEAD_MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_end_where_a_page_does() {
+        for bytes in [4096, 16_384, 65_536] {
+            let supply = Supply::new(Pages::of(bytes));
+            for end in [1, bytes - 1, bytes, 10 * bytes + 1, 1 << 30] {
+                let step = supply.step(end);
+                assert!(step.is_multiple_of(bytes) && step >= end + SMALL_STEP, "{bytes} {end}");
+            }
+        }
     }
 }

@@ -14,21 +14,29 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::pages::Pages;
 use super::record_lock::{Kind, RecordLock, WHOLE_FILE};
-use super::space::{self, PAGE};
+use super::space;
 use super::supply::Supply;
-use super::{Cells, Mapping};
+use super::{Cells, Mapping, is_unsupported};
 use crate::format::blocks;
 use crate::{Error, Result, fault};
 
 /// Pages are made present for readers in chunks of this many bytes.
-const CHUNK: u64 = 64 << 10;
+pub const CHUNK: u64 = 64 << 10;
 /// Addresses kept free behind a file that may grow.
 const HEADROOM: u64 = 1 << 30;
 /// The pretoucher's step in bytes.
 const TOUCH_STEP: u64 = 128 << 10;
-/// How long another process may take to grow the file.
-const GROW_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How a roll file grows.
+#[derive(Clone, Copy, Debug)]
+pub struct Growth {
+    /// Block size in bytes.
+    pub block: u64,
+    /// How long another process may keep the file locked.
+    pub timeout: Duration,
+}
 
 /// One mapping of the file. The window makes a larger one when the file outgrows it; whoever holds
 /// the old one may go on using it.
@@ -80,6 +88,14 @@ pub enum Readable {
     Hole,
 }
 
+/// A range to be read, and how far it is worth going on.
+#[derive(Clone, Copy)]
+struct Wanted {
+    start: u64,
+    end: u64,
+    ahead: u64,
+}
+
 /// A roll file.
 pub struct Window {
     path: PathBuf,
@@ -88,6 +104,7 @@ pub struct Window {
     region: Mutex<Arc<Region>>,
     file_len: AtomicU64,
     supply: Supply,
+    pages: Pages,
 }
 
 impl Window {
@@ -95,7 +112,8 @@ impl Window {
     pub fn new(path: &Path, file: File, writable: bool) -> Result<Self> {
         let found = fault::call!("window.stat", file.metadata());
         let len = found.map_err(|e| Error::io("cannot look at", path, e))?.len();
-        let room = if writable { reserve_addresses(len) } else { len.max(PAGE) };
+        let pages = Pages::here();
+        let room = if writable { reserve_addresses(len, pages) } else { len.max(pages.bytes()) };
         let region = Region::new(&file, room, writable);
         let region = region.map_err(|e| Error::io("cannot map", path, e))?;
         Ok(Self {
@@ -104,7 +122,8 @@ impl Window {
             writable,
             region: Mutex::new(Arc::new(region)),
             file_len: AtomicU64::new(len),
-            supply: Supply::new(),
+            supply: Supply::new(pages),
+            pages,
         })
     }
 
@@ -132,8 +151,15 @@ impl Window {
         self.file_len.load(Ordering::Acquire)
     }
 
-    /// Makes `start..end` readable through `region`, which is replaced if the file outgrew it.
-    pub fn readable(&self, region: &mut Arc<Region>, start: u64, end: u64) -> Result<Readable> {
+    /// Makes `start..end` readable through `region`, which is replaced if the file outgrew it, and
+    /// what follows up to `ahead`, at most to the end of the last chunk.
+    pub fn readable(
+        &self,
+        region: &mut Arc<Region>,
+        start: u64,
+        end: u64,
+        ahead: u64,
+    ) -> Result<Readable> {
         if end > self.file_len() && end > self.refresh_len()? {
             return Ok(Readable::Beyond(self.file_len()));
         }
@@ -144,7 +170,8 @@ impl Window {
         let mut to = end.next_multiple_of(CHUNK);
         for chunk in start / CHUNK..=(end - 1) / CHUNK {
             if !region.is_present(chunk) {
-                match self.populate(region, chunk, file_len, start, end)? {
+                let wanted = Wanted { start, end, ahead: ahead.max(end).min(file_len) };
+                match self.populate(region, chunk, wanted)? {
                     Some(present) => to = to.min(present.max(end)),
                     None => return Ok(Readable::Hole),
                 }
@@ -153,32 +180,27 @@ impl Window {
         Ok(Readable::UpTo(to.min(file_len)))
     }
 
-    /// Makes one chunk present, or where that fails the pages of it that hold `start..end`. Returns
-    /// where what is present ends: there may be a hole right behind.
-    fn populate(
-        &self,
-        region: &Region,
-        chunk: u64,
-        file_len: u64,
-        start: u64,
-        end: u64,
-    ) -> Result<Option<u64>> {
+    /// Makes one chunk present as far as is wanted, or where that fails the pages of it that hold the
+    /// range itself. Returns where what is present ends: there may be a hole after it.
+    fn populate(&self, region: &Region, chunk: u64, wanted: Wanted) -> Result<Option<u64>> {
+        let Wanted { start, end, ahead } = wanted;
         let (first, last) = (chunk * CHUNK, (chunk + 1) * CHUNK);
-        match region.memory().populate_read(first, last.min(file_len)) {
-            // Pages that a later growth adds are not there yet: leave such a chunk unmarked.
-            Ok(()) => {
-                if last <= file_len {
-                    region.set_present(chunk);
-                }
+        let is_whole = last <= ahead;
+        // Without the rest of the chunk only the pages from the range on are of use.
+        let from = if is_whole { first } else { first.max(self.pages.down(start)) };
+        match region.memory().populate_read(from, last.min(ahead)) {
+            Ok(()) if is_whole => {
+                region.set_present(chunk);
                 Ok(Some(last.max(end.next_multiple_of(CHUNK))))
             }
-            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+            Ok(()) => Ok(Some(ahead)),
+            Err(error) if is_unsupported(&error) => {
                 self.probe(first.max(start))?;
                 Ok(Some(last.max(end.next_multiple_of(CHUNK))))
             }
             Err(_) => {
                 let is_present = self.populate_pages(region, first.max(start), last.min(end))?;
-                Ok(is_present.then(|| end.next_multiple_of(PAGE)))
+                Ok(is_present.then(|| self.pages.up(end)))
             }
         }
     }
@@ -187,10 +209,11 @@ impl Window {
     /// had is a hole only if it reads as zeros: a writer would take what is there for free space.
     fn populate_pages(&self, region: &Region, start: u64, end: u64) -> Result<bool> {
         let mut is_present = true;
-        for page in start / PAGE..end.div_ceil(PAGE) {
-            let (from, to) = (start.max(page * PAGE), end.min((page + 1) * PAGE));
+        let mut page = Vec::new();
+        for (from, to) in self.pages.parts(start, end) {
             let Err(error) = region.memory().populate_read(from, to) else { continue };
-            let bytes = &mut [0; 4096][..usize::try_from(to - from).unwrap_or_default()];
+            page.resize(usize::try_from(to - from).unwrap_or_default(), 0);
+            let bytes = page.as_mut_slice();
             if self.read_at(bytes, from)? < bytes.len() || bytes.iter().any(|byte| *byte != 0) {
                 return Err(Error::io("cannot read", &self.path, error));
             }
@@ -229,11 +252,11 @@ impl Window {
         region: &mut Arc<Region>,
         start: u64,
         end: u64,
-        block: u64,
+        growth: Growth,
     ) -> Result<u64> {
-        let len = blocks::file_len(start, end, block);
+        let len = blocks::file_len(start, end, growth.block);
         if len > self.file_len() {
-            self.grow(len)?;
+            self.grow(len, growth.timeout)?;
         }
         self.supply.measure(end);
         let present = self.supply.present_to();
@@ -242,16 +265,40 @@ impl Window {
             return Ok(present);
         }
         // Appends only go up: what lies below the first one is not theirs to reserve.
-        let from = present.max(start / PAGE * PAGE);
+        let from = present.max(self.pages.down(start));
         let target = self.supply.step(end).min(self.file_len());
         // The last blocks of a full disk may still hold what is needed now.
-        let exactly = end.next_multiple_of(PAGE).min(self.file_len());
+        let exactly = self.pages.up(end).min(self.file_len());
         let target = match self.reserve(region, from, target) {
             Ok(()) => target,
             Err(_) => self.reserve(region, from, exactly).map(|()| exactly)?,
         };
         self.supply.raise(target);
         Ok(target)
+    }
+
+    /// Takes the next step of space for a slow appender whose messages end at `end`, so that the next
+    /// ones need not wait for it. Needs no lock: no byte changes. Returns how far positions are
+    /// writable then; None if a thread sees to it, or it cannot be had: the appender meets the error.
+    #[must_use]
+    pub fn take_ahead(&self, end: u64) -> Option<u64> {
+        self.supply.measure(end);
+        let present = self.supply.present_to();
+        let target = self.pages.down(Supply::between(end).min(self.file_len()));
+        if present == 0 || self.supply.is_fast() || target <= present {
+            return (present > 0).then_some(present);
+        }
+        let mut region = self.region();
+        self.reserve(&mut region, present, target).ok()?;
+        self.supply.raise(target);
+        Some(target)
+    }
+
+    /// Makes a range present for a reader that has nothing to read yet; false if it cannot be had.
+    #[must_use]
+    pub fn look_ahead(&self, region: &Region, from: u64, to: u64) -> bool {
+        let is_mapped = to <= self.file_len().min(region.len());
+        is_mapped && region.memory().populate_read(from, to).is_ok()
     }
 
     /// How far the pretoucher should go for an appender at `end`; None if that is not worth it.
@@ -266,7 +313,7 @@ impl Window {
     /// that is done or cannot be had. The appender meets the error itself.
     pub fn touch_ahead(&self, to: u64) -> bool {
         let from = self.supply.present_to();
-        let to = to.min(from + TOUCH_STEP).min(self.file_len()) / PAGE * PAGE;
+        let to = self.pages.down(to.min(from + TOUCH_STEP).min(self.file_len()));
         let mut region = self.region();
         if to <= from || self.reserve(&mut region, from, to).is_err() {
             return false;
@@ -283,18 +330,17 @@ impl Window {
         *region = self.region_of(end)?;
         match region.memory().populate_write(start, end) {
             Ok(()) => Ok(()),
-            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(()),
+            Err(error) if is_unsupported(&error) => Ok(()),
             Err(error) => Err(Error::io("cannot write", &self.path, error)),
         }
     }
 
     /// Makes the file at least `len` long, never shorter, under the lock that Java takes for it.
-    pub fn grow(&self, len: u64) -> Result<()> {
+    pub fn grow(&self, len: u64, timeout: Duration) -> Result<()> {
         let failed = |e| Error::io("cannot grow", &self.path, e);
-        let lock = RecordLock::wait(&self.file, WHOLE_FILE, Kind::Exclusive, GROW_TIMEOUT);
-        let Some(_lock) = lock.map_err(failed)? else {
-            return Err(failed(io::ErrorKind::TimedOut.into()));
-        };
+        let lock = RecordLock::wait(&self.file, WHOLE_FILE, Kind::Exclusive, timeout);
+        let locked = |locked| Error::FileLocked { file: self.path.clone(), locked };
+        let _lock = lock.map_err(failed)?.map_err(locked)?;
         if self.refresh_len()? < len {
             fault::call!("window.grow", space::set_len(&self.file, len)).map_err(failed)?;
             self.refresh_len()?;
@@ -320,7 +366,7 @@ impl Window {
     fn region_of(&self, end: u64) -> Result<Arc<Region>> {
         let mut region = self.lock_region();
         if end > region.len() {
-            let room = reserve_addresses(end.max(self.file_len()));
+            let room = reserve_addresses(end.max(self.file_len()), self.pages);
             let larger = Region::new(&self.file, room, self.writable);
             *region = Arc::new(larger.map_err(|e| Error::io("cannot map", &self.path, e))?);
         }
@@ -332,6 +378,6 @@ impl Window {
     }
 }
 
-fn reserve_addresses(len: u64) -> u64 {
-    len.next_multiple_of(PAGE) + HEADROOM
+fn reserve_addresses(len: u64, pages: Pages) -> u64 {
+    pages.up(len) + HEADROOM
 }

@@ -15,12 +15,13 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use super::indexing::publish_array;
 use super::publish::NotPublished;
 use super::roll_file::{self, RollFile};
+use super::unfinished;
 use crate::format::document::{self, HEADER_LEN, NOT_COMPLETE, NOT_INITIALIZED, TAIL_ZEROS};
 use crate::format::index::{self, ArrayLayout, Shape};
 use crate::format::store::{self, StoreLayout};
 use crate::memory::Cells;
 use crate::memory::space::{self, Access};
-use crate::memory::window::Window;
+use crate::memory::window::{Growth, Window};
 use crate::{Error, Result, fault, notice};
 
 /// How long an unfinished file is waited for before it is put aside.
@@ -36,8 +37,8 @@ const ABANDONED_AFTER: Duration =
 pub struct NewFile {
     /// Shape of their index.
     pub shape: Shape,
-    /// Block size in bytes.
-    pub block: u64,
+    /// How they grow.
+    pub growth: Growth,
     /// Permission bits.
     pub mode: u32,
     /// Leave the names of header fields out.
@@ -59,27 +60,56 @@ pub fn open_or_create(path: &Path, cycle: i32, new: &NewFile) -> Result<(RollFil
     let deadline = Instant::now() + ABANDONED_AFTER;
     loop {
         let access = Access { write: true, create_mode: Some(new.mode) };
-        let file = space::open(path, access)?
-            .ok_or_else(|| Error::io("cannot create", path, std::io::ErrorKind::NotFound.into()))?;
+        let file = space::open(path, access)?.ok_or_else(|| {
+            Error::gone("cannot create, as its directory was removed or renamed", path)
+        })?;
         fault::point!("create.file.open");
         let window = Window::new(path, file, true)?;
-        if let Some(layout) = roll_file::read_layout(&window)? {
+        if let Some(layout) = finished_layout(&window)? {
             let file = RollFile::new(cycle, window, layout);
             return check_writable(&file).map(|()| (file, false));
         }
         match roll_file::first_word(&window)? {
             None | Some(NOT_INITIALIZED) => {
+                check_nothing_is_lost(&window, new)?;
                 let layout =
                     initialise(&window, new).inspect_err(|_| remove_empty(path, &window))?;
                 return Ok((RollFile::new(cycle, window, layout), true));
             }
             Some(_) if Instant::now() < deadline => std::thread::sleep(ABANDONED_AFTER / 50),
-            Some(_) => discard(path)?,
+            Some(_) => {
+                check_nothing_is_lost(&window, new)?;
+                discard(path)?;
+            }
         }
     }
 }
 
-/// Version 4 files are read, never written to.
+/// An error where messages follow a first header that is not ready: to begin the file again would
+/// write over them, or put them aside.
+fn check_nothing_is_lost(window: &Window, new: &NewFile) -> Result<()> {
+    let path = window.path();
+    if window.file_len() == 0 || !unfinished::holds_messages(path, new.shape.index_count)? {
+        return Ok(());
+    }
+    Err(unfinished::no_header(path))
+}
+
+/// The layout of a file, None where its creator, or the system, died before it was complete.
+fn finished_layout(window: &Window) -> Result<Option<StoreLayout>> {
+    match roll_file::read_layout(window) {
+        Err(Error::Corrupt { .. }) if roll_file::is_cut_in_header(window)? => Ok(None),
+        layout => layout,
+    }
+}
+
+/// Whether a file is of version 4: it is read, and ended, and takes no messages.
+#[must_use]
+pub const fn is_of_version_4(file: &RollFile) -> bool {
+    !file.layout.aligned
+}
+
+/// An error where a file takes no messages.
 pub fn check_writable(file: &RollFile) -> Result<()> {
     let layout = &file.layout;
     let words = [layout.write_position, layout.index2index, layout.last_index];
@@ -103,7 +133,7 @@ fn initialise(window: &Window, new: &NewFile) -> Result<StoreLayout> {
     let header_end = HEADER_LEN + payload.len() as u64;
     let arrays = 2 * (index::slots_len(new.shape.index_count) + index::PREAMBLE_MAX as u64 + 16);
     let mut region = window.region();
-    window.writable(&mut region, 0, header_end + arrays, new.block)?;
+    window.writable(&mut region, 0, header_end + arrays, new.growth)?;
     let cells: &Cells = &region;
     cells
         .publish_header(0, NOT_INITIALIZED, NOT_COMPLETE)
@@ -176,11 +206,12 @@ pub fn put_aside_unfinished(path: &Path) -> Result<bool> {
     Ok(false)
 }
 
-fn is_unfinished(path: &Path) -> Result<bool> {
+/// Whether there is a file, and it is not complete.
+pub fn is_unfinished(path: &Path) -> Result<bool> {
     let Some(file) = space::open(path, Access { write: false, create_mode: None })? else {
         return Ok(false);
     };
-    Ok(roll_file::read_layout(&Window::new(path, file, false)?)?.is_none())
+    Ok(finished_layout(&Window::new(path, file, false)?)?.is_none())
 }
 
 /// The name beside a file under which something of it is kept.

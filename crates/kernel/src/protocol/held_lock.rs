@@ -74,6 +74,12 @@ impl<'a> ProcessLock<'a> {
         taken.is_ok().then(|| Turn(self.turn))
     }
 
+    /// The turn of a holder that was made to let go of the lock without giving its turn back.
+    #[must_use]
+    pub const fn turn_taken_over(self) -> Turn<'a> {
+        Turn(self.turn)
+    }
+
     /// Takes turn and lock, if both are free.
     #[inline]
     #[must_use]
@@ -131,4 +137,10 @@ impl Drop for Held<'_> {
             notice::leave(format!("the write lock had been taken away: found={found:#x}"));
         }
     }
+}
+
+/// The write lock was taken away: what its word says now.
+#[must_use]
+pub fn lost(found: u64) -> Error {
+    Error::LockLost { expected: u64::from(process::pid()), found }
 }

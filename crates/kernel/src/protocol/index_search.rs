@@ -4,9 +4,14 @@
 //! those before the first entry of its array too. So no single damaged word leads to another
 //! message than the one that is looked for. Entries that are wrong are passed over; a search ends
 //! after as many looks as the file could have good reasons for, whatever its arrays say.
+//!
+//! Where a damaged message lies between an entry and the one before it, nobody can count them. Then
+//! it is believed if the messages up to the entry after it, or up to the last message, are as many
+//! as they should be: what lies behind the damage can be reached.
 
 use super::locate::Known;
 use super::roll_file::{Slot, View};
+use super::words::{self, Pair};
 use crate::format::index::{ArrayLayout, Shape};
 use crate::{Error, Result};
 
@@ -62,6 +67,17 @@ pub fn last_entry(view: &mut View, up_to: UpTo, checked: bool) -> Result<Option<
 struct Place {
     upper: u64,
     lower: u64,
+}
+
+/// What came of counting the messages between two places.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Count {
+    /// As many as there should be.
+    Right,
+    /// Another number.
+    Wrong,
+    /// They cannot be counted: one of them is damaged.
+    Broken,
 }
 
 struct Search<'v> {
@@ -122,8 +138,11 @@ impl Search<'_> {
     }
 
     fn is_believed(&mut self, place: Place, entry: Known) -> Result<bool> {
-        if !self.follows(place, entry)? {
-            return Ok(false);
+        match self.follows(place, entry)? {
+            Count::Right => {}
+            Count::Wrong => return Ok(false),
+            Count::Broken if !self.leads_on(place, entry)? => return Ok(false),
+            Count::Broken => self.view.file().set_checked(entry),
         }
         // A damaged link to an array shifts all its entries alike: the first one shows it.
         let Some(array) = self.array(place.upper)? else { return Ok(false) };
@@ -133,26 +152,63 @@ impl Search<'_> {
                 return Ok(false);
             }
             if let Some(entry) = self.entry(array, first)? {
-                return self.follows(first, entry);
+                return Ok(self.follows(first, entry)? != Count::Wrong);
             }
         }
         Ok(true)
     }
 
+    /// Whether the messages from an entry to the next one, or to the last message, are as many as
+    /// the two say.
+    fn leads_on(&mut self, place: Place, entry: Known) -> Result<bool> {
+        let next = match self.entry_after(place)? {
+            Some(next) => Some(next),
+            None => self.last()?.filter(|last| last.position > entry.position),
+        };
+        let Some(next) = next else { return Ok(false) };
+        Ok(self.leads_to(entry, next)? == Count::Right)
+    }
+
+    /// The next slot of the same array that holds a position.
+    fn entry_after(&mut self, place: Place) -> Result<Option<Known>> {
+        let Some(array) = self.array(place.upper)? else { return Ok(None) };
+        for lower in place.lower + 1..u64::from(self.shape.index_count) {
+            if !self.may_look() {
+                return Ok(None);
+            }
+            if let Some(entry) = self.entry(array, Place { lower, ..place })? {
+                return Ok(Some(entry));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The last message, if its sequence word belongs to it.
+    fn last(&mut self) -> Result<Option<Known>> {
+        let layout = self.view.file().layout.clone();
+        let position = self.view.write_position()?;
+        let view = &mut *self.view;
+        let pair = words::read_pair(&layout, self.shape, || Ok(position), |at| view.word(at))?;
+        Ok(match pair {
+            Pair::Known(position, sequence) => Some(Known { position, sequence }),
+            Pair::Empty | Pair::Unnumbered(_) => None,
+        })
+    }
+
     /// Whether the messages from the entry before to this one are as many as the slots say.
-    fn follows(&mut self, place: Place, entry: Known) -> Result<bool> {
+    fn follows(&mut self, place: Place, entry: Known) -> Result<Count> {
         if self.view.file().has_checked(entry) {
-            return Ok(true);
+            return Ok(Count::Right);
         }
         let before = self.entry_before(place)?.map(|(_, before)| before);
         let follows = self.leads_to(before.unwrap_or(Known { position: 0, sequence: 0 }), entry)?;
-        if follows {
+        if follows == Count::Right {
             self.view.file().set_checked(entry);
         }
         Ok(follows)
     }
 
-    fn leads_to(&mut self, from: Known, to: Known) -> Result<bool> {
+    fn leads_to(&mut self, from: Known, to: Known) -> Result<Count> {
         let mut at = from;
         while at.position < to.position && self.may_look() {
             match self.view.slot(at.position) {
@@ -160,10 +216,10 @@ impl Search<'_> {
                     at.sequence += u64::from(!document.is_metadata);
                     at.position = document.next;
                 }
-                Ok(_) | Err(Error::Corrupt { .. }) => return Ok(false),
+                Ok(_) | Err(Error::Corrupt { .. }) => return Ok(Count::Broken),
                 Err(error) => return Err(error),
             }
         }
-        Ok(at == to)
+        Ok(if at == to { Count::Right } else { Count::Wrong })
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! The table's `listing.*` words let processes see each other's files without listing the
 //! directory: a creator raises `highestCycle`, lowers `lowestCycle` and adds to `modCount`. Names
-//! are listed when they are needed, again when `modCount` moved, and now and then in case files were
-//! removed by hand.
+//! are listed when they are needed, and again when `modCount` or the directory's time of change
+//! moved: a creator may die before it adds, and whoever removes a file adds nothing.
 //!
 //! Nothing that every opener does may take longer the more files there are. So the words are
 //! believed where the directory has not changed since the file of the highest cycle was made.
@@ -11,7 +11,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::table_store::TableStore;
 use crate::format::roll_cycle::{RollCycle, SUFFIX};
@@ -24,6 +24,9 @@ const REFRESH: Duration = Duration::from_secs(60);
 const PROBES: i32 = 3;
 /// The directory's time of change and the birth of the file that changed it lie this close.
 const SAME_MOMENT: Duration = Duration::from_millis(5);
+/// A directory that changed more recently than this may change again without a newer time: the
+/// system's clock for files ticks every few milliseconds.
+const SETTLES: Duration = Duration::from_millis(20);
 /// Without a table nothing tells of changes: list again after this long.
 const REFRESH_WITHOUT_TABLE: Duration = Duration::from_millis(20);
 
@@ -35,8 +38,34 @@ pub struct Listing {
 
 struct Seen {
     known: Known,
-    mod_count: i64,
+    stamp: Stamp,
     at: Instant,
+}
+
+/// What moves when files come or go; taken before the directory is looked at.
+#[derive(Clone, Copy)]
+struct Stamp {
+    mod_count: i64,
+    /// The directory's time of change, where that can be had.
+    changed: Option<SystemTime>,
+    /// Whether a later change would have a later time.
+    is_settled: bool,
+}
+
+impl Stamp {
+    fn take(names: Names<'_>, table: Option<&TableStore>) -> Self {
+        let mod_count = table.map_or(-1, |table| table.value(table.words().mod_count, -1));
+        let found = fault::call!("listing.file.stat", std::fs::symlink_metadata(names.dir));
+        let changed = found.and_then(|found| found.modified()).ok();
+        let age = changed.and_then(|changed| SystemTime::now().duration_since(changed).ok());
+        Self { mod_count, changed, is_settled: age.is_none_or(|age| age > SETTLES) }
+    }
+
+    /// Whether no file came or went between the two.
+    fn is_same(self, now: Self) -> bool {
+        let same = self.changed == now.changed && self.is_settled;
+        self.mod_count == now.mod_count && (same || self.changed.is_none() || now.changed.is_none())
+    }
 }
 
 enum Known {
@@ -65,28 +94,28 @@ impl Listing {
         table: Option<&TableStore>,
         look: impl FnOnce(&BTreeSet<i32>) -> T,
     ) -> Result<T> {
-        let mod_count = mod_count(table);
+        let stamp = Stamp::take(names, table);
         let mut seen = self.lock();
-        if let Some(Known::All(cycles)) = fresh(seen.as_ref(), mod_count) {
+        if let Some(Known::All(cycles)) = fresh(seen.as_ref(), stamp) {
             return Ok(look(cycles));
         }
         let cycles = list(names)?;
         let result = look(&cycles);
-        *seen = Some(Seen { known: Known::All(cycles), mod_count, at: Instant::now() });
+        *seen = Some(Seen { known: Known::All(cycles), stamp, at: Instant::now() });
         Ok(result)
     }
 
     /// First and last cycle that have a file; None when there are no files.
     pub fn ends(&self, names: Names<'_>, table: Option<&TableStore>) -> Result<Option<(i32, i32)>> {
-        let mod_count = mod_count(table);
+        let stamp = Stamp::take(names, table);
         let mut seen = self.lock();
-        if let Some(Known::Ends(ends)) = fresh(seen.as_ref(), mod_count) {
+        if let Some(Known::Ends(ends)) = fresh(seen.as_ref(), stamp) {
             return Ok(Some(*ends));
         }
-        if !matches!(fresh(seen.as_ref(), mod_count), Some(Known::All(_)))
+        if !matches!(fresh(seen.as_ref(), stamp), Some(Known::All(_)))
             && let Some(ends) = table.and_then(|table| ends_at_once(names, table))
         {
-            *seen = Some(Seen { known: Known::Ends(ends), mod_count, at: Instant::now() });
+            *seen = Some(Seen { known: Known::Ends(ends), stamp, at: Instant::now() });
             return Ok(Some(ends));
         }
         drop(seen);
@@ -101,13 +130,35 @@ impl Listing {
         table: Option<&TableStore>,
         cycle: i32,
     ) -> Result<Option<i32>> {
-        if !matches!(fresh(self.lock().as_ref(), mod_count(table)), Some(Known::All(_))) {
+        if !self.has_all(names, table) {
             let mut nearest = (1..=PROBES).map(|step| cycle.saturating_add(step));
             if let Some(next) = nearest.find(|next| has_file(names, i64::from(*next))) {
                 return Ok(Some(next));
             }
         }
         self.with(names, table, |cycles| cycles.range(cycle.saturating_add(1)..).next().copied())
+    }
+
+    /// The nearest cycle before this one that has a file, looked for as [`Listing::after`] does.
+    pub fn before(
+        &self,
+        names: Names<'_>,
+        table: Option<&TableStore>,
+        cycle: i32,
+    ) -> Result<Option<i32>> {
+        if !self.has_all(names, table) {
+            let mut nearest = (1..=PROBES).map(|step| cycle.saturating_sub(step));
+            if let Some(next) = nearest.find(|next| *next >= 0 && has_file(names, i64::from(*next)))
+            {
+                return Ok(Some(next));
+            }
+        }
+        self.with(names, table, |cycles| cycles.range(..cycle).next_back().copied())
+    }
+
+    fn has_all(&self, names: Names<'_>, table: Option<&TableStore>) -> bool {
+        let stamp = Stamp::take(names, table);
+        matches!(fresh(self.lock().as_ref(), stamp), Some(Known::All(_)))
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Seen>> {
@@ -120,15 +171,11 @@ impl Listing {
     }
 }
 
-fn mod_count(table: Option<&TableStore>) -> i64 {
-    table.map_or(-1, |table| table.value(table.words().mod_count, -1))
-}
-
 /// What was seen, while it can be relied on.
-fn fresh(seen: Option<&Seen>, mod_count: i64) -> Option<&Known> {
-    let longest = if mod_count < 0 { REFRESH_WITHOUT_TABLE } else { REFRESH };
+fn fresh(seen: Option<&Seen>, now: Stamp) -> Option<&Known> {
+    let longest = if now.mod_count < 0 { REFRESH_WITHOUT_TABLE } else { REFRESH };
     let seen = seen?;
-    (seen.mod_count == mod_count && seen.at.elapsed() < longest).then_some(&seen.known)
+    (seen.stamp.is_same(now) && seen.at.elapsed() < longest).then_some(&seen.known)
 }
 
 /// Lists the directory.
@@ -215,4 +262,12 @@ pub fn note_created(table: &TableStore, cycle: i32) {
     // Java counts the creation and the roll.
     cells.add_acq_rel(words.mod_count, 2);
     fault::point!("create.mod-count.add");
+}
+
+/// This cycle, or the newest that has a file.
+#[inline]
+#[must_use]
+pub fn newest(table: &TableStore, cycle: i32) -> i32 {
+    let highest = table.value(table.words().highest, NO_HIGHEST);
+    cycle.max(i32::try_from(highest).unwrap_or(cycle))
 }

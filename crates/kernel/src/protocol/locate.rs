@@ -168,6 +168,8 @@ pub struct Run {
     pub first: u64,
     /// Their positions.
     pub positions: Vec<u64>,
+    /// Position of the header behind the last.
+    pub end: u64,
 }
 
 impl Run {
@@ -191,5 +193,5 @@ pub fn run_up_to(view: &mut View, sequence: u64) -> Result<Run> {
         }
         at = document.next;
     }
-    Ok(Run { first, positions })
+    Ok(Run { first, positions, end: at })
 }

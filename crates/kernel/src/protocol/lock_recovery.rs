@@ -62,7 +62,7 @@ pub fn wait(
         std::hint::spin_loop();
     }
     let mut wait = Wait { lock, mode, timeout, start: Instant::now(), next_look: FIRST_LOOK };
-    let turn = wait.for_turn()?;
+    let turn = wait.for_turn(table)?;
     wait.for_word(table, &turn)?;
     turn.keep();
     Ok(())
@@ -78,19 +78,48 @@ struct Wait<'a> {
 }
 
 impl<'a> Wait<'a> {
-    /// Waits for the other threads of this process. They live, so the lock is not taken from them.
-    fn for_turn(&mut self) -> Result<Turn<'a>> {
+    /// Waits for the other threads of this process. They live, so the lock is not taken from them
+    /// while they write; from a document that one of them keeps open it is, in mode `Always`.
+    fn for_turn(&mut self, table: &TableStore) -> Result<Turn<'a>> {
+        // The document last seen, and since when: each one gets the whole timeout.
+        let (mut seen, mut since) = (0, Instant::now());
         loop {
             if let Some(turn) = self.lock.try_turn() {
                 return Ok(turn);
             }
             let waited = self.start.elapsed();
             self.is_time_to_look(waited)?;
-            if waited >= self.timeout {
+            let document = if self.may_force() { table.document().number() } else { 0 };
+            if document != seen {
+                (seen, since) = (document, Instant::now());
+            }
+            let is_over = if seen == 0 { waited } else { since.elapsed() } >= self.timeout;
+            if is_over && seen == 0 {
                 return Err(self.timed_out(process::pid(), waited));
+            }
+            if is_over && table.document().take(seen) {
+                return Ok(self.turn_of_document(since.elapsed()));
             }
             pause(waited);
         }
+    }
+
+    /// Whether the lock may be taken from an open document of this process.
+    fn may_force(&self) -> bool {
+        self.mode == ForceUnlock::Always && self.lock.of == LockOf::Queue
+    }
+
+    /// The turn of an open document, whose hold on the lock was taken from it.
+    fn turn_of_document(&self, waited: Duration) -> Turn<'a> {
+        let turn = self.lock.turn_taken_over();
+        // Another process may have been first.
+        let _ = self.lock.word.release(process::pid());
+        notice::leave(format!(
+            "{} taken from an open document of another thread: waited_ms={}",
+            self.lock.of.name(),
+            millis(waited)
+        ));
+        turn
     }
 
     /// Waits for other processes.

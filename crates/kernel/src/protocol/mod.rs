@@ -21,10 +21,20 @@ pub mod locate;
 #[cfg(not(loom))]
 pub mod lock_recovery;
 #[cfg(not(loom))]
+pub mod open_document;
+#[cfg(not(loom))]
+pub mod open_tables;
+#[cfg(not(loom))]
 pub mod restart;
 #[cfg(not(loom))]
 pub mod roll;
 #[cfg(not(loom))]
 pub mod roll_file;
 #[cfg(not(loom))]
+pub mod table_file;
+#[cfg(not(loom))]
 pub mod table_store;
+#[cfg(not(loom))]
+pub mod tailer_use;
+#[cfg(not(loom))]
+pub mod unfinished;

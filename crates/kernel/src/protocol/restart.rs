@@ -37,7 +37,7 @@ use crate::memory::{Cells, process};
 use crate::{Error, Result, fault, notice};
 
 /// The system writes changes to the medium within a minute; files left alone for longer are whole.
-const WHOLE_AFTER: Duration = Duration::from_secs(600);
+pub const WHOLE_AFTER: Duration = Duration::from_secs(600);
 
 /// Where the documents of a file end.
 struct End {
@@ -87,8 +87,11 @@ fn due(names: Names<'_>, table: &TableStore) -> Result<Vec<Due>> {
     let begun_from = begun_from(table)?;
     let synced = table.value(table.words().last_synced, -1);
     let synced = names.roll.split(synced).ok().filter(|_| synced >= 0);
+    let cycles = listing::list(names)?;
+    // A later file was synced and moved away since: that says nothing of the ones that are left.
+    let synced = synced.filter(|(synced, _)| cycles.last().is_some_and(|last| synced <= last));
     let (mut due, mut newest) = (Vec::new(), None);
-    for cycle in listing::list(names)?.into_iter().rev() {
+    for cycle in cycles.into_iter().rev() {
         let path = path_of(names, cycle)?;
         let Some(changed) = changed(&path)? else { continue };
         let since = newest.get_or_insert(changed).duration_since(changed);

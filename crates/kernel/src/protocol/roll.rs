@@ -10,13 +10,14 @@
 use std::time::{Duration, Instant};
 
 use super::roll_file::{Slot, View};
-use super::{locate, publish};
+use super::{create, locate, publish};
 use crate::format::document::{EOF_DECORATION, HEADER_LEN, NOT_INITIALIZED};
+use crate::memory::window::Growth;
 use crate::{Result, notice};
 
 /// Writes the end-of-file marker; false if it was there.
-pub fn write_eof(view: &mut View, block: u64, timeout: Duration) -> Result<bool> {
-    let deadline = Instant::now() + timeout;
+pub fn write_eof(view: &mut View, growth: Growth) -> Result<bool> {
+    let deadline = Instant::now() + growth.timeout;
     loop {
         let end = locate::end(view)?;
         let found = match end.slot {
@@ -30,7 +31,11 @@ pub fn write_eof(view: &mut View, block: u64, timeout: Duration) -> Result<bool>
         }
         let position = end.position;
         let behind = position + HEADER_LEN + EOF_DECORATION.len() as u64;
-        view.make_writable(position, behind, block)?;
+        view.make_writable(position, behind, growth)?;
+        if create::is_of_version_4(view.file()) {
+            publish::end_old_file(view.region(), position);
+            return Ok(true);
+        }
         if publish::end_file(view.region(), position, found).is_ok() {
             if found != NOT_INITIALIZED {
                 notice::leave(format!(

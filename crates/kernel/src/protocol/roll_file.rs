@@ -1,6 +1,5 @@
 //! An open roll file, and the checked way to look into it.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -8,7 +7,9 @@ use super::locate::Known;
 use crate::format::document::{self, HEADER_LEN, Header};
 use crate::format::index::{ArrayLayout, PREAMBLE_MAX, Shape};
 use crate::format::store::{self, MAX_HEADER_LEN, StoreLayout};
-use crate::memory::window::{Readable, Region, Window};
+use crate::memory::pages::Pages;
+use crate::memory::space::{self, Access};
+use crate::memory::window::{CHUNK, Growth, Readable, Region, Window};
 use crate::{Error, Result};
 
 /// A roll file whose header document was read.
@@ -23,8 +24,8 @@ pub struct RollFile {
     pub shape: Shape,
     /// Whether its sequence word told the truth when it was first looked at.
     pub word_is_sound: OnceLock<bool>,
-    /// Index entries that agreed with the one before them, by sequence.
-    checked: Mutex<HashMap<u64, u64>>,
+    /// Index entries that agreed with the one before them.
+    checked: Mutex<Checked>,
 }
 
 impl RollFile {
@@ -39,15 +40,15 @@ impl RollFile {
     /// Whether an index entry was found right before.
     #[must_use]
     pub fn has_checked(&self, entry: Known) -> bool {
-        self.lock_checked().get(&entry.sequence) == Some(&entry.position)
+        self.lock_checked().has(entry, self.shape.index_spacing)
     }
 
     /// Notes that an index entry is right.
     pub fn set_checked(&self, entry: Known) {
-        self.lock_checked().insert(entry.sequence, entry.position);
+        self.lock_checked().add(entry, self.shape.index_spacing);
     }
 
-    fn lock_checked(&self) -> MutexGuard<'_, HashMap<u64, u64>> {
+    fn lock_checked(&self) -> MutexGuard<'_, Checked> {
         self.checked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -55,6 +56,32 @@ impl RollFile {
     #[must_use]
     pub fn path(&self) -> &Path {
         self.window.path()
+    }
+}
+
+/// Index entries that were checked, a bounded number of them: each has one place it may be at, and
+/// takes it from the one that is there. Neighbours in the index have places of their own.
+#[derive(Default)]
+struct Checked(Vec<Option<Known>>);
+
+impl Checked {
+    const PLACES: u64 = 4096;
+
+    fn has(&self, entry: Known, spacing: u32) -> bool {
+        self.0.get(Self::place(entry, spacing)).is_some_and(|found| *found == Some(entry))
+    }
+
+    fn add(&mut self, entry: Known, spacing: u32) {
+        let place = Self::place(entry, spacing);
+        if self.0.len() <= place {
+            self.0.resize(place + 1, None);
+        }
+        self.0[place] = Some(entry);
+    }
+
+    #[allow(clippy::cast_possible_truncation)] // below PLACES
+    fn place(entry: Known, spacing: u32) -> usize {
+        (entry.sequence / u64::from(spacing.max(1)) % Self::PLACES) as usize
     }
 }
 
@@ -74,11 +101,34 @@ pub fn read_layout(window: &Window) -> Result<Option<StoreLayout>> {
     store::parse(&payload).map(Some).ok_or_else(|| not_a_roll_file(window.path(), word))
 }
 
-/// The word at position 0; None in a file of less than a word.
+/// The word at position 0, with zeros for what is missing of it; None in an empty file.
 pub fn first_word(window: &Window) -> Result<Option<u32>> {
     let mut word = [0; 4];
     let found = window.read_at(&mut word, 0)?;
-    Ok((found == word.len()).then(|| u32::from_le_bytes(word)))
+    Ok((found > 0).then(|| u32::from_le_bytes(word)))
+}
+
+/// Whether a file ends before its header document does: there was never a message in it, or what
+/// there was is gone.
+pub fn is_cut_in_header(window: &Window) -> Result<bool> {
+    let len = window.refresh_len()?;
+    Ok(match first_word(window)?.map(document::parse) {
+        Some(Header::Meta(length)) if length <= MAX_HEADER_LEN => {
+            len < HEADER_LEN + u64::from(length)
+        }
+        Some(_) => len < HEADER_LEN,
+        None => false,
+    })
+}
+
+/// A file's length and first header, for words about it.
+pub fn first_bytes(path: &Path) -> Result<String> {
+    let Some(file) = space::open(path, Access { write: false, create_mode: None })? else {
+        return Ok("no file".to_owned());
+    };
+    let window = Window::new(path, file, false)?;
+    let word = first_word(&window)?.unwrap_or_default();
+    Ok(format!("{word:#010x} in {} bytes", window.file_len()))
 }
 
 fn not_a_roll_file(path: &Path, word: u32) -> Error {
@@ -134,6 +184,10 @@ pub enum Slot {
     EndOfData,
 }
 
+/// A reader that waits keeps so many bytes cleared from its position on. Less than an appender's
+/// reserve ([`crate::tail::LOW`]), so that there is space already.
+const LOOK_AHEAD: u64 = 4096;
+
 /// A handle's way into a roll file: it remembers which positions are known to be readable.
 #[derive(Clone)]
 pub struct View {
@@ -141,6 +195,10 @@ pub struct View {
     region: Arc<Region>,
     clear_from: u64,
     clear_to: u64,
+    /// What is cleared beyond the range asked for: a page after a wait, twice as much each time.
+    step: u64,
+    /// Nothing could be cleared beyond this position while there was nothing to read.
+    stuck_at: u64,
 }
 
 impl View {
@@ -148,7 +206,7 @@ impl View {
     #[must_use]
     pub fn new(file: Arc<RollFile>) -> Self {
         let region = file.window.region();
-        Self { file, region, clear_from: 0, clear_to: 0 }
+        Self { file, region, clear_from: 0, clear_to: 0, step: CHUNK, stuck_at: u64::MAX }
     }
 
     /// The file.
@@ -188,6 +246,26 @@ impl View {
         let document = Document { position, length, is_metadata, next };
         (position + HEADER_LEN + u64::from(length) <= self.clear_to)
             .then_some(Slot::Document(document))
+    }
+
+    /// Whether a reader that waits at a position should call [`View::look_ahead`].
+    #[inline]
+    #[must_use]
+    pub const fn is_near_end(&self, position: u64) -> bool {
+        position + LOOK_AHEAD > self.clear_to && self.clear_to != self.stuck_at
+    }
+
+    /// Clears one page more while there is nothing to read, so that the next message need not wait
+    /// for it: no further, as a file system may have to allocate what the writer has not reached.
+    #[cold]
+    pub fn look_ahead(&mut self) {
+        self.step = Pages::here().bytes();
+        let to = Pages::here().up(self.clear_to + 1);
+        if self.file.window.look_ahead(&self.region, Pages::here().down(self.clear_to), to) {
+            self.clear_to = to;
+        } else {
+            self.stuck_at = self.clear_to;
+        }
     }
 
     /// What lies at a header position, bounds checked.
@@ -262,7 +340,10 @@ impl View {
     /// Checks that a range can be read; false where it cannot.
     #[cold]
     fn clear(&mut self, start: u64, end: u64) -> Result<bool> {
-        let Readable::UpTo(to) = self.file.window.readable(&mut self.region, start, end)? else {
+        let ahead = Pages::here().up(end + self.step);
+        self.step = (2 * self.step).min(CHUNK);
+        let window = &self.file.window;
+        let Readable::UpTo(to) = window.readable(&mut self.region, start, end, ahead)? else {
             return Ok(false);
         };
         if start < self.clear_from || start > self.clear_to {
@@ -342,10 +423,29 @@ impl View {
     }
 
     /// Makes positions up to `end` writable, for a document at `start`. The caller holds the write lock.
-    pub fn make_writable(&mut self, start: u64, end: u64, block: u64) -> Result<u64> {
-        let to = self.file.window.writable(&mut self.region, start, end, block)?;
+    pub fn make_writable(&mut self, start: u64, end: u64, growth: Growth) -> Result<u64> {
+        let to = self.file.window.writable(&mut self.region, start, end, growth)?;
         // What is present for writing can be read as well.
         (self.clear_from, self.clear_to) = (start, to);
         Ok(to)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checked_entries_take_the_places_of_older_ones() {
+        let entry = |slot: u64| Known { position: slot * 1000, sequence: slot * 256 };
+        let mut checked = Checked::default();
+        for slot in 0..1_000_000 {
+            checked.add(entry(slot), 256);
+            assert!(checked.has(entry(slot), 256));
+            assert!(!checked.has(Known { position: 1, ..entry(slot) }, 256));
+        }
+        assert_eq!(checked.0.len() as u64, Checked::PLACES);
+        assert!(checked.has(entry(999_999 - 4095), 256));
+        assert!(!checked.has(entry(999_999 - 4096), 256));
     }
 }

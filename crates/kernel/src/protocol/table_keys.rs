@@ -5,7 +5,7 @@
 
 use crate::fault;
 use crate::format::document::{self, HEADER_LEN, Header, TAIL_ZEROS};
-use crate::format::table;
+use crate::format::{latin1, table};
 use crate::memory::Cells;
 
 /// Where a key is.
@@ -30,18 +30,17 @@ pub enum BadTable {
     HeaderTaken(u64, u32),
 }
 
-/// Looks for a key; case does not matter.
-pub fn find(cells: &Cells, key: &str) -> Result<Key, BadTable> {
-    walk(cells, |found, value| found.eq_ignore_ascii_case(key.as_bytes()).then_some(value))
+/// Looks for a key, in Latin-1; case does not matter.
+pub fn find(cells: &Cells, key: &[u8]) -> Result<Key, BadTable> {
+    walk(cells, |found, value| latin1::eq_ignore_case(found, key).then_some(value))
 }
 
-/// Every key and its value, in the order of their making.
-pub fn all(cells: &Cells) -> Result<Vec<(String, i64)>, BadTable> {
+/// Every key, in Latin-1, and its value, in the order of their making.
+pub fn all(cells: &Cells) -> Result<Vec<(Vec<u8>, i64)>, BadTable> {
     let mut entries = Vec::new();
     walk(cells, |key, value| {
         if value.is_multiple_of(8) {
-            let key = String::from_utf8_lossy(key).into_owned();
-            entries.push((key, cells.load_acquire(value).cast_signed()));
+            entries.push((key.to_vec(), cells.load_acquire(value).cast_signed()));
         }
         None
     })?;
@@ -76,7 +75,7 @@ fn walk(cells: &Cells, mut look: impl FnMut(&[u8], u64) -> Option<u64>) -> Resul
 
 /// Adds a key unless it is there. The caller holds the key lock. Returns the position of its value,
 /// and whether it was added.
-pub fn find_or_add(cells: &Cells, key: &str, initial: i64) -> Result<(u64, bool), BadTable> {
+pub fn find_or_add(cells: &Cells, key: &[u8], initial: i64) -> Result<(u64, bool), BadTable> {
     let slot = match find(cells, key)? {
         Key::At(value) => return Ok((value, false)),
         Key::Missing(slot) => slot,

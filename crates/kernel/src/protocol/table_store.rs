@@ -1,42 +1,36 @@
-//! The table store (`docs/protocol.md`, "Table store"): opening, creating, keys.
-//!
-//! Creating the table, under the key lock (a record lock on one byte):
-//! 1. make the file long enough and reserve its space;
-//! 2. CAS the first header from 0 to "not complete" (or find it so: its creator died);
-//! 3. write the header document; 4. publish its header.
+//! The table store (`docs/protocol.md`, "Table store"): opening, locks, keys.
 //!
 //! One process opens a table once, however many queues it opens on it: the presence lock and the
 //! in-process mutex live here.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use super::held_lock::{Held, LockOf, ProcessLock};
+use super::open_document::OpenDocument;
+use super::open_tables::Opened;
+use super::table_file::{self, First, MOST_MAPPED};
 use super::table_keys::{self, BadTable, Key};
+use super::tailer_use::TailersInUse;
 use super::write_lock::LockWord;
-use crate::format::document::{self, HEADER_LEN, Header, NOT_COMPLETE};
-use crate::format::store::MAX_HEADER_LEN;
-use crate::format::table::{self, FILE_LEN, Metadata};
+use crate::format::latin1;
+use crate::format::table::{self, Metadata};
 use crate::memory::record_lock::{Kind, Range, RecordLock};
 use crate::memory::space::{self, Access};
-use crate::memory::{Cells, Mapping, process};
+use crate::memory::{Cells, process};
 use crate::{Error, Result, fault};
-
-const KEY_LOCK: Range = Range { start: table::KEY_LOCK_START, length: 1 };
-const RECORD_LOCK_TIMEOUT: Duration = Duration::from_secs(10);
-/// Tables hold a few hundred keys at most: of a longer file the rest is not looked at.
-const MOST_MAPPED: u64 = 16 << 20;
-const READY_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// An open `metadata.cq4t`.
 pub struct TableStore {
     path: PathBuf,
     used: Mutex<Used>,
-    inode: u64,
+    /// Device and inode number.
+    identity: (u64, u64),
     cells: Cells,
     writable: bool,
     metadata: Metadata,
@@ -46,8 +40,12 @@ pub struct TableStore {
     write_turn: AtomicBool,
     /// The same for the locks of `replicated:` tailers, by their positions.
     tailer_turns: Mutex<HashMap<u64, Arc<AtomicBool>>>,
-    /// The thread of this process that has a document open, or 0.
-    document_thread: AtomicU64,
+    /// The named tailers that this process reads with.
+    pub tailers_in_use: TailersInUse,
+    /// What a thread of this process has open.
+    document: OpenDocument,
+    /// How long locks of the file are waited for: as the first queue on it says.
+    timeout: Duration,
     /// This process may have added a header or a key since the table was synced.
     is_unsynced: AtomicBool,
     /// A sync of one of the queue's files failed.
@@ -58,6 +56,13 @@ pub struct TableStore {
 struct Used {
     file: Option<Arc<File>>,
     users: usize,
+}
+
+/// What the directory has under the table's name.
+enum Named {
+    This,
+    Nothing,
+    Another,
 }
 
 /// Positions of the values every queue has. 0 where a read-only queue lacks the key.
@@ -77,55 +82,21 @@ pub struct Words {
     pub last_synced: u64,
 }
 
-/// A table that this process has open for writing.
-pub struct OpenTable {
-    /// Of the process (its generation) and of the file (device, inode number).
-    identity: (u32, u64, u64),
-    table: Weak<TableStore>,
-    file: Weak<File>,
-}
-
-static OPEN_TABLES: Mutex<Vec<OpenTable>> = Mutex::new(Vec::new());
-
-/// The tables this process has open. Whoever holds this keeps others from opening any; who waits
-/// for it must not hold the interpreter, as a fork holds this while others run.
-pub fn open_tables() -> MutexGuard<'static, Vec<OpenTable>> {
-    OPEN_TABLES.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// In a forked child: lets the parent's record locks end with the parent.
-pub fn detach(tables: &mut Vec<OpenTable>) {
-    let inherited = tables.drain(..).filter_map(|open| open.file.upgrade());
-    inherited.for_each(|file| space::detach_descriptor(&file));
-}
-
 impl TableStore {
-    /// Opens the table of `dir` for writing, creating it as `wanted` when there is none.
-    pub fn open_or_create(dir: &Path, wanted: &Metadata, file_mode: u32) -> Result<Arc<Self>> {
+    /// Opens the table of `dir` for writing. A table that is missing, or was never completed, is made
+    /// as `wanted`; without that the result is None. Its file's locks are waited for up to `timeout`.
+    pub fn open_or_create(
+        dir: &Path,
+        wanted: Option<&Metadata>,
+        file_mode: u32,
+        timeout: Duration,
+    ) -> Result<Option<Arc<Self>>> {
         let path = dir.join(table::FILE_NAME);
-        // First of all: a descriptor that a fork copies must be one that the child can find.
-        let mut tables = open_tables();
-        tables.retain(|open| open.table.strong_count() > 0);
-        let access = Access { write: true, create_mode: Some(file_mode) };
-        let file = space::open(&path, access)?.ok_or_else(|| {
-            Error::io("cannot create", &path, std::io::ErrorKind::NotFound.into())
-        })?;
-        fault::point!("table.file.open");
-        let failed = |e| Error::io("cannot open", &path, e);
-        let (device, inode) = space::identity(&file).map_err(failed)?;
-        let identity = (process::generation(), device, inode);
-        let mut open = tables.iter().filter(|open| open.identity == identity);
-        if let Some(table) = open.find_map(|open| open.table.upgrade().filter(|it| it.join())) {
-            return Ok(table);
-        }
-        let table = Arc::new(Self::create(path, file, inode, wanted)?);
-        let file = Arc::downgrade(&table.file()?);
-        tables.push(OpenTable { identity, table: Arc::downgrade(&table), file });
-        Ok(table)
+        Opened::new(&path, file_mode)?.join_or(|opened| Self::create(path, opened, wanted, timeout))
     }
 
     /// Counts one more queue; false when the last one has closed the file.
-    fn join(&self) -> bool {
+    pub fn join(&self) -> bool {
         let mut used = self.lock_used();
         used.users += usize::from(used.file.is_some());
         used.file.is_some()
@@ -137,7 +108,7 @@ impl TableStore {
         used.users = used.users.saturating_sub(1);
         if used.users == 0 {
             // While the file still shows others that the lock's holder lives.
-            drop(self.take_document());
+            drop(self.take_document(self.document.number()));
             used.file = None;
         }
     }
@@ -146,12 +117,21 @@ impl TableStore {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn create(path: PathBuf, file: File, inode: u64, wanted: &Metadata) -> Result<Self> {
-        let cells = Self::initialise(&path, &file, wanted)?;
-        let metadata = read_header(&path, &cells)?;
-        let mut table = Self::with(path, file, inode, cells, true, metadata);
+    fn create(
+        path: PathBuf,
+        opened: Opened,
+        wanted: Option<&Metadata>,
+        timeout: Duration,
+    ) -> Result<Option<Self>> {
+        let Opened { file, identity, .. } = opened;
+        let Some(cells) = table_file::initialise(&path, &file, wanted, timeout)? else {
+            return Ok(None);
+        };
+        let metadata = table_file::read_header(&path, &cells)?;
+        let mut table = Self::with(path, file, identity, cells, true, metadata);
+        table.timeout = timeout;
         table.words = table.create_words()?;
-        Ok(table)
+        Ok(Some(table))
     }
 
     /// Shows others that this process lives and may hold the write lock, until the table is closed:
@@ -160,46 +140,23 @@ impl TableStore {
         let presence =
             Range { start: table::PRESENCE_START + i64::from(process::pid()), length: 1 };
         // Others lock the whole file for a moment, to look at it or to make it longer.
-        lock(&*self.file()?, &self.path, presence, Kind::Shared).map(RecordLock::keep)
-    }
-
-    /// Maps the table, made first if need be.
-    fn initialise(path: &Path, file: &File, wanted: &Metadata) -> Result<Cells> {
-        let _lock = key_lock(file, path)?;
-        let found = fault::call!("table.file.stat", file.metadata());
-        let len = found.map_err(|e| Error::io("cannot look at", path, e))?.len();
-        if len > 0 {
-            check_first_bytes(path, file)?;
-        }
-        let failed = |e| Error::io("cannot reserve space", path, e);
-        if len < FILE_LEN {
-            fault::call!("table.file.grow", space::set_len(file, FILE_LEN)).map_err(failed)?;
-        }
-        space::reserve(file, 0, FILE_LEN).map_err(failed)?;
-        let mapped = len.clamp(FILE_LEN, MOST_MAPPED);
-        let again = space::open_again(file, path, Access { write: true, create_mode: None })?;
-        let mapping = Mapping::new(&again, mapped, true).map_err(failed)?;
-        mapping.populate_write(0, FILE_LEN).or_else(ignore_unsupported).map_err(failed)?;
-        let cells = Cells::new(mapping);
-        let first = cells.load_header_acquire(0);
-        if document::parse(first) == Header::Waiting {
-            publish_first(path, &cells, first, wanted)?;
-        }
-        Ok(cells)
+        let file = self.file()?;
+        table_file::lock(&file, &self.path, presence, Kind::Shared, self.timeout)
+            .map(RecordLock::keep)
     }
 
     fn with(
         path: PathBuf,
-        file: File,
-        inode: u64,
+        file: Arc<File>,
+        identity: (u64, u64),
         cells: Cells,
         writable: bool,
         metadata: Metadata,
     ) -> Self {
         Self {
             path,
-            used: Mutex::new(Used { file: Some(Arc::new(file)), users: 1 }),
-            inode,
+            used: Mutex::new(Used { file: Some(file), users: 1 }),
+            identity,
             cells,
             writable,
             metadata,
@@ -207,45 +164,33 @@ impl TableStore {
             keys: Mutex::new(()),
             write_turn: AtomicBool::new(false),
             tailer_turns: Mutex::default(),
-            document_thread: AtomicU64::new(0),
+            tailers_in_use: TailersInUse::default(),
+            document: OpenDocument::default(),
+            timeout: Duration::ZERO,
             is_unsynced: AtomicBool::new(true),
             sync_failed: AtomicBool::new(false),
         }
     }
 
-    /// Opens the table of `dir` for reading; None when there is none. Changes nothing.
+    /// Opens the table of `dir` for reading; None when there is none, or none that was completed.
+    /// Changes nothing.
     pub fn open_read_only(dir: &Path) -> Result<Option<Arc<Self>>> {
         Self::open_file_read_only(&dir.join(table::FILE_NAME))
     }
 
-    /// Opens the table at `path` for reading; None when there is none. Changes nothing.
+    /// Opens the table at `path` for reading, as [`TableStore::open_read_only`] does.
     pub fn open_file_read_only(path: &Path) -> Result<Option<Arc<Self>>> {
         let Some(file) = space::open(path, Access { write: false, create_mode: None })? else {
             return Ok(None);
         };
         let failed = |e| Error::io("cannot open", path, e);
-        let deadline = Instant::now() + READY_TIMEOUT;
-        let len = loop {
-            let len = fault::call!("table.file.stat", file.metadata()).map_err(failed)?.len();
-            if check_first_bytes(path, &file)? {
-                break len;
-            }
-            if Instant::now() >= deadline {
-                return Err(Error::corrupt(
-                    "the table store was never completed",
-                    path,
-                    0,
-                    format!("{len} bytes without a ready header"),
-                    "a ready header",
-                ));
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        };
-        let (_, inode) = space::identity(&file).map_err(failed)?;
+        let Some(len) = table_file::wait_until_ready(path, &file)? else { return Ok(None) };
+        let identity = space::identity(&file).map_err(failed)?;
         let mapped = len.min(MOST_MAPPED);
-        let cells = Cells::new(map_present(&file, mapped).map_err(failed)?);
-        let metadata = read_header(path, &cells)?;
-        let mut table = Self::with(path.to_path_buf(), file, inode, cells, false, metadata);
+        let cells = Cells::new(table_file::map_present(&file, mapped).map_err(failed)?);
+        let metadata = table_file::read_header(path, &cells)?;
+        let mut table =
+            Self::with(path.to_path_buf(), Arc::new(file), identity, cells, false, metadata);
         table.words = table.find_words()?;
         Ok(Some(Arc::new(table)))
     }
@@ -255,7 +200,8 @@ impl TableStore {
     pub fn is_ready(dir: &Path) -> bool {
         let path = dir.join(table::FILE_NAME);
         let file = space::open(&path, Access { write: false, create_mode: None });
-        file.is_ok_and(|file| file.is_some_and(|f| check_first_bytes(&path, &f).unwrap_or(false)))
+        let is_ready = |file| table_file::first(&path, &file).is_ok_and(|it| it == First::Ready);
+        file.is_ok_and(|file| file.is_some_and(is_ready))
     }
 
     /// The file's path.
@@ -266,23 +212,47 @@ impl TableStore {
 
     /// The file, until the last queue on it is closed.
     pub fn file(&self) -> Result<Arc<File>> {
-        self.lock_used().file.clone().ok_or(Error::Closed("queue"))
+        let queue = || Error::closed("queue", self.path.parent().unwrap_or(&self.path));
+        self.lock_used().file.clone().ok_or_else(queue)
     }
 
-    /// An error when the table was removed: another queue may be in the making at its place.
+    /// An error when the table is no longer the one in the directory: whoever opens the queue now
+    /// makes or finds another one, with locks of its own.
     pub fn check_present(&self) -> Result<()> {
-        let removed = space::is_removed(&*self.file()?);
-        if !removed.map_err(|e| Error::io("cannot look at", &self.path, e))? {
-            return Ok(());
+        match self.named()? {
+            Named::This => Ok(()),
+            Named::Nothing => Err(self.lost("removed")),
+            Named::Another => Err(self.lost("replaced")),
         }
-        let why = "its table was removed while it was open: open the queue again".into();
-        Err(Error::NotAQueue { why, path: self.path.clone() })
+    }
+
+    /// An error when another table is in the place of this one. A reader without any only waits.
+    pub fn check_not_replaced(&self) -> Result<()> {
+        match self.named()? {
+            Named::This | Named::Nothing => Ok(()),
+            Named::Another => Err(self.lost("replaced")),
+        }
+    }
+
+    fn named(&self) -> Result<Named> {
+        use std::os::unix::fs::MetadataExt;
+        let found = fault::call!("table.named.stat", std::fs::symlink_metadata(&self.path));
+        match found {
+            Ok(found) if (found.dev(), found.ino()) == self.identity => Ok(Named::This),
+            Ok(_) => Ok(Named::Another),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Named::Nothing),
+            Err(error) => Err(Error::io("cannot look at", &self.path, error)),
+        }
+    }
+
+    fn lost(&self, what: &'static str) -> Error {
+        Error::TableLost { what, path: self.path.clone() }
     }
 
     /// The file's inode number.
     #[must_use]
     pub const fn inode(&self) -> u64 {
-        self.inode
+        self.identity.1
     }
 
     /// The words.
@@ -361,39 +331,57 @@ impl TableStore {
         synced
     }
 
-    /// The thread that has a document open, or 0.
+    /// What a thread of this process has open.
     #[must_use]
-    pub fn document_thread(&self) -> u64 {
-        self.document_thread.load(Ordering::Acquire)
+    pub const fn document(&self) -> &OpenDocument {
+        &self.document
     }
 
-    /// Notes the thread that has a document open.
-    pub fn set_document_thread(&self, thread: u64) {
-        self.document_thread.store(thread, Ordering::Release);
-    }
-
-    /// The write lock that an open document holds; None when there is none, or the last queue's
-    /// closing has let go of it.
-    pub fn take_document(&self) -> Option<Held<'_>> {
-        (self.document_thread.swap(0, Ordering::AcqRel) != 0).then(|| Held { table: self })
+    /// The write lock that this open document holds; None if it was taken from it, as by the closing
+    /// of the last queue.
+    pub fn take_document(&self, number: u64) -> Option<Held<'_>> {
+        self.document.take(number).then(|| Held { table: self })
     }
 
     /// The position of a key's value; None when there is no such key. Case does not matter.
     pub fn find(&self, key: &str) -> Result<Option<u64>> {
-        match table_keys::find(&self.cells, key).map_err(|bad| self.bad(key, bad))? {
-            Key::At(value) => Ok(Some(value)),
-            Key::Missing(_) => Ok(None),
+        let Some(name) = latin1::encode(key) else { return Ok(None) };
+        match self.find_spelled(&name)? {
+            // As earlier versions of Quire wrote it.
+            None if !key.is_ascii() => self.find_spelled(key.as_bytes()),
+            found => Ok(found),
         }
     }
 
-    /// Every key and its value, in the order of their making.
+    fn find_spelled(&self, key: &[u8]) -> Result<Option<u64>> {
+        match table_keys::find(&self.cells, key) {
+            Ok(Key::At(value)) => Ok(Some(value)),
+            Ok(Key::Missing(_)) => Ok(None),
+            // A table that was cut has no more keys. A writer makes it longer first.
+            Err(BadTable::PastTheEnd(..)) if self.is_cut() => Ok(None),
+            Err(bad) => Err(self.bad(key.len(), bad)),
+        }
+    }
+
+    /// Every key and its value, in the order of their making. Of a key that is there in Latin-1 and
+    /// in UTF-8, as earlier versions of Quire wrote it, the first alone.
     pub fn entries(&self) -> Result<Vec<(String, i64)>> {
-        table_keys::all(&self.cells).map_err(|bad| self.bad("", bad))
+        let found = table_keys::all(&self.cells).map_err(|bad| self.bad(0, bad))?;
+        let is_latin = |key: &[u8]| found.iter().any(|(it, _)| latin1::eq_ignore_case(it, key));
+        let named = found.iter().filter_map(|(key, value)| match earlier_spelling(key) {
+            Some((_, latin)) if is_latin(&latin) => None,
+            Some((text, _)) => Some((text.to_owned(), *value)),
+            None => Some((latin1::decode(key).into_owned(), *value)),
+        });
+        Ok(named.collect())
     }
 
     /// The position of a key's value, created with `initial` when there is no such key.
     pub fn find_or_create(&self, key: &str, initial: i64) -> Result<u64> {
-        if let Some(position) = self.find(key)? {
+        let name = latin1::encode(key).ok_or_else(|| {
+            Error::Invalid(format!("a table key is made of Latin-1 characters: key={key:?}"))
+        })?;
+        if let Some(position) = self.find_spelled(&name)? {
             return Ok(position);
         }
         if !self.writable {
@@ -401,28 +389,34 @@ impl TableStore {
         }
         let _thread = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         let file = self.file()?;
-        let _lock = key_lock(&file, &self.path)?;
-        self.find_or_create_locked(key, initial)
+        let _lock = table_file::key_lock(&file, &self.path, self.timeout)?;
+        let earlier = self.find(key)?;
+        let initial = earlier.map_or(initial, |position| self.value(position, initial));
+        self.find_or_create_locked(&name, initial)
     }
 
-    fn find_or_create_locked(&self, key: &str, initial: i64) -> Result<u64> {
+    fn find_or_create_locked(&self, key: &[u8], initial: i64) -> Result<u64> {
         if key.is_empty() || key.len() > table::KEY_LEN_MAX {
-            return Err(self.no_room(key, 0));
+            return Err(self.no_room(key.len(), 0));
         }
-        let (value, is_new) =
-            table_keys::find_or_add(&self.cells, key, initial).map_err(|bad| self.bad(key, bad))?;
+        let (value, is_new) = table_keys::find_or_add(&self.cells, key, initial)
+            .map_err(|bad| self.bad(key.len(), bad))?;
         if is_new {
             self.is_unsynced.store(true, Ordering::Release);
         }
         Ok(value)
     }
 
-    fn bad(&self, key: &str, bad: BadTable) -> Error {
+    fn is_cut(&self) -> bool {
+        !self.writable && self.cells.len() < table::FILE_LEN
+    }
+
+    fn bad(&self, key_bytes: usize, bad: BadTable) -> Error {
         let corrupt = |what, position, found, expected| {
             Error::corrupt(what, &self.path, position, found, expected)
         };
         match bad {
-            BadTable::Full(used) => self.no_room(key, used),
+            BadTable::Full(used) => self.no_room(key_bytes, used),
             BadTable::PastTheEnd(position, length) => corrupt(
                 "entry ends past the end of the table",
                 position,
@@ -444,10 +438,9 @@ impl TableStore {
         }
     }
 
-    fn no_room(&self, key: &str, used: u64) -> Error {
+    fn no_room(&self, key_bytes: usize, used: u64) -> Error {
         Error::Invalid(format!(
-            "no room for a table key: key_bytes={} table_bytes={} used_bytes={used} path={}",
-            key.len(),
+            "no room for a table key: key_bytes={key_bytes} table_bytes={} used_bytes={used} path={}",
             self.cells.len(),
             self.path.display()
         ))
@@ -482,89 +475,8 @@ impl TableStore {
     }
 }
 
-fn key_lock<'a>(file: &'a File, path: &Path) -> Result<RecordLock<'a>> {
-    lock(file, path, KEY_LOCK, Kind::Exclusive)
-}
-
-fn lock<'a>(file: &'a File, path: &Path, range: Range, kind: Kind) -> Result<RecordLock<'a>> {
-    let failed = |e| Error::io("cannot lock", path, e);
-    RecordLock::wait(file, range, kind, RECORD_LOCK_TIMEOUT)
-        .map_err(failed)?
-        .ok_or_else(|| failed(std::io::ErrorKind::TimedOut.into()))
-}
-
-/// Looks at the first bytes through the file, before anything is mapped or changed: true when a
-/// ready header is there, false when it may still come, an error when the file is of another kind.
-fn check_first_bytes(path: &Path, file: &File) -> Result<bool> {
-    use std::os::unix::fs::FileExt;
-    let mut first = [0; 8];
-    let failed = |e| Error::io("cannot read", path, e);
-    let found = fault::call!("table.file.read", file.read_at(&mut first, 0)).map_err(failed)?;
-    let word = u32::from_le_bytes([first[0], first[1], first[2], first[3]]);
-    if found < first.len() || word == 0 || word == NOT_COMPLETE {
-        return Ok(false);
-    }
-    let is_table =
-        matches!(document::parse(word), Header::Meta(length) if length <= MAX_HEADER_LEN);
-    if is_table {
-        return Ok(true);
-    }
-    Err(Error::corrupt(
-        "not a table store",
-        path,
-        0,
-        format!("{word:#010x}"),
-        "a metadata document of at most 64 KiB",
-    ))
-}
-
-fn publish_first(path: &Path, cells: &Cells, found: u32, wanted: &Metadata) -> Result<()> {
-    let taken = |found: u32| {
-        let found = format!("{found:#010x}");
-        Error::corrupt("header changed under the key lock", path, 0, found, "0x80000000")
-    };
-    cells.publish_header(0, found, NOT_COMPLETE).map_err(taken)?;
-    fault::point!("table.first.cas");
-    let payload = table::encode(wanted);
-    cells.copy_in_plain(HEADER_LEN, &payload);
-    fault::point!("table.body.store");
-    let word = document::word(u32::try_from(payload.len()).unwrap_or(0), true);
-    cells.publish_header(0, NOT_COMPLETE, word).map_err(taken)?;
-    fault::point!("table.header.cas");
-    Ok(())
-}
-
-fn read_header(path: &Path, cells: &Cells) -> Result<Metadata> {
-    let word = cells.load_header_acquire(0);
-    let not_one = |what| Error::corrupt(what, path, 0, format!("{word:#010x}"), "header: !STStore");
-    let Header::Meta(length) = document::parse(word) else {
-        return Err(not_one("not a table store"));
-    };
-    if HEADER_LEN + u64::from(length) > cells.len() {
-        return Err(not_one("the table store is cut short"));
-    }
-    let payload = cells.bytes(HEADER_LEN, u64::from(length));
-    table::parse(payload).ok_or_else(|| not_one("not a table store"))
-}
-
-/// Maps a table for reading up to its first hole: where the disk is full none can be touched, and
-/// behind one there is no key.
-fn map_present(file: &File, len: u64) -> std::io::Result<Mapping> {
-    let mapping = Mapping::new(file, len, false)?;
-    if mapping.populate_read(0, len).or_else(ignore_unsupported).is_ok() {
-        return Ok(mapping);
-    }
-    let mut present = 0;
-    for page in 0..len.div_ceil(space::PAGE) {
-        let (start, end) = (page * space::PAGE, len.min((page + 1) * space::PAGE));
-        if let Err(error) = mapping.populate_read(start, end) {
-            return if present == 0 { Err(error) } else { Mapping::new(file, present, false) };
-        }
-        present = end;
-    }
-    Ok(mapping)
-}
-
-fn ignore_unsupported(error: std::io::Error) -> std::io::Result<()> {
-    if error.raw_os_error() == Some(libc::EINVAL) { Ok(()) } else { Err(error) }
+/// A key in UTF-8, as earlier versions of Quire wrote names beyond ASCII, and its Latin-1.
+fn earlier_spelling(key: &[u8]) -> Option<(&str, Cow<'_, [u8]>)> {
+    let text = std::str::from_utf8(key).ok().filter(|text| !text.is_ascii())?;
+    Some((text, latin1::encode(text)?))
 }

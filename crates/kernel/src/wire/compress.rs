@@ -1,13 +1,26 @@
 //! Compressed blobs: the type in front of them names the method (`docs/format.md` §8.6).
 
+use std::cell::Cell;
 use std::io::Read;
 
 use flate2::read::{GzDecoder, GzEncoder, ZlibDecoder, ZlibEncoder};
 
 use super::fault::{Fault, Result};
 
-/// What a blob may become when it is unpacked.
+/// What the blobs of one message may become when they are unpacked, all together: a message of a
+/// megabyte has room for thousands of bombs.
 pub const UNPACKED_MAX: usize = 256 << 20;
+
+thread_local! {
+    /// What the blobs of the message that this thread decodes have become.
+    static UNPACKED: Cell<usize> = const { Cell::new(0) };
+}
+
+/// To be called by whatever decodes a message, before its first value.
+#[inline]
+pub fn begin_message() {
+    UNPACKED.set(0);
+}
 
 /// How a blob is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,8 +55,17 @@ impl Method {
         }
     }
 
-    /// Unpacks a blob, up to `limit` bytes.
+    /// Unpacks a blob of the message that is being decoded: up to `limit` bytes, and together with
+    /// its other blobs up to [`UNPACKED_MAX`].
     pub fn unpack(self, packed: &[u8], limit: usize) -> Result<Vec<u8>> {
+        let before = UNPACKED.get();
+        let unpacked = self.unpack_alone(packed, limit.min(UNPACKED_MAX - before))?;
+        UNPACKED.set(before + unpacked.len());
+        Ok(unpacked)
+    }
+
+    /// Unpacks a blob, up to `limit` bytes.
+    pub fn unpack_alone(self, packed: &[u8], limit: usize) -> Result<Vec<u8>> {
         match self {
             Self::Gzip => self.read(GzDecoder::new(packed), limit),
             Self::Lzw => self.read(ZlibDecoder::new(packed), limit),
@@ -97,10 +119,24 @@ mod tests {
     fn a_bomb_meets_the_limit() {
         for method in [Method::Gzip, Method::Lzw, Method::Snappy] {
             let packed = method.pack(&vec![0; 1 << 20]).unwrap();
+            begin_message();
             assert_eq!(method.unpack(&packed, 1 << 20).unwrap().len(), 1 << 20);
             let fault = method.unpack(&packed, (1 << 20) - 1).unwrap_err().to_string();
             assert!(fault.contains("unpacks to more"), "{fault}");
             assert!(method.unpack(&packed[..packed.len() / 2], 1 << 20).is_err());
+        }
+    }
+
+    #[test]
+    fn the_limit_is_that_of_all_blobs_of_a_message() {
+        let packed = Method::Gzip.pack(&vec![0; 64 << 20]).unwrap();
+        for _ in 0..2 {
+            begin_message();
+            for _ in 0..4 {
+                assert_eq!(Method::Gzip.unpack(&packed, UNPACKED_MAX).unwrap().len(), 64 << 20);
+            }
+            let fault = Method::Gzip.unpack(&packed, UNPACKED_MAX).unwrap_err().to_string();
+            assert!(fault.contains("unpacks to more"), "{fault}");
         }
     }
 }

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use super::fault::{Fault, Result};
 use super::number::{java_f64, parse_f64, parse_i64};
 use super::token::{self, Token, text as decoded};
+use crate::format::latin1;
 use crate::format::wire;
 
 /// A width of integers.
@@ -114,7 +115,7 @@ pub fn text(token: Token<'_>, at: usize) -> Result<Option<Cow<'_, str>>> {
         Token::Float64(value) => Cow::Owned(java_f64(value)),
         Token::Float32(value) => Cow::Owned(java_f64(f64::from(value))),
         Token::Block(block) => match token::blob(&block) {
-            Some(bytes) => token::latin1(bytes),
+            Some(bytes) => latin1::decode(bytes),
             None => return Err(misfit(&token, "a text", at)),
         },
         Token::Uuid(..) | Token::TypePrefix(_) | Token::Longs { .. } => {

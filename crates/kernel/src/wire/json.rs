@@ -7,14 +7,15 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 
-use super::compress::Method;
+use super::compress::{self, Method};
 use super::fault::{Fault, Result};
 use super::history::History;
 use super::text::scalar::{self, Scalar};
 use super::text::uuid;
-use super::token::{self, Name, Shape, Token};
+use super::token::{self, EMPTY_MAP, MAPS, Name, Shape, Token};
 use super::writer;
 use crate::format::cursor::Cursor;
+use crate::format::latin1;
 use crate::format::tokens::{self, put_type_prefix};
 use crate::format::wire::{COMMENT, FLOAT64};
 
@@ -22,6 +23,7 @@ use crate::format::wire::{COMMENT, FLOAT64};
 /// of several.
 pub fn put(out: &mut String, message: &[u8]) -> Result<()> {
     let start = out.len();
+    compress::begin_message();
     let mut cursor = Cursor::new(message);
     skip_comments(&mut cursor)?;
     let written = match token::shape(&cursor) {
@@ -79,7 +81,7 @@ fn put_map(out: &mut String, cursor: &mut Cursor<'_>, depth: usize) -> Result<()
             out.push(',');
         }
         match name {
-            Name::Field(name) | Name::Event(name) => put_string(out, &token::latin1(name)),
+            Name::Field(name) | Name::Event(name) => put_string(out, &latin1::decode(name)),
             Name::Number(-1) => put_string(out, "history"),
             Name::Number(number) => put_string(out, &number.to_string()),
             Name::Object => put_key(out, cursor, depth)?,
@@ -171,6 +173,14 @@ fn put_typed(out: &mut String, name: &[u8], cursor: &mut Cursor<'_>, depth: usiz
     {
         token::value(cursor)?;
         put_blob(out, blob, "byte[]");
+        return Ok(());
+    }
+    if MAPS.contains(&name)
+        && let Token::Block(block) = token::value(&mut cursor.clone())?
+        && matches!(token::shape(&block), Shape::Empty)
+    {
+        token::value(cursor)?;
+        out.push_str("{}");
         return Ok(());
     }
     out.push_str("{\"@");
@@ -347,6 +357,7 @@ impl<'de> Visitor<'de> for Value<'_> {
             };
         }
         let is_typed = self.is_typed;
+        let is_empty = first.is_none();
         let entries = |out: &mut Vec<u8>, depth| {
             let mut next = first;
             while let Some(name) = next {
@@ -363,6 +374,9 @@ impl<'de> Visitor<'de> for Value<'_> {
                 return self.block(|_, _| Ok(()));
             }
             return Ok(());
+        }
+        if is_empty && !is_typed {
+            put_type_prefix(self.out, EMPTY_MAP); // nothing else tells it from an empty list
         }
         self.block(entries)
     }

@@ -209,16 +209,16 @@ pub fn java_offset(iso: &str) -> &str {
     if iso == "+00:00" { "Z" } else { iso }
 }
 
-/// A duration as Java shows it, as `PT25H1M-0.5S`; days are hours.
+/// A duration of nanoseconds as Java shows it, as `PT25H1M-0.5S`; days are hours.
 #[must_use]
-pub fn java_duration(micros: i128) -> String {
+pub fn java_duration(nanos: i128) -> String {
     use std::fmt::Write;
-    if micros == 0 {
+    if nanos == 0 {
         return "PT0S".into();
     }
-    let seconds = micros / 1_000_000;
+    let seconds = nanos / 1_000_000_000;
     let (hours, minutes, seconds) = (seconds / 3600, seconds % 3600 / 60, seconds % 60);
-    let fraction = (micros % 1_000_000).unsigned_abs();
+    let fraction = (nanos % 1_000_000_000).unsigned_abs();
     let mut text = String::from("PT");
     for (value, unit) in [(hours, 'H'), (minutes, 'M')] {
         if value != 0 {
@@ -226,8 +226,8 @@ pub fn java_duration(micros: i128) -> String {
         }
     }
     if fraction != 0 {
-        let sign = if micros < 0 && seconds == 0 { "-" } else { "" };
-        let digits = format!("{fraction:06}");
+        let sign = if nanos < 0 && seconds == 0 { "-" } else { "" };
+        let digits = format!("{fraction:09}");
         let _ = write!(text, "{sign}{seconds}.{}S", digits.trim_end_matches('0'));
     } else if seconds != 0 {
         let _ = write!(text, "{seconds}S");
@@ -289,9 +289,10 @@ mod tests {
             (86_400_000_000, "PT24H"),
             (0, "PT0S"),
         ] {
-            assert_eq!(java_duration(micros.into()), text);
+            assert_eq!(java_duration(i128::from(micros) * 1000), text);
             assert_eq!(parse_duration(text), Some(micros), "{text}");
         }
+        assert_eq!(java_duration(-1), "PT-0.000000001S");
         assert_eq!(parse_duration("P1DT1S"), Some(86_401_000_000));
         for text in ["", "P", "PT", "1S", "PT1", "PT1S1M", "PxD"] {
             assert_eq!(parse_duration(text), None, "{text}");

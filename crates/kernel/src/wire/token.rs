@@ -13,6 +13,12 @@ use crate::format::wire::{
     STRING_ANY, TIME, TRUE, TYPE_LITERAL, TYPE_PREFIX, U8_ARRAY, UINT8, UUID, ZONED_DATE_TIME,
 };
 
+/// The names of the types of maps that need no class.
+pub const MAPS: [&[u8]; 3] = [b"!map", b"!omap", b"!seqmap"];
+
+/// The type before an empty map, which nothing else tells from an empty list.
+pub const EMPTY_MAP: &str = "!omap";
+
 /// A value, or what stands in front of one.
 #[derive(Clone, Copy, Debug)]
 pub enum Token<'a> {
@@ -234,16 +240,6 @@ pub fn end(mut cursor: Cursor<'_>) -> Result<()> {
     match cursor.peek() {
         None => Ok(()),
         code => Err(Fault::unexpected("the end of the message", code, cursor.offset())),
-    }
-}
-
-/// A name as text: names are Latin-1.
-#[must_use]
-pub fn latin1(name: &[u8]) -> Cow<'_, str> {
-    if name.is_ascii() {
-        String::from_utf8_lossy(name)
-    } else {
-        Cow::Owned(name.iter().map(|byte| char::from(*byte)).collect())
     }
 }
 

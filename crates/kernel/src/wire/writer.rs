@@ -1,7 +1,10 @@
 //! Values as tokens, in the forms that Java's writers choose (`docs/format.md` §8.3-8.6). Each
 //! function appends one.
 
+use std::borrow::Cow;
+
 use super::fault::{Fault, Result};
+use crate::format::latin1;
 use crate::format::tokens::{self, put_number, put_stop_bit, put_type_prefix};
 use crate::format::wire::{
     BYTES_LENGTH8, BYTES_LENGTH16, BYTES_LENGTH32, COMMENT, EVENT_NAME, EVENT_OBJECT, FALSE,
@@ -62,9 +65,8 @@ fn number(name: &str) -> Option<i64> {
         .map(i64::from)
 }
 
-fn latin1(name: &str) -> Result<Vec<u8>> {
-    let byte = |character| u8::try_from(u32::from(character)).ok();
-    name.chars().map(byte).collect::<Option<_>>().ok_or_else(|| {
+fn latin1(name: &str) -> Result<Cow<'_, [u8]>> {
+    latin1::encode(name).ok_or_else(|| {
         Fault::new("a name is made of Latin-1 characters").with("name", format_args!("{name:?}"))
     })
 }

@@ -3,7 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
-use super::compress::Method;
+use super::compress::{self, Method};
 use super::fault::{Fault, Result};
 use super::temporal;
 use super::text::layout::Layout;
@@ -26,6 +26,7 @@ const PAIR: usize = 2;
 pub fn put(out: &mut String, message: &[u8], more: bool) -> Result<()> {
     let start = out.len();
     let mut writer = Writer { to: Layout::new(out), more };
+    compress::begin_message();
     let written = writer.values(&mut Cursor::new(message), true, 0);
     writer.to.finish();
     if written.is_err() {

@@ -103,6 +103,8 @@ impl Disk {
                 self.names = self.latest_names();
                 self.renames.clear();
             }
+            // The directory is there on every image.
+            Event::SyncedParent(_) => {}
         }
     }
 

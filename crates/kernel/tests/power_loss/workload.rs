@@ -109,7 +109,11 @@ pub fn run(path: &Path, shape: &Shape) -> History {
     let mut open = Handles::open(path, shape, history.now_ms);
     for _ in 0..shape.steps {
         match random.below(12) {
-            0 if random.once_in(3) => open = Handles::open(path, shape, history.now_ms),
+            0 if random.once_in(3) => {
+                // A name has one reader at a time.
+                open.tailer.close(false).expect("close the tailer");
+                open = Handles::open(path, shape, history.now_ms);
+            }
             1 => open.write_metadata(&mut random),
             2 | 3 => open.read(&mut random),
             4 => open.append_many(&mut history, &mut random),

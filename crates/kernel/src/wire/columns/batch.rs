@@ -6,6 +6,7 @@ use super::plan::{Field, Plan, Shape};
 use super::table::Table;
 pub use super::table::{Misfits, Rows};
 use crate::format::cursor::Cursor;
+use crate::wire::compress;
 use crate::wire::convert;
 use crate::wire::fault::{Fault, Result};
 use crate::wire::token::{self, Token};
@@ -73,6 +74,7 @@ impl<'p> Batch<'p> {
     /// Adds a message. Where misfits are raised and it is one, nothing is added.
     #[inline]
     pub fn add(&mut self, index: i64, message: &[u8]) -> Result<()> {
+        compress::begin_message();
         let mut cursor = Cursor::new(message);
         let added = match &mut self.content {
             Content::Fields(table, _) if table.is_blank() => {

@@ -9,6 +9,7 @@ use super::history;
 use super::plan::{Field, Kind, Method, Takes};
 use super::table::{Rows, Table};
 use crate::format::cursor::Cursor;
+use crate::format::latin1;
 use crate::format::wire::NULL;
 use crate::wire::fault::{Fault, Result};
 use crate::wire::token::{self, Name, Token};
@@ -168,7 +169,7 @@ impl<'p> Calls<'p> {
         }
         let is_union = self.layout == Layout::Union;
         let name = match name {
-            Name::Field(name) | Name::Event(name) if is_union => token::latin1(name),
+            Name::Field(name) | Name::Event(name) if is_union => latin1::decode(name),
             Name::Field(name) | Name::Event(name) => shown(name),
             Name::Number(number) => Cow::Owned(number.to_string()),
             Name::Object => Cow::Borrowed("?"),
@@ -195,7 +196,7 @@ impl<'p> Calls<'p> {
 
 fn is(method: &Method, name: &Name<'_>) -> bool {
     match name {
-        Name::Field(name) | Name::Event(name) => token::latin1(name) == method.name,
+        Name::Field(name) | Name::Event(name) => latin1::decode(name) == method.name,
         Name::Number(number) => method.id == Some(*number),
         Name::Object => false,
     }

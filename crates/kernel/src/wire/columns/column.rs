@@ -7,6 +7,7 @@ use super::fields::{Fields, shown};
 use super::plan::{Field, Kind};
 use super::scalars;
 use crate::format::cursor::Cursor;
+use crate::format::latin1;
 use crate::format::wire;
 use crate::wire::compress::{Method, UNPACKED_MAX};
 use crate::wire::convert;
@@ -335,7 +336,7 @@ fn put_entries(
     }
     while let Some(name) = token::name(&mut block)? {
         match name {
-            Name::Field(name) | Name::Event(name) => keys.push_text(&token::latin1(name)),
+            Name::Field(name) | Name::Event(name) => keys.push_text(&latin1::decode(name)),
             Name::Number(number) => keys.push_text(&number.to_string()),
             Name::Object => keys.read(&mut block).map_err(|fault| fault.inside("key"))?,
         }

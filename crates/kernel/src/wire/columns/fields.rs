@@ -8,6 +8,7 @@ use super::head::Head;
 use super::plan::Field;
 use super::scalars;
 use crate::format::cursor::Cursor;
+use crate::format::latin1;
 use crate::wire::fault::Result;
 use crate::wire::token::{self, Name};
 
@@ -182,7 +183,7 @@ impl Fields {
 
 /// The start of a name that comes from a message, for words about it.
 pub fn shown(name: &[u8]) -> Cow<'_, str> {
-    token::latin1(&name[..name.len().min(SHOWN_MAX)])
+    latin1::decode(&name[..name.len().min(SHOWN_MAX)])
 }
 
 /// Steps over a value.

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::fields::SHOWN_MAX;
 use super::history;
 use crate::format::cursor::Cursor;
+use crate::format::latin1;
 use crate::format::wire::{DATE, DATE_TIME, TIME};
 use crate::wire::compress::Method;
 use crate::wire::fault::Result;
@@ -132,7 +133,7 @@ impl Seen {
         self.add(Sort::Struct);
         while let Some(name) = token::name(cursor)? {
             let name = match name {
-                Name::Field(name) | Name::Event(name) => token::latin1(name).into_owned(),
+                Name::Field(name) | Name::Event(name) => latin1::decode(name).into_owned(),
                 Name::Number(number) => number.to_string(),
                 Name::Object => {
                     token::skip(cursor)?;

@@ -5,6 +5,7 @@ use super::moments;
 use crate::format::tokens::{put_text_bytes, put_type_prefix};
 use crate::wire::columns::plan::{Field, Kind, Unit};
 use crate::wire::fault::{Fault, Result};
+use crate::wire::token::EMPTY_MAP;
 use crate::wire::writer;
 
 /// In which form values are written (`docs/format.md` §8.3-8.7).
@@ -303,6 +304,9 @@ fn put_entries(
     values: &Column<'_>,
     style: Style,
 ) -> Result<()> {
+    if style == Style::Entries && rows.is_empty() {
+        put_type_prefix(out, EMPTY_MAP);
+    }
     let block = writer::open_block(out);
     for row in rows {
         let key = std::str::from_utf8(keys.get(row)?)

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::uuid;
+use crate::format::latin1;
 use crate::format::tokens;
 use crate::format::wire::{FLOAT32, FLOAT64, INT8, INT16, INT32, INT64};
 use crate::wire::fault::{Fault, Result};
@@ -57,8 +58,7 @@ impl Scalar<'_> {
     /// The string as bytes, one a character.
     pub fn latin1(&self) -> Result<Vec<u8>> {
         let text = self.text()?;
-        let bytes = text.chars().map(|character| u8::try_from(u32::from(character)).ok());
-        bytes.collect::<Option<_>>().ok_or_else(|| {
+        latin1::encode(&text).map(Cow::into_owned).ok_or_else(|| {
             Fault::new("bytes are characters up to U+00FF").with("found", format_args!("{text:?}"))
         })
     }

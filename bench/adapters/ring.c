@@ -1,0 +1,112 @@
+/*
+ * A ring of slots in a mapped file, one writer, one reader: nothing that a queue does but the bytes
+ * crossing from one process to another. What it cannot do, no queue can do on the same machine.
+ *
+ *   ring produce|tail FILE COUNT SIZE RATE OUT
+ *
+ * Paces, prints and writes its records as interop's Latency.java does.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { SLOTS = 1 << 16, LINE = 64 };
+
+struct slot {
+    _Atomic uint64_t number; /* of the message it holds, counted from 1 */
+    char payload[];
+};
+
+static int64_t now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * 1000000000LL + time.tv_nsec;
+}
+
+static void fail(const char *what)
+{
+    perror(what);
+    exit(1);
+}
+
+static void *allocate(size_t bytes)
+{
+    void *memory = malloc(bytes);
+    if (memory == NULL)
+        fail("malloc");
+    return memset(memory, 1, bytes); /* its pages are there before the first message */
+}
+
+static void save(const char *path, const void *records, size_t bytes)
+{
+    FILE *file = fopen(path, "wb");
+    if (file == NULL || fwrite(records, 1, bytes, file) != bytes || fclose(file) != 0)
+        fail(path);
+}
+
+static void produce(char *ring, size_t stride, int64_t count, size_t size, int64_t rate, const char *out)
+{
+    char *payload = allocate(size);
+    int64_t *appends = allocate(2 * sizeof(int64_t) * count);
+    int64_t first = now();
+    for (int64_t number = 0; number < count; number++) {
+        int64_t begin, due = first + number * 1000000000LL / rate;
+        struct slot *slot = (struct slot *)(ring + number % SLOTS * stride);
+        memcpy(payload, &number, 8);
+        memcpy(payload + 8, &due, 8);
+        while ((begin = now()) < due)
+            ;
+        memcpy(slot->payload, payload, size);
+        atomic_store_explicit(&slot->number, number + 1, memory_order_release);
+        appends[2 * number] = begin;
+        appends[2 * number + 1] = now() - begin;
+    }
+    save(out, appends, 2 * sizeof(int64_t) * count);
+}
+
+static void tail(char *ring, size_t stride, int64_t count, size_t size, const char *out)
+{
+    char *payload = allocate(size);
+    int64_t *records = allocate(3 * sizeof(int64_t) * count);
+    puts("READY");
+    fflush(stdout);
+    for (int64_t number = 0; number < count; number++) {
+        struct slot *slot = (struct slot *)(ring + number % SLOTS * stride);
+        while (atomic_load_explicit(&slot->number, memory_order_acquire) != (uint64_t)number + 1)
+            ;
+        memcpy(payload, slot->payload, size);
+        records[3 * number + 2] = now();
+        memcpy(&records[3 * number], payload, 16);
+    }
+    save(out, records, 3 * sizeof(int64_t) * count);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 7) {
+        fprintf(stderr, "usage: ring produce|tail FILE COUNT SIZE RATE OUT\n");
+        return 2;
+    }
+    int64_t count = atoll(argv[3]), rate = atoll(argv[5]);
+    size_t size = (size_t)atoll(argv[4]);
+    size_t stride = (sizeof(struct slot) + size + LINE - 1) / LINE * LINE;
+    int file = open(argv[2], O_RDWR | O_CREAT, 0600);
+    if (file < 0 || ftruncate(file, (off_t)(SLOTS * stride)) != 0)
+        fail(argv[2]);
+    char *ring = mmap(NULL, SLOTS * stride, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0);
+    if (ring == MAP_FAILED)
+        fail("mmap");
+    if (strcmp(argv[1], "produce") == 0)
+        produce(ring, stride, count, size, rate, argv[6]);
+    else
+        tail(ring, stride, count, size, argv[6]);
+    return 0;
+}

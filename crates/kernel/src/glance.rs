@@ -1,0 +1,12 @@
+//! Where a handle stands, as far as that is known without waiting and without looking at files.
+
+/// A look at a handle that another thread may be using.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Glance {
+    /// It belongs to the parent process, whose threads may have been in the middle of something.
+    Forked,
+    /// Another thread is using it.
+    Busy,
+    /// Its index; None if it has none yet.
+    At(Option<i64>),
+}

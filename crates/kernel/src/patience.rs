@@ -1,0 +1,31 @@
+//! How long the next append of a thread waits for the write lock. An event loop's thread must not
+//! wait in the kernel: it tries, and goes on with other tasks in between.
+
+use std::cell::Cell;
+
+thread_local! {
+    static NEXT: Cell<Patience> = const { Cell::new(Patience::Waits) };
+}
+
+/// What an append does while somebody else holds the write lock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Patience {
+    /// It waits as long as the queue's options say.
+    #[default]
+    Waits,
+    /// It fails, unless the holder is dead.
+    Tries,
+    /// The caller has waited for this many milliseconds: it ends as a wait of that length does.
+    HasWaited(u64),
+}
+
+/// Says what the next append of this thread does.
+pub fn set(patience: Patience) {
+    NEXT.set(patience);
+}
+
+/// What this append does; the next one waits again.
+#[must_use]
+pub fn take() -> Patience {
+    NEXT.take()
+}

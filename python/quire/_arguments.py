@@ -1,0 +1,123 @@
+"""Arguments of the wrong kind: refused with their name, what is expected and what was found."""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Callable, Iterable
+from math import isfinite, isnan
+from typing import Any, Final, SupportsFloat, TypeAlias, cast
+
+_MS_PER_S: Final = 1000
+_FOREVER_MS: Final = 2**62
+
+Check: TypeAlias = Callable[[str, object], Any]
+
+
+def refusal(name: str, expected: str, found: object) -> TypeError:
+    """Return the error for an argument of the wrong type."""
+    return TypeError(f"invalid {name}: expected {expected}, found {kind(found)}")
+
+
+def out_of_range(name: str, expected: str, found: object) -> ValueError:
+    """Return the error for an argument of the right type that makes no sense."""
+    return ValueError(f"invalid {name}: expected {expected}, found {shown(found)}")
+
+
+def kind(found: object) -> str:
+    """Return what an argument is, as errors have it."""
+    return "None" if found is None else type(found).__name__
+
+
+def shown(found: object) -> str:
+    """Return a value as errors have it: numbers of thousands of digits have no text."""
+    if isinstance(found, int) and found.bit_length() > 128:  # noqa: PLR2004 - two machine words
+        return f"an integer of {found.bit_length()} bits"
+    return f"{found!r:.80}"
+
+
+def path(name: str, found: object) -> str:
+    """Take a path: text, bytes or a path object."""
+    try:
+        return os.fsdecode(cast("str", found))
+    except TypeError:
+        raise refusal(name, "a path", found) from None
+
+
+def text(name: str, found: object) -> str:
+    """Take text."""
+    if not isinstance(found, str):
+        raise refusal(name, "text", found)
+    return found
+
+
+def flag(name: str, found: object) -> bool:
+    """Take True or False, also those of numpy; what merely counts as one is a mistake."""
+    if not isinstance(found, bool) and type(found).__module__ != "numpy":
+        raise refusal(name, "True or False", found)
+    return bool(found)
+
+
+def whole(low: int, high: int) -> Check:
+    """Return what takes an integer within these bounds."""
+
+    def check(name: str, found: object) -> int:
+        try:
+            number = operator.index(cast("int", found))
+        except TypeError:
+            raise refusal(name, "an integer", found) from None
+        if not low <= number <= high:
+            raise out_of_range(name, f"an integer from {low} to {high}", number)
+        return number
+
+    return check
+
+
+def seconds(name: str, found: object) -> float:
+    """Take a duration in seconds; infinity is one."""
+    if isinstance(found, bool | str | bytes) or not isinstance(found, SupportsFloat):
+        raise refusal(name, "seconds", found)
+    try:
+        number = float(found)
+    except OverflowError:
+        number = float("inf" if cast("int", found) > 0 else "-inf")
+    if isnan(number) or number < 0:
+        raise ValueError(f"a duration cannot be negative: {name}={shown(found)}")
+    return number
+
+
+def milliseconds(name: str, found: object) -> int:
+    """Take a duration in seconds, and return it in milliseconds."""
+    ms = seconds(name, found) * _MS_PER_S
+    return min(round(ms), _FOREVER_MS) if isfinite(ms) else _FOREVER_MS
+
+
+def optional(check: Check) -> Check:
+    """Return what takes None besides."""
+    return lambda name, found: None if found is None else check(name, found)
+
+
+def names(name: str, found: object) -> list[str]:
+    """Take names: several, or the one that a text is."""
+    if isinstance(found, str):
+        return [found]
+    if not isinstance(found, Iterable) or isinstance(found, bytes):
+        raise refusal(name, "names", found)
+    given = [*cast("Iterable[object]", found)]
+    wrong = next((one for one in given if not isinstance(one, str)), "")
+    if not isinstance(wrong, str):
+        raise refusal(name, "names", wrong)
+    return cast("list[str]", given)
+
+
+def one_of(*known: str) -> Check:
+    """Return what takes one of some words."""
+
+    def check(name: str, found: object) -> str:
+        if not isinstance(found, str):
+            raise refusal(name, f"one of {', '.join(known)}", found)
+        if found not in known:
+            raise out_of_range(name, f"one of {', '.join(known)}", found)
+        return found
+
+    return check

@@ -1,0 +1,26 @@
+"""Positions that a queue's table keeps under a name: those of named tailers, and of services."""
+
+from __future__ import annotations
+
+from quire.errors import IndexOutOfRangeError
+from quire.queue import Queue
+
+OUTPUT_POSITION = "service-output"
+"""The tailer's name that an output keeps: all that is known of the inputs is from its cycle on."""
+
+
+def stored_place(queue: Queue, index: int) -> tuple[int, int]:
+    """
+    Return cycle and sequence of an index that a tailer stored.
+
+    Those of a place before all messages where nothing was stored, or an index that no message can
+    have: a tailer of that name starts at the first message.
+    """
+    roll = queue.roll_cycle
+    if index > 0:
+        try:
+            roll.file_name(roll.to_cycle(index), queue.epoch_ms)
+        except IndexOutOfRangeError:
+            return -1, 0
+        return roll.to_cycle(index), roll.to_sequence(index)
+    return -1, 0

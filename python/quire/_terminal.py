@@ -1,0 +1,60 @@
+"""Text that no terminal acts on, whatever a queue, a path or a message put into it."""
+
+from __future__ import annotations
+
+from typing import Final
+from unicodedata import category
+
+_UNSEEN: Final = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+_ASCII: Final = 0x7F
+_JOINERS: Final = "\u200c\u200d"  # of scripts, and of emoji
+
+
+class _Escapes(dict[int, str | int]):
+    """
+    Escapes of characters that would move a terminal's cursor, or turn the order of what it shows.
+
+    Tabs and line ends do no harm.
+    """
+
+    def __missing__(self, code: int) -> str | int:
+        """Decide on a character when it is first met."""
+        char = chr(code)
+        is_harmless = char in _JOINERS or category(char) not in _UNSEEN
+        self[code] = code if is_harmless else _escape(code)
+        return self[code]
+
+
+def _escape(code: int) -> str:
+    if code == ord("\r"):
+        return "\\r"
+    return (
+        chr(code).encode("ascii", "backslashreplace").decode()
+        if code > _ASCII
+        else f"\\x{code:02x}"
+    )
+
+
+_ESCAPES: Final = _Escapes({ord("\t"): "\t", ord("\n"): "\n"})
+_ON_ONE_LINE: Final = _Escapes({ord("\t"): "\t", ord("\n"): "\\n"})
+
+_IN_JSON: Final = {
+    code: f"\\u{code:04x}"
+    for code in range(0x7F, 0x1_0000)
+    if category(chr(code)) in _UNSEEN and chr(code) not in _JOINERS
+}
+
+
+def harmless(text: str) -> str:
+    """Return a text with its control characters as escapes."""
+    return text if text.isprintable() else text.translate(_ESCAPES)
+
+
+def on_one_line(text: str) -> str:
+    """Return a text with its control characters and line ends as escapes."""
+    return text if text.isprintable() else text.translate(_ON_ONE_LINE)
+
+
+def harmless_json(text: str) -> str:
+    """Return JSON on one line with its control characters as escapes."""
+    return text if text.isprintable() else text.translate(_IN_JSON)

@@ -1,0 +1,85 @@
+"""
+What docs/cli.md shows is what the commands print.
+
+As a program this file writes the page anew: `.venv/bin/python tests/cli/test_cli_docs.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from paths import ROOT
+from quire.cli.group import VERBS
+
+PAGE = ROOT / "docs/cli.md"
+PYTHON = re.compile(r"(?ms)^```python\n(.*?)^```$")
+CONSOLE = re.compile(r"(?ms)^```console\n(.*?)^```$")
+COMMAND = re.compile(r"(?m)^\$ (.+)$")
+
+# What the day, the disk and the process decide: the cycle of an index and of a file written now,
+# what is on disk, and how wide that is.
+OF_THE_DAY = (
+    (re.compile(r"0x[0-9a-f]+([0-9a-f]{8})\b"), r"0x…\1"),
+    (re.compile(r"\b\d{8}F\.cq4\b"), "…F.cq4"),
+    (re.compile(r"\d+\.\d [KMG]iB"), "… iB"),
+    (re.compile(r"[ -]{2,}"), " "),
+)
+
+
+def alike(text: str) -> str:
+    for pattern, instead in OF_THE_DAY:
+        text = pattern.sub(instead, text)
+    return text
+
+
+def prepared(page: str, where: Path) -> dict[str, str]:
+    """Make what the page's Python makes; the environment of its commands."""
+    (program,) = PYTHON.findall(page)
+    subprocess.run([sys.executable, "-W", "error", "-c", program], cwd=where, check=True)
+    scripts = Path(sys.executable).parent
+    return os.environ | {"PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "100"}
+
+
+def renewed(page: str, where: Path) -> str:
+    """The page with what its commands print here and now."""
+    environment = prepared(page, where)
+
+    def block(found: re.Match[str]) -> str:
+        shown: list[str] = []
+        for command in COMMAND.findall(found[1]):
+            ran = subprocess.run(
+                ["/bin/bash", "-c", command],
+                cwd=where,
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                check=False,
+            )
+            shown.append(f"$ {command}\n{ran.stdout.replace(f'{where}/', '')}")
+        return f"```console\n{''.join(shown)}```"
+
+    return CONSOLE.sub(block, page)
+
+
+def test_the_page_shows_what_the_commands_print(tmp_path: Path) -> None:
+    page = PAGE.read_text("utf-8")
+    assert alike(renewed(page, tmp_path)) == alike(page)
+
+
+def test_every_verb_is_documented_with_its_help_and_an_example() -> None:
+    commands = COMMAND.findall("\n".join(CONSOLE.findall(PAGE.read_text("utf-8"))))
+    for verb in VERBS:
+        assert f"quire {verb} --help" in commands, verb
+        shown = [it for it in commands if f"quire {verb} " in it and "--help" not in it]
+        assert shown or verb == "demo", verb  # the demo takes a minute
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as directory:
+        PAGE.write_text(renewed(PAGE.read_text("utf-8"), Path(directory)), "utf-8")

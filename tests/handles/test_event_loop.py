@@ -1,0 +1,290 @@
+"""Queues in an event loop: a backlog and a held lock keep no other task from running."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import quire
+from queues import UNLOCKED, WRITE_LOCK, payloads, poke
+
+BACKLOG = 400_000
+DEAD_PID = 2**22 + 1  # above the greatest pid there can be
+
+
+@quire.message(alias="EventLoopTrade")
+@dataclass
+class Trade:
+    number: int = 0
+
+
+@contextmanager
+def held(queue: quire.Queue) -> Generator[Callable[[], None]]:
+    """Have another thread hold the write lock until what this gives is called."""
+    opened, close = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with queue.appender().writing_document() as document:
+            document.write_bytes(b"held")
+            opened.set()
+            close.wait()
+
+    holder = threading.Thread(target=hold)
+
+    def let_go() -> None:
+        close.set()
+        holder.join()
+
+    holder.start()
+    opened.wait()
+    try:
+        yield let_go
+    finally:
+        let_go()
+
+
+class Ticks:
+    """Counts how often the loop came round."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(0)
+            self.count += 1
+
+    async def more(self, by: int = 50) -> None:
+        wanted = self.count + by
+        while self.count < wanted:  # noqa: ASYNC110 - it is the loop that is looked at
+            await asyncio.sleep(0)
+
+
+@asynccontextmanager
+async def ticking() -> AsyncGenerator[Ticks]:
+    ticks = Ticks()
+    task = asyncio.create_task(ticks.run())
+    try:
+        yield ticks
+    finally:
+        task.cancel()
+
+
+@pytest.fixture
+def big(path: Path) -> Iterator[quire.Queue]:
+    with quire.open(path, roll_cycle="FAST_DAILY", block_bytes=2**22) as queue:
+        yield queue
+
+
+@pytest.mark.parametrize("how", ["async for", "follow_async", "follow_messages_async"])
+def test_a_backlog_keeps_no_task_waiting(how: str, big: quire.Queue) -> None:
+    appender = big.appender()
+    number = BACKLOG
+    if how == "follow_messages_async":
+        number = BACKLOG // 4
+        appender.write_message(Trade())
+        message = big.tailer().read_bytes() or b""
+        appender.write_many([message] * (number - 1))
+    else:
+        appender.write_many([b"x"] * number)
+
+    async def main() -> int:
+        tailer = big.tailer()
+        reads: dict[str, Callable[[], AsyncIterator[Any]]] = {
+            "async for": tailer.__aiter__,
+            "follow_async": tailer.follow_async,
+            "follow_messages_async": lambda: tailer.follow_messages_async(Trade),
+        }
+        numbers = count(1)
+        async with ticking() as ticks:
+            async for _ in reads[how]():
+                if next(numbers) == number:
+                    break
+            return ticks.count
+
+    assert asyncio.run(main()) > 5
+
+
+def test_a_scan_for_a_topic_keeps_no_task_waiting(big: quire.Queue) -> None:
+    other = quire.parse_yaml("to: other\nother: x\n")
+    big.appender().write_many([other] * BACKLOG)
+    big.appender().topic("wanted").write_bytes(b"found")
+
+    async def main() -> tuple[bytes, int]:
+        async with ticking() as ticks:
+            async for excerpt in big.tailer().topics("wanted"):
+                return excerpt.data, ticks.count
+        raise AssertionError
+
+    found, ticks = asyncio.run(main())
+    assert found == b"found"
+    assert ticks >= BACKLOG // 65_536 - 1
+
+
+def test_handlers_of_a_backlog_keep_no_task_waiting(big: quire.Queue) -> None:
+    class Handler:
+        def number(self, number: int) -> None: ...
+
+    big.appender().write_many([quire.parse_yaml("number: 1")] * (BACKLOG // 4))
+
+    async def main() -> int:
+        tailer = big.tailer()
+        reader = tailer.method_reader(Handler())
+        async with ticking() as ticks:
+            await reader.run_async(until=lambda: tailer.read() is None)
+            return ticks.count
+
+    assert asyncio.run(main()) > 5
+
+
+def record_batch() -> Any:  # noqa: ANN401 - of pyarrow
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_pydict({"number": [1, 2]})
+
+
+WRITES: dict[str, tuple[Callable[[quire.Appender], Awaitable[int | None]], int]] = {
+    "bytes": (lambda appender: appender.awrite_bytes(b"x"), 1),
+    "text": (lambda appender: appender.awrite_text("x"), 1),
+    "map": (lambda appender: appender.awrite_map({"a": 1}), 1),
+    "message": (lambda appender: appender.awrite_message(Trade(5), typed=True), 1),
+    "yaml": (lambda appender: appender.awrite_yaml("a: 1"), 1),
+    "json": (lambda appender: appender.awrite_json('{"a": 1}'), 1),
+    "many": (lambda appender: appender.awrite_many(b"%d" % it for it in range(25_000)), 25_000),
+    "list": (lambda appender: appender.awrite_many([b"1", b"2"]), 2),
+    "batch": (lambda appender: appender.awrite_batch(record_batch()), 2),
+    "array": (lambda appender: appender.awrite_batch(record_batch()["number"].cast("string")), 2),
+    "topic bytes": (lambda appender: appender.topic("t").awrite_bytes(b"x"), 1),
+    "topic text": (lambda appender: appender.topic("t").awrite_text("x"), 1),
+    "topic map": (lambda appender: appender.topic("t").awrite_map({"a": 1}), 1),
+    "topic message": (lambda appender: appender.topic("t").awrite_message(Trade(5)), 1),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_an_append_waits_for_a_lock_while_the_loop_runs(name: str, big: quire.Queue) -> None:
+    appender = big.appender()
+    write, number = WRITES[name]
+
+    async def main() -> int | None:
+        async with ticking() as ticks:
+            task = asyncio.ensure_future(write(appender))
+            await ticks.more()
+            assert not task.done()
+            let_go()
+            return await task
+
+    with held(big) as let_go:
+        last = asyncio.run(main())
+    assert big.entry_count == 1 + number
+    assert last == big.last_index
+    assert payloads(big)[0] == b"held"
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_an_append_that_need_not_wait_is_done_at_once(name: str, big: quire.Queue) -> None:
+    appender = big.appender()
+    write, number = WRITES[name]
+
+    async def main() -> int | None:
+        threads = threading.active_count()
+        last = await write(appender)
+        assert threading.active_count() == threads
+        return last
+
+    assert asyncio.run(main()) == big.last_index
+    assert big.entry_count == number
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_a_cancelled_append_writes_nothing(name: str, big: quire.Queue) -> None:
+    appender = big.appender()
+    write, _ = WRITES[name]
+
+    async def main() -> None:
+        async with ticking() as ticks:
+            task = asyncio.ensure_future(write(appender))
+            await ticks.more()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            let_go()
+            await ticks.more()
+
+    with held(big) as let_go:
+        asyncio.run(main())
+    assert payloads(big) == [b"held"]
+    appender.write_bytes(b"after")
+    assert payloads(big) == [b"held", b"after"]
+
+
+def test_an_append_waits_for_the_document_of_another_task(big: quire.Queue) -> None:
+    async def hold(opened: asyncio.Event, close: asyncio.Event) -> None:
+        with big.appender().writing_document() as document:
+            document.write_bytes(b"held")
+            opened.set()
+            await close.wait()
+
+    async def main() -> None:
+        opened, close = asyncio.Event(), asyncio.Event()
+        holder = asyncio.create_task(hold(opened, close))
+        await opened.wait()
+        async with ticking() as ticks:
+            writer = asyncio.create_task(big.appender().awrite_bytes(b"after"))
+            await ticks.more()
+            assert not writer.done()
+        close.set()
+        await asyncio.gather(holder, writer)
+
+    asyncio.run(main())
+    assert payloads(big) == [b"held", b"after"]
+
+
+def test_an_append_gives_up_after_the_timeout(path: Path) -> None:
+    with quire.open(path, timeout_s=0.1) as queue, held(queue) as let_go:
+        appender = queue.appender()
+        with pytest.raises(quire.LockTimeoutError, match=r"waited_ms=1[5-9]\d|waited_ms=[2-9]\d\d"):
+            asyncio.run(appender.awrite_bytes(b"in vain"))
+        let_go()
+        assert payloads(queue) == [b"held"]
+
+
+def test_an_append_takes_the_lock_of_a_dead_process(path: Path, big: quire.Queue) -> None:
+    appender = big.appender()
+    poke(path, WRITE_LOCK, DEAD_PID)
+    asyncio.run(appender.awrite_bytes(b"after"))
+    assert payloads(big) == [b"after"]
+    assert big.table_value(WRITE_LOCK) == UNLOCKED
+
+
+def test_appends_that_wait_in_one_loop_all_come(big: quire.Queue) -> None:
+    appender = big.appender()
+
+    async def main() -> None:
+        tasks = [asyncio.create_task(appender.awrite_bytes(b"%d" % it)) for it in range(50)]
+        async with ticking() as ticks:
+            await ticks.more()
+            let_go()
+        await asyncio.gather(*tasks)
+
+    with held(big) as let_go:
+        asyncio.run(main())
+    assert sorted(payloads(big)) == sorted([b"held", *(b"%d" % it for it in range(50))])
+
+
+def test_a_message_that_cannot_be_written_is_no_wait(big: quire.Queue) -> None:
+    appender = big.appender()
+    with pytest.raises(ValueError, match="at least one"):
+        asyncio.run(appender.awrite_map({}))
+    with pytest.raises(quire.MessageTooLargeError):
+        asyncio.run(appender.awrite_bytes(bytes(2**21)))
+    appender.write_bytes(b"goes on")
+    assert payloads(big) == [b"goes on"]

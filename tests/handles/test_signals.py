@@ -1,0 +1,244 @@
+"""Handlers of signals, called while a read scans: they may use, move and close what is at work."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+# More than a kernel that looks for signals now and then passes between two looks.
+PASSED = 8 * 150_000
+HANG_S = 50
+
+PROGRAM = """
+import signal, sys
+from typing import Protocol
+import quire
+
+class Api(Protocol):
+    def wanted(self, text: str) -> None: ...
+    def other(self, text: str) -> None: ...
+
+def fill(queue, before=(), after=()):
+    with queue.appender() as appender:
+        other = quire.parse_yaml('to: other\\nother: x\\n')
+        for message in before:
+            appender.write_bytes(message)
+        for _ in range(8):
+            appender.write_many([other] * (PASSED // 8))
+        for message in after:
+            appender.write_bytes(message)
+
+def wanted(text):
+    return quire.parse_yaml(f'to: wanted\\nwanted: {text}\\n')
+
+def on_signal(act):
+    '''Call *act* with each signal of a timer that comes in the midst of a scan, as indexes show.'''
+    def handle(*_):
+        inside.append(act())
+    signal.signal(signal.SIGALRM, handle)
+    signal.setitimer(signal.ITIMER_REAL, 0.002, 0.002)
+
+def stop():
+    signal.setitimer(signal.ITIMER_REAL, 0)
+
+inside = []
+queue = quire.open(sys.argv[1], roll_cycle="FAST_DAILY", block_bytes=2**20)
+"""
+
+READS = {
+    "read": "tailer.topics('wanted').read().data",
+    "read_bytes": "tailer.topics('wanted').read_bytes()",
+    "read_many": "tailer.topics('wanted').read_many(1)[0]",
+    "read_map": "tailer.topics('wanted').read_map()",
+    "reading_document": "[d.map() for d in [tailer.topics('wanted').reading_document()]][0]",
+    "payloads": "next(tailer.topics('wanted').payloads())",
+    "read_batch": "tailer.topics('wanted').read_batch(1)['payload'][0].as_py()",
+    "columns": (
+        "tailer.read_batch(1, schema=quire.Schema.from_methods(Api), method='wanted')"
+        "['text'].to_pylist()"
+    ),
+    "method_reader": "tailer.method_reader(handler, scanning=True).read_one()",
+    "wait": "tailer.topics('wanted').wait(30)",
+}
+
+
+def run(path: Path, program: str) -> str:
+    """Run a program in a process of its own; one that hangs holds locks, and is killed."""
+    text = f"PASSED = {PASSED}\n{PROGRAM}\n{program}"
+    done = subprocess.run(
+        [sys.executable, "-c", text, str(path)],
+        capture_output=True,
+        text=True,
+        timeout=HANG_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "direction"),
+    [*((name, "forward") for name in READS), ("read", "backward"), ("columns", "backward")],
+)
+def test_a_handler_uses_the_tailer_that_scans(name: str, direction: str, path: Path) -> None:
+    where = {"forward": "after", "backward": "before"}[direction]
+    program = f"""
+class Handler:
+    def wanted(self, text: str) -> None: ...
+handler = Handler()
+fill(queue, {where}=[wanted('found')])
+ends = queue.first_index, queue.last_index
+tailer = queue.tailer()
+tailer.direction = {direction!r}
+if {direction!r} == 'backward':
+    tailer.to_end()
+on_signal(lambda: (tailer.index, tailer.state, tailer.direction)[0])
+result = {READS[name]}
+stop()
+assert any(ends[0] < index < ends[1] for index in inside), inside[:10]
+tailer.to_start()
+tailer.direction = 'forward'
+tailer.topics('wanted')
+assert tailer.read_bytes() == quire.parse_yaml('wanted: found')
+"""
+    run(path, program)
+
+
+@pytest.mark.parametrize(
+    ("name", "closed"), [*((name, "queue") for name in READS), ("read", "tailer")]
+)
+def test_a_handler_closes_what_scans(name: str, closed: str, path: Path) -> None:
+    program = f"""
+class Handler:
+    def wanted(self, text: str) -> None: ...
+handler = Handler()
+fill(queue, after=[wanted('found')])
+tailer = queue.tailer()
+on_signal({closed}.close)
+try:
+    result = {READS[name]}
+except quire.ClosedError as error:
+    print("closed")
+stop()
+"""
+    assert run(path, program) == "closed\n"
+
+
+def test_a_handler_reads_on_while_the_tailer_scans(path: Path) -> None:
+    program = """
+fill(queue, after=[wanted('first'), wanted('second'), wanted('third')])
+tailer, once = queue.tailer().topics('wanted'), []
+def act():
+    if not once:
+        once.append(None)
+        once[0] = tailer.read_bytes()
+on_signal(act)
+found = tailer.read_bytes()
+stop()
+assert [once[0], found] == [quire.parse_yaml(f'wanted: {it}') for it in ('first', 'second')]
+"""
+    run(path, program)
+
+
+BATCHES = {
+    "read_many": "tailer.topics('wanted').read_many(2)",
+    "read_batch": "tailer.topics('wanted').read_batch(2)",
+    "columns": "tailer.read_batch(2, schema=quire.Schema.from_methods(Api), method='wanted')",
+    "read_batches": "tailer.topics('wanted').read_batches("
+    "2, schema=quire.Schema.from_methods(Api))",
+    "all of a queue": "tailer.read_many(10_000_000)",
+    "all as a batch": "tailer.read_batch(10_000_000)",
+}
+
+
+@pytest.mark.parametrize("name", BATCHES)
+def test_an_interrupt_of_a_batch_is_raised_and_loses_no_message(name: str, path: Path) -> None:
+    program = f"""
+fill(queue, before=[wanted('first')], after=[wanted('last')])
+first, last = queue.first_index, queue.last_index
+tailer = queue.tailer("name")
+def interrupt():
+    if first < tailer.index < last:
+        raise KeyboardInterrupt
+on_signal(interrupt)
+try:
+    {BATCHES[name]}
+    raise AssertionError("not interrupted")
+except KeyboardInterrupt:
+    stop()
+assert tailer.index == first, hex(tailer.index)
+assert tailer.last_read_index is None
+tailer.close()
+tailer = queue.tailer("name").topics("wanted")
+texts = [quire.parse_yaml(f'wanted: {{it}}') for it in ('first', 'last')]
+assert tailer.read_many(10) == texts
+"""
+    run(path, program)
+
+
+def test_an_interrupt_moves_no_tailer_that_its_handler_moved(path: Path) -> None:
+    program = """
+fill(queue, before=[wanted('first')], after=[wanted('last')])
+tailer = queue.tailer().topics('wanted')
+def interrupt():
+    if tailer.index > queue.first_index:
+        tailer.to_end()
+        raise KeyboardInterrupt
+on_signal(interrupt)
+try:
+    tailer.read_many(2)
+    raise AssertionError("not interrupted")
+except KeyboardInterrupt:
+    stop()
+assert tailer.index == queue.last_index + 1
+"""
+    run(path, program)
+
+
+def test_an_interrupt_ends_the_search_of_what_was_written_last(path: Path) -> None:
+    program = """
+fill(queue)
+with quire.open(sys.argv[1] + "/input", source_id=5, create=True) as source:
+    tailer = source.tailer()
+    def interrupt():
+        tailer.index
+        raise KeyboardInterrupt
+    on_signal(interrupt)
+    try:
+        tailer.after_last_written(queue)
+        raise AssertionError("not interrupted")
+    except KeyboardInterrupt:
+        stop()
+"""
+    run(path, program)
+
+
+def test_a_handler_uses_the_queue_while_an_append_waits_for_the_lock(path: Path) -> None:
+    program = """
+import threading
+open_, done = threading.Event(), threading.Event()
+def hold():
+    with queue.appender().writing_document() as document:
+        document.write_bytes(b"held")
+        open_.set()
+        done.wait()
+holder = threading.Thread(target=hold)
+holder.start()
+open_.wait()
+appender, tailer = queue.appender(), queue.tailer()
+def act():
+    tailer.read()
+    appender.last_index_appended
+    if len(inside) > 20:
+        done.set()
+on_signal(act)
+appender.write_bytes(b"after")
+stop()
+holder.join()
+tailer.to_start()
+assert [*tailer.payloads()] == [b"held", b"after"]
+"""
+    run(path, program)

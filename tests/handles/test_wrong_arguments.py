@@ -1,0 +1,290 @@
+"""Arguments of the wrong kind: what is meant is taken, the rest refused by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import quire
+from queues import START_MS, payloads
+from quire.replaying import replayed
+
+WRONG: dict[str, Any] = {
+    "None": None,
+    "text": "no such thing",
+    "integer": 7,
+    "negative": -1,
+    "huge": 10**30,
+    "digits": 10**400,
+    "float": 1.5,
+    "nan": float("nan"),
+    "infinite": float("inf"),
+    "dict": {"a": object()},
+    "list": [1],
+    "bytes": b"x",
+    "object": object(),
+}
+INTERNAL = re.compile(
+    r"can't convert|too (big|large) to convert|out of range integral|has no attribute|unhashable"
+    r"|not subscriptable|not supported between|not iterable|unpack|argument must"
+)
+
+
+@pytest.fixture
+def filled(path: Path, queue: quire.Queue) -> quire.Queue:
+    queue.appender().write_many([b"one", b"two"])
+    del path
+    return queue
+
+
+def check(call: Callable[[Any], object], name: str) -> None:
+    """Call with every wrong kind; each either works or is refused by name."""
+    for kind, wrong in WRONG.items():
+        try:
+            call(wrong)
+        except (TypeError, ValueError, KeyError, quire.QuireError, OSError) as error:
+            said = "\n".join([str(error), *getattr(error, "__notes__", ())])
+            is_clear = re.search(name, said) and not INTERNAL.search(said)
+            if not is_clear:
+                pytest.fail(f"{kind}: {type(error).__name__}: {said}")
+
+
+OPTIONS = [
+    "roll_cycle", "read_only", "create", "clock", "block_bytes", "timeout_s", "force_unlock",
+    "double_buffer", "eof_grace_s", "epoch_ms", "roll_time", "roll_time_zone", "index_count",
+    "index_spacing", "wire_type", "source_id", "file_mode", "allow_network", "pretouch",
+    "low_space_percent",
+]  # fmt: skip
+OTHER_WORDS = {
+    "roll_cycle": "roll.cycle",
+    "read_only": "read_only|no such directory",
+    "create": "create|no such directory",
+    "epoch_ms": "epoch",
+}
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_options_of_open(tmp_path: Path, option: str) -> None:
+    made = iter(range(99))
+
+    def call(wrong: Any) -> None:  # noqa: ANN401 - anything
+        quire.open(tmp_path / f"{next(made)}", **{option: wrong}).close()
+
+    check(call, OTHER_WORDS.get(option, option))
+
+
+def test_the_path_of_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    check(lambda wrong: quire.open(wrong, create=False).close(), "path")
+    check(lambda wrong: quire.open(wrong, read_only=True).close(), "path")
+
+
+APPENDS: dict[str, tuple[Callable[[quire.Appender, Any], object], str]] = {
+    "write_bytes": (lambda it, wrong: it.write_bytes(wrong), "payload|bytes"),
+    "write_text": (lambda it, wrong: it.write_text(wrong), "text"),
+    "write_map": (lambda it, wrong: it.write_map(wrong), "mapping|name=|keys? |value"),
+    "write_message": (lambda it, wrong: it.write_message(wrong), r"class of quire\.message"),
+    "write_many": (lambda it, wrong: it.write_many(wrong), "payload|bytes"),
+    "write_yaml": (lambda it, wrong: it.write_yaml(wrong), "text|YAML|yaml"),
+    "write_json": (lambda it, wrong: it.write_json(wrong), "text|JSON|json"),
+    "write_batch": (lambda it, wrong: it.write_batch(wrong), "batch"),
+    "write_batch schema": (
+        lambda it, wrong: it.write_batch(pa.table({"a": [1]}), schema=wrong),
+        "schema|type of a column",
+    ),
+    "write_batch form": (
+        lambda it, wrong: it.write_batch(pa.table({"a": [1]}), form=wrong),
+        "form",
+    ),
+    "writing_document": (lambda it, wrong: it.writing_document(metadata=wrong).close(), "metadata"),
+    "method_writer": (lambda it, wrong: it.method_writer(wrong), "interface"),
+}
+
+
+@pytest.mark.parametrize("name", APPENDS)
+def test_what_is_appended(filled: quire.Queue, name: str) -> None:
+    call, word = APPENDS[name]
+    with filled.appender() as appender:
+        check(lambda wrong: call(appender, wrong), word)
+
+
+TAILERS: dict[str, tuple[Callable[[quire.Tailer, Any], object], str]] = {
+    "read_many": (lambda it, wrong: it.read_many(wrong), "count"),
+    "read_message": (lambda it, wrong: it.read_message(wrong), r"class of quire\.message|no class"),
+    "read_messages": (lambda it, wrong: it.read_messages(None, wrong), "count|no registered|type"),
+    "read_batch": (lambda it, wrong: it.read_batch(wrong), "count"),
+    "read_batch bytes": (lambda it, wrong: it.read_batch(1, max_bytes=wrong), "max_bytes"),
+    "read_batch schema": (lambda it, wrong: it.read_batch(0, schema=wrong), "schema|of a column"),
+    "read_batch columns": (
+        lambda it, wrong: it.read_batch(0, schema={"a": "int64"}, columns=wrong),
+        "column",
+    ),
+    "read_batch errors": (lambda it, wrong: it.read_batch(0, errors=wrong), "errors"),
+    "read_batches schema": (lambda it, wrong: it.read_batches(0, schema=wrong), "schema|a column"),
+    "move_to_index": (lambda it, wrong: it.move_to_index(wrong), "index"),
+    "move_to_time": (lambda it, wrong: it.move_to_time(wrong), "time"),
+    "direction": (lambda it, wrong: setattr(it, "direction", wrong), "direction"),
+    "wait": (lambda it, wrong: it.wait(wrong), "timeout_s"),
+    "spin": (lambda it, wrong: it.spin(wrong), "timeout_s"),
+    "follow": (lambda it, wrong: next(it.follow(wrong)), "timeout_s"),
+    "reading_document": (
+        lambda it, wrong: it.reading_document(include_metadata=wrong).close(),
+        "include_metadata",
+    ),
+    "after_last_written": (lambda it, wrong: it.after_last_written(wrong), "output|path"),
+    "method_reader": (lambda it, wrong: it.method_reader(wrong), "handler|class|method"),
+    "dead_letter": (
+        lambda it, wrong: it.method_reader(
+            default=print, on_error="dead_letter", dead_letter=wrong
+        ),
+        "dead.letter",
+    ),
+    "on_error": (lambda it, wrong: it.method_reader(default=print, on_error=wrong), "on_error"),
+}
+
+
+@pytest.mark.parametrize("name", TAILERS)
+def test_what_a_tailer_is_asked(
+    filled: quire.Queue, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    call, word = TAILERS[name]
+
+    def once(wrong: Any) -> None:  # noqa: ANN401 - anything
+        with filled.tailer() as tailer:
+            call(tailer, wrong)
+
+    check(once, word)
+
+
+@pytest.mark.parametrize("option", ["name", "on_missing", "shared"])
+def test_options_of_a_tailer(filled: quire.Queue, option: str) -> None:
+    check(lambda wrong: filled.tailer(**{option: wrong}).close(), option)
+
+
+QUEUES: dict[str, tuple[Callable[[quire.Queue, Any], object], str]] = {
+    "count_excerpts": (lambda it, wrong: it.count_excerpts(wrong, 0), "index"),
+    "file_for_cycle": (lambda it, wrong: it.file_for_cycle(wrong), "cycle"),
+    "Tailer": (lambda _, wrong: quire.Tailer(wrong), "queue"),
+    "to_index": (lambda it, wrong: it.roll_cycle.to_index(wrong, 0), "cycle"),
+    "to_index sequence": (lambda it, wrong: it.roll_cycle.to_index(0, wrong), "sequence"),
+    "to_cycle": (lambda it, wrong: it.roll_cycle.to_cycle(wrong), "index"),
+    "to_sequence": (lambda it, wrong: it.roll_cycle.to_sequence(wrong), "index"),
+    "cycle_at": (lambda it, wrong: it.roll_cycle.cycle_at(wrong), "time_ms"),
+    "cycle_at epoch": (lambda it, wrong: it.roll_cycle.cycle_at(0, wrong), "epoch_ms"),
+    "file_name": (lambda it, wrong: it.roll_cycle.file_name(wrong), "cycle"),
+    "cycle_of_file": (lambda it, wrong: it.roll_cycle.cycle_of_file(wrong), "name"),
+    "RollCycle": (lambda _, wrong: quire.RollCycle(wrong), "name"),
+    "ManualClock": (lambda _, wrong: quire.ManualClock(wrong), "now_ms"),
+    "advance": (lambda _, wrong: quire.ManualClock().advance(wrong), "ms"),
+    "Schema": (lambda _, wrong: quire.Schema(wrong), "fields|a column"),
+    "Schema column": (lambda _, wrong: quire.Schema({"a": wrong}), "type"),
+    "from_message": (lambda _, wrong: quire.Schema.from_message(wrong), r"quire\.message"),
+    "from_methods": (lambda _, wrong: quire.Schema.from_methods(wrong), "interface|method"),
+    "from_text": (lambda _, wrong: quire.Schema.from_text(wrong), "text"),
+    "of_value": (lambda _, wrong: quire.Schema.of_value(wrong), "type"),
+    "infer": (lambda _, wrong: quire.Schema.infer(wrong), "queue|path"),
+    "infer sample": (quire.Schema.infer, "sample|message"),
+    "select": (lambda _, wrong: quire.Schema({"a": "int8"}).select(wrong), "column"),
+    "compare": (lambda it, wrong: [*quire.compare(it, wrong)], "right|path"),
+    "compare by": (lambda it, wrong: quire.compare(it, it, by=wrong), "by"),
+    "compare ignore": (lambda it, wrong: quire.compare(it, it, ignore=wrong), "ignore"),
+    "compare start": (lambda it, wrong: [*quire.compare(it, it, start=wrong)], "start|index|time"),
+    "replayed": (lambda _, wrong: [*replayed(wrong)], "source|path"),
+    "replayed start": (lambda it, wrong: [*replayed(it, start=wrong)], "start|time"),
+    "replayed end": (lambda it, wrong: [*replayed(it, end=wrong)], "end|time"),
+    "replay out": (quire.replay, "out"),
+    "service inputs": (
+        lambda it, wrong: quire.service(inputs=wrong, output=it, handler=print),
+        "input|path",
+    ),
+    "service output": (
+        lambda it, wrong: quire.service(inputs=[it], output=wrong, handler=print),
+        "output|path|source id",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", QUEUES)
+def test_what_takes_queues_and_points(
+    filled: quire.Queue, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    call, word = QUEUES[name]
+    if name == "replay out":
+        (tmp_path / "no such thing").write_bytes(b"a file")
+        (tmp_path / "x").write_bytes(b"a file")
+        word += "|no such thing|/x"
+    check(lambda wrong: call(filled, wrong), word)
+
+
+def test_times_stand_for_points(filled: quire.Queue) -> None:
+    start = datetime.fromtimestamp(START_MS // 1000, UTC).date()
+    midnight = datetime(start.year, start.month, start.day, tzinfo=UTC)
+    for point in (start, start.isoformat(), midnight, midnight.timestamp(), filled.first_index):
+        assert [it.data for it in replayed(filled, start=point)] == [b"one", b"two"]
+        assert not [*replayed(filled, end=point)]
+    with filled.tailer() as tailer:
+        assert tailer.move_to_time(date(1999, 1, 1))
+        assert tailer.read_bytes() == b"one"
+
+
+def test_paths_stand_for_queues(filled: quire.Queue, tmp_path: Path) -> None:
+    filled.appender().write_map({"a": 1})
+    path = filled.path
+    assert not [*quire.compare(path, Path(path))]
+    assert not [*quire.compare(path, path.encode())]  # type: ignore[arg-type]
+    with quire.open(path.encode(), read_only=True) as again:  # type: ignore[arg-type]
+        assert len(payloads(again)) == 3
+    clock = quire.ManualClock(START_MS)
+    with quire.open(tmp_path / "maps", clock=clock) as maps:
+        maps.appender().write_map({"a": 1})
+        assert quire.Schema.infer(maps.path) == quire.Schema.infer(maps)
+
+    class Handler:
+        def a(self, number: int) -> None:
+            raise ValueError(number)
+
+    letters = tmp_path / "letters"
+    with quire.open(tmp_path / "maps", read_only=True) as maps, maps.tailer() as tailer:
+        reader = tailer.method_reader(Handler(), on_error="dead_letter", dead_letter=letters)
+        assert reader.read_one()
+        reader.close()
+    with quire.open(letters, read_only=True) as found, found.tailer() as tailer:
+        assert (tailer.read_map() or {})["error"] == "ValueError: 1"
+    with quire.open(tmp_path / "in", source_id=1) as queue, queue.tailer() as tailer:
+        tailer.after_last_written(letters)
+        assert tailer.read() is None
+
+
+def test_dicts_and_classes_stand_for_schemas(filled: quire.Queue) -> None:
+    @quire.message
+    @dataclass
+    class Point:
+        x: int
+
+    with filled.tailer() as tailer, filled.appender() as appender:
+        tailer.to_end()
+        appender.write_batch(pa.table({"x": [1, 2]}), schema={"x": "int64"})
+        assert tailer.read_batch(9, schema={"x": "int32"})["x"].to_pylist() == [1, 2]
+        tailer.to_end()
+        appender.write_message(Point(3))
+        assert tailer.read_batch(9, schema=Point)["x"].to_pylist() == [3]
+
+
+def test_data_frames_stand_for_batches(filled: quire.Queue) -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"x": [1, 2, 3], "y": ["a", None, "c"]})
+    with filled.tailer() as tailer, filled.appender() as appender:
+        tailer.to_end()
+        appender.write_batch(frame[frame.x > 1])
+        assert [tailer.read_map(), tailer.read_map()] == [{"x": 2, "y": None}, {"x": 3, "y": "c"}]
+        appender.write_batch(frame.set_index("x"), omit_nulls=True)
+        assert tailer.read_map() == {"y": "a", "x": 1}

@@ -1,0 +1,277 @@
+"""Drives the Java peers in interop/: one JVM per command, on the Chronicle Queue release asked for.
+
+    peer = JavaPeer("5.27ea11")
+    indexes = peer.run("write", dir=path, count=3, kind="text", start=1_700_000_000_000)
+    with peer.start("follow", dir=path, count=3) as follower:
+        follower.expect("READY")
+        ...
+
+Keyword arguments become options: `block_size=65536` is `--block-size 65536`, True a bare flag,
+False and None nothing.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import queue
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self, TypeAlias
+
+from paths import ROOT
+
+INTEROP = ROOT / "interop"
+DEFAULT_VERSION = "5.27ea11"
+VERSIONS = ("5.20.123", "5.22.28", "5.23.37", "5.26ea7", "5.27ea11", "2026.4")
+
+BUILD_TIMEOUT_S = 600.0
+RUN_TIMEOUT_S = 50.0
+LINE_TIMEOUT_S = 20.0
+STDERR_CHARS = 4000
+
+Option: TypeAlias = str | int | float | Path | None
+
+
+class JavaPeerError(RuntimeError):
+    """A peer could not be built, failed, or did not answer in time."""
+
+
+class JavaPeer:
+    """The mains of interop/ on one release of Chronicle Queue; the first instance builds them."""
+
+    def __init__(
+        self, version: str = DEFAULT_VERSION, *, run_timeout_s: float = RUN_TIMEOUT_S
+    ) -> None:
+        self.version = version
+        self.run_timeout_s = run_timeout_s
+        self._java = _java(version)
+
+    def run(self, verb: str, /, **options: Option) -> list[str]:
+        """Runs the verb to its end and returns its lines.
+
+        Raises:
+            JavaPeerError: it did not end in time, or with another exit code than 0.
+        """
+        return self.run_with_input(verb, "", **options)
+
+    def run_with_input(self, verb: str, text: str, /, **options: Option) -> list[str]:
+        """As `run`, with `text` on its stdin."""
+        try:
+            done = subprocess.run(
+                self.command(verb, **options),
+                input=text,
+                capture_output=True,
+                text=True,
+                timeout=self.run_timeout_s,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise JavaPeerError(f"no end: verb={verb} timeout_s={self.run_timeout_s}") from error
+        if done.returncode != 0:
+            raise JavaPeerError(
+                f"peer failed: version={self.version} verb={verb} exit={done.returncode}\n"
+                f"{done.stderr[-STDERR_CHARS:]}"
+            )
+        return done.stdout.splitlines()
+
+    def check(self, directory: Path, /, **options: Option) -> dict[str, object]:
+        """The JSON object of `check`."""
+        (line,) = self.run("check", dir=directory, **options)
+        found: dict[str, object] = json.loads(line)
+        return found
+
+    def start(self, verb: str, /, **options: Option) -> JavaProcess:
+        """Starts the verb and returns at once."""
+        return JavaProcess(self.command(verb, **options))
+
+    def command(self, verb: str, /, **options: Option) -> list[str]:
+        """The command line, for callers that start the JVM in their own way."""
+        return [*self._java, "quire.interop.Main", verb, *_arguments(options)]
+
+
+class JavaProcess:
+    """A running peer. Its lines are read by a thread, so that waiting for one can time out."""
+
+    def __init__(self, command: list[str]) -> None:
+        self._stderr = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed by close()
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._stderr,
+            text=True,
+            bufsize=1,
+        )
+        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._reader = threading.Thread(target=self._pump)
+        self._reader.start()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def stderr_text(self) -> str:
+        """What it has written to stderr so far."""
+        self._stderr.seek(0)
+        return self._stderr.read()
+
+    def read_line(self, timeout_s: float = LINE_TIMEOUT_S) -> str | None:
+        """The next line without its end, or None after the last one."""
+        try:
+            line = self._lines.get(timeout=timeout_s)
+        except queue.Empty:
+            raise JavaPeerError(f"no line: timeout_s={timeout_s}\n{self.stderr_text}") from None
+        if line is None:
+            self._lines.put(None)
+        return line
+
+    def read_until(self, last: str, timeout_s: float = LINE_TIMEOUT_S) -> list[str]:
+        """All lines before the one that starts with `last`, which is consumed."""
+        deadline = time.monotonic() + timeout_s
+        lines: list[str] = []
+        while (line := self.read_line(max(0.0, deadline - time.monotonic()))) is not None:
+            if line.startswith(last):
+                return lines
+            lines.append(line)
+        raise JavaPeerError(f"ended early: wanted={last} lines={lines[-3:]}\n{self.stderr_text}")
+
+    def expect(self, line: str, timeout_s: float = LINE_TIMEOUT_S) -> None:
+        """Waits for exactly this line."""
+        found = self.read_line(timeout_s)
+        if found != line:
+            raise JavaPeerError(f"other line: wanted={line} found={found}\n{self.stderr_text}")
+
+    def rest(self, timeout_s: float = RUN_TIMEOUT_S) -> list[str]:
+        """All lines until it ends."""
+        deadline = time.monotonic() + timeout_s
+        lines: list[str] = []
+        while (line := self.read_line(max(0.0, deadline - time.monotonic()))) is not None:
+            lines.append(line)
+        return lines
+
+    def ask(self, command: str, timeout_s: float = LINE_TIMEOUT_S) -> str:
+        """Sends a line and returns the answer: the way to talk to `tailer-script`."""
+        stdin = _piped(self._process.stdin)
+        stdin.write(command + "\n")
+        stdin.flush()
+        answer = self.read_line(timeout_s)
+        if answer is None:
+            raise JavaPeerError(f"no answer: command={command}\n{self.stderr_text}")
+        return answer
+
+    def wait(self, timeout_s: float = RUN_TIMEOUT_S) -> int:
+        """The exit code, once it has ended."""
+        return self._process.wait(timeout_s)
+
+    def kill(self) -> None:
+        """SIGKILL: nothing of what it was doing is finished; lines it had printed stay readable."""
+        self._process.kill()
+        self._process.wait()
+
+    def close(self) -> None:
+        """Kills it if it still runs and releases the pipes."""
+        self.kill()
+        self._reader.join()
+        for stream in (_piped(self._process.stdin), _piped(self._process.stdout), self._stderr):
+            with suppress(BrokenPipeError):  # a line for a process that is gone
+                stream.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _pump(self) -> None:
+        for line in _piped(self._process.stdout):
+            self._lines.put(line.rstrip("\n"))
+        self._lines.put(None)
+
+
+def _arguments(options: Mapping[str, Option]) -> Iterator[str]:
+    for name, value in options.items():
+        if value is None or value is False:
+            continue
+        yield "--" + name.replace("_", "-")
+        if value is not True:
+            yield str(value)
+
+
+def _piped(stream: IO[str] | None) -> IO[str]:
+    if stream is None:
+        raise JavaPeerError("the process was started without that pipe")
+    return stream
+
+
+@cache
+def _java(version: str) -> tuple[str, ...]:
+    """The start of every command line, after the classes were built if need be."""
+    java = shutil.which("java")
+    if java is None:
+        raise JavaPeerError("no java on the PATH: the peers need a JDK, 17 or newer")
+    target = INTEROP / "target" / version
+    with _build_lock():
+        stamp = target / "built-from"
+        sources = _sources_digest()
+        if not stamp.is_file() or stamp.read_text() != sources:
+            _build(version)
+            stamp.write_text(sources)
+    class_path = f"{target / 'classes'}{os.pathsep}{(target / 'classpath.txt').read_text()}"
+    return (java, f"@{INTEROP / 'jvm.args'}", "-cp", class_path)
+
+
+@contextmanager
+def _build_lock() -> Generator[None]:
+    """One build at a time, whichever the version: Maven's local repository is shared too."""
+    lock = INTEROP / "target" / "build.lock"
+    lock.parent.mkdir(exist_ok=True)
+    with lock.open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def _sources_digest() -> str:
+    digest = hashlib.sha256()
+    for path in [INTEROP / "pom.xml", *sorted((INTEROP / "src").rglob("*.java"))]:
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _build(version: str) -> None:
+    """Compiles with Maven: from its local repository if that has everything, else online."""
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise JavaPeerError("no mvn on the PATH: it builds the peers")
+    command = [maven, "-q", "-B", f"-Dchronicle.version={version}", "compile"]
+    for attempt in ([*command, "--offline"], command):
+        done = subprocess.run(
+            attempt,
+            cwd=INTEROP,
+            capture_output=True,
+            text=True,
+            timeout=BUILD_TIMEOUT_S,
+            check=False,
+        )
+        if done.returncode == 0:
+            return
+    raise JavaPeerError(
+        f"Maven cannot build the peers, nor fetch what they need: version={version}\n"
+        f"{(done.stdout + done.stderr)[-STDERR_CHARS:]}"
+    )
