@@ -26,7 +26,7 @@ def version() -> str:
     """Return the version of PySpark, if there is a Java to run it."""
     try:
         found = version_of("pyspark")
-        from quire.spark import java
+        from quire.spark.sessions import java
     except (ImportError, PackageNotFoundError) as error:
         raise Missing("pyspark is not installed") from error
     try:

@@ -12,6 +12,7 @@ import warnings as _warnings
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from quire import _native, pausers, types
+from quire._latency import RunningMinimum
 from quire._native import (
     Excerpt,
     ManualClock,
@@ -25,7 +26,10 @@ from quire._native import (
     to_json,
     to_yaml,
 )
-from quire.appending import Appender
+from quire.appender import Appender
+from quire.arrow.schema import Schema
+from quire.calls.messages import Typed, TypeLiteral, message
+from quire.calls.method_ids import method_id
 from quire.errors import (
     AppendLockedError,
     ArchiveError,
@@ -53,12 +57,8 @@ from quire.errors import (
     WireError,
     WriteAfterEofError,
 )
-from quire.messages import Typed, TypeLiteral, message
-from quire.method_ids import method_id
 from quire.queue import Queue, open  # noqa: A004 - `quire.open` reads as what it does
-from quire.running_minimum import RunningMinimum
-from quire.schema import Schema
-from quire.tailing import Tailer
+from quire.tailer import Tailer
 from quire.types import (
     float32,
     float64,
@@ -72,10 +72,10 @@ from quire.types import (
 )
 
 if _TYPE_CHECKING:
-    from quire.differences import compare
-    from quire.printing import print_all
-    from quire.replaying import replay, replayed
-    from quire.services import Service, service
+    from quire.calls.printing import print_all
+    from quire.replaying.compare import compare
+    from quire.replaying.replay import replay, replayed
+    from quire.services.service import Service, service
 
 __all__ = [
     "AppendLockedError",
@@ -147,12 +147,12 @@ __all__ = [
 __version__ = _native.VERSION
 
 _LATER = {
-    "Service": "services",
-    "compare": "differences",
-    "print_all": "printing",
-    "replay": "replaying",
-    "replayed": "replaying",
-    "service": "services",
+    "Service": "services.service",
+    "compare": "replaying.compare",
+    "print_all": "calls.printing",
+    "replay": "replaying.replay",
+    "replayed": "replaying.replay",
+    "service": "services.service",
 }
 
 

@@ -86,7 +86,7 @@ Borrowed: TypeAlias = tuple[
 
 @final
 class Encoder:
-    """Makes messages of rows; see :class:`quire.encoding.Encoder`."""
+    """Makes messages of rows; see :class:`quire.arrow.encoder.Encoder`."""
 
     def __new__(
         cls,
@@ -762,7 +762,7 @@ class Chain:
 
 @disjoint_base
 class MethodReader:
-    """The native half of :class:`quire.methods.MethodReader`."""
+    """The native half of :class:`quire.calls.methods.MethodReader`."""
 
     def __new__(
         cls,

@@ -10,8 +10,8 @@ from typing import Any, Literal, Protocol, overload
 from quire import _arguments as arguments
 from quire import _native
 from quire._native import Dump, ManualClock, RollCycle
-from quire.appending import Appender
-from quire.tailing import Tailer
+from quire.appender import Appender
+from quire.tailer import Tailer
 
 
 def _clock(name: str, found: object) -> object:

@@ -38,7 +38,7 @@ from golden_sets import QUEUES, name_of
 from queues import DAY_MS, START_MS, snapshot
 from quire import archive as archives
 from quire._durable import SafeFolder
-from quire.archive.digests import Digest
+from quire.archive.digest import Digest
 from reference import open_queue, read_queue
 
 # A run that kills itself at a certain moment of a certain cycle.

@@ -16,7 +16,7 @@ import quire
 from cli_runs import Cli
 from queues import DAY_MS, START_MS
 from quire import archive as archives
-from quire.times import TimeField
+from quire.ranges.event_time import TimeField
 from reference import read_queue
 
 PER_DAY = 50

@@ -23,7 +23,7 @@ import quire
 from batches import plain, rows
 from queues import payloads
 from quire._native import entry_bytes
-from quire.encoding import Encoder, Form, stored
+from quire.arrow.encoder import Encoder, Form, stored
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 record_batch: Any = pa.record_batch  # its stubs want one type of values

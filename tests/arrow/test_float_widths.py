@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import quire
-from quire.schema import Schema
-from quire.schema_text import content_of, text_of
+from quire.arrow.schema import Schema
+from quire.arrow.schema_json import content_of, text_of
 
 FLOAT32: Any = quire.float32
 

@@ -8,8 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import quire
-from quire.moments import index_at
-from quire.times import TimeField
+from quire.ranges.event_time import TimeField
+from quire.ranges.seek import index_at
 
 DAY_NS = 86_400 * 10**9
 START_NS = 15_706 * DAY_NS
@@ -99,7 +99,7 @@ def test_a_field_that_no_message_has_is_an_error(tmp_path: Path) -> None:
 
 
 def test_the_search_for_a_time_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quire.moments._LOOK_MAX", 3)
+    monkeypatch.setattr("quire.ranges.seek._LOOK_MAX", 3)
     recorded(tmp_path / "queue", [[1, 7, 14, 21, 28, 29]])  # multiples of seven tell no time
     with (
         quire.open(tmp_path / "queue", read_only=True) as queue,

@@ -80,6 +80,6 @@ def test_what_the_kernel_logs_is_harmless(tmp_path: Path, caplog: pytest.LogCapt
 
 
 def test_a_report_shows_names_as_text() -> None:
-    from quire.pipeline.shown import escape
+    from quire.pipeline.report.text import escape
 
     assert escape(f"[red]{BAD}\n") == f"\\[red]{on_one_line(BAD)}\\n"

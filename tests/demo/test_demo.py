@@ -189,7 +189,7 @@ def test_a_difference_names_its_group() -> None:
 def test_without_a_java_the_demo_says_so_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from quire.spark import java
+    from quire.spark.sessions import java
 
     monkeypatch.setattr(java, "_programs", lambda: iter([("PATH", None)]))
 

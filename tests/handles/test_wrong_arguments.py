@@ -14,7 +14,7 @@ import pytest
 
 import quire
 from queues import START_MS, payloads
-from quire.replaying import replayed
+from quire.replaying.replay import replayed
 
 WRONG: dict[str, Any] = {
     "None": None,

@@ -11,16 +11,17 @@ from typing import Any, cast
 import pytest
 
 import quire
-from quire.pipeline import PipelineError, Report, Stop, counts, load
-from quire.pipeline.batch import Batch
-from quire.pipeline.counts import Counted, Tally
+from quire.pipeline import PipelineError, Report, Stop, load
 from quire.pipeline.errors import StepError
-from quire.pipeline.progress import KEPT, Progress
-from quire.pipeline.report import BatchReport
-from quire.pipeline.run import _Run  # pyright: ignore[reportPrivateUsage]
-from quire.pipeline.sources import mixes_topics, streams
-from quire.pipeline.spec import Deduplicate, Pipeline
-from quire.pipeline.state import State
+from quire.pipeline.report import counts
+from quire.pipeline.report.counts import Counted, Tally
+from quire.pipeline.report.model import BatchReport
+from quire.pipeline.report.progress import KEPT, Progress
+from quire.pipeline.runtime.batch import Batch
+from quire.pipeline.runtime.runner import _Run  # pyright: ignore[reportPrivateUsage]
+from quire.pipeline.runtime.sources import mixes_topics, streams
+from quire.pipeline.runtime.state import State
+from quire.pipeline.spec.model import Deduplicate, Pipeline
 
 TEXT = """\
 pipeline: small

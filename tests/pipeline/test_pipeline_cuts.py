@@ -8,9 +8,9 @@ import random
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from quire.pipeline.arrival import Arrival
-from quire.pipeline.expectations import passed, tagged
-from quire.pipeline.spec import Deduplicate, Watermark
+from quire.pipeline.runtime.event_order import Arrival
+from quire.pipeline.runtime.expectations import passed, tagged
+from quire.pipeline.spec.model import Deduplicate, Watermark
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

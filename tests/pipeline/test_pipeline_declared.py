@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from pipeline_outputs import ids, rewritten, run
-from quire.spark import java
+from quire.spark.sessions import java
 from trades_recorded import QUEUE_SINK, record
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]

@@ -5,8 +5,7 @@ import numpy as np
 from matplotlib.container import BarContainer
 
 from quire.pages.model import Block, Chart, Page, Table
-from quire.pipeline.page import page_of
-from quire.pipeline.report import (
+from quire.pipeline.report.model import (
     BatchReport,
     Report,
     RuleReport,
@@ -14,6 +13,7 @@ from quire.pipeline.report import (
     SourceReport,
     StepReport,
 )
+from quire.pipeline.report.page import page_of
 
 START = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
 RULES = (

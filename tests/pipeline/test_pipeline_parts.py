@@ -16,8 +16,9 @@ from pyspark.sql import SparkSession
 import quire
 import quire.pipeline
 from cli_runs import COMMAND
-from quire.pipeline import PipelineError, Report, batch
-from quire.pipeline.state import State
+from quire.pipeline import PipelineError, Report
+from quire.pipeline.runtime import batch
+from quire.pipeline.runtime.state import State
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(300)]
 

@@ -6,10 +6,10 @@ import pytest
 
 from cli_runs import Cli
 from quire.pipeline import PipelineFileError, load
-from quire.pipeline.files import scheduled
-from quire.pipeline.places import read
-from quire.pipeline.schedule import duration_us, schedule_of
-from quire.pipeline.spec import Deduplicate, Rule, Sink, Watermark
+from quire.pipeline.spec.durations import duration_us, schedule_of
+from quire.pipeline.spec.loader import scheduled
+from quire.pipeline.spec.model import Deduplicate, Rule, Sink, Watermark
+from quire.pipeline.spec.yaml_lines import read
 
 WHOLE = """\
 pipeline: trades

@@ -18,7 +18,7 @@ from cli_runs import COMMAND, ENVIRONMENT, Cli, run
 from golden_sets import QUEUES, name_of
 from java_peer import JavaPeer
 from queues import DAY_MS, START_MS, roll_files, snapshot
-from quire.times import TimeField
+from quire.ranges.event_time import TimeField
 
 DAY_START = datetime(2024, 1, 15, tzinfo=UTC)
 

@@ -16,8 +16,8 @@ from pyspark.errors import AnalysisException, PythonException
 from pyspark.sql import Row, SparkSession
 
 import quire
-from quire.schema import Schema
-from quire.times import TimeField
+from quire.arrow.schema import Schema
+from quire.ranges.event_time import TimeField
 from spark_queues import (
     DAYS,
     START_MS,

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from queues import START_MS, snapshot
 from quire.errors import CorruptError, DataLossError
 from quire.spark import lag_of
-from quire.spark.checkpoints import split
+from quire.spark.columns import base_schema
 from quire.spark.options import ReadOptions
-from quire.spark.quotas import quotas
-from quire.spark.schema import base_schema
+from quire.spark.read.checkpoints import split
+from quire.spark.read.rate_limits import quotas
 from streams import Driver, Source, pairs
 
 
@@ -214,7 +214,7 @@ def test_more_topics_than_files_may_be_open(
     source = Source(tmp_path / "queues")
     for number in range(40):
         source.record(f"topic{number}", 2)
-    monkeypatch.setattr("quire.spark.stream._OPEN_MAX", 3)
+    monkeypatch.setattr("quire.spark.read.stream._OPEN_MAX", 3)
     with few_files():
         driver = Driver(source, startingOffsets="latest")
         assert driver.batch() == 0

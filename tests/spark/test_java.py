@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from quire.spark import java
+from quire.spark.sessions import java
 
 FLAG = "--add-modules=jdk.incubator.vector"
 

@@ -10,10 +10,10 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from quire.errors import CorruptError, DataLossError
-from quire.spark.batch import BatchReader
 from quire.spark.options import ReadOptions
-from quire.spark.ranges import Share
-from quire.spark.stream import StreamReader
+from quire.spark.read.batch import BatchReader
+from quire.spark.read.partitions import Share
+from quire.spark.read.stream import StreamReader
 from streams import FIELDS, Driver, Source, pairs
 
 

@@ -14,9 +14,9 @@ from pyspark.sql.types import LongType, StructType
 
 import quire
 from quire.errors import IndexOutOfRangeError
-from quire.spark.batch import BatchReader
 from quire.spark.options import ReadOptions
-from quire.spark.ranges import Share
+from quire.spark.read.batch import BatchReader
+from quire.spark.read.partitions import Share
 from spark_queues import DAY_MS, DAYS, PER_DAY, START_MS, indexes, load, messages_of, record
 
 pytestmark = pytest.mark.spark

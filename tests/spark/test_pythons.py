@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import quire
-from quire.spark import java
+from quire.spark.sessions import java
 
 pytestmark = pytest.mark.spark
 

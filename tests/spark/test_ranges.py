@@ -9,10 +9,10 @@ from pyspark.sql.types import BinaryType, LongType, StructType
 
 import quire
 from paths import GOLDEN
-from quire.runs import Run
-from quire.spark.batch import BatchReader
+from quire.ranges.cycles import Run
 from quire.spark.options import OptionsError, ReadOptions
-from quire.spark.ranges import RECORDS_PER_PARTITION_MIN, Share, Span, shares_of
+from quire.spark.read.batch import BatchReader
+from quire.spark.read.partitions import RECORDS_PER_PARTITION_MIN, Share, Span, shares_of
 
 CYCLE = 1 << 32
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from quire import _native
-from quire.spark import shipping
+from quire.spark.sessions import shipping
 
 
 def test_the_archive_holds_what_runs_here_and_other_settings_stay(

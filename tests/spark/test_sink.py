@@ -21,8 +21,8 @@ from pyspark.sql import DataFrame, SparkSession
 import quire
 from paths import SUPPORT
 from queues import payloads
-from quire.spark import commits
-from quire.spark.staging import FOLDER
+from quire.spark.write import commits
+from quire.spark.write.staging import FOLDER
 
 pytestmark = pytest.mark.spark
 

@@ -18,9 +18,9 @@ import quire
 from queues import payloads
 from quire._durable import Access
 from quire.errors import CorruptError, QuireError, UnsafePathError
-from quire.spark import commits
-from quire.spark.commits import Target, UnfinishedWriteError, commit, finish, has
-from quire.spark.staging import FOLDER, Part, PartWriter, Staging
+from quire.spark.write import commits
+from quire.spark.write.commits import Target, UnfinishedWriteError, commit, finish, has
+from quire.spark.write.staging import FOLDER, Part, PartWriter, Staging
 
 pytestmark = pytest.mark.spark
 

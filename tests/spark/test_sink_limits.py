@@ -15,10 +15,10 @@ from pyspark.sql.types import LongType, StructType
 import quire
 from queues import payloads
 from quire.errors import MessageTooLargeError
-from quire.spark.commits import Target, UnfinishedWriteError, commit, finish
 from quire.spark.options import OptionsError
-from quire.spark.sink_options import WriteOptions
-from quire.spark.staging import FOLDER, Part, PartWriter, Staging
+from quire.spark.write.commits import Target, UnfinishedWriteError, commit, finish
+from quire.spark.write.options import WriteOptions
+from quire.spark.write.staging import FOLDER, Part, PartWriter, Staging
 
 pytestmark = pytest.mark.spark
 

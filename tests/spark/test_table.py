@@ -102,7 +102,7 @@ def test_a_cycle_that_went_after_the_table_was_made_is_an_error(
     archive(path, dest)
     before = read_queue(path)
     small = quire.spark.table(spark, dest)
-    monkeypatch.setattr("quire.spark.archived.SMALL_MESSAGES", 0)
+    monkeypatch.setattr("quire.spark.tables.SMALL_MESSAGES", 0)
     table = quire.spark.table(spark, dest)
     fill(path, [3])
     archive(path, dest, delete=True)
@@ -165,7 +165,7 @@ VALUES: dict[str, Any] = {
 def test_columns_have_the_same_types_in_both_parts(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small: int
 ) -> None:
-    monkeypatch.setattr("quire.spark.archived.SMALL_MESSAGES", small)
+    monkeypatch.setattr("quire.spark.tables.SMALL_MESSAGES", small)
     path, dest = tmp_path / "kinds", tmp_path / "archive"
     clock = quire.ManualClock(START_MS)
     with (
@@ -339,6 +339,6 @@ def test_a_rest_of_large_messages_is_left_to_the_workers(
     spark: SparkSession, path: Path, dest: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     archive(path, dest)
-    monkeypatch.setattr("quire.spark.archived._SMALL_BYTES", 1_000)
+    monkeypatch.setattr("quire.spark.tables._SMALL_BYTES", 1_000)
 
     assert messages(quire.spark.table(spark, dest)) == read_queue(path)

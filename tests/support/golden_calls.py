@@ -13,7 +13,7 @@ from typing import Any, Protocol, get_type_hints
 
 import quire
 from paths import GOLDEN
-from quire.interfaces import Interface
+from quire.calls.interfaces import Interface
 
 JAVA = GOLDEN / "java-5.27ea11"
 

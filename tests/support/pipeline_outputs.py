@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 import quire.pipeline
 from quire.pipeline import Report
-from quire.pipeline.files import scheduled
+from quire.pipeline.spec.loader import scheduled
 from trades_recorded import PIPELINE, Recorded
 
 DROPPED = "known symbol"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pyspark
 
-from quire.spark import java
+from quire.spark.sessions import java
 
 SPARK = Path(pyspark.__file__).parent
 HOST = "127.0.0.1"

@@ -17,9 +17,9 @@ from pyspark.sql.types import LongType, StringType, StructType
 
 import quire
 from queues import DAY_MS, START_MS
-from quire.spark.checkpoints import Offsets
 from quire.spark.options import ReadOptions
-from quire.spark.stream import StreamReader
+from quire.spark.read.checkpoints import Offsets
+from quire.spark.read.stream import StreamReader
 
 SCHEMA = "_topic string, _index long, n long"
 FIELDS = StructType().add("_topic", StringType()).add("_index", LongType()).add("n", LongType())

@@ -9,22 +9,15 @@ import pyarrow as pa
 import pyarrow.compute
 
 from quire.archive.cycles import Cycle
-from quire.archive.decodings import (
-    ERROR,
-    INDEX,
-    PAYLOAD,
-    SUBTOPIC,
-    TIMESTAMP,
-    Decoding,
-)
-from quire.columns import array_of, fields_of
+from quire.archive.decoding import ERROR, INDEX, PAYLOAD, SUBTOPIC, TIMESTAMP, Decoding
+from quire.arrow.event_time import TIMESTAMP as TIMESTAMP_TYPE
+from quire.arrow.event_time import timed, timestamps
+from quire.arrow.plan import array_of, fields_of
+from quire.arrow.schema import METHOD, Content, Schema
 from quire.errors import ArchiveError, CorruptError
 from quire.queue import Queue
-from quire.schema import METHOD, Content, Schema
-from quire.tailing import Tailer
-from quire.timestamps import TIMESTAMP as TIMESTAMP_TYPE
-from quire.timestamps import timed, timestamps
-from quire.topics import ROUTE
+from quire.subtopics import ROUTE
+from quire.tailer import Tailer
 
 BATCH_ROWS: Final = 65_536
 BATCH_BYTES: Final = 16 * 2**20

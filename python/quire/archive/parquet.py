@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from quire._durable import sync_written
-from quire.archive.decodings import INDEX, PAYLOAD
-from quire.archive.digests import Digest
-from quire.columns import fields_of
+from quire.archive.decoding import INDEX, PAYLOAD
+from quire.archive.digest import Digest
+from quire.arrow.plan import fields_of
 from quire.errors import ArchiveError
 
 GROUP_ROWS: Final = 1_048_576

@@ -77,7 +77,7 @@ def archive(path: Path, dest: Path | None, *, verify: bool, **more: Any) -> None
     if more["force"] and not more["delete"]:
         raise click.UsageError("--force says what to delete: give --delete, too")
     from quire.archive import archive as run
-    from quire.times import TimeField
+    from quire.ranges.event_time import TimeField
 
     field, unit = more.pop("timestamp_field"), more.pop("timestamp_unit")
     more["timed"] = None if field is None else TimeField(field, unit)
@@ -99,7 +99,7 @@ def _schema(place: str | None) -> Any:  # noqa: ANN401 - a schema, or a word
     """
     if place in {None, "infer"}:
         return place
-    from quire.schema_places import schema_at
+    from quire.arrow.schema_loader import schema_at
 
     sys.path.insert(0, "")  # modules beside the caller are found, as by python -m
     try:
@@ -161,7 +161,7 @@ def _fail(*told: Any) -> None:  # noqa: ANN401 - pairs
 def _bar() -> Generator[Progress]:
     """Show on a terminal how far it is; give the function that moves the bar."""
     if not sys.stderr.isatty():
-        from quire.archive.reports import silent
+        from quire.archive.report import silent
 
         yield silent
         return

@@ -63,7 +63,8 @@ def _require(*, spark: bool) -> None:
             f"the demo needs {', '.join(missing)}: pip install 'quire[demo]'"
         )
     if spark:
-        from quire.spark import NoJavaError, java
+        from quire.spark import NoJavaError
+        from quire.spark.sessions import java
 
         try:
             java.use()

@@ -16,8 +16,8 @@ from quire.cli.arguments import PATH, point_of
 from quire.cli.entry import told
 from quire.cli.formats import json_of, yaml_of
 from quire.cli.output import Output, Progress, complain
-from quire.differences import Comparison, Difference
-from quire.values import Node, Values, changes, shown
+from quire.replaying.compare import Comparison, Difference
+from quire.replaying.values import Node, Values, changes, shown
 
 _DIFFERENT: Final = 1
 _TROUBLE: Final = 2  # as diff does, so that a failure is not taken for a difference

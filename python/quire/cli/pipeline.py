@@ -17,8 +17,8 @@ from quire.cli.arguments import PATH
 from quire.cli.group import WholeSummaries
 
 if TYPE_CHECKING:
-    from quire.pipeline.report import Report
-    from quire.pipeline.spec import Pipeline
+    from quire.pipeline.report.model import Report
+    from quire.pipeline.spec.model import Pipeline
 
 _PACKAGES: Final = ("jsonschema", "pyarrow", "pyspark", "rich", "yaml")
 
@@ -68,7 +68,7 @@ def run(  # noqa: PLR0913 - one for each option
         raise click.UsageError("give --once or --schedule, not both")
     found = _loaded(file, "once" if once else schedule)
     import quire.pipeline
-    from quire.pipeline.run import write_report
+    from quire.pipeline.runtime.runner import write_report
 
     stop = quire.pipeline.Stop()
 
@@ -116,8 +116,8 @@ def _loaded(file: Path, schedule: str | None) -> Pipeline:
         raise click.ClickException(
             f"pipelines need {', '.join(missing)}: pip install 'quire[pipeline]'"
         )
-    from quire.pipeline.files import load, scheduled
-    from quire.pipeline.places import PipelineFileError
+    from quire.pipeline.spec.loader import load, scheduled
+    from quire.pipeline.spec.yaml_lines import PipelineFileError
 
     try:
         found = load(file)
@@ -134,7 +134,7 @@ def _print(report: Report, *, as_json: bool) -> None:
         return
     from rich.console import Console
 
-    from quire.pipeline.shown import show
+    from quire.pipeline.report.text import show
 
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 120
     show(report, Console(highlight=False, width=width))

@@ -15,8 +15,8 @@ from quire.cli.entry import INTERRUPTED
 from quire.cli.formats import FORMATS
 from quire.cli.output import Progress, complain
 from quire.cli.read import Look, Printer
-from quire.pacing import Pace, Replay
-from quire.replaying import Copy, Replayed
+from quire.replaying.pacing import Pace, Replay
+from quire.replaying.replay import Copy, Replayed
 
 _FASTEST: Final = "max"
 

@@ -11,7 +11,7 @@ import quire
 from quire import pausers
 
 if TYPE_CHECKING:
-    from quire.stretches import Point
+    from quire.ranges.range import Point
 
 _REACHED: Final = "FOUND_IN_CYCLE"
 _ANY: Final = 2**63 - 1
@@ -52,7 +52,7 @@ class Bounds(NamedTuple):
         """
         if start is None and end is None:
             return self
-        from quire.stretches import indexes_of
+        from quire.ranges.range import indexes_of
 
         first, past = indexes_of(queue, start, end, time_field=time_field)
         newest = _newest(queue)
@@ -128,7 +128,7 @@ class Selection:
 
     def _is_at(self, end: int) -> bool:
         """Go to the first message that does not lie before *end*; return whether there is one."""
-        from quire.stretches import NOWHERE, first_from
+        from quire.ranges.range import NOWHERE, first_from
 
         first = first_from(self._queue, end)
         return first != NOWHERE and self._tailer.move_to_index(first)

@@ -9,10 +9,10 @@ Needs ``quire[pipeline]``; ``docs/pipelines.md`` teaches it.
 
 from quire.pipeline.declarative import declare
 from quire.pipeline.errors import PipelineError
-from quire.pipeline.files import load
-from quire.pipeline.places import PipelineFileError
-from quire.pipeline.report import Report
-from quire.pipeline.run import run
-from quire.pipeline.triggers import Stop
+from quire.pipeline.report.model import Report
+from quire.pipeline.runtime.runner import run
+from quire.pipeline.runtime.triggers import Stop
+from quire.pipeline.spec.loader import load
+from quire.pipeline.spec.yaml_lines import PipelineFileError
 
 __all__ = ["PipelineError", "PipelineFileError", "Report", "Stop", "declare", "load", "run"]

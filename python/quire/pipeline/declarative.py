@@ -20,14 +20,14 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from quire.pipeline.arrival import Arrival
 from quire.pipeline.errors import named
-from quire.pipeline.expectations import TAGS, VERDICT, alive, rejected, tagged, without
-from quire.pipeline.files import load
-from quire.pipeline.sources import whole
-from quire.pipeline.spec import Pipeline, Source, Step
-from quire.pipeline.transforms import transformed
-from quire.spark.sessions import SETTINGS
+from quire.pipeline.runtime.event_order import Arrival
+from quire.pipeline.runtime.expectations import TAGS, VERDICT, alive, rejected, tagged, without
+from quire.pipeline.runtime.sources import whole
+from quire.pipeline.runtime.transforms import transformed
+from quire.pipeline.spec.loader import load
+from quire.pipeline.spec.model import Pipeline, Source, Step
+from quire.spark.sessions.session import SETTINGS
 
 Made = Callable[[], DataFrame]
 

@@ -11,7 +11,7 @@ from typing import Final
 from pyspark.errors import PySparkException
 
 from quire.errors import QuireError
-from quire.pipeline.spec import Pipeline
+from quire.pipeline.spec.model import Pipeline
 
 _TRACE: Final = "Traceback (most recent call last)"
 

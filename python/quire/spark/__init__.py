@@ -7,13 +7,13 @@ Queues as Spark frames: ``quire.spark.scan(spark, path)``. Needs ``quire[spark]`
 """
 
 from quire.errors import DataLossError
-from quire.spark.archived import table
-from quire.spark.commits import UnfinishedWriteError, finish
-from quire.spark.java import NoJavaError
-from quire.spark.lags import lag_of
-from quire.spark.scanning import scan
-from quire.spark.sessions import register, session
+from quire.spark.read.frames import scan
+from quire.spark.read.lag import lag_of
+from quire.spark.sessions.java import NoJavaError
+from quire.spark.sessions.session import register, session
 from quire.spark.source import QuireDataSource
+from quire.spark.tables import table
+from quire.spark.write.commits import UnfinishedWriteError, finish
 
 __all__ = [
     "DataLossError",

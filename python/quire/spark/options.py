@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from quire.errors import QuireError
-from quire.spark.offsets import EARLIEST, LATEST, Bound, parse_offsets, parse_time
+from quire.ranges.event_time import UNITS_NS, TimeField
+from quire.spark.read.offsets import EARLIEST, LATEST, Bound, parse_offsets, parse_time
 from quire.spark.topics import local_path
-from quire.times import UNITS_NS, TimeField
 
 RECORDS_PER_PARTITION: Final = 1_000_000
 BATCH_ROWS: Final = 32_768

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
-from quire.spark.batch import BatchReader
+from quire.spark.columns import checked, default_columns
 from quire.spark.options import ReadOptions
-from quire.spark.schema import checked, default_columns
-from quire.spark.sink import QuireStreamWriter, QuireWriter
-from quire.spark.sink_options import WriteOptions
-from quire.spark.stream import StreamReader
+from quire.spark.read.batch import BatchReader
+from quire.spark.read.stream import StreamReader
+from quire.spark.write.options import WriteOptions
+from quire.spark.write.writer import QuireStreamWriter, QuireWriter
 
 
 class QuireDataSource(DataSource):

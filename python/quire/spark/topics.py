@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 import quire
 from quire._durable import SafeFolder
-from quire.directories import TABLE, check_local, topics_of
+from quire.discovery import TABLE, check_local, topics_of
 from quire.errors import CorruptError, QuireError
 
 if TYPE_CHECKING:

@@ -24,6 +24,6 @@ classes! {
     uuid = "uuid"."UUID";
     decimal = "decimal"."Decimal";
     enumeration = "enum"."Enum";
-    typed = "quire.messages"."Typed";
-    type_literal = "quire.messages"."TypeLiteral";
+    typed = "quire.calls.messages"."Typed";
+    type_literal = "quire.calls.messages"."TypeLiteral";
 }

@@ -447,7 +447,7 @@ impl Codec {
         let object = if self.build == Build::CallInOrder {
             class.call1(PyTuple::new(py, values)?)?
         } else {
-            let object = NEW.import(py, "quire.messages", "new_object")?.call1((class,))?;
+            let object = NEW.import(py, "quire.calls.messages", "new_object")?.call1((class,))?;
             self.set_attributes(plan, &object, values)?;
             object
         };
@@ -529,7 +529,7 @@ fn set_past_class<'py>(
     name: &Bound<'py, PyString>,
     value: &Bound<'py, PyAny>,
 ) -> PyResult<()> {
-    let set = SET.import(object.py(), "quire.messages", "set_attribute")?;
+    let set = SET.import(object.py(), "quire.calls.messages", "set_attribute")?;
     set.call1((object, name, value)).map(drop)
 }
 

@@ -1,0 +1,334 @@
+"""Appenders: what the native one lacks because it needs pyarrow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from functools import partial
+from itertools import islice
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, cast
+
+from quire import _arguments as arguments
+from quire import _native
+from quire._arrow import need_arrow
+from quire.errors import LockTimeoutError
+from quire.pausers import Pauser
+from quire.subtopics import ROUTE, Topic
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from typing_extensions import Buffer
+
+    from quire._native import Value, WriteDocument
+    from quire.arrow.encoder import Form
+    from quire.arrow.schema import SchemaLike
+    from quire.calls.methods import Filter
+
+    class _Frame(Protocol):
+        """A data frame, or whatever else hands over its columns as Arrow."""
+
+        def __arrow_c_stream__(self, requested_schema: Any = None, /) -> object: ...  # noqa: ANN401
+
+    BatchLike: TypeAlias = pa.RecordBatch | pa.Table | pa.Array[Any] | pa.ChunkedArray[Any] | _Frame
+
+_T = TypeVar("_T")
+
+_CHUNK = 10_000
+_LOOK_S = 0.02
+
+
+class Appender(_native.Appender):
+    """Writes messages at the end of a queue, from :meth:`quire.Queue.appender`."""
+
+    def topic(self, key: Any, *, event: str = ROUTE) -> Topic:  # noqa: ANN401 - any value
+        """
+        Return a writer of messages with *key* in front of them, for :meth:`quire.Tailer.topics`.
+
+        Args:
+            key: Any value that has an encoding.
+            event: The name in front of the key: that of the method of a router in Java.
+
+        """
+        return Topic(self, key, event)
+
+    def write_yaml(self, text: str) -> int:
+        """Append the message that *text* stands for (:func:`quire.parse_yaml`)."""
+        return self.write_bytes(_native.parse_yaml(text))
+
+    def write_json(self, text: str) -> int:
+        """Append the message that *text* stands for (:func:`quire.parse_json`)."""
+        return self.write_bytes(_native.parse_json(text))
+
+    async def awrite_bytes(self, payload: Buffer, /) -> int:
+        """
+        As :meth:`write_bytes`, while the event loop runs on if somebody else holds the write lock.
+
+        This and its kin try at once, in the loop's own thread; only if the lock is held do they
+        wait, as long as the queue's ``timeout_s`` has others wait, also for an open document of
+        another task. A task that is cancelled while it waits has appended nothing.
+
+        Raises:
+            LockTimeoutError: The lock was held all the time.
+
+        """
+        return await self._awrite(partial(self.write_bytes, payload))
+
+    async def awrite_text(self, text: str, /) -> int:
+        """As :meth:`write_text`, awaiting the write lock: see :meth:`awrite_bytes`."""
+        return await self._awrite(partial(self.write_text, text))
+
+    async def awrite_map(self, values: Mapping[str, Value], /) -> int:
+        """As :meth:`write_map`, awaiting the write lock: see :meth:`awrite_bytes`."""
+        return await self._awrite(partial(self.write_map, values))
+
+    async def awrite_message(self, message: object, /, *, typed: bool = False) -> int:
+        """As :meth:`write_message`, awaiting the write lock: see :meth:`awrite_bytes`."""
+        return await self._awrite(partial(self.write_message, message, typed=typed))
+
+    async def awrite_yaml(self, text: str) -> int:
+        """As :meth:`write_yaml`, awaiting the write lock: see :meth:`awrite_bytes`."""
+        return await self.awrite_bytes(_native.parse_yaml(text))
+
+    async def awrite_json(self, text: str) -> int:
+        """As :meth:`write_json`, awaiting the write lock: see :meth:`awrite_bytes`."""
+        return await self.awrite_bytes(_native.parse_json(text))
+
+    async def awrite_many(self, payloads: Iterable[Buffer], /) -> int | None:
+        """
+        As :meth:`write_many`, awaiting the write lock: see :meth:`awrite_bytes`.
+
+        The loop's other tasks run after every 10,000 messages. What was appended before the task is
+        cancelled, or the lock is held for too long, stays.
+        """
+        items = iter(payloads)
+        chunks = iter(lambda: [*islice(items, _CHUNK)], [])
+        return await self._awrite_each(partial(self.write_many, chunk) for chunk in chunks)
+
+    async def awrite_batch(  # noqa: PLR0913 - by keywords
+        self,
+        batch: BatchLike,
+        *,
+        schema: SchemaLike | None = None,
+        form: Form | None = None,
+        type: str | None = None,  # noqa: A002
+        method: str | None = None,
+        omit_nulls: bool = False,
+    ) -> int | None:
+        """
+        As :meth:`write_batch`, awaiting the write lock: see :meth:`awrite_bytes`.
+
+        The loop's other tasks run after each chunk of a table or chunked array. What was appended
+        before the task is cancelled, or the lock is held for too long, stays.
+        """
+        writes = self._writes(batch, schema, form, type, method, omit_nulls=omit_nulls)
+        return await self._awrite_each(writes)
+
+    async def _awrite_each(self, writes: Iterable[Callable[[], int | None]]) -> int | None:
+        import asyncio
+
+        last: int | None = None
+        for write in writes:
+            if last is not None:
+                await asyncio.sleep(0)
+            last = await self._awrite(write)
+        return last
+
+    async def _awrite(self, write: Callable[[], _T]) -> _T:
+        """Call *write*, whose one append is tried until the lock is free."""
+        try:
+            return self._without_waiting(write)
+        except LockTimeoutError:
+            return await self._awrite_when_free(write)
+
+    async def _awrite_when_free(self, write: Callable[[], _T]) -> _T:
+        pauser = Pauser(yield_count=10, min_s=0.000_2, max_s=0.002)
+        looked = began = monotonic()
+        while (now := monotonic()) - began < self._lock_timeout_s:
+            await pauser.pause_async()
+            # While it is held, it is only looked now and then whether its holder died.
+            if self._is_locked and now - looked < _LOOK_S:
+                continue
+            looked = now
+            with suppress(LockTimeoutError):
+                return self._without_waiting(write)
+        return self._without_waiting(write, waited_ms=round((now - began) * 1000))
+
+    def method_writer(  # noqa: PLR0913 - by keywords
+        self,
+        interface: Callable[..., _T],
+        *more: Callable[..., Any],
+        record_history: bool | None = None,
+        history_form: Literal["packed", "fields"] = "packed",
+        metadata: bool = False,
+        document: WriteDocument | None = None,
+        filter: Filter | None = None,  # noqa: A002 - its name as a keyword
+    ) -> _T:
+        """
+        Return an object of the interface whose calls are messages.
+
+        Each call is one document: the method's name, and its arguments in the form their
+        annotations give them. A method that returns another interface goes on: with
+        ``router.to("x").deliver(m)`` both calls are in one document, which the last one writes;
+        nothing is written of a chain without its last call. A call that cannot be written raises
+        and writes nothing.
+
+        Args:
+            interface: A Protocol, an ABC, or another class; generic ones with or without
+                arguments. Its public methods return nothing, or an interface that goes on.
+            more: Further interfaces whose methods the object has.
+            record_history: Put the history in front of each call, see
+                :class:`quire.MessageHistory`; None: if the queue has a source id.
+            history_form: ``packed`` as Java's default, or ``fields`` for old releases of Java: 5.20
+                passes over a call behind the other.
+            metadata: Write metadata documents.
+            document: An open document of :meth:`writing_document` that all calls go into, instead
+                of one each.
+            filter: Called with a method's name and a call's first argument (or None); where it
+                returns something false the call is not written.
+
+        Raises:
+            TypeError: A method cannot stand in messages: an annotation has no encoding, two
+                methods have one id, or one returns something else.
+
+        """
+        from quire.calls import methods
+        from quire.types import names_around
+
+        return methods.method_writer(
+            self,
+            interface,
+            more,
+            record_history=record_history,
+            history_form=history_form,
+            metadata=metadata,
+            document=document,
+            filter=filter,
+            names=names_around(),
+        )
+
+    def write_batch(  # noqa: PLR0913 - by keywords
+        self,
+        batch: BatchLike,
+        *,
+        schema: SchemaLike | None = None,
+        form: Form | None = None,
+        type: str | None = None,  # noqa: A002
+        method: str | None = None,
+        omit_nulls: bool = False,
+    ) -> int | None:
+        """
+        Append a message for each row of a batch, or for each element of a column.
+
+        No Python object is made per message, and many are written under one lock.
+
+        Args:
+            batch: A batch, a table, or a data frame of pandas or another library (its index, if
+                that has a name, is columns as well); what its rows become, the other arguments
+                tell, as in :class:`quire.arrow.encoder.Encoder`. Or a binary or string array, 32 or
+                64 bits wide, chunked or not: binary elements are messages as they are, strings text
+                values.
+            schema: What the messages are to look like.
+            form: ``raw``, ``text``, ``map``, ``fields``, ``typed`` or ``method``.
+            type: The name of the type in front of the fields.
+            method: The method that is called.
+            omit_nulls: Leave out the names of what is null.
+
+        Returns:
+            The last index; None when there is nothing.
+
+        Raises:
+            TypeError: The column holds something else.
+            ValueError: The columns do not make such messages, or an array holds nulls or empty
+                elements; nothing was written.
+            WireError: A value has no encoding; nothing was written.
+
+        """
+        last: int | None = None
+        for write in self._writes(batch, schema, form, type, method, omit_nulls=omit_nulls):
+            last = write()
+        return last
+
+    def _writes(  # noqa: PLR0913 - those of write_batch
+        self,
+        batch: BatchLike,
+        schema: SchemaLike | None,
+        form: Form | None,
+        type: str | None,  # noqa: A002
+        method: str | None,
+        *,
+        omit_nulls: bool,
+    ) -> list[Callable[[], int | None]]:
+        """Encode a batch, and return what appends each chunk of it."""
+        need_arrow()
+        import pyarrow as pa
+
+        if isinstance(batch, pa.Array | pa.ChunkedArray):
+            return self._writes_of_array(cast("Any", batch))
+        from quire.arrow.encoder import Encoder
+        from quire.arrow.schema import Schema
+
+        batch = _tabular(batch)
+        encoder = Encoder(
+            batch.schema,
+            form=form,
+            type=type,
+            method=method,
+            schema=None if schema is None else Schema.given(schema),
+            omit_nulls=omit_nulls,
+            fieldless=not self._has_field_names,
+        )
+        batches = batch.to_batches() if isinstance(batch, pa.Table) else [batch]
+        encoded = [encoder.encode(it) for it in batches if it.num_rows]
+        return [partial(self._write_chunk, it, wide=True, text=False) for it in encoded]
+
+    def _writes_of_array(
+        self, column: pa.Array[Any] | pa.ChunkedArray[Any]
+    ) -> list[Callable[[], int | None]]:
+        import pyarrow as pa
+
+        if column.null_count:
+            raise ValueError(f"a message cannot be null: null_count={column.null_count}")
+        wide = pa.types.is_large_binary(column.type) or pa.types.is_large_string(column.type)
+        text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+        if not (wide or text or pa.types.is_binary(column.type)):
+            raise TypeError(f"a binary or string column is needed: type={column.type}")
+        if not text and _shortest(column) == 0:
+            raise ValueError("a message holds at least one byte: the column has an empty element")
+        chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+        return [partial(self._write_chunk, it, wide=wide, text=text) for it in chunks if len(it)]
+
+    def _write_chunk(self, chunk: pa.Array[Any], *, wide: bool, text: bool) -> int | None:
+        _, offsets, data = chunk.buffers()
+        return self._write_column(
+            offsets or b"",
+            data or b"",
+            count=len(chunk),
+            start=chunk.offset,
+            wide=wide,
+            text=text,
+        )
+
+
+def _tabular(batch: object) -> pa.RecordBatch | pa.Table:
+    """Return what has rows and columns as pyarrow has it: data frames too."""
+    import pyarrow as pa
+
+    if isinstance(batch, pa.RecordBatch | pa.Table):
+        return batch
+    frame: Any = batch
+    if type(batch).__module__.partition(".")[0] == "pandas" and hasattr(batch, "columns"):
+        is_named = any(name is not None for name in frame.index.names)
+        return pa.Table.from_pandas(frame, preserve_index=is_named)
+    if hasattr(batch, "__arrow_c_stream__"):
+        with suppress(pa.ArrowInvalid, TypeError, ValueError):
+            return pa.table(frame)
+    expected = "a batch, table or array of pyarrow, or a data frame"
+    raise arguments.refusal("batch", expected, batch)
+
+
+def _shortest(column: Any) -> int | None:  # noqa: ANN401 - pyarrow-stubs want each type by name
+    import pyarrow.compute
+
+    compute: Any = pyarrow.compute  # its stubs leave the results open
+    return cast("int | None", compute.min(compute.binary_length(column)).as_py())

@@ -1,0 +1,178 @@
+"""How messages become typed columns: what runs were told, and the archive keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Final, Literal
+
+import pyarrow as pa
+
+from quire.arrow.plan import fields_of, type_text
+from quire.arrow.schema import METHOD, Content, Schema
+from quire.arrow.types import PARQUETS_TIME, fitting_columns
+from quire.errors import ArchiveError
+from quire.queue import Queue
+from quire.ranges.event_time import TimeField
+
+INFER: Final = "infer"
+HISTORY: Final = "history"
+
+INDEX: Final = "_index"
+SUBTOPIC: Final = "_subtopic"
+TIMESTAMP: Final = "_timestamp"
+ERROR: Final = "_error"
+PAYLOAD: Final = "payload"
+IN_FRONT: Final = (INDEX, "_cycle", "_sequence", "_topic")
+_TAKEN: Final = {*IN_FRONT, SUBTOPIC, TIMESTAMP, ERROR, PAYLOAD}
+
+
+@dataclass(frozen=True, slots=True)
+class Decoding:
+    """
+    What becomes of messages, beside their bytes.
+
+    Attributes:
+        schema: What they look like, as the text of a schema; None: nothing is decoded.
+        method: The one method whose arguments are columns; of None each method is a struct.
+        time_field: The field that tells ``_timestamp``, or ``history``; None: no such column.
+        time_unit: What a number there counts since 1970; None: as :class:`TimeField` says.
+        inferred: Whether the schema is what samples of the messages hold.
+
+    """
+
+    schema: str | None = None
+    method: str | None = None
+    time_field: str | None = None
+    time_unit: str | None = None
+    inferred: bool = False
+
+    @classmethod
+    def of(cls, known: Mapping[str, Any]) -> Decoding:
+        """Return what JSON holds."""
+        return cls(**{it.name: known[it.name] for it in fields(cls) if it.name in known})
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what :meth:`of` takes."""
+        return asdict(self)
+
+    @property
+    def timed(self) -> TimeField | None:
+        """The field that tells the time; None where there is none, or history does."""
+        if self.time_field in {None, HISTORY}:
+            return None
+        return TimeField(str(self.time_field), self.time_unit)
+
+    def content(self) -> Content | None:
+        """Return what the decoder is to make of messages, in types that others know."""
+        return None if self.schema is None else _fitted(Schema.from_text(self.schema).content)
+
+    def types(self) -> dict[str, Any]:
+        """
+        Return the typed columns by name.
+
+        Raises:
+            ArchiveError: A field has the name of another column, or there is no such method.
+
+        """
+        content = self.content()
+        if content is None:
+            return {}
+        columns = columns_of(content, self.method)
+        if taken := sorted(_TAKEN & {*columns.names}):
+            raise ArchiveError(
+                f"a field has the name of a column that each archive has: name={taken[0]}"
+                " (leave it out: the payload holds it)"
+            )
+        return {field.name: field.type for field in fields_of(columns)}
+
+
+def decoding_of(  # noqa: PLR0913 - by keywords
+    queue: Queue,
+    before: Decoding | None,
+    *,
+    schema: Schema | Literal["infer"] | None,
+    method: str | None,
+    timed: TimeField | None,
+    sample: int,
+) -> Decoding:
+    """
+    Return how the messages of a queue are decoded: as before where nothing else is asked for.
+
+    Raises:
+        ArchiveError: Nothing can be inferred, or a column had another type before.
+
+    """
+    if schema is None and timed is None and method is None:
+        return before or Decoding()
+    text = None if before is None or before.schema is None else before.schema
+    inferred = schema == INFER
+    if inferred:
+        text = _inferred(queue, sample, before).to_text()
+    elif isinstance(schema, Schema):
+        text = schema.to_text()
+    if method is not None and text is None:
+        raise ArchiveError(f"method of what? give its interface as schema: method={method}")
+    name, unit = (None, None) if timed is None else (timed.name, timed.unit)
+    made = Decoding(text, method, name, unit, inferred)
+    _check_kept(made.types(), {} if before is None else before.types())
+    return made
+
+
+def columns_of(content: Content, method: str | None) -> pa.Schema:
+    """
+    Return the typed columns: of methods a struct for each, or the arguments of one.
+
+    Raises:
+        ArchiveError: There is no such method.
+
+    """
+    schema = Schema.of_content(content)
+    if method is None:
+        return pa.schema([it for it in fields_of(schema.arrow) if it.name != INDEX])
+    if method not in schema.methods:
+        known = ", ".join(schema.methods) or "none"
+        raise ArchiveError(f"no such method: method={method} known={known}")
+    arguments = [it for it in fields_of(schema.methods[method]) if it.name != INDEX]
+    return pa.schema([pa.field(METHOD, pa.string()), *arguments])
+
+
+def _fitted(content: Content) -> Content:
+    parts = content.parts
+    if isinstance(parts, tuple):
+        parts = tuple(
+            each._replace(columns=fitting_columns(each.columns, PARQUETS_TIME)) for each in parts
+        )
+    else:
+        parts = fitting_columns(parts, PARQUETS_TIME)
+    return content._replace(parts=parts, history=False, index_name=INDEX)
+
+
+def _inferred(queue: Queue, sample: int, before: Decoding | None) -> Schema:
+    """Return what the messages hold; columns that were inferred before stay as they are."""
+    try:
+        content = Schema.infer(queue, sample).content
+    except ValueError as error:
+        raise ArchiveError(str(error)) from None
+    parts: Any = content.parts
+    known = None if before is None or not before.inferred else before.content()
+    kept: list[Any] = []
+    if known is not None and not isinstance(known.parts, tuple):
+        if known.shape != content.shape:
+            raise ArchiveError(
+                f"the messages have another shape than before: path={queue.path}"
+                f" found={content.shape} archived={known.shape}"
+            )
+        kept = fields_of(known.parts)
+    names = {*_TAKEN, *(field.name for field in kept)}
+    new = [field for field in fields_of(parts) if field.name not in names]
+    return Schema.of_content(content._replace(parts=pa.schema([*kept, *new])))
+
+
+def _check_kept(types: Mapping[str, Any], before: Mapping[str, Any]) -> None:
+    for name in types.keys() & before.keys():
+        if types[name] != before[name]:
+            raise ArchiveError(
+                "a column cannot change its type, use another DEST for it:"
+                f" column={name} type={type_text(types[name])} archived={type_text(before[name])}"
+            )

@@ -1,0 +1,84 @@
+"""What an archive tells of a cycle: in the metadata of its file, and in the list of its topic."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Final
+
+METADATA_KEY: Final = b"quire"
+
+_FILE: Final = re.compile(r"[^./\0][^/\0]*\.parquet")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """
+    A cycle that is in the archive.
+
+    Attributes:
+        cycle: Its number.
+        file: The name of its Parquet file.
+        messages: How many it has.
+        rows: How many rows they became: more, where one message holds several calls.
+        misfits: How many rows have no typed columns, and the reason in ``_error``.
+        first_index: Its first message's index; None if it has none.
+        last_index: Its last message's.
+        digest: Of indexes and payloads: see :class:`quire.archive.digest.Digest`.
+        payload_bytes: The length of all payloads together.
+        ended: Whether an end-of-file marker closed it; else it was left for newer ones.
+        previous: The cycle before it that had a file then; None if it was the oldest.
+        decoding: The place, in the list of the topic, of what its typed columns are.
+        sha256: Of the file; it stands in the list alone.
+        size: The file's length, in the list alone, too; 0 in lists of earlier versions.
+
+    """
+
+    cycle: int
+    file: str
+    messages: int
+    rows: int
+    misfits: int
+    first_index: int | None
+    last_index: int | None
+    digest: str
+    payload_bytes: int
+    ended: bool
+    previous: int | None
+    decoding: int = 0
+    sha256: str = ""
+    size: int = 0
+
+    @classmethod
+    def of(cls, known: Mapping[str, Any]) -> Entry:
+        """
+        Return the entry that JSON holds; what later versions add is passed over.
+
+        Raises:
+            ValueError: It is none that a run would have made.
+
+        """
+        found = cls(**{it.name: known[it.name] for it in fields(cls) if it.name in known})
+        numbers = (found.cycle, found.messages, found.rows, found.misfits, found.size)
+        if not all(type(it) is int and it >= 0 for it in (*numbers, found.decoding)):
+            raise ValueError(f"numbers: cycle={found.cycle!r} messages={found.messages!r}")
+        if type(found.file) is not str or not _FILE.fullmatch(found.file):
+            raise ValueError(f"not the plain name of a Parquet file: file={found.file!r}")
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what :meth:`of` takes."""
+        return asdict(self)
+
+    def metadata(self, about: Mapping[str, Any]) -> dict[bytes, bytes]:
+        """Return the file's own metadata, with more *about* its queue."""
+        told = {**about, **self.to_json()}
+        del told["sha256"], told["size"]
+        return {METADATA_KEY: json.dumps(told).encode()}
+
+    @property
+    def told(self) -> Entry:
+        """The entry as its file tells it."""
+        return replace(self, sha256="", size=0)

@@ -1,0 +1,87 @@
+"""What went missing: in the queue before it was archived, or in the archive."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from quire.archive.cycles import end_of
+from quire.archive.entry import Entry
+from quire.archive.manifest import Topic
+from quire.errors import CorruptError
+from quire.queue import Queue
+
+
+def note_losses(topic: Topic, queue: Queue) -> None:
+    """Note the cycles that were seen and not archived, and are gone."""
+    here = {*queue.cycles}
+    noted = {cycle for cycle, _ in topic.lost}
+    gone = topic.seen - topic.entries.keys() - here - noted
+    topic.lost += [(cycle, "deleted before it was archived") for cycle in sorted(gone)]
+    newest = topic.newest_known
+    if newest is None or newest in here or newest in noted | gone:
+        return
+    later = [cycle for cycle in here if cycle > newest]
+    if later:
+        topic.lost.append(
+            (None, f"cycles between {newest} and {min(later)} may have come and gone unseen")
+        )
+
+
+def note_gone(topic: Topic) -> None:
+    """Note what was lost with a queue that is gone."""
+    newest = topic.newest_known
+    if topic.gone or newest is None:
+        return
+    noted = {cycle for cycle, _ in topic.lost}
+    gone = topic.seen - topic.entries.keys() - noted
+    topic.lost += [(cycle, "deleted before it was archived") for cycle in sorted(gone)]
+    told = (None, f"the queue is gone, with what came behind cycle {newest}: path={topic.queue}")
+    if None not in noted:
+        topic.lost.append(told)
+
+
+def is_gone(topic: Topic) -> bool:
+    """Return whether a queue is not where it was, though the place is there."""
+    if not topic.queue or Path(topic.queue).is_dir():
+        return False
+    return Path(topic.root).is_dir() or Path(topic.queue).parent.is_dir()
+
+
+def forget_missing(topic: Topic, queue: Queue | None) -> list[tuple[int, str]]:
+    """
+    Forget the cycles whose files are gone, or cut: those that the queue has are archived again.
+
+    Where it has them no more, a file that is gone is noted as lost. Return what is wrong with the
+    others.
+    """
+    failed: list[tuple[int, str]] = []
+    for cycle, entry in sorted(topic.entries.items()):
+        file = topic.file(entry)
+        wrong = _wrong_with(file, entry)
+        if wrong is None:
+            continue
+        if not _is_live(queue, cycle):
+            if file.exists():
+                failed.append((cycle, f"{wrong}, and the queue has the cycle no more"))
+                continue
+            topic.lost.append((cycle, f"{wrong}, and the queue has the cycle no more"))
+        topic.seen.add(cycle)
+        del topic.entries[cycle]
+    return failed
+
+
+def _wrong_with(file: Path, entry: Entry) -> str | None:
+    try:
+        size = file.stat().st_size
+    except FileNotFoundError:
+        return f"the file is gone from the archive: file={file}"
+    if entry.size in {0, size}:
+        return None
+    return f"the file has another length: file={file} found={size} expected={entry.size}"
+
+
+def _is_live(queue: Queue | None, cycle: int) -> bool:
+    try:
+        return queue is not None and end_of(queue, cycle) is not None
+    except CorruptError:
+        return True  # it is told of when it is to be archived

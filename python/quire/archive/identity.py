@@ -1,0 +1,78 @@
+"""Whether a queue is the one that was archived."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from quire.archive.cycles import end_of, told_of
+from quire.archive.manifest import Topic
+from quire.archive.verification import check_live
+from quire.errors import ArchiveError, CorruptError
+from quire.queue import Queue
+
+
+def check_same(topic: Topic, queue: Queue) -> dict[int, str]:
+    """
+    Look whether the archive holds cycles of this queue, or none yet.
+
+    The newest cycle that both have is compared, or the next older one where it is damaged.
+
+    Returns:
+        Archived cycles that are damaged in the queue, as far as they were looked at, and how.
+
+    Raises:
+        ArchiveError: It holds those of another queue.
+
+    """
+    facts = facts_of(topic.name, queue)
+    if topic.facts and topic.facts != facts:
+        differ = [name for name, value in facts.items() if topic.facts.get(name) != value]
+        raise ArchiveError(
+            f"the archive holds another queue of this name: queue={queue.path}"
+            + "".join(f" {name}={facts[name]} archived={topic.facts.get(name)}" for name in differ)
+        )
+    damaged = forget_grown(topic, queue)
+    is_moved = topic.queue != queue.path
+    for cycle in sorted(topic.entries.keys() & {*queue.cycles}, reverse=True):
+        try:
+            if check_live(queue, topic.entries[cycle], every_byte=is_moved or bool(damaged)):
+                break
+        except CorruptError as error:
+            damaged[cycle] = told_of(queue, cycle, error)
+    else:
+        if topic.entries and is_moved:
+            raise ArchiveError(
+                "the archive was made from another directory, and no cycle of it is here to"
+                f" compare: queue={queue.path} archived={topic.queue}"
+                + "".join(f" ({told})" for told in damaged.values())
+            )
+    topic.queue, topic.facts, topic.gone = queue.path, facts, False
+    return damaged
+
+
+def facts_of(name: str, queue: Queue) -> dict[str, Any]:
+    """Return what a queue was created with."""
+    return {
+        "topic": name,
+        "roll_cycle": queue.roll_cycle.name,
+        "epoch_ms": queue.epoch_ms,
+    }
+
+
+def forget_grown(topic: Topic, queue: Queue) -> dict[int, str]:
+    """
+    Forget cycles without end marker that have more messages than when they were archived.
+
+    Java's writers whose clock is behind can still append there. Return those that are damaged,
+    and how.
+    """
+    damaged: dict[int, str] = {}
+    for entry in [each for each in topic.entries.values() if not each.ended]:
+        try:
+            end = end_of(queue, entry.cycle)
+        except CorruptError as error:
+            damaged[entry.cycle] = told_of(queue, entry.cycle, error)
+            continue
+        if end is not None and end.messages > entry.messages:
+            del topic.entries[entry.cycle]
+    return damaged

@@ -1,0 +1,274 @@
+"""Where things are in an archive, and what is there: by topic, cycle by cycle."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote, unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from quire._durable import Access, HeldError, SafeFolder
+from quire.archive.decoding import Decoding
+from quire.archive.entry import METADATA_KEY, Entry
+from quire.errors import ArchiveError, UnsafePathError
+
+LISTS: Final = "_quire"
+_LOCK: Final = "lock"
+_FOLDER: Final = "topic="
+_FORMAT: Final = 1
+_SUFFIX: Final = ".parquet"
+_LIST: Final = ".json"
+
+
+@dataclass(slots=True)
+class Topic:
+    """
+    What an archive holds of a queue.
+
+    Attributes:
+        name: The topic.
+        folder: Where its Parquet files are.
+        queue: The queue's directory.
+        root: The path that was given for it: the same, or a directory above.
+        facts: What the queue was created with: its roll cycle and epoch.
+        entries: The cycles that are here.
+        seen: Cycles that the last run saw and did not archive: unfinished, or damaged.
+        lost: What is in no place any more, or may be: the cycle if it is known, and the reason.
+        decodings: What typed columns are, or were; the last is that of the newest run.
+        gone: The queue is gone, and what was lost with it was accepted.
+        problems: Files in the folder that are not what they seem.
+
+    """
+
+    name: str
+    folder: Path
+    queue: str = ""
+    root: str = ""
+    facts: dict[str, Any] = field(default_factory=dict[str, Any])
+    entries: dict[int, Entry] = field(default_factory=dict[int, Entry])
+    seen: set[int] = field(default_factory=set[int])
+    lost: list[tuple[int | None, str]] = field(default_factory=list[tuple[int | None, str]])
+    decodings: list[Decoding] = field(default_factory=list[Decoding])
+    gone: bool = False
+    problems: list[str] = field(default_factory=list[str])
+
+    def use(self, decoding: Decoding) -> int:
+        """Have this the decoding of the newest run; return its place in the list."""
+        if decoding not in self.decodings:
+            self.decodings.append(decoding)
+        return self.decodings.index(decoding)
+
+    @property
+    def newest_known(self) -> int | None:
+        """The newest cycle that a run has seen."""
+        return max({*self.entries, *self.seen}, default=None)
+
+    @property
+    def still_lost(self) -> list[tuple[int | None, str]]:
+        """What is lost, without the cycles that were archived after all."""
+        return [(cycle, why) for cycle, why in self.lost if cycle not in self.entries]
+
+    def file(self, entry: Entry) -> Path:
+        """
+        Return where a cycle's file is.
+
+        Raises:
+            UnsafePathError: A link or the like has its name.
+
+        """
+        file = self.folder / entry.file
+        if not is_plain(file):
+            raise UnsafePathError(f"a link, or not a file: path={file} (remove it)")
+        return file
+
+
+class Archive:
+    """
+    An archive: a directory with a folder for each topic and a Parquet file for each cycle.
+
+    Args:
+        path: The directory.
+
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Touch nothing."""
+        self.path: Final = path.absolute()
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is an archive."""
+        return (self.path / LISTS).is_dir()
+
+    def topics(self) -> list[str]:
+        """
+        Return the topics that it holds, in order.
+
+        Raises:
+            ArchiveError: There is no archive.
+
+        """
+        if not self.exists:
+            raise ArchiveError(f"no archive here: path={self.path}")
+        with SafeFolder.at(self.path) as root, root.sub(LISTS) as lists:
+            names = [it for it in lists.names() if it.endswith(_LIST)]
+        return sorted(unquote(it.removesuffix(_LIST)) for it in names)
+
+    @contextmanager
+    def held(self, access: Access) -> Generator[None]:
+        """
+        Keep other runs off, until the process ends.
+
+        Args:
+            access: Who may use what is made for that.
+
+        Raises:
+            ArchiveError: Another one is at work.
+
+        """
+        with (
+            SafeFolder.at(self.path, access) as root,
+            root.made(LISTS, access) as lists,
+            ExitStack() as stack,
+        ):
+            try:
+                stack.enter_context(lists.locked(_LOCK))
+            except HeldError as error:
+                raise ArchiveError(
+                    "another run is at work on this archive:"
+                    f" lock={lists.path / _LOCK} pid={error.holder}"
+                ) from None
+            lists.sweep()
+            yield
+
+    @contextmanager
+    def made(self, topic: Topic, access: Access) -> Generator[SafeFolder]:
+        """Open the folder of a topic, and make it, for those who may use the queue."""
+        with SafeFolder.at(self.path) as root, root.made(topic.folder.name, access) as folder:
+            yield folder
+
+    def topic(self, name: str) -> Topic:
+        """
+        Return what is there of a topic: what its list says, and files that came after the list.
+
+        Raises:
+            ArchiveError: The list is of another version, or damaged.
+            OSError: It does not read.
+
+        """
+        topic = Topic(name, self.path / f"{_FOLDER}{quote(name, safe='')}")
+        with SafeFolder.at(self.path) as root:
+            with root.sub(LISTS) as lists, suppress(FileNotFoundError):
+                _fill(topic, lists.path / _list_of(name), lists.read(_list_of(name)))
+            known = {entry.file for entry in topic.entries.values()}
+            with suppress(FileNotFoundError), root.sub(topic.folder.name) as folder:
+                for file in folder.names():
+                    if file.endswith(_SUFFIX) and not file.startswith(".") and file not in known:
+                        _take_in(topic, topic.folder / file)
+        topic.lost = topic.still_lost
+        return topic
+
+    def keep(self, topic: Topic) -> None:
+        """Write a topic's list."""
+        content = {
+            "format": _FORMAT,
+            "topic": topic.name,
+            "queue": topic.queue,
+            "root": topic.root,
+            "facts": topic.facts,
+            "decodings": [decoding.to_json() for decoding in topic.decodings],
+            "seen": sorted(topic.seen),
+            "lost": topic.still_lost,
+            "gone": topic.gone,
+            "cycles": [entry.to_json() for _, entry in sorted(topic.entries.items())],
+        }
+        with SafeFolder.at(self.path) as root, root.sub(LISTS) as lists:
+            lists.replace(_list_of(topic.name), json.dumps(content, indent=1).encode())
+
+
+def is_plain(file: Path) -> bool:
+    """Whether a file is no link, pipe or the like; one that is not there could become one."""
+    try:
+        return stat.S_ISREG(file.lstat().st_mode)
+    except FileNotFoundError:
+        return True
+
+
+def _list_of(topic: str) -> str:
+    return f"{quote(topic, safe='')}{_LIST}"
+
+
+def file_name(roll_file: Path) -> str:
+    """Return the name of the Parquet file of a roll file."""
+    return f"{roll_file.stem}{_SUFFIX}"
+
+
+def entry_in(file: Path) -> Entry | None:
+    """
+    Return what a Parquet file tells of itself; None if it is none of an archive.
+
+    Raises:
+        ArchiveError: It is damaged.
+
+    """
+    try:
+        metadata = pq.read_metadata(file).metadata or {}
+    except (pa.ArrowInvalid, OSError) as error:
+        raise ArchiveError(f"not a Parquet file, or a damaged one: file={file} ({error})") from None
+    if METADATA_KEY not in metadata:
+        return None
+    try:
+        return Entry.of(json.loads(metadata[METADATA_KEY]))
+    except (ValueError, TypeError) as error:
+        raise ArchiveError(f"the file's metadata is damaged: file={file} ({error})") from None
+
+
+def _take_in(topic: Topic, file: Path) -> None:
+    """Add what a file that is not in the list tells of itself, or what is wrong with it."""
+    if not is_plain(file):
+        topic.problems.append(f"a link, or not a file: path={file} (remove it)")
+        return
+    try:
+        entry = entry_in(file)
+    except ArchiveError as error:
+        topic.problems.append(str(error))
+        return
+    if entry is None:
+        return
+    if entry.file != file.name or entry.cycle in topic.entries:
+        topic.problems.append(f"a copy that readers count twice: file={file} of={entry.file}")
+        return
+    topic.entries[entry.cycle] = entry
+    if entry.previous is not None:
+        topic.seen.add(entry.previous)
+
+
+def _check_texts(*found: object) -> None:
+    if not all(isinstance(it, str) for it in found):
+        raise TypeError(f"not the paths of a queue: {found!r}")
+
+
+def _fill(topic: Topic, listed: Path, content: bytes) -> None:
+    try:
+        known = json.loads(content)
+        if known["format"] != _FORMAT:
+            raise ArchiveError(
+                f"an archive of another version: file={listed} found={known['format']}"
+                f" expected={_FORMAT}"
+            )
+        topic.queue, topic.root, topic.facts = known["queue"], known["root"], known["facts"]
+        _check_texts(topic.queue, topic.root)
+        topic.decodings = [Decoding.of(each) for each in known["decodings"]]
+        topic.seen = set(known["seen"])
+        topic.gone = known.get("gone", False)
+        topic.lost = [(cycle, reason) for cycle, reason in known["lost"]]
+        topic.entries = {each["cycle"]: Entry.of(each) for each in known["cycles"]}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ArchiveError(f"a damaged list: file={listed} ({error})") from None

@@ -1,0 +1,316 @@
+"""A run: each finished cycle that an archive lacks becomes a file of it."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from io import BufferedWriter
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from quire._durable import Access, SafeFolder
+from quire.archive.columns import Columns, CycleReader, misfits_in
+from quire.archive.cycles import Cycle, Look, check_unchanged, look
+from quire.archive.decoding import decoding_of
+from quire.archive.digest import Digest, sha256_of
+from quire.archive.entry import Entry
+from quire.archive.gaps import forget_missing, note_gone, note_losses
+from quire.archive.identity import check_same
+from quire.archive.manifest import Archive, Topic, file_name
+from quire.archive.parquet import Writer
+from quire.archive.report import Counted, Failure, Progress, Report, silent
+from quire.archive.retention import delete_archived
+from quire.archive.verification import check_file
+from quire.arrow.schema import Schema
+from quire.discovery import check_local, topics_of
+from quire.errors import ArchiveError, NotAQueueError, QuireError
+from quire.queue import Queue
+from quire.queue import open as open_queue
+from quire.ranges.event_time import TimeField
+
+
+def archive(  # noqa: PLR0913 - by keywords
+    path: str | PathLike[str],
+    dest: str | PathLike[str],
+    *,
+    schema: Schema | Literal["infer"] | None = None,
+    method: str | None = None,
+    timed: TimeField | None = None,
+    sample: int = 1000,
+    grace_s: float = 1.0,
+    delete: bool = False,
+    force: bool = False,
+    accept_loss: bool = False,
+    progress: Progress = silent,
+) -> Report:
+    """
+    Archive the finished cycles of a queue, or of each queue in a directory of queues.
+
+    A cycle is finished when an end-of-file marker closes it, or when a later one has a message and
+    nothing came for the grace time. Its file is read again and compared before it gets its name;
+    what is there from earlier runs is left as it is. Killed at any moment, a run leaves finished
+    files alone, and the next one does the rest.
+
+    Args:
+        path: The queue, or the directory of queues; nothing is written there, but by
+            *delete*.
+        dest: The archive's directory, made if it is not there.
+        schema: What the messages look like: its fields become typed columns beside the payload.
+            ``infer``: what a sample of each queue's messages holds. None: as in the run before.
+            A message that does not fit has its reason in ``_error``.
+        method: Of a schema of methods: only the arguments of this one are columns, null in the
+            rows of others.
+        timed: The field that a column ``_timestamp`` is taken from; of the name ``history`` it is
+            the history.
+        sample: Infer from so many messages.
+        grace_s: For so many seconds a cycle without end-of-file marker must not change.
+        delete: Delete from the queue what the archive holds, once both were compared again. The
+            newest cycle stays, and what a named tailer has not read.
+        force: Delete also that.
+        accept_loss: Forget what is reported as lost, for this run and later ones.
+        progress: Called now and then.
+
+    Raises:
+        NotAQueueError: There is no queue at *path*, nor was there one when it was archived.
+        ArchiveError: Another run is at work.
+
+    """
+    for each in (path, dest):
+        check_local(each)
+    root = Path(path).absolute()
+    kept = Archive(Path(dest))
+    report = Report(kept.path)
+    queues = _queues_of(root, kept)
+    access = Access.of(root)
+    for queue in queues.values():
+        access &= Access.of(queue)
+    asked: dict[str, Any] = {"schema": schema, "method": method, "timed": timed, "sample": sample}
+    with kept.held(access):
+        for name, queue in queues.items():
+            try:
+                topic = kept.topic(name)
+            except (QuireError, OSError) as error:
+                report.failed.append(Failure(name, None, f"{error}"))
+                continue
+            run = _TopicRun(kept, topic, _Source(queue, str(root)), report, progress)
+            run.run(grace_s, asked, accept_loss=accept_loss)
+            if delete:
+                run.delete(force=force)
+        for topic in _gone_below(root, queues, kept, report):
+            _TopicRun(kept, topic, _Source("", str(root)), report, progress).lose(
+                accept_loss=accept_loss
+            )
+    return report
+
+
+def _queues_of(root: Path, kept: Archive) -> dict[str, str]:
+    """
+    Return the queues by topic; none, if all that were there are gone.
+
+    Raises:
+        NotAQueueError: There were none.
+
+    """
+    try:
+        return topics_of(root)
+    except NotAQueueError:
+        if not kept.exists or not any(_gone_below(root, {}, kept, Report(kept.path))):
+            raise
+        return {}
+
+
+def _gone_below(
+    root: Path, queues: Mapping[str, str], kept: Archive, report: Report
+) -> Iterator[Topic]:
+    """Yield the archived topics whose queues were below a directory, and are not there."""
+    for name in kept.topics():
+        if name in queues:
+            continue
+        try:
+            topic = kept.topic(name)
+        except (QuireError, OSError) as error:
+            report.failed.append(Failure(name, None, f"{error}"))
+            continue
+        was_below = topic.queue and Path(topic.queue).is_relative_to(root)
+        if was_below and topic.queue not in queues.values():
+            yield topic
+
+
+class _Source(NamedTuple):
+    path: str
+    root: str
+    """What was given: the path, or a directory above."""
+
+
+class _TopicRun:
+    def __init__(
+        self, kept: Archive, topic: Topic, source: _Source, report: Report, progress: Progress
+    ) -> None:
+        self._archive = kept
+        self._topic = topic
+        self._path = source.path
+        self._root = source.root
+        self._report = report
+        self._progress = progress
+        self._is_same = False
+        self._columns = Columns(topic.name)
+        self._decoding = 0
+
+    def run(self, grace_s: float, asked: Mapping[str, Any], *, accept_loss: bool) -> None:
+        """Do all that there is to do for a queue; what goes wrong is in the report."""
+        topic = self._topic
+        try:
+            self._adopt()
+            with open_queue(self._path, read_only=True, create=False) as queue:
+                damaged = check_same(topic, queue)
+                topic.root = self._root
+                before = topic.decodings[-1] if topic.decodings else None
+                decoding = decoding_of(queue, before, **asked)
+                self._columns = Columns(topic.name, decoding)
+                self._decoding = topic.use(decoding)
+                self._is_same = True
+                self._fail_each([*damaged.items(), *forget_missing(topic, queue)])
+                note_losses(topic, queue)
+                if accept_loss:
+                    topic.lost.clear()
+                self._report.present += len(topic.entries)
+                self._archive_all(queue, grace_s)
+        except (QuireError, OSError) as error:
+            self._fail(None, error)
+        self._tell_lost()
+
+    def lose(self, *, accept_loss: bool) -> None:
+        """Report what is lost where the queue is gone."""
+        topic = self._topic
+        try:
+            self._adopt()
+            self._fail_each(forget_missing(topic, None))
+            note_gone(topic)
+            if accept_loss:
+                topic.lost.clear()
+                topic.seen.clear()
+                topic.gone = True
+            self._report.present += len(topic.entries)
+            self._archive.keep(topic)
+        except (QuireError, OSError) as error:
+            self._fail(None, error)
+        self._tell_lost()
+
+    def _tell_lost(self) -> None:
+        topic = self._topic
+        self._report.lost += [Failure(topic.name, cycle, why) for cycle, why in topic.still_lost]
+
+    def delete(self, *, force: bool) -> None:
+        """Delete from the queue what the archive holds."""
+        if not self._is_same:
+            return
+        try:
+            delete_archived(self._topic, self._path, self._report, force=force)
+        except (QuireError, OSError) as error:
+            self._fail(None, error)
+
+    def _archive_all(self, queue: Queue, grace_s: float) -> None:
+        topic = self._topic
+        found = look(queue, topic.entries)
+        self._report.unfinished += len(found.unfinished)
+        self._fail_each(found.damaged.items())
+        topic.seen = {*found.unfinished, *found.damaged, *(it.number for it in found.finished)}
+        with self._archive.made(topic, Access.of(queue.path)) as folder:
+            folder.sweep()
+            # What is seen is kept first: a cycle that is deleted before its turn is missed then.
+            self._archive.keep(topic)
+            self._archive_each(folder, queue, found, grace_s)
+        topic.seen -= topic.entries.keys()
+        self._archive.keep(topic)
+
+    def _adopt(self) -> None:
+        """Complete the entries of files that a killed run finished, and did not list."""
+        topic = self._topic
+        self._fail_each((None, problem) for problem in topic.problems)
+        for entry in [each for each in topic.entries.values() if not each.sha256]:
+            file = topic.file(entry)
+            try:
+                check_file(file, entry)
+                topic.entries[entry.cycle] = _completed(entry, file)
+            except (QuireError, OSError) as error:
+                self._fail(entry.cycle, error)
+                del topic.entries[entry.cycle]
+                topic.seen.add(entry.cycle)
+
+    def _archive_each(self, folder: SafeFolder, queue: Queue, found: Look, grace_s: float) -> None:
+        topic = self._topic
+        total, done = sum(cycle.end.messages for cycle in found.finished), 0
+        for cycle in found.finished:
+            progress = Counted(self._progress, f"{topic.name} {cycle.file.stem}", done, total)
+            try:
+                with self._written(folder, queue, cycle, progress) as (temporary, entry):
+                    check_unchanged(queue, cycle, grace_s)
+                    folder.publish(temporary, entry.file)
+            except (QuireError, FileNotFoundError) as error:
+                self._fail(cycle.number, error)
+            else:
+                topic.entries[cycle.number] = entry
+                self._report.archived.setdefault(topic.name, []).append(entry)
+                self._report.bytes += entry.size
+            done += cycle.end.messages
+
+    @contextmanager
+    def _written(
+        self, folder: SafeFolder, queue: Queue, cycle: Cycle, progress: Counted
+    ) -> Generator[tuple[str, Entry]]:
+        """Write a cycle's file under a temporary name, and check it; what is not renamed goes."""
+        temporary = folder.temporary(file_name(cycle.file))
+        try:
+            entry = self._write(folder.create(temporary), queue, cycle, progress)
+            path = folder.path / temporary
+            check_file(path, entry)
+            yield temporary, _completed(entry, path)
+        finally:
+            folder.remove(temporary)
+
+    def _write(self, file: BufferedWriter, queue: Queue, cycle: Cycle, progress: Counted) -> Entry:
+        """Write a cycle's file, and return what it should hold."""
+        digest, rows, misfits = Digest(), 0, 0
+        with Writer(file, self._columns.schema) as writer:
+            for batch in CycleReader(queue, self._columns, cycle):
+                before = digest.messages
+                digest.add(batch)
+                writer.write(batch)
+                rows += batch.num_rows
+                misfits += misfits_in(batch)
+                progress.add(digest.messages - before)
+            entry = Entry(
+                cycle=cycle.number,
+                file=file_name(cycle.file),
+                messages=digest.messages,
+                rows=rows,
+                misfits=misfits,
+                first_index=digest.first_index,
+                last_index=digest.last_index,
+                digest=digest.hex,
+                payload_bytes=digest.payload_bytes,
+                ended=cycle.end.ended,
+                previous=cycle.previous,
+                decoding=self._decoding,
+            )
+            if digest.messages != cycle.end.messages:
+                raise ArchiveError(
+                    f"messages became no row: file={cycle.file} rows={digest.messages}"
+                    f" expected={cycle.end.messages}"
+                )
+            writer.close(entry.metadata(self._topic.facts))
+        return entry
+
+    def _fail_each(self, failed: Iterable[tuple[int | None, str]]) -> None:
+        for cycle, reason in failed:
+            self._fail(cycle, reason)
+
+    def _fail(self, cycle: int | None, error: Exception | str) -> None:
+        self._report.failed.append(Failure(self._topic.name, cycle, f"{error}"))
+
+
+def _completed(entry: Entry, file: Path) -> Entry:
+    """Return an entry with what only the list tells of its file."""
+    return replace(entry, sha256=sha256_of(file), size=file.stat().st_size)

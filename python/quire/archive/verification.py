@@ -1,0 +1,140 @@
+"""Whether an archive still holds what it was given, and what the queue has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import nullcontext
+from os import PathLike
+from pathlib import Path
+
+from quire.archive.columns import Columns, CycleReader
+from quire.archive.cycles import Cycle, end_of
+from quire.archive.digest import Digest, sha256_of
+from quire.archive.entry import Entry
+from quire.archive.gaps import is_gone, note_gone
+from quire.archive.manifest import Archive, Topic, entry_in
+from quire.archive.parquet import digest_in
+from quire.archive.report import Counted, Failure, Progress, Verified, silent
+from quire.discovery import topics_of
+from quire.errors import ArchiveError, QuireError
+from quire.queue import Queue
+from quire.queue import open as open_queue
+
+
+def verify(
+    dest: str | PathLike[str],
+    queue: str | PathLike[str] | None = None,
+    *,
+    progress: Progress = silent,
+) -> Verified:
+    """
+    Read an archive through, and compare it with what it was given and with what the queue has.
+
+    Args:
+        dest: The archive.
+        queue: The queue, or the directory of queues; None: where it was when it was archived.
+        progress: Called now and then.
+
+    Raises:
+        ArchiveError: There is no archive.
+        NotAQueueError: There is no queue at *queue*.
+
+    """
+    kept, verified = Archive(Path(dest)), Verified()
+    topics = [*_topics_of(kept, verified)]
+    queues = None if queue is None else topics_of(Path(queue))
+    total = sum(entry.messages for topic in topics for entry in topic.entries.values())
+    for topic in topics:
+        if queues is None:
+            path = topic.queue if topic.queue and Path(topic.queue).is_dir() else None
+            if is_gone(topic):
+                note_gone(topic)
+        elif (path := queues.get(topic.name)) is None and not topic.gone:
+            verified.failed.append(Failure(topic.name, None, f"no such queue: path={queue}"))
+        verified.failed += [Failure(topic.name, cycle, f"lost: {why}") for cycle, why in topic.lost]
+        verified.failed += [Failure(topic.name, None, problem) for problem in topic.problems]
+        counted = Counted(progress, topic.name, verified.messages, total)
+        _verify_topic(topic, path, verified, counted)
+    return verified
+
+
+def _topics_of(kept: Archive, verified: Verified) -> Iterator[Topic]:
+    for name in kept.topics():
+        try:
+            yield kept.topic(name)
+        except (QuireError, OSError) as error:
+            verified.failed.append(Failure(name, None, str(error)))
+
+
+def _verify_topic(topic: Topic, path: str | None, verified: Verified, progress: Counted) -> None:
+    try:
+        opened = nullcontext() if path is None else open_queue(path, read_only=True, create=False)
+    except (QuireError, OSError) as error:
+        verified.failed.append(Failure(topic.name, None, str(error)))
+        opened = nullcontext()
+    with opened as queue:
+        for _, entry in sorted(topic.entries.items()):
+            try:
+                check_file(topic.file(entry), entry)
+                if queue is not None:
+                    verified.compared += check_live(queue, entry, every_byte=True)
+            except (QuireError, OSError) as error:
+                verified.failed.append(Failure(topic.name, entry.cycle, str(error)))
+            verified.cycles += 1
+            verified.messages += entry.messages
+            progress.add(entry.messages)
+
+
+def check_file(path: Path, entry: Entry) -> None:
+    """
+    Read a file through, and do nothing if it holds what its entry says.
+
+    Raises:
+        ArchiveError: It does not, or it is not there.
+
+    """
+    if not path.exists():
+        raise ArchiveError(f"the file is gone: file={path}")
+    if entry.sha256 and sha256_of(path) != entry.sha256:
+        raise ArchiveError(f"the file's bytes are not those that were written: file={path}")
+    if entry_in(path) != entry.told:
+        raise ArchiveError(f"the file tells of itself something else than the list: file={path}")
+    digest, rows = digest_in(path)
+    _check(f"file={path}", digest, entry)
+    if rows != entry.rows:
+        raise ArchiveError(f"rows are missing: file={path} found={rows} expected={entry.rows}")
+
+
+def check_live(queue: Queue, entry: Entry, *, every_byte: bool) -> bool:
+    """
+    Compare a cycle of the queue with its entry; False if the cycle is not there.
+
+    Raises:
+        ArchiveError: It has other messages; without *every_byte*, another number of them.
+        CorruptError: It is damaged.
+
+    """
+    end = end_of(queue, entry.cycle)
+    if end is None:
+        return False
+    file = Path(queue.file_for_cycle(entry.cycle))
+    if end.messages != entry.messages:
+        raise ArchiveError(
+            f"the queue's cycle has another number of messages than its archive: file={file}"
+            f" found={end.messages} archived={entry.messages}"
+        )
+    if every_byte:
+        digest = Digest()
+        for batch in CycleReader(queue, Columns(""), Cycle(entry.cycle, file, end, None, 0)):
+            digest.add(batch)
+        _check(f"file={file}", digest, entry)
+    return True
+
+
+def _check(where: str, digest: Digest, entry: Entry) -> None:
+    found = (digest.messages, digest.first_index, digest.last_index, digest.hex)
+    if found != (entry.messages, entry.first_index, entry.last_index, entry.digest):
+        raise ArchiveError(
+            f"not the messages that were archived: {where} messages={digest.messages}"
+            f" expected={entry.messages} digest={digest.hex[:16]} expected={entry.digest[:16]}"
+        )

@@ -1,0 +1,143 @@
+"""When messages were made, as a column: a field of theirs tells, or their history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, TypeAlias, cast
+
+import pyarrow as pa
+import pyarrow.compute
+
+from quire.arrow.plan import GUESSED, type_text
+from quire.arrow.schema import HISTORY, Content, Schema
+from quire.ranges.event_time import GUESSES, TimeField
+
+_Array: TypeAlias = Any  # pyarrow-stubs have a class for each type
+
+TIMESTAMP: Final[Any] = pa.timestamp("us", "UTC")
+
+# Timings of history below this count from the start of a machine, not from 1970.
+_WALL_CLOCK_NS: Final = 10**18
+
+pc: Any = pyarrow.compute  # its functions are made when it is imported
+
+
+def timed(content: Content, field: TimeField | None, method: str | None = None) -> Content:
+    """
+    Return a schema's content with what tells the time: see :func:`timestamps`.
+
+    Args:
+        content: What is decoded besides.
+        field: The field that tells; None: the history does.
+        method: The one method whose arguments are columns; None: a union, if there are methods.
+
+    Raises:
+        ValueError: The messages have no such field.
+
+    """
+    if field is None:
+        return content._replace(history=True)
+    top, *inside = field.name.split(".")
+    parts = content.parts
+    if content.shape == "fields" and not isinstance(parts, tuple) and top not in parts.names:
+        unit: Any = field.unit or "ns"
+        metadata = None if field.unit else GUESSED
+        made: Any = pa.field((inside or [top])[-1], pa.timestamp(unit, "UTC"), metadata=metadata)
+        for outer in reversed([top, *inside][:-1]):
+            made = pa.field(outer, pa.struct([made]))
+        return content._replace(parts=parts.append(made))
+    schema = Schema.of_content(content)
+    columns = schema.arrow if method is None else schema.methods[method]
+    known: dict[str, Any] = {name: columns.field(name).type for name in columns.names}
+    ways = [*ways_to(field.name, known)]
+    if not ways:
+        raise ValueError(f"no such field: field={field.name} known={', '.join(known)}")
+    for top, *inside in ways:
+        kind: Any = known[top]
+        for name in inside:
+            kind = kind.field(name).type
+        if not (pa.types.is_integer(kind) or pa.types.is_temporal(kind)):
+            raise ValueError(
+                f"a column of this type tells no time: field={field.name} type={type_text(kind)}"
+                " (declare it as a whole number or a timestamp, or leave it out)"
+            )
+    return content
+
+
+def timestamps(arrays: Mapping[str, Any], field: TimeField | None, length: int) -> _Array:
+    """
+    Return when each message was made, in microseconds since 1970; null where nothing tells.
+
+    Args:
+        arrays: The decoded columns by name, with ``history`` if there is no field.
+        field: The field that tells, also one inside a struct; None: the history does.
+        length: How many rows there are.
+
+    """
+    if field is None:
+        return _written(arrays[HISTORY])
+    found = cast("_Array", pa.nulls(length, TIMESTAMP))
+    types = {name: array.type for name, array in arrays.items()}
+    for top, *inside in ways_to(field.name, types):
+        array = arrays[top]
+        for name in inside:
+            array = pc.struct_field(array, name)
+        found = pc.coalesce(found, _moments(array, field))
+    return found
+
+
+def ways_to(name: str, columns: Mapping[str, Any]) -> Iterator[list[str]]:
+    """
+    Yield where a time field is among columns, as its way from the top.
+
+    ``trade.time`` is the field ``time`` of the struct ``trade``. A name without dots that is none
+    of a column's is looked for in all structs: those of a method's arguments, for one.
+
+    Args:
+        name: The field.
+        columns: The columns' types by name.
+
+    """
+    top, *inside = name.split(".")
+    if top in columns:
+        kind: Any = columns[top]
+        for inner in inside:
+            place = kind.get_field_index(inner) if pa.types.is_struct(kind) else -1
+            if place < 0:
+                return
+            kind = cast("Any", kind.field(place).type)
+        yield [top, *inside]
+        return
+    for column, kind in columns.items():
+        if not inside and pa.types.is_struct(kind) and kind.get_field_index(top) >= 0:
+            yield [column, top]
+
+
+def _moments(array: _Array, field: TimeField) -> _Array:
+    if pa.types.is_integer(array.type):
+        unit: Any = field.unit
+        if unit is None:
+            return _guessed(array.cast(pa.int64()))
+        array = array.cast(pa.int64()).cast(pa.timestamp(unit))
+    return pc.cast(array, TIMESTAMP, safe=False)
+
+
+def _guessed(numbers: _Array) -> _Array:
+    """Return numbers as times, in the units that :class:`TimeField` takes them for."""
+    made = pc.divide(numbers, 1_000)
+    size = pc.abs(numbers)
+    for limit, unit_ns in reversed(GUESSES):
+        made = pc.if_else(pc.less(size, limit), pc.multiply(numbers, unit_ns // 1_000), made)
+    return made.cast(pa.timestamp("us")).cast(TIMESTAMP)
+
+
+def _written(history: _Array) -> _Array:
+    """Return the last timing of each history, where it is of a wall clock."""
+    timings = pc.struct_field(history, "timings")
+    lengths = pc.list_value_length(timings)
+    has_some = pc.fill_null(pc.greater(lengths, 0), fill_value=False)
+    values, ends = timings.values, pc.subtract(timings.offsets.slice(1), 1)
+    places = pc.if_else(has_some, ends, None)
+    last = values.take(places) if len(values) else pa.nulls(len(timings), pa.int64())
+    wall = pc.if_else(pc.greater_equal(last, _WALL_CLOCK_NS), last, None)
+    return pc.cast(wall.cast(pa.timestamp("ns")), TIMESTAMP, safe=False)

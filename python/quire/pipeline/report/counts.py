@@ -1,0 +1,249 @@
+"""Counts rows while a pipeline runs, and makes the report of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
+
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
+
+from quire.pipeline.report.model import RuleReport, SinkReport, StepReport
+from quire.pipeline.spec.model import DUPLICATE, LATE, Action, Pipeline, Sink, Step
+
+# What an observation counted is told by another thread of Spark's, soon after the job's end.
+_TOLD_WITHIN_S: Final = 5.0
+_POLL_S: Final = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What one job counted of a step with rules."""
+
+    rows: int
+    quarantined: int
+    dropped: int
+    broken: Mapping[str, int]
+
+
+@dataclass(slots=True)
+class _Step:
+    """What was counted of a step: in a batch, or over all of them."""
+
+    out: int | None = None
+    is_unknown: bool = False  # a count that did not come: the sum is not known either
+    quarantined: int = 0
+    dropped: int = 0
+    held: int | None = None
+    duration_s: float = 0.0
+    broken: Counter[str] = field(default_factory=Counter[str])
+
+    def add(self, batch: _Step) -> None:
+        """Add those of a batch."""
+        if batch.out is not None:
+            self.out = (self.out or 0) + batch.out
+        self.is_unknown |= batch.is_unknown
+        self.quarantined += batch.quarantined
+        self.dropped += batch.dropped
+        self.held = self.held if batch.held is None else batch.held
+        self.duration_s += batch.duration_s
+        self.broken += batch.broken
+
+    @property
+    def known(self) -> int | None:
+        """The rows that were handed on; None if they were not counted."""
+        return None if self.is_unknown else self.out
+
+
+@dataclass(frozen=True, slots=True)
+class BatchCounts:
+    """Sums of one batch; None where a count did not come."""
+
+    rows_in: int | None
+    rows_out: int | None
+    quarantined: int
+
+
+class Tally:
+    """The counts of a run; those of the batch at hand count once it is done."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        """Start at zero."""
+        self._pipeline = pipeline
+        self._followed = {source.name for source in pipeline.sources if source.stream}
+        self._steps: dict[str, _Step] = {}
+        self._sinks: dict[str, SinkReport] = {}
+        self._batch: dict[str, _Step] = {}
+        self._written: dict[str, SinkReport] = {}
+        self._observed: dict[str, Observation] = {}
+
+    def begin(self) -> None:
+        """Begin a batch; of one that failed nothing counts."""
+        self._batch, self._written, self._observed = {}, {}, {}
+
+    def observed(self, name: str, frame: DataFrame) -> DataFrame:
+        """Return *frame*, whose rows are counted by the first job that reads it."""
+        self._observed[name] = Observation()
+        return frame.observe(self._observed[name], F.count(F.lit(1)).alias("rows"))
+
+    def took(self, name: str, duration_s: float) -> None:
+        """Add the time that a step or sink took."""
+        self._of(name).duration_s += duration_s
+
+    def checked(self, name: str, counted: Counted) -> None:
+        """Take what was counted of a step with rules."""
+        step = self._of(name)
+        step.out = counted.rows - counted.quarantined - counted.dropped
+        step.quarantined = counted.quarantined
+        step.dropped = counted.dropped
+        step.broken = Counter(counted.broken)
+
+    def held(self, name: str, *, out: int, held: int) -> None:
+        """Correct what a step handed on: some rows wait, others need no longer wait."""
+        step = self._of(name)
+        step.out, step.held = out, held
+
+    def wrote(self, sink: Sink, part: str, *, is_new: bool) -> None:
+        """Take that a sink has the batch."""
+        observation = self._observed.pop(part)
+        self._written[sink.destination] = dataclasses.replace(
+            _nothing(sink),
+            rows=_rows(observation, _deadline()) if is_new else 0,
+            batches=int(is_new),
+            repeated=int(not is_new),
+        )
+
+    def end(self) -> BatchCounts:
+        """End a batch: collect what was observed, and return its sums."""
+        deadline = _deadline()
+        for name, observation in self._observed.items():
+            step = self._of(name)
+            step.out = _rows(observation, deadline)
+            step.is_unknown = step.out is None
+        batch, written = self._batch, self._written
+        rows_in = [_read(batch[name]) for name in self._followed if name in batch]
+        for name, step in batch.items():
+            self._steps.setdefault(name, _Step()).add(step)
+        for destination, sink in written.items():
+            before = self._sinks.get(destination)
+            self._sinks[destination] = sink if before is None else _sum(before, sink)
+        self.begin()
+        return BatchCounts(
+            rows_in=_added(rows_in),
+            rows_out=_added([sink.rows for sink in written.values()]),
+            quarantined=sum(step.quarantined for step in batch.values()),
+        )
+
+    def _of(self, name: str) -> _Step:
+        return self._batch.setdefault(name, _Step())
+
+    def _total(self, name: str) -> _Step:
+        return self._steps.get(name) or _Step()
+
+    def read(self, source: str) -> int | None:
+        """Return how many rows of a source were read."""
+        return _read(self._total(source))
+
+    def steps(self) -> tuple[StepReport, ...]:
+        """Return sources and steps, as they are computed."""
+        sources = tuple(
+            self._report(
+                Step(it.name, (), it.line, rules=it.rules), "source" if it.stream else "lookup"
+            )
+            for it in self._pipeline.sources
+        )
+        return sources + tuple(self._report(step, step.kind) for step in self._pipeline.steps)
+
+    def sinks(self) -> tuple[SinkReport, ...]:
+        """Return the sinks, in the file's order."""
+        return tuple(
+            dataclasses.replace(
+                self._sinks.get(sink.destination) or _nothing(sink),
+                duration_s=self._total(f"sink {sink.format} of {sink.step}").duration_s,
+            )
+            for sink in self._pipeline.sinks
+        )
+
+    def _report(self, step: Step, kind: str) -> StepReport:
+        found = self._total(step.name)
+        lookups = {source.name for source in self._pipeline.sources if not source.stream}
+        counted = [self._total(name).known for name in step.inputs if name not in lookups]
+        return StepReport(
+            name=step.name,
+            kind=kind,
+            inputs=step.inputs,
+            rows_in=_added(counted) if counted else None,
+            rows_out=found.known,
+            quarantined=found.quarantined,
+            dropped=found.dropped,
+            held=found.held or 0,
+            duration_s=found.duration_s,
+            rules=tuple(
+                self._rule(name, condition, action, found)
+                for name, condition, action in _rules(step)
+            ),
+        )
+
+    def _rule(self, name: str, condition: str, action: Action, found: _Step) -> RuleReport:
+        destination = self._pipeline.quarantine.destination if action == "quarantine" else None
+        return RuleReport(name, condition, action, found.broken[name], destination)
+
+
+def _nothing(sink: Sink) -> SinkReport:
+    return SinkReport(sink.step, sink.format, sink.destination)
+
+
+def _rules(step: Step) -> list[tuple[str, str, Action]]:
+    """Return name, condition and action of each rule of a step, as a person reads them."""
+    found: list[tuple[str, str, Action]] = [
+        (rule.name, rule.condition, rule.action) for rule in step.rules
+    ]
+    if (mark := step.watermark) is not None:
+        words = f"{mark.column} is not more than {mark.delay} before the latest in front"
+        found.append((LATE, words, mark.action))
+    if (rule := step.deduplicate) is not None:
+        within = f" within {rule.within}" if rule.within else ""
+        found.append((DUPLICATE, f"the first with its {', '.join(rule.by)}{within}", rule.action))
+    return found
+
+
+def _read(step: _Step) -> int | None:
+    """Return how many rows came in."""
+    return None if step.known is None else step.known + step.quarantined + step.dropped
+
+
+def _added(counts: Sequence[int | None]) -> int | None:
+    """Return a sum; None if one of the counts is not known."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
+
+
+def _sum(one: SinkReport, other: SinkReport) -> SinkReport:
+    return dataclasses.replace(
+        one,
+        rows=_added([one.rows, other.rows]),
+        batches=one.batches + other.batches,
+        repeated=one.repeated + other.repeated,
+    )
+
+
+def _deadline() -> float:
+    return time.monotonic() + _TOLD_WITHIN_S
+
+
+def _rows(observation: Observation, deadline: float) -> int | None:
+    """
+    Return what was counted; None if no job read the frame, or only a part of it was planned.
+
+    Then `Observation.get` would wait for ever: its future is asked instead.
+    """
+    told = cast("Any", observation)._jo.future()  # noqa: SLF001 - nothing public asks
+    while not told.isCompleted():
+        if time.monotonic() >= deadline:
+            return None
+        time.sleep(_POLL_S)
+    return int(observation.get["rows"])

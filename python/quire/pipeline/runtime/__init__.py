@@ -1,0 +1,1 @@
+"""Running a pipeline: batches, their state, sources, transforms and sinks."""

@@ -1,0 +1,271 @@
+"""
+One batch of a pipeline: its steps in order, then its sinks, then what the next batch needs to know.
+
+A step with rules is computed once and kept in memory, and counted in one job; other steps are
+counted while the sinks read them. No sink is written before every rule was counted, so that a
+batch that breaks a `fail` rule leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import reduce
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
+from pyspark.sql.types import LongType, StructType
+
+from quire.pipeline.errors import PipelineError, StepError, named
+from quire.pipeline.report.counts import Counted, Tally
+from quire.pipeline.runtime.event_order import LAST, MARK, RELEASED, Arrival
+from quire.pipeline.runtime.expectations import passed, rejected, tagged, tallies
+from quire.pipeline.runtime.sinks.writer import BatchWriter
+from quire.pipeline.runtime.sources import mixes_topics
+from quire.pipeline.runtime.state import COMPACT_EVERY, State
+from quire.pipeline.runtime.transforms import transformed
+from quire.pipeline.spec.model import DUPLICATE, LATE, Pipeline, Source, Step
+
+Watch = Callable[[str], None]
+
+
+@dataclass(slots=True)
+class Batch:
+    """
+    A batch while it is computed.
+
+    Attributes:
+        pipeline: The pipeline.
+        number: The batch's number.
+        run: The id of the run that computes it.
+        state: What earlier batches kept; None when everything is computed anew.
+        writers: The sinks, in the file's order.
+        quarantine: Where rows in quarantine go.
+        tally: Where rows are counted.
+        watch: Told of each thing that is done.
+
+    """
+
+    pipeline: Pipeline
+    number: int
+    run: str
+    state: State | None
+    writers: Sequence[BatchWriter]
+    quarantine: BatchWriter
+    tally: Tally
+    watch: Watch
+    _frames: dict[str, DataFrame] = field(default_factory=dict[str, DataFrame])
+    _rejected: list[DataFrame] = field(default_factory=list[DataFrame])
+    _kept: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
+    _persisted: list[DataFrame] = field(default_factory=list[DataFrame])
+
+    def run_all(self, spark: SparkSession, sources: Mapping[str, DataFrame]) -> None:
+        """
+        Compute the batch from the rows of its sources, and write it.
+
+        Raises:
+            PipelineError: A step or a sink failed, or a rule whose action is `fail` was broken.
+
+        """
+        try:
+            if self.state is not None:
+                self.state.forget(self.number)
+            for source in self.pipeline.sources:
+                self._source(source, sources[source.name])
+            for step in self.pipeline.steps:
+                self._step(spark, step)
+            self._write()
+            for keep in self._kept:
+                keep()
+            self.watch("state")
+        finally:
+            for frame in self._persisted:
+                frame.unpersist()
+
+    def _source(self, source: Source, frame: DataFrame) -> None:
+        with self._named(source.name, f"source {source.name}", source.line):
+            step = Step(source.name, (), source.line, rules=source.rules)
+            self._frames[source.name] = self._checked(step, frame, is_counted=source.stream)
+        self.watch(f"source {source.name}")
+
+    def _step(self, spark: SparkSession, step: Step) -> None:
+        with self._named(step.name, f"step {step.name}", step.line):
+            inputs = {name: self._frames[name] for name in step.inputs}
+            frame = transformed(spark, self.pipeline, step, inputs)
+            self._check_order(step, frame)
+            self._frames[step.name] = self._checked(step, frame, is_counted=True)
+        self.watch(f"step {step.name}")
+
+    def _check_order(self, step: Step, frame: DataFrame) -> None:
+        """
+        Look whether the order of rows is that of one queue.
+
+        Raises:
+            StepError: Rows of several queues, and an index without its topic.
+
+        """
+        has_order = step.watermark is not None or step.deduplicate is not None
+        columns = step.order or frame.columns
+        if not has_order or "_index" not in columns or "_topic" in columns:
+            return
+        if mixes_topics(self.pipeline, step.name):
+            raise StepError(
+                "rows of several queues, whose indexes tell no order among them: keep the column"
+                " _topic, or name other columns by order:"
+            )
+
+    @contextmanager
+    def _named(self, name: str, part: str, line: int) -> Generator[None]:
+        """Measure a part, and give an error that comes from it its name."""
+        started = time.monotonic()
+        try:
+            with named(self.pipeline, part, line):
+                yield
+        finally:
+            self.tally.took(name, time.monotonic() - started)
+
+    def _checked(self, step: Step, frame: DataFrame, *, is_counted: bool) -> DataFrame:
+        """Return the rows of a step that go on; count all, and keep the others aside."""
+        if not step.is_checked:
+            several = self.pipeline.uses(step.name) > 1
+            if is_counted:
+                frame = self.tally.observed(step.name, frame)
+            return self._persist(frame) if several else frame
+        frame = tagged(frame, step.rules)
+        arrival = None
+        if step.watermark is not None or step.deduplicate is not None:
+            arrival = Arrival.of(step, frame.columns)
+            frame = self._arrived(step, arrival, frame)
+        frame = self._persist(frame)
+        counted = self._count(step, frame)
+        if counted.quarantined or self.state is None:  # what is replaced may be by nothing
+            self._rejected.append(
+                rejected(
+                    frame,
+                    pipeline=self.pipeline.name,
+                    run=self.run,
+                    batch=self.number,
+                    step=step.name,
+                )
+            )
+        out = passed(frame)
+        return out if arrival is None else self._handed_on(step, arrival, frame, out)
+
+    def _persist(self, frame: DataFrame) -> DataFrame:
+        frame = frame.persist(StorageLevel.MEMORY_AND_DISK)
+        self._persisted.append(frame)
+        return frame
+
+    def _count(self, step: Step, frame: DataFrame) -> Counted:
+        """
+        Count the rows of a step by their rules.
+
+        Raises:
+            PipelineError: A rule whose action is `fail` was broken.
+
+        """
+        rules = [rule.name for rule in step.rules]
+        rules += [LATE] if step.watermark is not None else []
+        rules += [DUPLICATE] if step.deduplicate is not None else []
+        found = tallies(frame, rules)
+        broken = {name: found[f"rule {name}"] for name in rules}
+        counted = Counted(found["rows"], found["quarantine"], found["drop"], broken)
+        self.tally.checked(step.name, counted)
+        if found["fail"]:
+            told = ", ".join(f"{name} ({count} rows)" for name, count in broken.items() if count)
+            raise PipelineError(
+                f"{self.pipeline.file}:{step.line}: rule broken, nothing was written: "
+                f"pipeline={self.pipeline.name} step={step.name} rules={told}"
+            )
+        return counted
+
+    def _arrived(self, step: Step, arrival: Arrival, frame: DataFrame) -> DataFrame:
+        """Tag late rows and duplicates, and see to it that the next batch knows of this one."""
+        marks = self._marks(step, arrival, frame)
+        released_us = arrival.released_us(marks) if step.window_us is not None else None
+        frame = arrival.tag_late(frame, marks, released_us)
+        keys = None
+        if self.state is not None and step.deduplicate is not None:
+            what = f"{step.name}-keys"
+            schema = arrival.keys(frame, self.number).schema
+            keys = self.state.before(frame.sparkSession, what, self.number, schema)
+        return arrival.tag_duplicates(frame, keys)
+
+    def _marks(self, step: Step, arrival: Arrival, frame: DataFrame) -> DataFrame | None:
+        """Return the latest times that earlier batches kept."""
+        if self.state is None or step.watermark is None:
+            return None
+        fields = frame.select(*arrival.by).schema.fields if arrival.by else []
+        schema = StructType([*fields]).add(MARK, LongType()).add(RELEASED, LongType())
+        return self.state.before(frame.sparkSession, f"{step.name}-marks", self.number, schema)
+
+    def _handed_on(
+        self, step: Step, arrival: Arrival, frame: DataFrame, out: DataFrame
+    ) -> DataFrame:
+        """Return the rows that need not wait, and let the others, and what is known, be kept."""
+        if self.state is None:
+            return out
+        state, number, spark = self.state, self.number, frame.sparkSession
+        marks = self._marks(step, arrival, frame)
+        after = marks
+        if step.watermark is not None:
+            released_us = arrival.released_us(marks)
+            since = released_us if released_us is not None else -(2**62)
+            after = self._persist(arrival.marks(frame, marks, since))
+            self._keep(after, f"{step.name}-marks")
+        if step.deduplicate is not None:
+            self._keep_keys(step, arrival, frame, after)
+        if step.window_us is None:
+            return out
+        held = state.before(spark, f"{step.name}-held", number, out.schema)
+        waiting = self._persist(out if held is None else held.unionByName(out))
+        is_complete = arrival.is_complete(arrival.released_us(after))
+        row = waiting.agg(F.count_if(is_complete), F.count_if(~is_complete)).head()
+        self.tally.held(step.name, out=int(row[0]) if row else 0, held=int(row[1]) if row else 0)
+        self._keep(waiting.where(~is_complete), f"{step.name}-held")
+        return waiting.where(is_complete)
+
+    def _keep(self, frame: DataFrame, what: str, *, full: bool = True) -> None:
+        """Keep a frame once the sinks are written."""
+        state = self.state
+        if state is not None:
+            self._kept.append(lambda: state.keep(frame, what, self.number, full=full))
+
+    def _keep_keys(
+        self, step: Step, arrival: Arrival, frame: DataFrame, marks: DataFrame | None
+    ) -> None:
+        """Keep the batch's keys; now and then all of them, without those no one asks for."""
+        what = f"{step.name}-keys"
+        keys = arrival.keys(frame, self.number)
+        if self.state is None or self.number % COMPACT_EVERY:
+            self._keep(keys, what, full=False)
+            return
+        before = self.state.before(frame.sparkSession, what, self.number, keys.schema)
+        if before is not None:
+            keys = arrival.last(before.unionByName(keys))
+        horizon_us = arrival.horizon_us(marks)
+        if horizon_us is not None:
+            keys = keys.where((F.col(LAST) >= horizon_us) | F.col(LAST).isNull())
+        self._keep(keys, what)
+
+    def _write(self) -> None:
+        for writer in self.writers:
+            sink = writer.sink
+            part = f"sink {sink.format} of {sink.step}"
+            with self._named(part, f"{part} to {sink.destination}", sink.line):
+                frame = self._frames[sink.step]
+                if order := writer.order(frame):
+                    # Sorting reads its rows twice: what is counted below it must not be.
+                    frame = self._persist(frame).orderBy(*order)
+                frame = self.tally.observed(part, frame)
+                is_new = writer.write(frame, self.number)
+                self.tally.wrote(sink, part, is_new=is_new)
+            self.watch(f"sink {sink.destination}")
+        if self._rejected:
+            sink = self.quarantine.sink
+            with self._named("quarantine", f"quarantine to {sink.destination}", sink.line):
+                self.quarantine.write(reduce(DataFrame.unionByName, self._rejected), self.number)
+            self.watch("quarantine")

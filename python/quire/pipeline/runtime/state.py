@@ -1,0 +1,215 @@
+"""
+What a pipeline keeps between its batches, in one folder.
+
+    <state>/<pipeline>/lock          held while it runs, so that no two runs share the folder
+                       identity      names this state: sinks know its batches by it
+                       sources.json  the sources whose offsets the checkpoint has
+                       checkpoint/   Spark's: which offsets each batch reads, which are done
+                       kept/<what>/  frames by batch: <number>.full, or <number>.delta on top
+                       runs/         the report of each run
+                       quarantine/   rows in quarantine, if the file names no other place
+
+What batch *n* keeps is made of what batch *n - 1* kept and of the batch's rows. A batch that is run
+again after a kill therefore keeps the same, and replaces what the first attempt left.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from quire._durable import PRIVATE, HeldError, SafeFolder
+from quire.pipeline.errors import PipelineError
+from quire.pipeline.spec.model import Source
+
+COMPACT_EVERY: Final = 20
+
+_FULL: Final = ".full"
+_DELTA: Final = ".delta"
+_LOCK: Final = "lock"
+_IDENTITY: Final = "identity"
+_SOURCES: Final = "sources.json"
+_CHECKPOINT: Final = "checkpoint"
+_KEPT: Final = "kept"
+_RUNS: Final = "runs"
+_NAME: Final = re.compile(rb"[0-9a-f]{12}")
+_BATCH: Final = re.compile(r"([0-9]{9,18})(\.full|\.delta)")
+_ANEW: Final = "remove the folder to read everything again"
+
+
+class State:
+    """The folder of one pipeline's state; see the head of the module."""
+
+    def __init__(self, folder: Path) -> None:
+        """Remember the folder; nothing is made before :meth:`opened`."""
+        self.folder = folder
+        self.checkpoint = folder / _CHECKPOINT
+        self.identity = ""
+        self._synced = set[tuple[int, int]]()
+
+    @contextmanager
+    def opened(self) -> Generator[None]:
+        """
+        Hold the folder's lock.
+
+        Raises:
+            PipelineError: Another run holds it, or the folder is damaged.
+
+        """
+        with SafeFolder.at(self.folder, PRIVATE) as root, ExitStack() as stack:
+            try:
+                stack.enter_context(root.locked(_LOCK))
+            except HeldError as error:
+                raise PipelineError(
+                    f"the pipeline is running: state={self.folder} pid={error.holder}"
+                ) from None
+            root.sweep()
+            self.identity = self._identity(root)
+            yield
+
+    def _identity(self, root: SafeFolder) -> str:
+        """
+        Return the name of this state: a new one where Spark's checkpoint is not there.
+
+        Raises:
+            PipelineError: There is a checkpoint, and no name that sinks know its batches by.
+
+        """
+        if self._has_checkpoint(root):
+            with suppress(FileNotFoundError):
+                found = root.read(_IDENTITY)
+                if _NAME.fullmatch(found):
+                    return found.decode()
+            raise PipelineError(
+                "the name that sinks know the batches of this state by is missing or damaged:"
+                f" file={self.folder / _IDENTITY} ({_ANEW})"
+            )
+        for left in (_CHECKPOINT, _KEPT, _SOURCES):
+            root.remove(left)
+        identity = uuid.uuid4().hex[:12]
+        root.replace(_IDENTITY, identity.encode())
+        return identity
+
+    def _has_checkpoint(self, root: SafeFolder) -> bool:
+        try:
+            with root.sub(_CHECKPOINT) as checkpoint:
+                return checkpoint.has("metadata")
+        except FileNotFoundError:
+            return False
+
+    def belongs_to(self, sources: Sequence[Source]) -> None:
+        """
+        Remember the sources that are followed, in the order of the stream.
+
+        Raises:
+            PipelineError: The state is that of others: its offsets would be taken for theirs.
+
+        """
+        found = [[source.name, source.format, source.path] for source in sources]
+        with SafeFolder.at(self.folder) as root:
+            if not root.has(_SOURCES) and not self._has_checkpoint(root):
+                root.replace(_SOURCES, json.dumps(found).encode())
+                return
+            expected = self._sources(root)
+        if found != expected:
+            raise PipelineError(
+                f"the state is that of other sources: state={self.folder}"
+                f" expected={_told(expected)} found={_told(found)}"
+                f" (name another state:, or {_ANEW})"
+            )
+
+    def _sources(self, root: SafeFolder) -> list[list[str]]:
+        found: Any = None
+        with suppress(FileNotFoundError, ValueError, RecursionError):
+            found = json.loads(root.read(_SOURCES))
+        if not _are_sources(found):
+            raise PipelineError(
+                "the list of sources is missing or damaged:"
+                f" file={self.folder / _SOURCES} ({_ANEW})"
+            )
+        sources: list[list[str]] = found
+        return sources
+
+    def begin(self) -> None:
+        """
+        Have on the medium what Spark says the batch at hand reads: before any sink has it.
+
+        With offsets that a power cut took back, a batch of the same number would hold other rows,
+        and sinks that have the first one would pass over them.
+        """
+        with SafeFolder.at(self.folder) as root, suppress(FileNotFoundError):
+            with root.sub(_CHECKPOINT) as checkpoint:
+                checkpoint.sync_tree(self._synced)
+            root.sync()
+
+    def keep_report(self, run: str, text: str) -> None:
+        """Keep the report of a run."""
+        with SafeFolder.at(self.folder) as root, root.private(_RUNS) as runs:
+            runs.replace(f"{run}.json", text.encode())
+
+    def before(
+        self, spark: SparkSession, what: str, batch: int, schema: StructType
+    ) -> DataFrame | None:
+        """Return the frame kept before *batch*, with rows of later ones behind; None at first."""
+        kept = self._kept(what, batch)
+        base = max((it for it in kept if it[1] == _FULL), default=None)
+        paths = [str(path) for number, _, path in kept if base is None or number >= base[0]]
+        return spark.read.schema(schema).parquet(*paths) if paths else None
+
+    def keep(self, frame: DataFrame, what: str, batch: int, *, full: bool = True) -> None:
+        """Keep a frame for the batches behind *batch*: all there is, or what is new."""
+        made = f"{batch:09}.tmp"
+        with (
+            SafeFolder.at(self.folder) as root,
+            root.private(_KEPT) as kept,
+            kept.made(what) as folder,
+        ):
+            for suffix in (_FULL, _DELTA, ".tmp"):
+                folder.remove(f"{batch:09}{suffix}")
+            frame.write.mode("overwrite").parquet(str(folder.path / made))
+            with folder.sub(made) as written:
+                written.sync_tree()
+            folder.publish(made, f"{batch:09}{_FULL if full else _DELTA}")
+
+    def forget(self, batch: int) -> None:
+        """Remove what no batch from *batch* on reads."""
+        with suppress(FileNotFoundError), SafeFolder.at(self.folder) as root, root.sub(_KEPT) as it:
+            for what in it.folders():
+                kept = self._kept(what, batch)
+                base = max((number for number, kind, _ in kept if kind == _FULL), default=0)
+                with it.sub(what) as folder:
+                    for number, _, path in kept:
+                        if number < base:
+                            folder.remove(path.name)
+
+    def _kept(self, what: str, batch: int) -> list[tuple[int, str, Path]]:
+        """Return number, kind and place of what batches before *batch* kept, oldest first."""
+        try:
+            with SafeFolder.at(self.folder) as root, root.below((_KEPT, what)) as folder:
+                names = [it for it in folder.folders() if _BATCH.fullmatch(it)]
+                for name in names:
+                    folder.sub(name).close()  # no link
+        except FileNotFoundError:
+            return []
+        found = [Path(self.folder, _KEPT, what, name) for name in names]
+        return [(int(it.stem), it.suffix, it) for it in found if int(it.stem) < batch]
+
+
+def _are_sources(found: Any) -> bool:  # noqa: ANN401 - from JSON
+    """Whether this is a list of lists of texts."""
+    if type(found) is not list:
+        return False
+    rows: list[Any] = [*found]
+    return all(type(row) is list and all(type(it) is str for it in row) for row in rows)
+
+
+def _told(sources: list[list[str]]) -> str:
+    return "; ".join(" ".join(source) for source in sources)

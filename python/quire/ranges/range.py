@@ -1,0 +1,294 @@
+"""A stretch of a queue: the messages from one point to another, and how they are read in bulk."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from os import PathLike
+from typing import Final, TypeAlias, cast
+
+from quire import _arguments as arguments
+from quire._native import Excerpt
+from quire.errors import IndexOutOfRangeError
+from quire.queue import Queue
+from quire.queue import open as open_queue
+from quire.ranges.cycles import count_of
+from quire.ranges.event_time import TimeField, nanoseconds, nanoseconds_of
+from quire.ranges.seek import check_cycle_start, index_at
+from quire.tailer import Tailer
+
+Source: TypeAlias = Queue | str | PathLike[str]
+"""A queue, or its directory."""
+
+Point: TypeAlias = int | datetime
+"""An index, or a time; one without a zone is in UTC."""
+
+PointLike: TypeAlias = int | float | date | str
+"""What stands for a point: an index; or a datetime, a date, ISO 8601 text, seconds as a float."""
+
+_CHUNK_BYTES = 8 * 2**20
+_COUNT = 65_536
+NOWHERE = 2**63 - 1
+_EPOCH: Final = datetime.fromtimestamp(0, UTC)
+_POINT: Final = "an index, a datetime, ISO 8601 text, or seconds since 1970 as a float"
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """
+    Messages that follow one another.
+
+    Attributes:
+        first: The index of the first of them.
+        past: None of them reaches this index.
+
+    """
+
+    first: int
+    past: int
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are none."""
+        return self.first >= self.past
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """
+    Some messages, as an Arrow binary column.
+
+    Attributes:
+        indexes: The index of each, of 64 bits.
+        offsets: Where each begins in *data*, and where the last one ends, of 32 bits.
+        data: The payloads, one behind the other.
+
+    """
+
+    indexes: memoryview
+    offsets: memoryview
+    data: memoryview
+
+    def __len__(self) -> int:
+        """Return how many messages there are."""
+        return len(self.indexes)
+
+    def excerpts(self) -> Iterator[Excerpt]:
+        """Yield each of them."""
+        for number, index in enumerate(self.indexes):
+            yield Excerpt(index, self.payload(number))
+
+    def payload(self, number: int) -> bytes:
+        """Return the bytes of one of them."""
+        return bytes(self.data[self.offsets[number] : self.offsets[number + 1]])
+
+    def until(self, past: int) -> Chunk:
+        """Return the messages whose indexes are lower."""
+        count = bisect_left(self.indexes, past)
+        if count == len(self):
+            return self
+        offsets = self.offsets[: count + 1]
+        return Chunk(self.indexes[:count], offsets, self.data[: offsets[count]])
+
+
+@contextmanager
+def opened(source: Source, name: str = "source") -> Generator[Queue]:
+    """Open a queue to read it; one that is open stays so. *name* is that of the argument."""
+    if isinstance(source, Queue):
+        yield source
+        return
+    with open_queue(path_of(name, source), read_only=True, create=False) as queue:
+        yield queue
+
+
+def path_of(name: str, source: object) -> str:
+    """Take the path of a queue, where the queue itself would do too."""
+    try:
+        return arguments.path(name, source)
+    except TypeError:
+        raise arguments.refusal(name, "a queue, or its path", source) from None
+
+
+def point_of(name: str, given: object) -> Point | None:
+    """Take a point: an index, or what stands for a time."""
+    if given is None or isinstance(given, datetime):
+        return given
+    if isinstance(given, str | float | date):
+        try:
+            time_ns = nanoseconds_of(given)
+        except ValueError:
+            raise arguments.out_of_range(name, _POINT, given) from None
+        return _EPOCH + timedelta(microseconds=time_ns // 1_000)
+    if isinstance(given, bool) or not hasattr(type(given), "__index__"):
+        raise arguments.refusal(name, _POINT, given)
+    return cast("int", arguments.whole(0, NOWHERE)(name, given))
+
+
+def chunk_of(tailer: Tailer, count: int) -> Chunk:
+    """Return the next messages, *count* or as many as are some MiB, or there."""
+    _, indexes, offsets, data = tailer._read_columns(count, max_bytes=_CHUNK_BYTES)  # noqa: SLF001 - the package's own
+    return Chunk(memoryview(indexes).cast("Q"), memoryview(offsets).cast("i"), memoryview(data))
+
+
+class Chunks:
+    """
+    The messages of a stretch, some MiB at a time.
+
+    Args:
+        tailer: Reads them.
+        stretch: Which.
+
+    """
+
+    def __init__(self, tailer: Tailer, stretch: Stretch) -> None:
+        """Go to the first message."""
+        self._tailer = tailer
+        self._past = 0 if stretch.is_empty else stretch.past
+        if not stretch.is_empty:
+            tailer.move_to_index(stretch.first)
+
+    def take(self, count: int = _COUNT) -> Chunk:
+        """Return the next messages, *count* or as many as are some MiB; at the end none."""
+        return chunk_of(self._tailer, count).until(self._past)
+
+    def __iter__(self) -> Iterator[Chunk]:
+        """Yield all that is left."""
+        while len(chunk := self.take()):
+            yield chunk
+
+
+def stretch_of(
+    queue: Queue,
+    start: Point | None = None,
+    end: Point | None = None,
+    *,
+    time_field: str | None = None,
+) -> Stretch:
+    """
+    Find the messages from *start* (included) to *end* (excluded) that are there now.
+
+    Args:
+        queue: The queue.
+        start: Where they begin; None: with the first.
+        end: Where they end; None: with the last.
+        time_field: A time is that of the first message in which this field is not earlier, found
+            by halving: see :func:`quire.ranges.seek.index_at`. Without it only the start of a cycle
+            can be told.
+
+    Raises:
+        ValueError: The end lies before the start, or a time within a cycle.
+
+    """
+    if start is not None and end is not None and _are_crossed(start, end):
+        raise ValueError(f"the end lies before the start: start={shown(start)} end={shown(end)}")
+    last = queue.last_index
+    if last is None:
+        return Stretch(0, 0)
+    field = None if time_field is None else TimeField(time_field)
+    first = 0 if start is None else _at(queue, start, field)
+    past = last + 1 if end is None else _at(queue, end, field)
+    return Stretch(first_from(queue, first), min(past, last + 1))
+
+
+def indexes_of(
+    queue: Queue, start: Point | None, end: Point | None, *, time_field: str | None = None
+) -> tuple[int | None, int | None]:
+    """
+    Return two points of a queue as indexes, a start in time as that of the first message there.
+
+    Raises:
+        ValueError: As :func:`stretch_of`.
+
+    """
+    if start is not None and end is not None and _are_crossed(start, end):
+        raise ValueError(f"the end lies before the start: start={shown(start)} end={shown(end)}")
+    field = None if time_field is None else TimeField(time_field)
+    first = None if start is None else _at(queue, start, field)
+    past = None if end is None else _at(queue, end, field)
+    if first is None or isinstance(start, int):
+        return first, past
+    found = first_from(queue, first)
+    if found == NOWHERE and queue.last_index is not None:
+        return queue.last_index + 1, past
+    return (None if found == NOWHERE else found), past
+
+
+def first_at(queue: Queue, time_ns: int, time_field: str | None = None) -> int | None:
+    """
+    Return the index of the first message that is not earlier than a time; None if there is none.
+
+    Args:
+        queue: The queue.
+        time_ns: The time, in nanoseconds since 1970.
+        time_field: The field that holds a message's time. Without it the time of a message is that
+            of its cycle, so that only the start of a cycle that has messages can be told.
+
+    Raises:
+        ValueError: The time lies within a cycle that has messages, or no message has the field.
+
+    """
+    if queue.last_index is None:
+        return None
+    field = None if time_field is None else TimeField(time_field)
+    if field is None:
+        time_ms = time_ns // 1_000_000
+        if time_ms < queue.epoch_ms:
+            return queue.first_index
+        if count_of(queue, queue.roll_cycle.cycle_at(time_ms, queue.epoch_ms)):
+            check_cycle_start(queue, time_ns)
+    index = first_from(queue, index_at(queue, time_ns, field))
+    return None if index == NOWHERE else index
+
+
+def require(queue: Queue, index: int) -> None:
+    """
+    Look whether there is a message.
+
+    Raises:
+        IndexOutOfRangeError: There is none with this index.
+
+    """
+    with queue.tailer() as tailer:
+        if tailer.move_to_index(index):
+            return
+    first, last = queue.first_index, queue.last_index
+    if first is None or last is None:
+        raise IndexOutOfRangeError(f"the queue is empty: start={index:#x} path={queue.path}")
+    raise IndexOutOfRangeError(
+        f"no message has this index: start={index:#x} first={first:#x} last={last:#x}"
+        f" path={queue.path}"
+    )
+
+
+def shown(point: Point) -> str:
+    """Return a point as messages of errors have it."""
+    return f"{point:#x}" if isinstance(point, int) else point.isoformat()
+
+
+def _are_crossed(start: Point, end: Point) -> bool:
+    if isinstance(start, datetime) and isinstance(end, datetime):
+        return nanoseconds(start) > nanoseconds(end)
+    return isinstance(start, int) and isinstance(end, int) and start > end
+
+
+def _at(queue: Queue, point: Point, field: TimeField | None) -> int:
+    """Return the index of a point; that past the last message where it lies behind it."""
+    if isinstance(point, int):
+        return point
+    time_ns = nanoseconds(point)
+    if field is None:
+        check_cycle_start(queue, time_ns)
+    return index_at(queue, time_ns, field)
+
+
+def first_from(queue: Queue, index: int) -> int:
+    """Return the index of the first message that does not lie before *index*."""
+    roll = queue.roll_cycle
+    cycle, sequence = roll.to_cycle(index), roll.to_sequence(index)
+    for one in queue.cycles:
+        if one >= cycle and count_of(queue, one) > (sequence if one == cycle else 0):
+            return index if one == cycle else roll.to_index(one, 0)
+    return NOWHERE

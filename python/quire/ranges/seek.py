@@ -1,0 +1,121 @@
+"""Times in a queue: the index at which a moment begins."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from typing import Final
+
+from quire.queue import Queue
+from quire.ranges.cycles import count_of
+from quire.ranges.event_time import TimeField
+from quire.tailer import Tailer
+
+# Messages without a time are passed over, but not for ever: a name may be mistyped.
+_LOOK_MAX: Final = 10_000
+_NEVER: Final = 2**63
+_EPOCH: Final = datetime.fromtimestamp(0, UTC)
+
+
+def index_at(queue: Queue, time_ns: int, field: TimeField | None = None) -> int:
+    """
+    Return the index at which a moment begins; the next one to come, if it lies ahead.
+
+    Without a field that is the start of the moment's cycle. With one it is the first message whose
+    time is not before the moment, found by halving: where times go back here and there it is one
+    near it. Messages that tell no time go with the next that does.
+
+    Args:
+        queue: The queue.
+        time_ns: The moment, in nanoseconds since 1970.
+        field: What tells the messages' times.
+
+    Raises:
+        ValueError: No message has the field, or none for a long stretch.
+
+    """
+    last = queue.last_index
+    if last is None:
+        return 0
+    cycles, to_index = queue.cycles, queue.roll_cycle.to_index
+    if field is None:
+        wanted = max(queue.roll_cycle.cycle_at(time_ns // 1_000_000, queue.epoch_ms), 0)
+        cycle = next((cycle for cycle in cycles if cycle >= wanted), None)
+        return last + 1 if cycle is None else min(to_index(cycle, 0), last + 1)
+    with queue.tailer() as tailer:
+        times = _Times(queue, tailer, field, cycles)
+        if times.of_cycle(cycles[0]) == _NEVER:
+            raise times.missing(cycles[0])
+        begun = bisect_left(cycles, time_ns, key=times.of_cycle)
+        if not begun:
+            return to_index(cycles[0], 0)
+        cycle = cycles[begun - 1]
+        places = range(count_of(queue, cycle))
+        place = bisect_left(places, time_ns, key=lambda place: times.of(cycle, place))
+    if place < len(places) or begun == len(cycles):
+        return to_index(cycle, place)
+    return min(to_index(cycles[begun], 0), last + 1)
+
+
+def check_cycle_start(queue: Queue, time_ns: int) -> None:
+    """
+    Do nothing if a moment is the start of a cycle.
+
+    Raises:
+        ValueError: Nothing tells which messages of its cycle came before it.
+
+    """
+    roll, epoch_ms = queue.roll_cycle, queue.epoch_ms
+    time_ms, rest = divmod(time_ns, 1_000_000)
+    cycle, into_ms = divmod(time_ms - epoch_ms, roll.length_ms)
+    if rest or into_ms:
+        time = _EPOCH + timedelta(microseconds=time_ns // 1_000)
+        start = _EPOCH + timedelta(milliseconds=epoch_ms + cycle * roll.length_ms)
+        raise ValueError(
+            f"nothing tells which messages of a cycle came before a time: time={time.isoformat()}"
+            f" roll_cycle={roll.name} cycle_start={start.isoformat()};"
+            " give the start of a cycle, an index, or the field of the messages that holds a time"
+        )
+
+
+class _Times:
+    """The times of messages; one that tells none has that of the next that does."""
+
+    def __init__(self, queue: Queue, tailer: Tailer, field: TimeField, cycles: list[int]) -> None:
+        self._queue = queue
+        self._tailer = tailer
+        self._field = field
+        self._cycles = cycles
+
+    def of_cycle(self, cycle: int) -> int:
+        """Return the time at which a cycle begins; an empty one begins with the next."""
+        to_index = self._queue.roll_cycle.to_index
+        for one in self._cycles[bisect_left(self._cycles, cycle) :]:
+            if self._tailer.move_to_index(to_index(one, 0)):
+                return self._next(one)
+        return _NEVER
+
+    def of(self, cycle: int, sequence: int) -> int:
+        """Return the time of a message; one behind all others if none tells any more."""
+        if self._tailer.move_to_index(self._queue.roll_cycle.to_index(cycle, sequence)):
+            return self._next(cycle)
+        return _NEVER
+
+    def missing(self, cycle: int, looked: str = "all") -> ValueError:
+        """Return what tells that no message has the field."""
+        return ValueError(
+            f"no message tells a time: field={self._field.name} path={self._queue.path}"
+            f" from={self._queue.roll_cycle.to_index(cycle, 0):#x} looked_at={looked}"
+        )
+
+    def _next(self, cycle: int) -> int:
+        looked = 0
+        for payload in islice(self._tailer.payloads(), _LOOK_MAX):
+            time_ns = self._field.of(payload)
+            if time_ns is not None:
+                return time_ns
+            looked += 1
+        if looked == _LOOK_MAX:
+            raise self.missing(cycle, str(looked))
+        return _NEVER

@@ -1,0 +1,149 @@
+"""What a replay reads: a stretch of a queue, in which each message waits until it is due."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from quire._native import ReadDocument
+from quire.errors import WireError
+from quire.queue import Queue
+from quire.ranges.event_time import TimeField
+from quire.ranges.range import Point, Stretch, require, stretch_of
+
+_NS_PER_S: Final = 1_000_000_000
+_BEGAN_ANEW_NS: Final = _NS_PER_S
+
+
+class Pace:
+    """
+    Waits until messages are due.
+
+    Args:
+        speed: How often faster than they were written.
+        now: Seconds of a clock that only goes forward.
+        sleep: Waits so many seconds.
+
+    """
+
+    def __init__(
+        self,
+        speed: float,
+        now: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], object] = time.sleep,
+    ) -> None:
+        """Begin with the first message."""
+        if not 0 < speed < float("inf"):
+            raise ValueError(f"a pace is more than nothing: speed={speed}")
+        self.behind_s = 0.0
+        self.most_behind_s = 0.0
+        self._speed = speed
+        self._now = now
+        self._sleep = sleep
+        self._origin: tuple[float, int] | None = None
+        self._newest_ns = 0
+
+    def wait(self, time_ns: int | None, *, may_begin_anew: bool) -> None:
+        """
+        Wait until a message is due; one that tells no time, or an older one than before, is.
+
+        Args:
+            time_ns: When it was made.
+            may_begin_anew: A time before the others is of a clock that began anew.
+
+        """
+        if time_ns is None:
+            return
+        has_begun_anew = may_begin_anew and time_ns < self._newest_ns - _BEGAN_ANEW_NS
+        if self._origin is None or has_begun_anew:
+            self._origin = self._now(), time_ns
+            self._newest_ns = time_ns
+        self._newest_ns = max(self._newest_ns, time_ns)
+        began_s, began_ns = self._origin
+        due_s = began_s + (self._newest_ns - began_ns) / _NS_PER_S / self._speed
+        while (left_s := due_s - self._now()) > 0:
+            self._sleep(left_s)
+        self.behind_s = -left_s
+        self.most_behind_s = max(self.most_behind_s, self.behind_s)
+
+
+class Replay:
+    """
+    A stretch of a queue as it is when this is made, to be replayed once.
+
+    Args:
+        source: The queue.
+        start: The first message: an index, or a time. See :func:`quire.replay`.
+        end: The message to stop in front of.
+        pace: Waits for each message; None: nothing waits.
+        time_field: The field that tells a message's time. None: its history does.
+
+    """
+
+    def __init__(
+        self,
+        source: Queue,
+        start: Point | None = None,
+        end: Point | None = None,
+        *,
+        pace: Pace | None = None,
+        time_field: str | None = None,
+    ) -> None:
+        """Find the stretch."""
+        self.source = source
+        self.stretch = stretch_of(source, start, end, time_field=time_field)
+        self.pace = pace
+        self._field = None if time_field is None else TimeField(time_field)
+        if isinstance(start, int):
+            self._check_start(start)
+        if pace is not None and not self.stretch.is_empty:
+            self._check_times()
+
+    def documents(self, left: Stretch | None = None) -> Iterator[ReadDocument]:
+        """
+        Yield each message, open, when it is due.
+
+        Args:
+            left: What there is left to do; None: the stretch.
+
+        """
+        left = self.stretch if left is None else left
+        if left.is_empty:
+            return
+        with self.source.tailer() as tailer:
+            tailer.move_to_index(left.first)
+            while True:
+                with tailer.reading_document() as document:
+                    if not document.is_present or document.index >= left.past:
+                        return
+                    if self.pace is not None:
+                        by_history = self._field is None
+                        self.pace.wait(self._time_ns(document), may_begin_anew=by_history)
+                    yield document
+
+    def _check_start(self, start: int) -> None:
+        if start != self.stretch.first or self.stretch.is_empty:
+            require(self.source, start)
+
+    def _check_times(self) -> None:
+        """Look whether the first message tells its time; later ones need not."""
+        with self.source.tailer() as tailer:
+            tailer.move_to_index(self.stretch.first)
+            with tailer.reading_document() as document:
+                if self._time_ns(document) is not None:
+                    return
+        what = "no history" if self._field is None else f"no time in the field {self._field.name!r}"
+        raise ValueError(
+            f"nothing tells the pace: the first message has {what}: index={self.stretch.first:#x}"
+            f" path={self.source.path}; name a field that holds a time, or replay without a pace"
+        )
+
+    def _time_ns(self, document: ReadDocument) -> int | None:
+        if self._field is not None:
+            return self._field.of(document.bytes)
+        try:
+            history = document.history
+        except WireError:
+            return None
+        return history.timings[-1] if history is not None and history.timings else None

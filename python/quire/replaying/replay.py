@@ -1,0 +1,300 @@
+"""Replays: a stretch of a queue once more, at the pace it was written, and into another queue."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from os import PathLike
+from typing import Self
+
+from quire import _arguments as arguments
+from quire._native import Excerpt, ManualClock, RollCycle
+from quire.appender import Appender
+from quire.errors import ReplayError
+from quire.queue import Queue
+from quire.queue import open as open_queue
+from quire.ranges.range import (
+    Chunk,
+    Chunks,
+    PointLike,
+    Source,
+    Stretch,
+    chunk_of,
+    first_from,
+    opened,
+    point_of,
+)
+from quire.replaying.pacing import Pace, Replay
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """
+    What a replay did.
+
+    Attributes:
+        messages: How many there are in the stretch.
+        written: How many of them were written; the others were there already.
+        last: The index of the last one in the new queue; None if there is none.
+        behind_s: How far the last message was behind the pace, in seconds.
+        most_behind_s: How far one was at most.
+
+    """
+
+    messages: int
+    written: int
+    last: int | None
+    behind_s: float
+    most_behind_s: float
+
+
+def replay(  # noqa: PLR0913 - by keywords
+    source: Source,
+    out: str | PathLike[str],
+    *,
+    start: PointLike | None = None,
+    end: PointLike | None = None,
+    speed: float | None = None,
+    time_field: str | None = None,
+    roll_cycle: str | RollCycle | None = None,
+    now: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], object] = time.sleep,
+    progress: Callable[[int], object] | None = None,
+) -> Replayed:
+    """
+    Write the messages of a queue from *start* to *end* to another, byte for byte.
+
+    The same stretch always gives the same messages in the same cycles, and with the same indexes
+    where it begins with a cycle. A replay that was killed goes on when it is repeated: what *out*
+    holds is compared with the source first.
+
+    Args:
+        source: The queue, or its directory. Metadata is left out.
+        out: The directory of the other queue. It is made like the source: with its roll cycle,
+            epoch, wire type and source id.
+        start: The first message: its index, or a time: a datetime, a date or ISO 8601 text (UTC
+            without a zone), or seconds since 1970 as a float; None: the oldest one.
+        end: The message to stop in front of, as an index or a time; None: behind the message that
+            is the newest one when the replay begins.
+        speed: 1.0 writes the messages at the pace they were made, 10.0 ten times as fast; None: as
+            fast as possible.
+        time_field: The field that holds a message's time. Without it the pace comes from the
+            history of the messages, and *start* and *end* are times at which a cycle begins.
+        roll_cycle: Cut *out* in another way: each message goes into the cycle that the source's
+            cycle begins in.
+        now: Tells the seconds that *speed* is about.
+        sleep: Waits some seconds.
+        progress: Called now and then with how many messages were handled.
+
+    Raises:
+        ReplayError: *out* holds something else, or somebody else writes it.
+        IndexOutOfRangeError: No message has the index *start*.
+        ValueError: Nothing tells the pace, or a time; or *end* lies before *start*.
+
+    """
+    pace = None if speed is None else Pace(speed, now, sleep)
+    with opened(source) as queue:
+        first, past = point_of("start", start), point_of("end", end)
+        plan = Replay(queue, first, past, pace=pace, time_field=time_field)
+        with Copy(plan, out, roll_cycle, progress) as copy:
+            return copy.run()
+
+
+def replayed(  # noqa: PLR0913 - by keywords
+    source: Source,
+    *,
+    start: PointLike | None = None,
+    end: PointLike | None = None,
+    speed: float | None = None,
+    time_field: str | None = None,
+    now: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], object] = time.sleep,
+) -> Iterator[Excerpt]:
+    """Iterate over the messages that :func:`replay` would write, each when it is due."""
+    pace = None if speed is None else Pace(speed, now, sleep)
+    with opened(source) as queue:
+        first, past = point_of("start", start), point_of("end", end)
+        for document in Replay(queue, first, past, pace=pace, time_field=time_field).documents():
+            yield Excerpt(document.index, bytes(document.bytes))
+
+
+class Copy:
+    """
+    Writes a replay to another queue.
+
+    Args:
+        plan: What.
+        out: The directory of the other queue.
+        roll_cycle: Of the other queue; None: the source's.
+        progress: Called with how many messages were handled.
+
+    """
+
+    def __init__(
+        self,
+        plan: Replay,
+        out: str | PathLike[str],
+        roll_cycle: str | RollCycle | None = None,
+        progress: Callable[[int], object] | None = None,
+    ) -> None:
+        """Open the other queue, or make it."""
+        source = plan.source
+        out = arguments.path("out", out)
+        if os.path.exists(out) and os.path.samefile(source.path, out):  # noqa: PTH110, PTH121
+            raise ValueError(f"a queue is not replayed into itself: out={os.fspath(out)}")
+        self._plan = plan
+        self._clock = ManualClock(self._begin_ms(source.roll_cycle.to_cycle(plan.stretch.first)))
+        self._stack = ExitStack()
+        self._out = self._stack.enter_context(
+            open_queue(
+                out,
+                roll_cycle=source.roll_cycle if roll_cycle is None else roll_cycle,
+                epoch_ms=source.epoch_ms,
+                wire_type=source.wire_type,
+                source_id=source.source_id,
+                clock=self._clock,
+            )
+        )
+        self._progress = progress
+        self._numbers = _Numbers(self._out)
+        self._next = plan.stretch.first
+        self.messages = 0
+        self.written = 0
+        self.last: int | None = None
+
+    def __enter__(self) -> Self:
+        """Return this."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the other queue."""
+        self._stack.close()
+
+    def run(self) -> Replayed:
+        """Write what the other queue does not hold yet."""
+        self._compare()
+        with self._out.appender() as appender:
+            if self._plan.pace is None:
+                self._write_chunks(appender)
+            else:
+                self._write_documents(appender)
+        return self.done()
+
+    def done(self) -> Replayed:
+        """Return what was done so far."""
+        pace = self._plan.pace
+        behind = (0.0, 0.0) if pace is None else (pace.behind_s, pace.most_behind_s)
+        return Replayed(self.messages, self.written, self.last, *behind)
+
+    def _compare(self) -> None:
+        """Step over the messages that are there."""
+        with self._plan.source.tailer() as tailer, self._out.tailer() as there:
+            for chunk in Chunks(tailer, self._plan.stretch):
+                found = chunk_of(there, len(chunk))
+                self._compare_chunk(chunk, found)
+                if len(found) < len(chunk):
+                    return
+            if len(found := chunk_of(there, 1)):
+                raise self._other(found.indexes[0], "more than the replay")
+
+    def _compare_chunk(self, chunk: Chunk, found: Chunk) -> None:
+        count = len(found)
+        if not count:
+            return
+        part = chunk.until(chunk.indexes[count - 1] + 1)
+        if bytes(part.data) != bytes(found.data) or bytes(part.offsets) != bytes(found.offsets):
+            number = next(i for i in range(count) if part.payload(i) != found.payload(i))
+            raise self._other(found.indexes[number], "another message")
+        for cycle, first, past in self._runs(part):
+            expected = self._numbers.take(self._begin_ms(cycle), past - first)
+            if found.indexes[first] != expected:
+                raise self._other(found.indexes[first], f"another index than {expected:#x}")
+            if found.indexes[past - 1] - expected != past - 1 - first:
+                raise self._other(found.indexes[past - 1], "other cycles")
+        self._handled(count, part.indexes[-1], found.indexes[-1])
+
+    def _write_chunks(self, appender: Appender) -> None:
+        with self._plan.source.tailer() as tailer:
+            for chunk in Chunks(tailer, self._left()):
+                for cycle, first, past in self._runs(chunk):
+                    count = past - first
+                    expected = self._turn_to(cycle, count) + count - 1
+                    last = appender._write_column(  # noqa: SLF001 - the package's own
+                        chunk.offsets, chunk.data, count=count, start=first, wide=False, text=False
+                    )
+                    self._check(last, expected)
+                    self.written += count
+                    self._handled(count, chunk.indexes[past - 1], expected)
+
+    def _write_documents(self, appender: Appender) -> None:
+        to_cycle = self._plan.source.roll_cycle.to_cycle
+        for document in self._plan.documents(self._left()):
+            expected = self._turn_to(to_cycle(document.index), 1)
+            self._check(appender.write_bytes(document.bytes), expected)
+            self.written += 1
+            self._handled(1, document.index, expected)
+
+    def _left(self) -> Stretch:
+        first = first_from(self._plan.source, self._next)
+        return Stretch(first, self._plan.stretch.past)
+
+    def _turn_to(self, cycle: int, count: int) -> int:
+        """Have *count* messages written in a cycle; return the index that the first must get."""
+        self._clock.now_ms = self._begin_ms(cycle)
+        return self._numbers.take(self._clock.now_ms, count)
+
+    def _check(self, index: int | None, expected: int) -> None:
+        if index != expected:
+            raise ReplayError(
+                "somebody else writes the queue of the replay:"
+                f" index={index or 0:#x} expected={expected:#x} path={self._out.path}"
+            )
+
+    def _handled(self, count: int, index: int, last: int) -> None:
+        self.messages += count
+        self.last = last
+        self._next = index + 1
+        if self._progress is not None:
+            self._progress(self.messages)
+
+    def _begin_ms(self, cycle: int) -> int:
+        source = self._plan.source
+        return source.epoch_ms + cycle * source.roll_cycle.length_ms
+
+    def _runs(self, chunk: Chunk) -> Iterator[tuple[int, int, int]]:
+        """Yield each cycle of a chunk, and the numbers of its messages from and to."""
+        roll, first = self._plan.source.roll_cycle, 0
+        while first < len(chunk):
+            cycle = roll.to_cycle(chunk.indexes[first])
+            past = len(chunk.until(roll.to_index(cycle, 0) + roll.to_index(1, 0)))
+            yield cycle, first, past
+            first = past
+
+    def _other(self, index: int, what: str) -> ReplayError:
+        return ReplayError(
+            f"the queue to replay into does not hold the beginning of this replay, but {what}:"
+            f" index={index:#x} path={self._out.path}; give a directory that does not exist"
+        )
+
+
+class _Numbers:
+    """The indexes that messages get."""
+
+    def __init__(self, queue: Queue) -> None:
+        self._roll = queue.roll_cycle
+        self._epoch_ms = queue.epoch_ms
+        self._cycle = -1
+        self._sequence = 0
+
+    def take(self, time_ms: int, count: int) -> int:
+        """Return the index of the first of *count* messages that are written at a time."""
+        cycle = self._roll.cycle_at(time_ms, self._epoch_ms)
+        if cycle != self._cycle:
+            self._cycle = cycle
+            self._sequence = 0
+        index = self._roll.to_index(cycle, self._sequence)
+        self._sequence += count
+        return index

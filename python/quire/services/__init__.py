@@ -1,0 +1,1 @@
+"""Services: handlers between queues that resume from what their outputs hold."""

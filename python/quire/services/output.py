@@ -1,0 +1,239 @@
+"""What the handler of a service calls: written once, however often it is called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from quire._native import MessageHistory, Method
+from quire.appender import Appender
+from quire.calls.interfaces import METHODS
+from quire.calls.methods import method_writer
+from quire.errors import QuireError
+from quire.queue import Queue
+from quire.services.recovery import Done, Source, write_note
+from quire.tailer import Tailer
+
+_RUNS_MAX = 1000
+
+
+class Output:
+    """Drops what is there already, writes the rest, and notes the order of several inputs."""
+
+    def __init__(
+        self,
+        queue: Queue,
+        appender: Appender,
+        kept: Tailer,
+        interface: type,
+        names: Mapping[str, Any],
+    ) -> None:
+        """
+        Take over an appender; nothing is written until :meth:`replay` or :meth:`live`.
+
+        Args:
+            queue: The output.
+            appender: Of the output.
+            kept: The tailer of the output named ``service-output``, whose cycle is kept.
+            interface: What the handler calls.
+            names: What annotations may name.
+
+        """
+        self._queue = queue
+        self._appender = appender
+        self._kept = kept
+        self._per_cycle = queue.roll_cycle.to_index(1, 0)
+        self._cycle = kept.index // self._per_cycle or -1
+        self._current: Source | None = None
+        self._count = 0
+        self._writer: Any = method_writer(
+            appender,
+            interface,
+            (),
+            record_history=True,
+            history_form="packed",
+            metadata=False,
+            document=None,
+            filter=None,
+            names=names,
+        )
+        self._methods: dict[str, Method] = getattr(self._writer, METHODS)
+        self._goal: Done | None = None
+        self._left = 0
+        self._is_live = False
+        self._wrote = False
+        self._runs: list[Source] = []
+        self.out: Any = _Out(self.method)
+        """What the handler gets."""
+        self.reading: Callable[[], Source] | None = None
+        """Tells which message the service handles, if it does."""
+        self.consumed: Callable[[], list[Source]] = list
+        """Tells the last message of each input that was, or is, handled."""
+
+    def replay(self, goal: Done) -> None:
+        """Drop what belongs to messages up to a goal, but for what its last one lacks."""
+        self._goal = goal
+        self._left = goal.outputs or 0
+
+    def live(self) -> None:
+        """Write everything from here on."""
+        self._is_live = True
+        self._wrote = False
+        cycles = self._queue.cycles
+        if cycles and cycles[-1] != self._cycle and self.consumed():
+            self.note_all()
+
+    def note_all(self, at_hand: Source | None = None) -> None:
+        """
+        Note where each input is, so that the next life needs nothing of what is before the note.
+
+        It is on the medium before anything is given free: by the named tailer of the output, which
+        this moves, and by those of the inputs, which the service moves after this.
+        """
+        others = [it for it in self.consumed() if at_hand is None or it[0] != at_hand[0]]
+        runs = [*self._runs, *others, *([at_hand] if at_hand else [])]
+        index = write_note(self._appender, runs, self._count if at_hand else None)
+        self._runs.clear()
+        self._appender.sync()
+        self._cycle = index // self._per_cycle
+        self._kept.move_to_index(index)
+
+    def handled(self, source: int, index: int) -> None:
+        """Hear which message of which input was handled; only those without outputs are noted."""
+        wrote, self._wrote = self._wrote, False
+        if wrote:
+            return
+        if self._runs and self._runs[-1][0] == source:
+            self._runs.pop()
+        self._runs.append((source, index))
+        if len(self._runs) >= _RUNS_MAX:
+            self._note()
+
+    def finish(self) -> None:
+        """Note what was handled since the last output: the next life keeps to it."""
+        if self._runs:
+            self._note()
+
+    def method(self, name: str) -> Callable[..., Any]:
+        """Return what calls a method of the output."""
+        if name not in self._methods:
+            raise AttributeError(f"the interface has no such method: name={name}")
+        write, drop = getattr(self._writer, name), _dropping(self._methods[name])
+
+        def call(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - as the interface has them
+            source = self._at_hand()
+            if self._is_there(source[1]):
+                return self._called(source, drop(*arguments, **named), self._dropped)
+            if self._runs:
+                self._note_if_order_matters(source[0])
+            return self._called(source, write(*arguments, **named), self._written)
+
+        setattr(self.out, name, call)
+        return call
+
+    def _at_hand(self) -> Source:
+        """Return the message that is being handled: outputs of any other would not be counted."""
+        sources = MessageHistory.current().sources
+        if not sources or self.reading is None:
+            raise QuireError(
+                f"an output belongs to a message, and none is being handled: {sources=} "
+                "(call it while the handler is called, and in the same thread)"
+            )
+        if sources[-1] != (expected := self.reading()):
+            raise QuireError(
+                "an output belongs to the message that the service handles, and this is another: "
+                f"found={_named(sources[-1])} expected={_named(expected)} "
+                "(call it when what is read in between was handled)"
+            )
+        return sources[-1]
+
+    def _called(self, source: Source, following: Any, ended: Callable[[Source], None]) -> Any:  # noqa: ANN401 - a chain or None
+        """Return what a call did, and say so when a document ended with it."""
+        if following is None:
+            if source != self._current:
+                self._current, self._count = source, 0
+            self._count += 1
+            return ended(source)
+
+        def goes_on(call: Callable[[], Any]) -> Any:  # noqa: ANN401 - a chain or None
+            if self._at_hand() != source:
+                raise QuireError(f"a chain of calls belongs to one message: began={_named(source)}")
+            return self._called(source, call(), ended)
+
+        return _Following(following, goes_on)
+
+    def _is_there(self, index: int) -> bool:
+        if self._is_live or self._goal is None:
+            return False
+        if index == self._goal.index and self._goal.outputs is not None:
+            return self._left > 0
+        return index <= self._goal.index
+
+    def _dropped(self, source: Source) -> None:
+        if self._goal is not None and source[1] == self._goal.index:
+            self._left -= 1
+
+    def _written(self, source: Source) -> None:
+        self._wrote = True
+        index = self._appender.last_index_appended
+        if index is not None and index // self._per_cycle != self._cycle:
+            self.note_all(source)
+
+    def _note_if_order_matters(self, source: int) -> None:
+        if any(other != source for other, _ in self._runs):
+            self._note()
+        self._runs.clear()
+
+    def _note(self) -> None:
+        write_note(self._appender, self._runs)
+        self._runs.clear()
+
+
+class _Out:
+    """The output, as its interface; methods are looked up when they are first called."""
+
+    def __init__(self, method: Callable[[str], Callable[..., Any]]) -> None:
+        self._method = method
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - a method of the interface
+        if name.startswith("_"):
+            raise AttributeError(f"no method of an interface: name={name}")
+        return self._method(name)
+
+
+class _Following:
+    """What a call returned that others are made on."""
+
+    def __init__(self, target: Any, goes_on: Callable[[Callable[[], Any]], Any]) -> None:  # noqa: ANN401 - a chain
+        self._target = target
+        self._goes_on = goes_on
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        method = getattr(self._target, name)
+        return lambda *arguments, **named: self._goes_on(lambda: method(*arguments, **named))
+
+
+class _Dropped:
+    """What a call returned that was dropped: so are those made on it."""
+
+    def __init__(self, methods: dict[str, Method]) -> None:
+        self._methods = methods
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name not in self._methods:
+            raise AttributeError(f"the interface has no such method: name={name}")
+        return _dropping(self._methods[name])
+
+
+def _dropping(method: Method) -> Callable[..., _Dropped | None]:
+    """Return what encodes a call and drops it: one that failed when it was made fails again."""
+
+    def call(*arguments: Any, **named: Any) -> _Dropped | None:  # noqa: ANN401 - as the interface has them
+        method.event_bytes(*arguments, **named)
+        return None if method.next is None else _Dropped(method.next)
+
+    return call
+
+
+def _named(source: Source) -> str:
+    return f"{source[0]}:{source[1]:#x}"

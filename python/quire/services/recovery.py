@@ -1,0 +1,174 @@
+"""What the output of a service tells to be done: the history of its messages, and notes between."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import urllib.parse
+import zlib
+from collections.abc import Iterable
+from typing import TypeAlias
+
+from quire._native import MessageHistory, ReadDocument, entry_bytes
+from quire.appender import Appender
+from quire.queue import Queue
+from quire.tailer import Tailer
+
+Source: TypeAlias = tuple[int, int]
+"""A message of an input: the input's source id, and the index."""
+
+_CONSUMED = "consumed"
+"""The metadata event of a note: up to which messages the inputs were handled, in this order."""
+_OUTPUTS = "outputs"
+"""Beside it: the last of these messages was being handled, and had so many outputs by then."""
+_NOTE = entry_bytes(_CONSUMED, "")[:-1]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Done:
+    """Of one input everything is done up to a message; of that, so many outputs are there."""
+
+    source: int
+    index: int
+    outputs: int | None
+    """None: all of them, however many."""
+
+
+def done(output: Queue, inputs: Iterable[int]) -> list[Done]:
+    """
+    Return what is done, in its order, as far as the order matters.
+
+    Only the last entry may be half done: whoever handled it handled nothing after it.
+    """
+    ids = set(inputs)
+    with output.tailer(on_missing="skip") as tailer:
+        if len(ids) == 1:
+            _go_to_newest(tailer, ids)
+        return _read_plan(tailer, ids)
+
+
+def write_note(appender: Appender, runs: Iterable[Source], outputs: int | None = None) -> int:
+    """
+    Note, where no tailer looks, up to which messages the inputs were handled, in this order.
+
+    Args:
+        appender: Of the output.
+        runs: The messages.
+        outputs: The last of them is being handled, and so many outputs of it were written.
+
+    Returns:
+        The index of the message after the note.
+
+    """
+    with appender.writing_document(metadata=True) as document:
+        document.write(_CONSUMED, [number for run in runs for number in run])
+        if outputs is not None:
+            document.write(_OUTPUTS, outputs)
+    return document.index
+
+
+def reader_name(output: str) -> str:
+    """Return the name under which an input keeps the position of the service with this output."""
+    path = os.path.realpath(output)
+    # Names are case-insensitive, paths are not.
+    suffix = "" if path == path.lower() else f"#{zlib.crc32(os.fsencode(path)):08x}"
+    return f"service:{urllib.parse.quote(path)}{suffix}"
+
+
+def _go_to_newest(tailer: Tailer, inputs: set[int]) -> None:
+    """Go to the first output of the newest message: what is before it is done."""
+    tailer.direction = "backward"
+    tailer.to_end()
+    newest: Source | None = None
+    first: int | None = None
+    while tailer.read_bytes() is not None:
+        source = _source(tailer.history, inputs)
+        if source is None:
+            continue
+        if newest is not None and source != newest:
+            break
+        newest, first = source, tailer.last_read_index
+    tailer.direction = "forward"
+    if first is None:
+        tailer.to_start()
+    else:
+        tailer.move_to_index(first)
+
+
+def _read_plan(tailer: Tailer, inputs: set[int]) -> list[Done]:
+    """Follow the outputs, and the notes between them: which message was handled when."""
+    plan = _Plan()
+    while True:
+        with tailer.reading_document(include_metadata=True) as document:
+            if not document.is_present:
+                break
+            if document.is_metadata:
+                plan.add_note(*_of_note(document, inputs))
+            elif (source := _source(document.history, inputs)) is not None:
+                plan.add_output(source)
+    entries = plan.entries
+    return [dataclasses.replace(entry, outputs=None) for entry in entries[:-1]] + entries[-1:]
+
+
+class _Plan:
+    """What is done, while it is being read."""
+
+    def __init__(self) -> None:
+        self.entries: list[Done] = []
+        self._latest: dict[int, int] = {}
+
+    def add_output(self, source: Source) -> None:
+        """Count an output of a message."""
+        before = self._pop_if(source[0])
+        is_same = before is not None and before.index == source[1]
+        counted = (before.outputs or 0) if before is not None and is_same else 0
+        self._push(Done(*source, counted + 1))
+
+    def add_note(self, runs: list[Source], outputs: int | None) -> None:
+        """Take over what a note says; most of it may be known already."""
+        at_hand = runs[-1] if runs and outputs is not None else None
+        if at_hand is not None:
+            runs = runs[:-1]
+            if self.entries and _named(self.entries[-1]) == at_hand:
+                self.entries.pop()
+        for run in runs:
+            known = self._latest.get(run[0], -1)
+            if run[1] > known or (self.entries and _named(self.entries[-1]) == run):
+                self._pop_if(run[0])
+                self._push(Done(*run, None))
+        if at_hand is not None:
+            self._pop_if(at_hand[0])
+            self._push(Done(*at_hand, outputs))
+
+    def _pop_if(self, source: int) -> Done | None:
+        """Take the last entry off if it is of this input: a later message says more."""
+        if self.entries and self.entries[-1].source == source:
+            return self.entries.pop()
+        return None
+
+    def _push(self, entry: Done) -> None:
+        self.entries.append(entry)
+        self._latest[entry.source] = entry.index
+
+
+def _named(entry: Done) -> Source:
+    return entry.source, entry.index
+
+
+def _of_note(document: ReadDocument, inputs: set[int]) -> tuple[list[Source], int | None]:
+    if bytes(document.bytes[: len(_NOTE)]) != _NOTE:
+        return [], None
+    values = document.map()
+    numbers = iter(values[_CONSUMED])
+    runs = list(zip(numbers, numbers, strict=True))
+    outputs = values.get(_OUTPUTS)
+    if outputs is not None and runs[-1][0] not in inputs:
+        outputs = None  # of an input that is not read any more
+    return [run for run in runs if run[0] in inputs], outputs
+
+
+def _source(history: MessageHistory | None, inputs: set[int]) -> Source | None:
+    """Return the message of an input that led to an output; None if it came from elsewhere."""
+    if history is None or not history.sources or history.sources[-1][0] not in inputs:
+        return None
+    return history.sources[-1]

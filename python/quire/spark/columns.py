@@ -1,0 +1,323 @@
+"""
+The columns of a read, as Spark and as the decoder see them.
+
+Some columns exist for every message, whatever is in it: :data:`METADATA`. The others are fields of
+the messages, or what a schema of Quire makes of them. The Arrow schema of what Spark gets must
+equal what it expects, types and nullability included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import types as spark
+from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
+
+import quire
+from quire.arrow.event_time import timed
+from quire.arrow.infer import inferred_of
+from quire.arrow.schema import Content, Schema
+from quire.arrow.schema_loader import PLACE, imported
+from quire.arrow.types import fitting_columns
+from quire.spark.options import OptionsError, ReadOptions, refuse
+from quire.spark.topics import naming, open_queue, selected_topics
+
+PAYLOAD: Final = "payload"
+ERROR: Final = "_error"
+
+_SOURCES: Final = spark.ArrayType(
+    spark.StructType(
+        [
+            spark.StructField("id", spark.IntegerType()),
+            spark.StructField("index", spark.LongType()),
+        ]
+    )
+)
+_TIMINGS: Final = spark.ArrayType(spark.LongType())
+
+METADATA: Final[Mapping[str, spark.DataType]] = {
+    "_index": spark.LongType(),
+    "_cycle": spark.IntegerType(),
+    "_sequence": spark.LongType(),
+    "_topic": spark.StringType(),
+    "_subtopic": spark.StringType(),
+    "_timestamp": spark.TimestampType(),
+    "_history": spark.StructType(
+        [spark.StructField("sources", _SOURCES), spark.StructField("timings", _TIMINGS)]
+    ),
+    ERROR: spark.StringType(),
+}
+"""Spark has no unsigned integers: an index is a long. No file of a queue reaches 2**63."""
+
+_DEFAULT: Final = ("_topic", "_index", "_cycle", "_sequence", PAYLOAD)
+_WITH_FIELDS: Final = ("_topic", "_index")
+# pyarrow-stubs have a class for each type.
+_Type: TypeAlias = Any
+_Field: TypeAlias = Any
+
+
+def is_message_column(field: spark.StructField) -> bool:
+    """Return whether a column is no field: ``payload`` is none where it is binary."""
+    return field.name in METADATA or (
+        field.name == PAYLOAD and isinstance(field.dataType, spark.BinaryType)
+    )
+
+
+def default_columns(options: ReadOptions) -> str | spark.StructType:
+    """
+    Return the columns of a read whose user gave no schema, in Spark's notation or as a schema.
+
+    Raises:
+        OptionsError: The options do not lead to columns.
+
+    """
+    base = base_schema(options)
+    if base is not None:
+        return _chosen(base, options)
+    written = None if options.schema is None else options.schema.strip()
+    if options.columns is None:
+        names = [*(_DEFAULT if written is None else _WITH_FIELDS)]
+        names += [ERROR] if options.keep_errors else []
+        return ", ".join([*map(_declared, names), *([] if written is None else [written])])
+    items = [*_split(options.columns)]
+    known = {} if written is None else {item.split()[0]: item for item in _split(written)}
+    problems = [
+        f"column without a type: {item!r}; write '{item} string'"
+        for item in items
+        if " " not in item and item not in METADATA and item != PAYLOAD and item not in known
+    ]
+    refuse(problems)
+    return ", ".join(item if " " in item else known.get(item) or _declared(item) for item in items)
+
+
+def base_schema(options: ReadOptions) -> Schema | None:
+    """
+    Return what the options say the messages look like; None where columns tell it, or nothing.
+
+    Raises:
+        OptionsError: The class is not there or is none of messages, or nothing can be inferred.
+
+    """
+    try:
+        if options.infer_schema:
+            return _inferred(options, options.sample_rows)
+        if options.schema is None:
+            return None
+        schema = schema_of(options.schema)
+        if options.method is not None:
+            _check_method(options.method, {} if schema is None else schema.methods)
+    except (ValueError, TypeError, ImportError, AttributeError, quire.QuireError, OSError) as error:
+        asked = "inferSchema" if options.infer_schema else f"schema={options.schema}"
+        refuse([f"{asked}: {error}"])
+        raise
+    return schema
+
+
+def schema_of(text: str) -> Schema | None:
+    """
+    Return what the text of a schema, or ``module:Name``, stands for; None if it is neither.
+
+    Raises:
+        ValueError: The text is wrong, and the like: whatever finding it raises.
+
+    """
+    text = text.strip()
+    if text.startswith("{"):
+        return Schema.from_text(text)
+    place = PLACE.fullmatch(text)
+    return imported(place[1], place[2]) if place else None
+
+
+def _check_method(method: str, known: Mapping[str, pa.Schema]) -> None:
+    if method not in known:
+        raise ValueError(f"no such method: method={method} known={', '.join(known) or 'none'}")
+
+
+def checked(schema: spark.StructType, options: ReadOptions) -> spark.StructType:
+    """
+    Return *schema* when the source can fill it.
+
+    Raises:
+        OptionsError: It has columns of the wrong or of an unsupported type, none at all, or
+            others than the options name; all problems are listed.
+
+    """
+    problems = [problem for field in schema for problem in _problems(field)]
+    if not schema.fields:
+        problems.append("the schema has no columns")
+    if options.columns is not None:
+        named = [item.split()[0] for item in _split(options.columns)]
+        if named != schema.names:
+            problems.append("give a schema or the option columns, not both")
+    if options.keep_errors and ERROR not in schema.names:
+        problems.append(f"onError=column tells the reason in a column: add {ERROR} string")
+    refuse(problems)
+    return schema
+
+
+def arrow_schema(schema: spark.StructType) -> pa.Schema:
+    """Return the Arrow schema that Spark expects of the rows."""
+    return to_arrow_schema(schema, timezone="UTC")
+
+
+def decoding(schema: spark.StructType, options: ReadOptions) -> Schema:
+    """
+    Return what the decoder is to make of the messages: the fields of *schema*, which was checked.
+
+    Raises:
+        OptionsError: The columns do not fit what the options say the messages look like.
+
+    """
+    fields = [field for field in schema if not is_message_column(field)]
+    base = base_schema(options) if options.schema or (options.infer_schema and fields) else None
+    wanted: dict[str, _Field] = {
+        field.name: arrow_schema(spark.StructType([field])).field(0) for field in fields
+    }
+    try:
+        if base is None:
+            content = Content("fields", pa.schema([*wanted.values()]))
+        elif options.infer_schema:
+            content = _as_inferred(_fitted(base.content), wanted)
+        else:
+            content = _fitted(base.content)
+            _check_columns(_offered(content, options.method), wanted)
+            content = _narrowed(content, wanted)
+        if "_timestamp" in schema.names:
+            content = timed(content, options.time_field, options.method)
+        has_history = content.history or "_history" in schema.names
+        return Schema.of_content(content._replace(index_name="_index", history=has_history))
+    except ValueError as error:
+        raise OptionsError(f"quire source: {error}") from None
+
+
+def spark_schema(fields: Mapping[str, _Type]) -> spark.StructType:
+    """Return columns of these names and Arrow types, as Spark has them."""
+    return spark.StructType(
+        [spark.StructField(name, from_arrow_type(kind)) for name, kind in fields.items()]
+    )
+
+
+def _fitted(content: Content) -> Content:
+    """Have every column of a type that Spark knows; the index is a column of the source's own."""
+    parts = content.parts
+    if isinstance(parts, tuple):
+        parts = tuple(one._replace(columns=fitting_columns(one.columns)) for one in parts)
+    else:
+        parts = fitting_columns(parts)
+    return content._replace(parts=parts, history=False, index_name="_index")
+
+
+def _offered(content: Content, method: str | None) -> dict[str, _Type]:
+    """Return the columns that messages give, with their Arrow types."""
+    schema = Schema.of_content(content)
+    columns = schema.arrow if method is None else schema.methods[method]
+    return {name: columns.field(name).type for name in columns.names if name != "_index"}
+
+
+def _check_columns(offered: Mapping[str, _Type], wanted: Mapping[str, _Field]) -> None:
+    problems: list[str] = []
+    for name, field in wanted.items():
+        if name not in offered:
+            problems.append(f"no such column: column={name} known={', '.join(offered)}")
+        elif _plain(offered[name]) != field.type:
+            known = spark_schema({name: _plain(offered[name])})[0].dataType.simpleString()
+            found = spark_schema({name: field.type})[0].dataType.simpleString()
+            problems.append(f"column {name} is {known}, not {found}")
+    refuse(problems)
+
+
+def _as_inferred(content: Content, wanted: Mapping[str, _Field]) -> Content:
+    """Take the shape from the messages; their types may be others than when Spark was told."""
+    parts = content.parts
+    if isinstance(parts, tuple):  # never inferred
+        return content
+    seen: dict[str, _Field] = {name: parts.field(name) for name in parts.names}
+    columns: list[_Field] = [
+        seen[name] if name in seen and _plain(seen[name].type) == field.type else field
+        for name, field in wanted.items()
+    ]
+    return content._replace(parts=pa.schema(columns))
+
+
+def _plain(kind: _Type) -> _Type:
+    """Return the type as which Spark gets it: a UUID is its bytes."""
+    return pa.binary() if pa.types.is_fixed_size_binary(kind) else kind
+
+
+def _narrowed(content: Content, wanted: Mapping[str, _Field]) -> Content:
+    """Leave out what is not wanted, where that leaves the rows as they are."""
+    parts = content.parts
+    if isinstance(parts, tuple) or content.shape == "value":
+        return content
+    fields: list[_Field] = [parts.field(name) for name in wanted]
+    return content._replace(parts=pa.schema(fields))
+
+
+def _chosen(base: Schema, options: ReadOptions) -> spark.StructType:
+    """Return the columns of a schema of Quire's: all of them, or those of the option."""
+    offered = _offered(_fitted(base.content), options.method)
+    known = {
+        field.name: field
+        for field in spark_schema({name: _plain(kind) for name, kind in offered.items()})
+    }
+    known |= {name: spark.StructField(name, kind) for name, kind in METADATA.items()}
+    known.setdefault(PAYLOAD, spark.StructField(PAYLOAD, spark.BinaryType()))
+    if options.columns is None:
+        names = [*_WITH_FIELDS, *offered, *([ERROR] if options.keep_errors else [])]
+    else:
+        names = [*_split(options.columns)]
+        refuse(
+            [
+                f"no such column: column={name} known={', '.join(known)}"
+                for name in names
+                if name not in known
+            ]
+        )
+    return spark.StructType([known[name] for name in names])
+
+
+def _inferred(options: ReadOptions, sample: int) -> Schema:
+    shape, columns = inferred_of(_one_by_one(options), sample, as_text=True)
+    return Schema.of_content(Content(shape, columns))
+
+
+def _one_by_one(options: ReadOptions) -> Iterator[quire.Queue]:
+    """Yield each topic's queue, one open at a time: a process may not have many files."""
+    problems: list[str] = []
+    topics = selected_topics(options, problems.append)
+    refuse(problems)
+    for topic, path in topics.items():
+        with naming(topic):
+            queue = open_queue(path, options)
+        with queue:
+            yield queue
+
+
+def _declared(name: str) -> str:
+    kind = METADATA.get(name, spark.BinaryType())
+    return f"{name} {kind.simpleString()}"
+
+
+def _problems(field: spark.StructField) -> Iterator[str]:
+    kind = field.dataType.simpleString()
+    wanted = METADATA.get(field.name)
+    if wanted is not None and field.dataType != wanted:
+        yield f"column {field.name} is {wanted.simpleString()}, not {kind}"
+    elif not is_message_column(field):
+        try:
+            Schema(arrow_schema(spark.StructType([field])), index=None)
+        except (PySparkException, ValueError, TypeError):
+            yield f"type of column {field.name} is not supported: {kind}"
+
+
+def _split(columns: str) -> Iterator[str]:
+    """Cut at the commas that stand outside brackets; white space becomes single spaces."""
+    depth, start = 0, 0
+    for place, letter in enumerate(columns + ","):
+        depth += (letter in "(<") - (letter in ")>")
+        if letter == "," and depth <= 0:
+            yield " ".join(columns[start:place].split())
+            start = place + 1

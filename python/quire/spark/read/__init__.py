@@ -1,0 +1,1 @@
+"""Reading queues on Spark: batches, streams, and how both are planned."""

@@ -1,0 +1,127 @@
+"""Where a read begins and ends in each topic: offsets and times as users give them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import Final, NamedTuple, TypeAlias
+
+import quire
+from quire.ranges import seek
+from quire.ranges.cycles import first_index_of
+from quire.ranges.event_time import TimeField, nanoseconds
+
+EARLIEST: Final = "earliest"
+LATEST: Final = "latest"
+
+Offset: TypeAlias = int | str
+"""An index, ``earliest`` or ``latest``."""
+
+
+class Bound(NamedTuple):
+    """
+    One end of a read.
+
+    Attributes:
+        offset: Of every topic that is not in *by_topic*.
+        by_topic: Of single topics.
+        time_ns: A time instead, in nanoseconds since 1970.
+
+    """
+
+    offset: Offset
+    by_topic: Mapping[str, Offset] = {}
+    time_ns: int | None = None
+
+    def of(self, topic: str) -> Offset:
+        """Return the offset of a topic."""
+        return self.by_topic.get(topic, self.offset)
+
+    def check(self, topics: Iterable[str], name: str, report: Callable[[str], None]) -> None:
+        """Report topics that are not there."""
+        known = [*topics]
+        for topic in self.by_topic:
+            if topic not in known:
+                report(f"no such topic in {name}: topic={topic} known={', '.join(known)}")
+
+
+def parse_offsets(
+    text: str, name: str, default: Offset, report: Callable[[str], None]
+) -> Bound | None:
+    """Read ``earliest``, ``latest``, an index, or JSON of these by topic; *default* of the rest."""
+    bound: Bound | None = None
+    if text.lstrip().startswith("{"):
+        try:
+            items = json.loads(text).items()
+        except (ValueError, AttributeError):
+            report(f"{name} is no JSON object: {name}={text!r:.80}")
+            return None
+        found = {topic: _offset(str(value)) for topic, value in items}
+        wrong = [topic for topic, value in found.items() if value is None]
+        if not wrong:
+            given = {topic: value for topic, value in found.items() if value is not None}
+            return Bound(default, given)
+        text = f"{text!r:.80} (topic {wrong[0]})"
+    elif (offset := _offset(text)) is not None:
+        bound = Bound(offset)
+    if bound is None:
+        report(
+            f"{name} is not earliest, latest, an index (decimal or 0x and hexadecimal), or a JSON"
+            f" object of these by topic: {name}={text}"
+        )
+    return bound
+
+
+def parse_time(text: str, name: str, report: Callable[[str], None]) -> int | None:
+    """Read epoch milliseconds, or a time in ISO 8601 (UTC without a zone), as nanoseconds."""
+    text = text.strip()
+    if re.fullmatch(r"-?\d{9,}", text):  # shorter ones are dates, as 2024 and 20240115
+        return int(text) * 1_000_000
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        report(
+            f"{name} is neither epoch milliseconds nor a time such as 2024-01-15T10:30:00Z:"
+            f" {name}={text!r:.80}"
+        )
+        return None
+    return nanoseconds(moment)
+
+
+def resolved(
+    queue: quire.Queue,
+    topic: str,
+    bound: Bound,
+    time_field: TimeField | None,
+    *,
+    is_end: bool = False,
+) -> int:
+    """
+    Return the index that a bound means in a queue: of the next message after it.
+
+    Raises:
+        ValueError: It ends within a cycle, and nothing tells its messages' times.
+
+    """
+    if bound.time_ns is not None:
+        if is_end and time_field is None:
+            seek.check_cycle_start(queue, bound.time_ns)
+        return seek.index_at(queue, bound.time_ns, time_field)
+    offset = bound.of(topic)
+    if isinstance(offset, int):
+        return offset
+    found = first_index_of(queue) if offset == EARLIEST else queue.last_index
+    return 0 if found is None else found + (offset == LATEST)
+
+
+def _offset(text: str) -> Offset | None:
+    text = text.strip().lower()
+    if text in {EARLIEST, LATEST}:
+        return text
+    try:
+        index = int(text, 16 if text.startswith("0x") else 10)
+    except ValueError:
+        return None
+    return index if 0 <= index < 2**63 else None

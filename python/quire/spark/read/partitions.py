@@ -1,0 +1,129 @@
+"""
+Planning: which messages each task reads.
+
+Planning counts, it reads no messages. A task's share spans as many cycles and topics as it needs
+to, because a task costs about as much as reading a hundred thousand messages, and many queues have
+small cycles.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import Final
+
+from pyspark.sql.datasource import InputPartition
+
+import quire
+from quire.errors import CorruptError, IndexOutOfRangeError
+from quire.ranges.cycles import Run, first_index_of, runs_between
+
+# Below this a further task costs more than it saves.
+RECORDS_PER_PARTITION_MIN: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Messages of one topic, in the order of their indexes."""
+
+    topic: str
+    path: str
+    runs: tuple[Run, ...]
+
+    @property
+    def count(self) -> int:
+        """How many messages."""
+        return sum(run.count for run in self.runs)
+
+
+class Share(InputPartition):
+    """What one task reads."""
+
+    def __init__(self, spans: Sequence[Span]) -> None:
+        """Keep the spans; Spark sends them to the task."""
+        super().__init__(tuple(spans))
+        self.spans = tuple(spans)
+
+
+def span_between(
+    queue: quire.Queue,
+    topic: str,
+    start: int,
+    end: int,
+    skipped: Callable[[CorruptError], object] | None = None,
+) -> Span:
+    """Return the messages of *queue* from *start* to *end*, which is excluded."""
+    return Span(topic, queue.path, tuple(runs_between(queue, start, end, skipped)))
+
+
+def check_start(queue: quire.Queue, topic: str, start: int) -> None:
+    """
+    Do nothing if the messages from *start* on are all there, or still to come.
+
+    Raises:
+        IndexOutOfRangeError: The first of them are gone.
+        CorruptError: A file before them, or theirs, is damaged, so that nobody can tell.
+
+    """
+    first = queue.first_index
+    if not start or (first is not None and start >= first):
+        return
+    first = first_index_of(queue)  # damaged files are not gone
+    if first is not None and start >= first:
+        return
+    raise IndexOutOfRangeError(
+        f"messages are gone, were cycles deleted? topic={topic} wanted={start:#x}"
+        f" first={'none' if first is None else hex(first)}"
+        " (start there, or set failOnDataLoss=false)"
+    )
+
+
+def shares_of(
+    spans: Iterable[Span], records_per_partition: int, min_partitions: int = 1
+) -> list[Share]:
+    """Cut spans into shares of about equal size: smaller than asked for if cores would be idle."""
+    spans = [span for span in spans if span.runs]
+    total = sum(span.count for span in spans)
+    sizes = _share_sizes(total, records_per_partition, min_partitions)
+    shares: list[Share] = []
+    taken: list[Span] = []
+    room = next(sizes, 0)
+    for span in spans:
+        left: Span | None = span
+        while left is not None:
+            piece, left = _cut(left, room)
+            taken.append(piece)
+            room -= piece.count
+            if not room:
+                shares.append(Share(taken))
+                taken, room = [], next(sizes, 0)
+    return shares
+
+
+def _share_sizes(total: int, records_per_partition: int, min_partitions: int) -> Iterator[int]:
+    """Yield how many messages each share has: as many as the others, or one more."""
+    if not total:
+        return
+    busy = max(ceil(total / (os.cpu_count() or 1)), RECORDS_PER_PARTITION_MIN)
+    shares = max(ceil(total / min(records_per_partition, busy)), min(min_partitions, total))
+    size, larger = divmod(total, shares)
+    yield from (size + (number < larger) for number in range(shares))
+
+
+def _cut(span: Span, count: int) -> tuple[Span, Span | None]:
+    """Return the first *count* messages of a span, and the rest if there are more."""
+    runs: list[Run] = []
+    for number, run in enumerate(span.runs):
+        if run.count > count:
+            if count:
+                runs.append(Run(run.first_index, count))
+            rest = Run(run.first_index + count, run.count - count)
+            return (
+                replace(span, runs=tuple(runs)),
+                replace(span, runs=(rest, *span.runs[number + 1 :])),
+            )
+        runs.append(run)
+        count -= run.count
+    return span, None

@@ -1,0 +1,248 @@
+"""
+Streams: where each batch of ``readStream.format("quire")`` ends, and what its tasks read.
+
+Spark keeps one process for a stream's offsets as long as the query runs. It asks here for the end
+of the next batch, writes that into the checkpoint, and then has the messages in between read: after
+a crash the same ones again. An offset is a dict from topic to the index of the next message, its
+topics sorted, so that equal offsets are equal texts; `checkpoints` has the whole form.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from quire.errors import CorruptError, DataLossError, NotAQueueError
+from quire.spark.options import ReadOptions, refuse
+from quire.spark.read import rows
+from quire.spark.read.checkpoints import Expected, Offsets, joined, split
+from quire.spark.read.offsets import resolved
+from quire.spark.read.partitions import Share, Span, shares_of
+from quire.spark.read.rate_limits import quotas
+from quire.spark.read.rows import RowPlan
+from quire.spark.read.topic_tracker import Ahead, Followed
+from quire.spark.topics import naming, topics_of
+
+# So many queues are open at once: a process may not have all that many files.
+_OPEN_MAX: Final = 128
+
+_log = logging.getLogger("quire.spark")
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """
+    Plans the batches of a stream, and reads their shares.
+
+    Raises:
+        OptionsError: The options are for batch reads, or do not fit the schema.
+
+    """
+
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        """Plan the rows; queues are opened when the first batch is planned."""
+        ending = options.given & {"endingoffsets", "endingtimestamp"}
+        refuse([f"a stream has no end: {name}" for name in sorted(ending)], of="stream")
+        self._options = options
+        self._plan = RowPlan.of(schema, options)
+        self._followed: dict[str, Followed] = {}
+        self._target: Offsets | None = None
+        self._newest: dict[str, dict[str, int]] | None = None
+        self._turn = 0
+        self._opened = 0
+        self._told: dict[str, int] = {}
+        self._unreadable: set[str] = set()
+
+    def initialOffset(self) -> Offsets:  # noqa: N802 - Spark's name
+        """Return where a stream without a checkpoint starts."""
+        options, topics = self._options, self._topics()
+        problems = [
+            f"no such topic in topics: topic={topic} known={', '.join(self._every_topic())}"
+            for topic in options.topics or ()
+            if topic not in topics
+        ]
+        options.starting.check(topics, "startingOffsets", problems.append)
+        refuse(problems, of="stream")
+        offsets: Offsets = {}
+        for topic, path in topics.items():
+            with naming(topic), self._skipping(topic):
+                queue = self._topic(topic, path).queue()
+                offsets[topic] = resolved(queue, topic, options.starting, options.time_field)
+        return offsets
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
+        """Return the option ``maxOffsetsPerTrigger``."""
+        limit = self._options.max_per_trigger
+        return ReadAllAvailable() if limit is None else ReadMaxRows(limit)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+        """Fix the end of the query: what is there now."""
+        target: Offsets = {}
+        for topic, path in self._topics().items():
+            with naming(topic), self._skipping(topic):
+                target[topic] = self._topic(topic, path).end()
+        self._target = target
+
+    def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:  # noqa: N802
+        """
+        Return the end of the batch that begins at *start*.
+
+        Raises:
+            DataLossError: Messages of the batch are gone, and that is not allowed.
+
+        """
+        offsets, seen = split(start)
+        there = self._ahead(offsets, seen)
+        wanted = there
+        if self._target is not None:
+            wanted = {
+                topic: ahead.until(self._target.get(topic, 0)) for topic, ahead in there.items()
+            }
+        lags = {topic: ahead.count for topic, ahead in wanted.items()}
+        most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        counts = quotas(lags, most, self._turn)
+        self._turn += most or 0
+        end = {topic: ahead.after(counts[topic]) for topic, ahead in wanted.items()}
+        self._newest = {
+            topic: {"index": ahead.end, "lag": ahead.count - counts[topic]}
+            for topic, ahead in there.items()
+        }
+        # A new topic without messages is none yet: it would make a batch of nothing.
+        end = {topic: offset for topic, offset in end.items() if offset or topic in offsets}
+        if end == offsets:
+            return start
+        return joined(end, {topic: there[topic].expected(counts[topic]) for topic in end})
+
+    def reportLatestOffset(self) -> dict[str, dict[str, int]] | None:  # noqa: N802 - Spark's name
+        """Return, for the query's progress, the newest offset and the lag behind it by topic."""
+        return self._newest
+
+    def partitions(self, start: Offsets, end: Offsets) -> list[Share]:
+        """
+        Cut the messages between two offsets into shares.
+
+        Raises:
+            DataLossError: Some of them are gone, and that is not allowed.
+
+        """
+        topics = self._every_topic()  # of the plan, which may be of an earlier run
+        spans: list[Span] = []
+        (offsets, seen), (stops, planned) = split(start), split(end)
+        for topic, stop in stops.items():
+            offset = offsets.get(topic, 0)
+            if offset == stop:
+                continue
+            path = topics.get(topic)
+            expected = Expected(
+                planned.get(topic, Expected()).messages, seen.get(topic, Expected()).later
+            )
+            found = self._look(topic, path, offset, expected, stop)
+            if path is not None:
+                spans.append(Span(topic, path, found.runs))
+        options = self._options
+        return shares_of(spans, options.records_per_partition, options.min_partitions)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the messages of one share; see :func:`quire.spark.read.rows.read`."""
+        return rows.read(partition, self._plan)
+
+    def stop(self) -> None:
+        """Close the queues; they are opened again when needed."""
+        for followed in self._followed.values():
+            followed.close()
+        self._opened = 0
+
+    def _ahead(self, start: Mapping[str, int], seen: Mapping[str, Expected]) -> dict[str, Ahead]:
+        """Return what waits in each topic, whether it is new, known, or gone."""
+        topics = self._topics()
+        every = sorted({*start, *topics})
+        chosen = self._options.topics
+        return {
+            # One that is no longer among `topics` keeps its place.
+            topic: Ahead(start[topic], ())
+            if chosen is not None and topic not in chosen
+            else self._look(
+                topic, topics.get(topic), start.get(topic, 0), seen.get(topic, Expected())
+            )
+            for topic in every
+        }
+
+    def _look(
+        self,
+        topic: str,
+        path: str | None,
+        offset: int,
+        expected: Expected,
+        stop: int | None = None,
+    ) -> Ahead:
+        """Return what is there from *offset* on, or up to *stop*, which must be there."""
+        if path is None:
+            found = Ahead(offset, (), is_lossy=True)
+            if topic in self._followed:
+                self._followed.pop(topic).close()
+        else:
+            followed, found = self._topic(topic, path), Ahead(offset, ())
+            with naming(topic), self._skipping(topic):
+                if stop is None:
+                    found = followed.ahead(offset, expected.later)
+                else:
+                    found = followed.between(offset, stop, expected.later, expected.messages)
+        if found.is_lossy:
+            self._tell_loss(topic, offset, found)
+        return found
+
+    def _topics(self) -> dict[str, str]:
+        """Return the topics to follow that are there."""
+        chosen = self._options.topics
+        found = self._every_topic()
+        return {it: path for it, path in found.items() if chosen is None or it in chosen}
+
+    def _every_topic(self) -> dict[str, str]:
+        try:
+            return topics_of(self._options.path)
+        except (NotAQueueError, FileNotFoundError):  # all of them are gone, or none is there yet
+            return {}
+
+    def _topic(self, topic: str, path: str) -> Followed:
+        if topic not in self._followed:
+            self._followed[topic] = Followed(topic, path, self._options)
+        followed = self._followed[topic]
+        if not followed.is_open:
+            if self._opened >= _OPEN_MAX:
+                self.stop()
+            self._opened += 1
+        return followed
+
+    @contextmanager
+    def _skipping(self, topic: str) -> Generator[None]:
+        """Where losses are allowed, go on without a topic that cannot be read."""
+        try:
+            yield
+        except CorruptError as error:
+            if self._options.fail_on_data_loss:
+                raise
+            if topic not in self._unreadable:
+                self._unreadable.add(topic)
+                _log.warning("a damaged topic is skipped: %s topic=%s", error, topic)
+        else:
+            self._unreadable.discard(topic)
+
+    def _tell_loss(self, topic: str, offset: int, found: Ahead) -> None:
+        first = f"{found.runs[0].first_index:#x}" if found.runs else "none"
+        told = f"messages are gone: topic={topic} expected={offset:#x} first={first}"
+        if self._options.fail_on_data_loss:
+            raise DataLossError(f"{told} (failOnDataLoss=false goes on at the first that is there)")
+        if self._told.get(topic) != offset:
+            self._told[topic] = offset
+            _log.warning("%s", told)

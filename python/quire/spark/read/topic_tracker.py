@@ -1,0 +1,216 @@
+"""
+A topic that a stream follows: which messages come next, and whether some of them are gone.
+
+An offset is the index of the next message: one more than that of the last that was read, which
+need not be the index of any message once a cycle is over; 0 stands for the first there is.
+
+Whether a cycle that was deleted had been read to its end is known as long as the stream runs, from
+the counts of finished cycles; a stream that is restarted has to assume that it was not. That a
+cycle with messages was there at all is known from the checkpoint: `quire.spark.read.checkpoints`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import quire
+from quire.errors import CorruptError
+from quire.ranges.cycles import Run
+from quire.spark.options import ReadOptions
+from quire.spark.read.checkpoints import Cycles, Expected, ranges_of
+from quire.spark.topics import TABLE, open_queue
+
+_log = logging.getLogger("quire.spark")
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """
+    The messages from an offset on.
+
+    Attributes:
+        offset: Where the stream is if none of them are taken.
+        runs: The messages, cycle by cycle.
+        is_lossy: Whether others in front of them, or between, are gone.
+        cycles: The cycle of each run.
+
+    """
+
+    offset: int
+    runs: tuple[Run, ...]
+    is_lossy: bool = False
+    cycles: tuple[int, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """How many messages there are."""
+        return sum(run.count for run in self.runs)
+
+    def until(self, end: int) -> Ahead:
+        """Return those in front of the offset *end*."""
+        return Ahead(self.offset, tuple(_cut(self.runs, end)), self.is_lossy)
+
+    def after(self, count: int) -> int:
+        """Return the offset behind *count* of the messages."""
+        left = count
+        for run in self.runs:
+            if 0 < left <= run.count:
+                return run.first_index + left
+            left -= run.count
+        return self.offset
+
+    @property
+    def end(self) -> int:
+        """The offset behind all of the messages."""
+        return self.after(self.count)
+
+    def expected(self, count: int) -> Expected:
+        """Return what a checkpoint has to say beside the offset after *count* of the messages."""
+        end = self.after(count)
+        taken = sum(run.first_index < end for run in self.runs)
+        return Expected(count if taken > 1 else 0, ranges_of(self.cycles[taken:]))
+
+
+class Followed:
+    """
+    A topic, its queue kept open.
+
+    Args:
+        topic: Its name.
+        path: The queue's directory.
+        options: Those of the read.
+
+    """
+
+    def __init__(self, topic: str, path: str, options: ReadOptions) -> None:
+        """Open nothing yet."""
+        self._topic = topic
+        self._path = path
+        self._options = options
+        self._queue: quire.Queue | None = None
+        self._opened: tuple[int, int] | None = None
+        self._finished: dict[int, int] = {}
+        self._damaged: set[int] = set()
+
+    def queue(self) -> quire.Queue:
+        """Return the queue, opened again if another one took its place in the directory."""
+        table = self._table()
+        if self._queue is None or table != self._opened:
+            self.close()
+            if table != self._opened:
+                self._finished.clear()
+            self._queue = open_queue(self._path, self._options)
+            self._opened = table
+        return self._queue
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the queue is open."""
+        return self._queue is not None
+
+    def end(self) -> int:
+        """Return the offset behind the newest message."""
+        queue = self.queue()
+        queue.refresh()
+        try:
+            last = queue.last_index
+        except CorruptError:
+            if self._options.fail_on_data_loss:
+                raise
+            return self.ahead(0).end
+        return 0 if last is None else last + 1
+
+    def ahead(self, offset: int, later: Cycles = ()) -> Ahead:
+        """Return the messages from *offset* on; cycles that are known to have some are *later*."""
+        queue = self.queue()
+        queue.refresh()
+        cycle, sequence = queue.roll_cycle.to_cycle(offset), queue.roll_cycle.to_sequence(offset)
+        # Listed before they are counted: then all but the last are finished.
+        counts = {
+            # Of a damaged cycle nothing more is read.
+            each: self._count(queue, each, damaged=sequence if each == cycle else 0)
+            for each in queue.cycles
+            if each >= cycle
+        }
+        is_shorter = sequence > counts.get(cycle, sequence)
+        if is_shorter:  # another file took its place
+            sequence, offset = 0, offset - sequence
+        runs = tuple(
+            Run(queue.roll_cycle.to_index(each, low), count - low)
+            for each, count in counts.items()
+            if count > (low := sequence if each == cycle else 0)
+        )
+        is_missing = bool(runs) and (
+            self._is_missing(counts, cycle, sequence, offset) or _lacks(counts, cycle, later)
+        )
+        self._forget(counts, cycle)
+        cycles = tuple(queue.roll_cycle.to_cycle(run.first_index) for run in runs)
+        return Ahead(offset, runs, is_shorter or is_missing, cycles)
+
+    def between(self, offset: int, end: int, later: Cycles, messages: int) -> Ahead:
+        """Return the messages from *offset* to *end*: a batch of so many, if that is known."""
+        found = self.ahead(offset, later).until(end)
+        is_whole = bool(found.runs) and found.end == end and found.count >= messages
+        return Ahead(found.offset, found.runs, found.is_lossy or not is_whole)
+
+    def close(self) -> None:
+        """Close the queue; it is opened again when needed."""
+        if self._queue is not None:
+            self._queue.close()
+            self._queue = None
+
+    def _count(self, queue: quire.Queue, cycle: int, damaged: int) -> int:
+        if (known := self._finished.get(cycle)) is not None:
+            return known
+        try:
+            ended = queue.end_of_cycle(cycle)
+        except CorruptError as error:
+            if self._options.fail_on_data_loss:
+                raise
+            if cycle not in self._damaged:
+                self._damaged.add(cycle)
+                _log.warning("a damaged cycle is skipped: %s topic=%s", error, self._topic)
+            return damaged
+        if ended is None:
+            return 0
+        _, count, is_finished = ended
+        if is_finished:
+            self._finished[cycle] = count
+        return count
+
+    def _is_missing(self, counts: dict[int, int], cycle: int, sequence: int, offset: int) -> bool:
+        """Return whether a cycle from the offset's on is gone with messages that were not read."""
+        if offset and cycle not in counts and self._finished.get(cycle) != sequence:
+            return True
+        return any(
+            count and each > cycle and each not in counts for each, count in self._finished.items()
+        )
+
+    def _forget(self, counts: dict[int, int], cycle: int) -> None:
+        """Keep the counts of the files that are there, and of the cycle that was read last."""
+        kept = {each: n for each, n in self._finished.items() if each in counts or each == cycle}
+        self._finished = kept
+
+    def _table(self) -> tuple[int, int] | None:
+        try:
+            found = Path(self._path, TABLE).stat()
+        except FileNotFoundError:
+            return None
+        return found.st_dev, found.st_ino
+
+
+def _lacks(counts: dict[int, int], cycle: int, later: Cycles) -> bool:
+    """Return whether one of the cycles after *cycle* that had messages is gone."""
+    return any(
+        each not in counts for low, high in later for each in range(max(low, cycle + 1), high + 1)
+    )
+
+
+def _cut(runs: Iterable[Run], end: int) -> Iterable[Run]:
+    for run in runs:
+        count = min(run.count, end - run.first_index)
+        if count > 0:
+            yield Run(run.first_index, count)

@@ -1,0 +1,1 @@
+"""Spark sessions: their Java, and what is shipped to their workers."""

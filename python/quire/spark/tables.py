@@ -1,0 +1,399 @@
+"""
+Archives and live queues as one table: what is archived is read by Spark's own Parquet reader.
+
+The list of an archive is read once, when the table is made, and the rest of the queue is counted
+then. Each cycle in the list is read from its file, the others from the queue, so that each message
+is there once whatever an archive run, or the deletion of archived cycles, does meanwhile: a cycle
+that is gone when the query runs is an error.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import reduce
+from os import PathLike
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql import types as spark_types
+from pyspark.sql.pandas.types import from_arrow_schema
+
+import quire
+from quire.archive.columns import Columns
+from quire.archive.decoding import ERROR, HISTORY, Decoding
+from quire.archive.gaps import note_losses
+from quire.archive.identity import forget_grown
+from quire.archive.manifest import Archive, Topic
+from quire.arrow.plan import fields_of
+from quire.arrow.schema import METHOD, Schema
+from quire.arrow.schema_loader import schema_at
+from quire.discovery import topics_of
+from quire.errors import ArchiveError, CorruptError
+from quire.ranges.cycles import Run, runs_between
+from quire.spark.columns import checked
+from quire.spark.options import OptionsError, ReadOptions
+from quire.spark.read import rows
+from quire.spark.read.frames import frame_of
+from quire.spark.read.partitions import Share, Span
+from quire.spark.read.rows import RowPlan
+from quire.spark.topics import local_path, naming
+
+_NOT_OF_TABLES: Final = (
+    "startingOffsets", "endingOffsets", "startingTimestamp", "endingTimestamp", "inferSchema",
+    "onError", "maxOffsetsPerTrigger", "topics",
+)  # fmt: skip
+# Up to this the rest of a queue is decoded by the driver: workers would cost more than they save.
+SMALL_MESSAGES: Final = 65_536
+_SMALL_BYTES: Final = 16 << 20
+_GLOB: Final = re.compile(r"([\\{}\[\]*?])")
+_TRIES: Final = 3
+_TIMES: Final = "spark.sql.timeType.enabled"
+
+_log = logging.getLogger("quire.spark")
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a table was asked for."""
+
+    schema: Schema | None
+    method: str | None
+    columns: list[str] | None
+    fail_on_data_loss: bool
+    time_field: str | None
+    time_unit: str | None
+    source: Mapping[str, str]
+    """Options that the source gets as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A topic: the files that hold some of its cycles, and the others of its queue."""
+
+    topic: str
+    root: str
+    decoding: Decoding
+    files: list[str]
+    live: Span | None
+
+
+def table(  # noqa: PLR0913 - by keywords
+    spark: SparkSession,
+    path: str | PathLike[str],
+    archive: str | PathLike[str] | None = None,
+    *,
+    schema: Schema | str | None = None,
+    method: str | None = None,
+    columns: str | Iterable[str] | None = None,
+    **options: Any,  # noqa: ANN401 - as Spark takes them
+) -> DataFrame:
+    """
+    Return archived cycles, and the rest of their queues as it is now, as one table.
+
+    Its columns are those of the archive, of the same names and types in both parts. The archive is
+    read by Spark's own Parquet reader, with filters down to row groups and none of the workers'
+    Python. The rest is planned now: a small one is decoded here, a larger one by
+    :func:`quire.spark.scan`. The table is a snapshot.
+
+    Args:
+        spark: The session.
+        path: The archive, which knows its queues; or the queue, or the directory of queues.
+        archive: The archive, if *path* is a queue.
+        schema: Typed columns of both; without it those that the archive has. A schema, the name of
+            a class as ``module:Name``, or a file: see :func:`quire.arrow.schema_loader.schema_at`.
+        method: Of an interface: only the calls of this one, its arguments as columns.
+        columns: Only these columns.
+        options: Of the source: ``failOnDataLoss``, ``recordsPerPartition``, ``minPartitions``,
+            ``batchRows``, ``wireType``, ``timestampField``, ``timestampUnit``.
+
+    Raises:
+        ArchiveError: There is no archive, cycles are missing in it and in the queue, or columns are
+            asked for that some of its files do not have.
+        OptionsError: An option does not go with tables.
+
+    """
+    asked = _asked(schema, method, columns, options)
+    kept = Archive(Path(local_path(str(path if archive is None else archive))))
+    queues = None if archive is None else local_path(str(path))
+    parts = _parts(kept, queues, asked)
+    if not parts:
+        raise ArchiveError(f"nothing is archived here, nor recorded: path={kept.path}")
+    _check_alike(parts)
+    united = reduce(
+        lambda one, other: one.unionByName(other, allowMissingColumns=True),
+        (frame for part in parts for frame in _frames(spark, part, asked)),
+    )
+    return _chosen(united, asked, parts)
+
+
+def _asked(
+    schema: Schema | str | None,
+    method: str | None,
+    columns: str | Iterable[str] | None,
+    options: Mapping[str, Any],
+) -> _Asked:
+    given = {name.lower(): str(value) for name, value in options.items()}
+    if refused := [name for name in _NOT_OF_TABLES if name.lower() in given]:
+        raise OptionsError(
+            f"quire table: {refused[0]} does not go with a table: filter it by _index instead"
+        )
+    loss = given.pop("failondataloss", "true").lower()
+    if loss not in {"true", "false"}:
+        raise OptionsError(f"quire table: failOnDataLoss is not one of true, false: {loss}")
+    if isinstance(schema, str):
+        try:
+            schema = schema_at(schema)
+        except (ValueError, TypeError, ImportError, AttributeError, OSError) as error:
+            raise OptionsError(f"quire table: schema={schema}: {error}") from None
+    if isinstance(columns, str):
+        columns = [name.strip() for name in columns.split(",")]
+    return _Asked(
+        schema,
+        method,
+        None if columns is None else [*columns],
+        loss == "true",
+        given.pop("timestampfield", None),
+        given.pop("timestampunit", None),
+        given,
+    )
+
+
+def _parts(kept: Archive, path: str | None, asked: _Asked) -> list[_Part]:
+    names = kept.topics()
+    if path is not None:
+        queues = topics_of(path)
+        if not {*queues} & {*names}:
+            raise ArchiveError(
+                f"the archive holds no cycle of this queue: path={path} archive={kept.path}"
+                f" topics={', '.join(names)}"
+            )
+        names = [*queues]
+    return [_part(kept, name, path, asked) for name in names]
+
+
+def _part(kept: Archive, name: str, path: str | None, asked: _Asked) -> _Part:
+    """Return where the messages of a topic are; look again where that changed meanwhile."""
+    left = _TRIES
+    while True:
+        topic = kept.topic(name)
+        root = path or topic.root
+        live, problems = _live(topic, root, asked)
+        left -= 1
+        if not problems or not left:
+            break
+    if problems:
+        told = f"the table would lack messages: topic={name} {'; '.join(problems)}"
+        if asked.fail_on_data_loss:
+            raise ArchiveError(f"{told} (failOnDataLoss=false reads what is left)")
+        _log.warning("%s", told)
+    decoding = _decoding(topic, asked)
+    _check_columns(topic, decoding, asked)
+    files = [_escaped(topic.file(entry)) for _, entry in sorted(topic.entries.items())]
+    return _Part(name, root, decoding, files, live)
+
+
+def _live(topic: Topic, root: str, asked: _Asked) -> tuple[Span | None, list[str]]:
+    """Return what of a topic its queue has alone, and what is in no place."""
+    try:
+        path = topics_of(root)[topic.name]
+        queue = quire.open(path, read_only=True, create=False)
+    except KeyError:
+        return None, topic.problems if topic.gone else [f"its queue is gone: path={root}"]
+    except (quire.QuireError, OSError) as error:
+        return None, [f"its queue is gone, or does not open: path={root} ({error})"]
+    with queue:
+        forget_grown(topic, queue)
+        note_losses(topic, queue)
+        problems = [
+            why if cycle is None else f"cycle={cycle} was {why}" for cycle, why in topic.lost
+        ]
+        listed = [cycle for cycle in queue.cycles if cycle not in topic.entries]
+        with naming(topic.name):
+            runs = [run for cycle in listed for run in _runs(topic, queue, cycle, asked)]
+        queue.refresh()
+        problems += [
+            f"cycle={cycle} was deleted while the table was made"
+            for cycle in listed
+            if cycle not in queue.cycles
+        ]
+        return Span(topic.name, queue.path, tuple(runs)), [*topic.problems, *problems]
+
+
+def _runs(topic: Topic, queue: quire.Queue, cycle: int, asked: _Asked) -> Iterator[Run]:
+    """Yield the messages of a cycle, if there are any."""
+    to_index = queue.roll_cycle.to_index
+
+    def skipped(error: CorruptError) -> None:
+        _log.warning("a damaged cycle is skipped: %s topic=%s", error, topic.name)
+
+    yield from runs_between(
+        queue,
+        to_index(cycle, 0),
+        to_index(cycle + 1, 0),
+        None if asked.fail_on_data_loss else skipped,
+    )
+
+
+def _decoding(topic: Topic, asked: _Asked) -> Decoding:
+    last = topic.decodings[-1] if topic.decodings else Decoding()
+    if asked.schema is None and asked.time_field is None:
+        return last
+    text = last.schema if asked.schema is None else asked.schema.to_text()
+    return Decoding(text, None, asked.time_field, asked.time_unit)
+
+
+def _check_columns(topic: Topic, decoding: Decoding, asked: _Asked) -> None:
+    """
+    Do nothing if every file has the columns that are asked for.
+
+    Raises:
+        ArchiveError: One lacks some, or has them of another type.
+
+    """
+    wanted = _types(Columns(topic.name, decoding))
+    if asked.columns is not None:
+        wanted = {name: kind for name, kind in wanted.items() if name in asked.columns}
+    elif asked.method is not None:
+        wanted = {name: kind for name, kind in wanted.items() if name in {METHOD, asked.method}}
+    for place, made in enumerate(topic.decodings):
+        cycles = sorted(it.cycle for it in topic.entries.values() if it.decoding == place)
+        if not cycles or (made.inferred and decoding.inferred):
+            continue
+        found = _types(Columns(topic.name, made))
+        wrong = [name for name, kind in wanted.items() if found.get(name) != kind]
+        wrong.sort(key=lambda name: name.startswith("_"))  # fields first
+        if wrong:
+            raise ArchiveError(
+                f"cycles are archived without this column: column={wrong[0]} topic={topic.name}"
+                f" type={wanted[wrong[0]]} archived={found.get(wrong[0])} cycles={len(cycles)}"
+                f" first={cycles[0]} last={cycles[-1]} (ask for the others with columns=)"
+            )
+
+
+def _types(columns: Columns) -> dict[str, Any]:
+    return {field.name: field.type for field in fields_of(columns.schema)}
+
+
+def _check_alike(parts: list[_Part]) -> None:
+    types: dict[str, Any] = {}
+    for part in parts:
+        for name, kind in _types(Columns(part.topic, part.decoding)).items():
+            if types.setdefault(name, kind) != kind:
+                raise ArchiveError(
+                    f"topics have a column of different types, give one schema: column={name}"
+                    f" topic={part.topic} type={kind} other={types[name]}"
+                )
+
+
+def _frames(spark: SparkSession, part: _Part, asked: _Asked) -> Iterator[DataFrame]:
+    schema = from_arrow_schema(Columns(part.topic, part.decoding).schema)
+    schema = spark_types.StructType(
+        [spark_types.StructField(it.name, it.dataType) for it in schema]
+    )
+    if part.files:
+        yield spark.read.schema(schema).parquet(*part.files)
+    if part.live is not None and part.live.runs:
+        yield _live_frame(spark, part, part.live, schema, asked)
+    elif not part.files:
+        yield spark.createDataFrame([], schema)
+
+
+def _live_frame(
+    spark: SparkSession,
+    part: _Part,
+    live: Span,
+    schema: spark_types.StructType,
+    asked: _Asked,
+) -> DataFrame:
+    decoding = part.decoding
+    flattened = decoding.method
+    if flattened is not None:
+        schema = _spark_schema(part, replace(decoding, method=None))
+    told: dict[str, str | None] = {
+        "path": part.root,
+        "schema": decoding.schema,
+        "timestampField": None if decoding.time_field == HISTORY else decoding.time_field,
+        "onError": "column" if decoding.schema is not None else None,
+        **asked.source,
+        "failOnDataLoss": str(asked.fail_on_data_loss).lower(),
+    }
+    if told["timestampField"] is not None:
+        told["timestampUnit"] = decoding.time_unit
+    options = ReadOptions.of({name: value for name, value in told.items() if value is not None})
+    plan = RowPlan.of(checked(schema, options), options)
+    frame = _decoded(spark, live, plan, schema)
+    if frame is None:
+        frame = frame_of(spark, [live], plan, schema)
+    if flattened is None:
+        return frame
+    return _flattened(frame, flattened)
+
+
+def _decoded(
+    spark: SparkSession, live: Span, plan: RowPlan, schema: spark_types.StructType
+) -> DataFrame | None:
+    """Return the messages, decoded here; None where they are too many for that."""
+    if live.count > SMALL_MESSAGES:
+        return None
+    batches, size = list[pa.RecordBatch](), 0
+    for batch in rows.read(Share([live]), plan):
+        batches.append(batch)
+        size += batch.nbytes
+        if size > _SMALL_BYTES:
+            return None
+    return spark.createDataFrame(pa.Table.from_batches(batches, plan.arrow), schema)
+
+
+def _spark_schema(part: _Part, decoding: Decoding) -> spark_types.StructType:
+    """Return the columns as Spark has them: a column of Parquet may be null."""
+    found = from_arrow_schema(Columns(part.topic, decoding).schema)
+    return spark_types.StructType([spark_types.StructField(it.name, it.dataType) for it in found])
+
+
+def _flattened(frame: DataFrame, method: str) -> DataFrame:
+    """Put a method's arguments in the place of the methods' structs."""
+    struct = frame.schema[method].dataType
+    assert isinstance(struct, spark_types.StructType)  # noqa: S101 - each method is one
+    inside = [f.col(method)[name].alias(name) for name in struct.names]
+    names = frame.schema.names
+    others = {it.name for it in frame.schema if isinstance(it.dataType, spark_types.StructType)}
+    front = names[: names.index(METHOD) + 1]
+    behind = [name for name in names if name not in {*front, *others}]
+    return frame.select(*front, *inside, *behind)
+
+
+def _chosen(united: DataFrame, asked: _Asked, parts: list[_Part]) -> DataFrame:
+    """Keep the calls and the columns that are asked for."""
+    if asked.method is not None:
+        united = _calls(united, asked.method, parts)
+    if asked.columns is None:
+        return united
+    known = united.columns
+    if unknown := [name for name in asked.columns if name not in known]:
+        raise OptionsError(
+            f"quire table: no such column: column={unknown[0]} known={', '.join(known)}"
+        )
+    return united.select(*asked.columns)
+
+
+def _calls(united: DataFrame, method: str, parts: list[_Part]) -> DataFrame:
+    flattened = {part.decoding.method for part in parts}
+    known = united.columns
+    if METHOD not in known or (method not in known and flattened != {method}):
+        raise OptionsError(f"quire table: no such method: method={method} known={', '.join(known)}")
+    misfit = f.col(METHOD).isNull() & f.col(ERROR).isNotNull()
+    rows = united.where((f.col(METHOD) == method) | misfit)
+    if method in known:
+        rows = _flattened(rows, method)
+    return rows.drop(METHOD)
+
+
+def _escaped(file: Path) -> str:
+    """Return a path as Spark takes it: signs of patterns stand for themselves."""
+    return "file://" + _GLOB.sub(r"\\\1", str(file))

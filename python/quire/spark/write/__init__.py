@@ -1,0 +1,1 @@
+"""Writing queues from Spark: staged by tasks, committed once by the driver."""

@@ -1,0 +1,437 @@
+"""
+Appending what tasks staged, each batch once.
+
+The driver does it, under one lock for each queue (the file `lock` in `.quire-sink`):
+
+1. finish what an earlier writer left half done;
+2. if the batch is recorded as done, drop what was staged: it is a replay;
+3. write `manifest.json`: the parts in their order, and the queue's last index;
+4. append the parts in chunks. In front of each chunk, under the same hold of the queue's write
+   lock, goes a metadata document, the mark: it tells the manifest, the part, the row, and how many
+   messages follow;
+5. sync the queue, and record the batch as done in `done.json`;
+6. remove the manifest, then the parts.
+
+A crash before 3 leaves nothing in the queue, and the batch comes again. From 3 on the batch is
+finished by whoever comes next: the marks behind the manifest's index tell which chunk was last, and
+as many messages behind its mark as equal the staged ones are there already.
+
+What is in `.quire-sink` may have come with the queue from anywhere: see `manifests` and `_durable`.
+"""
+
+from __future__ import annotations
+
+import bisect
+import contextlib
+import logging
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+from uuid import uuid4
+
+import quire
+from quire._durable import Access, HeldError, SafeFolder
+from quire._native import entry_bytes
+from quire.errors import (
+    CorruptError,
+    CycleFullError,
+    LockLostError,
+    LockTimeoutError,
+    QuireError,
+    UnsafePathError,
+)
+from quire.spark.topics import stored_wire_type
+from quire.spark.write.manifest import MANIFEST, Manifest, is_begun, unfinished
+from quire.spark.write.records import last_done, record, sweep
+from quire.spark.write.staging import FOLDER, Part, Staging, messages_of
+
+CHUNK_ROWS: Final = 8192
+CHUNK_BYTES: Final = 4 << 20
+BLOCK_BYTES: Final = 64 << 20
+"""What files grow by where nothing else was asked for."""
+
+_MARK: Final = "quireSink"
+_MARK_START: Final = entry_bytes(_MARK, "")[:-1]
+_LOCK: Final = "lock"
+_LOCK_TIMEOUT_S: Final = 600.0
+_EOF_GRACE_S: Final = 0.0
+"""Of all that commits: with another one a batch that is half there would not be found."""
+_PASSING: Final = (CycleFullError, LockLostError, LockTimeoutError)
+
+_log = logging.getLogger("quire")
+
+
+class UnfinishedWriteError(QuireError):
+    """A write stands half in the queue, and the rest cannot be appended: it says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """
+    A queue that batches are appended to.
+
+    Attributes:
+        path: Its directory.
+        options: What it is opened, or made, with.
+        sync: Have each batch on the medium before it is recorded as done.
+        location: Where tasks stage, as the user named it; None: in the queue's directory.
+
+    """
+
+    path: str
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    sync: bool = True
+    location: str | None = None
+
+    @property
+    def folder(self) -> Path:
+        """What is remembered of its writers."""
+        return Path(self.path, FOLDER)
+
+    @property
+    def staging(self) -> Staging:
+        """Where tasks stage."""
+        return Staging.of(self.path, self.location)
+
+
+class Place(NamedTuple):
+    """A message among those that were staged."""
+
+    part: int
+    row: int
+
+
+class _Open(NamedTuple):
+    """A queue that this process alone commits to."""
+
+    target: Target
+    queue: quire.Queue
+    root: SafeFolder
+
+
+def commit(
+    target: Target, writer: str, batch: int, parts: Sequence[Part], *, kept: bool = True
+) -> bool:
+    """
+    Have a batch in the queue, once however often it comes.
+
+    Args:
+        target: The queue.
+        writer: Who writes: batches are numbered by writer.
+        batch: Its number.
+        parts: What was staged.
+        kept: Remember that it was done; else it is never asked for again.
+
+    Returns:
+        Whether the batch was new; if not, its parts were dropped.
+
+    Raises:
+        UnfinishedWriteError: An earlier write cannot be finished.
+        UnsafePathError: The side files of the queue are not what a sink makes.
+        OSError: The disk is full, or the like: what is missing is appended by the next commit.
+
+    """
+    ordered = sorted(parts, key=lambda part: part.partition)
+    with opened(target) as found:
+        _finish_all(found)
+        is_new = batch > last_done(found.root, writer)
+        if is_new and ordered:
+            manifest = Manifest(
+                writer=writer,
+                batch=batch,
+                token=uuid4().hex,
+                after=found.queue.last_index,
+                parts=ordered,
+                kept=kept,
+                block_bytes=found.queue.block_bytes,
+                elsewhere=target.location is not None,
+            )
+            with found.root.made(writer) as own, own.made(str(batch)) as folder:
+                folder.replace(MANIFEST, manifest.to_json())
+            with _told(found, manifest):
+                _append(found, manifest, Place(0, 0))
+            record(found.root, manifest)
+        _sweep(found, writer, batch, all_of_it=not kept)
+    return is_new
+
+
+def abort(target: Target, writer: str, batch: int) -> None:
+    """Remove what was staged for a batch, unless its appending has begun."""
+    with contextlib.suppress(FileNotFoundError), _records(target).opened() as root:
+        if is_begun(root, writer, batch):
+            return
+    with (
+        contextlib.suppress(FileNotFoundError),
+        target.staging.opened() as root,
+        root.sub(writer) as folder,
+    ):
+        folder.remove(str(batch))
+
+
+def finish(path: str, *, staging_location: str | None = None) -> int:
+    """
+    Append what is missing of writes to a queue that were cut short after their tasks were done.
+
+    The next write does so too.
+
+    Args:
+        path: The queue.
+        staging_location: The ``stagingLocation`` of those writes, if they had one.
+
+    Returns:
+        How many there were.
+
+    Raises:
+        UnfinishedWriteError: What was staged is gone.
+
+    """
+    target = Target(str(path), location=staging_location)
+    if not target.folder.exists():
+        return 0
+    options = {"create": False, "wire_type": stored_wire_type(path)}
+    with opened(Target(str(path), options, location=staging_location)) as found:
+        return _finish_all(found)
+
+
+def has(path: str, writer: str, batch: int, *, staging_location: str | None = None) -> bool:
+    """
+    Whether a writer's batch is in a queue; what was cut short is finished first.
+
+    Raises:
+        UnfinishedWriteError: What was staged for the rest of it is gone.
+
+    """
+    if not Path(path, FOLDER).exists():
+        return False
+    with _records(Target(path)).opened() as root:
+        if unfinished(root):
+            finish(path, staging_location=staging_location)
+        return last_done(root, writer) >= batch
+
+
+@contextlib.contextmanager
+def opened(target: Target) -> Generator[_Open]:
+    """Open the queue, as the only one of its sinks."""
+    with _records(target).made() as root, _only_one(target, root):
+        root.sweep()
+        with quire.open(target.path, **_options(target, root)) as queue:
+            yield _Open(target, queue, root)
+
+
+def _records(target: Target) -> Staging:
+    """Return the folder of records, which is in the queue's directory."""
+    return Staging(target.path, FOLDER, Access.of(target.path))
+
+
+@contextlib.contextmanager
+def _only_one(target: Target, root: SafeFolder) -> Generator[None]:
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(root.locked(_LOCK, _LOCK_TIMEOUT_S))
+        except HeldError as error:
+            raise LockTimeoutError(
+                f"another write to the queue goes on: path={target.path} pid={error.holder}"
+                f" waited_s={_LOCK_TIMEOUT_S:.0f}"
+            ) from None
+        yield
+
+
+def _options(target: Target, root: SafeFolder) -> dict[str, Any]:
+    """Return what to open the queue with, so that what is unfinished goes into it too."""
+    asked = target.options.get("block_bytes") or BLOCK_BYTES
+    for writer, batch in unfinished(root):
+        asked = max(asked, _block_bytes(target, root, writer, batch))
+    return {**target.options, "block_bytes": asked, "eof_grace_s": _EOF_GRACE_S}
+
+
+def _block_bytes(target: Target, root: SafeFolder, writer: str, batch: int) -> int:
+    """Return what an unfinished batch had, but no more than what is staged for it could need."""
+    manifest = _manifest(root, writer, batch)
+    with contextlib.suppress(FileNotFoundError), _parts_of(target, root, manifest) as folder:
+        sizes = [found.st_size for it in manifest.parts if (found := folder.stat(it.file))]
+        needed = 1 << (4 * max(sizes, default=0)).bit_length()
+        return min(manifest.block_bytes, needed)
+    return 0
+
+
+def _manifest(root: SafeFolder, writer: str, batch: int) -> Manifest:
+    """
+    Read the manifest of a batch.
+
+    Raises:
+        UnfinishedWriteError: It is none.
+
+    """
+    with root.sub(writer) as own, own.sub(str(batch)) as folder:
+        try:
+            return Manifest.read(folder, writer, batch)
+        except (CorruptError, UnsafePathError) as error:
+            raise UnfinishedWriteError(f"{error} {_giving_up(folder.path)}") from None
+
+
+@contextlib.contextmanager
+def _parts_of(target: Target, root: SafeFolder, manifest: Manifest) -> Generator[SafeFolder]:
+    """
+    Open the folder of a batch's parts: beside its manifest, or where the user says.
+
+    Raises:
+        FileNotFoundError: It is not there.
+        UnfinishedWriteError: The user has to say where it is.
+
+    """
+    if not manifest.elsewhere:
+        with root.sub(manifest.writer) as own, own.sub(str(manifest.batch)) as folder:
+            yield folder
+        return
+    if target.location is None:
+        raise UnfinishedWriteError(
+            "a write was staged in another folder, name it (the option stagingLocation, or"
+            f" quire.spark.finish(path, staging_location=...)): path={target.path}"
+            f" writer={manifest.writer} batch={manifest.batch}"
+        )
+    with target.staging.batch(manifest.writer, manifest.batch).opened() as folder:
+        yield folder
+
+
+def _finish_all(found: _Open) -> int:
+    count = 0
+    for writer, batch in unfinished(found.root):
+        manifest = _manifest(found.root, writer, batch)
+        if batch > last_done(found.root, writer):
+            with _told(found, manifest):
+                place = _reached(found, manifest)
+                _log.warning(
+                    "a write was cut short and is finished: path=%s writer=%s batch=%d rows=%d"
+                    " part=%d row=%d",
+                    *(found.target.path, writer, batch, manifest.rows, *place),
+                )
+                _append(found, manifest, place)
+            record(found.root, manifest)
+            count += 1
+        _sweep(found, writer, batch, all_of_it=not manifest.kept)
+    return count
+
+
+def _append(found: _Open, manifest: Manifest, start: Place) -> None:
+    """Append the parts from a place on."""
+    with (
+        _parts_of(found.target, found.root, manifest) as folder,
+        found.queue.appender() as appender,
+    ):
+        for number, part in enumerate(manifest.parts[start.part :], start.part):
+            skipped = start.row if number == start.part else 0
+            row = 0
+            for messages in messages_of(folder, part):
+                length = len(messages)
+                if skipped < row + length:
+                    first = max(skipped - row, 0)
+                    _append_array(appender, manifest.token, Place(number, row), messages, first)
+                row += length
+        if found.target.sync:
+            appender.sync()
+
+
+@contextlib.contextmanager
+def _told(found: _Open, manifest: Manifest) -> Generator[None]:
+    """Tell what to do where trying again does not help."""
+    try:
+        yield
+    except (*_PASSING, UnfinishedWriteError):
+        raise
+    except FileNotFoundError as error:
+        why = f"what was staged for a write is gone: file={error.filename}"
+    except (QuireError, ValueError) as error:
+        why = f"a write cannot be finished: {error}"
+    else:
+        return
+    folder = found.target.folder / manifest.writer / str(manifest.batch)
+    raise UnfinishedWriteError(
+        f"{why} path={found.target.path} writer={manifest.writer} batch={manifest.batch}"
+        f" rows={manifest.rows} {_giving_up(folder)}"
+    )
+
+
+def _giving_up(folder: Path) -> str:
+    return f"(to give the rest of it up, remove {folder})"
+
+
+def _append_array(
+    appender: quire.Appender,
+    token: str,
+    place: Place,
+    messages: Any,  # noqa: ANN401 - a large_binary array
+    first: int,
+) -> None:
+    """Append the messages of an array from the *first* on, which is at *place*, in chunks."""
+    _, offsets, data = messages.buffers()
+    ends = memoryview(offsets).cast("q")[messages.offset :]
+    row, count = first, len(messages)
+    while row < count:
+        last = bisect.bisect_right(ends, ends[row] + CHUNK_BYTES, row + 1, count + 1) - 1
+        end = min(max(last, row + 1), row + CHUNK_ROWS)
+        appender._write_column(  # noqa: SLF001 - the package's own
+            offsets,
+            data or b"",
+            count=end - row,
+            start=messages.offset + row,
+            wide=True,
+            text=False,
+            note=entry_bytes(_MARK, [token, place.part, place.row + row, end - row]),
+        )
+        row = end
+
+
+def _reached(found: _Open, manifest: Manifest) -> Place:
+    """Find the first message of a batch that is not in the queue."""
+    reached, left = Place(0, 0), 0
+    expected: Iterator[bytes] = iter(())
+    with (
+        _parts_of(found.target, found.root, manifest) as folder,
+        found.queue.tailer() as tailer,
+    ):
+        if manifest.after is None or not tailer.move_to_index(manifest.after):
+            tailer.to_start()
+        while True:
+            with tailer.reading_document(include_metadata=True) as document:
+                if not document.is_present:
+                    return reached
+                if document.is_metadata:
+                    mark = _mark_of(document, manifest.token)
+                    if mark is not None:
+                        reached, left = mark
+                        expected = _staged(folder, manifest, reached)
+                elif left and bytes(document.bytes) == next(expected, None):
+                    reached, left = Place(reached.part, reached.row + 1), left - 1
+                else:
+                    left = 0
+
+
+def _mark_of(document: quire.ReadDocument, token: str) -> tuple[Place, int] | None:
+    if bytes(document.bytes[: len(_MARK_START)]) != _MARK_START:
+        return None
+    found, part, row, count = document.map()[_MARK]
+    return (Place(part, row), count) if found == token else None
+
+
+def _staged(folder: SafeFolder, manifest: Manifest, place: Place) -> Iterator[bytes]:
+    """Yield the messages of a part from a place on."""
+    row = 0
+    for messages in messages_of(folder, manifest.parts[place.part]):
+        if place.row < row + len(messages):
+            yield from (it.as_py() for it in messages[max(place.row - row, 0) :])
+        row += len(messages)
+
+
+def _sweep(found: _Open, writer: str, batch: int, *, all_of_it: bool) -> None:
+    """Remove what is no longer needed: the manifest first, or it would be looked at again."""
+    with (
+        contextlib.suppress(FileNotFoundError),
+        found.root.sub(writer) as own,
+        own.sub(str(batch)) as folder,
+    ):
+        folder.remove(MANIFEST)
+    sweep(found.root, writer, batch, all_of_it=all_of_it)
+    if found.target.location is not None:
+        with contextlib.suppress(FileNotFoundError), found.target.staging.opened() as root:
+            sweep(root, writer, batch, all_of_it=all_of_it)

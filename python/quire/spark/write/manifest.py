@@ -1,0 +1,149 @@
+"""
+The manifest of a batch: what is to be in the queue, once it was begun.
+
+It lies beside the record of its writer, as `<writer>/<batch>/manifest.json`. Writer and batch are
+told by where it lies, its parts by their bare names, so that a copy of the queue has its own.
+Nothing that it says is believed before it was checked: it may come with a queue from anywhere.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+from quire._durable import SafeFolder
+from quire.errors import CorruptError
+from quire.spark.write.staging import Part
+
+MANIFEST: Final = "manifest.json"
+BATCH: Final = re.compile(r"0|[1-9][0-9]{0,17}")
+
+_TOKEN: Final = re.compile(r"[0-9a-f]{32}")
+_FILE: Final = re.compile(r"part-[0-9]{5,10}-[0-9a-f]{32}\.arrow")
+_INDEX_LIMIT: Final = 1 << 63
+_BLOCK_LIMIT: Final = 4 << 30
+_STORED: Final = ("token", "after", "parts", "kept", "block_bytes", "elsewhere")
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """
+    A batch that is to be in the queue.
+
+    Attributes:
+        writer: Whose batch it is.
+        batch: Its number.
+        token: What its marks in the queue are known by.
+        after: The queue's last index before it; None: there was no message.
+        parts: What was staged, in order.
+        kept: Whether it is remembered that it was done.
+        block_bytes: What the queue's files grow by, which says how long a message may be.
+        elsewhere: Whether the parts are in a ``stagingLocation``, which the user has to name.
+
+    """
+
+    writer: str
+    batch: int
+    token: str
+    after: int | None
+    parts: list[Part]
+    kept: bool
+    block_bytes: int = 0
+    elsewhere: bool = False
+
+    @property
+    def rows(self) -> int:
+        """How many messages it has."""
+        return sum(part.rows for part in self.parts)
+
+    def to_json(self) -> bytes:
+        """Return what :meth:`read` takes, without what its place says."""
+        return json.dumps({name: getattr(self, name) for name in _STORED}).encode()
+
+    @classmethod
+    def read(cls, folder: SafeFolder, writer: str, batch: int) -> Manifest:
+        """
+        Read the manifest in the folder of a batch.
+
+        Raises:
+            CorruptError: It is none.
+            UnsafePathError: It is a link, or no plain file.
+
+        """
+        try:
+            found = json.loads(folder.read(MANIFEST))
+            parts = [Part(*part) for part in found["parts"]]
+            values: dict[str, Any] = {name: found[name] for name in _STORED} | {"parts": parts}
+            manifest = cls(writer, batch, **values)
+            if (wrong := next(manifest._wrong(), None)) is None:
+                return manifest
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            wrong = f"{type(error).__name__}: {error}"
+        file = str(folder.path / MANIFEST)
+        raise CorruptError(f"not a manifest of a sink: file={file} ({wrong})", file)
+
+    def _wrong(self) -> Iterator[str]:
+        """Yield what no sink would have written."""
+        for part in self.parts:
+            if not _matches(_FILE, part.file):
+                yield f"a part is no plain file name: part={part.file!r}"
+            if not _is_count(part.partition) or not _is_count(part.rows):
+                yield f"a part's numbers: partition={part.partition!r} rows={part.rows!r}"
+        if not _matches(_TOKEN, self.token):
+            yield f"token={self.token!r}"
+        if not (self.after is None or _is_count(self.after)):
+            yield f"after={self.after!r}"
+        if not _is_count(self.block_bytes) or self.block_bytes > _BLOCK_LIMIT:
+            yield f"block_bytes={self.block_bytes!r}"
+        if type(self.kept) is not bool or type(self.elsewhere) is not bool:
+            yield f"kept={self.kept!r} elsewhere={self.elsewhere!r}"
+
+
+def unfinished(root: SafeFolder) -> list[tuple[str, int]]:
+    """
+    Return writer and number of the batches that were begun, in order.
+
+    Raises:
+        UnsafePathError: A link or the like is where such a folder belongs.
+
+    """
+    found: list[tuple[str, int]] = []
+    for writer in root.folders():
+        with suppress(FileNotFoundError), root.sub(writer) as folder:  # others may be at work
+            numbers = [it for it in numbered(folder) if _is_begun(folder, it)]
+            found += [(writer, batch) for batch in numbers]
+    return found
+
+
+def is_begun(root: SafeFolder, writer: str, batch: int) -> bool:
+    """Whether a batch has a manifest."""
+    try:
+        with root.sub(writer) as folder:
+            return _is_begun(folder, batch)
+    except FileNotFoundError:
+        return False
+
+
+def _is_begun(writer: SafeFolder, batch: int) -> bool:
+    try:
+        with writer.sub(str(batch)) as folder:
+            return folder.has(MANIFEST)
+    except FileNotFoundError:
+        return False
+
+
+def numbered(folder: SafeFolder) -> list[int]:
+    """Return the batches that have something in the folder of a writer, in order."""
+    return sorted(int(name) for name in folder.names() if BATCH.fullmatch(name))
+
+
+def _matches(pattern: re.Pattern[str], found: Any) -> bool:  # noqa: ANN401 - from JSON
+    return isinstance(found, str) and pattern.fullmatch(found) is not None
+
+
+def _is_count(found: Any) -> bool:  # noqa: ANN401 - from JSON
+    return type(found) is int and 0 <= found < _INDEX_LIMIT

@@ -1,0 +1,92 @@
+"""What is remembered of the writers to a queue, and when it is forgotten."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from typing import Final
+
+from quire._durable import SafeFolder
+from quire.errors import CorruptError, UnsafePathError
+from quire.spark.write.manifest import Manifest, numbered
+
+_DONE: Final = "done.json"
+_RECORDS_MAX: Final = 1000
+_LEFT_OVER_S: Final = 7 * 24 * 3600
+
+
+def last_done(root: SafeFolder, writer: str) -> int:
+    """
+    Return the number of the writer's last batch that is in the queue; -1: none is.
+
+    Raises:
+        CorruptError: The record holds something else.
+
+    """
+    try:
+        with root.sub(writer) as folder:
+            told = folder.read(_DONE)
+    except FileNotFoundError:
+        return -1
+    try:
+        found = json.loads(told)["batch"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        found = None
+    if type(found) is not int:
+        file = str(root.path / writer / _DONE)
+        raise CorruptError(
+            f"not a record of a sink: file={file} (without it, batches that come again are"
+            " appended again)",
+            file,
+        )
+    return found
+
+
+def record(root: SafeFolder, manifest: Manifest) -> None:
+    """Remember that a batch is done."""
+    told = {"batch": manifest.batch, "token": manifest.token, "rows": manifest.rows}
+    with root.sub(manifest.writer) as folder:
+        folder.replace(_DONE, json.dumps(told).encode())
+
+
+def sweep(root: SafeFolder, writer: str, batch: int, *, all_of_it: bool) -> None:
+    """Remove what tasks staged for a batch and for those before it, and now and then old things."""
+    with contextlib.suppress(FileNotFoundError), root.sub(writer) as folder:
+        folder.sweep()
+        for number in [it for it in numbered(folder) if it <= batch]:
+            folder.remove(str(number))
+    if all_of_it:
+        root.remove(writer)
+    if batch % 64 == 0:
+        _sweep_old(root)
+
+
+def _sweep_old(root: SafeFolder) -> None:
+    """Remove the oldest records, and what tasks left whose write never came to its end."""
+    long_ago = time.time() - _LEFT_OVER_S
+    records: list[tuple[float, str]] = []
+    for writer in root.folders():
+        with contextlib.suppress(FileNotFoundError, UnsafePathError), root.sub(writer) as folder:
+            for batch in map(str, numbered(folder)):
+                if _changed(folder, batch) < long_ago:
+                    folder.remove(batch)
+            records.append((folder.changed, writer))
+    for changed, writer in sorted(records)[:-_RECORDS_MAX]:
+        if changed < long_ago and not _has_batches(root, writer):
+            root.remove(writer)
+
+
+def _changed(writer: SafeFolder, batch: str) -> float:
+    """Return when something was last staged for a batch."""
+    try:
+        with writer.sub(batch) as folder:
+            inside = [it.st_mtime for name in folder.names() if (it := folder.stat(name))]
+            return max([*inside, folder.changed])
+    except FileNotFoundError:
+        return 0.0
+
+
+def _has_batches(root: SafeFolder, writer: str) -> bool:
+    with root.sub(writer) as folder:
+        return bool(numbered(folder))

@@ -1,0 +1,121 @@
+"""Sub-topics: messages with a routing key in front of them, in one queue."""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+
+from quire import _native
+from quire._native import WriteDocument
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+    from quire._native import Value
+    from quire.appender import Appender
+
+_T = TypeVar("_T")
+
+ROUTE = "to"
+"""The event that carries the key, as in Java's ``router.to(key).say(...)``."""
+
+
+class Topic:
+    """
+    Writes messages of one sub-topic, from :meth:`quire.Appender.topic`.
+
+    Each is one document: the event ``to`` with the key, then the message.
+    """
+
+    def __init__(self, appender: Appender, key: Any, event: str) -> None:  # noqa: ANN401 - any value
+        """Encode the key once."""
+        self._appender = appender
+        self._route = _native.entry_bytes(event, key)
+        self._key = key
+        self._event = event
+
+    @property
+    def key(self) -> Any:  # noqa: ANN401 - what it was given
+        """What is in front of each message."""
+        return self._key
+
+    def __repr__(self) -> str:
+        """Show the queue's directory, the key, and what is in front of it."""
+        key = reprlib.repr(self._key)  # does not raise, whatever the key is
+        return f"Topic({self._appender!r}, key={key}, event={self._event!r})"
+
+    def write_bytes(self, payload: Buffer, /) -> int:
+        """As :meth:`quire.Appender.write_bytes`."""
+        if not memoryview(payload).nbytes:
+            raise ValueError("a message holds at least one byte: length=0")
+        return self._appender.write_bytes(b"".join((self._route, payload)))
+
+    def write_text(self, text: str, /) -> int:
+        """As :meth:`quire.Appender.write_text`."""
+        with self.writing_document() as document:
+            document.wire.write_value(text)
+        return document.index
+
+    def write_message(self, message: object, /, *, typed: bool = False) -> int:
+        """As :meth:`quire.Appender.write_message`."""
+        with self.writing_document() as document:
+            document.write_message(message, typed=typed)
+        return document.index
+
+    def write_map(self, values: Mapping[str, Value], /) -> int:
+        """As :meth:`quire.Appender.write_map`."""
+        with self.writing_document() as document:
+            for name, value in values.items():
+                document.write(name, value)
+        return document.index
+
+    async def awrite_bytes(self, payload: Buffer, /) -> int:
+        """As :meth:`quire.Appender.awrite_bytes`."""
+        return await self._awrite(partial(self.write_bytes, payload))
+
+    async def awrite_text(self, text: str, /) -> int:
+        """As :meth:`quire.Appender.awrite_text`."""
+        return await self._awrite(partial(self.write_text, text))
+
+    async def awrite_message(self, message: object, /, *, typed: bool = False) -> int:
+        """As :meth:`quire.Appender.awrite_message`."""
+        return await self._awrite(partial(self.write_message, message, typed=typed))
+
+    async def awrite_map(self, values: Mapping[str, Value], /) -> int:
+        """As :meth:`quire.Appender.awrite_map`."""
+        return await self._awrite(partial(self.write_map, values))
+
+    async def _awrite(self, write: Callable[[], int]) -> int:
+        return await self._appender._awrite(write)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+
+    def method_writer(
+        self,
+        interface: Callable[..., _T],
+        *,
+        record_history: bool | None = None,
+        history_form: Literal["packed", "fields"] = "packed",
+    ) -> _T:
+        """As :meth:`quire.Appender.method_writer`; each call follows the key as a chained one."""
+        from quire.calls.interfaces import methods_of
+        from quire.types import kind_of, names_around
+
+        found = methods_of(interface, names_around())
+        route = _native.Method(self._event, [("key", kind_of(Any), ())], next=found)
+        writer = _native.MethodWriter(
+            self._appender,
+            record_history=record_history,
+            history_form=history_form,
+            metadata=False,
+            filter=None,
+        )
+        return cast("_T", writer.method(route)(self._key))
+
+    @contextmanager
+    def writing_document(self) -> Generator[WriteDocument]:
+        """As :meth:`quire.Appender.writing_document`; the key is in it already."""
+        with self._appender.writing_document() as document:
+            document.write_bytes(self._route)
+            yield document

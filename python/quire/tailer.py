@@ -1,0 +1,449 @@
+"""Tailers: waiting for messages, and Arrow batches, on top of the native one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from functools import partial
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, cast, overload
+
+from quire import _arguments as arguments
+from quire import _native
+from quire._arrow import need_arrow
+from quire._native import Excerpt
+from quire.errors import WaitTimeoutError
+from quire.pausers import TURN_S, Pauser
+from quire.subtopics import ROUTE
+
+if TYPE_CHECKING:
+    from datetime import date
+    from os import PathLike
+
+    import pyarrow as pa
+
+    from quire.appender import Appender
+    from quire.arrow.schema import Schema, SchemaLike
+    from quire.calls.methods import Filter, MethodReader
+    from quire.queue import Queue
+
+_T = TypeVar("_T")
+
+Misfits: TypeAlias = Literal["raise", "column"]
+
+_BATCH_COUNT = 65_536
+_BATCH_BYTES = 256 * 2**20
+
+
+class Tailer(_native.Tailer):
+    """Reads messages of a queue, from :meth:`quire.Queue.tailer`."""
+
+    _topics: tuple[Any, ...] = ()
+
+    _queue: Queue
+
+    def __new__(
+        cls,
+        queue: Queue,
+        name: str | None = None,
+        *,
+        on_missing: str = "warn",
+        shared: bool = False,
+    ) -> Self:
+        """Keep the queue."""
+        given = cast("object", queue)
+        if not isinstance(given, _native.Queue):
+            raise arguments.refusal("queue", "a queue of quire.open", queue)
+        if name is not None:
+            arguments.text("name", name)
+        arguments.text("on_missing", on_missing)
+        arguments.flag("shared", shared)
+        tailer = super().__new__(cls, queue, name, on_missing=on_missing, shared=shared)
+        tailer._queue = queue
+        return tailer
+
+    def move_to_time(self, time: date | float | str, *, time_field: str | None = None) -> bool:
+        """
+        Go to the first message that is not earlier than a time; True if there is one.
+
+        If there is none the tailer is at the end. Sub-topics are not looked at: what is read next
+        may be a later message, or none.
+
+        Files keep no times of messages. With *time_field* a message's time is what that field
+        says, and the place is found by halving: where times go back here and there it is one near
+        it. Without it the time of a message is that of its cycle, so that only the start of a
+        cycle can be told apart.
+
+        Args:
+            time: A datetime, a date or ISO 8601 text, in UTC where it has no zone; or seconds
+                since 1970.
+            time_field: The field that holds a message's time, at its top or within what stands
+                there: ``trade.time`` is the field ``time`` of ``trade``. Numbers are seconds,
+                milli-, micro- or nanoseconds since 1970, whichever lies between 1973 and 5138.
+
+        Raises:
+            TypeError: *time* is something else.
+            ValueError: It lies within a cycle that has messages and there is no *time_field*, or
+                no message has that field.
+
+        """
+        from quire.ranges.event_time import nanoseconds_of
+        from quire.ranges.range import first_at
+
+        index = first_at(self._queue, nanoseconds_of(time), time_field)
+        if index is None:
+            self.to_end()
+            return False
+        return self.move_to_index(index)
+
+    def follow(
+        self, timeout_s: float | None = None, *, pauser: Pauser | None = None
+    ) -> Iterator[Excerpt]:
+        """
+        Iterate over messages and wait for more.
+
+        Args:
+            timeout_s: End when nothing came for so many seconds; None: never end.
+            pauser: How to wait, from :mod:`quire.pausers`; its own timeout ends it too.
+
+        """
+        pauser = pauser or _pauser()
+        while True:
+            for excerpt in self:  # noqa: UP028 - `yield from` would close the tailer with the loop
+                yield excerpt
+            try:
+                self.wait(timeout_s, pauser=pauser)
+            except WaitTimeoutError:
+                return
+
+    @overload
+    def follow_messages(
+        self, cls: type[_T], timeout_s: float | None = None, *, pauser: Pauser | None = None
+    ) -> Iterator[_T]: ...
+    @overload
+    def follow_messages(
+        self, cls: None = None, timeout_s: float | None = None, *, pauser: Pauser | None = None
+    ) -> Iterator[Any]: ...
+    def follow_messages(
+        self,
+        cls: type[_T] | None = None,
+        timeout_s: float | None = None,
+        *,
+        pauser: Pauser | None = None,
+    ) -> Iterator[_T | Any]:
+        """
+        As :meth:`follow`, for messages as objects: see :meth:`read_message`.
+
+        Args:
+            cls: The class of :func:`quire.message` to make of them. None: the registered one that
+                each message names.
+            timeout_s: End when nothing came for so many seconds; None: never end.
+            pauser: How to wait, from :mod:`quire.pausers`; its own timeout ends it too.
+
+        Raises:
+            WireError: A message is something else; the position stays.
+
+        """
+        pauser = pauser or _pauser()
+        while True:
+            while (message := self.read_message(cls)) is not None:
+                yield message
+            try:
+                self.wait(timeout_s, pauser=pauser)
+            except WaitTimeoutError:
+                return
+
+    def wait(self, timeout_s: float | None = None, *, pauser: Pauser | None = None) -> None:
+        """
+        Return when there is a message to read; it is not read, and what was received is done.
+
+        Args:
+            timeout_s: Wait at most so many seconds; None: for ever.
+            pauser: How to wait, from :mod:`quire.pausers`; it is reset first.
+
+        Raises:
+            WaitTimeoutError: Nothing came.
+
+        """
+        if timeout_s is not None:
+            arguments.seconds("timeout_s", timeout_s)
+        pauser = pauser or _pauser()
+        pauser.reset()
+        while not self._prepare():
+            try:
+                pauser.pause(timeout_s)
+            except WaitTimeoutError as nothing:
+                raise WaitTimeoutError(f"{nothing} index={self.index:#x}") from None
+        pauser.reset()
+
+    def __aiter__(self) -> AsyncIterator[Excerpt]:
+        """Iterate over messages and wait for more, without holding up the event loop."""
+        return self.follow_async()
+
+    def follow_async(self, *, pauser: Pauser | None = None) -> AsyncIterator[Excerpt]:
+        """
+        As ``async for excerpt in tailer``, which never ends, waiting as *pauser* does.
+
+        The loop's other tasks run every few milliseconds, also while there is a backlog.
+
+        Args:
+            pauser: One of :mod:`quire.pausers`.
+
+        """
+        return self._follow_async(self.read, pauser or _pauser())
+
+    @overload
+    def follow_messages_async(
+        self, cls: type[_T], *, pauser: Pauser | None = None
+    ) -> AsyncIterator[_T]: ...
+    @overload
+    def follow_messages_async(
+        self, cls: None = None, *, pauser: Pauser | None = None
+    ) -> AsyncIterator[Any]: ...
+    def follow_messages_async(
+        self, cls: type[_T] | None = None, *, pauser: Pauser | None = None
+    ) -> AsyncIterator[_T | Any]:
+        """
+        As :meth:`follow_async`, for messages as objects: see :meth:`follow_messages`.
+
+        Args:
+            cls: The class of :func:`quire.message` to make of them. None: the registered one that
+                each message names.
+            pauser: One of :mod:`quire.pausers`.
+
+        """
+        return self._follow_async(partial(self.read_message, cls), pauser or _pauser())
+
+    async def _follow_async(
+        self, read: Callable[[], _T | None], pauser: Pauser
+    ) -> AsyncIterator[_T]:
+        """Yield what *read* returns, and let the loop's other tasks run every few milliseconds."""
+        import asyncio
+
+        turn_ends = monotonic() + TURN_S
+        while True:
+            # A scan for sub-topics may take long: it pauses, and goes on after the other tasks.
+            # Nor does it wait within a read, as it would behind a file without end-of-file marker.
+            while (is_ready := self._prepare()) is None:  # noqa: ASYNC110 - nobody else knows
+                await asyncio.sleep(0)
+            found = read() if is_ready else None
+            if found is None:
+                await pauser.pause_async()
+            else:
+                pauser.reset()
+                yield found
+                if monotonic() < turn_ends:
+                    continue
+                await asyncio.sleep(0)
+            turn_ends = monotonic() + TURN_S
+
+    def after_last_written(self, output: _native.Queue | str | PathLike[str], /) -> None:
+        """
+        Go to the message after the one that the newest of *output* from this queue came from.
+
+        What follows led to nothing in *output* yet. Goes to the start when no message of *output*
+        came from this queue.
+
+        Args:
+            output: A queue that a reader of this one writes, with history; or its path.
+
+        Raises:
+            ValueError: This queue has no source id, or *output* is this queue.
+            IndexOutOfRangeError: The message is not there any more.
+
+        """
+        from quire.ranges.range import opened
+
+        with opened(cast("Queue", output), "output") as queue:
+            super().after_last_written(queue)
+
+    def topics(self, *keys: Any, event: str = ROUTE) -> Self:  # noqa: ANN401 - any value
+        """
+        Deliver only messages of these sub-topics from here on, without the key in front of them.
+
+        The others are stepped over where they lie. A message with history before its key is
+        delivered whole. Without a key, everything is delivered again.
+
+        Args:
+            keys: As given to :meth:`quire.Appender.topic`, one by one or in one list, tuple or set.
+                Numbers are equal whatever their width.
+            event: The name in front of the key.
+
+        Returns:
+            This tailer.
+
+        """
+        if len(keys) == 1 and isinstance(keys[0], list | tuple | set | frozenset):
+            keys = tuple(cast("Iterable[Any]", keys[0]))
+        routes = [_native.entry_bytes(event, key) for key in keys]
+        self._set_topics(routes or None)
+        self._topics = keys
+        return self
+
+    @property
+    def topic(self) -> Any:  # noqa: ANN401 - a key as it was given
+        """The key of the message that was delivered last; None unless :meth:`topics` asks."""
+        number = self._topic_number
+        return None if number is None else self._topics[number]
+
+    def method_reader(  # noqa: PLR0913 - by keywords
+        self,
+        *handlers: object,
+        interface: Callable[..., Any] | None = None,
+        on_error: Literal["raise", "skip", "dead_letter"] = "raise",
+        dead_letter: Appender | Queue | str | PathLike[str] | None = None,
+        default: Callable[[str | int, Any], object] | None = None,
+        filter: Filter | None = None,  # noqa: A002 - its name as a keyword
+        metadata_handler: object = None,
+        scanning: bool = False,
+    ) -> MethodReader:
+        """
+        Return a reader that calls methods of *handlers* with the messages.
+
+        An event, the name in front of a value, is the call of the method of that name, and the
+        value its arguments. Their types are what the annotations of the handler's method say, or of
+        the class it derives from. Where several handlers have a method the first is called.
+
+        While a handler is at work, :meth:`MessageHistory.current` tells of the message, and so do
+        the messages that its thread writes with history.
+
+        Args:
+            handlers: Objects with public methods; method writers too.
+            interface: Call only its methods, and take the types from it where a handler says none.
+            on_error: What becomes of a message that does not decode or whose handler raises:
+                ``raise`` goes back to it and raises, so that it is read again next time; ``skip``
+                logs and goes on; ``dead_letter`` writes it to another queue and goes on. Other
+                events of the same document may have been handled before.
+            dead_letter: Where to, a queue, its path, or an appender: maps of ``index``, ``queue``,
+                ``error`` and ``payload``.
+            default: Called with name (or number) and value of each event nobody handles.
+            filter: Called with a method's name and a call's first argument (or None); where it
+                returns something false the call is not made, nor are its other arguments read.
+            metadata_handler: An object whose methods are called with metadata documents; without
+                one they are passed over.
+            scanning: Have one read go on until a handler was called.
+
+        Raises:
+            TypeError: A handler has no method, or one that cannot be called with a message.
+            ValueError: *on_error* and *dead_letter* do not go together.
+
+        """
+        from quire.calls import methods
+        from quire.types import names_around
+
+        return methods.method_reader(
+            self,
+            handlers,
+            interface=interface,
+            on_error=on_error,
+            dead_letter=dead_letter,
+            default=default,
+            filter=filter,
+            metadata_handler=metadata_handler,
+            scanning=scanning,
+            names=names_around(),
+        )
+
+    def read_batch(  # noqa: PLR0913 - what is read, and how
+        self,
+        count: int = _BATCH_COUNT,
+        *,
+        schema: SchemaLike | None = None,
+        columns: Iterable[str] | None = None,
+        method: str | None = None,
+        errors: Misfits = "raise",
+        max_bytes: int = _BATCH_BYTES,
+    ) -> pa.RecordBatch:
+        """
+        Return at most *count* messages as columns, the first of them ``index`` (uint64).
+
+        No Python object is made per message. The batch is empty when nothing is there yet. For a
+        named tailer it is finished when the next one is asked for.
+
+        Without a schema the other column is ``payload`` (binary). With one, messages are decoded;
+        of method calls the batch holds a column ``method`` and a struct for each method, null in
+        the rows of others, or the arguments of one *method* alone.
+
+        Args:
+            count: Rows from so many messages, at most.
+            schema: What the messages look like: a schema, names and types, a class of
+                :func:`quire.message`, or a schema of pyarrow.
+            columns: Decode these columns of the schema alone: see :meth:`quire.Schema.select`.
+            method: The method whose calls are wanted; others are passed over.
+            errors: What becomes of a message that does not fit: ``raise``, once it would be the
+                batch's first; or a row that is null and says why in a ``column`` named ``_error``.
+            max_bytes: End the batch before its messages have more bytes than this in all.
+
+        Raises:
+            WireError: A message does not fit. It is not stepped over: :meth:`read` does that.
+
+        """
+        if schema is None:
+            arguments.one_of("raise", "column")("errors", errors)
+            if columns is not None or method is not None:
+                raise ValueError("columns of what? give a schema, such as Schema.infer(queue)")
+            return self._payload_batch(count, max_bytes)
+        layout = "union" if method is None else method
+        return self._decoded(count, _schema(schema), columns, layout, errors, max_bytes)[""]
+
+    def read_batches(
+        self,
+        count: int = _BATCH_COUNT,
+        *,
+        schema: SchemaLike,
+        columns: Iterable[str] | None = None,
+        errors: Misfits = "raise",
+        max_bytes: int = _BATCH_BYTES,
+    ) -> dict[str, pa.RecordBatch]:
+        """
+        Return at most *count* messages as a batch for each method, by its name.
+
+        What is no call of a known method is a misfit; with ``errors="column"`` it is in the batch
+        ``_error``. The arguments are those of :meth:`read_batch`.
+        """
+        schema = _schema(schema)
+        if not schema.methods:
+            raise ValueError("the schema has no methods: make one with Schema.from_methods")
+        return self._decoded(count, schema, columns, "tables", errors, max_bytes)
+
+    def _decoded(  # noqa: PLR0913, PLR0917 - those of the methods above
+        self,
+        count: int,
+        schema: Schema,
+        columns: Iterable[str] | None,
+        layout: str,
+        errors: Misfits,
+        max_bytes: int,
+    ) -> dict[str, pa.RecordBatch]:
+        arguments.one_of("raise", "column")("errors", errors)
+        if columns is not None:
+            schema = schema.select(columns)
+        _, tables, *_ = self._read_decoded(
+            schema.plan,
+            count,
+            max_bytes=max_bytes,
+            keep_misfits=errors == "column",
+            layout=layout,
+        )
+        return schema.batches(tables, layout)
+
+    def _payload_batch(self, count: int, max_bytes: int) -> pa.RecordBatch:
+        need_arrow()
+        import pyarrow as pa
+
+        rows, *buffers = self._read_columns(count, max_bytes=max_bytes)
+        index, offsets, data = map(pa.py_buffer, buffers)
+        columns: list[pa.Array[Any]] = [
+            pa.Array.from_buffers(pa.uint64(), rows, [None, index]),
+            pa.Array.from_buffers(pa.binary(), rows, [None, offsets, data]),
+        ]
+        return pa.RecordBatch.from_arrays(columns, names=["index", "payload"])
+
+
+def _schema(given: SchemaLike) -> Schema:
+    from quire.arrow.schema import Schema
+
+    return Schema.given(given)
+
+
+def _pauser() -> Pauser:
+    return Pauser(yield_count=100, min_s=0.000_05, max_s=0.001)
