@@ -29,7 +29,7 @@ RATIOS = [
     Ratio("read_many", "tailing", {40: 1.0, 96: 1.0}),
     Ratio("read_batch", "tailing", {40: 1.5, 96: 1.5}),
 ]
-LEAST_RATES = [("quire.write_bytes", 96, 5e6), ("quire.arrow.plan", MESSAGE_SIZE, 5e6)]
+LEAST_RATES = [("quire.write_bytes", 96, 5e6), ("quire.columns", MESSAGE_SIZE, 5e6)]
 MESSAGES = [
     ("method_write", "method-write", 1.0),
     ("method_read", "method-read", 0.8),

@@ -136,7 +136,7 @@ def test_a_target_is_reached_or_missed_by_the_median() -> None:
 
 
 def test_columns_are_held_against_the_method_reader_and_a_rate() -> None:
-    runs = [{"quire.arrow.plan": 190, "quire.method_read": 500, "chronicle.method-read": 390}]
+    runs = [{"quire.columns": 190, "quire.method_read": 500, "chronicle.method-read": 390}]
     one = _scenario(runs, size=objects.SIZE, kind="read")
     found = targets.verdicts({"messages": {"scenarios": [one]}})
     assert [(it.what, it.wanted, it.is_met) for it in found] == [
