@@ -23,7 +23,7 @@ unexport CONDA_PREFIX
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test check torture miri fuzz lint bench instructions interop fix build wheel clean
+.PHONY: help demo test check torture miri fuzz lint docs bench instructions interop fix build wheel clean
 
 # Optimised, without the minutes that linking for the last percent takes.
 QUICK_RELEASE := CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
@@ -82,7 +82,7 @@ fuzz: ## Feed made-up files to the kernel, a minute for each kind: ARGS=-max_tot
 	    target/fuzz/corpus/$$name crates/fuzz/corpus/$$name || exit 1; \
 	done
 
-lint: $(STAMPS)/lint $(STAMPS)/native ## Check format, lints and types; changes nothing
+lint: $(STAMPS)/lint $(STAMPS)/native docs ## Check format, lints, types and the site; changes nothing
 	@echo "· cargo fmt, clippy"
 	@cargo fmt --check
 	@cargo clippy --quiet --locked --all-targets -- -D warnings
@@ -94,6 +94,10 @@ lint: $(STAMPS)/lint $(STAMPS)/native ## Check format, lints and types; changes 
 	@$(BIN)/mypy --no-error-summary $(wildcard python tests bench examples)
 	@$(BIN)/python -m mypy.stubtest quire._native --allowlist .ci/stubtest-allowlist --ignore-unused-allowlist
 	@$(BIN)/pyright
+
+docs: $(STAMPS)/docs ## Build the documentation as a site in site/; a broken link is an error
+	@echo "· mkdocs"
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 bench: $(STAMPS)/bench $(STAMPS)/native ## Measure, and compare with what this machine can run
 	@$(BIN)/python -m bench $(ARGS)
@@ -116,7 +120,7 @@ wheel: $(STAMPS)/native ## Build a wheel into dist
 	@ls dist/*.whl
 
 clean: ## Remove everything that can be made again
-	rm -rf .venv .tools target build dist interop/target .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .tools target build dist site interop/target .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	rm -f python/quire/_native*.so
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -145,6 +149,7 @@ $(eval $(call sync,build,--group build))
 $(eval $(call sync,demo,--group build --extra demo))
 $(eval $(call sync,bench,--group build --group bench --all-extras))
 $(eval $(call sync,test,--group build --group test --all-extras))
+$(eval $(call sync,docs,--group docs))
 $(eval $(call sync,lint,--group build --group test --group lint --group bench --all-extras))
 
 # What a command says matters only when it fails.

@@ -876,7 +876,8 @@ class WireOut:
         Args:
             name: Its name, in Latin-1.
             value: Its value.
-            type: The annotation that says how to write it; None: as it is, as :meth:`write_map`.
+            type: The annotation that says how to write it; None: by the value's own type, as
+                :meth:`Appender.write_map`.
 
         Raises:
             WireError: The value does not fit the type, or has no encoding.

@@ -223,16 +223,22 @@ class Appender(_native.Appender):
         No Python object is made per message, and many are written under one lock.
 
         Args:
-            batch: A batch, a table, or a data frame of pandas or another library (its index, if
-                that has a name, is columns as well); what its rows become, the other arguments
-                tell, as in :class:`quire.arrow.encoder.Encoder`. Or a binary or string array, 32 or
-                64 bits wide, chunked or not: binary elements are messages as they are, strings text
-                values.
-            schema: What the messages are to look like.
-            form: ``raw``, ``text``, ``map``, ``fields``, ``typed`` or ``method``.
-            type: The name of the type in front of the fields.
-            method: The method that is called.
-            omit_nulls: Leave out the names of what is null.
+            batch: A batch, a table, or a data frame of pandas or another library (a named index
+                becomes columns as well). Or a binary or string array, 32 or 64 bits wide, chunked
+                or not: binary elements are written as they are, strings as text values.
+            schema: The schema of the messages. Columns are checked against it, and cast where
+                nothing is lost.
+            form: What a row becomes. ``raw``: the bytes of the one binary column. ``text``: the
+                one string as a text value. ``map``: an entry for each column, as
+                :meth:`write_map`. ``fields``: a field for each column, as :meth:`write_message`.
+                ``typed``: the same after the name of a type. ``method``: a call. None: ``typed``
+                with *type*, ``method`` with *method* or a schema of methods, ``fields`` with the
+                schema of a message class, ``raw`` for one binary column ``payload``, ``text`` for
+                one string column ``value``, else ``map``.
+            type: The type name written before the fields.
+            method: The method to call: a column for each argument or, with a schema of methods,
+                the columns that ``read_batch(method=...)`` returns.
+            omit_nulls: Leave null columns out of a message instead of writing null.
 
         Returns:
             The last index; None when there is nothing.

@@ -26,7 +26,7 @@ class Entry:
         misfits: How many rows have no typed columns, and the reason in ``_error``.
         first_index: Its first message's index; None if it has none.
         last_index: Its last message's.
-        digest: Of indexes and payloads: see :class:`quire.archive.digest.Digest`.
+        digest: SHA-256 over the indexes, lengths and payloads of its messages.
         payload_bytes: The length of all payloads together.
         ended: Whether an end-of-file marker closed it; else it was left for newer ones.
         previous: The cycle before it that had a file then; None if it was the oldest.

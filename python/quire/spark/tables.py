@@ -106,7 +106,7 @@ def table(  # noqa: PLR0913 - by keywords
         path: The archive, which knows its queues; or the queue, or the directory of queues.
         archive: The archive, if *path* is a queue.
         schema: Typed columns of both; without it those that the archive has. A schema, the name of
-            a class as ``module:Name``, or a file: see :func:`quire.arrow.schema_loader.schema_at`.
+            a class as ``module:Name``, or a file that holds :meth:`quire.Schema.to_text`.
         method: Of an interface: only the calls of this one, its arguments as columns.
         columns: Only these columns.
         options: Of the source: ``failOnDataLoss``, ``recordsPerPartition``, ``minPartitions``,

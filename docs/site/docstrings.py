@@ -1,0 +1,94 @@
+"""
+What the API reference makes of docstrings: their cross-references become links.
+
+A native class has a stub, so two things that a stub says differently are evened out: `__new__`
+gives the signature of a class, and the docstring of a function that has only overloads stands at
+one of them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from griffe import Class, Docstring, Extension, Function, Module
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from griffe import Object
+
+ROLE = re.compile(r":(?:attr|class|exc|func|meth|mod):`([^`]+)`")
+
+
+class Docstrings(Extension):
+    """Prepares the docstrings of a package for the site."""
+
+    def on_package(self, *, pkg: Module, **_: Any) -> None:  # noqa: ANN401 - griffe's hook
+        """Go through a package that was read."""
+        for scope in _scopes(pkg):
+            _add_overloaded(scope)
+            if isinstance(scope, Class):
+                _add_constructor(scope)
+            for docstring in _docstrings(scope):
+                docstring.value = ROLE.sub(
+                    lambda role, scope=scope: f"[`{role[1]}`][{_public(pkg, scope, role[1])}]",
+                    docstring.value,
+                )
+
+
+def _scopes(scope: Module | Class) -> Iterator[Module | Class]:
+    yield scope
+    for member in list(scope.members.values()):
+        if not member.is_alias and isinstance(member, Module | Class):
+            yield from _scopes(member)
+
+
+def _docstrings(scope: Module | Class) -> Iterator[Docstring]:
+    if scope.docstring:
+        yield scope.docstring
+    for member in scope.members.values():
+        is_leaf = not member.is_alias and not isinstance(member, Module | Class)
+        if is_leaf and member.docstring:
+            yield member.docstring
+
+
+def _add_overloaded(scope: Module | Class) -> None:
+    for name, overloads in list(scope.overloads.items()):
+        documented = next((it for it in overloads if it.docstring), None)
+        if documented is not None and name not in scope.members:
+            scope.set_member(name, documented)
+            documented.overloads = [it for it in overloads if it is not documented] + [documented]
+
+
+def _add_constructor(cls: Class) -> None:
+    new = cls.members.get("__new__")
+    if isinstance(new, Function) and "__init__" not in cls.members:
+        init = Function("__init__", parameters=new.parameters, returns=None)
+        cls.set_member("__init__", init)
+
+
+def _public(pkg: Module, scope: Object, target: str) -> str:
+    """Return the name under which the reference has what a docstring of *scope* refers to."""
+    path = _found(pkg, scope, target).split(".")
+    modules, depth = [pkg], 1
+    while depth < len(path) and isinstance(module := modules[-1].members.get(path[depth]), Module):
+        modules.append(module)
+        depth += 1
+    for package in [*modules[1:2], pkg]:
+        if depth < len(path) and path[depth] in (package.exports or ()):
+            return ".".join([package.path, *path[depth:]])
+    return ".".join(path)
+
+
+def _found(pkg: Module, scope: Object, target: str) -> str:
+    first = target.partition(".")[0]
+    if first == pkg.name:
+        return target
+    place: Object | None = scope
+    while place is not None:
+        if first in place.members:
+            return f"{place.path}.{target}"
+        place = place.parent
+    bases = scope.bases if isinstance(scope, Class) else []
+    return f"{scope.path}.{target}" if bases and "." not in target else f"{pkg.name}.{target}"
