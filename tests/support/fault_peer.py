@@ -22,7 +22,7 @@ from queues import START_MS
 from reference import check_store, open_queue, read_queue
 
 BUILD = ROOT / "build" / "faults"
-POINTS = ROOT / "crates" / "kernel" / "src" / "fault.rs"
+POINTS = ROOT / "crates" / "kernel" / "src" / "probe" / "fault.rs"
 NUMBER = re.compile(rb"<(-?\d+)>")
 SIGKILL = -9
 EXCUSED = ("write position", "sequence word", "bytes behind", "index:", "index array:")
@@ -36,7 +36,7 @@ def points() -> list[str]:
 
 def calls() -> list[str]:
     """Return those that are system calls, and so can fail."""
-    sources = (file.read_text("utf-8") for file in POINTS.parent.rglob("*.rs"))
+    sources = (file.read_text("utf-8") for file in POINTS.parents[1].rglob("*.rs"))
     return sorted(
         {name for source in sources for name in re.findall(r'fault::call!\(\s*"([\w.-]+)"', source)}
     )

@@ -7,7 +7,7 @@ use std::ffi::c_int;
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use quire_kernel::tailer::OpenDocument;
+use quire_kernel::chronicle::read::tailer::OpenDocument;
 
 /// Bytes that Python sees read-only.
 #[pyclass(module = "quire._native", frozen)]

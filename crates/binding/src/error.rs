@@ -5,9 +5,10 @@ use std::io;
 
 use pyo3::exceptions::{PyException, PyOSError, PyValueError};
 use pyo3::prelude::*;
-use quire_kernel::{Error, interrupt, notice};
+use quire_kernel::chronicle::protocol::lock::interrupt;
+use quire_kernel::{Error, warnings};
 
-use crate::shown;
+use crate::handles::repr;
 
 pyo3::import_exception!(quire.errors, QuireError);
 pyo3::import_exception!(quire.errors, ClosedError);
@@ -60,7 +61,7 @@ pub fn told<T>(py: Python<'_>, result: Result<T, Error>) -> PyResult<T> {
 /// an interrupt is raised.
 #[inline]
 pub fn tell(py: Python<'_>) -> PyResult<()> {
-    let lines = notice::take();
+    let lines = warnings::take();
     if lines.is_empty() { Ok(()) } else { log(py, lines) }
 }
 
@@ -68,7 +69,7 @@ pub fn tell(py: Python<'_>) -> PyResult<()> {
 fn log(py: Python<'_>, lines: Vec<String>) -> PyResult<()> {
     let logger = py.import("logging")?.call_method1("getLogger", ("quire",))?;
     for line in lines {
-        match logger.call_method1("warning", (shown::line(py, &line),)) {
+        match logger.call_method1("warning", (repr::line(py, &line),)) {
             Err(error) if error.is_instance_of::<PyException>(py) => {
                 error.write_unraisable(py, Some(&logger));
             }

@@ -1,30 +1,22 @@
 //! Python's view of the kernel: types and errors across, the interpreter detached, nothing else.
+//!
+//! - [`handles`] are queues, appenders, tailers and their documents;
+//! - [`calls`] are method calls as messages, [`values`] the values in a message, [`arrow`] columns of
+//!   messages;
+//! - [`error`] makes exceptions of errors, [`arguments`] checks what is passed in, [`buffer`] is the
+//!   buffer protocol and the only `unsafe`.
 // PyO3 hands arguments over by value.
 #![allow(clippy::needless_pass_by_value)]
 
-mod appender;
 mod arguments;
+mod arrow;
 mod buffer;
 mod calls;
-mod clock;
-mod columns;
-mod dump;
 mod error;
-mod excerpt;
 #[cfg(feature = "fault-points")]
-mod fault;
-mod payload;
-mod queue;
-mod read_document;
-mod roll_cycle;
-mod rows;
-mod scan;
-mod shown;
-mod spin;
-mod tailer;
-mod text;
-mod wire;
-mod write_document;
+mod fault_points;
+mod handles;
+mod values;
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -58,7 +50,7 @@ fn entry_bytes<'py>(
     value: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let mut out = Vec::new();
-    wire::values::put_entry(&mut out, name, value)?;
+    values::encode::put_entry(&mut out, name, value)?;
     Ok(PyBytes::new(py, &out))
 }
 
@@ -66,58 +58,58 @@ fn entry_bytes<'py>(
 #[pymodule(gil_used = false)]
 mod _native {
     #[pymodule_export]
-    use super::appender::Appender;
+    use crate::arrow::decode::{Plan, Seen, kind_parts};
     #[pymodule_export]
-    use super::buffer::Buffer;
+    use crate::arrow::encode::Encoder;
     #[pymodule_export]
-    use super::calls::history::MessageHistory;
+    use crate::buffer::Buffer;
     #[pymodule_export]
-    use super::calls::method::Method;
+    use crate::calls::history::MessageHistory;
     #[pymodule_export]
-    use super::calls::method_reader::MethodReader;
+    use crate::calls::method::Method;
     #[pymodule_export]
-    use super::calls::method_writer::{Call, Chain, MethodWriter};
+    use crate::calls::method_reader::MethodReader;
     #[pymodule_export]
-    use super::clock::ManualClock;
+    use crate::calls::method_writer::{Call, Chain, MethodWriter};
     #[pymodule_export]
-    use super::columns::{Plan, Seen, kind_parts};
+    use crate::handles::appender::Appender;
     #[pymodule_export]
-    use super::dump::Dump;
+    use crate::handles::clock::ManualClock;
     #[pymodule_export]
-    use super::excerpt::Excerpt;
+    use crate::handles::dump::Dump;
     #[pymodule_export]
-    use super::queue::Queue;
+    use crate::handles::excerpt::Excerpt;
     #[pymodule_export]
-    use super::read_document::ReadDocument;
+    use crate::handles::queue::Queue;
     #[pymodule_export]
-    use super::roll_cycle::RollCycle;
+    use crate::handles::read_document::ReadDocument;
     #[pymodule_export]
-    use super::rows::Encoder;
+    use crate::handles::roll_cycle::RollCycle;
     #[pymodule_export]
-    use super::tailer::{Payloads, Tailer};
+    use crate::handles::tailer::{Payloads, Tailer};
     #[pymodule_export]
-    use super::text::{parse_json, parse_yaml, to_json, to_yaml};
+    use crate::handles::wire_in::{RawIn, WireIn};
     #[pymodule_export]
-    use super::wire::codec::Codec;
+    use crate::handles::wire_out::{RawOut, WireOut};
     #[pymodule_export]
-    use super::wire::kind::Kind;
+    use crate::handles::write_document::WriteDocument;
     #[pymodule_export]
-    use super::wire::wire_in::{RawIn, WireIn};
+    use crate::values::codec::Codec;
     #[pymodule_export]
-    use super::wire::wire_out::{RawOut, WireOut};
+    use crate::values::schema::Kind;
     #[pymodule_export]
-    use super::write_document::WriteDocument;
+    use crate::values::text::{parse_json, parse_yaml, to_json, to_yaml};
 
     #[pymodule_export]
-    use super::{after_fork_in_child, after_fork_in_parent, before_fork, entry_bytes};
+    use crate::{after_fork_in_child, after_fork_in_parent, before_fork, entry_bytes};
 
-    use super::{Bound, PyModule, PyModuleMethods, PyResult};
+    use crate::{Bound, PyModule, PyModuleMethods, PyResult};
 
     #[pymodule_init]
     fn init(m: &Bound<'_, PyModule>) -> PyResult<()> {
-        super::error::watch_for_signals();
+        crate::error::watch_for_signals();
         #[cfg(feature = "fault-points")]
-        super::fault::add_to(m)?;
+        crate::fault_points::add_to(m)?;
         m.add("VERSION", env!("CARGO_PKG_VERSION"))?;
         m.add("BUILD_PROFILE", if cfg!(debug_assertions) { "debug" } else { "release" })
     }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use quire_kernel::format::store::{self, StoreLayout};
+use quire_kernel::chronicle::format::store::{self, StoreLayout};
 
 /// A complete document.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,14 +6,14 @@ use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
 use quire_kernel::Error;
-use quire_kernel::appender::Appender;
-use quire_kernel::clock::Clock;
-use quire_kernel::dump;
-use quire_kernel::options::Options;
-use quire_kernel::protocol::lock_recovery::ForceUnlock;
-use quire_kernel::protocol::publish::Payload;
-use quire_kernel::queue::Queue;
-use quire_kernel::tailer::{Direction, Tailer};
+use quire_kernel::chronicle::append::appender::Appender;
+use quire_kernel::chronicle::dump;
+use quire_kernel::chronicle::protocol::lock::recovery::ForceUnlock;
+use quire_kernel::chronicle::protocol::publish::Payload;
+use quire_kernel::chronicle::queue::handle::Queue;
+use quire_kernel::chronicle::queue::options::Options;
+use quire_kernel::chronicle::read::tailer::{Direction, Tailer};
+use quire_kernel::os::clock::Clock;
 
 /// Messages by their index.
 pub type Messages = Vec<(i64, Vec<u8>)>;

@@ -4,11 +4,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use quire_kernel::appender::Appender;
-use quire_kernel::format::roll_cycle::RollCycle;
-use quire_kernel::options::Options;
-use quire_kernel::protocol::publish::Payload;
-use quire_kernel::queue::Queue;
+use quire_kernel::chronicle::append::appender::Appender;
+use quire_kernel::chronicle::format::roll_cycle::RollCycle;
+use quire_kernel::chronicle::protocol::publish::Payload;
+use quire_kernel::chronicle::queue::handle::Queue;
+use quire_kernel::chronicle::queue::options::Options;
 
 use crate::reading;
 

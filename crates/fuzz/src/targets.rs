@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::path::PathBuf;
 
-use quire_kernel::tailer::Tailer;
+use quire_kernel::chronicle::read::tailer::Tailer;
 use quire_kernel::wire::history::{self, History};
 use quire_kernel::wire::topic::{Topics, Wanted};
 use quire_kernel::wire::{json, parse, reader, summary, yaml};
@@ -118,7 +118,10 @@ pub fn table(data: &[u8]) {
         }
     });
     bounded(most, || {
-        if let Ok(queue) = quire_kernel::queue::Queue::open(&dir, reading::options(false, NOW_MS)) {
+        if let Ok(queue) = quire_kernel::chronicle::queue::handle::Queue::open(
+            &dir,
+            reading::options(false, NOW_MS),
+        ) {
             for name in ["risk", "replicated:risk"] {
                 if let Ok(tailer) = Tailer::new(queue.clone(), Some(name)) {
                     let read = tailer.read_many(3, |_, _| true);

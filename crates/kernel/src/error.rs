@@ -87,7 +87,7 @@ pub enum Error {
         file.display(), locked.holder.map_or_else(|| "unknown".to_owned(), |pid| pid.to_string()),
         locked.waited.as_millis()
     )]
-    FileLocked { file: PathBuf, locked: crate::memory::record_lock::Locked },
+    FileLocked { file: PathBuf, locked: crate::os::range_lock::Locked },
     #[error("a document is open in this thread: close it before appending again")]
     DocumentOpen,
     #[error(

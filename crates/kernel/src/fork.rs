@@ -7,8 +7,8 @@
 use std::cell::RefCell;
 use std::sync::MutexGuard;
 
-use crate::memory::process;
-use crate::protocol::open_tables::{self, OpenTables};
+use crate::chronicle::protocol::table::registry::{self, OpenTables};
+use crate::os::process;
 
 thread_local! {
     static HELD: RefCell<Option<MutexGuard<'static, OpenTables>>> = const { RefCell::new(None) };
@@ -16,7 +16,7 @@ thread_local! {
 
 /// To be called by the thread that forks, right before.
 pub fn before() {
-    let held = open_tables::hold();
+    let held = registry::hold();
     HELD.set(Some(held));
 }
 
@@ -29,6 +29,6 @@ pub fn after_in_parent() {
 pub fn after_in_child() {
     process::after_fork_in_child();
     if let Some(mut tables) = HELD.take() {
-        open_tables::detach(&mut tables);
+        registry::detach(&mut tables);
     }
 }

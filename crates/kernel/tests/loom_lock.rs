@@ -5,11 +5,11 @@
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering};
 use loom::thread;
-use quire_kernel::format::document::{self, Header};
-use quire_kernel::format::table::UNLOCKED;
+use quire_kernel::chronicle::format::document::{self, Header};
+use quire_kernel::chronicle::format::table::UNLOCKED;
+use quire_kernel::chronicle::protocol::lock::word::LockWord;
+use quire_kernel::chronicle::protocol::publish::{NotPublished, Payload, publish, show, store};
 use quire_kernel::memory::{Cells, Mapping};
-use quire_kernel::protocol::publish::{NotPublished, Payload, publish, show, store};
-use quire_kernel::protocol::write_lock::LockWord;
 
 const LOCK: u64 = 0;
 const FIRST: u64 = 8;

@@ -4,11 +4,11 @@
 
 use loom::sync::Arc;
 use loom::thread;
-use quire_kernel::format::document::{self, Header};
-use quire_kernel::format::table::UNLOCKED;
+use quire_kernel::chronicle::format::document::{self, Header};
+use quire_kernel::chronicle::format::table::UNLOCKED;
+use quire_kernel::chronicle::protocol::lock::word::LockWord;
+use quire_kernel::chronicle::protocol::publish::{Payload, publish};
 use quire_kernel::memory::{Cells, Mapping};
-use quire_kernel::protocol::publish::{Payload, publish};
-use quire_kernel::protocol::write_lock::LockWord;
 
 const MESSAGE: [u8; 8] = *b"message!";
 const LOCK: u64 = 0;

@@ -4,10 +4,12 @@
 
 use loom::sync::Arc;
 use loom::thread;
-use quire_kernel::format::document::{self, HEADER_LEN, Header};
+use quire_kernel::chronicle::format::document::{self, HEADER_LEN, Header};
+use quire_kernel::chronicle::protocol::lock::word::LockWord;
+use quire_kernel::chronicle::protocol::publish::{
+    NotPublished, Payload, publish, show, store, store_behind,
+};
 use quire_kernel::memory::{Cells, Mapping};
-use quire_kernel::protocol::publish::{NotPublished, Payload, publish, show, store, store_behind};
-use quire_kernel::protocol::write_lock::LockWord;
 
 const LOCK: u64 = 0;
 const FIRST: u64 = 8;

@@ -6,13 +6,13 @@
 
 use loom::sync::{Arc, Mutex};
 use loom::thread;
+use quire_kernel::chronicle::protocol::table::keys::{self, Key};
 use quire_kernel::memory::{Cells, Mapping};
-use quire_kernel::protocol::table_keys::{self, Key};
 
 const VALUE: i64 = 0x0102_0304_0506_0708;
 
 fn find(cells: &Cells, key: &str) -> Option<u64> {
-    match table_keys::find(cells, key.as_bytes()).unwrap() {
+    match keys::find(cells, key.as_bytes()).unwrap() {
         Key::At(value) => Some(value),
         Key::Missing(_) => None,
     }
@@ -29,7 +29,7 @@ fn race(keys: [&'static str; 2]) {
             let (cells, lock) = (Arc::clone(&cells), Arc::clone(&lock));
             thread::spawn(move || {
                 let _held = lock.lock().unwrap();
-                table_keys::find_or_add(&cells, key.as_bytes(), VALUE).unwrap()
+                keys::find_or_add(&cells, key.as_bytes(), VALUE).unwrap()
             })
         });
 

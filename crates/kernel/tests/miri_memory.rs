@@ -6,12 +6,12 @@
 use std::sync::Arc;
 use std::thread;
 
-use quire_kernel::format::document::{self, HEADER_LEN, Header};
-use quire_kernel::format::table::UNLOCKED;
+use quire_kernel::chronicle::format::document::{self, HEADER_LEN, Header};
+use quire_kernel::chronicle::format::table::UNLOCKED;
+use quire_kernel::chronicle::protocol::lock::word::LockWord;
+use quire_kernel::chronicle::protocol::publish::{Payload, publish};
+use quire_kernel::chronicle::protocol::table::keys::{self, Key};
 use quire_kernel::memory::{Cells, Mapping};
-use quire_kernel::protocol::publish::{Payload, publish};
-use quire_kernel::protocol::table_keys::{self, Key};
-use quire_kernel::protocol::write_lock::LockWord;
 
 const FIRST: u64 = 64;
 const MESSAGE: [u8; 13] = *b"thirteen byte";
@@ -86,9 +86,9 @@ fn table_keys_are_found_where_they_were_added() {
     let cells = cells(512);
     let keys = ["listing.highestCycle", "chronicle.write.lock", "index.risk"];
     for key in keys {
-        let (at, is_new) = table_keys::find_or_add(&cells, key, -1).unwrap();
+        let (at, is_new) = keys::find_or_add(&cells, key, -1).unwrap();
         assert!(is_new);
         assert_eq!(cells.load_acquire(at).cast_signed(), -1);
-        assert_eq!(table_keys::find(&cells, key), Ok(Key::At(at)));
+        assert_eq!(keys::find(&cells, key), Ok(Key::At(at)));
     }
 }

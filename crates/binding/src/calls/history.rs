@@ -6,8 +6,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
-use quire_kernel::format::cursor::Cursor;
-use quire_kernel::memory::process;
+use quire_kernel::os::clock;
+use quire_kernel::wire::cursor::Cursor;
 use quire_kernel::wire::fault;
 use quire_kernel::wire::history::{self, History};
 use quire_kernel::wire::token;
@@ -92,7 +92,7 @@ impl Handling {
     /// all there is.
     #[inline]
     pub fn begin(source: (i32, i64)) -> Self {
-        let read_at = process::monotonic_time_ns();
+        let read_at = clock::monotonic_time_ns();
         CURRENT.with_borrow_mut(|history| {
             let is_nested = !history.sources.is_empty();
             let handling =
@@ -144,6 +144,6 @@ impl Drop for Handling {
 
 /// Appends the history of a message that this thread writes at this moment.
 pub fn put(out: &mut Vec<u8>, as_fields: bool) -> quire_kernel::Result<()> {
-    let now = process::monotonic_time_ns();
+    let now = clock::monotonic_time_ns();
     CURRENT.with_borrow(|history| Ok(history.put(out, now, as_fields)?))
 }

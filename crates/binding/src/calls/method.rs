@@ -4,12 +4,12 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 use pyo3::{PyTraverseError, PyVisit};
-use quire_kernel::format::cursor::Cursor;
+use quire_kernel::wire::cursor::Cursor;
 use quire_kernel::wire::token::Name;
 use quire_kernel::wire::{history, writer};
 
-use crate::wire::failure::{Failure, Result};
-use crate::wire::kind::Kind;
+use crate::values::failure::{Failure, Result};
+use crate::values::schema::Kind;
 
 /// A method of an interface.
 #[pyclass(module = "quire._native", frozen)]

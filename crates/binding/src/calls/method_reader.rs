@@ -9,21 +9,21 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 use pyo3::{PyTraverseError, PyVisit};
 use quire_kernel::Error;
-use quire_kernel::format::cursor::Cursor;
-use quire_kernel::format::latin1;
-use quire_kernel::tailer::OpenDocument;
+use quire_kernel::chronicle::read::tailer::OpenDocument;
 use quire_kernel::wire::compress;
+use quire_kernel::wire::cursor::Cursor;
 use quire_kernel::wire::fault::Fault;
 use quire_kernel::wire::history;
+use quire_kernel::wire::latin1;
 use quire_kernel::wire::token::{self, Name, Shape, Token};
 
-use crate::calls::history::Handling;
-use crate::calls::method::Method;
+use super::history::Handling;
+use super::method::Method;
 use crate::error::to_py;
-use crate::shown;
-use crate::tailer::{self, Tailer};
-use crate::wire::failure::Result;
-use crate::wire::objects;
+use crate::handles::repr;
+use crate::handles::tailer::{self, Tailer};
+use crate::values::decode;
+use crate::values::failure::Result;
 
 /// An interrupt is looked for after so many messages: perhaps no handler is called, to do so.
 const READ_BETWEEN_LOOKS: usize = 1 << 10;
@@ -86,11 +86,11 @@ impl MethodReader {
     fn __repr__(slf: &Bound<'_, Self>) -> String {
         let this = slf.get();
         let tailer = &this.tailer.get().0;
-        let mut parts = shown::tailer(slf.py(), tailer);
+        let mut parts = repr::tailer(slf.py(), tailer);
         if this.is_closed.load(Ordering::Acquire) && !tailer.is_closed() {
             parts.push("closed".to_owned());
         }
-        shown::handle(&slf.get_type(), &parts)
+        repr::handle(&slf.get_type(), &parts)
     }
 
     #[new]
@@ -172,7 +172,7 @@ impl MethodReader {
             Some(table) if open.is_metadata() => self.handle(py, table, &open, None).map(|_| false),
             _ => self.handle_message(py, &open),
         };
-        match objects::placed(handled, kernel, &open) {
+        match decode::placed(handled, kernel, &open) {
             Ok(is_known) => Ok(Some(is_known)),
             Err(error) => self.failed(py, &open, error).map(|()| Some(true)),
         }
@@ -303,7 +303,7 @@ impl MethodReader {
     /// Passes over an event nobody handles, or hands it to the default handler.
     fn call_default(&self, py: Python<'_>, name: Name<'_>, cursor: &mut Cursor<'_>) -> Result<()> {
         let name = match name {
-            Name::Object => objects::get(py, cursor, 0)?,
+            Name::Object => decode::get(py, cursor, 0)?,
             name => key(py, name)?,
         };
         let has_value = cursor.peek().is_some_and(|code| !token::is_name(code));
@@ -312,7 +312,7 @@ impl MethodReader {
             None => Ok(()),
             Some(default) => {
                 let value = if has_value {
-                    objects::get(py, cursor, 0).map_err(|failure| failure.inside(&name))?
+                    decode::get(py, cursor, 0).map_err(|failure| failure.inside(&name))?
                 } else {
                     py.None().into_bound(py)
                 };

@@ -7,13 +7,13 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use pyo3::{PyTraverseError, PyVisit};
-use quire_kernel::protocol::publish::Payload;
+use quire_kernel::chronicle::protocol::publish::Payload;
 
-use crate::appender::{Appender, in_wire_of};
-use crate::calls::history;
-use crate::calls::method::Method;
+use super::history;
+use super::method::Method;
 use crate::error::to_py;
-use crate::write_document::WriteDocument;
+use crate::handles::appender::{Appender, in_wire_of};
+use crate::handles::write_document::WriteDocument;
 
 /// A buffer that has grown beyond this is not kept.
 const KEPT_BYTES: usize = 1 << 16;

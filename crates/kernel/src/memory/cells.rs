@@ -2,7 +2,8 @@
 //!
 //! The backing is a file mapping, or in `loom` builds a model of one: the code above is the same.
 
-use super::{Mapping, recorder};
+use super::Mapping;
+use crate::probe::recorder;
 #[cfg(loom)]
 use loom::sync::atomic::Ordering;
 #[cfg(not(loom))]

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 
 #[cfg(target_os = "linux")]
 use super::pages::Pages;
-use super::recorder;
-use crate::fault;
+use crate::probe::fault;
+use crate::probe::recorder;
 
 #[cfg(target_endian = "big")]
 compile_error!("the files are little-endian and words are accessed in place");

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use super::process;
 use super::window::Window;
+use crate::os::process;
 
 /// The pretoucher of a queue.
 pub struct Pretoucher {

@@ -15,12 +15,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::pages::Pages;
-use super::record_lock::{Kind, RecordLock, WHOLE_FILE};
-use super::space;
-use super::supply::Supply;
+use super::prealloc::Supply;
 use super::{Cells, Mapping, is_unsupported};
-use crate::format::blocks;
-use crate::{Error, Result, fault};
+use crate::chronicle::format::blocks;
+use crate::os::files;
+use crate::os::range_lock::{Kind, RecordLock, WHOLE_FILE};
+use crate::probe::fault;
+use crate::{Error, Result};
 
 /// Pages are made present for readers in chunks of this many bytes.
 pub const CHUNK: u64 = 64 << 10;
@@ -325,7 +326,7 @@ impl Window {
     /// Reserves the blocks of a range of the file and makes its pages present for writing. Nothing
     /// in it changes.
     pub fn reserve(&self, region: &mut Arc<Region>, start: u64, end: u64) -> Result<()> {
-        space::reserve(&self.file, start, end)
+        files::reserve(&self.file, start, end)
             .map_err(|e| Error::io("cannot reserve space", &self.path, e))?;
         *region = self.region_of(end)?;
         match region.memory().populate_write(start, end) {
@@ -342,7 +343,7 @@ impl Window {
         let locked = |locked| Error::FileLocked { file: self.path.clone(), locked };
         let _lock = lock.map_err(failed)?.map_err(locked)?;
         if self.refresh_len()? < len {
-            fault::call!("window.grow", space::set_len(&self.file, len)).map_err(failed)?;
+            fault::call!("window.grow", files::set_len(&self.file, len)).map_err(failed)?;
             self.refresh_len()?;
         }
         Ok(())
@@ -358,7 +359,7 @@ impl Window {
 
     /// Writes the file to the medium, mapped pages and length.
     pub fn sync(&self) -> Result<()> {
-        fault::call!("window.sync", space::sync(&self.file))
+        fault::call!("window.sync", files::sync(&self.file))
             .map_err(|e| Error::io("cannot sync", &self.path, e))
     }
 

@@ -3,11 +3,11 @@
 
 use std::borrow::Cow;
 
+use super::codes;
 use super::fault::{Fault, Result};
+use super::latin1;
 use super::number::{java_f64, parse_f64, parse_i64};
 use super::token::{self, Token, text as decoded};
-use crate::format::latin1;
-use crate::format::wire;
 
 /// A width of integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,7 +152,7 @@ fn shown(token: &Token<'_>) -> String {
     match token {
         Token::Null => "null".into(),
         Token::Bool(value) => value.to_string(),
-        Token::Int(value, code) => format!("{value} ({})", wire::name(*code)),
+        Token::Int(value, code) => format!("{value} ({})", codes::name(*code)),
         Token::Float32(value) => format!("{value} (FLOAT32)"),
         Token::Float64(value) => format!("{value} (FLOAT64)"),
         Token::Text(bytes) => {
@@ -160,7 +160,7 @@ fn shown(token: &Token<'_>) -> String {
             format!("{:?}", text.chars().take(40).collect::<String>())
         }
         Token::Temporal(bytes, code) => {
-            format!("{} ({})", String::from_utf8_lossy(bytes), wire::name(*code))
+            format!("{} ({})", String::from_utf8_lossy(bytes), codes::name(*code))
         }
         Token::Uuid(..) => "a UUID".into(),
         Token::TypeLiteral(name) => format!("type {}", String::from_utf8_lossy(name)),

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::format::wire;
+use super::codes;
 
 /// A message that cannot be read or written as asked: `what: name=value ...`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,7 +71,7 @@ impl Fault {
 
 /// A code, and the name it has in the table.
 fn described(code: u8) -> String {
-    format!("{code:#04x} ({})", wire::name(code))
+    format!("{code:#04x} ({})", codes::name(code))
 }
 
 impl fmt::Display for Fault {

@@ -1,11 +1,11 @@
 //! Messages of a `FIELDLESS_BINARY` queue: values in their order, without the names of their fields.
 //! The names of events stay (`docs/format.md` §8).
 
+use super::cursor::Cursor;
 use super::fault::Result;
 use super::token::{self, Name, Shape, Token};
-use crate::format::cursor::Cursor;
-use crate::format::tokens::{close_block, open_block, put_type_prefix};
-use crate::wire::writer;
+use super::tokens::{close_block, open_block, put_type_prefix};
+use super::writer;
 
 /// The message without the names of its fields.
 pub fn without_names(message: &[u8]) -> Result<Vec<u8>> {
@@ -57,7 +57,7 @@ fn value(out: &mut Vec<u8>, message: &[u8], cursor: &mut Cursor<'_>, depth: usiz
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::wire::INT64;
+    use crate::wire::codes::INT64;
 
     #[test]
     fn field_names_go_and_event_names_stay() {

@@ -4,12 +4,12 @@
 //! Two forms are read: fields (`sources`, `timings`), and packed. What follows the known content of
 //! either, such as the service name of one release, is passed over.
 
+use super::codes::{BYTES_LENGTH16, FIELD_NUMBER, HISTORY_MESSAGE};
+use super::cursor::Cursor;
 use super::fault::{Fault, Result};
 use super::token::{self, Name, Shape, Token};
-use crate::format::cursor::Cursor;
-use crate::format::tokens::{self, put_compact, put_number, put_stop_bit};
-use crate::format::wire::{BYTES_LENGTH16, FIELD_NUMBER, HISTORY_MESSAGE};
-use crate::wire::writer::put_hex;
+use super::tokens::{self, put_compact, put_number, put_stop_bit};
+use super::writer::put_hex;
 
 /// The event's name, where it has one.
 pub const NAME: &str = "history";

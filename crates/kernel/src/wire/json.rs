@@ -7,17 +7,17 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 
+use super::codes::{COMMENT, FLOAT64};
 use super::compress::{self, Method};
+use super::cursor::Cursor;
 use super::fault::{Fault, Result};
 use super::history::History;
+use super::latin1;
 use super::text::scalar::{self, Scalar};
 use super::text::uuid;
 use super::token::{self, EMPTY_MAP, MAPS, Name, Shape, Token};
+use super::tokens::{self, put_type_prefix};
 use super::writer;
-use crate::format::cursor::Cursor;
-use crate::format::latin1;
-use crate::format::tokens::{self, put_type_prefix};
-use crate::format::wire::{COMMENT, FLOAT64};
 
 /// Appends a message as JSON, on one line: an object of its named values, or its one value, or a list
 /// of several.

@@ -1,5 +1,7 @@
 //! Values as the bytes of a message and back (`docs/format.md` §8).
 //!
+//! - [`codes`] names the codes of tokens, [`cursor`] reads bytes, [`tokens`] appends them, [`latin1`] is
+//!   Java's encoding of names;
 //! - [`token`] reads a message token by token, [`writer`] appends tokens;
 //! - [`convert`] makes of a value what a declared type asks for;
 //! - [`fault`] says what is wrong with a message, and where;
@@ -11,14 +13,17 @@
 //! - [`columns`] makes Arrow's columns of messages, [`rows`] messages of columns;
 //! - [`topic`] finds messages by the key in front of them.
 
+pub mod codes;
 pub mod columns;
 pub mod compress;
 pub mod convert;
+pub mod cursor;
 pub mod fault;
 pub mod fieldless;
 pub mod hex;
 pub mod history;
 pub mod json;
+pub mod latin1;
 pub mod number;
 pub mod parse;
 pub mod reader;
@@ -27,6 +32,7 @@ pub mod summary;
 pub mod temporal;
 pub(crate) mod text;
 pub mod token;
+pub mod tokens;
 pub mod topic;
 pub mod writer;
 pub mod yaml;

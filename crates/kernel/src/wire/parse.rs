@@ -10,8 +10,8 @@ use super::fault::{Fault, Result};
 use super::text::scalar::{self, Scalar};
 use super::text::source::{Place, Source};
 use super::token;
+use super::tokens::put_type_prefix;
 use super::writer;
-use crate::format::tokens::put_type_prefix;
 
 /// Reads a YAML document as a message.
 pub fn yaml(text: &str) -> Result<Vec<u8>> {

@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
+use super::codes::{STRING_0, STRING_ANY};
+use super::cursor::Cursor;
 use super::fault::{Fault, Result};
 use super::token::{self, Name, Shape, Token};
-use crate::format::cursor::Cursor;
-use crate::format::wire::{STRING_0, STRING_ANY};
 
 /// The text of a message that is one string value, and not null.
 pub fn text(message: &[u8]) -> Result<Cow<'_, str>> {

@@ -1,6 +1,6 @@
 //! Dates and times as the text that Java's `java.time` classes show (`docs/format.md` §8.1).
 
-use crate::format::wire::{DATE, DATE_TIME, TIME, ZONED_DATE_TIME};
+use super::codes::{DATE, DATE_TIME, TIME, ZONED_DATE_TIME};
 
 /// A day of the calendar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

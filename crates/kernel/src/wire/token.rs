@@ -4,14 +4,14 @@
 use std::borrow::Cow;
 
 use super::DEPTH_MAX;
-use super::fault::{Fault, Result};
-use crate::format::cursor::Cursor;
-use crate::format::wire::{
+use super::codes::{
     BYTES_LENGTH8, BYTES_LENGTH32, COMMENT, EVENT_NAME, EVENT_OBJECT, FALSE, FIELD_NAME_ANY,
     FIELD_NAME0, FIELD_NUMBER, FLOAT_STOP_2, FLOAT_STOP_4, FLOAT_STOP_6, FLOAT32, FLOAT64, HINT,
     HISTORY_MESSAGE, I64_ARRAY, INT64_0X, NULL, SET_LOW_INT16, SHORT_LENGTH_MASK, STRING_0,
     STRING_ANY, TIME, TRUE, TYPE_LITERAL, TYPE_PREFIX, U8_ARRAY, UINT8, UUID, ZONED_DATE_TIME,
 };
+use super::cursor::Cursor;
+use super::fault::{Fault, Result};
 
 /// The names of the types of maps that need no class.
 pub const MAPS: [&[u8]; 3] = [b"!map", b"!omap", b"!seqmap"];

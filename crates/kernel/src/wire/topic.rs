@@ -4,10 +4,10 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use super::codes::{STRING_0, STRING_ANY};
+use super::cursor::Cursor;
 use super::fault::{Fault, Result};
 use super::{history, token};
-use crate::format::cursor::Cursor;
-use crate::format::wire::{STRING_0, STRING_ANY};
 
 /// The keys whose messages are wanted.
 pub struct Topics {

@@ -3,17 +3,17 @@
 
 use std::borrow::Cow;
 
-use super::fault::{Fault, Result};
-use crate::format::latin1;
-use crate::format::tokens::{self, put_number, put_stop_bit, put_type_prefix};
-use crate::format::wire::{
+use super::codes::{
     BYTES_LENGTH8, BYTES_LENGTH16, BYTES_LENGTH32, COMMENT, EVENT_NAME, EVENT_OBJECT, FALSE,
     FIELD_NAME_ANY, FIELD_NAME0, FIELD_NUMBER, FLOAT_STOP_2, FLOAT_STOP_4, FLOAT_STOP_6, FLOAT32,
     FLOAT64, I64_ARRAY, INT8, INT16, INT32, INT64, INT64_0X, NULL, SHORT_LENGTH_MAX, STRING_0,
     STRING_ANY, TRUE, TYPE_LITERAL, U8_ARRAY, UINT8, UINT16, UINT32, UUID,
 };
+use super::fault::{Fault, Result};
+use super::latin1;
+use super::tokens::{self, put_number, put_stop_bit, put_type_prefix};
 
-pub use crate::format::tokens::{close_block, open_block, put_compact, put_text};
+pub use super::tokens::{close_block, open_block, put_compact, put_text};
 
 /// A value without parts.
 #[derive(Clone, Copy, Debug)]

@@ -3,18 +3,18 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
+use super::codes::{
+    BYTES_LENGTH8, BYTES_LENGTH32, COMMENT, EVENT_NAME, EVENT_OBJECT, FIELD_NAME_ANY, FIELD_NAME0,
+    FIELD_NUMBER, HISTORY_MESSAGE, I64_ARRAY, INT8, INT16, INT64_0X, PADDING, PADDING32,
+    SHORT_LENGTH_MASK, STRING_0, TYPE_PREFIX, U8_ARRAY,
+};
 use super::compress::{self, Method};
+use super::cursor::Cursor;
 use super::fault::{Fault, Result};
 use super::temporal;
 use super::text::layout::Layout;
 use super::text::{self, escape, number, uuid};
 use super::token::{self, Token};
-use crate::format::cursor::Cursor;
-use crate::format::wire::{
-    BYTES_LENGTH8, BYTES_LENGTH32, COMMENT, EVENT_NAME, EVENT_OBJECT, FIELD_NAME_ANY, FIELD_NAME0,
-    FIELD_NUMBER, HISTORY_MESSAGE, I64_ARRAY, INT8, INT16, INT64_0X, PADDING, PADDING32,
-    SHORT_LENGTH_MASK, STRING_0, TYPE_PREFIX, U8_ARRAY,
-};
 
 /// The number that stands for the history of a message.
 const HISTORY: i64 = -1;

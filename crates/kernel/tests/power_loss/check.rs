@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use quire_kernel::appender::Appender;
-use quire_kernel::notice;
-use quire_kernel::protocol::publish::Payload;
-use quire_kernel::queue::Queue;
-use quire_kernel::tailer::{Direction, Tailer};
+use quire_kernel::chronicle::append::appender::Appender;
+use quire_kernel::chronicle::protocol::publish::Payload;
+use quire_kernel::chronicle::queue::handle::Queue;
+use quire_kernel::chronicle::read::tailer::{Direction, Tailer};
+use quire_kernel::warnings;
 
 use crate::workload::{History, NAME, Shape};
 
@@ -57,7 +57,7 @@ pub fn recovers(
     let due: Messages = after.iter().filter(|(index, _)| *index >= position).cloned().collect();
     assert!(received == due, "{case}: named tailer: {}", difference(&received, &due));
     assert!(received.ends_with(&appended), "{case}: the named tailer passed over messages");
-    drop(notice::take());
+    drop(warnings::take());
     let begun = history.messages.values().filter(|message| message.begun < moment).count();
     (before.len() as u64, (begun - before.len()) as u64)
 }
@@ -72,7 +72,7 @@ pub fn recovers_again(case: &str, path: &Path, shape: &Shape, history: &History,
     });
     check_covered(case, &known.cloned().collect(), history, moment);
     append(case, &queue, &before);
-    drop(notice::take());
+    drop(warnings::take());
 }
 
 /// What is there: whole up to what was synced, and nothing that was not appended.

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use quire_kernel::memory::recorder::Event;
+use quire_kernel::probe::recorder::Event;
 
 use crate::random::Random;
 

@@ -1,5 +1,5 @@
 //! What a power cut leaves, tried on images: every change of a queue's files is recorded
-//! (`memory/recorder.rs`), and at moments in between the machine "loses power": of what was changed
+//! (`probe/recorder.rs`), and at moments in between the machine "loses power": of what was changed
 //! since the last sync, each page (also each new name and length) may be there or not, or be torn.
 //! Each image is opened, checked against what was appended and synced, and appended to.
 //!
@@ -17,7 +17,7 @@ mod workload;
 use std::path::Path;
 
 use disk::Disk;
-use quire_kernel::memory::recorder::{self, Event};
+use quire_kernel::probe::recorder::{self, Event};
 use random::Random;
 use workload::{History, Shape};
 

@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use quire_kernel::Error;
-use quire_kernel::appender::Appender;
-use quire_kernel::memory::recorder::{self, Event};
-use quire_kernel::protocol::publish::Payload;
-use quire_kernel::queue::Queue;
+use quire_kernel::chronicle::append::appender::Appender;
+use quire_kernel::chronicle::protocol::publish::Payload;
+use quire_kernel::chronicle::queue::handle::Queue;
+use quire_kernel::probe::recorder::{self, Event};
 
 use crate::room;
 use crate::workload::{DAY_MS, START_MS, Shape};

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use quire_kernel::appender::Appender;
-use quire_kernel::clock::Clock;
-use quire_kernel::format::roll_cycle::RollCycle;
-use quire_kernel::memory::recorder;
-use quire_kernel::options::Options;
-use quire_kernel::protocol::publish::Payload;
-use quire_kernel::queue::Queue;
-use quire_kernel::tailer::Tailer;
+use quire_kernel::chronicle::append::appender::Appender;
+use quire_kernel::chronicle::format::roll_cycle::RollCycle;
+use quire_kernel::chronicle::protocol::publish::Payload;
+use quire_kernel::chronicle::queue::handle::Queue;
+use quire_kernel::chronicle::queue::options::Options;
+use quire_kernel::chronicle::read::tailer::Tailer;
+use quire_kernel::os::clock::Clock;
+use quire_kernel::probe::recorder;
 
 use crate::random::Random;
 

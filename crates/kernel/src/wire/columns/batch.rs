@@ -5,9 +5,9 @@ use super::fields::Fields;
 use super::plan::{Field, Plan, Shape};
 use super::table::Table;
 pub use super::table::{Misfits, Rows};
-use crate::format::cursor::Cursor;
 use crate::wire::compress;
 use crate::wire::convert;
+use crate::wire::cursor::Cursor;
 use crate::wire::fault::{Fault, Result};
 use crate::wire::token::{self, Token};
 

@@ -4,7 +4,7 @@ use super::arrays::Array;
 use super::column::Column;
 use super::history;
 use super::plan::{Field, Kind};
-use crate::format::cursor::Cursor;
+use crate::wire::cursor::Cursor;
 use crate::wire::token::{self, Name};
 
 /// The columns that are wanted, one value for each row.

@@ -8,10 +8,10 @@ use super::head::Head;
 use super::history;
 use super::plan::{Field, Kind, Method, Takes};
 use super::table::{Rows, Table};
-use crate::format::cursor::Cursor;
-use crate::format::latin1;
-use crate::format::wire::NULL;
+use crate::wire::codes::NULL;
+use crate::wire::cursor::Cursor;
 use crate::wire::fault::{Fault, Result};
+use crate::wire::latin1;
 use crate::wire::token::{self, Name, Token};
 use crate::wire::writer;
 

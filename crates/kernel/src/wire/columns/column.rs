@@ -6,12 +6,12 @@ use super::arrays::{Array, Bits, Offsets, Strings, Validity};
 use super::fields::{Fields, shown};
 use super::plan::{Field, Kind};
 use super::scalars;
-use crate::format::cursor::Cursor;
-use crate::format::latin1;
-use crate::format::wire;
+use crate::wire::codes;
 use crate::wire::compress::{Method, UNPACKED_MAX};
 use crate::wire::convert;
+use crate::wire::cursor::Cursor;
 use crate::wire::fault::{Fault, Result};
+use crate::wire::latin1;
 use crate::wire::token::{self, Name, Shape, Token};
 
 /// A column while it grows.
@@ -317,7 +317,7 @@ fn put_items(offsets: &mut Offsets, item: &mut Column, value: Token<'_>) -> Resu
 
 fn put_longs(item: &mut Column, used: &[u8]) -> Result<()> {
     for bytes in used.as_chunks::<8>().0 {
-        let mut one = [wire::INT64; 9];
+        let mut one = [codes::INT64; 9];
         one[1..].copy_from_slice(bytes);
         item.read(&mut Cursor::new(&one))?;
     }
@@ -359,7 +359,7 @@ fn misfit(kind: &Kind, start: Cursor<'_>, value: &Token<'_>, type_name: Option<&
     let mut at = start;
     let code = at.peek().unwrap_or(0);
     let fault = convert::misfit(value, &kind.name(), at.offset())
-        .with("code", format_args!("{code:#04x} ({})", wire::name(code)));
+        .with("code", format_args!("{code:#04x} ({})", codes::name(code)));
     match type_name {
         Some(name) => fault.with("type", format_args!("{:?}", String::from_utf8_lossy(name))),
         None => fault,

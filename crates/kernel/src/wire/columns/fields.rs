@@ -7,9 +7,9 @@ use super::column::Column;
 use super::head::Head;
 use super::plan::Field;
 use super::scalars;
-use crate::format::cursor::Cursor;
-use crate::format::latin1;
+use crate::wire::cursor::Cursor;
 use crate::wire::fault::Result;
+use crate::wire::latin1;
 use crate::wire::token::{self, Name};
 
 /// Names in errors are cut behind so many characters.

@@ -1,6 +1,6 @@
 //! Names as the tokens that messages hold, compared without decoding them.
 
-use crate::format::cursor::Cursor;
+use crate::wire::cursor::Cursor;
 
 /// The bytes of a word: names are compared by words.
 const WORD: usize = size_of::<u128>();

@@ -2,7 +2,7 @@
 
 use super::column::Column;
 use super::plan::{Field, Kind};
-use crate::format::cursor::Cursor;
+use crate::wire::cursor::Cursor;
 use crate::wire::fault::Result;
 use crate::wire::history::{self, History};
 use crate::wire::token;

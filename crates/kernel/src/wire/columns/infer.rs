@@ -4,12 +4,12 @@ use std::collections::HashMap;
 
 use super::fields::SHOWN_MAX;
 use super::history;
-use crate::format::cursor::Cursor;
-use crate::format::latin1;
-use crate::format::wire::{DATE, DATE_TIME, TIME};
+use crate::wire::codes::{DATE, DATE_TIME, TIME};
 use crate::wire::compress::Method;
+use crate::wire::cursor::Cursor;
 use crate::wire::fault::Result;
 use crate::wire::history::History;
+use crate::wire::latin1;
 use crate::wire::token::{self, Name, Shape, Token};
 
 /// A sort of value.

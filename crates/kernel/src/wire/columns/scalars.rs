@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::plan::{Kind, Unit};
-use crate::format::wire::{
+use crate::wire::codes::{
     BYTES_LENGTH32, FALSE, FLOAT_STOP_2, FLOAT_STOP_4, FLOAT_STOP_6, FLOAT32, FLOAT64, INT8, INT16,
     INT32, INT64, NULL, SHORT_LENGTH_MASK, STRING_0, TRUE, UINT8, UINT16, UINT32,
 };

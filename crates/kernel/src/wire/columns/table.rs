@@ -5,7 +5,7 @@ use super::column::Column;
 use super::fields::Fields;
 use super::history;
 use super::plan::{Field, Kind};
-use crate::format::cursor::Cursor;
+use crate::wire::cursor::Cursor;
 use crate::wire::fault::Result;
 
 /// What becomes of a message that does not fit.

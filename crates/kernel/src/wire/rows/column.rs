@@ -2,10 +2,10 @@
 
 use super::borrowed::{Bits, Buffers, Offsets, Strings, short};
 use super::moments;
-use crate::format::tokens::{put_text_bytes, put_type_prefix};
 use crate::wire::columns::plan::{Field, Kind, Unit};
 use crate::wire::fault::{Fault, Result};
 use crate::wire::token::EMPTY_MAP;
+use crate::wire::tokens::{put_text_bytes, put_type_prefix};
 use crate::wire::writer;
 
 /// In which form values are written (`docs/format.md` §8.3-8.7).

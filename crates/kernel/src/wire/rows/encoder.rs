@@ -2,10 +2,10 @@
 
 use super::borrowed::Buffers;
 use super::column::{Column, Manner, Named, Style};
-use crate::format::document::EMPTY_PAYLOAD;
-use crate::format::tokens::put_type_prefix;
+use crate::chronicle::format::document::EMPTY_PAYLOAD;
 use crate::wire::columns::plan::{Field, Kind, Method, Takes};
 use crate::wire::fault::{Fault, Result};
+use crate::wire::tokens::put_type_prefix;
 use crate::wire::{fieldless, writer};
 
 /// What a row becomes.

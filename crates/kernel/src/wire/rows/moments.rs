@@ -1,6 +1,6 @@
 //! Dates, times and decimals as the text that Java shows, straight from the integers of columns.
 
-use crate::format::wire::{DATE, DATE_TIME, TIME, ZONED_DATE_TIME};
+use crate::wire::codes::{DATE, DATE_TIME, TIME, ZONED_DATE_TIME};
 use crate::wire::columns::plan::Unit;
 use crate::wire::temporal::Date;
 use crate::wire::writer;

@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 
 use super::uuid;
-use crate::format::latin1;
-use crate::format::tokens;
-use crate::format::wire::{FLOAT32, FLOAT64, INT8, INT16, INT32, INT64};
+use crate::wire::codes::{FLOAT32, FLOAT64, INT8, INT16, INT32, INT64};
 use crate::wire::fault::{Fault, Result};
+use crate::wire::latin1;
+use crate::wire::tokens;
 use crate::wire::{temporal, token, writer};
 
 /// Characters of four bytes begin with this or more.

@@ -1,0 +1,356 @@
+//! Columns: plans in, buffers out.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+use quire_kernel::chronicle::read::tailer::{Reading, Scan, Tailer, Take};
+use quire_kernel::wire::DEPTH_MAX;
+use quire_kernel::wire::columns::Array;
+use quire_kernel::wire::columns::batch::{Batch, Layout, Misfits, Rows};
+use quire_kernel::wire::columns::beside::Beside;
+use quire_kernel::wire::columns::infer;
+use quire_kernel::wire::columns::plan::{self, Field, Kind, Method, Shape, Takes, Unit};
+use quire_kernel::wire::fault::Fault;
+use quire_kernel::{Error, Result};
+
+use crate::buffer::Buffer;
+use crate::error::to_py;
+use crate::handles::scan;
+use crate::values::codec::Codec;
+use crate::values::decode;
+use crate::values::failure::Failure;
+use crate::values::schema::{self, Form};
+
+/// What is decoded into which columns.
+#[pyclass(module = "quire._native", frozen)]
+pub struct Plan(Arc<plan::Plan>);
+
+#[pymethods]
+impl Plan {
+    #[new]
+    #[pyo3(signature = (shape, parts, *, history = false, types = Vec::new()))]
+    fn new(
+        shape: &str,
+        parts: Vec<Bound<'_, PyAny>>,
+        history: bool,
+        types: Vec<String>,
+    ) -> PyResult<Self> {
+        let fields = || parts.iter().map(|part| field(part, 0)).collect::<PyResult<Vec<_>>>();
+        let shape = match shape {
+            "fields" => Shape::Fields(fields()?),
+            "calls" => Shape::Calls(parts.iter().map(method).collect::<PyResult<_>>()?),
+            _ => match fields()?.pop() {
+                Some(value) => Shape::Value(value),
+                None => return Err(PyValueError::new_err("a value has one column: columns=0")),
+            },
+        };
+        let plan = plan::Plan::new(shape, history);
+        plan.map(|plan| Self(Arc::new(plan.of_types(types))))
+            .map_err(|fault| PyValueError::new_err(fault.to_string()))
+    }
+}
+
+/// Name, nullable, type, its two numbers, the fields inside.
+pub fn field(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Field> {
+    if depth > DEPTH_MAX {
+        return Err(PyValueError::new_err(format!("nested too deep: limit={DEPTH_MAX}")));
+    }
+    let (name, nullable, kind, numbers, inside): (
+        String,
+        bool,
+        String,
+        (u8, u8),
+        Vec<Bound<'_, PyAny>>,
+    ) = object.extract()?;
+    let mut inside =
+        inside.iter().map(|part| field(part, depth + 1)).collect::<PyResult<Vec<_>>>()?;
+    let kind = match kind.as_str() {
+        "struct" => Kind::Struct(inside),
+        "list" | "map" => match (inside.pop(), kind.as_str()) {
+            (Some(item), "list") => Kind::List(Box::new(item)),
+            (Some(value), _) => Kind::Map(Box::new(value)),
+            (None, kind) => {
+                return Err(PyValueError::new_err(format!(
+                    "a type without its items: type={kind}"
+                )));
+            }
+        },
+        "decimal128" => Kind::Decimal { precision: numbers.0, scale: numbers.1 },
+        kind => scalar(kind).ok_or_else(|| {
+            PyValueError::new_err(format!("no such type of a column: field={name} type={kind}"))
+        })?,
+    };
+    Ok(Field { name, nullable, kind })
+}
+
+fn scalar(name: &str) -> Option<Kind> {
+    let unit = |text: &str| match text {
+        "s]" => Some(Unit::Second),
+        "ms]" => Some(Unit::Milli),
+        "us]" => Some(Unit::Micro),
+        "ns]" => Some(Unit::Nano),
+        "auto]" => Some(Unit::Guessed),
+        _ => None,
+    };
+    let int = |text: &str, signed| match text {
+        "8" => Some(Kind::Int { bytes: 1, signed }),
+        "16" => Some(Kind::Int { bytes: 2, signed }),
+        "32" => Some(Kind::Int { bytes: 4, signed }),
+        "64" => Some(Kind::Int { bytes: 8, signed }),
+        _ => None,
+    };
+    match name {
+        "bool" => Some(Kind::Bool),
+        "float32" => Some(Kind::Float32),
+        "float64" => Some(Kind::Float64),
+        "utf8" => Some(Kind::Text),
+        "dictionary" => Some(Kind::Dictionary),
+        "binary" => Some(Kind::Binary),
+        "uuid" => Some(Kind::Uuid),
+        "date32" => Some(Kind::Date),
+        name => None
+            .or_else(|| int(name.strip_prefix("int")?, true))
+            .or_else(|| int(name.strip_prefix("uint")?, false))
+            .or_else(|| unit(name.strip_prefix("timestamp[")?).map(Kind::Timestamp))
+            .or_else(|| unit(name.strip_prefix("time[")?).map(Kind::Time)),
+    }
+}
+
+/// Name, id, what it takes, the columns.
+pub fn method(object: &Bound<'_, PyAny>) -> PyResult<Method> {
+    let (name, id, takes, columns): (String, Option<i64>, String, Vec<Bound<'_, PyAny>>) =
+        object.extract()?;
+    let columns = columns.iter().map(|part| field(part, 0)).collect::<PyResult<_>>()?;
+    let takes = match takes.as_str() {
+        "object" => Takes::Object(columns),
+        "arguments" => Takes::Arguments(columns),
+        _ => Takes::PassedOver,
+    };
+    Ok(Method { name, id, takes })
+}
+
+/// How a batch is read.
+pub struct Wanted<'a> {
+    /// Rows from so many messages, at most.
+    pub count: usize,
+    /// Of so many bytes, at most, unless it is a single message.
+    pub max_bytes: usize,
+    /// Messages that do not fit become rows.
+    pub keep_misfits: bool,
+    /// `tables`, `union` or the name of a method.
+    pub layout: &'a str,
+    /// Only messages before this index.
+    pub end: Option<i64>,
+    /// The messages' bytes too; of a layout with one table.
+    pub payload: bool,
+    /// The keys behind the event of this name too, as the bytes.
+    pub topic: Option<&'a str>,
+}
+
+/// What came of a batch: how many messages were read, the tables, the bytes, the keys.
+pub type Read<'py> =
+    (usize, Bound<'py, PyList>, Option<Bound<'py, PyTuple>>, Option<Bound<'py, PyTuple>>);
+
+/// Reads a batch, with the interpreter let go.
+pub fn read<'py>(
+    py: Python<'py>,
+    tailer: &Tailer,
+    plan: &Plan,
+    wanted: &Wanted<'_>,
+) -> PyResult<Read<'py>> {
+    let misfits = if wanted.keep_misfits { Misfits::Keep } else { Misfits::Raise };
+    let mut batch = Batch::new(&plan.0, misfits, layout(&plan.0, wanted.layout)?);
+    let mut beside = Beside::new(wanted.payload, wanted.topic);
+    if wanted.layout == "tables" && matches!(plan.0.shape, Shape::Calls(_)) {
+        beside = Beside::default(); // of which table would they be?
+    }
+    let (mut reading, mut fault) = (Reading::default(), None);
+    let filled = scan::through(py, || {
+        fill(&mut batch, &mut beside, tailer, wanted, &mut reading, &mut fault)
+    });
+    if let Err(raised) = filled {
+        // Messages without a row are passed over for good: a scan that is tried again gets on.
+        return if batch.messages() > 0 {
+            scan::or_put_back(py, tailer, &reading, Err(raised))
+        } else {
+            Err(raised)
+        };
+    }
+    // What was read comes first; the next call meets the error again.
+    if let Some(fault) = fault
+        && batch.messages() == 0
+    {
+        return Err(at_next(py, tailer, fault)?);
+    }
+    let tables = batch.finish().into_iter().map(|rows| table(py, rows));
+    let tables = PyList::new(py, tables.collect::<PyResult<Vec<_>>>()?)?;
+    let [payload, topic] = beside.finish().map(|column| column.map(|it| array(py, it)).transpose());
+    Ok((reading.taken, tables, payload?, topic?))
+}
+
+/// The error of the message to read next, which was not stepped over.
+fn at_next(py: Python<'_>, tailer: &Tailer, fault: Fault) -> PyResult<PyErr> {
+    let Some(open) = scan::through(py, || tailer.scan_document(false))? else {
+        return Ok(to_py(fault.into()));
+    };
+    let placed: PyResult<()> = decode::placed(Err(Failure::Wire(fault)), tailer, &open);
+    Ok(placed.err().unwrap_or_else(|| to_py(Error::closed("tailer", tailer.queue().path()))))
+}
+
+fn layout(plan: &plan::Plan, name: &str) -> PyResult<Layout> {
+    match (name, &plan.shape) {
+        ("tables", _) => Ok(Layout::Tables),
+        ("union", _) => Ok(Layout::Union),
+        (name, Shape::Calls(methods)) => {
+            let place = methods.iter().position(|method| method.name == name);
+            place.map(Layout::Only).ok_or_else(|| {
+                let known: Vec<_> = methods.iter().map(|method| method.name.as_str()).collect();
+                PyValueError::new_err(format!(
+                    "no such method in the schema: method={name} known={}",
+                    known.join(", ")
+                ))
+            })
+        }
+        (name, _) => Err(PyValueError::new_err(format!(
+            "the schema has no methods: method={name} (make one with Schema.from_methods)"
+        ))),
+    }
+}
+
+/// Adds messages until there are enough; what is wrong with the one that ended it goes to `fault`.
+fn fill(
+    batch: &mut Batch<'_>,
+    beside: &mut Beside,
+    tailer: &Tailer,
+    wanted: &Wanted<'_>,
+    reading: &mut Reading,
+    fault: &mut Option<Fault>,
+) -> Result<Scan<()>> {
+    let (end, is_alone) = (wanted.end.unwrap_or(i64::MAX), beside.is_empty());
+    tailer.scan_many(reading, usize::MAX, |index, bytes| {
+        let some = batch.messages() > 0;
+        if index >= end
+            || batch.messages() >= wanted.count
+            || some && batch.bytes().saturating_add(bytes.len()) > wanted.max_bytes
+        {
+            return Take::NotThis;
+        }
+        let rows = if is_alone { 0 } else { batch.rows() };
+        *fault = batch.add(index, bytes).err();
+        if fault.is_some() {
+            return Take::NotThis;
+        }
+        if !is_alone {
+            beside.add(bytes, batch.rows() - rows);
+        }
+        if batch.messages() >= wanted.count || index.saturating_add(1) >= end {
+            Take::Last
+        } else {
+            Take::This
+        }
+    })
+}
+
+/// Rows, indexes, columns, history, errors.
+fn table(py: Python<'_>, rows: Rows) -> PyResult<Bound<'_, PyTuple>> {
+    let columns = rows.columns.into_iter().map(|column| array(py, column));
+    let optional = |column: Option<Array>| column.map(|column| array(py, column)).transpose();
+    (
+        rows.count,
+        Buffer::column(rows.indexes),
+        columns.collect::<PyResult<Vec<_>>>()?,
+        optional(rows.history)?,
+        optional(rows.errors)?,
+    )
+        .into_pyobject(py)
+}
+
+/// Length, nulls, buffers, the columns inside, the values of a dictionary.
+fn array(py: Python<'_>, array: Array) -> PyResult<Bound<'_, PyTuple>> {
+    let buffers: Vec<_> =
+        array.buffers.into_iter().map(|buffer| buffer.map(Buffer::column)).collect();
+    let children = array.children.into_iter().map(|child| self::array(py, child));
+    (
+        array.length,
+        array.nulls,
+        buffers,
+        children.collect::<PyResult<Vec<_>>>()?,
+        array.dictionary.map(|values| self::array(py, *values)).transpose()?,
+    )
+        .into_pyobject(py)
+}
+
+/// What the messages of a queue look like.
+#[pyclass(module = "quire._native", frozen)]
+pub struct Seen(std::sync::Mutex<infer::Seen>);
+
+#[pymethods]
+impl Seen {
+    #[new]
+    fn new() -> Self {
+        Self(std::sync::Mutex::default())
+    }
+
+    #[pyo3(signature = (tailer, count, /))]
+    fn look(
+        &self,
+        py: Python<'_>,
+        tailer: &Bound<'_, crate::handles::tailer::Tailer>,
+        count: usize,
+    ) -> PyResult<usize> {
+        let tailer = tailer.get().kernel();
+        let (mut reading, mut fault) = (Reading::default(), None);
+        scan::batch(py, tailer, &mut reading, |reading| {
+            let mut seen = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            tailer.scan_many(reading, count, |_, bytes| {
+                fault = seen.look(bytes).err();
+                if fault.is_none() { Take::This } else { Take::NotThis }
+            })
+        })?;
+        match fault {
+            None => Ok(reading.taken),
+            Some(fault) => Err(at_next(py, tailer, fault)?),
+        }
+    }
+
+    fn found<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        found(py, &self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
+    }
+}
+
+/// The sorts of values, what is under each name, what is in lists.
+fn found<'py>(py: Python<'py>, seen: &infer::Seen) -> PyResult<Bound<'py, PyTuple>> {
+    let sorts: Vec<_> = seen.sorts().map(infer::Sort::name).collect();
+    let fields = seen.fields().iter().map(|(name, seen)| Ok((name, found(py, seen)?)));
+    (
+        sorts,
+        fields.collect::<PyResult<Vec<_>>>()?,
+        seen.item().map(|seen| found(py, seen)).transpose()?,
+    )
+        .into_pyobject(py)
+}
+
+/// What a declared type is, the types inside, and the class's codec.
+type Parts = (Cow<'static, str>, Vec<Py<schema::Kind>>, Option<Py<Codec>>);
+
+/// Takes a declared type apart.
+#[pyfunction]
+#[pyo3(signature = (kind, /))]
+pub fn kind_parts(py: Python<'_>, kind: &Bound<'_, schema::Kind>) -> Parts {
+    let of = |name, inside: &[&Py<schema::Kind>]| {
+        let inside = inside.iter().map(|kind| kind.clone_ref(py)).collect();
+        (Cow::Borrowed(name), inside, None)
+    };
+    match &kind.get().0 {
+        Form::List(item) | Form::Tuple(item) | Form::Set(item) | Form::FrozenSet(item) => {
+            of("list", &[item])
+        }
+        Form::Dict(key, value) => of("dict", &[key, value]),
+        Form::Optional(kind) => of("optional", &[kind]),
+        Form::Message(codec) => ("message".into(), Vec::new(), Some(codec.clone_ref(py))),
+        _ => (kind.get().name(), Vec::new(), None),
+    }
+}

@@ -1,0 +1,4 @@
+//! Arrow columns: [`decode`] makes them of messages, [`encode`] makes messages of them.
+
+pub mod decode;
+pub mod encode;

@@ -1,0 +1,24 @@
+//! Only in the build that tests make: see the kernel's `probe/fault.rs`.
+
+use pyo3::prelude::*;
+use quire_kernel::probe::fault;
+
+use crate::error::to_py;
+
+/// Starts counting anew, with this fault armed: `name:N:kill`, `name:N:ERRNO`, or none.
+#[pyfunction]
+fn set_fault(fault: &str) -> PyResult<()> {
+    fault::arm(fault).map_err(to_py)
+}
+
+/// How often each point was hit since the last call of `set_fault`.
+#[pyfunction]
+fn fault_hits() -> Vec<(&'static str, u64)> {
+    fault::hits()
+}
+
+/// Adds the two to the module.
+pub fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(set_fault, module)?)?;
+    module.add_function(wrap_pyfunction!(fault_hits, module)?)
+}

@@ -1,0 +1,346 @@
+use std::ffi::OsString;
+use std::sync::Arc;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyString, PyTuple};
+use quire_kernel::Error;
+use quire_kernel::chronicle::append::appender::{Appender as Kernel, CLOCK_EVERY};
+use quire_kernel::chronicle::protocol::lock::patience::{self, Patience};
+use quire_kernel::chronicle::protocol::publish::Payload;
+use quire_kernel::chronicle::queue::handle as kernel_queue;
+use quire_kernel::wire::{fieldless, writer};
+
+use super::clock::QueueClock;
+use super::payload::Message;
+use super::queue::Queue;
+use super::repr;
+use super::write_document::WriteDocument;
+use crate::arguments::iterator;
+use crate::buffer::Borrowed;
+use crate::error::{to_py, told};
+use crate::values::{codec, encode, failure};
+
+/// Messages taken from an iterator at a time; a list or tuple is taken whole.
+const CHUNK: usize = 10_000;
+/// Payloads up to this many bytes are copied with the interpreter attached.
+const SMALL: usize = 4096;
+
+/// Writes messages at the end of a queue.
+#[pyclass(module = "quire._native", frozen, subclass)]
+pub struct Appender {
+    pub kernel: Arc<Kernel>,
+    pub clock: Arc<QueueClock>,
+}
+
+#[pymethods]
+impl Appender {
+    #[new]
+    #[pyo3(signature = (queue))]
+    fn new(queue: &Bound<'_, Queue>) -> PyResult<Self> {
+        let queue = queue.get();
+        let kernel = Kernel::new(Arc::clone(&queue.kernel)).map_err(to_py)?;
+        Ok(Self { kernel, clock: Arc::clone(&queue.clock) })
+    }
+
+    #[pyo3(signature = (payload, /))]
+    fn write_bytes(&self, py: Python<'_>, payload: &Bound<'_, PyAny>) -> PyResult<i64> {
+        self.write(py, Payload::new(Message::take(payload)?.bytes()))
+    }
+
+    #[pyo3(signature = (text, /))]
+    fn write_text(&self, py: Python<'_>, text: &Bound<'_, PyString>) -> PyResult<i64> {
+        let text = text.to_cow()?;
+        let stored = writer::stored_text(text.as_bytes());
+        let body = stored.as_deref().unwrap_or(text.as_bytes());
+        let (head, length) = writer::text_head(body.len());
+        self.write(py, Payload { head: &head[..length], body, zeros: 0 })
+    }
+
+    #[pyo3(signature = (values, /))]
+    fn write_map(&self, py: Python<'_>, values: &Bound<'_, PyAny>) -> PyResult<i64> {
+        let mut out = Vec::with_capacity(128);
+        encode::put_entries(&mut out, encode::mapping(values)?)?;
+        if out.is_empty() {
+            return Err(PyValueError::new_err("a message holds at least one value: count=0"));
+        }
+        self.write(py, Payload::new(&out))
+    }
+
+    #[pyo3(signature = (message, /, *, typed = false))]
+    fn write_message(
+        &self,
+        py: Python<'_>,
+        message: &Bound<'_, PyAny>,
+        typed: bool,
+    ) -> PyResult<i64> {
+        let codec = codec::of_class(message.get_type().as_any())?;
+        let mut out = Vec::with_capacity(128);
+        codec.get().put_message(&mut out, message, typed)?;
+        let out = in_wire_of(self.kernel.queue(), out)?;
+        self.write(py, Payload::new(&out))
+    }
+
+    #[pyo3(signature = (payloads, /))]
+    fn write_many(&self, py: Python<'_>, payloads: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
+        if let Ok(list) = payloads.cast::<PyList>() {
+            return self.write_tuple(py, &list.to_tuple());
+        }
+        if let Ok(tuple) = payloads.cast::<PyTuple>() {
+            return self.write_tuple(py, tuple);
+        }
+        let mut items = iterator("payloads", "payloads", payloads)?;
+        let mut last = None;
+        loop {
+            let chunk = items.by_ref().take(CHUNK).collect::<PyResult<Vec<_>>>()?;
+            if chunk.is_empty() {
+                return Ok(last);
+            }
+            last = self.write_tuple(py, &PyTuple::new(py, chunk)?)?;
+        }
+    }
+
+    #[pyo3(
+        name = "_write_column",
+        signature = (offsets, data, *, count, start, wide, text, note = None)
+    )]
+    #[allow(clippy::too_many_arguments)] // a Python signature
+    fn write_column(
+        &self,
+        py: Python<'_>,
+        offsets: &Bound<'_, PyAny>,
+        data: &Bound<'_, PyAny>,
+        count: usize,
+        start: usize,
+        wide: bool,
+        text: bool,
+        note: Option<&[u8]>,
+    ) -> PyResult<Option<i64>> {
+        let (offsets, data) = (Borrowed::new(offsets)?, Borrowed::new(data)?);
+        let column = Column { offsets: offsets.bytes(), data: data.bytes(), start, wide, text };
+        let checked = py.detach(|| column.check(count));
+        checked.map_err(to_py)?;
+        if let Some(note) = note {
+            let now = self.clock.now_ms(py)?;
+            let written = py.detach(|| {
+                self.kernel.append_noted(now, note, count, |number| {
+                    Ok(Payload::new(column.element(number)?))
+                })
+            });
+            return told(py, written);
+        }
+        if text {
+            return self.write_texts(py, &column, count);
+        }
+        self.write_all(py, count, |number| Ok(Payload::new(column.element(number)?)))
+    }
+
+    #[pyo3(signature = (*, metadata = false))]
+    fn writing_document(&self, py: Python<'_>, metadata: bool) -> PyResult<WriteDocument> {
+        let now = self.clock.now_ms(py)?;
+        WriteDocument::open(py, Arc::clone(&self.kernel), Arc::clone(&self.clock), now, metadata)
+    }
+
+    #[getter]
+    fn last_index_appended(&self, py: Python<'_>) -> PyResult<Option<i64>> {
+        py.detach(|| self.kernel.last_index_appended()).map_err(to_py)
+    }
+
+    /// Calls `write`, whose first append does not wait for the write lock: it fails, or where the
+    /// caller has waited long enough, ends as a wait of that length does.
+    #[pyo3(name = "_without_waiting", signature = (write, /, *, waited_ms = None))]
+    #[allow(clippy::unused_self)] // a method of Python's
+    fn without_waiting<'py>(
+        &self,
+        write: &Bound<'py, PyAny>,
+        waited_ms: Option<u64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        patience::set(waited_ms.map_or(Patience::Tries, Patience::HasWaited));
+        let written = write.call0();
+        let _ = patience::take();
+        written
+    }
+
+    #[getter(_is_locked)]
+    fn is_locked(&self) -> bool {
+        self.kernel.is_locked()
+    }
+
+    #[getter(_lock_timeout_s)]
+    fn lock_timeout_s(&self) -> f64 {
+        self.kernel.lock_timeout().as_secs_f64()
+    }
+
+    /// Whether the messages of the queue hold the names of fields.
+    #[getter(_has_field_names)]
+    fn has_field_names(&self) -> bool {
+        !self.kernel.queue().is_fieldless()
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> String {
+        repr::handle(&slf.get_type(), &repr::appender(slf.py(), &slf.get().kernel))
+    }
+
+    #[getter]
+    fn path(&self) -> OsString {
+        self.kernel.queue().path().as_os_str().to_owned()
+    }
+
+    #[getter]
+    fn closed(&self) -> bool {
+        self.kernel.is_closed()
+    }
+
+    fn normalise_eofs(&self, py: Python<'_>) -> PyResult<()> {
+        let now = self.clock.now_ms(py)?;
+        told(py, py.detach(|| self.kernel.normalise_eofs(now)))
+    }
+
+    fn sync(&self, py: Python<'_>) -> PyResult<()> {
+        told(py, py.detach(|| self.kernel.sync()))
+    }
+
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.kernel.close());
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (exc_type, exc, traceback, /))]
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        exc_type: Option<Bound<'_, PyAny>>,
+        exc: Option<Bound<'_, PyAny>>,
+        traceback: Option<Bound<'_, PyAny>>,
+    ) {
+        let _ = (exc_type, exc, traceback);
+        self.close(py);
+    }
+}
+
+/// A message as the queue's wire type has it.
+pub fn in_wire_of(queue: &kernel_queue::Queue, message: Vec<u8>) -> failure::Result<Vec<u8>> {
+    if queue.is_fieldless() { Ok(fieldless::without_names(&message)?) } else { Ok(message) }
+}
+
+impl Appender {
+    /// Appends a message of at least one byte.
+    #[inline]
+    pub fn write(&self, py: Python<'_>, payload: Payload<'_>) -> PyResult<i64> {
+        let now = self.clock.now_ms(py)?;
+        if payload.body.len() <= SMALL
+            && let Some(appended) = self.kernel.try_append(now, payload).map_err(to_py)?
+        {
+            if appended.is_low {
+                py.detach(|| self.kernel.take_ahead());
+            }
+            return Ok(appended.index);
+        }
+        told(py, py.detach(|| self.kernel.append(now, payload)))
+    }
+
+    /// Appends a metadata document.
+    pub fn write_metadata(&self, py: Python<'_>, document: &[u8]) -> PyResult<()> {
+        let now = self.clock.now_ms(py)?;
+        let written = py.detach(|| {
+            let claim = self.kernel.claim(now, true)?;
+            self.kernel.publish(claim, document)
+        });
+        told(py, written).map(drop)
+    }
+
+    /// A tuple keeps its items alive and in place while they are written.
+    fn write_tuple(&self, py: Python<'_>, payloads: &Bound<'_, PyTuple>) -> PyResult<Option<i64>> {
+        let items: Vec<_> = payloads.iter_borrowed().collect();
+        let messages =
+            items.iter().map(|item| Message::take(item)).collect::<PyResult<Vec<_>>>()?;
+        self.write_all(py, messages.len(), |number| Ok(Payload::new(messages[number].bytes())))
+    }
+
+    fn write_all<'p>(
+        &self,
+        py: Python<'_>,
+        count: usize,
+        payload: impl Fn(usize) -> quire_kernel::Result<Payload<'p>> + Send + Sync,
+    ) -> PyResult<Option<i64>> {
+        self.in_chunks(py, count, |now, from, count| {
+            self.kernel.append_all(now, count, |number| payload(from + number))
+        })
+    }
+
+    /// Writes `count` messages in one go, or, where a Python callable tells the time, in as many as
+    /// it takes to ask it as often as the kernel asks its own clock.
+    fn in_chunks(
+        &self,
+        py: Python<'_>,
+        count: usize,
+        write: impl Fn(Option<i64>, usize, usize) -> quire_kernel::Result<Option<i64>> + Send + Sync,
+    ) -> PyResult<Option<i64>> {
+        let step = if self.clock.is_callable() { CLOCK_EVERY } else { count.max(1) };
+        let mut last = None;
+        for from in (0..count).step_by(step) {
+            let now = self.clock.now_ms(py)?;
+            last = told(py, py.detach(|| write(now, from, step.min(count - from))))?;
+        }
+        Ok(last)
+    }
+
+    fn write_texts(
+        &self,
+        py: Python<'_>,
+        column: &Column<'_>,
+        count: usize,
+    ) -> PyResult<Option<i64>> {
+        self.in_chunks(py, count, |now, from, count| {
+            self.kernel.append_texts(now, count, |number| column.element(from + number))
+        })
+    }
+}
+
+/// The buffers of an Arrow binary or string column.
+struct Column<'a> {
+    offsets: &'a [u8],
+    data: &'a [u8],
+    start: usize,
+    wide: bool,
+    text: bool,
+}
+
+impl<'a> Column<'a> {
+    /// Looks at every element before the first is written.
+    fn check(&self, count: usize) -> quire_kernel::Result<()> {
+        for number in 0..count {
+            if self.element(number)?.is_empty() && !self.text {
+                return Err(Error::Invalid(format!(
+                    "a message holds at least one byte: length=0 row={number}"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn element(&self, number: usize) -> quire_kernel::Result<&'a [u8]> {
+        let bounds = (self.offset(number), self.offset(number + 1));
+        let (Some(from), Some(to)) = bounds else { return Err(bad_column(number)) };
+        self.data.get(from..to).ok_or_else(|| bad_column(number))
+    }
+
+    fn offset(&self, number: usize) -> Option<usize> {
+        let place = self.start.checked_add(number)?;
+        if self.wide {
+            let bytes = self.offsets.get(place.checked_mul(8)?..)?.first_chunk()?;
+            usize::try_from(i64::from_le_bytes(*bytes)).ok()
+        } else {
+            let bytes = self.offsets.get(place.checked_mul(4)?..)?.first_chunk()?;
+            usize::try_from(i32::from_le_bytes(*bytes)).ok()
+        }
+    }
+}
+
+#[cold]
+fn bad_column(number: usize) -> Error {
+    Error::Invalid(format!("the column's offsets leave its data: row={number}"))
+}

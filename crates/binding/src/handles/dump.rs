@@ -1,0 +1,39 @@
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use quire_kernel::chronicle::dump::Dump as Kernel;
+
+use crate::error::told;
+
+/// A piece is handed over when it has grown so long.
+const PIECE: usize = 1 << 16;
+
+/// The dump of one file, in pieces.
+#[pyclass(module = "quire._native", frozen)]
+pub struct Dump(Mutex<Kernel<'static>>);
+
+#[pymethods]
+impl Dump {
+    #[new]
+    #[pyo3(signature = (path))]
+    fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        let opened = py.detach(|| Kernel::open(&path));
+        told(py, opened).map(|dump| Self(Mutex::new(dump)))
+    }
+
+    const fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let mut piece = String::with_capacity(PIECE + PIECE / 8);
+        let put = py.detach(|| {
+            let mut dump = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            dump.put_more(&mut piece, PIECE)
+        });
+        told(py, put)?;
+        Ok((!piece.is_empty()).then(|| PyBytes::new(py, piece.as_bytes())))
+    }
+}

@@ -1,0 +1,291 @@
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use quire_kernel::chronicle::protocol::lock::recovery::ForceUnlock;
+use quire_kernel::chronicle::queue::handle::Queue as Kernel;
+use quire_kernel::chronicle::queue::options::Options;
+use quire_kernel::chronicle::{dump, format};
+
+use super::clock::QueueClock;
+use super::repr;
+use super::roll_cycle::{RollCycle, named};
+use crate::arguments::{integer, text};
+use crate::error::{to_py, told};
+
+/// A queue: a directory of roll files and a table store.
+#[pyclass(module = "quire._native", frozen, subclass)]
+pub struct Queue {
+    pub kernel: Arc<Kernel>,
+    pub clock: Arc<QueueClock>,
+}
+
+#[pymethods]
+impl Queue {
+    #[new]
+    #[pyo3(signature = (
+        path, *, roll_cycle = None, read_only = false, create = true, clock = None,
+        epoch_ms = None, roll_time = None, roll_time_zone = None, index_count = None,
+        index_spacing = None, wire_type = None, block_bytes = None, source_id = 0,
+        timeout_ms = 10_000, force_unlock = "dead", double_buffer = false,
+        eof_grace_ms = Some(1_000), file_mode = 0o600, allow_network = false,
+        pretouch = true, low_space_percent = 5
+    ))]
+    #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)] // a Python signature
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        roll_cycle: Option<&str>,
+        read_only: bool,
+        create: bool,
+        clock: Option<Bound<'_, PyAny>>,
+        epoch_ms: Option<i64>,
+        roll_time: Option<String>,
+        roll_time_zone: Option<String>,
+        index_count: Option<u32>,
+        index_spacing: Option<u32>,
+        wire_type: Option<String>,
+        block_bytes: Option<u64>,
+        source_id: i32,
+        timeout_ms: u64,
+        force_unlock: &str,
+        double_buffer: bool,
+        eof_grace_ms: Option<u64>,
+        file_mode: u32,
+        allow_network: bool,
+        pretouch: bool,
+        low_space_percent: u8,
+    ) -> PyResult<Self> {
+        if source_id < 0 {
+            let what = format!("a source id is at least 1, or 0 for none: source_id={source_id}");
+            return Err(PyValueError::new_err(what));
+        }
+        let clock = Arc::new(QueueClock::take(clock));
+        let options = Options {
+            roll_cycle: roll_cycle.map(named).transpose()?,
+            read_only,
+            create,
+            clock: clock.kernel(),
+            epoch_ms,
+            roll_time,
+            roll_time_zone,
+            index_count,
+            index_spacing,
+            wire_type,
+            block_bytes: block_bytes.unwrap_or(format::blocks::DEFAULT_BLOCK),
+            source_id,
+            timeout: Duration::from_millis(timeout_ms),
+            force_unlock: mode(force_unlock)?,
+            double_buffer,
+            eof_grace: eof_grace_ms.map(Duration::from_millis),
+            file_mode,
+            allow_network,
+            pretouch,
+            low_space_percent: percent(low_space_percent)?,
+        };
+        let opened = py.detach(|| Kernel::open(&path, options));
+        Ok(Self { kernel: told(py, opened)?, clock })
+    }
+
+    #[getter]
+    fn path(&self) -> OsString {
+        self.kernel.path().as_os_str().to_owned()
+    }
+
+    #[getter]
+    fn roll_cycle(&self) -> RollCycle {
+        RollCycle(self.kernel.roll())
+    }
+
+    #[getter]
+    fn epoch_ms(&self) -> i64 {
+        self.kernel.epoch_ms()
+    }
+
+    #[getter]
+    fn read_only(&self) -> bool {
+        self.kernel.is_read_only()
+    }
+
+    #[getter]
+    fn wire_type(&self) -> &str {
+        self.kernel.wire_type()
+    }
+
+    #[getter]
+    fn source_id(&self) -> i32 {
+        self.kernel.source_id()
+    }
+
+    #[getter]
+    fn block_bytes(&self) -> u64 {
+        self.kernel.block()
+    }
+
+    #[getter]
+    fn closed(&self) -> bool {
+        self.kernel.is_closed()
+    }
+
+    #[getter]
+    fn first_index(&self, py: Python<'_>) -> PyResult<Option<i64>> {
+        self.ask(py, Kernel::first_index)
+    }
+
+    #[getter]
+    fn last_index(&self, py: Python<'_>) -> PyResult<Option<i64>> {
+        self.ask(py, Kernel::last_index)
+    }
+
+    #[getter]
+    fn entry_count(&self, py: Python<'_>) -> PyResult<u64> {
+        self.ask(py, Kernel::entry_count)
+    }
+
+    #[pyo3(signature = (from_index, to_index))]
+    fn count_excerpts(
+        &self,
+        py: Python<'_>,
+        from_index: &Bound<'_, PyAny>,
+        to_index: &Bound<'_, PyAny>,
+    ) -> PyResult<i64> {
+        let from_index = integer("from_index", from_index)?;
+        let to_index = integer("to_index", to_index)?;
+        self.ask(py, |queue| queue.count_excerpts(from_index, to_index))
+    }
+
+    #[getter]
+    fn cycles(&self, py: Python<'_>) -> PyResult<Vec<i32>> {
+        self.ask(py, Kernel::cycles)
+    }
+
+    #[getter]
+    fn current_cycle(&self, py: Python<'_>) -> PyResult<i32> {
+        let now_ms = match self.clock.now_ms(py)? {
+            Some(now_ms) => now_ms,
+            None => self.kernel.options().clock.now_ms(),
+        };
+        self.kernel.roll().cycle_at(now_ms, self.kernel.epoch_ms()).map_err(to_py)
+    }
+
+    #[getter]
+    fn current_file(&self, py: Python<'_>) -> PyResult<OsString> {
+        self.file_of(self.current_cycle(py)?)
+    }
+
+    #[pyo3(signature = (cycle))]
+    fn file_for_cycle(&self, cycle: &Bound<'_, PyAny>) -> PyResult<OsString> {
+        self.file_of(integer("cycle", cycle)?)
+    }
+
+    fn refresh(&self, py: Python<'_>) -> PyResult<()> {
+        self.ask(py, Kernel::refresh)
+    }
+
+    fn dump(&self, py: Python<'_>) -> PyResult<String> {
+        self.ask(py, dump::dump)
+    }
+
+    #[pyo3(signature = (key))]
+    fn table_value(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
+        let key = text("key", key)?;
+        self.ask(py, |queue| queue.table_value(key))
+    }
+
+    fn table_entries(&self, py: Python<'_>) -> PyResult<Vec<(String, i64)>> {
+        self.ask(py, Kernel::table_entries)
+    }
+
+    fn named_tailers(&self, py: Python<'_>) -> PyResult<Vec<(String, i64)>> {
+        self.ask(py, Kernel::named_tailers)
+    }
+
+    #[pyo3(signature = (key))]
+    fn lock_holder(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<Option<(u32, bool)>> {
+        let key = text("key", key)?;
+        self.ask(py, |queue| queue.lock_holder(key))
+    }
+
+    #[pyo3(signature = (cycle))]
+    fn end_of_cycle(
+        &self,
+        py: Python<'_>,
+        cycle: &Bound<'_, PyAny>,
+    ) -> PyResult<Option<(u64, u64, bool)>> {
+        let cycle = integer("cycle", cycle)?;
+        self.ask(py, |queue| queue.end_of_cycle(cycle))
+    }
+
+    #[pyo3(name = "_write_position", signature = (cycle))]
+    fn write_position(&self, py: Python<'_>, cycle: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
+        let cycle = integer("cycle", cycle)?;
+        self.ask(py, |queue| queue.write_position(cycle))
+    }
+
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.kernel.close());
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (exc_type, exc, traceback, /))]
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        exc_type: Option<Bound<'_, PyAny>>,
+        exc: Option<Bound<'_, PyAny>>,
+        traceback: Option<Bound<'_, PyAny>>,
+    ) {
+        let _ = (exc_type, exc, traceback);
+        self.close(py);
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> String {
+        let kernel = &slf.get().kernel;
+        let mut parts = vec![repr::path(slf.py(), kernel.path())];
+        parts.push(format!("roll_cycle={}", kernel.roll().name));
+        if kernel.is_read_only() {
+            parts.push("read_only".to_owned());
+        }
+        repr::add_end(&mut parts, kernel, kernel.is_closed());
+        repr::handle(&slf.get_type(), &parts)
+    }
+}
+
+impl Queue {
+    fn file_of(&self, cycle: i32) -> PyResult<OsString> {
+        self.kernel.file_for_cycle(cycle).map(PathBuf::into_os_string).map_err(to_py)
+    }
+
+    fn ask<T: Send>(
+        &self,
+        py: Python<'_>,
+        question: impl FnOnce(&Kernel) -> quire_kernel::Result<T> + Send,
+    ) -> PyResult<T> {
+        let kernel = &self.kernel;
+        told(py, py.detach(|| kernel.check_open("queue").and_then(|()| question(kernel))))
+    }
+}
+
+fn percent(low_space_percent: u8) -> PyResult<u8> {
+    if low_space_percent <= 100 {
+        return Ok(low_space_percent);
+    }
+    let what = format!("not a percentage: low_space_percent={low_space_percent} limit=100");
+    Err(PyValueError::new_err(what))
+}
+
+fn mode(name: &str) -> PyResult<ForceUnlock> {
+    [ForceUnlock::Dead, ForceUnlock::Never, ForceUnlock::Always]
+        .into_iter()
+        .find(|mode| mode.name() == name)
+        .ok_or_else(|| {
+            let known = "dead, never, always";
+            PyValueError::new_err(format!("no such mode: force_unlock={name} known={known}"))
+        })
+}

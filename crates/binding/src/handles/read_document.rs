@@ -1,0 +1,212 @@
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyMemoryView};
+use quire_kernel::Error;
+use quire_kernel::chronicle::read::tailer::{OpenDocument, Tailer};
+use quire_kernel::wire::cursor::Cursor;
+use quire_kernel::wire::{compress, history, reader, summary};
+
+use super::repr;
+use super::scan;
+use super::wire_in::{RawIn, WireIn};
+use crate::buffer::Buffer;
+use crate::calls::history::MessageHistory;
+use crate::error::{to_py, told};
+use crate::values::text;
+use crate::values::{codec, decode, failure};
+
+/// One document being read.
+#[pyclass(module = "quire._native", frozen)]
+pub struct ReadDocument {
+    tailer: Arc<Tailer>,
+    is_present: bool,
+    is_metadata: bool,
+    index: i64,
+    state: Mutex<State>,
+}
+
+struct State {
+    open: Option<OpenDocument>,
+    /// Where reading value by value goes on.
+    offset: usize,
+    rollback: bool,
+}
+
+impl ReadDocument {
+    /// Opens the next document.
+    pub fn open(py: Python<'_>, tailer: Arc<Tailer>, include_metadata: bool) -> PyResult<Self> {
+        let open = scan::through(py, || tailer.scan_document(include_metadata))?;
+        let index = match &open {
+            Some(open) => open.index,
+            None => told(py, py.detach(|| tailer.index()))?,
+        };
+        Ok(Self {
+            tailer,
+            is_present: open.is_some(),
+            is_metadata: open.as_ref().is_some_and(OpenDocument::is_metadata),
+            index,
+            state: Mutex::new(State { open, offset: 0, rollback: false }),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What `decode` makes of the document. It runs without the lock: it may call Python code.
+    fn decoded<T>(&self, decode: impl FnOnce(&[u8]) -> failure::Result<T>) -> PyResult<T> {
+        let open = self.with(|open| Ok(open.clone()))?;
+        decode::placed(decode(open.payload()), &self.tailer, &open)
+    }
+
+    /// Reads on from where the last value ended; an error leaves the place.
+    pub fn at_place<T>(
+        &self,
+        read: impl FnOnce(&mut Cursor<'_>) -> failure::Result<T>,
+    ) -> PyResult<T> {
+        let offset = self.lock().offset;
+        let (found, offset) = self.decoded(|bytes| {
+            compress::begin_message();
+            let mut cursor = Cursor::new(bytes);
+            cursor.take(offset);
+            read(&mut cursor).map(|found| (found, cursor.offset()))
+        })?;
+        self.lock().offset = offset;
+        Ok(found)
+    }
+
+    fn with<T>(&self, look: impl FnOnce(&OpenDocument) -> PyResult<T>) -> PyResult<T> {
+        match &self.lock().open {
+            Some(open) => look(open),
+            None => Err(to_py(Error::closed("document", self.tailer.queue().path()))),
+        }
+    }
+
+    fn finish(&self, py: Python<'_>, stay: bool) -> PyResult<()> {
+        let (open, rollback) = {
+            let mut state = self.lock();
+            (state.open.take(), stay || state.rollback)
+        };
+        match open {
+            Some(open) if !rollback => told(py, py.detach(|| self.tailer.close_document(&open))),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[pymethods]
+impl ReadDocument {
+    #[getter]
+    const fn is_present(&self) -> bool {
+        self.is_present
+    }
+
+    #[getter]
+    const fn is_metadata(&self) -> bool {
+        self.is_metadata
+    }
+
+    #[getter]
+    const fn index(&self) -> i64 {
+        self.index
+    }
+
+    #[getter]
+    fn bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyMemoryView>> {
+        let buffer = self.with(|open| Ok(Buffer::document(open.clone())))?;
+        PyMemoryView::from(Bound::new(py, buffer)?.as_any())
+    }
+
+    fn text(&self) -> PyResult<String> {
+        self.decoded(|bytes| Ok(reader::text(bytes)?.into_owned()))
+    }
+
+    fn to_yaml(&self) -> PyResult<String> {
+        self.decoded(|bytes| Ok(text::yaml_of(bytes)?))
+    }
+
+    fn to_json(&self) -> PyResult<String> {
+        self.decoded(|bytes| Ok(text::json_of(bytes)?))
+    }
+
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.decoded(|bytes| text::dict_of(py, bytes))
+    }
+
+    pub fn __repr__(slf: &Bound<'_, Self>) -> String {
+        let this = slf.get();
+        let queue = this.tailer.queue();
+        let mut parts = vec![repr::path(slf.py(), queue.path())];
+        parts.push(format!("index={:#x}", this.index));
+        parts.extend(this.is_metadata.then(|| "metadata".to_owned()));
+        let is_forked = queue.check_generation().is_err();
+        let state = this.state.try_lock();
+        parts.push(match state.as_ref().map(|state| state.open.as_ref()) {
+            _ if is_forked => "forked".to_owned(),
+            _ if !this.is_present => "not present".to_owned(),
+            Ok(Some(open)) => summary::of(open.payload()),
+            Ok(None) => "closed".to_owned(),
+            Err(_) => "busy".to_owned(),
+        });
+        repr::handle(&slf.get_type(), &parts)
+    }
+
+    fn map<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.decoded(|bytes| decode::message_map(py, bytes))
+    }
+
+    #[getter]
+    fn history(&self) -> PyResult<Option<MessageHistory>> {
+        let found = self.decoded(|bytes| Ok(history::of_message(bytes)?))?;
+        Ok(found.map(Into::into))
+    }
+
+    #[pyo3(signature = (cls = None, /))]
+    fn message<'py>(
+        &self,
+        py: Python<'py>,
+        cls: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let codec = cls.map(codec::of_class).transpose()?;
+        let has_names = !self.tailer.queue().is_fieldless();
+        self.decoded(|bytes| match &codec {
+            Some(codec) => codec.get().get_message(py, bytes, has_names),
+            None => decode::named_message(py, bytes),
+        })
+    }
+
+    #[getter]
+    fn wire(slf: Py<Self>) -> WireIn {
+        WireIn(slf)
+    }
+
+    #[getter]
+    fn raw(slf: Py<Self>) -> RawIn {
+        RawIn(slf)
+    }
+
+    fn rollback_on_close(&self) {
+        self.lock().rollback = true;
+    }
+
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.finish(py, false)
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (exc_type, exc, traceback, /))]
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        exc_type: Option<Bound<'_, PyAny>>,
+        exc: Option<Bound<'_, PyAny>>,
+        traceback: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let _ = (exc, traceback);
+        self.finish(py, exc_type.is_some())
+    }
+}

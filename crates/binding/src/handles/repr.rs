@@ -1,0 +1,82 @@
+//! What the reprs of handles say: `Name(path, key=value, state)`. They never raise and never wait.
+
+use std::path::Path;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyString, PyType};
+use quire_kernel::chronicle::append::appender::Appender;
+use quire_kernel::chronicle::queue::glance::Glance;
+use quire_kernel::chronicle::queue::handle::Queue;
+use quire_kernel::chronicle::read::tailer::{Direction, Tailer};
+
+/// The repr of a handle of this class.
+pub fn handle(class: &Bound<'_, PyType>, parts: &[String]) -> String {
+    let name = class.name().map_or_else(|_| "Handle".to_owned(), |name| name.to_string());
+    format!("{name}({})", parts.join(", "))
+}
+
+/// A text without quotes, unless it has characters that would act on a terminal.
+fn plain(py: Python<'_>, text: &str) -> String {
+    let printable = PyString::new(py, text).call_method0("isprintable");
+    if printable.and_then(|it| it.is_truthy()).unwrap_or(false) {
+        return text.to_owned();
+    }
+    quoted(py, text)
+}
+
+fn quoted(py: Python<'_>, text: &str) -> String {
+    let repr = PyString::new(py, text).repr();
+    repr.map_or_else(|_| format!("{text:?}"), |repr| repr.to_string())
+}
+
+/// A line of a log, with what would act on a terminal escaped.
+pub fn line(py: Python<'_>, text: &str) -> String {
+    let shown = plain(py, text);
+    if shown == text { shown } else { shown[1..shown.len() - 1].to_owned() }
+}
+
+pub fn path(py: Python<'_>, path: &Path) -> String {
+    plain(py, &path.to_string_lossy())
+}
+
+/// Adds that a handle is closed, or was carried into a forked child.
+pub fn add_end(parts: &mut Vec<String>, queue: &Queue, is_closed: bool) {
+    if queue.check_generation().is_err() {
+        parts.push("forked".to_owned());
+    }
+    if is_closed {
+        parts.push("closed".to_owned());
+    }
+}
+
+fn position(glance: Glance, name: &str, nowhere: &str) -> Option<String> {
+    match glance {
+        Glance::Forked => None,
+        Glance::Busy => Some("busy".to_owned()),
+        Glance::At(Some(index)) => Some(format!("{name}={index:#x}")),
+        Glance::At(None) => Some(nowhere.to_owned()),
+    }
+}
+
+/// Path, name, position and state of a tailer.
+pub fn tailer(py: Python<'_>, tailer: &Tailer) -> Vec<String> {
+    let mut parts = vec![path(py, tailer.queue().path())];
+    parts.extend(tailer.name().map(|name| format!("name={}", quoted(py, name))));
+    let (glance, direction) = tailer.glance();
+    parts.extend(position(glance, "index", "not started"));
+    parts.extend(match direction {
+        Some(Direction::Backward) => Some("direction=backward".to_owned()),
+        Some(Direction::None) => Some("direction=none".to_owned()),
+        _ => None,
+    });
+    add_end(&mut parts, tailer.queue(), tailer.is_closed());
+    parts
+}
+
+/// Path, position and state of an appender.
+pub fn appender(py: Python<'_>, appender: &Appender) -> Vec<String> {
+    let mut parts = vec![path(py, appender.queue().path())];
+    parts.extend(position(appender.glance(), "last_index_appended", "nothing appended"));
+    add_end(&mut parts, appender.queue(), appender.is_closed());
+    parts
+}

@@ -1,0 +1,164 @@
+//! Scans of the kernel that pause: signals are looked for in between, with the interpreter held and
+//! nothing else. A signal's handler may use, move or close the very handle that is at work.
+
+use pyo3::prelude::*;
+use quire_kernel::Result;
+use quire_kernel::chronicle::read::tailer::{
+    Ask, OpenDocument, Reading, Scan, Tailer, wait_toward,
+};
+
+use crate::error::{tell, to_py, told};
+use crate::values::decode;
+use crate::values::failure::{self, Failure};
+
+/// Signals are looked for after this many messages that were made objects.
+const MESSAGES_BETWEEN_LOOKS: usize = 1 << 10;
+
+/// Calls `step` with the interpreter let go until it is through; None when it found nothing.
+pub fn through<T: Send>(
+    py: Python<'_>,
+    mut step: impl FnMut() -> Result<Scan<T>> + Send,
+) -> PyResult<Option<T>> {
+    loop {
+        match told(py, py.detach(&mut step))? {
+            Scan::Found(found) => return Ok(Some(found)),
+            Scan::Nothing => return Ok(None),
+            end => pause(py, &end)?,
+        }
+    }
+}
+
+/// Waits where a scan is held up, and looks for signals.
+pub fn pause<T>(py: Python<'_>, scan: &Scan<T>) -> PyResult<()> {
+    if let Scan::Held(then) = *scan {
+        py.detach(|| wait_toward(then));
+    }
+    py.check_signals()
+}
+
+/// Reads a batch as [`through`] does. If an interrupt keeps it from being delivered, the tailer goes
+/// back to its first message.
+pub fn batch(
+    py: Python<'_>,
+    tailer: &Tailer,
+    reading: &mut Reading,
+    mut step: impl FnMut(&mut Reading) -> Result<Scan<()>> + Send,
+) -> PyResult<()> {
+    let read = through(py, || step(reading)).map(drop);
+    or_put_back(py, tailer, reading, read)
+}
+
+/// What came of reading a batch; after a failure the tailer goes back to its first message.
+pub fn or_put_back<T>(
+    py: Python<'_>,
+    tailer: &Tailer,
+    reading: &Reading,
+    read: PyResult<T>,
+) -> PyResult<T> {
+    if read.is_err() {
+        // The error that the read ended with is what matters.
+        let _ = py.detach(|| tailer.put_back(reading));
+    }
+    read
+}
+
+/// Does what the next read of a tailer waits for; false when nothing is there yet.
+#[inline]
+pub fn prepare(py: Python<'_>, tailer: &Tailer, ask: Ask) -> PyResult<bool> {
+    Ok(through(py, || tailer.prepare(ask))?.is_some())
+}
+
+/// As [`prepare`] for a batch: once there are messages in it, an error of the kernel's only ends it,
+/// and the next call meets it again. An interrupt is raised.
+pub fn prepare_more(py: Python<'_>, tailer: &Tailer, reading: &mut Reading) -> PyResult<bool> {
+    let ask = reading.ask();
+    loop {
+        let prepared = py.detach(|| tailer.prepare(ask));
+        tell(py)?;
+        py.check_signals()?;
+        match prepared {
+            Ok(Scan::Found(())) => break,
+            Ok(Scan::Nothing) => return Ok(false),
+            Ok(Scan::Paused) => {}
+            Ok(Scan::Held(then)) => py.detach(|| wait_toward(then)),
+            Err(_) if reading.taken > 0 => return Ok(false),
+            Err(error) => return Err(to_py(error)),
+        }
+    }
+    reading.begin();
+    Ok(true)
+}
+
+/// The next document, stepped over. An interrupt comes first, and takes the tailer back to it.
+#[cold]
+pub fn take(
+    py: Python<'_>,
+    tailer: &Tailer,
+    ask: Ask,
+    include_metadata: bool,
+) -> PyResult<Result<Option<OpenDocument>>> {
+    loop {
+        let taken = py.detach(|| tailer.take_document(ask, include_metadata));
+        if let Err(raised) = tell(py) {
+            if let Ok(Scan::Found(open)) = &taken {
+                let _ = py.detach(|| tailer.return_to(open));
+            }
+            return Err(raised);
+        }
+        match taken {
+            Ok(Scan::Found(open)) => return Ok(Ok(Some(open))),
+            Ok(Scan::Nothing) => return Ok(Ok(None)),
+            Ok(end) => pause(py, &end)?,
+            Err(error) => return Ok(Err(error)),
+        }
+    }
+}
+
+/// What `decode` makes of at most `count` messages. A message that does not decode ends it, and is
+/// the next call's first; whatever else is raised takes the tailer back to the first.
+pub fn messages<'py>(
+    py: Python<'py>,
+    tailer: &Tailer,
+    count: usize,
+    decode: impl Fn(&[u8]) -> failure::Result<Bound<'py, PyAny>>,
+) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let (mut found, mut first) = (Vec::new(), None);
+    let read = add_messages(py, tailer, count, decode, &mut found, &mut first);
+    if let (Err(_), Some(first)) = (&read, &first) {
+        // The error that the read ended with is what matters.
+        let _ = py.detach(|| tailer.return_to(first));
+    }
+    read.map(|()| found)
+}
+
+fn add_messages<'py>(
+    py: Python<'py>,
+    tailer: &Tailer,
+    count: usize,
+    decode: impl Fn(&[u8]) -> failure::Result<Bound<'py, PyAny>>,
+    found: &mut Vec<Bound<'py, PyAny>>,
+    first: &mut Option<OpenDocument>,
+) -> PyResult<()> {
+    while found.len() < count {
+        let ask = if found.is_empty() { Ask::First } else { Ask::OfBatch };
+        let open = match take(py, tailer, ask, false)? {
+            Ok(Some(open)) => open,
+            Ok(None) => break,
+            Err(_) if !found.is_empty() => break,
+            Err(error) => return Err(to_py(error)),
+        };
+        first.get_or_insert_with(|| open.clone());
+        match decode(open.payload()) {
+            Ok(message) => found.push(message),
+            Err(Failure::Wire(_)) if !found.is_empty() => {
+                let _ = py.detach(|| tailer.return_to(&open));
+                break;
+            }
+            Err(failure) => return decode::placed(Err(failure), tailer, &open),
+        }
+        if found.len().is_multiple_of(MESSAGES_BETWEEN_LOOKS) {
+            py.check_signals()?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,439 @@
+use std::ffi::OsString;
+use std::sync::Arc;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList};
+use quire_kernel::chronicle::read::missing::OnMissing;
+use quire_kernel::chronicle::read::resume::{self, LastWritten};
+use quire_kernel::chronicle::read::tailer::{
+    Ask, AtOnce, Direction, MESSAGES_BETWEEN_PAUSES, OpenDocument, Opening, Reading, Scan,
+    Tailer as Kernel, Take,
+};
+use quire_kernel::wire::reader;
+use quire_kernel::wire::topic::Topics;
+
+use super::excerpt::Excerpt;
+use super::queue::Queue;
+use super::read_document::ReadDocument;
+use super::repr;
+use super::scan;
+use super::spin;
+use crate::arguments::{integer, optional, seconds, text};
+use crate::arrow::decode::{self as columns, Plan, Wanted};
+use crate::buffer::Buffer;
+use crate::calls::history::MessageHistory;
+use crate::error::{to_py, told};
+use crate::values::{codec, decode, failure};
+
+/// Arrow offsets of 32 bits end here.
+const BATCH_BYTES_MAX: usize = i32::MAX as usize;
+const DIRECTIONS: [(&str, Direction); 3] =
+    [("forward", Direction::Forward), ("backward", Direction::Backward), ("none", Direction::None)];
+
+/// Reads messages.
+#[pyclass(module = "quire._native", frozen, subclass)]
+pub struct Tailer(pub Arc<Kernel>);
+
+/// Iterates over payloads alone.
+#[pyclass(module = "quire._native", frozen)]
+pub struct Payloads(Arc<Kernel>);
+
+#[pymethods]
+impl Payloads {
+    const fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    #[inline]
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        read(py, &self.0, Ask::First, |_, bytes| Ok(PyBytes::new(py, bytes)))
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> String {
+        repr::handle(&slf.get_type(), &repr::tailer(slf.py(), &slf.get().0))
+    }
+}
+
+/// The next message as `take` makes it of its index and bytes; what takes long is done with the
+/// interpreter let go.
+#[inline]
+fn read<R>(
+    py: Python<'_>,
+    tailer: &Kernel,
+    ask: Ask,
+    take: impl Fn(i64, &[u8]) -> quire_kernel::Result<R>,
+) -> PyResult<Option<R>> {
+    loop {
+        match tailer.read_at_once(ask, &take).map_err(to_py)? {
+            AtOnce::Found(found) => return Ok(Some(found)),
+            AtOnce::Nothing => return Ok(None),
+            AtOnce::Unknown => {}
+        }
+        if !scan::prepare(py, tailer, ask)? {
+            return Ok(None);
+        }
+    }
+}
+
+/// The next document, stepped over; what takes long is done with the interpreter let go.
+#[inline]
+pub fn take(
+    py: Python<'_>,
+    tailer: &Kernel,
+    include_metadata: bool,
+) -> PyResult<Option<OpenDocument>> {
+    match tailer.take_at_once(Ask::First, include_metadata).map_err(to_py)? {
+        AtOnce::Found(open) => Ok(Some(open)),
+        AtOnce::Nothing => Ok(None),
+        AtOnce::Unknown => scan::take(py, tailer, Ask::First, include_metadata)?.map_err(to_py),
+    }
+}
+
+/// Adds payloads to `found` until there are `count`, looking for signals every so often.
+fn read_payloads<'py>(
+    py: Python<'py>,
+    tailer: &Kernel,
+    reading: &mut Reading,
+    count: usize,
+    found: &mut Vec<Bound<'py, PyBytes>>,
+) -> PyResult<()> {
+    while found.len() < count {
+        let some = (count - found.len()).min(MESSAGES_BETWEEN_PAUSES);
+        let take = |bytes: &[u8]| found.push(PyBytes::new(py, bytes));
+        match tailer.read_many_at_once(reading, some, take).map_err(to_py)? {
+            AtOnce::Found(()) if found.len() == count => {}
+            AtOnce::Found(()) => py.check_signals()?,
+            AtOnce::Unknown if scan::prepare_more(py, tailer, reading)? => {}
+            AtOnce::Nothing | AtOnce::Unknown => break,
+        }
+    }
+    Ok(())
+}
+
+/// What `decode` makes of the next message, in place and without the tailer's lock: it may call
+/// Python code. If it fails the tailer goes back to it.
+fn decoded<R>(
+    py: Python<'_>,
+    tailer: &Kernel,
+    decode: impl FnOnce(&[u8]) -> failure::Result<R>,
+) -> PyResult<Option<R>> {
+    let Some(open) = take(py, tailer, false)? else { return Ok(None) };
+    let found = decode::placed(decode(open.payload()), tailer, &open);
+    if found.is_err() {
+        // A tailer that was closed meanwhile has no position; the error is what matters.
+        let _ = py.detach(|| tailer.return_to(&open));
+    }
+    found.map(Some)
+}
+
+impl Tailer {
+    /// The kernel's.
+    pub fn kernel(&self) -> &Kernel {
+        &self.0
+    }
+}
+
+#[pymethods]
+impl Tailer {
+    #[new]
+    #[pyo3(signature = (queue, name = None, *, on_missing = "warn", shared = false))]
+    fn new(
+        py: Python<'_>,
+        queue: &Bound<'_, Queue>,
+        name: Option<&str>,
+        on_missing: &str,
+        shared: bool,
+    ) -> PyResult<Self> {
+        let queue = Arc::clone(&queue.get().kernel);
+        let on_missing = OnMissing::by_name(on_missing).ok_or_else(|| {
+            let expected = "'raise', 'warn' or 'skip'";
+            PyValueError::new_err(format!("invalid on_missing={on_missing:?}: expected {expected}"))
+        })?;
+        let tailer = py.detach(|| Kernel::open(queue, Opening { name, shared, on_missing }));
+        told(py, tailer).map(Self)
+    }
+
+    #[getter]
+    fn path(&self) -> OsString {
+        self.0.queue().path().as_os_str().to_owned()
+    }
+
+    #[getter]
+    fn name(&self) -> Option<&str> {
+        self.0.name()
+    }
+
+    #[getter]
+    fn closed(&self) -> bool {
+        self.0.is_closed()
+    }
+
+    const fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> String {
+        repr::handle(&slf.get_type(), &repr::tailer(slf.py(), &slf.get().0))
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Excerpt>> {
+        self.read(py)
+    }
+
+    fn payloads(&self) -> Payloads {
+        Payloads(Arc::clone(&self.0))
+    }
+
+    #[inline]
+    fn read(&self, py: Python<'_>) -> PyResult<Option<Excerpt>> {
+        let fieldless = self.0.queue().is_fieldless();
+        let excerpt = |index, bytes: &[u8]| {
+            Ok(Excerpt::new(index, PyBytes::new(py, bytes).unbind(), fieldless))
+        };
+        read(py, &self.0, Ask::First, excerpt)
+    }
+
+    fn read_bytes<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        read(py, &self.0, Ask::First, |_, bytes| Ok(PyBytes::new(py, bytes)))
+    }
+
+    #[pyo3(signature = (timeout_s = None))]
+    fn spin(&self, py: Python<'_>, timeout_s: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
+        let timeout_s = timeout_s.map(|given| seconds("timeout_s", given)).transpose()?;
+        let limit = timeout_s.map(spin::limit).transpose()?.flatten();
+        spin::until_found(py, &self.0, limit)
+    }
+
+    fn read_text(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        decoded(py, &self.0, |bytes| Ok(reader::text(bytes)?.into_owned()))
+    }
+
+    fn read_map<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        decoded(py, &self.0, |bytes| decode::message_map(py, bytes))
+    }
+
+    #[pyo3(signature = (cls = None, /))]
+    fn read_message<'py>(
+        &self,
+        py: Python<'py>,
+        cls: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let codec = cls.map(codec::of_class).transpose()?;
+        let has_names = !self.0.queue().is_fieldless();
+        decoded(py, &self.0, |bytes| match &codec {
+            Some(codec) => codec.get().get_message(py, bytes, has_names),
+            None => decode::named_message(py, bytes),
+        })
+    }
+
+    #[pyo3(signature = (cls, count, /))]
+    fn read_messages<'py>(
+        &self,
+        py: Python<'py>,
+        cls: Option<&Bound<'py, PyAny>>,
+        count: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let count = integer("count", count)?;
+        let codec = cls.map(codec::of_class).transpose()?;
+        let has_names = !self.0.queue().is_fieldless();
+        let messages = scan::messages(py, &self.0, count, |bytes| match &codec {
+            Some(codec) => codec.get().get_message(py, bytes, has_names),
+            None => decode::named_message(py, bytes),
+        })?;
+        PyList::new(py, messages)
+    }
+
+    /// Looks for the next message as far as a scan goes without a pause or a wait: whether there is
+    /// one, or None if it is not through.
+    #[pyo3(name = "_prepare")]
+    fn prepare(&self, py: Python<'_>) -> PyResult<Option<bool>> {
+        Ok(match told(py, py.detach(|| self.0.prepare(Ask::First)))? {
+            Scan::Found(()) => Some(true),
+            Scan::Nothing | Scan::Held(_) => Some(false),
+            Scan::Paused => None,
+        })
+    }
+
+    fn release_resources(&self, py: Python<'_>) -> PyResult<()> {
+        told(py, py.detach(|| self.0.release_resources()))
+    }
+
+    #[pyo3(signature = (count, /))]
+    fn read_many<'py>(
+        &self,
+        py: Python<'py>,
+        count: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let count = integer("count", count)?;
+        let (mut found, mut reading) = (Vec::new(), Reading::default());
+        let read = read_payloads(py, &self.0, &mut reading, count, &mut found);
+        scan::or_put_back(py, &self.0, &reading, read)?;
+        PyList::new(py, found)
+    }
+
+    #[pyo3(name = "_read_columns", signature = (count, /, *, max_bytes = None))]
+    fn read_columns(
+        &self,
+        py: Python<'_>,
+        count: &Bound<'_, PyAny>,
+        max_bytes: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<(usize, Buffer, Buffer, Buffer)> {
+        let count = integer("count", count)?;
+        let max_bytes = optional("max_bytes", max_bytes)?.unwrap_or(BATCH_BYTES_MAX);
+        let mut indexes = Vec::new();
+        let mut offsets = 0_i32.to_le_bytes().to_vec();
+        let mut data = Vec::new();
+        let mut reading = Reading::default();
+        scan::batch(py, &self.0, &mut reading, |reading| {
+            self.0.scan_many(reading, count, |index, bytes| {
+                let Some(end) = fits(data.len(), bytes.len()) else { return Take::NotThis };
+                if !indexes.is_empty() && data.len() + bytes.len() > max_bytes {
+                    return Take::NotThis;
+                }
+                indexes.extend_from_slice(&index.to_le_bytes());
+                data.extend_from_slice(bytes);
+                offsets.extend_from_slice(&end.to_le_bytes());
+                Take::This
+            })
+        })?;
+        let columns = [indexes, offsets, data].map(Buffer::column);
+        let [indexes, offsets, data] = columns;
+        Ok((reading.taken, indexes, offsets, data))
+    }
+
+    #[pyo3(name = "_read_decoded", signature = (
+        plan, count, *,
+        max_bytes, keep_misfits = false, layout = "tables", end = None, payload = false, topic = None
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "keywords of Python's")]
+    fn read_decoded<'py>(
+        &self,
+        py: Python<'py>,
+        plan: &Bound<'py, Plan>,
+        count: &Bound<'py, PyAny>,
+        max_bytes: &Bound<'py, PyAny>,
+        keep_misfits: bool,
+        layout: &str,
+        end: Option<i64>,
+        payload: bool,
+        topic: Option<&str>,
+    ) -> PyResult<columns::Read<'py>> {
+        let (count, max_bytes) = (integer("count", count)?, integer("max_bytes", max_bytes)?);
+        let wanted = Wanted { count, max_bytes, keep_misfits, layout, end, payload, topic };
+        columns::read(py, &self.0, plan.get(), &wanted)
+    }
+
+    #[pyo3(signature = (*, include_metadata = false))]
+    fn reading_document(&self, py: Python<'_>, include_metadata: bool) -> PyResult<ReadDocument> {
+        ReadDocument::open(py, Arc::clone(&self.0), include_metadata)
+    }
+
+    #[getter]
+    fn index(&self, py: Python<'_>) -> PyResult<i64> {
+        told(py, py.detach(|| self.0.index()))
+    }
+
+    #[getter]
+    fn state(&self, py: Python<'_>) -> PyResult<&'static str> {
+        py.detach(|| self.0.state())
+            .map(quire_kernel::chronicle::read::tailer::State::name)
+            .map_err(to_py)
+    }
+
+    #[getter]
+    fn direction(&self, py: Python<'_>) -> PyResult<&'static str> {
+        let direction = py.detach(|| self.0.direction()).map_err(to_py)?;
+        let known = DIRECTIONS.iter().find(|(_, known)| *known == direction);
+        Ok(known.map_or("forward", |(name, _)| name))
+    }
+
+    #[setter]
+    fn set_direction(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let value = text("direction", value)?;
+        let known = DIRECTIONS.iter().find(|(name, _)| *name == value);
+        let (_, direction) = known.ok_or_else(|| {
+            let known = "forward, backward, none";
+            PyValueError::new_err(format!("no such direction: direction={value} known={known}"))
+        })?;
+        told(py, py.detach(|| self.0.set_direction(*direction)))
+    }
+
+    #[pyo3(name = "_set_topics", signature = (routes, /))]
+    fn set_topics(&self, py: Python<'_>, routes: Option<Vec<Vec<u8>>>) -> PyResult<()> {
+        let topics = routes
+            .map(|routes| Topics::new(&routes))
+            .transpose()
+            .map_err(|fault| to_py(fault.into()))?;
+        told(py, py.detach(|| self.0.set_topics(topics)))
+    }
+
+    #[getter(_topic_number)]
+    fn topic_number(&self, py: Python<'_>) -> PyResult<Option<usize>> {
+        told(py, py.detach(|| self.0.topic()))
+    }
+
+    fn commit(&self, py: Python<'_>) -> PyResult<()> {
+        told(py, py.detach(|| self.0.commit()))
+    }
+
+    fn to_start(&self, py: Python<'_>) -> PyResult<()> {
+        told(py, py.detach(|| self.0.to_start()))
+    }
+
+    fn to_end(&self, py: Python<'_>) -> PyResult<()> {
+        told(py, py.detach(|| self.0.to_end()))
+    }
+
+    #[getter]
+    fn last_read_index(&self, py: Python<'_>) -> PyResult<Option<i64>> {
+        told(py, py.detach(|| self.0.last_read_index()))
+    }
+
+    #[getter]
+    fn history(&self, py: Python<'_>) -> PyResult<Option<MessageHistory>> {
+        let found = told(py, py.detach(|| resume::history(&self.0)))?;
+        Ok(found.map(MessageHistory::from))
+    }
+
+    #[pyo3(signature = (output, /))]
+    fn after_last_written(&self, py: Python<'_>, output: &Bound<'_, Queue>) -> PyResult<()> {
+        let output = &output.get().kernel;
+        let search = told(py, py.detach(|| LastWritten::new(self.0.queue(), output)))?;
+        let found = scan::through(py, || search.look())?;
+        told(py, py.detach(|| search.go_behind(&self.0, found)))
+    }
+
+    #[pyo3(signature = (index, /))]
+    fn move_to_index(&self, py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let index = integer("index", index)?;
+        told(py, py.detach(|| self.0.move_to_index(index)))
+    }
+
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        told(py, py.detach(|| self.0.close(true)))
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (exc_type, exc, traceback, /))]
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        exc_type: Option<Bound<'_, PyAny>>,
+        exc: Option<Bound<'_, PyAny>>,
+        traceback: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let _ = (exc, traceback);
+        let finished = exc_type.is_none();
+        told(py, py.detach(|| self.0.close(finished)))
+    }
+}
+
+/// The offset behind `more` bytes, while it fits.
+fn fits(length: usize, more: usize) -> Option<i32> {
+    let end = length.checked_add(more).filter(|end| *end <= BATCH_BYTES_MAX)?;
+    i32::try_from(end).ok()
+}

@@ -1,0 +1,216 @@
+//! A document read value by value: with codes, or raw. Both go on from the same place.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString};
+use quire_kernel::wire::cursor::Cursor;
+use quire_kernel::wire::fault::Fault;
+use quire_kernel::wire::latin1;
+use quire_kernel::wire::token::{self, Name};
+
+use super::read_document::ReadDocument;
+use crate::values::failure::{Failure, Result};
+use crate::values::schema;
+
+/// Reads the self-describing values of a document.
+#[pyclass(module = "quire._native", frozen)]
+pub struct WireIn(pub Py<ReadDocument>);
+
+/// Reads numbers and texts without codes from a document.
+#[pyclass(module = "quire._native", frozen)]
+pub struct RawIn(pub Py<ReadDocument>);
+
+/// A name as text; a key that is a value of its own is none.
+fn shown(name: Name<'_>, at: usize) -> Result<String> {
+    match name {
+        Name::Field(name) | Name::Event(name) => Ok(latin1::decode(name).into_owned()),
+        Name::Number(number) => Ok(number.to_string()),
+        Name::Object => Err(Fault::new("the key is a value, not a name").with("offset", at).into()),
+    }
+}
+
+/// Steps behind a name, and behind the value that it is where it is one.
+fn next_name<'a>(cursor: &mut Cursor<'a>) -> Result<Option<Name<'a>>> {
+    let found = token::name(cursor)?;
+    if matches!(found, Some(Name::Object)) {
+        token::skip(cursor)?;
+    }
+    Ok(found)
+}
+
+#[pymethods]
+impl WireIn {
+    fn __repr__(&self, py: Python<'_>) -> String {
+        format!("WireIn({})", ReadDocument::__repr__(self.0.bind(py)))
+    }
+
+    #[pyo3(signature = (name, /, r#type = None))]
+    fn read<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        r#type: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let declared = schema::of_annotation(py, r#type)?;
+        self.0.get().at_place(|cursor| {
+            // From here on first: fields mostly come in the order in which they are asked for.
+            for mut ahead in [*cursor, cursor.back_to(0)] {
+                while let Some(found) = next_name(&mut ahead)? {
+                    if found != Name::Object && shown(found, ahead.offset())? == name {
+                        let value = declared.get().get(py, &mut ahead, 0);
+                        *cursor = ahead;
+                        return value.map_err(|failure| failure.inside(name));
+                    }
+                    token::skip(&mut ahead)?;
+                }
+            }
+            Err(Fault::new("there is no such field").inside(name).into())
+        })
+    }
+
+    #[pyo3(signature = (r#type = None))]
+    fn read_value<'py>(
+        &self,
+        py: Python<'py>,
+        r#type: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let declared = schema::of_annotation(py, r#type)?;
+        self.0.get().at_place(|cursor| declared.get().get(py, cursor, 0))
+    }
+
+    fn read_name(&self) -> PyResult<Option<String>> {
+        self.0.get().at_place(|cursor| {
+            let at = cursor.offset();
+            token::name(cursor)?.map(|name| shown(name, at)).transpose()
+        })
+    }
+
+    fn skip_value(&self) -> PyResult<()> {
+        self.0.get().at_place(|cursor| Ok(token::skip(cursor)?))
+    }
+
+    #[getter]
+    fn has_more(&self) -> PyResult<bool> {
+        self.0.get().at_place(|cursor| Ok(cursor.peek().is_some()))
+    }
+}
+
+// Closures, because the methods by their names are of one lifetime each.
+#[allow(clippy::redundant_closure_for_method_calls)]
+impl RawIn {
+    fn number<const N: usize>(&self, what: &'static str) -> PyResult<[u8; N]> {
+        self.take(what, |cursor| cursor.array())
+    }
+
+    fn take<T>(
+        &self,
+        what: &'static str,
+        take: impl FnOnce(&mut Cursor<'_>) -> Option<T>,
+    ) -> PyResult<T> {
+        self.0.get().at_place(|cursor| {
+            let at = cursor.offset();
+            take(cursor).ok_or_else(|| {
+                Failure::from(Fault::early("the document ends early", at).with("expected", what))
+            })
+        })
+    }
+}
+
+#[pymethods]
+#[allow(clippy::redundant_closure_for_method_calls)] // as above
+impl RawIn {
+    fn __repr__(&self, py: Python<'_>) -> String {
+        format!("RawIn({})", ReadDocument::__repr__(self.0.bind(py)))
+    }
+
+    fn read_bool(&self) -> PyResult<bool> {
+        self.number("bool").map(|[byte]| byte != 0)
+    }
+
+    fn read_int8(&self) -> PyResult<i8> {
+        self.number("int8").map(i8::from_le_bytes)
+    }
+
+    fn read_int16(&self) -> PyResult<i16> {
+        self.number("int16").map(i16::from_le_bytes)
+    }
+
+    fn read_int32(&self) -> PyResult<i32> {
+        self.number("int32").map(i32::from_le_bytes)
+    }
+
+    fn read_int64(&self) -> PyResult<i64> {
+        self.number("int64").map(i64::from_le_bytes)
+    }
+
+    fn read_uint8(&self) -> PyResult<u8> {
+        self.number("uint8").map(u8::from_le_bytes)
+    }
+
+    fn read_uint16(&self) -> PyResult<u16> {
+        self.number("uint16").map(u16::from_le_bytes)
+    }
+
+    fn read_uint32(&self) -> PyResult<u32> {
+        self.number("uint32").map(u32::from_le_bytes)
+    }
+
+    fn read_float32(&self) -> PyResult<f32> {
+        self.number("float32").map(f32::from_le_bytes)
+    }
+
+    fn read_float64(&self) -> PyResult<f64> {
+        self.number("float64").map(f64::from_le_bytes)
+    }
+
+    fn read_stop_bit(&self) -> PyResult<i64> {
+        self.take("a stop-bit integer", |cursor| cursor.stop_bit())
+    }
+
+    fn read_utf8<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyString>>> {
+        self.0.get().at_place(|cursor| {
+            let at = cursor.offset();
+            let early = || Fault::early("a text ends early, or its length is none", at);
+            match cursor.stop_bit().ok_or_else(early)? {
+                -1 => Ok(None),
+                length => {
+                    let length = usize::try_from(length).map_err(|_| early())?;
+                    let bytes = cursor.take(length).ok_or_else(early)?;
+                    Ok(Some(PyString::new(py, &token::text(bytes, at)?)))
+                }
+            }
+        })
+    }
+
+    #[pyo3(signature = (length, /))]
+    fn read_bytes<'py>(&self, py: Python<'py>, length: usize) -> PyResult<Bound<'py, PyBytes>> {
+        self.0.get().at_place(|cursor| {
+            let at = cursor.offset();
+            let early = || Fault::early("the document ends early", at).with("expected", length);
+            Ok(PyBytes::new(py, cursor.take(length).ok_or_else(early)?))
+        })
+    }
+
+    #[getter]
+    fn remaining(&self) -> PyResult<usize> {
+        self.0.get().at_place(|cursor| Ok(cursor.rest().len()))
+    }
+
+    #[getter]
+    fn position(&self) -> PyResult<usize> {
+        self.0.get().at_place(|cursor| Ok(cursor.offset()))
+    }
+
+    #[setter]
+    fn set_position(&self, position: usize) -> PyResult<()> {
+        self.0.get().at_place(|cursor| {
+            *cursor = cursor.back_to(0);
+            match cursor.take(position) {
+                Some(_) => Ok(()),
+                None => Err(Fault::new("behind the end of the document")
+                    .with("position", position)
+                    .with("length", cursor.rest().len())
+                    .into()),
+            }
+        })
+    }
+}

@@ -1,0 +1,198 @@
+//! A document written value by value: with codes, or raw.
+
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+use quire_kernel::wire::fault::Fault;
+use quire_kernel::wire::tokens::{self, put_stop_bit, put_type_prefix};
+use quire_kernel::wire::writer;
+
+use super::write_document::WriteDocument;
+use crate::buffer::Borrowed;
+use crate::values::encode;
+use crate::values::failure::Result;
+use crate::values::schema;
+
+/// Appends self-describing values to a document.
+#[pyclass(module = "quire._native", frozen)]
+pub struct WireOut(pub Py<WriteDocument>);
+
+/// Appends numbers and texts without codes to a document.
+#[pyclass(module = "quire._native", frozen)]
+pub struct RawOut(pub Py<WriteDocument>);
+
+/// Appends a value as a declared type, or as it is.
+fn put(
+    py: Python<'_>,
+    out: &mut Vec<u8>,
+    value: &Bound<'_, PyAny>,
+    declared: Option<&Bound<'_, PyAny>>,
+) -> Result<()> {
+    match declared {
+        None => encode::put_value(out, value, 0),
+        Some(_) => schema::of_annotation(py, declared)?.get().put(out, value, 0),
+    }
+}
+
+#[pymethods]
+impl WireOut {
+    fn __repr__(&self, py: Python<'_>) -> String {
+        format!("WireOut({})", WriteDocument::__repr__(self.0.bind(py)))
+    }
+
+    #[pyo3(signature = (name, value, /, r#type = None))]
+    fn write(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        value: &Bound<'_, PyAny>,
+        r#type: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        self.0.get().put_fields(|out| {
+            writer::put_field(out, name)?;
+            put(py, out, value, r#type).map_err(|failure| failure.inside(name))
+        })
+    }
+
+    #[pyo3(signature = (value, /, r#type = None))]
+    fn write_value(
+        &self,
+        py: Python<'_>,
+        value: &Bound<'_, PyAny>,
+        r#type: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        self.0.get().put_fields(|out| put(py, out, value, r#type))
+    }
+
+    #[pyo3(signature = (name, /))]
+    fn write_event(&self, name: &str) -> PyResult<()> {
+        self.0.get().put(|out| Ok(writer::put_key(out, name)?))
+    }
+
+    #[pyo3(signature = (number, /))]
+    fn write_event_id(&self, number: i64) -> PyResult<()> {
+        self.0.get().put(|out| {
+            writer::put_field_number(out, number);
+            Ok(())
+        })
+    }
+
+    #[pyo3(signature = (name, /))]
+    fn write_type(&self, name: &str) -> PyResult<()> {
+        self.0.get().put(|out| {
+            put_type_prefix(out, name);
+            Ok(())
+        })
+    }
+
+    #[pyo3(signature = (text, /))]
+    fn write_comment(&self, text: &str) -> PyResult<()> {
+        self.0.get().put(|out| {
+            writer::put_comment(out, text);
+            Ok(())
+        })
+    }
+}
+
+impl RawOut {
+    fn append(&self, bytes: &[u8]) -> PyResult<()> {
+        self.0.get().put(|out| {
+            out.extend_from_slice(bytes);
+            Ok(())
+        })
+    }
+
+    /// Appends the low bytes of an integer that fits.
+    fn integer(&self, value: i64, kind: &str, bits: u32, min: i64, max: i64) -> PyResult<()> {
+        if value < min || value > max {
+            let fault =
+                Fault::new("the value does not fit").with("expected", kind).with("found", value);
+            return Err(crate::values::failure::Failure::from(fault).into());
+        }
+        self.append(&value.to_le_bytes()[..bits as usize / 8])
+    }
+}
+
+#[pymethods]
+impl RawOut {
+    fn __repr__(&self, py: Python<'_>) -> String {
+        format!("RawOut({})", WriteDocument::__repr__(self.0.bind(py)))
+    }
+
+    #[pyo3(signature = (value, /))]
+    fn write_bool(&self, value: bool) -> PyResult<()> {
+        self.append(&[u8::from(value)])
+    }
+
+    #[pyo3(signature = (value, /))]
+    fn write_int8(&self, value: i64) -> PyResult<()> {
+        self.integer(value, "int8", 8, i8::MIN.into(), i8::MAX.into())
+    }
+
+    #[pyo3(signature = (value, /))]
+    fn write_int16(&self, value: i64) -> PyResult<()> {
+        self.integer(value, "int16", 16, i16::MIN.into(), i16::MAX.into())
+    }
+
+    #[pyo3(signature = (value, /))]
+    fn write_int32(&self, value: i64) -> PyResult<()> {
+        self.integer(value, "int32", 32, i32::MIN.into(), i32::MAX.into())
+    }
+
+    #[pyo3(signature = (value, /))]
+    fn write_int64(&self, value: i64) -> PyResult<()> {
+        self.append(&value.to_le_bytes())
+    }
+
+    #[pyo3(signature = (value, /))]
+    fn write_uint8(&self, value: i64) -> PyResult<()> {
+        self.integer(value, "uint8", 8, 0, u8::MAX.into())
+    }
+
+    #[pyo3(signature = (value, /))]
+    fn write_uint16(&self, value: i64) -> PyResult<()> {
+        self.integer(value, "uint16", 16, 0, u16::MAX.into())
+    }
+
+    #[pyo3(signature = (value, /))]
+    fn write_uint32(&self, value: i64) -> PyResult<()> {
+        self.integer(value, "uint32", 32, 0, u32::MAX.into())
+    }
+
+    #[pyo3(signature = (value, /))]
+    #[allow(clippy::cast_possible_truncation)] // as asked for
+    fn write_float32(&self, value: f64) -> PyResult<()> {
+        self.append(&(value as f32).to_le_bytes())
+    }
+
+    #[pyo3(signature = (value, /))]
+    fn write_float64(&self, value: f64) -> PyResult<()> {
+        self.append(&value.to_le_bytes())
+    }
+
+    #[pyo3(signature = (value, /))]
+    fn write_stop_bit(&self, value: i64) -> PyResult<()> {
+        self.0.get().put(|out| {
+            put_stop_bit(out, value);
+            Ok(())
+        })
+    }
+
+    #[pyo3(signature = (text, /))]
+    fn write_utf8(&self, text: Option<&Bound<'_, PyString>>) -> PyResult<()> {
+        self.0.get().put(|out| {
+            let Some(text) = text else {
+                put_stop_bit(out, -1);
+                return Ok(());
+            };
+            let stored = tokens::cesu8(&text.to_cow()?);
+            put_stop_bit(out, stored.len().cast_signed() as i64);
+            out.extend_from_slice(&stored);
+            Ok(())
+        })
+    }
+
+    #[pyo3(signature = (data, /))]
+    fn write_bytes(&self, data: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.append(Borrowed::new(data)?.bytes())
+    }
+}

@@ -1,0 +1,269 @@
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pyo3::prelude::*;
+use pyo3::types::{PyByteArray, PyMemoryView};
+use quire_kernel::Error;
+use quire_kernel::chronicle::append::appender::{Appender, Claim};
+use quire_kernel::chronicle::format::document;
+use quire_kernel::chronicle::protocol::publish::Payload;
+
+use super::appender::in_wire_of;
+use super::clock::QueueClock;
+use super::repr;
+use super::wire_out::{RawOut, WireOut};
+use crate::buffer::Borrowed;
+use crate::error::{to_py, told};
+use crate::values::{codec, encode, failure};
+
+/// One document being written.
+#[pyclass(module = "quire._native", frozen)]
+pub struct WriteDocument {
+    appender: Arc<Appender>,
+    clock: Arc<QueueClock>,
+    metadata: bool,
+    state: Mutex<State>,
+}
+
+struct State {
+    bytes: Vec<u8>,
+    /// Memory that was handed out, and where it belongs.
+    reserved: Vec<(usize, Py<PyByteArray>)>,
+    place: Place,
+    rollback: bool,
+}
+
+enum Place {
+    /// The write lock is held for it.
+    Claimed(Claim),
+    /// The lock was taken when the document began: appended whole when it closes.
+    Buffered,
+    /// Published at this index.
+    Published(i64),
+    /// Dropped.
+    Dropped,
+}
+
+impl State {
+    /// Index and state, for a repr.
+    fn parts(&self) -> Vec<String> {
+        let open = || format!("open, length={}", self.bytes.len());
+        match &self.place {
+            Place::Claimed(claim) => vec![format!("index={:#x}", claim.index), open()],
+            Place::Buffered => vec!["buffered".to_owned(), open()],
+            Place::Published(index) => vec![format!("index={index:#x}"), "closed".to_owned()],
+            Place::Dropped => vec!["dropped".to_owned(), "closed".to_owned()],
+        }
+    }
+}
+
+impl WriteDocument {
+    /// Opens a document; with double buffering it does not wait for the lock.
+    pub fn open(
+        py: Python<'_>,
+        appender: Arc<Appender>,
+        clock: Arc<QueueClock>,
+        now_ms: Option<i64>,
+        metadata: bool,
+    ) -> PyResult<Self> {
+        let buffered =
+            appender.queue().options().double_buffer && !metadata && appender.is_locked();
+        let place = if buffered {
+            Ok(Place::Buffered)
+        } else {
+            py.detach(|| appender.claim(now_ms, metadata)).map(Place::Claimed)
+        };
+        // Made before anything is logged: a document that is not handed out gives its claim up.
+        let document = place.map(|place| {
+            let state = Mutex::new(State {
+                bytes: Vec::new(),
+                reserved: Vec::new(),
+                place,
+                rollback: false,
+            });
+            Self { appender, clock, metadata, state }
+        });
+        told(py, document)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Appends what `put` does, if it does not fail. It runs without the lock: it may call Python
+    /// code, which may look at this document.
+    pub fn put(&self, put: impl FnOnce(&mut Vec<u8>) -> failure::Result<()>) -> PyResult<()> {
+        drop(self.writable()?);
+        let mut bytes = Vec::with_capacity(64);
+        put(&mut bytes)?;
+        self.writable()?.bytes.extend_from_slice(&bytes);
+        Ok(())
+    }
+
+    /// As [`WriteDocument::put`], for what has fields: they are written as the queue's wire type says.
+    pub fn put_fields(
+        &self,
+        put: impl FnOnce(&mut Vec<u8>) -> failure::Result<()>,
+    ) -> PyResult<()> {
+        self.put(|bytes| {
+            put(bytes)?;
+            *bytes = in_wire_of(self.appender.queue(), std::mem::take(bytes))?;
+            Ok(())
+        })
+    }
+
+    /// Whether nothing is in it yet.
+    pub fn is_empty(&self) -> bool {
+        self.lock().bytes.is_empty()
+    }
+
+    /// The state of a document that is still open.
+    fn writable(&self) -> PyResult<MutexGuard<'_, State>> {
+        let state = self.lock();
+        if matches!(state.place, Place::Published(_) | Place::Dropped) {
+            return Err(to_py(Error::closed("document", self.appender.queue().path())));
+        }
+        Ok(state)
+    }
+
+    /// Publishes or drops the document. Its state is not locked meanwhile: another thread that
+    /// looks finds it closed.
+    fn finish(&self, py: Python<'_>, drop_it: bool) -> PyResult<()> {
+        let (place, mut bytes, reserved, rollback) = {
+            let mut state = self.lock();
+            let place = std::mem::replace(&mut state.place, Place::Dropped);
+            let reserved = std::mem::take(&mut state.reserved);
+            (place, std::mem::take(&mut state.bytes), reserved, drop_it || state.rollback)
+        };
+        for (offset, memory) in reserved {
+            let written = memory.bind(py).to_vec();
+            bytes[offset..].iter_mut().zip(written).for_each(|(to, byte)| *to = byte);
+        }
+        let place = match place {
+            Place::Claimed(claim) if rollback => {
+                self.appender.give_up(claim);
+                Place::Dropped
+            }
+            Place::Buffered if rollback => Place::Dropped,
+            Place::Claimed(claim) => {
+                let published = py.detach(|| self.appender.publish(claim, &bytes));
+                Place::Published(told(py, published)?)
+            }
+            Place::Buffered => {
+                let now = self.clock.now_ms(py)?;
+                let bytes = if bytes.is_empty() { &document::EMPTY_PAYLOAD } else { &bytes[..] };
+                let appended = py.detach(|| self.appender.append(now, Payload::new(bytes)));
+                Place::Published(told(py, appended)?)
+            }
+            done => done,
+        };
+        self.lock().place = place;
+        Ok(())
+    }
+}
+
+#[pymethods]
+impl WriteDocument {
+    #[getter]
+    fn index(&self) -> PyResult<i64> {
+        match &self.lock().place {
+            Place::Claimed(claim) => Ok(claim.index),
+            Place::Published(index) => Ok(*index),
+            Place::Buffered => Err(to_py(Error::IndexNotAvailable)),
+            Place::Dropped => Err(to_py(Error::closed("document", self.appender.queue().path()))),
+        }
+    }
+
+    pub fn __repr__(slf: &Bound<'_, Self>) -> String {
+        let this = slf.get();
+        let queue = this.appender.queue();
+        let mut parts = vec![repr::path(slf.py(), queue.path())];
+        parts.extend(this.metadata.then(|| "metadata".to_owned()));
+        match this.state.try_lock() {
+            _ if queue.check_generation().is_err() => parts.push("forked".to_owned()),
+            Ok(state) => parts.extend(state.parts()),
+            Err(_) => parts.push("busy".to_owned()),
+        }
+        repr::handle(&slf.get_type(), &parts)
+    }
+
+    #[getter]
+    const fn is_metadata(&self) -> bool {
+        self.metadata
+    }
+
+    #[pyo3(signature = (name, value, /))]
+    fn write(&self, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.put(|bytes| encode::put_entry(bytes, name, value))
+    }
+
+    #[pyo3(signature = (message, /, *, typed = false))]
+    fn write_message(&self, message: &Bound<'_, PyAny>, typed: bool) -> PyResult<()> {
+        let codec = codec::of_class(message.get_type().as_any())?;
+        self.put_fields(|bytes| codec.get().put_message(bytes, message, typed))
+    }
+
+    #[getter]
+    fn wire(slf: Py<Self>) -> WireOut {
+        WireOut(slf)
+    }
+
+    #[getter]
+    fn raw(slf: Py<Self>) -> RawOut {
+        RawOut(slf)
+    }
+
+    #[pyo3(signature = (length, /))]
+    fn reserve<'py>(&self, py: Python<'py>, length: usize) -> PyResult<Bound<'py, PyMemoryView>> {
+        self.appender.check_length(length as u64).map_err(to_py)?;
+        let memory = PyByteArray::new_with(py, length, |_| Ok(()))?;
+        let mut state = self.writable()?;
+        let offset = state.bytes.len();
+        state.bytes.resize(offset + length, 0);
+        state.reserved.push((offset, memory.clone().unbind()));
+        drop(state); // a view is made with the collector at work
+        PyMemoryView::from(memory.as_any())
+    }
+
+    #[pyo3(signature = (data, /))]
+    fn write_bytes(&self, data: &Bound<'_, PyAny>) -> PyResult<()> {
+        let data = Borrowed::new(data)?;
+        self.put(|bytes| {
+            bytes.extend_from_slice(data.bytes());
+            Ok(())
+        })
+    }
+
+    fn rollback_on_close(&self) {
+        self.lock().rollback = true;
+    }
+
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.finish(py, false)
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (exc_type, exc, traceback, /))]
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        exc_type: Option<Bound<'_, PyAny>>,
+        exc: Option<Bound<'_, PyAny>>,
+        traceback: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let _ = (exc, traceback);
+        self.finish(py, exc_type.is_some())
+    }
+}
+
+impl Drop for WriteDocument {
+    /// A document that nobody closed is dropped: the write lock must not stay taken.
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Place::Claimed(claim) = std::mem::replace(&mut state.place, Place::Dropped) {
+            self.appender.give_up(claim);
+        }
+    }
+}

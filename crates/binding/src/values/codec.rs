@@ -1,0 +1,582 @@
+//! Message classes: registered Python classes, and how their fields stand in a message.
+
+use std::collections::HashMap;
+use std::sync::{PoisonError, RwLock};
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyString, PyTuple, PyType};
+use quire_kernel::chronicle::format::document::EMPTY_PAYLOAD;
+use quire_kernel::wire::codes::TYPE_PREFIX;
+use quire_kernel::wire::compress;
+use quire_kernel::wire::convert;
+use quire_kernel::wire::cursor::Cursor;
+use quire_kernel::wire::fault::Fault;
+use quire_kernel::wire::latin1;
+use quire_kernel::wire::token::{self, Name, Shape, Token};
+use quire_kernel::wire::tokens::put_type_prefix;
+use quire_kernel::wire::writer;
+
+use super::failure::{Failure, Result};
+use super::schema::Kind;
+use super::{decode, encode, fixed};
+
+/// The classes by the names that stand in messages.
+static REGISTERED: RwLock<Option<HashMap<Vec<u8>, Py<Codec>>>> = RwLock::new(None);
+
+/// `object.__new__` and `object.__setattr__`.
+static NEW: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+static SET: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+/// How the objects of one class are written and read.
+#[pyclass(module = "quire._native", frozen)]
+pub struct Codec {
+    class: Py<PyType>,
+    alias: String,
+    build: Build,
+    /// Of an enum: a member stands as its name.
+    members: Option<Py<Kind>>,
+    /// Unknown fields are kept in the object's `__quire_unknown__`.
+    keep_unknown: bool,
+    #[pyo3(get)]
+    pub bytes_layout: bool,
+    /// Gives the fields: called once, when they are needed, because they may name later classes.
+    resolve: Py<PyAny>,
+    plan: PyOnceLock<Plan>,
+}
+
+/// How an object is made of its fields.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Build {
+    /// `__new__`, then each attribute.
+    SetAttributes,
+    /// As that, past the class's own `__setattr__`.
+    ForceAttributes,
+    /// `__new__`, then its `__dict__`, past the class's own `__setattr__`.
+    SetDict,
+    /// The class is called, with all fields in their order.
+    CallInOrder,
+    /// The class is called, with keywords.
+    Call,
+}
+
+/// The fields in their order.
+pub struct Plan {
+    pub fields: Vec<Field>,
+    by_name: HashMap<Vec<u8>, usize>,
+    post_init: bool,
+}
+
+/// One field of a message class.
+pub struct Field {
+    name: String,
+    /// The name as it stands in a message, and as it is written.
+    key: Vec<u8>,
+    token: Vec<u8>,
+    pub attribute: Py<PyString>,
+    pub kind: Py<Kind>,
+    default: Default,
+}
+
+impl Field {
+    /// The name in messages.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+enum Default {
+    None,
+    Value(Py<PyAny>),
+    Factory(Py<PyAny>),
+}
+
+#[pymethods]
+impl Codec {
+    /// Registers a class.
+    #[new]
+    #[allow(clippy::too_many_arguments)] // a Python signature
+    #[pyo3(signature = (cls_, alias, resolve, *, build, members, keep_unknown, bytes_layout))]
+    fn new(
+        cls_: Py<PyType>,
+        alias: String,
+        resolve: Py<PyAny>,
+        build: &str,
+        members: Option<Py<Kind>>,
+        keep_unknown: bool,
+        bytes_layout: bool,
+    ) -> Self {
+        let build = match build {
+            "set" => Build::SetAttributes,
+            "force" => Build::ForceAttributes,
+            "dict" => Build::SetDict,
+            "args" => Build::CallInOrder,
+            _ => Build::Call,
+        };
+        let plan = PyOnceLock::new();
+        Self { class: cls_, alias, build, members, keep_unknown, bytes_layout, resolve, plan }
+    }
+
+    /// The class stands behind its name from here on, unless another one does, which is returned.
+    fn register(slf: &Bound<'_, Self>) -> Option<Py<PyType>> {
+        let mut registered = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
+        let known = registered.get_or_insert_default();
+        let name = slf.get().alias.as_bytes();
+        if let Some(other) = known.get(name)
+            && !is_same_class(slf, other)
+        {
+            return Some(other.get().class.clone_ref(slf.py()));
+        }
+        known.insert(name.to_vec(), slf.clone().unbind());
+        None
+    }
+
+    #[getter(alias)]
+    fn py_alias(&self) -> &str {
+        &self.alias
+    }
+
+    #[getter]
+    fn members(&self, py: Python<'_>) -> Option<Py<Kind>> {
+        self.members.as_ref().map(|members| members.clone_ref(py))
+    }
+
+    #[getter]
+    #[allow(clippy::type_complexity)] // rows of a table
+    fn fields(&self, py: Python<'_>) -> PyResult<Vec<(String, Py<PyString>, Py<Kind>)>> {
+        let rows = self.plan(py)?.fields.iter().map(|field| {
+            (field.name.clone(), field.attribute.clone_ref(py), field.kind.clone_ref(py))
+        });
+        Ok(rows.collect())
+    }
+
+    /// Looks the fields up at once.
+    fn check(&self, py: Python<'_>) -> PyResult<()> {
+        let plan = self.plan(py)?;
+        if self.bytes_layout { fixed::check(plan).map_err(PyErr::from) } else { Ok(()) }
+    }
+}
+
+/// A class that was defined again, as in a notebook, takes the place of its elder.
+fn is_same_class(one: &Bound<'_, Codec>, other: &Py<Codec>) -> bool {
+    let py = one.py();
+    let name = |codec: &Codec| {
+        let class = codec.class.bind(py);
+        Some((class.module().ok()?.to_string(), class.qualname().ok()?.to_string()))
+    };
+    name(one.get()).is_some_and(|found| name(other.get()) == Some(found))
+}
+
+/// The codec of the class that is registered under a name.
+pub fn registered<'py>(py: Python<'py>, name: &[u8]) -> Option<Bound<'py, Codec>> {
+    let registered = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
+    registered.as_ref()?.get(name).map(|codec| codec.bind(py).clone())
+}
+
+/// The codec of a class, or an error that says what it lacks.
+pub fn of_class<'py>(class: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Codec>> {
+    let found = class.getattr(intern!(class.py(), "__quire_codec__"));
+    let codec = found.ok().and_then(|found| found.cast_into::<Codec>().ok());
+    codec.filter(|codec| codec.get().class.bind(class.py()).is(class)).ok_or_else(|| {
+        PyTypeError::new_err(format!("a class of quire.message is needed: found={class}"))
+    })
+}
+
+/// The codec of an object's own class, if it has one.
+pub fn of_object<'py>(object: &Bound<'py, PyAny>) -> Option<Bound<'py, Codec>> {
+    let py = object.py();
+    let class = object.get_type();
+    let codec = class.getattr(intern!(py, "__quire_codec__")).ok()?.cast_into::<Codec>().ok()?;
+    codec.get().class.bind(py).is(&class).then_some(codec)
+}
+
+impl Codec {
+    /// The name of the class in messages.
+    pub fn alias(&self) -> &str {
+        &self.alias
+    }
+
+    /// The fields.
+    pub fn plan(&self, py: Python<'_>) -> PyResult<&Plan> {
+        self.plan.get_or_try_init(py, || Plan::of(py, self.resolve.bind(py)))
+    }
+
+    /// Appends an object where its class was not declared: under its name.
+    pub fn put_typed(
+        &self,
+        out: &mut Vec<u8>,
+        object: &Bound<'_, PyAny>,
+        depth: usize,
+    ) -> Result<()> {
+        put_type_prefix(out, &self.alias);
+        self.put_block(out, object, depth)
+    }
+
+    /// Appends a whole message: the fields, or the object under its name.
+    pub fn put_message(
+        &self,
+        out: &mut Vec<u8>,
+        object: &Bound<'_, PyAny>,
+        typed: bool,
+    ) -> Result<()> {
+        if typed || self.members.is_some() {
+            return self.put_typed(out, object, 0);
+        }
+        self.put_fields(out, object, 0)?;
+        if out.is_empty() {
+            out.extend_from_slice(&EMPTY_PAYLOAD);
+        }
+        Ok(())
+    }
+
+    /// Appends an object where this class was declared; one of another class under its name.
+    pub fn put_declared(
+        &self,
+        out: &mut Vec<u8>,
+        object: &Bound<'_, PyAny>,
+        depth: usize,
+    ) -> Result<()> {
+        let py = object.py();
+        if object.get_type().is(self.class.bind(py)) {
+            return self.put_block(out, object, depth);
+        }
+        match of_object(object) {
+            Some(codec) if object.is_instance(self.class.bind(py))? => {
+                codec.get().put_typed(out, object, depth)
+            }
+            _ => Err(Fault::new("the value does not fit")
+                .with("expected", &self.alias)
+                .with("type", encode::type_name(object))
+                .into()),
+        }
+    }
+
+    fn put_block(&self, out: &mut Vec<u8>, object: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
+        if let Some(members) = &self.members {
+            return members.get().put(out, object, depth);
+        }
+        let block = writer::open_block(out);
+        self.put_fields(out, object, depth)?;
+        writer::close_block(out, block);
+        Ok(())
+    }
+
+    /// Appends the fields alone.
+    pub fn put_fields(
+        &self,
+        out: &mut Vec<u8>,
+        object: &Bound<'_, PyAny>,
+        depth: usize,
+    ) -> Result<()> {
+        let py = object.py();
+        let plan = self.plan(py)?;
+        if self.bytes_layout {
+            return fixed::put(plan, out, object, depth);
+        }
+        for field in &plan.fields {
+            out.extend_from_slice(&field.token);
+            let value = object.getattr(field.attribute.bind(py))?;
+            field
+                .kind
+                .get()
+                .put(out, &value, depth)
+                .map_err(|failure| failure.inside(&field.name))?;
+        }
+        if self.keep_unknown
+            && let Ok(unknown) = object.getattr(intern!(py, "__quire_unknown__"))
+            && let Ok(unknown) = unknown.cast::<PyDict>()
+        {
+            for item in unknown.items().iter() {
+                let (name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = item.extract()?;
+                writer::put_field(out, &name.cast::<PyString>().map_err(PyErr::from)?.to_cow()?)?;
+                encode::put_value(out, &value, depth)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a value of this class, or None.
+    pub fn get_value<'py>(
+        &self,
+        py: Python<'py>,
+        cursor: &mut Cursor<'_>,
+        depth: usize,
+    ) -> Result<Bound<'py, PyAny>> {
+        let at = cursor.offset();
+        if let Some(members) = &self.members {
+            return members.get().get(py, cursor, depth);
+        }
+        match token::value(cursor)? {
+            Token::Null => Ok(py.None().into_bound(py)),
+            Token::Block(mut block) => self.get_fields(py, &mut block, token::deeper(depth, at)?),
+            Token::TypePrefix(name) => {
+                let depth = token::deeper(depth, at)?;
+                if name == self.alias.as_bytes() {
+                    return self.get_value(py, cursor, depth);
+                }
+                match registered(py, name) {
+                    Some(other)
+                        if other.get().class.bind(py).is_subclass(self.class.bind(py))? =>
+                    {
+                        other.get().get_value(py, cursor, depth)
+                    }
+                    _ => Err(convert::misfit(&Token::TypePrefix(name), &self.alias, at).into()),
+                }
+            }
+            other => Err(convert::misfit(&other, &self.alias, at).into()),
+        }
+    }
+
+    /// Reads a whole message: its fields, or an object under its name.
+    pub fn get_message<'py>(
+        &self,
+        py: Python<'py>,
+        message: &[u8],
+        has_names: bool,
+    ) -> Result<Bound<'py, PyAny>> {
+        compress::begin_message();
+        let mut cursor = Cursor::new(message);
+        let starts_with_type = cursor.peek() == Some(TYPE_PREFIX);
+        if self.members.is_some() || starts_with_type {
+            let found = self.get_value(py, &mut cursor, 0)?;
+            token::end(cursor)?;
+            return Ok(found);
+        }
+        if has_names && !self.bytes_layout && token::shape(&cursor) == Shape::List {
+            let code = cursor.peek();
+            return Err(Fault::unexpected("the name of a field", code, cursor.offset()).into());
+        }
+        self.get_fields(py, &mut cursor, 0)
+    }
+
+    /// Reads the fields alone, until the end.
+    pub fn get_fields<'py>(
+        &self,
+        py: Python<'py>,
+        block: &mut Cursor<'_>,
+        depth: usize,
+    ) -> Result<Bound<'py, PyAny>> {
+        let plan = self.plan(py)?;
+        let mut found: Vec<Option<Bound<'py, PyAny>>> = vec![None; plan.fields.len()];
+        let mut unknown = None;
+        if self.bytes_layout {
+            fixed::get(py, plan, block, &mut found, depth)?;
+        } else {
+            if token::shape(block) == Shape::List {
+                Self::get_in_order(py, plan, block, depth, &mut found)?;
+            }
+            let mut next = 0;
+            while let Some(name) = token::name(block)? {
+                let Some(place) = plan.find(&name, next) else {
+                    self.take_unknown(py, &name, block, depth, &mut unknown)?;
+                    continue;
+                };
+                let field = &plan.fields[place];
+                let value = field.kind.get().get(py, block, depth);
+                found[place] = Some(value.map_err(|failure| failure.inside(&field.name))?);
+                next = place + 1;
+            }
+        }
+        self.object(py, plan, found, unknown)
+    }
+
+    /// Reads the fields of a message without names, as in a `FIELDLESS_BINARY` queue.
+    fn get_in_order<'py>(
+        py: Python<'py>,
+        plan: &Plan,
+        block: &mut Cursor<'_>,
+        depth: usize,
+        found: &mut [Option<Bound<'py, PyAny>>],
+    ) -> Result<()> {
+        for (field, slot) in plan.fields.iter().zip(found) {
+            if block.peek().is_none() {
+                break;
+            }
+            let value = field.kind.get().get(py, block, depth);
+            *slot = Some(value.map_err(|failure| failure.inside(&field.name))?);
+        }
+        Ok(token::end(*block)?)
+    }
+
+    fn take_unknown<'py>(
+        &self,
+        py: Python<'py>,
+        name: &Name<'_>,
+        block: &mut Cursor<'_>,
+        depth: usize,
+        unknown: &mut Option<Bound<'py, PyDict>>,
+    ) -> Result<()> {
+        if matches!(name, Name::Object) {
+            token::skip(block)?;
+        }
+        let key = match name {
+            Name::Field(name) | Name::Event(name) => latin1::decode(name).into_owned(),
+            Name::Number(number) => number.to_string(),
+            Name::Object => return Ok(token::skip(block)?),
+        };
+        if !self.keep_unknown {
+            return Ok(token::skip(block)?);
+        }
+        let value = decode::get(py, block, depth).map_err(|failure| failure.inside(&key))?;
+        unknown.get_or_insert_with(|| PyDict::new(py)).set_item(key, value)?;
+        Ok(())
+    }
+
+    /// An object of its fields; what is missing takes its default.
+    fn object<'py>(
+        &self,
+        py: Python<'py>,
+        plan: &Plan,
+        mut found: Vec<Option<Bound<'py, PyAny>>>,
+        unknown: Option<Bound<'py, PyDict>>,
+    ) -> Result<Bound<'py, PyAny>> {
+        let class = self.class.bind(py);
+        if self.build == Build::Call {
+            let object = self.call_with_names(py, plan, found)?;
+            return Ok(Self::with_unknown(object, unknown)?);
+        }
+        for (field, value) in plan.fields.iter().zip(&mut found) {
+            if value.is_none() {
+                *value = Some(field.default.value(py)?.ok_or_else(|| self.missing(field))?);
+            }
+        }
+        let values =
+            found.into_iter().map(|value| value.unwrap_or_else(|| py.None().into_bound(py)));
+        let object = if self.build == Build::CallInOrder {
+            class.call1(PyTuple::new(py, values)?)?
+        } else {
+            let object = NEW.import(py, "quire.calls.messages", "new_object")?.call1((class,))?;
+            self.set_attributes(plan, &object, values)?;
+            object
+        };
+        let object = Self::with_unknown(object, unknown)?;
+        if plan.post_init && self.build != Build::CallInOrder {
+            object.call_method0(intern!(py, "__post_init__"))?;
+        }
+        Ok(object)
+    }
+
+    /// The object, with the fields that its class does not have.
+    fn with_unknown<'py>(
+        object: Bound<'py, PyAny>,
+        unknown: Option<Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(unknown) = unknown {
+            let name = intern!(object.py(), "__quire_unknown__");
+            set_past_class(&object, name, unknown.as_any())?;
+        }
+        Ok(object)
+    }
+
+    /// Sets the fields of a new object.
+    fn set_attributes<'py>(
+        &self,
+        plan: &Plan,
+        object: &Bound<'py, PyAny>,
+        values: impl Iterator<Item = Bound<'py, PyAny>>,
+    ) -> Result<()> {
+        let py = object.py();
+        let fields = plan.fields.iter().zip(values);
+        if self.build == Build::SetDict {
+            let attributes = PyDict::new(py);
+            for (field, value) in fields {
+                attributes.set_item(field.attribute.bind(py), value)?;
+            }
+            return Ok(set_past_class(object, intern!(py, "__dict__"), attributes.as_any())?);
+        }
+        for (field, value) in fields {
+            if self.build == Build::ForceAttributes {
+                set_past_class(object, field.attribute.bind(py), &value)?;
+            } else {
+                object.setattr(field.attribute.bind(py), value)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls the class with the fields that were found; what is missing is left to it.
+    fn call_with_names<'py>(
+        &self,
+        py: Python<'py>,
+        plan: &Plan,
+        found: Vec<Option<Bound<'py, PyAny>>>,
+    ) -> Result<Bound<'py, PyAny>> {
+        let keywords = PyDict::new(py);
+        for (field, value) in plan.fields.iter().zip(found) {
+            if let Some(value) = value {
+                keywords.set_item(field.attribute.bind(py), value)?;
+            } else if matches!(field.default, Default::None) {
+                return Err(self.missing(field));
+            }
+        }
+        Ok(self.class.bind(py).call((), Some(&keywords))?)
+    }
+
+    #[cold]
+    fn missing(&self, field: &Field) -> Failure {
+        Fault::new("a field is missing and has no default: give it one to read older messages")
+            .with("class", &self.alias)
+            .inside(&field.name)
+            .into()
+    }
+}
+
+/// Sets an attribute whatever the class says of that.
+fn set_past_class<'py>(
+    object: &Bound<'py, PyAny>,
+    name: &Bound<'py, PyString>,
+    value: &Bound<'py, PyAny>,
+) -> PyResult<()> {
+    let set = SET.import(object.py(), "quire.calls.messages", "set_attribute")?;
+    set.call1((object, name, value)).map(drop)
+}
+
+impl Default {
+    fn value<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        match self {
+            Self::None => Ok(None),
+            Self::Value(value) => Ok(Some(value.bind(py).clone())),
+            Self::Factory(factory) => factory.bind(py).call0().map(Some),
+        }
+    }
+}
+
+impl Plan {
+    /// Asks for the fields: of each its name, attribute, kind, and a default or what makes one.
+    fn of(py: Python<'_>, resolve: &Bound<'_, PyAny>) -> PyResult<Self> {
+        type Row = (String, Py<PyString>, Py<Kind>, u8, Py<PyAny>);
+        let (rows, post_init): (Vec<Row>, bool) = resolve.call0()?.extract()?;
+        let mut fields = Vec::with_capacity(rows.len());
+        let mut by_name = HashMap::new();
+        for (name, attribute, kind, has_default, default) in rows {
+            let mut token = Vec::new();
+            writer::put_field(&mut token, &name).map_err(Failure::from)?;
+            let key: Vec<u8> =
+                name.chars().map(|c| u8::try_from(u32::from(c)).unwrap_or(b'?')).collect();
+            by_name.insert(key.clone(), fields.len());
+            let default = match has_default {
+                0 => Default::None,
+                1 => Default::Value(default.clone_ref(py)),
+                _ => Default::Factory(default.clone_ref(py)),
+            };
+            let attribute = attribute.bind(py).clone();
+            fields.push(Field { name, key, token, attribute: attribute.unbind(), kind, default });
+        }
+        Ok(Self { fields, by_name, post_init })
+    }
+
+    /// The place of a field: most often that behind the last one.
+    #[inline]
+    fn find(&self, name: &Name<'_>, next: usize) -> Option<usize> {
+        match name {
+            Name::Field(name) | Name::Event(name) => match self.fields.get(next) {
+                Some(field) if field.key == *name => Some(next),
+                _ => self.by_name.get(*name).copied(),
+            },
+            Name::Number(number) => self.by_name.get(number.to_string().as_bytes()).copied(),
+            Name::Object => None,
+        }
+    }
+}

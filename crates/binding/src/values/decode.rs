@@ -1,0 +1,304 @@
+//! Python objects from a message whose types nobody declared. What a file names is looked up among
+//! the registered classes; anything else stays inert.
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{
+    PyBool, PyBytes, PyDict, PyFloat, PyFrozenSet, PyList, PySet, PyString, PyTuple,
+};
+use quire_kernel::chronicle::read::tailer::{OpenDocument, Tailer};
+use quire_kernel::wire::codes::TYPE_PREFIX;
+use quire_kernel::wire::compress::{self, Method, UNPACKED_MAX};
+use quire_kernel::wire::cursor::Cursor;
+use quire_kernel::wire::fault::Fault;
+use quire_kernel::wire::history::{self, History};
+use quire_kernel::wire::latin1;
+use quire_kernel::wire::token::{self, MAPS, Name, Shape, Token};
+
+use super::failure::{Failure, Result};
+use super::{classes, codec, temporal};
+use crate::calls::history::MessageHistory;
+
+/// The next value.
+pub fn get<'py>(
+    py: Python<'py>,
+    cursor: &mut Cursor<'_>,
+    depth: usize,
+) -> Result<Bound<'py, PyAny>> {
+    let at = cursor.offset();
+    let token = token::value(cursor)?;
+    of_token(py, token, cursor, depth, at)
+}
+
+/// The value that begins with `token`; a type prefix is followed by more.
+pub fn of_token<'py>(
+    py: Python<'py>,
+    token: Token<'_>,
+    cursor: &mut Cursor<'_>,
+    depth: usize,
+    at: usize,
+) -> Result<Bound<'py, PyAny>> {
+    Ok(match token {
+        Token::Null => py.None().into_bound(py),
+        Token::Bool(flag) => PyBool::new(py, flag).to_owned().into_any(),
+        Token::Int(number, _) => number.into_pyobject(py).map_err(PyErr::from)?.into_any(),
+        Token::Float32(number) => PyFloat::new(py, f64::from(number)).into_any(),
+        Token::Float64(number) => PyFloat::new(py, number).into_any(),
+        Token::Text(bytes) => PyString::new(py, &token::text(bytes, at)?).into_any(),
+        Token::Temporal(bytes, code) => {
+            let text = token::text(bytes, at)?;
+            match temporal::object(py, code, &text)? {
+                Some(found) => found,
+                None => PyString::new(py, &text).into_any(),
+            }
+        }
+        Token::Uuid(high, low) => uuid(py, high, low)?,
+        Token::TypeLiteral(name) => {
+            classes::type_literal(py)?.call1((token::text(name, at)?.as_ref(),))?
+        }
+        Token::TypePrefix(name) => typed(py, name, cursor, token::deeper(depth, at)?)?,
+        Token::Block(block) => of_block(py, block, token::deeper(depth, at)?)?,
+        Token::Longs { used, .. } => longs(py, used)?,
+    })
+}
+
+fn uuid(py: Python<'_>, high: u64, low: u64) -> PyResult<Bound<'_, PyAny>> {
+    let arguments = PyDict::new(py);
+    arguments.set_item(intern!(py, "int"), u128::from(high) << 64 | u128::from(low))?;
+    classes::uuid(py)?.call((), Some(&arguments))
+}
+
+fn longs<'py>(py: Python<'py>, used: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+    let (words, _) = used.as_chunks();
+    Ok(PyList::new(py, words.iter().map(|word| i64::from_le_bytes(*word)))?.into_any())
+}
+
+/// The content of a block.
+fn of_block<'py>(
+    py: Python<'py>,
+    mut block: Cursor<'_>,
+    depth: usize,
+) -> Result<Bound<'py, PyAny>> {
+    match token::shape(&block) {
+        Shape::Map => Ok(map(py, &mut block, depth)?.into_any()),
+        Shape::Blob => Ok(PyBytes::new(py, token::blob(&block).unwrap_or_default()).into_any()),
+        Shape::History => Ok(PyBytes::new(py, block.rest()).into_any()),
+        Shape::Empty | Shape::List => {
+            Ok(list(py, &mut block, |cursor| get(py, cursor, depth))?.into_any())
+        }
+        Shape::Longs => get(py, &mut block, depth),
+    }
+}
+
+/// Values until the end, each as `get` reads it.
+pub fn list<'py>(
+    py: Python<'py>,
+    cursor: &mut Cursor<'_>,
+    get: impl Fn(&mut Cursor<'_>) -> Result<Bound<'py, PyAny>>,
+) -> Result<Bound<'py, PyList>> {
+    let items = PyList::empty(py);
+    while cursor.peek().is_some() {
+        let item = get(cursor);
+        items.append(item.map_err(|failure| failure.inside(format_args!("[{}]", items.len())))?)?;
+    }
+    Ok(items)
+}
+
+/// Names and values until the end.
+pub fn map<'py>(
+    py: Python<'py>,
+    cursor: &mut Cursor<'_>,
+    depth: usize,
+) -> Result<Bound<'py, PyDict>> {
+    let found = PyDict::new(py);
+    while let Some(name) = token::name(cursor)? {
+        if depth == 0
+            && matches!(name, Name::Number(history::ID))
+            && let mut ahead = *cursor
+            && let Ok(history) = History::read(&mut ahead)
+        {
+            *cursor = ahead;
+            found.set_item(history::NAME, Py::new(py, MessageHistory::from(history))?)?;
+            continue;
+        }
+        let key = key(py, name, cursor, depth)?;
+        let value = get(py, cursor, depth).map_err(|failure| failure.inside(&key))?;
+        set_entry(&found, key, value)?;
+    }
+    Ok(found)
+}
+
+/// Adds an entry to a dict, if its key can stand in one.
+pub fn set_entry(
+    entries: &Bound<'_, PyDict>,
+    key: Bound<'_, PyAny>,
+    value: Bound<'_, PyAny>,
+) -> Result<()> {
+    entries.set_item(&key, value).map_err(|error| no_key(&key, error))
+}
+
+/// A key or an element that Python cannot hash is a fault of the message.
+#[cold]
+pub fn no_key(key: &Bound<'_, PyAny>, error: PyErr) -> Failure {
+    if !error.is_instance_of::<PyTypeError>(key.py()) {
+        return error.into();
+    }
+    let shown = key.repr().map_or_else(|_| "?".into(), |text| text.to_string());
+    let found = shown.chars().take(60).collect::<String>();
+    Fault::new("a key, or an element of a set, that cannot be one in Python")
+        .with("found", found)
+        .into()
+}
+
+fn key<'py>(
+    py: Python<'py>,
+    name: Name<'_>,
+    cursor: &mut Cursor<'_>,
+    depth: usize,
+) -> Result<Bound<'py, PyAny>> {
+    Ok(match name {
+        Name::Field(name) | Name::Event(name) => {
+            PyString::new(py, &latin1::decode(name)).into_any()
+        }
+        Name::Number(number) => PyString::new(py, &number.to_string()).into_any(),
+        Name::Object => hashable(get(py, cursor, depth)?)?,
+    })
+}
+
+/// A key that a dict takes: lists become tuples, dicts tuples of pairs, sets frozen ones.
+pub fn hashable(key: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
+    let py = key.py();
+    if let Ok(typed) = key.cast::<PyTuple>()
+        && typed.is_instance(classes::typed(py)?)?
+    {
+        let (name, value) = (typed.get_item(0)?, hashable(typed.get_item(1)?)?);
+        return classes::typed(py)?.call1((name, value));
+    }
+    if let Ok(items) = key.cast::<PyList>() {
+        let items: Vec<_> = items.iter().map(hashable).collect::<PyResult<_>>()?;
+        return Ok(PyTuple::new(py, items)?.into_any());
+    }
+    if let Ok(entries) = key.cast::<PyDict>() {
+        let pairs: Vec<_> = entries
+            .iter()
+            .map(|(name, value)| PyResult::Ok((name, hashable(value)?)))
+            .collect::<PyResult<_>>()?;
+        return Ok(PyTuple::new(py, pairs)?.into_any());
+    }
+    if let Ok(items) = key.cast::<PySet>() {
+        return Ok(PyFrozenSet::new(py, items.iter())?.into_any());
+    }
+    Ok(key)
+}
+
+/// The value behind a type prefix.
+fn typed<'py>(
+    py: Python<'py>,
+    name: &[u8],
+    cursor: &mut Cursor<'_>,
+    depth: usize,
+) -> Result<Bound<'py, PyAny>> {
+    if let Some(codec) = codec::registered(py, name) {
+        return codec.get().get_value(py, cursor, depth);
+    }
+    match name {
+        name if MAPS.contains(&name) => {
+            let at = cursor.offset();
+            match token::value(cursor)? {
+                Token::Block(block) if matches!(token::shape(&block), Shape::Empty) => {
+                    Ok(PyDict::new(py).into_any())
+                }
+                other => of_token(py, other, cursor, depth, at),
+            }
+        }
+        b"byte[]" | b"!binary" | b"int[]" | b"long[]" | b"short[]" | b"double[]" | b"float[]"
+        | b"boolean[]" | b"char[]" => get(py, cursor, depth),
+        b"!set" | b"!oset" => set(py, get(py, cursor, depth)?),
+        b"java.time.Instant" | b"Instant" => instant(py, cursor, depth),
+        name => {
+            if let Some(method) = Method::named(name) {
+                return unpacked(py, method, cursor, depth);
+            }
+            let name = token::text(name, cursor.offset())?;
+            let value = get(py, cursor, depth);
+            let value = value.map_err(|failure| failure.inside(format_args!("!{name}")))?;
+            Ok(classes::typed(py)?.call1((name.as_ref(), value))?)
+        }
+    }
+}
+
+/// A set; the list itself where an element cannot be in one.
+fn set<'py>(py: Python<'py>, found: Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>> {
+    let Ok(items) = found.cast::<PyList>() else {
+        return Ok(classes::typed(py)?.call1((intern!(py, "!set"), found))?);
+    };
+    match PySet::new(py, items.iter()) {
+        Ok(set) => Ok(set.into_any()),
+        Err(error) if error.is_instance_of::<PyTypeError>(py) => Ok(found),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A moment, as text.
+fn instant<'py>(
+    py: Python<'py>,
+    cursor: &mut Cursor<'_>,
+    depth: usize,
+) -> Result<Bound<'py, PyAny>> {
+    let at = cursor.offset();
+    let token = token::value(cursor)?;
+    if let Token::Text(bytes) = token {
+        let text = token::text(bytes, at)?;
+        let code = quire_kernel::wire::codes::ZONED_DATE_TIME;
+        if let Ok(Some(found)) = temporal::object(py, code, &text) {
+            return Ok(found);
+        }
+    }
+    of_token(py, token, cursor, depth, at)
+}
+
+/// The content of a compressed blob.
+pub fn unpacked<'py>(
+    py: Python<'py>,
+    method: Method,
+    cursor: &mut Cursor<'_>,
+    depth: usize,
+) -> Result<Bound<'py, PyAny>> {
+    let at = cursor.offset();
+    let token = token::value(cursor)?;
+    let Token::Block(block) = token else { return of_token(py, token, cursor, depth, at) };
+    let packed = token::blob(&block)
+        .ok_or_else(|| Fault::unexpected("a blob", block.rest().first().copied(), at))?;
+    Ok(PyBytes::new(py, &method.unpack(packed, UNPACKED_MAX)?).into_any())
+}
+
+/// A whole message of named values.
+pub fn message_map<'py>(py: Python<'py>, message: &[u8]) -> Result<Bound<'py, PyDict>> {
+    compress::begin_message();
+    map(py, &mut Cursor::new(message), 0)
+}
+
+/// A whole message that names its class.
+pub fn named_message<'py>(py: Python<'py>, message: &[u8]) -> Result<Bound<'py, PyAny>> {
+    compress::begin_message();
+    let mut cursor = Cursor::new(message);
+    let code = cursor.peek();
+    if code != Some(TYPE_PREFIX) {
+        return Err(Fault::unexpected("a type: the message names no class", code, 0).into());
+    }
+    let found = get(py, &mut cursor, 0)?;
+    token::end(cursor)?;
+    Ok(found)
+}
+
+/// Has the error of a value name its message.
+pub fn placed<T>(result: Result<T>, tailer: &Tailer, open: &OpenDocument) -> PyResult<T> {
+    result.map_err(|failure| match failure {
+        Failure::Wire(fault) => {
+            let (file, position) = tailer.place_of(open);
+            Failure::Wire(fault.in_message(open.index, file, position)).into()
+        }
+        Failure::Python(raised) => raised,
+    })
+}

@@ -1,0 +1,251 @@
+//! What is made of tokens where a type is declared.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyFrozenSet, PyList, PySet, PyString};
+use quire_kernel::wire::codes::{DATE, DATE_TIME, TIME, ZONED_DATE_TIME};
+use quire_kernel::wire::compress::Method;
+use quire_kernel::wire::convert;
+use quire_kernel::wire::cursor::Cursor;
+use quire_kernel::wire::fault::Fault;
+use quire_kernel::wire::latin1;
+use quire_kernel::wire::token::{self, Name, Shape, Token};
+use quire_kernel::wire::writer;
+
+use super::failure::Result;
+use super::schema::{Form, Kind};
+use super::{classes, decode, temporal};
+
+/// What older releases wrote of a missing time of pandas.
+const MISSING: &str = "NaT";
+
+impl Kind {
+    /// Reads the next value as this type.
+    pub fn get<'py>(
+        &self,
+        py: Python<'py>,
+        cursor: &mut Cursor<'_>,
+        depth: usize,
+    ) -> Result<Bound<'py, PyAny>> {
+        let at = cursor.offset();
+        Ok(match &self.0 {
+            Form::Int(width, _) => {
+                let number = convert::int(token::value(cursor)?, *width, at)?;
+                number.into_pyobject(py).map_err(PyErr::from)?.into_any()
+            }
+            Form::Float64 => {
+                PyFloat::new(py, convert::float(token::value(cursor)?, at)?).into_any()
+            }
+            Form::Float32 => {
+                PyFloat::new(py, convert::float32(token::value(cursor)?, at)?).into_any()
+            }
+            Form::Text => {
+                let found = token::value(cursor)?;
+                if let Token::TypePrefix(name) = found
+                    && let Some(method) = Method::named(name)
+                {
+                    return unpacked_text(py, method, cursor, depth);
+                }
+                match convert::text(found, at)? {
+                    Some(text) => PyString::new(py, &text).into_any(),
+                    None => py.None().into_bound(py),
+                }
+            }
+            Form::Bool => {
+                let flag = convert::boolean(token::value(cursor)?, at)?;
+                PyBool::new(py, flag).to_owned().into_any()
+            }
+            Form::Any => decode::get(py, cursor, depth)?,
+            Form::Message(codec) => codec.get().get_value(py, cursor, depth)?,
+            Form::Optional(kind) => {
+                let mut ahead = *cursor;
+                if matches!(token::value(&mut ahead)?, Token::Null) {
+                    *cursor = ahead;
+                    return Ok(py.None().into_bound(py));
+                }
+                kind.get().get(py, cursor, depth)?
+            }
+            _ => self.get_object(py, cursor, depth)?,
+        })
+    }
+
+    fn get_object<'py>(
+        &self,
+        py: Python<'py>,
+        cursor: &mut Cursor<'_>,
+        depth: usize,
+    ) -> Result<Bound<'py, PyAny>> {
+        let at = cursor.offset();
+        let mut found = token::value(cursor)?;
+        if let Token::TypePrefix(name) = found {
+            if let (Form::Bytes, Some(method)) = (&self.0, Method::named(name)) {
+                return decode::unpacked(py, method, cursor, depth);
+            }
+            found = token::value(cursor)?; // the declared type holds over that of the message
+        }
+        if matches!(found, Token::Null) {
+            return Ok(py.None().into_bound(py));
+        }
+        match &self.0 {
+            Form::Bytes => {
+                let bytes = convert::bytes(found, at)?.unwrap_or_default();
+                Ok(PyBytes::new(py, bytes).into_any())
+            }
+            Form::List(item) => Ok(item.get().elements(py, found, cursor, depth, at)?.into_any()),
+            Form::Tuple(item) => {
+                Ok(item.get().elements(py, found, cursor, depth, at)?.to_tuple().into_any())
+            }
+            Form::Set(item) => {
+                let items = item.get().elements(py, found, cursor, depth, at)?;
+                let set = PySet::new(py, hashables(&items)?);
+                set.map(Bound::into_any).map_err(|error| decode::no_key(&items, error))
+            }
+            Form::FrozenSet(item) => {
+                let items = item.get().elements(py, found, cursor, depth, at)?;
+                let set = PyFrozenSet::new(py, hashables(&items)?);
+                set.map(Bound::into_any).map_err(|error| decode::no_key(&items, error))
+            }
+            Form::Dict(key, item) => {
+                let Token::Block(mut block) = found else {
+                    return Err(convert::misfit(&found, "a map", at).into());
+                };
+                Ok(item.get().entries(py, key.get(), &mut block, depth)?.into_any())
+            }
+            Form::Uuid => match found {
+                Token::Uuid(..) => decode::of_token(py, found, cursor, depth, at),
+                _ => Err(convert::misfit(&found, "a UUID", at).into()),
+            },
+            _ => self.of_text(py, &found, at),
+        }
+    }
+
+    /// The elements of a list; one scalar is a list of itself, as in Java.
+    fn elements<'py>(
+        &self,
+        py: Python<'py>,
+        found: Token<'_>,
+        cursor: &mut Cursor<'_>,
+        depth: usize,
+        at: usize,
+    ) -> Result<Bound<'py, PyList>> {
+        let items = PyList::empty(py);
+        let depth = token::deeper(depth, at)?;
+        match found {
+            Token::Block(mut block) => {
+                return match token::shape(&block) {
+                    Shape::Empty | Shape::List => {
+                        decode::list(py, &mut block, |cursor| self.get(py, cursor, depth))
+                    }
+                    Shape::Longs => self.elements(py, token::value(&mut block)?, cursor, depth, at),
+                    _ => Err(convert::misfit(&found, "a list", at).into()),
+                };
+            }
+            Token::Longs { used, .. } => {
+                for word in used.as_chunks().0 {
+                    items.append(i64::from_le_bytes(*word))?;
+                }
+            }
+            _ => {
+                let mut again = cursor.back_to(at);
+                items.append(self.get(py, &mut again, depth)?)?;
+            }
+        }
+        Ok(items)
+    }
+
+    fn entries<'py>(
+        &self,
+        py: Python<'py>,
+        key_kind: &Self,
+        block: &mut Cursor<'_>,
+        depth: usize,
+    ) -> Result<Bound<'py, PyDict>> {
+        let found = PyDict::new(py);
+        let depth = token::deeper(depth, block.offset())?;
+        while let Some(name) = token::name(block)? {
+            let key = match name {
+                Name::Field(name) | Name::Event(name) => {
+                    key_kind.of_name(py, &latin1::decode(name))?
+                }
+                Name::Number(number) => key_kind.of_name(py, &number.to_string())?,
+                Name::Object => key_kind.get(py, block, depth)?,
+            };
+            let value = self.get(py, block, depth).map_err(|failure| failure.inside(&key))?;
+            decode::set_entry(&found, decode::hashable(key)?, value)?;
+        }
+        Ok(found)
+    }
+
+    /// A key that stands as a name.
+    fn of_name<'py>(&self, py: Python<'py>, name: &str) -> Result<Bound<'py, PyAny>> {
+        if matches!(self.0, Form::Any | Form::Text) {
+            return Ok(PyString::new(py, name).into_any());
+        }
+        let mut key = Vec::new();
+        writer::put_text(&mut key, name);
+        self.get(py, &mut Cursor::new(&key), 0).map_err(|failure| failure.inside(name))
+    }
+
+    /// Types whose values are texts, or like them.
+    fn of_text<'py>(
+        &self,
+        py: Python<'py>,
+        found: &Token<'_>,
+        at: usize,
+    ) -> Result<Bound<'py, PyAny>> {
+        let misfit = || convert::misfit(found, &self.name(), at);
+        let text = convert::text(*found, at)?.unwrap_or_default();
+        match &self.0 {
+            Form::Enum(members) => match members.named(&text) {
+                Some(member) => Ok(member.clone_ref(py).into_bound(py)),
+                None if text.is_empty() => Ok(py.None().into_bound(py)),
+                None => Err(misfit().into()),
+            },
+            Form::Decimal => {
+                let is_number = !matches!(found, Token::Bool(_) | Token::Temporal(..));
+                classes::decimal(py)?
+                    .call1((text.as_ref(),))
+                    .ok()
+                    .filter(|_| is_number && text.trim() == text && !text.contains(['_', 'n', 'N']))
+                    .ok_or_else(|| misfit().into())
+            }
+            Form::Duration => temporal::duration(py, &text)?.ok_or_else(|| misfit().into()),
+            Form::Date | Form::DateTime if text == MISSING => Ok(py.None().into_bound(py)),
+            Form::Date | Form::Time | Form::DateTime | Form::Instant
+                if matches!(found, Token::Text(_) | Token::Temporal(..)) =>
+            {
+                let wanted = |code| match self.0 {
+                    Form::Date => code == DATE,
+                    Form::Time => code == TIME,
+                    Form::Instant => code == ZONED_DATE_TIME,
+                    _ => code == DATE_TIME || code == ZONED_DATE_TIME,
+                };
+                let stamp = quire_kernel::wire::temporal::parse(&text)
+                    .filter(|stamp| wanted(stamp.code()) && temporal::is_known(stamp))
+                    .ok_or_else(misfit)?;
+                Ok(temporal::of_stamp(py, &stamp)?)
+            }
+            _ => Err(misfit().into()),
+        }
+    }
+}
+
+/// The elements of a set, each as one that can be.
+fn hashables<'py>(items: &Bound<'py, PyList>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    items.iter().map(decode::hashable).collect()
+}
+
+/// A long text of a queue that compresses: its bytes stand behind the method's name.
+#[cold]
+fn unpacked_text<'py>(
+    py: Python<'py>,
+    method: Method,
+    cursor: &mut Cursor<'_>,
+    depth: usize,
+) -> Result<Bound<'py, PyAny>> {
+    let at = cursor.offset();
+    let found = decode::unpacked(py, method, cursor, depth)?;
+    let Ok(bytes) = found.cast::<PyBytes>() else {
+        return Err(Fault::unexpected("a compressed blob", None, at).into());
+    };
+    Ok(PyString::new(py, &token::text(bytes.as_bytes(), at)?).into_any())
+}

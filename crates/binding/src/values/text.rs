@@ -1,0 +1,70 @@
+//! Messages as text, and text as messages.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+use quire_kernel::wire::compress;
+use quire_kernel::wire::cursor::Cursor;
+use quire_kernel::wire::fault::Result;
+use quire_kernel::wire::token::{self, Token};
+use quire_kernel::wire::{json, parse, yaml};
+
+use super::decode;
+use super::failure::{self, Failure};
+use crate::buffer::Borrowed;
+
+/// Returns a message as YAML.
+#[pyfunction]
+#[pyo3(signature = (message, /))]
+pub fn to_yaml(message: &Bound<'_, PyAny>) -> PyResult<String> {
+    Ok(yaml_of(Borrowed::new(message)?.bytes()).map_err(Failure::from)?)
+}
+
+/// Returns a message as JSON.
+#[pyfunction]
+#[pyo3(signature = (message, /))]
+pub fn to_json(message: &Bound<'_, PyAny>) -> PyResult<String> {
+    Ok(json_of(Borrowed::new(message)?.bytes()).map_err(Failure::from)?)
+}
+
+/// Returns the message that YAML stands for.
+#[pyfunction]
+#[pyo3(signature = (text, /))]
+pub fn parse_yaml<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyBytes>> {
+    let parsed = py.detach(|| parse::yaml(text)).map_err(Failure::from)?;
+    Ok(PyBytes::new(py, &parsed))
+}
+
+/// Returns the message that JSON stands for.
+#[pyfunction]
+#[pyo3(signature = (text, /))]
+pub fn parse_json<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyBytes>> {
+    let parsed = py.detach(|| json::parse(text)).map_err(Failure::from)?;
+    Ok(PyBytes::new(py, &parsed))
+}
+
+/// A message as YAML, with what only Java's dump does not show.
+pub fn yaml_of(message: &[u8]) -> Result<String> {
+    let mut out = String::with_capacity(message.len() + message.len() / 2);
+    yaml::put(&mut out, message, true)?;
+    Ok(out)
+}
+
+/// A message as JSON.
+pub fn json_of(message: &[u8]) -> Result<String> {
+    let mut out = String::with_capacity(message.len() + message.len() / 2);
+    json::put(&mut out, message)?;
+    Ok(out)
+}
+
+/// The named values of a message, or those of the object that it is.
+pub fn dict_of<'py>(py: Python<'py>, message: &[u8]) -> failure::Result<Bound<'py, PyDict>> {
+    compress::begin_message();
+    let mut cursor = Cursor::new(message);
+    if cursor.type_prefix().is_some()
+        && let Token::Block(mut block) = token::value(&mut cursor)?
+    {
+        token::end(cursor)?;
+        return decode::map(py, &mut block, 1);
+    }
+    decode::message_map(py, message)
+}

@@ -1,0 +1,274 @@
+//! Every document of a file as text, byte for byte as Java's `DumpMain` shows it (`docs/format.md`
+//! §8.9). A dump comes in pieces, so that a file of any length passes through little memory.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::format::document::{self, HEADER_LEN};
+use super::format::roll_cycle::SUFFIX;
+use super::format::table;
+use super::protocol::create;
+use super::protocol::roll_file::{Slot, View};
+use super::protocol::table::store::TableStore;
+use super::queue::handle::Queue;
+use super::queue::trust;
+use crate::wire::text::number;
+use crate::wire::{hex, yaml};
+use crate::{Error, Result};
+
+/// So many bytes tell whether a message is text already.
+const TEXT_SAMPLE: usize = 32;
+/// The end of an array of positions that has room for more, as far as it is looked at.
+const SPARE_END: &str = ", 0\n]\n";
+const SPARE: &str = ", 0";
+
+/// Dumps every roll file in the order of their cycles, then the table store.
+pub fn dump(queue: &Queue) -> Result<String> {
+    let mut out = String::new();
+    for cycle in queue.cycles()? {
+        title(&mut out, &queue.file_for_cycle(cycle)?);
+        Dump::new(source(queue.view(cycle)?)).put_all(&mut out)?;
+    }
+    if let Some(table) = queue.table() {
+        title(&mut out, table.path());
+        Dump::new(Source::Table(table)).put_all(&mut out)?;
+    }
+    Ok(out)
+}
+
+fn title(out: &mut String, path: &Path) {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let _ = writeln!(out, "## {name}");
+}
+
+/// The documents of a file.
+enum Source<'a> {
+    Table(&'a TableStore),
+    Owned(Arc<TableStore>),
+    Roll(Box<View>),
+    Unready,
+}
+
+fn source(view: Option<View>) -> Source<'static> {
+    view.map_or(Source::Unready, |view| Source::Roll(Box::new(view)))
+}
+
+/// The dump of one file.
+pub struct Dump<'a> {
+    source: Source<'a>,
+    position: u64,
+    sequence: Option<u64>,
+    is_over: bool,
+}
+
+impl Dump<'static> {
+    /// The dump of a roll file or a table store, told apart by name.
+    pub fn open(path: &Path) -> Result<Self> {
+        trust::check_local(path)?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let is_table = name == table::FILE_NAME;
+        if !is_table && !name.ends_with(SUFFIX) {
+            let why = format!("neither {} nor a *{SUFFIX} file", table::FILE_NAME);
+            return Err(Error::NotAQueue { why, path: path.to_path_buf() });
+        }
+        std::fs::metadata(path).map_err(|error| Error::io("cannot open", path, error))?;
+        Ok(Self::new(if is_table {
+            TableStore::open_file_read_only(path)?.map_or(Source::Unready, Source::Owned)
+        } else {
+            source(create::open_existing(path, 0, false)?.map(|file| View::new(Arc::new(file))))
+        }))
+    }
+}
+
+impl<'a> Dump<'a> {
+    const fn new(source: Source<'a>) -> Self {
+        Self { source, position: 0, sequence: None, is_over: false }
+    }
+
+    /// Appends what comes next, until `out` holds `enough` bytes; false once the file is over.
+    pub fn put_more(&mut self, out: &mut String, enough: usize) -> Result<bool> {
+        while !self.is_over && out.len() < enough {
+            self.is_over = match &mut self.source {
+                Source::Table(table) => {
+                    put_entry(out, table, &mut self.position, &mut self.sequence)
+                }
+                Source::Owned(table) => {
+                    put_entry(out, table, &mut self.position, &mut self.sequence)
+                }
+                Source::Roll(view) => {
+                    put_document(out, view, &mut self.position, &mut self.sequence)?
+                }
+                Source::Unready => {
+                    out.push_str("# no ready header\n");
+                    true
+                }
+            };
+        }
+        Ok(!self.is_over)
+    }
+
+    fn put_all(mut self, out: &mut String) -> Result<()> {
+        self.put_more(out, usize::MAX).map(drop)
+    }
+}
+
+/// Puts the entry at `position`, or the end of the table: then it returns true.
+fn put_entry(
+    out: &mut String,
+    table: &TableStore,
+    position: &mut u64,
+    sequence: &mut Option<u64>,
+) -> bool {
+    let cells = table.cells();
+    let left = cells.len().saturating_sub(*position);
+    if left < HEADER_LEN {
+        return true;
+    }
+    let word = cells.load_header_acquire(*position);
+    let found = Found::new(word, *position, left);
+    if !found.put_head(out, sequence) {
+        return true;
+    }
+    let payload = cells.bytes(*position + HEADER_LEN, u64::from(found.length));
+    found.put_payload(out, payload);
+    *position = document::next(*position, found.length, true);
+    false
+}
+
+/// Puts the document at `position`, or the end of the file: then it returns true.
+fn put_document(
+    out: &mut String,
+    view: &mut View,
+    position: &mut u64,
+    sequence: &mut Option<u64>,
+) -> Result<bool> {
+    let slot = view.slot(*position);
+    let left = view.file().window.file_len().saturating_sub(*position);
+    if left < HEADER_LEN {
+        return Ok(true);
+    }
+    let (word, next) = match slot {
+        Ok(Slot::Document(found)) => (document::word(found.length, found.is_metadata), found.next),
+        Ok(Slot::EndOfData) => (document::END_OF_DATA, *position),
+        Ok(Slot::Waiting(word)) => {
+            let length = word & document::LENGTH_MASK;
+            (word, document::next(*position, length, view.file().layout.aligned))
+        }
+        Err(error @ (Error::Corrupt { .. } | Error::Hole { .. })) => {
+            let _ = writeln!(out, "# {error}");
+            return Ok(true);
+        }
+        Err(error) => return Err(error),
+    };
+    let found = Found::new(word, *position, left);
+    if !found.put_head(out, sequence) {
+        return Ok(true);
+    }
+    match view.bytes(*position + HEADER_LEN, u64::from(found.length))? {
+        Some(payload) => found.put_payload(out, payload),
+        None => out.push_str("# a hole that the disk has no room for\n\n"),
+    }
+    *position = next;
+    Ok(false)
+}
+
+/// A header word, and where it was found.
+struct Found {
+    word: u32,
+    position: u64,
+    length: u32,
+    /// Bytes behind the word.
+    left: u64,
+}
+
+impl Found {
+    const fn new(word: u32, position: u64, left: u64) -> Self {
+        Self { word, position, length: word & document::LENGTH_MASK, left: left - HEADER_LEN }
+    }
+
+    /// Puts what comes in front of the payload; false where there is none, and nothing follows.
+    fn put_head(&self, out: &mut String, sequence: &mut Option<u64>) -> bool {
+        let is_ready = self.word & document::NOT_COMPLETE == 0;
+        let is_metadata = self.word & document::META_DATA != 0;
+        let is_over = self.length == 0;
+        if self.word != document::NOT_INITIALIZED {
+            if is_ready && !is_metadata {
+                *sequence = Some(next_number(*sequence));
+            }
+            if self.position > 0 {
+                out.push_str("# position: ");
+                number::put_int(out, self.position.cast_signed());
+                out.push_str(", header: ");
+                number::put_int(out, sequence.map_or(-1, u64::cast_signed));
+                match self.word {
+                    document::END_OF_DATA => out.push_str(" EOF"),
+                    _ if !is_ready => {
+                        let _ = write!(out, " or {}", next_number(*sequence));
+                    }
+                    _ => {}
+                }
+                out.push('\n');
+            }
+            if u64::from(self.length) > self.left {
+                let (length, left) = (self.length, self.left);
+                let _ =
+                    writeln!(out, "#  has a 4 byte size prefix, {length} > {left} len is {length}");
+                return false;
+            }
+            out.push_str(match (is_ready, is_metadata) {
+                (true, false) => "--- !!data",
+                (true, true) => "--- !!meta-data",
+                (false, false) => "--- !!not-ready-data",
+                (false, true) => "--- !!not-ready-meta-data",
+            });
+            if is_over {
+                out.push_str(if self.word == document::END_OF_DATA { " #binary\n" } else { "\n" });
+            }
+        }
+        if is_over {
+            let _ = write!(out, "...\n# {} bytes remaining\n\n", self.left);
+        }
+        !is_over
+    }
+
+    fn put_payload(&self, out: &mut String, payload: &[u8]) {
+        let is_text = |byte: &u8| (b' '..0x80).contains(byte) || *byte == b'\n';
+        let is_binary = !payload[..payload.len().min(TEXT_SAMPLE)].iter().all(is_text);
+        out.push_str(if is_binary { " #binary\n" } else { "\n" });
+        let start = out.len();
+        if !is_binary {
+            out.extend(payload.iter().map(|byte| char::from(*byte)));
+        } else if yaml::put(out, payload, false).is_err() {
+            hex::put(out, payload, self.position + HEADER_LEN);
+        }
+        let spaces = out.len() - out[start..].trim_end_matches(' ').len() - start;
+        out.truncate(out.len() - spaces);
+        if !out.ends_with('\n') {
+            out.push('\n');
+        }
+        if out.ends_with(SPARE_END) {
+            cut_spare(out, start);
+        }
+        out.push('\n');
+    }
+}
+
+fn next_number(sequence: Option<u64>) -> u64 {
+    sequence.map_or(0, |sequence| sequence + 1)
+}
+
+/// Cuts the room that an array of positions has left, and the five bytes in front of it.
+fn cut_spare(out: &mut String, start: usize) {
+    let text = &out[start - 1..];
+    if !text.contains("\nindex2index:") && !text.contains("\nindex:") {
+        return;
+    }
+    let mut rest = &out[..out.len() - SPARE_END.len() + SPARE.len()];
+    while let Some(shorter) = rest.strip_suffix(SPARE) {
+        rest = shorter;
+    }
+    let kept = rest.len().saturating_sub(5).max(start);
+    out.truncate(kept);
+    out.push_str(" # truncated trailing zeros\n]");
+}

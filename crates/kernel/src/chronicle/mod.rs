@@ -1,0 +1,17 @@
+//! Chronicle Queue 5, from the handles down to the bytes:
+//!
+//! - [`append`] writes into a queue, [`read`] reads from it, [`queue`] is the directory, [`dump`]
+//!   shows a file as text: the handles;
+//! - [`protocol`] says who may change which word, and in which order;
+//! - [`format`] says where every field is: pure arithmetic, no I/O.
+
+#[cfg(not(loom))]
+pub mod append;
+#[cfg(not(loom))]
+pub mod dump;
+pub mod format;
+pub mod protocol;
+#[cfg(not(loom))]
+pub mod queue;
+#[cfg(not(loom))]
+pub mod read;

@@ -1,0 +1,86 @@
+//! The words that an appender stores behind a message, and how readers take them. They are hints:
+//! what they lead to is confirmed by walking.
+//!
+//! 1. `writePosition` is raised; 2. the sequence word is stored: the low bits of the position above
+//!    the sequence. A reader that meets them in between sees that they do not belong together;
+//! 3. a slot of an index array is stored; 4. the array's `used` and the file's `lastIndex` are
+//!    raised. Whoever sees one of these sees the message.
+
+use crate::chronicle::format::index::{ArrayLayout, Shape};
+use crate::chronicle::format::store::StoreLayout;
+use crate::memory::Cells;
+use crate::probe::fault;
+
+/// How often a reader looks again at a pair of words that a writer is about to complete.
+const PAIR_RETRIES: u32 = if cfg!(loom) { 2 } else { 128 };
+/// With fewer position bits in a sequence word two positions may look the same.
+const LEAST_POSITION_BITS: u32 = 24;
+
+/// What the two words say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pair {
+    /// There is no message yet.
+    Empty,
+    /// The message at this position has this sequence.
+    Known(u64, u64),
+    /// There is a message at this position; the word belongs to another one.
+    Unnumbered(u64),
+}
+
+/// Steps 1 and 2.
+#[inline]
+pub fn record(cells: &Cells, layout: &StoreLayout, shape: Shape, position: u64, sequence: u64) {
+    cells.raise_alone(layout.write_position, position.cast_signed());
+    fault::point!("append.write-position.store");
+    if let Some(word) = layout.sequence {
+        cells.store_release(word, shape.sequence_word(position, sequence));
+        fault::point!("append.sequence.store");
+    }
+}
+
+/// Reads the pair through `position`, for the write position, and `word`.
+pub fn read_pair<E>(
+    layout: &StoreLayout,
+    shape: Shape,
+    mut position: impl FnMut() -> Result<u64, E>,
+    mut word: impl FnMut(u64) -> Result<u64, E>,
+) -> Result<Pair, E> {
+    let shift = crate::chronicle::format::roll_cycle::shift(shape.index_count, shape.index_spacing);
+    let word_at = layout.sequence.filter(|_| 64 - shift >= LEAST_POSITION_BITS);
+    let mut found = position()?;
+    for _ in 0..PAIR_RETRIES {
+        let Some(word_at) = word_at else { break };
+        let numbered = word(word_at)?;
+        if found == 0 || numbered == 0 {
+            break;
+        }
+        if let Some(sequence) = shape.sequence_in_word(numbered, found) {
+            return Ok(Pair::Known(found, sequence));
+        }
+        found = position()?;
+        std::hint::spin_loop();
+    }
+    Ok(if found == 0 { Pair::Empty } else { Pair::Unnumbered(found) })
+}
+
+/// Steps 3 and 4.
+pub fn store_slot(
+    cells: &Cells,
+    layout: &StoreLayout,
+    shape: Shape,
+    array: &ArrayLayout,
+    position: u64,
+    sequence: u64,
+) {
+    let slot = shape.lower_slot(sequence);
+    let was_empty = cells.load_acquire(array.slot(slot)) == 0;
+    cells.store_release(array.slot(slot), position);
+    fault::point!("index.slot.store");
+    if was_empty {
+        cells.raise_acq_rel(array.used, (slot + 1).cast_signed());
+        fault::point!("index.used.cas");
+        let next = sequence + u64::from(shape.index_spacing);
+        cells.raise_acq_rel(layout.last_index, next.cast_signed());
+        fault::point!("index.last-index.cas");
+    }
+}

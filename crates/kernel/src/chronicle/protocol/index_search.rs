@@ -1,0 +1,225 @@
+//! Searching the index (`docs/protocol.md` §9.4): from which message to walk.
+//!
+//! An entry is believed once the messages from the entry before it are as many as the two say, and
+//! those before the first entry of its array too. So no single damaged word leads to another
+//! message than the one that is looked for. Entries that are wrong are passed over; a search ends
+//! after as many looks as the file could have good reasons for, whatever its arrays say.
+//!
+//! Where a damaged message lies between an entry and the one before it, nobody can count them. Then
+//! it is believed if the messages up to the entry after it, or up to the last message, are as many
+//! as they should be: what lies behind the damage can be reached.
+
+use super::hints::{self, Pair};
+use super::locate::Known;
+use super::roll_file::{Slot, View};
+use crate::chronicle::format::index::{ArrayLayout, Shape};
+use crate::{Error, Result};
+
+/// What is searched for: the last entry not behind this.
+#[derive(Clone, Copy)]
+pub enum UpTo {
+    /// By number.
+    Sequence(u64),
+    /// By place.
+    Position(u64),
+}
+
+impl UpTo {
+    const fn includes(self, entry: Known) -> bool {
+        match self {
+            Self::Sequence(sequence) => entry.sequence <= sequence,
+            Self::Position(position) => entry.position <= position,
+        }
+    }
+}
+
+/// The last entry that `up_to` includes; `checked` leaves out those that are not believed.
+pub fn last_entry(view: &mut View, up_to: UpTo, checked: bool) -> Result<Option<Known>> {
+    let shape = view.file().shape;
+    let upper_position = view.word(view.file().layout.index2index)?;
+    let Some(upper) = view.array(upper_position)? else { return Ok(None) };
+    let count = u64::from(shape.index_count);
+    let newest = match up_to {
+        UpTo::Sequence(sequence) => sequence,
+        UpTo::Position(_) => u64::MAX,
+    };
+    let greatest = view.word(upper.used)?.min(count - 1);
+    let mut place = match shape.upper_slot(newest) {
+        upper if upper <= greatest => Place { upper, lower: shape.lower_slot(newest) + 1 },
+        _ => Place { upper: greatest, lower: count },
+    };
+    let looks = view.file().window.file_len() / 4 + count;
+    let mut search = Search { view, upper, shape, looks, array: None };
+    while let Some((found, entry)) = search.entry_before(place)? {
+        place = found;
+        if up_to.includes(entry)
+            && search.view.is_message(entry.position)?
+            && (!checked || search.is_believed(found, entry)?)
+        {
+            return Ok(Some(entry));
+        }
+    }
+    Ok(None)
+}
+
+/// A slot of a lower array: that of the upper array which names it, and its own.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Place {
+    upper: u64,
+    lower: u64,
+}
+
+/// What came of counting the messages between two places.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Count {
+    /// As many as there should be.
+    Right,
+    /// Another number.
+    Wrong,
+    /// They cannot be counted: one of them is damaged.
+    Broken,
+}
+
+struct Search<'v> {
+    view: &'v mut View,
+    upper: ArrayLayout,
+    shape: Shape,
+    /// Slots and documents that may still be looked at.
+    looks: u64,
+    /// The lower array looked at last.
+    array: Option<(u64, Option<ArrayLayout>)>,
+}
+
+impl Search<'_> {
+    /// The last slot in front of a place that holds a position.
+    fn entry_before(&mut self, place: Place) -> Result<Option<(Place, Known)>> {
+        let Place { upper, mut lower } = place;
+        for upper in (0..=upper).rev() {
+            if let Some(array) = self.array(upper)? {
+                for lower in (0..lower).rev() {
+                    if !self.may_look() {
+                        return Ok(None);
+                    }
+                    let place = Place { upper, lower };
+                    if let Some(entry) = self.entry(array, place)? {
+                        return Ok(Some((place, entry)));
+                    }
+                }
+            } else if !self.may_look() {
+                return Ok(None);
+            }
+            lower = u64::from(self.shape.index_count);
+        }
+        Ok(None)
+    }
+
+    fn entry(&mut self, array: ArrayLayout, place: Place) -> Result<Option<Known>> {
+        let position = self.view.word(array.slot(place.lower))?;
+        let sequence = self.shape.sequence(place.upper, place.lower);
+        let is_one = self.view.is_document_position(position);
+        Ok(is_one.then_some(Known { position, sequence }))
+    }
+
+    fn array(&mut self, upper: u64) -> Result<Option<ArrayLayout>> {
+        if let Some((found, array)) = self.array
+            && found == upper
+        {
+            return Ok(array);
+        }
+        let position = self.view.word(self.upper.slot(upper))?;
+        let array = self.view.array(position)?;
+        self.array = Some((upper, array));
+        Ok(array)
+    }
+
+    fn may_look(&mut self) -> bool {
+        self.looks = self.looks.saturating_sub(1);
+        self.looks > 0
+    }
+
+    fn is_believed(&mut self, place: Place, entry: Known) -> Result<bool> {
+        match self.follows(place, entry)? {
+            Count::Right => {}
+            Count::Wrong => return Ok(false),
+            Count::Broken if !self.leads_on(place, entry)? => return Ok(false),
+            Count::Broken => self.view.file().set_checked(entry),
+        }
+        // A damaged link to an array shifts all its entries alike: the first one shows it.
+        let Some(array) = self.array(place.upper)? else { return Ok(false) };
+        for lower in 0..place.lower {
+            let first = Place { upper: place.upper, lower };
+            if !self.may_look() {
+                return Ok(false);
+            }
+            if let Some(entry) = self.entry(array, first)? {
+                return Ok(self.follows(first, entry)? != Count::Wrong);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether the messages from an entry to the next one, or to the last message, are as many as
+    /// the two say.
+    fn leads_on(&mut self, place: Place, entry: Known) -> Result<bool> {
+        let next = match self.entry_after(place)? {
+            Some(next) => Some(next),
+            None => self.last()?.filter(|last| last.position > entry.position),
+        };
+        let Some(next) = next else { return Ok(false) };
+        Ok(self.leads_to(entry, next)? == Count::Right)
+    }
+
+    /// The next slot of the same array that holds a position.
+    fn entry_after(&mut self, place: Place) -> Result<Option<Known>> {
+        let Some(array) = self.array(place.upper)? else { return Ok(None) };
+        for lower in place.lower + 1..u64::from(self.shape.index_count) {
+            if !self.may_look() {
+                return Ok(None);
+            }
+            if let Some(entry) = self.entry(array, Place { lower, ..place })? {
+                return Ok(Some(entry));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The last message, if its sequence word belongs to it.
+    fn last(&mut self) -> Result<Option<Known>> {
+        let layout = self.view.file().layout.clone();
+        let position = self.view.write_position()?;
+        let view = &mut *self.view;
+        let pair = hints::read_pair(&layout, self.shape, || Ok(position), |at| view.word(at))?;
+        Ok(match pair {
+            Pair::Known(position, sequence) => Some(Known { position, sequence }),
+            Pair::Empty | Pair::Unnumbered(_) => None,
+        })
+    }
+
+    /// Whether the messages from the entry before to this one are as many as the slots say.
+    fn follows(&mut self, place: Place, entry: Known) -> Result<Count> {
+        if self.view.file().has_checked(entry) {
+            return Ok(Count::Right);
+        }
+        let before = self.entry_before(place)?.map(|(_, before)| before);
+        let follows = self.leads_to(before.unwrap_or(Known { position: 0, sequence: 0 }), entry)?;
+        if follows == Count::Right {
+            self.view.file().set_checked(entry);
+        }
+        Ok(follows)
+    }
+
+    fn leads_to(&mut self, from: Known, to: Known) -> Result<Count> {
+        let mut at = from;
+        while at.position < to.position && self.may_look() {
+            match self.view.slot(at.position) {
+                Ok(Slot::Document(document)) => {
+                    at.sequence += u64::from(!document.is_metadata);
+                    at.position = document.next;
+                }
+                Ok(_) | Err(Error::Corrupt { .. }) => return Ok(Count::Broken),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(if at == to { Count::Right } else { Count::Wrong })
+    }
+}

@@ -1,0 +1,274 @@
+//! Which cycles have a file (`docs/protocol.md`, "Listing").
+//!
+//! The table's `listing.*` words let processes see each other's files without listing the
+//! directory: a creator raises `highestCycle`, lowers `lowestCycle` and adds to `modCount`. Names
+//! are listed when they are needed, and again when `modCount` or the directory's time of change
+//! moved: a creator may die before it adds, and whoever removes a file adds nothing.
+//!
+//! Nothing that every opener does may take longer the more files there are. So the words are
+//! believed where the directory has not changed since the file of the highest cycle was made.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use super::table::store::TableStore;
+use crate::chronicle::format::roll_cycle::{RollCycle, SUFFIX};
+use crate::chronicle::format::table::{NO_HIGHEST, NO_LOWEST};
+use crate::probe::fault;
+use crate::{Error, Result};
+
+/// Names are listed again after this long, whatever the table says.
+const REFRESH: Duration = Duration::from_secs(60);
+/// So many cycles are looked for by name before the directory is listed.
+const PROBES: i32 = 3;
+/// The directory's time of change and the birth of the file that changed it lie this close.
+const SAME_MOMENT: Duration = Duration::from_millis(5);
+/// A directory that changed more recently than this may change again without a newer time: the
+/// system's clock for files ticks every few milliseconds.
+const SETTLES: Duration = Duration::from_millis(20);
+/// Without a table nothing tells of changes: list again after this long.
+const REFRESH_WITHOUT_TABLE: Duration = Duration::from_millis(20);
+
+/// The cycles of a directory, as last listed.
+#[derive(Default)]
+pub struct Listing {
+    seen: Mutex<Option<Seen>>,
+}
+
+struct Seen {
+    known: Known,
+    stamp: Stamp,
+    at: Instant,
+}
+
+/// What moves when files come or go; taken before the directory is looked at.
+#[derive(Clone, Copy)]
+struct Stamp {
+    mod_count: i64,
+    /// The directory's time of change, where that can be had.
+    changed: Option<SystemTime>,
+    /// Whether a later change would have a later time.
+    is_settled: bool,
+}
+
+impl Stamp {
+    fn take(names: Names<'_>, table: Option<&TableStore>) -> Self {
+        let mod_count = table.map_or(-1, |table| table.value(table.words().mod_count, -1));
+        let found = fault::call!("listing.file.stat", std::fs::symlink_metadata(names.dir));
+        let changed = found.and_then(|found| found.modified()).ok();
+        let age = changed.and_then(|changed| SystemTime::now().duration_since(changed).ok());
+        Self { mod_count, changed, is_settled: age.is_none_or(|age| age > SETTLES) }
+    }
+
+    /// Whether no file came or went between the two.
+    fn is_same(self, now: Self) -> bool {
+        let same = self.changed == now.changed && self.is_settled;
+        self.mod_count == now.mod_count && (same || self.changed.is_none() || now.changed.is_none())
+    }
+}
+
+enum Known {
+    /// First and last.
+    Ends((i32, i32)),
+    /// Every one.
+    All(BTreeSet<i32>),
+}
+
+/// Where to list, and how names read.
+#[derive(Clone, Copy)]
+pub struct Names<'a> {
+    /// The queue's directory.
+    pub dir: &'a Path,
+    /// Its roll cycle.
+    pub roll: &'static RollCycle,
+    /// Its epoch in milliseconds.
+    pub epoch_ms: i64,
+}
+
+impl Listing {
+    /// Calls `look` with the cycles that have a file, listed anew if that is due.
+    pub fn with<T>(
+        &self,
+        names: Names<'_>,
+        table: Option<&TableStore>,
+        look: impl FnOnce(&BTreeSet<i32>) -> T,
+    ) -> Result<T> {
+        let stamp = Stamp::take(names, table);
+        let mut seen = self.lock();
+        if let Some(Known::All(cycles)) = fresh(seen.as_ref(), stamp) {
+            return Ok(look(cycles));
+        }
+        let cycles = list(names)?;
+        let result = look(&cycles);
+        *seen = Some(Seen { known: Known::All(cycles), stamp, at: Instant::now() });
+        Ok(result)
+    }
+
+    /// First and last cycle that have a file; None when there are no files.
+    pub fn ends(&self, names: Names<'_>, table: Option<&TableStore>) -> Result<Option<(i32, i32)>> {
+        let stamp = Stamp::take(names, table);
+        let mut seen = self.lock();
+        if let Some(Known::Ends(ends)) = fresh(seen.as_ref(), stamp) {
+            return Ok(Some(*ends));
+        }
+        if !matches!(fresh(seen.as_ref(), stamp), Some(Known::All(_)))
+            && let Some(ends) = table.and_then(|table| ends_at_once(names, table))
+        {
+            *seen = Some(Seen { known: Known::Ends(ends), stamp, at: Instant::now() });
+            return Ok(Some(ends));
+        }
+        drop(seen);
+        self.with(names, table, |cycles| Some((*cycles.first()?, *cycles.last()?)))
+    }
+
+    /// The nearest cycle after this one that has a file. Names that follow one another are looked
+    /// for one by one before the directory is listed.
+    pub fn after(
+        &self,
+        names: Names<'_>,
+        table: Option<&TableStore>,
+        cycle: i32,
+    ) -> Result<Option<i32>> {
+        if !self.has_all(names, table) {
+            let mut nearest = (1..=PROBES).map(|step| cycle.saturating_add(step));
+            if let Some(next) = nearest.find(|next| has_file(names, i64::from(*next))) {
+                return Ok(Some(next));
+            }
+        }
+        self.with(names, table, |cycles| cycles.range(cycle.saturating_add(1)..).next().copied())
+    }
+
+    /// The nearest cycle before this one that has a file, looked for as [`Listing::after`] does.
+    pub fn before(
+        &self,
+        names: Names<'_>,
+        table: Option<&TableStore>,
+        cycle: i32,
+    ) -> Result<Option<i32>> {
+        if !self.has_all(names, table) {
+            let mut nearest = (1..=PROBES).map(|step| cycle.saturating_sub(step));
+            if let Some(next) = nearest.find(|next| *next >= 0 && has_file(names, i64::from(*next)))
+            {
+                return Ok(Some(next));
+            }
+        }
+        self.with(names, table, |cycles| cycles.range(..cycle).next_back().copied())
+    }
+
+    fn has_all(&self, names: Names<'_>, table: Option<&TableStore>) -> bool {
+        let stamp = Stamp::take(names, table);
+        matches!(fresh(self.lock().as_ref(), stamp), Some(Known::All(_)))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Seen>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Forgets what was listed.
+    pub fn forget(&self) {
+        *self.lock() = None;
+    }
+}
+
+/// What was seen, while it can be relied on.
+fn fresh(seen: Option<&Seen>, now: Stamp) -> Option<&Known> {
+    let longest = if now.mod_count < 0 { REFRESH_WITHOUT_TABLE } else { REFRESH };
+    let seen = seen?;
+    (seen.stamp.is_same(now) && seen.at.elapsed() < longest).then_some(&seen.known)
+}
+
+/// Lists the directory.
+pub fn list(names: Names<'_>) -> Result<BTreeSet<i32>> {
+    let failed = |e| Error::io("cannot list", names.dir, e);
+    let mut cycles = BTreeSet::new();
+    for entry in fault::call!("listing.dir.read", std::fs::read_dir(names.dir)).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name();
+        let name = name.to_string_lossy();
+        if !name.ends_with(SUFFIX) {
+            continue;
+        }
+        let cycle = names.roll.cycle_of_file(&name, names.epoch_ms).filter(|cycle| *cycle >= 0);
+        cycles.insert(cycle.ok_or_else(|| Error::NotAQueue {
+            why: format!("file {name} does not follow the pattern {} of", names.roll.pattern),
+            path: names.dir.to_path_buf(),
+        })?);
+    }
+    Ok(cycles)
+}
+
+/// First and last cycle as the words have them, if no file came or went since the last was made.
+#[must_use]
+pub fn ends_at_once(names: Names<'_>, table: &TableStore) -> Option<(i32, i32)> {
+    let end = |position| i32::try_from(table.value(position, NO_HIGHEST)).ok();
+    let (first, last) = (end(table.words().lowest)?, end(table.words().highest)?);
+    let newest = names.dir.join(names.roll.file_name(last, names.epoch_ms).ok()?);
+    let made = fault::call!("listing.file.stat", std::fs::symlink_metadata(newest)).ok()?;
+    let changed = fault::call!("listing.file.stat", std::fs::symlink_metadata(names.dir)).ok()?;
+    let current = changed.modified().ok()? <= made.created().ok()? + SAME_MOMENT;
+    (current && has_file(names, i64::from(first))).then_some((first, last))
+}
+
+/// As [`refresh`], unless the table is known to have both ends.
+pub fn refresh_if_needed(names: Names<'_>, table: &TableStore) -> Result<()> {
+    if ends_at_once(names, table).is_none() {
+        return refresh(names, table);
+    }
+    table.cells().add_acq_rel(table.words().mod_count, 1);
+    fault::point!("listing.mod-count.add");
+    Ok(())
+}
+
+/// Lists the directory and stores its ends in the table.
+pub fn refresh(names: Names<'_>, table: &TableStore) -> Result<()> {
+    let cycles = list(names)?;
+    let (words, cells) = (table.words(), table.cells());
+    let highest = cycles.last().map_or(NO_HIGHEST, |cycle| i64::from(*cycle));
+    let lowest = cycles.first().map_or(NO_LOWEST, |cycle| i64::from(*cycle));
+    // A file created since the listing must not be forgotten, so only raise past what is there.
+    let seen = cells.load_acquire(words.highest);
+    if seen.cast_signed() < highest || !has_file(names, seen.cast_signed()) {
+        let _ = cells.swap_acq_rel(words.highest, seen, highest.cast_unsigned());
+        fault::point!("listing.highest.cas");
+    }
+    let seen = cells.load_acquire(words.lowest);
+    if seen.cast_signed() > lowest || !has_file(names, seen.cast_signed()) {
+        let _ = cells.swap_acq_rel(words.lowest, seen, lowest.cast_unsigned());
+        fault::point!("listing.lowest.cas");
+    }
+    cells.add_acq_rel(words.mod_count, 1);
+    fault::point!("listing.mod-count.add");
+    Ok(())
+}
+
+/// Whether the file of a cycle is there.
+#[must_use]
+pub fn has_file(names: Names<'_>, cycle: i64) -> bool {
+    let Ok(cycle) = i32::try_from(cycle) else { return false };
+    let name = names.roll.file_name(cycle, names.epoch_ms);
+    name.is_ok_and(|name| {
+        let path = names.dir.join(name);
+        fault::call!("listing.file.stat", std::fs::symlink_metadata(path)).is_ok()
+    })
+}
+
+/// Notes a new file: step 6 of its creation.
+pub fn note_created(table: &TableStore, cycle: i32) {
+    let (words, cells) = (table.words(), table.cells());
+    cells.lower_acq_rel(words.lowest, i64::from(cycle));
+    fault::point!("create.lowest.cas");
+    cells.raise_acq_rel(words.highest, i64::from(cycle));
+    fault::point!("create.highest.cas");
+    // Java counts the creation and the roll.
+    cells.add_acq_rel(words.mod_count, 2);
+    fault::point!("create.mod-count.add");
+}
+
+/// This cycle, or the newest that has a file.
+#[inline]
+#[must_use]
+pub fn newest(table: &TableStore, cycle: i32) -> i32 {
+    let highest = table.value(table.words().highest, NO_HIGHEST);
+    cycle.max(i32::try_from(highest).unwrap_or(cycle))
+}

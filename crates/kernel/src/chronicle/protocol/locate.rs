@@ -1,0 +1,197 @@
+//! Finding positions (`docs/protocol.md`, "Locate"): by write position, by index, by walking.
+//!
+//! What the words and index arrays say is a hint. Every answer is confirmed by walking documents,
+//! and a missing, stale or damaged hint only makes the walk longer (`index_search.rs`).
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use super::hints::{self, Pair};
+use super::index_search::{UpTo, last_entry};
+use super::roll_file::{Slot, View};
+use crate::{Error, Result};
+
+/// A known message: where, and its number. `None` before the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// Position of its header.
+    pub position: u64,
+    /// Its sequence.
+    pub sequence: u64,
+}
+
+/// The end of a file's documents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct End {
+    /// Position of the first header that is no complete document.
+    pub position: u64,
+    /// The last message.
+    pub last: Option<Known>,
+    /// What lies at the position: waiting, or the end-of-file marker.
+    pub slot: Slot,
+}
+
+impl End {
+    /// The sequence the next message would get.
+    #[must_use]
+    pub const fn next_sequence(&self) -> u64 {
+        match self.last {
+            Some(last) => last.sequence + 1,
+            None => 0,
+        }
+    }
+}
+
+/// Where a sequence is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// There is a message.
+    Found(u64),
+    /// It would be the next message, at this position.
+    NotYet(u64),
+    /// It would be the next message, but the file has its end-of-file marker at this position.
+    AfterEnd(u64),
+    /// The file does not reach so far.
+    NotReached,
+}
+
+/// Walks from a known message (or from the start of the file) to the end.
+pub fn walk_to_end(view: &mut View, from: Option<Known>) -> Result<End> {
+    let (mut position, mut last) = match from {
+        Some(known) => match view.slot(known.position)? {
+            Slot::Document(document) => (document.next, Some(known)),
+            slot => return Ok(End { position: known.position, last: None, slot }),
+        },
+        None => (0, None),
+    };
+    loop {
+        match view.slot(position)? {
+            Slot::Document(document) => {
+                if !document.is_metadata {
+                    let sequence = last.map_or(0, |last: Known| last.sequence + 1);
+                    last = Some(Known { position, sequence });
+                }
+                position = document.next;
+            }
+            slot => return Ok(End { position, last, slot }),
+        }
+    }
+}
+
+/// The end of the file: from the write position where it can be trusted.
+pub fn end(view: &mut View) -> Result<End> {
+    let from = written(view)?;
+    walk_to_end(view, from)
+}
+
+/// The message at the write position, numbered by the sequence word or by the index.
+fn written(view: &mut View) -> Result<Option<Known>> {
+    let (layout, shape) = (view.file().layout.clone(), view.file().shape);
+    let view = RefCell::new(view);
+    let position = || view.borrow_mut().write_position();
+    let pair = hints::read_pair(&layout, shape, position, |at| view.borrow_mut().word(at))?;
+    let view = view.into_inner();
+    match pair {
+        Pair::Empty => Ok(None),
+        Pair::Known(position, sequence) => believed(view, Known { position, sequence }),
+        // The word is stale: number the message at the write position by what comes before it.
+        Pair::Unnumbered(position) => {
+            Ok(sequence_at(view, position)?.map(|sequence| Known { position, sequence }))
+        }
+    }
+}
+
+/// What the sequence word says, if it can be believed: the first time a file is looked at the
+/// message is numbered by the index as well.
+fn believed(view: &mut View, known: Known) -> Result<Option<Known>> {
+    if !view.is_message(known.position)? {
+        return Ok(None);
+    }
+    let file = Arc::clone(view.file());
+    if file.word_is_sound.get() == Some(&true) {
+        return Ok(Some(known));
+    }
+    // Where word and index say the same neither is damaged; else the index is looked at closely.
+    let counted = match count_to(view, known.position, false) {
+        Ok(Some(counted)) if counted == known.sequence => Some(counted),
+        Ok(_) | Err(Error::Corrupt { .. }) => sequence_at(view, known.position)?,
+        Err(error) => return Err(error),
+    };
+    file.word_is_sound.get_or_init(|| counted == Some(known.sequence));
+    Ok(counted.map(|sequence| Known { position: known.position, sequence }))
+}
+
+/// The sequence of the message at `position`; None if no message starts there.
+pub fn sequence_at(view: &mut View, position: u64) -> Result<Option<u64>> {
+    count_to(view, position, true)
+}
+
+fn count_to(view: &mut View, position: u64, checked: bool) -> Result<Option<u64>> {
+    let base = last_entry(view, UpTo::Position(position), checked)?;
+    let (mut at, mut sequence) = base.map_or((0, 0), |known| (known.position, known.sequence));
+    while at <= position {
+        let Slot::Document(document) = view.slot(at)? else { break };
+        if !document.is_metadata {
+            if at == position {
+                return Ok(Some(sequence));
+            }
+            sequence += 1;
+        }
+        at = document.next;
+    }
+    Ok(None)
+}
+
+/// Where the message numbered `sequence` is.
+pub fn place_of(view: &mut View, sequence: u64) -> Result<Place> {
+    let base = last_entry(view, UpTo::Sequence(sequence), true)?;
+    let (mut at, mut number) = base.map_or((0, 0), |known| (known.position, known.sequence));
+    loop {
+        match view.slot(at)? {
+            Slot::Document(document) if document.is_metadata => at = document.next,
+            Slot::Document(_) if number == sequence => return Ok(Place::Found(at)),
+            Slot::Document(document) => {
+                number += 1;
+                at = document.next;
+            }
+            Slot::EndOfData if number == sequence => return Ok(Place::AfterEnd(at)),
+            Slot::Waiting(_) if number == sequence => return Ok(Place::NotYet(at)),
+            Slot::EndOfData | Slot::Waiting(_) => return Ok(Place::NotReached),
+        }
+    }
+}
+
+/// Positions of consecutive messages, for reading backward.
+#[derive(Clone, Debug, Default)]
+pub struct Run {
+    /// Sequence of the first.
+    pub first: u64,
+    /// Their positions.
+    pub positions: Vec<u64>,
+    /// Position of the header behind the last.
+    pub end: u64,
+}
+
+impl Run {
+    /// The position of a message of the run.
+    #[must_use]
+    pub fn position(&self, sequence: u64) -> Option<u64> {
+        let place = usize::try_from(sequence.checked_sub(self.first)?).ok()?;
+        self.positions.get(place).copied()
+    }
+}
+
+/// The messages from the last indexed one up to `sequence`, or up to the last there is.
+pub fn run_up_to(view: &mut View, sequence: u64) -> Result<Run> {
+    let base = last_entry(view, UpTo::Sequence(sequence), true)?;
+    let (mut at, first) = base.map_or((0, 0), |known| (known.position, known.sequence));
+    let mut positions = Vec::new();
+    while positions.len() as u64 + first <= sequence {
+        let Slot::Document(document) = view.slot(at)? else { break };
+        if !document.is_metadata {
+            positions.push(at);
+        }
+        at = document.next;
+    }
+    Ok(Run { first, positions, end: at })
+}

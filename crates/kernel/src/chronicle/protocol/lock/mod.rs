@@ -1,0 +1,15 @@
+//! The write lock: [`word`] is its word in the table store, [`guard`] the lock while it is held,
+//! [`recovery`] waits for it and takes it over from a dead holder; [`patience`] and [`interrupt`]
+//! say how long a wait lasts, [`open_document`] which document of this process holds it.
+
+pub mod word;
+
+#[cfg(not(loom))]
+pub mod guard;
+pub mod interrupt;
+#[cfg(not(loom))]
+pub mod open_document;
+#[cfg(not(loom))]
+pub mod patience;
+#[cfg(not(loom))]
+pub mod recovery;

@@ -1,0 +1,61 @@
+//! The document that a thread of this process has open, which holds the write lock.
+//!
+//! It is known by a number of its own: a lock that was taken from it must not be given back, nor its
+//! document published, by way of a later one.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::os::process;
+
+/// Documents of a thread are told apart by this many bits.
+const COUNT_BITS: u32 = 24;
+
+/// At most one document.
+#[derive(Default)]
+pub struct OpenDocument {
+    /// Thread and count, or 0.
+    number: AtomicU64,
+    opened: AtomicU64,
+}
+
+impl OpenDocument {
+    /// Notes that the calling thread has a document open; its number.
+    pub fn open(&self) -> u64 {
+        let count = self.opened.fetch_add(1, Ordering::Relaxed) & ((1 << COUNT_BITS) - 1);
+        let number = process::thread_id() << COUNT_BITS | count;
+        self.number.store(number, Ordering::Release);
+        number
+    }
+
+    /// The number of the document that is open, or 0.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.number.load(Ordering::Acquire)
+    }
+
+    /// Whether it is the calling thread's.
+    #[must_use]
+    pub fn is_own(&self) -> bool {
+        self.number() >> COUNT_BITS == process::thread_id()
+    }
+
+    /// Takes this document's hold on the write lock; false if it has it no longer.
+    #[must_use]
+    pub fn take(&self, number: u64) -> bool {
+        number != 0
+            && self.number.compare_exchange(number, 0, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+}
+
+/// A place taken for one document: the write lock is held until it is published or given up.
+#[derive(Debug)]
+pub struct Claim {
+    /// The index the message will have (metadata: that of the next message).
+    pub index: i64,
+    /// It is metadata.
+    pub metadata: bool,
+    /// The number of the open document.
+    pub document: u64,
+    /// When the table was last looked at, by the machine's clock.
+    pub looked_ms: i64,
+}

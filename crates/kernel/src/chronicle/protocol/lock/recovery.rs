@@ -1,0 +1,225 @@
+//! Waiting for the write lock, and taking it from a dead holder (`docs/protocol.md`, "Recovery").
+//!
+//! 1. spin, then yield, then sleep, trying the CAS each time;
+//! 2. from the first millisecond on look whether the holder lives: a Quire process holds a shared
+//!    record lock on the byte of its pid, which the system drops when it dies and which is seen
+//!    across pid namespaces; for others the pid must exist and map the table;
+//! 3. a dead holder's word is forced at once in mode `Dead`; a living one is waited for until the
+//!    timeout and looked at a last time, then it is an error, or in mode `Always` the word is forced.
+//!
+//! A crash anywhere here changes nothing: forcing is one CAS.
+
+use std::time::{Duration, Instant};
+
+use super::guard::{LockOf, ProcessLock, Turn};
+use super::interrupt;
+use super::word::LockWord;
+use crate::chronicle::format::table::{self, UNLOCKED};
+use crate::chronicle::protocol::table::store::TableStore;
+use crate::os::process::{self, Liveness};
+use crate::os::range_lock::{self, Range};
+use crate::{Error, Result, warnings};
+
+/// When a lock may be taken from its holder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ForceUnlock {
+    /// Never.
+    Never,
+    /// From a dead holder, at once.
+    Dead,
+    /// From a dead holder at once, from a living one after the timeout.
+    Always,
+}
+
+impl ForceUnlock {
+    /// The name a user gives it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Never => "never",
+            Self::Dead => "dead",
+            Self::Always => "always",
+        }
+    }
+}
+
+const SPINS: u32 = 64;
+const YIELDS_FOR: Duration = Duration::from_micros(200);
+const FIRST_LOOK: Duration = Duration::from_millis(1);
+const LONGEST_PAUSE: Duration = Duration::from_millis(1);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Takes `lock`, waiting at most `timeout` for a living holder.
+pub fn wait(
+    table: &TableStore,
+    lock: ProcessLock<'_>,
+    mode: ForceUnlock,
+    timeout: Duration,
+) -> Result<()> {
+    for _ in 0..SPINS {
+        if lock.try_take() {
+            return Ok(());
+        }
+        std::hint::spin_loop();
+    }
+    let mut wait = Wait { lock, mode, timeout, start: Instant::now(), next_look: FIRST_LOOK };
+    let turn = wait.for_turn(table)?;
+    wait.for_word(table, &turn)?;
+    turn.keep();
+    Ok(())
+}
+
+/// A wait for one lock.
+struct Wait<'a> {
+    lock: ProcessLock<'a>,
+    mode: ForceUnlock,
+    timeout: Duration,
+    start: Instant,
+    next_look: Duration,
+}
+
+impl<'a> Wait<'a> {
+    /// Waits for the other threads of this process. They live, so the lock is not taken from them
+    /// while they write; from a document that one of them keeps open it is, in mode `Always`.
+    fn for_turn(&mut self, table: &TableStore) -> Result<Turn<'a>> {
+        // The document last seen, and since when: each one gets the whole timeout.
+        let (mut seen, mut since) = (0, Instant::now());
+        loop {
+            if let Some(turn) = self.lock.try_turn() {
+                return Ok(turn);
+            }
+            let waited = self.start.elapsed();
+            self.is_time_to_look(waited)?;
+            let document = if self.may_force() { table.document().number() } else { 0 };
+            if document != seen {
+                (seen, since) = (document, Instant::now());
+            }
+            let is_over = if seen == 0 { waited } else { since.elapsed() } >= self.timeout;
+            if is_over && seen == 0 {
+                return Err(self.timed_out(process::pid(), waited));
+            }
+            if is_over && table.document().take(seen) {
+                return Ok(self.turn_of_document(since.elapsed()));
+            }
+            pause(waited);
+        }
+    }
+
+    /// Whether the lock may be taken from an open document of this process.
+    fn may_force(&self) -> bool {
+        self.mode == ForceUnlock::Always && self.lock.of == LockOf::Queue
+    }
+
+    /// The turn of an open document, whose hold on the lock was taken from it.
+    fn turn_of_document(&self, waited: Duration) -> Turn<'a> {
+        let turn = self.lock.turn_taken_over();
+        // Another process may have been first.
+        let _ = self.lock.word.release(process::pid());
+        warnings::leave(format!(
+            "{} taken from an open document of another thread: waited_ms={}",
+            self.lock.of.name(),
+            millis(waited)
+        ));
+        turn
+    }
+
+    /// Waits for other processes.
+    fn for_word(&mut self, table: &TableStore, turn: &Turn<'_>) -> Result<()> {
+        // The holder last seen, and since when: each one gets the whole timeout.
+        let (mut seen, mut since) = (UNLOCKED, Instant::now());
+        loop {
+            let Err(found) = self.lock.word.try_take(process::pid()) else { return Ok(()) };
+            let waited = self.start.elapsed();
+            if found != seen {
+                (seen, since) = (found, Instant::now());
+            }
+            let may_force = self.mode != ForceUnlock::Never && found != UNLOCKED;
+            let waits_for_each = self.mode == ForceUnlock::Always;
+            let is_over = if waits_for_each { since.elapsed() } else { waited } >= self.timeout;
+            // A timeout below the first look has one look, too.
+            let looks = self.is_time_to_look(waited)? || is_over;
+            if looks && may_force && force_if_dead(table, turn, self.lock.word, found) {
+                continue;
+            }
+            if is_over && !waits_for_each {
+                return Err(self.timed_out(table::holder(found), waited));
+            }
+            if is_over && may_force {
+                self.force(found, since.elapsed());
+                seen = UNLOCKED;
+            }
+            pause(waited);
+        }
+    }
+
+    fn force(&self, found: u64, waited: Duration) {
+        if self.lock.word.force(found) {
+            let (name, holder) = (self.lock.of.name(), table::holder(found));
+            warnings::leave(format!(
+                "{name} taken from a living holder: holder_pid={holder} waited_ms={}",
+                millis(waited)
+            ));
+        }
+    }
+
+    /// Whether the holder is to be looked at; an error when the user interrupts. Who waits for a
+    /// tailer's lock holds the tailer, which a signal's handler could wait for.
+    fn is_time_to_look(&mut self, waited: Duration) -> Result<bool> {
+        if waited < self.next_look {
+            return Ok(false);
+        }
+        self.next_look = waited + LOOK_EVERY;
+        if self.lock.of == LockOf::Queue {
+            interrupt::check()?;
+        }
+        Ok(true)
+    }
+
+    fn timed_out(&self, holder: u32, waited: Duration) -> Error {
+        let lock = self.lock.of.name();
+        Error::LockTimeout { lock, holder, waited_ms: millis(waited), mode: self.mode.name() }
+    }
+}
+
+fn pause(waited: Duration) {
+    if waited < YIELDS_FOR {
+        std::thread::yield_now();
+    } else {
+        std::thread::sleep((waited / 8).min(LONGEST_PAUSE));
+    }
+}
+
+/// Forces the lock if the holder that `found` names is dead, and tells whether it did. Its turn
+/// makes threads of one process do so one at a time: the second one must not take for dead what the
+/// first one freed and a third one took.
+pub fn force_if_dead(table: &TableStore, _turn: &Turn<'_>, word: LockWord<'_>, found: u64) -> bool {
+    let holder = table::holder(found);
+    let forced = is_dead(table, holder) && word.read() == found && word.force(found);
+    if forced {
+        warnings::leave(format!("lock taken from a dead holder: holder_pid={holder}"));
+    }
+    forced
+}
+
+/// Who holds a lock whose word is `word`, and whether it lives; None while nobody does. For showing
+/// only: both may have changed since.
+#[must_use]
+pub fn holder_of(table: &TableStore, word: u64) -> Option<(u32, bool)> {
+    let holder = table::holder(word);
+    let lives = || holder == process::pid() || !is_dead(table, holder);
+    (word != UNLOCKED).then(|| (holder, lives()))
+}
+
+/// Whether a process is dead that is not seen to be this one's thread: the caller has the turn.
+fn is_dead(table: &TableStore, holder: u32) -> bool {
+    let byte = Range { start: table::PRESENCE_START + i64::from(holder), length: 1 };
+    let held = table.file().map(|file| range_lock::is_held_elsewhere(&file, byte));
+    let announced = !matches!(held, Ok(Ok(false)));
+    let pid_again = holder == process::pid();
+    let liveness = || process::liveness(holder, table::FILE_NAME, table.inode());
+    !announced && (pid_again || liveness() == Liveness::Dead)
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

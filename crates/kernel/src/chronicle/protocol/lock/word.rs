@@ -1,0 +1,69 @@
+//! The write lock word (`docs/protocol.md`, "Write lock"): who holds it may change roll files.
+//!
+//! ```text
+//! UNLOCKED --CAS--> pid of the holder --CAS--> UNLOCKED
+//! ```
+//! 1. take: CAS from `UNLOCKED` to the own pid. The threads of a process take turns at it
+//!    (`guard.rs`);
+//! 2. hold: before a header is published the word is looked at again;
+//! 3. release: CAS from the own pid to `UNLOCKED`. If that fails the lock was taken away.
+//!
+//! A holder that dies leaves its pid behind; `recovery.rs` finds out and forces the word.
+
+use crate::chronicle::format::table::UNLOCKED;
+use crate::memory::Cells;
+use crate::probe::fault;
+
+/// A lock word of the table store.
+#[derive(Clone, Copy)]
+pub struct LockWord<'a> {
+    cells: &'a Cells,
+    position: u64,
+}
+
+impl<'a> LockWord<'a> {
+    /// The word at `position` of the table.
+    #[must_use]
+    pub const fn new(cells: &'a Cells, position: u64) -> Self {
+        Self { cells, position }
+    }
+
+    /// Takes the lock for `pid`, or returns the word found.
+    #[inline]
+    pub fn try_take(self, pid: u32) -> Result<(), u64> {
+        self.cells.swap_acq_rel(self.position, UNLOCKED, u64::from(pid))?;
+        fault::point!("lock.take.cas");
+        Ok(())
+    }
+
+    /// Ok while the word still names `pid`; the word found otherwise.
+    #[inline]
+    pub fn still_held(self, pid: u32) -> Result<(), u64> {
+        match self.read() {
+            found if found == u64::from(pid) => Ok(()),
+            found => Err(found),
+        }
+    }
+
+    /// Lets go; the word found if it no longer named `pid`.
+    #[inline]
+    pub fn release(self, pid: u32) -> Result<(), u64> {
+        self.cells.swap_acq_rel(self.position, u64::from(pid), UNLOCKED)?;
+        fault::point!("lock.release.cas");
+        Ok(())
+    }
+
+    /// Takes the lock away from the holder that `found` names; false if the word changed since.
+    #[must_use]
+    pub fn force(self, found: u64) -> bool {
+        let forced = self.cells.swap_acq_rel(self.position, found, UNLOCKED).is_ok();
+        fault::point!("lock.force.cas");
+        forced
+    }
+
+    /// The word.
+    #[must_use]
+    pub fn read(self) -> u64 {
+        self.cells.load_acquire(self.position)
+    }
+}

@@ -1,0 +1,33 @@
+//! Who may change which word, and in which order? One module per state machine; the steps and the
+//! crash points are those of `docs/protocol.md`.
+//!
+//! - [`lock`] is the write lock, [`table`] the table store that holds its word;
+//! - [`publish`] makes one message visible; [`hints`] and [`indexing`] write what readers find it by;
+//! - [`roll_file`] is an open file; [`create`] makes one, [`roll`] ends it, [`unfinished`] tells
+//!   whether one was only begun, [`listing`] which there are;
+//! - [`locate`] and [`index_search`] find messages;
+//! - [`repair`] mends what a power cut left.
+
+pub mod hints;
+pub mod lock;
+pub mod publish;
+pub mod table;
+
+#[cfg(not(loom))]
+pub mod create;
+#[cfg(not(loom))]
+pub mod index_search;
+#[cfg(not(loom))]
+pub mod indexing;
+#[cfg(not(loom))]
+pub mod listing;
+#[cfg(not(loom))]
+pub mod locate;
+#[cfg(not(loom))]
+pub mod repair;
+#[cfg(not(loom))]
+pub mod roll;
+#[cfg(not(loom))]
+pub mod roll_file;
+#[cfg(not(loom))]
+pub mod unfinished;

@@ -1,0 +1,155 @@
+//! Making one document visible (`docs/protocol.md`, "Publish"). The caller holds the write lock.
+//!
+//! The order is the protocol:
+//!
+//! 1. look at the lock word: it may have been taken away while this process was stopped;
+//! 2. store the payload behind a header that is still 0;
+//! 3. store eight zero bytes at its end, so that the next header reads 0;
+//! 4. look at the lock word again;
+//! 5. CAS the header from 0 to the length, with release.
+//!
+//! A crash before 5 leaves bytes behind a 0 header, which the next writer overwrites. A crash after
+//! 5 leaves a message that is visible and not yet counted: the next writer's walk finds it.
+//!
+//! A bulk write does 1 to 3 for a run of documents, with plain headers for all but the first, then 4
+//! and 5 for the first one: that header shows the whole run.
+
+use crate::chronicle::format::document::{
+    END_OF_DATA, EOF_DECORATION, HEADER_LEN, NOT_INITIALIZED, TAIL_ZEROS,
+};
+use crate::memory::Cells;
+use crate::probe::fault;
+
+/// Why a document was not published. The bytes behind the header may have changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotPublished {
+    /// The write lock is no longer ours; its word is this.
+    LockLost(u64),
+    /// The header is not 0: somebody wrote here without the lock.
+    HeaderTaken(u32),
+}
+
+/// What to publish: a token in front, then the bytes it announces. Either may be empty.
+#[derive(Clone, Copy, Debug)]
+pub struct Payload<'a> {
+    /// A few bytes in front, such as a text value's length.
+    pub head: &'a [u8],
+    /// The rest.
+    pub body: &'a [u8],
+    /// Zero bytes behind both, for the slots of an index array.
+    pub zeros: u64,
+}
+
+impl<'a> Payload<'a> {
+    /// A payload of these bytes alone.
+    #[must_use]
+    pub const fn new(body: &'a [u8]) -> Self {
+        Self { head: &[], body, zeros: 0 }
+    }
+
+    /// Length in bytes.
+    #[must_use]
+    pub const fn len(&self) -> u64 {
+        self.head.len() as u64 + self.body.len() as u64 + self.zeros
+    }
+
+    /// Whether there is nothing to publish.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Publishes `payload` at `position` under `header_word`. The range up to eight bytes behind the
+/// payload is writable. `lock` finds out whether the write lock is still held.
+#[inline]
+pub fn publish(
+    cells: &Cells,
+    position: u64,
+    payload: Payload<'_>,
+    header_word: u32,
+    lock: impl Fn() -> Result<(), u64>,
+) -> Result<(), NotPublished> {
+    store(cells, position, payload, &lock)?;
+    show(cells, position, header_word, lock)
+}
+
+/// Steps 1 to 3 for a document that follows one whose header is still 0 and shows both: its own
+/// header is stored as well.
+#[inline]
+pub fn store_behind(
+    cells: &Cells,
+    position: u64,
+    payload: Payload<'_>,
+    header_word: u32,
+    lock: impl Fn() -> Result<(), u64>,
+) -> Result<(), NotPublished> {
+    store(cells, position, payload, lock)?;
+    cells.store_header_plain(position, header_word);
+    fault::point!("publish.run-header.store");
+    Ok(())
+}
+
+/// What is stored behind a payload: padding, and headers that read 0.
+const NO_HEADERS: [u8; 8] = [0; 8];
+const _: () = assert!(TAIL_ZEROS == NO_HEADERS.len() as u64);
+
+/// Steps 1 to 3.
+#[inline]
+pub fn store(
+    cells: &Cells,
+    position: u64,
+    payload: Payload<'_>,
+    lock: impl Fn() -> Result<(), u64>,
+) -> Result<(), NotPublished> {
+    let body = position + HEADER_LEN + payload.head.len() as u64;
+    let end = body + payload.body.len() as u64;
+    lock().map_err(NotPublished::LockLost)?;
+    if !payload.head.is_empty() {
+        cells.copy_in_plain(position + HEADER_LEN, payload.head);
+    }
+    cells.copy_in_plain(body, payload.body);
+    fault::point!("publish.payload.store");
+    if payload.zeros > 0 {
+        cells.zero_plain(end, payload.zeros);
+    }
+    cells.copy_in_plain(end + payload.zeros, &NO_HEADERS);
+    fault::point!("publish.zeros.store");
+    Ok(())
+}
+
+/// Steps 4 and 5.
+#[inline]
+pub fn show(
+    cells: &Cells,
+    position: u64,
+    header_word: u32,
+    lock: impl Fn() -> Result<(), u64>,
+) -> Result<(), NotPublished> {
+    lock().map_err(NotPublished::LockLost)?;
+    cells.publish_header(position, NOT_INITIALIZED, header_word).map_err(|found| {
+        // A thief of the lock may have published here since it was looked at.
+        lock().map_or_else(NotPublished::LockLost, |()| NotPublished::HeaderTaken(found))
+    })?;
+    fault::point!("publish.header.cas");
+    Ok(())
+}
+
+/// Ends a file at a position whose header was `found`: no document comes there any more. The mark
+/// behind it is for people who read hex.
+pub fn end_file(cells: &Cells, position: u64, found: u32) -> Result<(), u32> {
+    cells.publish_header(position, found, END_OF_DATA)?;
+    fault::point!("eof.header.cas");
+    cells.copy_in_plain(position + HEADER_LEN, &EOF_DECORATION);
+    fault::point!("eof.mark.store");
+    Ok(())
+}
+
+/// Ends a file of version 4, where headers lie anywhere. One byte of four changes from zero, so that
+/// no reader sees half of it; the writers of that version are gone.
+pub fn end_old_file(cells: &Cells, position: u64) {
+    cells.copy_in_plain(position + HEADER_LEN, &EOF_DECORATION);
+    fault::point!("eof.mark.store");
+    cells.copy_in_plain(position, &END_OF_DATA.to_le_bytes());
+    fault::point!("eof.header.cas");
+}

@@ -1,0 +1,351 @@
+//! What a power cut, or a crash of the system, left (`docs/durability.md`). The caller holds the
+//! write lock.
+//!
+//! The system writes pages to the medium in an order of its own. Of what was not synced any part may
+//! be missing, so that documents end at a hole while words and index slots lead behind it. Files
+//! that were not changed since the machine was started are looked at before they are written to:
+//!
+//! 1. walk from the last synced message, or the start, to the first header that is no complete
+//!    document: the end;
+//! 2. if words or slots lead behind it: keep what lies there in a file beside;
+//! 3. take those words and slots back; 4. zero what lies behind the end, and sync;
+//! 5. set the file's time: it is looked at once.
+//!
+//! A crash in between changes nothing of that: the next opener does it again. Older files come first,
+//! and before the first change a key of the table says from which cycle on files are looked at, as
+//! each of these steps makes a file look changed.
+//!
+//! A clock that was set forward makes files of living writers look old. The lock keeps those out
+//! meanwhile, none of their messages is behind the end, and no space that they reserved is given back.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use super::create;
+use super::listing::{self, Names};
+use super::locate::{self, Known, Place};
+use super::roll_file::{Slot, View};
+use super::table::store::TableStore;
+use crate::chronicle::format::document::HEADER_LEN;
+use crate::chronicle::format::index::ArrayLayout;
+use crate::chronicle::format::table;
+use crate::memory::Cells;
+use crate::os::files::{self, Access};
+use crate::os::{clock, process};
+use crate::probe::fault;
+use crate::{Error, Result, warnings};
+
+/// The system writes changes to the medium within a minute; files left alone for longer are whole.
+pub const WHOLE_AFTER: Duration = Duration::from_secs(600);
+
+/// Where the documents of a file end.
+struct End {
+    position: u64,
+    last: Option<Known>,
+}
+
+impl End {
+    fn next_sequence(&self) -> u64 {
+        self.last.map_or(0, |last| last.sequence + 1)
+    }
+}
+
+/// A file to look at.
+struct Due {
+    path: PathBuf,
+    cycle: i32,
+    /// The sequence of its last synced message, if that is known.
+    synced: Option<u64>,
+}
+
+/// Whether the newest file was not changed since the machine was started, or a repair not ended.
+pub fn is_due(names: Names<'_>, table: &TableStore) -> Result<bool> {
+    if begun_from(table)?.is_some() {
+        return Ok(true);
+    }
+    let newest = i32::try_from(table.value(table.words().highest, table::NO_HIGHEST));
+    let path = newest.ok().and_then(|cycle| path_of(names, cycle).ok());
+    let changed = path.map(|path| changed(&path)).transpose()?.flatten();
+    Ok(changed.zip(clock::machine_started()).is_some_and(|(changed, started)| changed < started))
+}
+
+/// Looks at the newest files.
+pub fn repair(names: Names<'_>, table: &TableStore) -> Result<()> {
+    let due = due(names, table)?;
+    if let Some(oldest) = due.first() {
+        check_lock(table)?;
+        set_begun_from(table, i64::from(oldest.cycle))?;
+    }
+    due.iter().try_for_each(|file| repair_file(table, file))?;
+    if begun_from(table)?.is_some() { set_begun_from(table, table::NO_LOWEST) } else { Ok(()) }
+}
+
+/// The files to look at, oldest first: should this end early, the newest still tells that it is due.
+fn due(names: Names<'_>, table: &TableStore) -> Result<Vec<Due>> {
+    let Some(started) = clock::machine_started() else { return Ok(Vec::new()) };
+    let begun_from = begun_from(table)?;
+    let synced = table.value(table.words().last_synced, -1);
+    let synced = names.roll.split(synced).ok().filter(|_| synced >= 0);
+    let cycles = listing::list(names)?;
+    // A later file was synced and moved away since: that says nothing of the ones that are left.
+    let synced = synced.filter(|(synced, _)| cycles.last().is_some_and(|last| synced <= last));
+    let (mut due, mut newest) = (Vec::new(), None);
+    for cycle in cycles.into_iter().rev() {
+        let path = path_of(names, cycle)?;
+        let Some(changed) = changed(&path)? else { continue };
+        let since = newest.get_or_insert(changed).duration_since(changed);
+        let is_whole = changed >= started
+            || synced.is_some_and(|(synced, _)| cycle < synced)
+            || since.is_ok_and(|since| since > WHOLE_AFTER);
+        let is_begun = begun_from.is_some_and(|from| cycle >= from);
+        if is_whole && !is_begun {
+            break;
+        }
+        let synced = synced.filter(|(synced, _)| *synced == cycle && !is_begun);
+        due.push(Due { path, cycle, synced: synced.map(|(_, sequence)| sequence) });
+    }
+    due.reverse();
+    Ok(due)
+}
+
+/// The first cycle of a repair that was not ended.
+fn begun_from(table: &TableStore) -> Result<Option<i32>> {
+    let Some(position) = table.find(table::REPAIR_FROM)? else { return Ok(None) };
+    let from = table.value(position, table::NO_LOWEST);
+    Ok(i32::try_from(from).ok().filter(|_| from != table::NO_LOWEST))
+}
+
+fn set_begun_from(table: &TableStore, cycle: i64) -> Result<()> {
+    match table.find_or_create(table::REPAIR_FROM, cycle) {
+        Ok(position) => {
+            table.cells().store_release(position, cycle.cast_unsigned());
+            fault::point!("restart.from.store");
+            Ok(())
+        }
+        // A full table: who dies now leaves the files as they are then.
+        Err(Error::Invalid(_)) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// An error once the lock was taken away: others may be writing where this process saw the end.
+fn check_lock(table: &TableStore) -> Result<()> {
+    let pid = process::pid();
+    let lost = |found| Error::LockLost { expected: u64::from(pid), found };
+    table.write_lock().word.still_held(pid).map_err(lost)
+}
+
+fn path_of(names: Names<'_>, cycle: i32) -> Result<PathBuf> {
+    Ok(names.dir.join(names.roll.file_name(cycle, names.epoch_ms)?))
+}
+
+fn changed(path: &Path) -> Result<Option<SystemTime>> {
+    match fault::call!("restart.file.stat", std::fs::symlink_metadata(path)) {
+        Ok(found) => Ok(found.modified().ok()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::io("cannot look at", path, error)),
+    }
+}
+
+fn repair_file(table: &TableStore, due: &Due) -> Result<()> {
+    let path = &due.path;
+    let file = match create::open_existing(path, due.cycle, true) {
+        Ok(Some(file)) => Arc::new(file),
+        Ok(None) => {
+            check_lock(table)?;
+            return create::put_aside_unfinished(path).map(drop);
+        }
+        Err(Error::Corrupt { .. }) => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    if create::check_writable(&file).is_err() {
+        return Ok(());
+    }
+    let mut view = View::new(Arc::clone(&file));
+    let Some(end) = end_of(&mut view, due.synced)? else {
+        done(file.window.file(), path);
+        return Ok(());
+    };
+    if end.last.is_none() && upper(&mut view, &end)?.is_none() {
+        check_lock(table)?;
+        return create::discard(path);
+    }
+    file.window.refresh_len()?;
+    if leads_behind(&mut view, &end)? {
+        keep_aside(file.window.file(), path, end.position)?;
+        warnings::leave(format!(
+            "messages were lost, as by a power cut: the file ends before what its index says: \
+             file={} position={:#x} sequence={}",
+            path.display(),
+            end.position,
+            end.next_sequence()
+        ));
+    }
+    check_lock(table)?;
+    view.make_words_writable()?;
+    take_back(&mut view, &end)?;
+    check_lock(table)?;
+    let failed = |e| Error::io("cannot zero", path, e);
+    files::zero(file.window.file(), end.position).map_err(failed)?;
+    file.window.sync()?;
+    done(file.window.file(), path);
+    Ok(())
+}
+
+/// The file counts as looked at until the machine is started again.
+fn done(file: &File, path: &Path) {
+    if let Err(error) = fault::call!("restart.file.touch", files::touch(file)) {
+        warnings::leave(format!(
+            "cannot set the time of a file that was looked at, the next opener does so again: \
+             file={} error={error}",
+            path.display()
+        ));
+    }
+}
+
+/// Step 1; None where the file has its end marker, or holds what a power cut does not leave.
+fn end_of(view: &mut View, synced: Option<u64>) -> Result<Option<End>> {
+    let from = match synced.map(|sequence| (sequence, locate::place_of(view, sequence))) {
+        Some((sequence, Ok(Place::Found(position)))) => Some(Known { position, sequence }),
+        _ => None,
+    };
+    let (mut position, mut sequence) = from.map_or((0, 0), |at| (at.position, at.sequence));
+    let mut last = None;
+    loop {
+        match view.slot(position) {
+            Ok(Slot::Document(document)) => {
+                if !document.is_metadata {
+                    last = Some(Known { position, sequence });
+                    sequence += 1;
+                }
+                position = document.next;
+            }
+            Ok(Slot::EndOfData) => return Ok(None),
+            Ok(Slot::Waiting(_)) => return Ok(Some(End { position, last })),
+            Err(Error::Corrupt { .. }) => {
+                // The file's last document, and its growth is lost: nothing names a later one.
+                let end = End { position, last };
+                let after = End { position: position + HEADER_LEN, last };
+                return Ok(if leads_behind(view, &after)? { None } else { Some(end) });
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// The upper index array, if it is one of the documents before the end.
+fn upper(view: &mut View, end: &End) -> Result<Option<ArrayLayout>> {
+    let position = view.word(view.file().layout.index2index)?;
+    if position < end.position { view.array(position) } else { Ok(None) }
+}
+
+/// Whether the write position, or an index slot, names a place behind the end.
+fn leads_behind(view: &mut View, end: &End) -> Result<bool> {
+    let len = view.file().window.file_len();
+    let is_behind = |position| position >= end.position && position < len;
+    if is_behind(view.write_position()?) {
+        return Ok(true);
+    }
+    let Some(upper) = upper(view, end)? else { return Ok(false) };
+    let shape = view.file().shape;
+    let next = shape.upper_slot(end.next_sequence());
+    for number in next..u64::from(shape.index_count) {
+        let position = view.word(upper.slot(number))?;
+        if is_behind(position) {
+            return Ok(true);
+        }
+        let Some(lower) = view.array(position)?.filter(|_| number == next) else { continue };
+        for slot in first_free(view, end)..u64::from(shape.index_count) {
+            if is_behind(view.word(lower.slot(slot))?) {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
+/// The slot, in its lower array, of the first message behind the end that gets one.
+fn first_free(view: &View, end: &End) -> u64 {
+    let shape = view.file().shape;
+    let spacing = u64::from(shape.index_spacing);
+    let next = end.next_sequence();
+    let due = next.next_multiple_of(spacing);
+    if shape.upper_slot(due) == shape.upper_slot(next) {
+        shape.lower_slot(due)
+    } else {
+        u64::from(shape.index_count)
+    }
+}
+
+/// Step 3: what is behind the end gets no name any more.
+fn take_back(view: &mut View, end: &End) -> Result<()> {
+    let (layout, shape) = (view.file().layout.clone(), view.file().shape);
+    let next = end.next_sequence();
+    if let Some(upper) = upper(view, end)? {
+        view.make_array_writable(&upper)?;
+        let first = shape.upper_slot(next);
+        for number in first..u64::from(shape.index_count) {
+            let position = view.word(upper.slot(number))?;
+            let lower = if position < end.position { view.array(position)? } else { None };
+            match lower.filter(|_| number == first) {
+                Some(lower) => {
+                    view.make_array_writable(&lower)?;
+                    let free = first_free(view, end);
+                    clear(view.region(), &lower, free..u64::from(shape.index_count));
+                }
+                None if position != 0 => {
+                    view.region().store_release(upper.slot(number), 0);
+                    fault::point!("restart.link.store");
+                }
+                None => {}
+            }
+        }
+        lower_to(view.region(), upper.used, first + 1);
+    }
+    let cells = view.region();
+    lower_to(cells, layout.last_index, next.next_multiple_of(u64::from(shape.index_spacing)));
+    let (position, word) = end
+        .last
+        .map_or((0, 0), |last| (last.position, shape.sequence_word(last.position, last.sequence)));
+    cells.store_release(layout.write_position, position);
+    fault::point!("restart.write-position.store");
+    if let Some(sequence) = layout.sequence {
+        cells.store_release(sequence, word);
+        fault::point!("restart.sequence.store");
+    }
+    Ok(())
+}
+
+fn clear(cells: &Cells, array: &ArrayLayout, slots: std::ops::Range<u64>) {
+    let first = slots.start;
+    for slot in slots {
+        if cells.load_acquire(array.slot(slot)) != 0 {
+            cells.store_release(array.slot(slot), 0);
+            fault::point!("restart.slot.store");
+        }
+    }
+    lower_to(cells, array.used, first);
+}
+
+fn lower_to(cells: &Cells, position: u64, value: u64) {
+    if cells.load_acquire(position) > value {
+        cells.store_release(position, value);
+        fault::point!("restart.lowered.store");
+    }
+}
+
+/// Step 2: the bytes behind the end, at their positions, for whoever wants to look at them.
+fn keep_aside(file: &File, path: &Path, from: u64) -> Result<()> {
+    let aside = create::aside(path);
+    let failed = |e| Error::io("cannot keep what a power cut left", &aside, e);
+    let access = Access { write: true, create_mode: Some(0o600) };
+    let Some(kept) = files::open(&aside, access)? else { return Ok(()) };
+    files::each_used_page(file, from, |at, page| {
+        fault::call!("restart.aside.write", kept.write_all_at(page, at))
+    })
+    .and_then(|()| fault::call!("restart.aside.sync", files::sync(&kept)))
+    .map_err(failed)
+}

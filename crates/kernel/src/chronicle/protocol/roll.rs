@@ -1,0 +1,50 @@
+//! Leaving a cycle (`docs/protocol.md`, "Roll"). The caller holds the write lock.
+//!
+//! 1. walk to the end of the file; 2. CAS the header there from 0 to end-of-data; 3. store "EOF"
+//!    behind it, for people who read hex; then the next file is opened or created.
+//!
+//! An incomplete header at the end (a writer that died, or one that does not take the lock) is
+//! waited for, then replaced. A crash before 2 leaves a file without the marker: the next appender
+//! writes it, and tailers leave such a file after a grace time.
+
+use std::time::{Duration, Instant};
+
+use super::roll_file::{Slot, View};
+use super::{create, locate, publish};
+use crate::chronicle::format::document::{EOF_DECORATION, HEADER_LEN, NOT_INITIALIZED};
+use crate::memory::window::Growth;
+use crate::{Result, warnings};
+
+/// Writes the end-of-file marker; false if it was there.
+pub fn write_eof(view: &mut View, growth: Growth) -> Result<bool> {
+    let deadline = Instant::now() + growth.timeout;
+    loop {
+        let end = locate::end(view)?;
+        let found = match end.slot {
+            Slot::Waiting(found) => found,
+            Slot::EndOfData => return Ok(false),
+            Slot::Document(_) => continue,
+        };
+        if found != NOT_INITIALIZED && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(1));
+            continue;
+        }
+        let position = end.position;
+        let behind = position + HEADER_LEN + EOF_DECORATION.len() as u64;
+        view.make_writable(position, behind, growth)?;
+        if create::is_of_version_4(view.file()) {
+            publish::end_old_file(view.region(), position);
+            return Ok(true);
+        }
+        if publish::end_file(view.region(), position, found).is_ok() {
+            if found != NOT_INITIALIZED {
+                warnings::leave(format!(
+                    "an unfinished document was closed by the end-of-file marker: file={} \
+                     position={position:#x} header={found:#010x}",
+                    view.file().path().display()
+                ));
+            }
+            return Ok(true);
+        }
+    }
+}

@@ -1,0 +1,451 @@
+//! An open roll file, and the checked way to look into it.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use super::locate::Known;
+use crate::chronicle::format::document::{self, HEADER_LEN, Header};
+use crate::chronicle::format::index::{ArrayLayout, PREAMBLE_MAX, Shape};
+use crate::chronicle::format::store::{self, MAX_HEADER_LEN, StoreLayout};
+use crate::memory::pages::Pages;
+use crate::memory::window::{CHUNK, Growth, Readable, Region, Window};
+use crate::os::files::{self, Access};
+use crate::{Error, Result};
+
+/// A roll file whose header document was read.
+pub struct RollFile {
+    /// The cycle it holds.
+    pub cycle: i32,
+    /// The mapped file.
+    pub window: Arc<Window>,
+    /// Where its words are.
+    pub layout: StoreLayout,
+    /// How its index numbers messages.
+    pub shape: Shape,
+    /// Whether its sequence word told the truth when it was first looked at.
+    pub word_is_sound: OnceLock<bool>,
+    /// Index entries that agreed with the one before them.
+    checked: Mutex<Checked>,
+}
+
+impl RollFile {
+    /// A file whose header document was read from `window`.
+    #[must_use]
+    pub fn new(cycle: i32, window: Window, layout: StoreLayout) -> Self {
+        let shape = Shape { index_count: layout.index_count, index_spacing: layout.index_spacing };
+        let (window, checked) = (Arc::new(window), Mutex::default());
+        Self { cycle, window, layout, shape, word_is_sound: OnceLock::new(), checked }
+    }
+
+    /// Whether an index entry was found right before.
+    #[must_use]
+    pub fn has_checked(&self, entry: Known) -> bool {
+        self.lock_checked().has(entry, self.shape.index_spacing)
+    }
+
+    /// Notes that an index entry is right.
+    pub fn set_checked(&self, entry: Known) {
+        self.lock_checked().add(entry, self.shape.index_spacing);
+    }
+
+    fn lock_checked(&self) -> MutexGuard<'_, Checked> {
+        self.checked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The file's path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.window.path()
+    }
+}
+
+/// Index entries that were checked, a bounded number of them: each has one place it may be at, and
+/// takes it from the one that is there. Neighbours in the index have places of their own.
+#[derive(Default)]
+struct Checked(Vec<Option<Known>>);
+
+impl Checked {
+    const PLACES: u64 = 4096;
+
+    fn has(&self, entry: Known, spacing: u32) -> bool {
+        self.0.get(Self::place(entry, spacing)).is_some_and(|found| *found == Some(entry))
+    }
+
+    fn add(&mut self, entry: Known, spacing: u32) {
+        let place = Self::place(entry, spacing);
+        if self.0.len() <= place {
+            self.0.resize(place + 1, None);
+        }
+        self.0[place] = Some(entry);
+    }
+
+    #[allow(clippy::cast_possible_truncation)] // below PLACES
+    fn place(entry: Known, spacing: u32) -> usize {
+        (entry.sequence / u64::from(spacing.max(1)) % Self::PLACES) as usize
+    }
+}
+
+/// Reads the header document, through the file; None while it is not ready.
+pub fn read_layout(window: &Window) -> Result<Option<StoreLayout>> {
+    let Some(word) = first_word(window)? else { return Ok(None) };
+    let length = match document::parse(word) {
+        Header::Waiting => return Ok(None),
+        Header::Meta(length) if length <= MAX_HEADER_LEN => length,
+        _ => return Err(not_a_roll_file(window.path(), word)),
+    };
+    let mut payload = vec![0; length as usize];
+    let got = window.read_at(&mut payload, HEADER_LEN)?;
+    if got < payload.len() {
+        return Err(cut_short(window.path(), 0, u64::from(length), HEADER_LEN + got as u64));
+    }
+    store::parse(&payload).map(Some).ok_or_else(|| not_a_roll_file(window.path(), word))
+}
+
+/// The word at position 0, with zeros for what is missing of it; None in an empty file.
+pub fn first_word(window: &Window) -> Result<Option<u32>> {
+    let mut word = [0; 4];
+    let found = window.read_at(&mut word, 0)?;
+    Ok((found > 0).then(|| u32::from_le_bytes(word)))
+}
+
+/// Whether a file ends before its header document does: there was never a message in it, or what
+/// there was is gone.
+pub fn is_cut_in_header(window: &Window) -> Result<bool> {
+    let len = window.refresh_len()?;
+    Ok(match first_word(window)?.map(document::parse) {
+        Some(Header::Meta(length)) if length <= MAX_HEADER_LEN => {
+            len < HEADER_LEN + u64::from(length)
+        }
+        Some(_) => len < HEADER_LEN,
+        None => false,
+    })
+}
+
+/// A file's length and first header, for words about it.
+pub fn first_bytes(path: &Path) -> Result<String> {
+    let Some(file) = files::open(path, Access { write: false, create_mode: None })? else {
+        return Ok("no file".to_owned());
+    };
+    let window = Window::new(path, file, false)?;
+    let word = first_word(&window)?.unwrap_or_default();
+    Ok(format!("{word:#010x} in {} bytes", window.file_len()))
+}
+
+fn not_a_roll_file(path: &Path, word: u32) -> Error {
+    Error::corrupt(
+        "not a roll file",
+        path,
+        0,
+        format!("{word:#010x}"),
+        "a metadata document `header: !SCQStore` with powers of two for its index",
+    )
+}
+
+fn cut_short(path: &Path, position: u64, length: u64, file_len: u64) -> Error {
+    Error::corrupt(
+        "document ends past the end of the file",
+        path,
+        position,
+        format!("length {length}"),
+        format!("at most {} bytes", file_len.saturating_sub(position + HEADER_LEN)),
+    )
+}
+
+/// A complete document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Document {
+    /// Position of its header.
+    pub position: u64,
+    /// Payload bytes.
+    pub length: u32,
+    /// It is metadata.
+    pub is_metadata: bool,
+    /// Position of the header after it.
+    pub next: u64,
+}
+
+impl Document {
+    /// The document without its first `count` bytes of payload: its header is as if in front.
+    #[must_use]
+    pub fn from(self, count: u32) -> Self {
+        let count = count.min(self.length);
+        Self { position: self.position + u64::from(count), length: self.length - count, ..self }
+    }
+}
+
+/// What lies at a header position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slot {
+    /// Nothing to read yet; the header word found.
+    Waiting(u32),
+    /// A complete document, all of it inside the file.
+    Document(Document),
+    /// The end-of-file marker.
+    EndOfData,
+}
+
+/// A reader that waits keeps so many bytes cleared from its position on. Less than an appender's
+/// reserve ([`crate::chronicle::append::end::LOW`]), so that there is space already.
+const LOOK_AHEAD: u64 = 4096;
+
+/// A handle's way into a roll file: it remembers which positions are known to be readable.
+#[derive(Clone)]
+pub struct View {
+    file: Arc<RollFile>,
+    region: Arc<Region>,
+    clear_from: u64,
+    clear_to: u64,
+    /// What is cleared beyond the range asked for: a page after a wait, twice as much each time.
+    step: u64,
+    /// Nothing could be cleared beyond this position while there was nothing to read.
+    stuck_at: u64,
+}
+
+impl View {
+    /// A view of `file`.
+    #[must_use]
+    pub fn new(file: Arc<RollFile>) -> Self {
+        let region = file.window.region();
+        Self { file, region, clear_from: 0, clear_to: 0, step: CHUNK, stuck_at: u64::MAX }
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn file(&self) -> &Arc<RollFile> {
+        &self.file
+    }
+
+    /// The mapping; positions up to what was checked may be touched.
+    #[must_use]
+    pub fn region(&self) -> &Arc<Region> {
+        &self.region
+    }
+
+    /// The file's path.
+    #[must_use]
+    pub fn path(&self) -> PathBuf {
+        self.file.path().to_path_buf()
+    }
+
+    /// What lies at a header position, if finding out takes no system call.
+    #[inline]
+    #[must_use]
+    pub fn slot_at_once(&self, position: u64) -> Option<Slot> {
+        let known = position >= self.clear_from && position + HEADER_LEN <= self.clear_to;
+        if !known || !self.file.layout.aligned {
+            return None;
+        }
+        let word = self.region.load_header_acquire(position);
+        let (length, is_metadata) = match document::parse(word) {
+            Header::Waiting => return Some(Slot::Waiting(word)),
+            Header::EndOfData => return Some(Slot::EndOfData),
+            Header::Data(length) => (length, false),
+            Header::Meta(length) => (length, true),
+        };
+        let next = document::next(position, length, true);
+        let document = Document { position, length, is_metadata, next };
+        (position + HEADER_LEN + u64::from(length) <= self.clear_to)
+            .then_some(Slot::Document(document))
+    }
+
+    /// Whether a reader that waits at a position should call [`View::look_ahead`].
+    #[inline]
+    #[must_use]
+    pub const fn is_near_end(&self, position: u64) -> bool {
+        position + LOOK_AHEAD > self.clear_to && self.clear_to != self.stuck_at
+    }
+
+    /// Clears one page more while there is nothing to read, so that the next message need not wait
+    /// for it: no further, as a file system may have to allocate what the writer has not reached.
+    #[cold]
+    pub fn look_ahead(&mut self) {
+        self.step = Pages::here().bytes();
+        let to = Pages::here().up(self.clear_to + 1);
+        if self.file.window.look_ahead(&self.region, Pages::here().down(self.clear_to), to) {
+            self.clear_to = to;
+        } else {
+            self.stuck_at = self.clear_to;
+        }
+    }
+
+    /// What lies at a header position, bounds checked.
+    #[inline]
+    pub fn slot(&mut self, position: u64) -> Result<Slot> {
+        match self.slot_at_once(position) {
+            Some(slot) => Ok(slot),
+            None => self.slot_checked(position),
+        }
+    }
+
+    fn slot_checked(&mut self, position: u64) -> Result<Slot> {
+        let Some(word) = self.header_word(position)? else { return Ok(Slot::Waiting(0)) };
+        let (length, is_metadata) = match document::parse(word) {
+            Header::Waiting => return Ok(Slot::Waiting(word)),
+            Header::EndOfData => return Ok(Slot::EndOfData),
+            Header::Data(length) => (length, false),
+            Header::Meta(length) => (length, true),
+        };
+        let end = position + HEADER_LEN + u64::from(length);
+        if end > self.clear_to && !self.clear(position, end)? {
+            return Err(self.why_not_clear(position, length)?);
+        }
+        let next = document::next(position, length, self.file.layout.aligned);
+        Ok(Slot::Document(Document { position, length, is_metadata, next }))
+    }
+
+    /// The document ends behind the file, or a full disk has no memory for a hole in it.
+    fn why_not_clear(&self, position: u64, length: u32) -> Result<Error> {
+        let (file, file_len) = (self.file.path(), self.file.window.refresh_len()?);
+        Ok(if position + HEADER_LEN + u64::from(length) > file_len {
+            cut_short(file, position, u64::from(length), file_len)
+        } else {
+            Error::Hole { file: file.to_path_buf(), position, length }
+        })
+    }
+
+    /// The header word at a position; None where the file does not reach or has a hole.
+    fn header_word(&mut self, position: u64) -> Result<Option<u32>> {
+        let end = position + HEADER_LEN;
+        if (position < self.clear_from || end > self.clear_to) && !self.clear(position, end)? {
+            return self.check_cut_header(position).map(|()| None);
+        }
+        Ok(Some(if self.file.layout.aligned {
+            self.region.load_header_acquire(position)
+        } else {
+            self.region.load_header_unaligned(position)
+        }))
+    }
+
+    /// An error where the file ends inside a header: grown, it would make a message up.
+    fn check_cut_header(&self, position: u64) -> Result<()> {
+        let mut part = [0; 3];
+        let cut = self.file.window.file_len().saturating_sub(position) < HEADER_LEN;
+        let found = if cut { self.file.window.read_at(&mut part, position)? } else { 0 };
+        if part[..found].iter().all(|byte| *byte == 0) {
+            return Ok(());
+        }
+        let found = format!("{found} bytes of a header");
+        Err(Error::corrupt("the file is cut short", self.file.path(), position, found, "4 bytes"))
+    }
+
+    /// Whether there is a complete message at a position that was told by a hint.
+    pub fn is_message(&mut self, position: u64) -> Result<bool> {
+        match self.slot(position) {
+            Ok(Slot::Document(document)) => Ok(!document.is_metadata),
+            Ok(_) | Err(Error::Corrupt { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Checks that a range can be read; false where it cannot.
+    #[cold]
+    fn clear(&mut self, start: u64, end: u64) -> Result<bool> {
+        let ahead = Pages::here().up(end + self.step);
+        self.step = (2 * self.step).min(CHUNK);
+        let window = &self.file.window;
+        let Readable::UpTo(to) = window.readable(&mut self.region, start, end, ahead)? else {
+            return Ok(false);
+        };
+        if start < self.clear_from || start > self.clear_to {
+            self.clear_from = start;
+        }
+        self.clear_to = to;
+        Ok(true)
+    }
+
+    /// The payload of a document that [`View::slot`] returned.
+    #[inline]
+    #[must_use]
+    pub fn payload(&self, document: &Document) -> &[u8] {
+        self.region.bytes(document.position + HEADER_LEN, u64::from(document.length))
+    }
+
+    /// Any bytes of the file; None where they are in a hole or behind its end.
+    pub fn bytes(&mut self, position: u64, length: u64) -> Result<Option<&[u8]>> {
+        let end = position + length;
+        if (position < self.clear_from || end > self.clear_to) && !self.clear(position, end)? {
+            return Ok(None);
+        }
+        Ok(Some(self.region.bytes(position, length)))
+    }
+
+    /// A mutable word, load-acquire; 0 where the file does not reach.
+    pub fn word(&mut self, position: u64) -> Result<u64> {
+        let end = position + 8;
+        if (position < self.clear_from || end > self.clear_to) && !self.clear(position, end)? {
+            return Ok(0);
+        }
+        Ok(if position.is_multiple_of(8) {
+            self.region.load_acquire(position)
+        } else {
+            self.region.load_unaligned(position)
+        })
+    }
+
+    /// `writePosition`; 0 where it cannot be a position.
+    pub fn write_position(&mut self) -> Result<u64> {
+        let position = self.word(self.file.layout.write_position)?;
+        Ok(if self.is_document_position(position) { position } else { 0 })
+    }
+
+    /// Whether a document can start at this position, as far as arithmetic tells.
+    #[must_use]
+    pub fn is_document_position(&self, position: u64) -> bool {
+        let aligned = !self.file.layout.aligned || position.is_multiple_of(document::ALIGNMENT);
+        aligned && position != 0 && position < self.file.window.file_len()
+    }
+
+    /// The index array whose document starts at a position; None if there is none.
+    pub fn array(&mut self, position: u64) -> Result<Option<ArrayLayout>> {
+        if !self.is_document_position(position) {
+            return Ok(None);
+        }
+        let Ok(Slot::Document(document)) = self.slot(position) else { return Ok(None) };
+        let payload = self.payload(&document);
+        let preamble = &payload[..payload.len().min(PREAMBLE_MAX)];
+        let array = ArrayLayout::parse(position, preamble, self.file.shape.index_count);
+        let end = document.position + HEADER_LEN + u64::from(document.length);
+        let count = u64::from(self.file.shape.index_count);
+        Ok(array.filter(|array| document.is_metadata && array.slot(count) <= end))
+    }
+
+    /// Makes the words of an array writable: in files of others they may lie in holes.
+    pub fn make_array_writable(&mut self, array: &ArrayLayout) -> Result<()> {
+        let end = array.slot(u64::from(self.file.shape.index_count));
+        self.file.window.reserve(&mut self.region, array.used, end)
+    }
+
+    /// Makes the words of the first document writable, as [`View::make_array_writable`] does.
+    pub fn make_words_writable(&mut self) -> Result<()> {
+        let layout = &self.file.layout;
+        let end = layout.last_index.max(layout.index2index).max(layout.write_position) + 16;
+        self.file.window.reserve(&mut self.region, 0, end)
+    }
+
+    /// Makes positions up to `end` writable, for a document at `start`. The caller holds the write lock.
+    pub fn make_writable(&mut self, start: u64, end: u64, growth: Growth) -> Result<u64> {
+        let to = self.file.window.writable(&mut self.region, start, end, growth)?;
+        // What is present for writing can be read as well.
+        (self.clear_from, self.clear_to) = (start, to);
+        Ok(to)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checked_entries_take_the_places_of_older_ones() {
+        let entry = |slot: u64| Known { position: slot * 1000, sequence: slot * 256 };
+        let mut checked = Checked::default();
+        for slot in 0..1_000_000 {
+            checked.add(entry(slot), 256);
+            assert!(checked.has(entry(slot), 256));
+            assert!(!checked.has(Known { position: 1, ..entry(slot) }, 256));
+        }
+        assert_eq!(checked.0.len() as u64, Checked::PLACES);
+        assert!(checked.has(entry(999_999 - 4095), 256));
+        assert!(!checked.has(entry(999_999 - 4096), 256));
+    }
+}

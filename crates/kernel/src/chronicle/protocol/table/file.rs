@@ -1,0 +1,188 @@
+//! The file of the table store: its first document, and the locks around its making.
+//!
+//! Creating the table, under the key lock (a record lock on one byte):
+//! 1. make the file long enough and reserve its space;
+//! 2. CAS the first header from 0 to "not complete" (or find it so: its creator died);
+//! 3. write the header document; 4. publish its header.
+//!
+//! A table that was never completed, or was cut before the end of its first document, says nothing
+//! about its queue: it is made again.
+
+use std::fs::File;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::chronicle::format::document::{self, HEADER_LEN, Header, NOT_COMPLETE};
+use crate::chronicle::format::store::MAX_HEADER_LEN;
+use crate::chronicle::format::table::{self, FILE_LEN, Metadata};
+use crate::memory::pages::Pages;
+use crate::memory::{Cells, Mapping, is_unsupported};
+use crate::os::files::{self, Access};
+use crate::os::range_lock::{Kind, Range, RecordLock};
+use crate::probe::fault;
+use crate::{Error, Result};
+
+const KEY_LOCK: Range = Range { start: table::KEY_LOCK_START, length: 1 };
+/// Tables hold a few hundred keys at most: of a longer file the rest is not looked at.
+pub const MOST_MAPPED: u64 = 16 << 20;
+const READY_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// What a table's file begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum First {
+    /// A complete first document.
+    Ready,
+    /// Nothing, or a document in the making: it may still come.
+    Unfinished,
+    /// A part of a first document, as of a file that was cut.
+    Cut,
+}
+
+/// The lock around every change of a table's documents.
+pub fn key_lock<'a>(file: &'a File, path: &Path, timeout: Duration) -> Result<RecordLock<'a>> {
+    lock(file, path, KEY_LOCK, Kind::Exclusive, timeout)
+}
+
+/// Waits for a lock on a range of the table's file.
+pub fn lock<'a>(
+    file: &'a File,
+    path: &Path,
+    range: Range,
+    kind: Kind,
+    timeout: Duration,
+) -> Result<RecordLock<'a>> {
+    RecordLock::wait(file, range, kind, timeout)
+        .map_err(|e| Error::io("cannot lock", path, e))?
+        .map_err(|locked| Error::FileLocked { file: path.to_path_buf(), locked })
+}
+
+/// Maps the table. One without a complete first document is made as `wanted`; None without that.
+pub fn initialise(
+    path: &Path,
+    file: &File,
+    wanted: Option<&Metadata>,
+    timeout: Duration,
+) -> Result<Option<Cells>> {
+    let _lock = key_lock(file, path, timeout)?;
+    let failed = |e| Error::io("cannot reserve space", path, e);
+    let first = first(path, file)?;
+    if first != First::Ready && wanted.is_none() {
+        return Ok(None);
+    }
+    if first == First::Cut {
+        fault::call!("table.file.grow", files::set_len(file, 0)).map_err(failed)?;
+    }
+    let len = len_of(path, file)?;
+    if len < FILE_LEN {
+        fault::call!("table.file.grow", files::set_len(file, FILE_LEN)).map_err(failed)?;
+    }
+    files::reserve(file, 0, FILE_LEN).map_err(failed)?;
+    let mapped = len.clamp(FILE_LEN, MOST_MAPPED);
+    let again = files::open_again(file, path, Access { write: true, create_mode: None })?;
+    let mapping = Mapping::new(&again, mapped, true).map_err(failed)?;
+    mapping.populate_write(0, FILE_LEN).or_else(ignore_unsupported).map_err(failed)?;
+    let cells = Cells::new(mapping);
+    let found = cells.load_header_acquire(0);
+    match wanted {
+        Some(wanted) if document::parse(found) == Header::Waiting => {
+            publish_first(path, &cells, found, wanted)?;
+        }
+        _ => {}
+    }
+    Ok(Some(cells))
+}
+
+/// Waits a moment for a complete first document; the file's length, or None if there is none.
+pub fn wait_until_ready(path: &Path, file: &File) -> Result<Option<u64>> {
+    let deadline = Instant::now() + READY_TIMEOUT;
+    while first(path, file)? != First::Ready {
+        if Instant::now() >= deadline {
+            return Ok(None);
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    len_of(path, file).map(Some)
+}
+
+fn len_of(path: &Path, file: &File) -> Result<u64> {
+    let found = fault::call!("table.file.stat", file.metadata());
+    found.map(|found| found.len()).map_err(|e| Error::io("cannot look at", path, e))
+}
+
+/// Looks at the first bytes through the file, before anything is mapped or changed; an error when
+/// the file is of another kind.
+pub fn first(path: &Path, file: &File) -> Result<First> {
+    use std::os::unix::fs::FileExt;
+    let mut bytes = [0; 8];
+    let failed = |e| Error::io("cannot read", path, e);
+    let found = fault::call!("table.file.read", file.read_at(&mut bytes, 0)).map_err(failed)?;
+    let word = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+    if found < bytes.len() {
+        return Ok(if bytes == [0; 8] { First::Unfinished } else { First::Cut });
+    }
+    match document::parse(word) {
+        Header::Waiting => Ok(First::Unfinished),
+        Header::Meta(length) if length <= MAX_HEADER_LEN => {
+            let is_cut = HEADER_LEN + u64::from(length) > len_of(path, file)?;
+            Ok(if is_cut { First::Cut } else { First::Ready })
+        }
+        _ => Err(Error::corrupt(
+            "not a table store",
+            path,
+            0,
+            format!("{word:#010x}"),
+            "a metadata document of at most 64 KiB",
+        )),
+    }
+}
+
+fn publish_first(path: &Path, cells: &Cells, found: u32, wanted: &Metadata) -> Result<()> {
+    let taken = |found: u32| {
+        let found = format!("{found:#010x}");
+        Error::corrupt("header changed under the key lock", path, 0, found, "0x80000000")
+    };
+    cells.publish_header(0, found, NOT_COMPLETE).map_err(taken)?;
+    fault::point!("table.first.cas");
+    let payload = table::encode(wanted);
+    cells.copy_in_plain(HEADER_LEN, &payload);
+    fault::point!("table.body.store");
+    let word = document::word(u32::try_from(payload.len()).unwrap_or(0), true);
+    cells.publish_header(0, NOT_COMPLETE, word).map_err(taken)?;
+    fault::point!("table.header.cas");
+    Ok(())
+}
+
+/// What the first document says.
+pub fn read_header(path: &Path, cells: &Cells) -> Result<Metadata> {
+    let word = cells.load_header_acquire(0);
+    let not_one = |what| Error::corrupt(what, path, 0, format!("{word:#010x}"), "header: !STStore");
+    let Header::Meta(length) = document::parse(word) else {
+        return Err(not_one("not a table store"));
+    };
+    if HEADER_LEN + u64::from(length) > cells.len() {
+        return Err(not_one("the table store is cut short"));
+    }
+    let payload = cells.bytes(HEADER_LEN, u64::from(length));
+    table::parse(payload).ok_or_else(|| not_one("not a table store"))
+}
+
+/// Maps a table for reading up to its first hole: where the disk is full none can be touched, and
+/// behind one there is no key.
+pub fn map_present(file: &File, len: u64) -> std::io::Result<Mapping> {
+    let mapping = Mapping::new(file, len, false)?;
+    if mapping.populate_read(0, len).or_else(ignore_unsupported).is_ok() {
+        return Ok(mapping);
+    }
+    let mut present = 0;
+    for (start, end) in Pages::here().parts(0, len) {
+        if let Err(error) = mapping.populate_read(start, end) {
+            return if present == 0 { Err(error) } else { Mapping::new(file, present, false) };
+        }
+        present = end;
+    }
+    Ok(mapping)
+}
+
+fn ignore_unsupported(error: std::io::Error) -> std::io::Result<()> {
+    if is_unsupported(&error) { Ok(()) } else { Err(error) }
+}

@@ -1,0 +1,98 @@
+//! The entries of the table store: finding one, and adding one under the key lock.
+//!
+//! 1. walk the keys again; 2. write the entry behind a 0 header, and zeros behind it; 3. CAS the
+//!    header. A crash before the last step leaves nothing anybody sees.
+
+use crate::chronicle::format::document::{self, HEADER_LEN, Header, TAIL_ZEROS};
+use crate::chronicle::format::table;
+use crate::memory::Cells;
+use crate::probe::fault;
+use crate::wire::latin1;
+
+/// Where a key is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Key {
+    /// Its value is at this position.
+    At(u64),
+    /// There is none; the next entry belongs here.
+    Missing(u64),
+}
+
+/// Why a key was not found or not added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BadTable {
+    /// An entry at this position, of this length, ends past the end of the table.
+    PastTheEnd(u64, u32),
+    /// An entry's value is at this position, which no word can have.
+    Unaligned(u64),
+    /// There is no room behind this position.
+    Full(u64),
+    /// The header at this position became this without the key lock.
+    HeaderTaken(u64, u32),
+}
+
+/// Looks for a key, in Latin-1; case does not matter.
+pub fn find(cells: &Cells, key: &[u8]) -> Result<Key, BadTable> {
+    walk(cells, |found, value| latin1::eq_ignore_case(found, key).then_some(value))
+}
+
+/// Every key, in Latin-1, and its value, in the order of their making.
+pub fn all(cells: &Cells) -> Result<Vec<(Vec<u8>, i64)>, BadTable> {
+    let mut entries = Vec::new();
+    walk(cells, |key, value| {
+        if value.is_multiple_of(8) {
+            entries.push((key.to_vec(), cells.load_acquire(value).cast_signed()));
+        }
+        None
+    })?;
+    Ok(entries)
+}
+
+/// Shows the keys and the positions of their values to `look`, until it returns a position.
+fn walk(cells: &Cells, mut look: impl FnMut(&[u8], u64) -> Option<u64>) -> Result<Key, BadTable> {
+    let mut position = 0;
+    while position + HEADER_LEN <= cells.len() {
+        let (length, is_data) = match document::parse(cells.load_header_acquire(position)) {
+            Header::Waiting | Header::EndOfData => return Ok(Key::Missing(position)),
+            Header::Data(length) => (length, true),
+            Header::Meta(length) => (length, false),
+        };
+        let next = document::next(position, length, true);
+        if next > cells.len() {
+            return Err(BadTable::PastTheEnd(position, length));
+        }
+        let value = cells.with_bytes(position + HEADER_LEN, u64::from(length), |payload| {
+            let (key, at) = if is_data { table::parse_entry(payload) } else { None }?;
+            look(key, position + HEADER_LEN + at as u64)
+        });
+        match value {
+            Some(value) if value.is_multiple_of(8) => return Ok(Key::At(value)),
+            Some(value) => return Err(BadTable::Unaligned(value)),
+            None => position = next,
+        }
+    }
+    Ok(Key::Missing(position))
+}
+
+/// Adds a key unless it is there. The caller holds the key lock. Returns the position of its value,
+/// and whether it was added.
+pub fn find_or_add(cells: &Cells, key: &[u8], initial: i64) -> Result<(u64, bool), BadTable> {
+    let slot = match find(cells, key)? {
+        Key::At(value) => return Ok((value, false)),
+        Key::Missing(slot) => slot,
+    };
+    let (payload, value_at) = table::encode_entry(key, slot, initial);
+    let behind = slot + HEADER_LEN + payload.len() as u64;
+    if behind + HEADER_LEN > cells.len() {
+        return Err(BadTable::Full(slot));
+    }
+    let found = cells.load_header_acquire(slot);
+    cells.copy_in_plain(slot + HEADER_LEN, &payload);
+    cells.zero_plain(behind, TAIL_ZEROS.min(cells.len() - behind));
+    fault::point!("table.key.store");
+    // Lengths were bounded by the table's above.
+    let word = document::word(u32::try_from(payload.len()).unwrap_or(0), false);
+    cells.publish_header(slot, found, word).map_err(|found| BadTable::HeaderTaken(slot, found))?;
+    fault::point!("table.key.cas");
+    Ok((slot + HEADER_LEN + value_at as u64, true))
+}

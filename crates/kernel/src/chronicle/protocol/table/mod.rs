@@ -1,0 +1,13 @@
+//! The table store `metadata.cq4t`: [`file`] creates and maps it, [`keys`] finds and adds its
+//! entries, [`store`] is an open one, [`registry`] those this process has open, and
+//! [`tailers_in_use`] the named tailers that are read with.
+
+#[cfg(not(loom))]
+pub mod file;
+pub mod keys;
+#[cfg(not(loom))]
+pub mod registry;
+#[cfg(not(loom))]
+pub mod store;
+#[cfg(not(loom))]
+pub mod tailers_in_use;

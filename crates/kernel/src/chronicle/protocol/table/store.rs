@@ -1,0 +1,483 @@
+//! The table store (`docs/protocol.md`, "Table store"): opening, locks, keys.
+//!
+//! One process opens a table once, however many queues it opens on it: the presence lock and the
+//! in-process mutex live here.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::file::{self, First, MOST_MAPPED};
+use super::keys::{self, BadTable, Key};
+use super::registry::Opened;
+use super::tailers_in_use::TailersInUse;
+use crate::chronicle::format::table::{self, Metadata};
+use crate::chronicle::protocol::lock::guard::{Held, LockOf, ProcessLock};
+use crate::chronicle::protocol::lock::open_document::OpenDocument;
+use crate::chronicle::protocol::lock::word::LockWord;
+use crate::memory::Cells;
+use crate::os::files::{self, Access};
+use crate::os::process;
+use crate::os::range_lock::{Kind, Range, RecordLock};
+use crate::probe::fault;
+use crate::wire::latin1;
+use crate::{Error, Result};
+
+/// An open `metadata.cq4t`.
+pub struct TableStore {
+    path: PathBuf,
+    used: Mutex<Used>,
+    /// Device and inode number.
+    identity: (u64, u64),
+    cells: Cells,
+    writable: bool,
+    metadata: Metadata,
+    words: Words,
+    keys: Mutex<()>,
+    /// Whether a thread of this process holds the write lock or tries to.
+    write_turn: AtomicBool,
+    /// The same for the locks of `replicated:` tailers, by their positions.
+    tailer_turns: Mutex<HashMap<u64, Arc<AtomicBool>>>,
+    /// The named tailers that this process reads with.
+    pub tailers_in_use: TailersInUse,
+    /// What a thread of this process has open.
+    document: OpenDocument,
+    /// How long locks of the file are waited for: as the first queue on it says.
+    timeout: Duration,
+    /// This process may have added a header or a key since the table was synced.
+    is_unsynced: AtomicBool,
+    /// A sync of one of the queue's files failed.
+    sync_failed: AtomicBool,
+}
+
+/// A table's file, and how many queues are open on it: the last one closes it.
+struct Used {
+    file: Option<Arc<File>>,
+    users: usize,
+}
+
+/// What the directory has under the table's name.
+enum Named {
+    This,
+    Nothing,
+    Another,
+}
+
+/// Positions of the values every queue has. 0 where a read-only queue lacks the key.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Words {
+    /// `listing.highestCycle`.
+    pub highest: u64,
+    /// `listing.lowestCycle`.
+    pub lowest: u64,
+    /// `listing.modCount`.
+    pub mod_count: u64,
+    /// `chronicle.write.lock`.
+    pub write_lock: u64,
+    /// `chronicle.append.lock`.
+    pub append_lock: u64,
+    /// `chronicle.lastIndexMSynced`.
+    pub last_synced: u64,
+}
+
+impl TableStore {
+    /// Opens the table of `dir` for writing. A table that is missing, or was never completed, is made
+    /// as `wanted`; without that the result is None. Its file's locks are waited for up to `timeout`.
+    pub fn open_or_create(
+        dir: &Path,
+        wanted: Option<&Metadata>,
+        file_mode: u32,
+        timeout: Duration,
+    ) -> Result<Option<Arc<Self>>> {
+        let path = dir.join(table::FILE_NAME);
+        Opened::new(&path, file_mode)?.join_or(|opened| Self::create(path, opened, wanted, timeout))
+    }
+
+    /// Counts one more queue; false when the last one has closed the file.
+    pub fn join(&self) -> bool {
+        let mut used = self.lock_used();
+        used.users += usize::from(used.file.is_some());
+        used.file.is_some()
+    }
+
+    /// Ends one queue's use; the last one closes the file, and with it the presence lock.
+    pub fn close(&self) {
+        let mut used = self.lock_used();
+        used.users = used.users.saturating_sub(1);
+        if used.users == 0 {
+            // While the file still shows others that the lock's holder lives.
+            drop(self.take_document(self.document.number()));
+            used.file = None;
+        }
+    }
+
+    fn lock_used(&self) -> MutexGuard<'_, Used> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn create(
+        path: PathBuf,
+        opened: Opened,
+        wanted: Option<&Metadata>,
+        timeout: Duration,
+    ) -> Result<Option<Self>> {
+        let Opened { file, identity, .. } = opened;
+        let Some(cells) = file::initialise(&path, &file, wanted, timeout)? else {
+            return Ok(None);
+        };
+        let metadata = file::read_header(&path, &cells)?;
+        let mut table = Self::with(path, file, identity, cells, true, metadata);
+        table.timeout = timeout;
+        table.words = table.create_words()?;
+        Ok(Some(table))
+    }
+
+    /// Shows others that this process lives and may hold the write lock, until the table is closed:
+    /// a shared lock on the byte of its pid, which the system drops when it dies.
+    pub fn announce(&self) -> Result<()> {
+        let presence =
+            Range { start: table::PRESENCE_START + i64::from(process::pid()), length: 1 };
+        // Others lock the whole file for a moment, to look at it or to make it longer.
+        let file = self.file()?;
+        file::lock(&file, &self.path, presence, Kind::Shared, self.timeout).map(RecordLock::keep)
+    }
+
+    fn with(
+        path: PathBuf,
+        file: Arc<File>,
+        identity: (u64, u64),
+        cells: Cells,
+        writable: bool,
+        metadata: Metadata,
+    ) -> Self {
+        Self {
+            path,
+            used: Mutex::new(Used { file: Some(file), users: 1 }),
+            identity,
+            cells,
+            writable,
+            metadata,
+            words: Words::default(),
+            keys: Mutex::new(()),
+            write_turn: AtomicBool::new(false),
+            tailer_turns: Mutex::default(),
+            tailers_in_use: TailersInUse::default(),
+            document: OpenDocument::default(),
+            timeout: Duration::ZERO,
+            is_unsynced: AtomicBool::new(true),
+            sync_failed: AtomicBool::new(false),
+        }
+    }
+
+    /// Opens the table of `dir` for reading; None when there is none, or none that was completed.
+    /// Changes nothing.
+    pub fn open_read_only(dir: &Path) -> Result<Option<Arc<Self>>> {
+        Self::open_file_read_only(&dir.join(table::FILE_NAME))
+    }
+
+    /// Opens the table at `path` for reading, as [`TableStore::open_read_only`] does.
+    pub fn open_file_read_only(path: &Path) -> Result<Option<Arc<Self>>> {
+        let Some(file) = files::open(path, Access { write: false, create_mode: None })? else {
+            return Ok(None);
+        };
+        let failed = |e| Error::io("cannot open", path, e);
+        let Some(len) = file::wait_until_ready(path, &file)? else { return Ok(None) };
+        let identity = files::identity(&file).map_err(failed)?;
+        let mapped = len.min(MOST_MAPPED);
+        let cells = Cells::new(file::map_present(&file, mapped).map_err(failed)?);
+        let metadata = file::read_header(path, &cells)?;
+        let mut table =
+            Self::with(path.to_path_buf(), Arc::new(file), identity, cells, false, metadata);
+        table.words = table.find_words()?;
+        Ok(Some(Arc::new(table)))
+    }
+
+    /// Whether `dir` has a table whose header is ready.
+    #[must_use]
+    pub fn is_ready(dir: &Path) -> bool {
+        let path = dir.join(table::FILE_NAME);
+        let file = files::open(&path, Access { write: false, create_mode: None });
+        let is_ready = |file| file::first(&path, &file).is_ok_and(|it| it == First::Ready);
+        file.is_ok_and(|file| file.is_some_and(is_ready))
+    }
+
+    /// The file's path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The file, until the last queue on it is closed.
+    pub fn file(&self) -> Result<Arc<File>> {
+        let queue = || Error::closed("queue", self.path.parent().unwrap_or(&self.path));
+        self.lock_used().file.clone().ok_or_else(queue)
+    }
+
+    /// An error when the table is no longer the one in the directory: whoever opens the queue now
+    /// makes or finds another one, with locks of its own.
+    pub fn check_present(&self) -> Result<()> {
+        match self.named()? {
+            Named::This => Ok(()),
+            Named::Nothing => Err(self.lost("removed")),
+            Named::Another => Err(self.lost("replaced")),
+        }
+    }
+
+    /// An error when another table is in the place of this one. A reader without any only waits.
+    pub fn check_not_replaced(&self) -> Result<()> {
+        match self.named()? {
+            Named::This | Named::Nothing => Ok(()),
+            Named::Another => Err(self.lost("replaced")),
+        }
+    }
+
+    fn named(&self) -> Result<Named> {
+        use std::os::unix::fs::MetadataExt;
+        let found = fault::call!("table.named.stat", std::fs::symlink_metadata(&self.path));
+        match found {
+            Ok(found) if (found.dev(), found.ino()) == self.identity => Ok(Named::This),
+            Ok(_) => Ok(Named::Another),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Named::Nothing),
+            Err(error) => Err(Error::io("cannot look at", &self.path, error)),
+        }
+    }
+
+    fn lost(&self, what: &'static str) -> Error {
+        Error::TableLost { what, path: self.path.clone() }
+    }
+
+    /// The file's inode number.
+    #[must_use]
+    pub const fn inode(&self) -> u64 {
+        self.identity.1
+    }
+
+    /// The words.
+    #[must_use]
+    pub const fn cells(&self) -> &Cells {
+        &self.cells
+    }
+
+    /// What the header says.
+    #[must_use]
+    pub const fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    /// Positions of the values every queue has.
+    #[must_use]
+    pub const fn words(&self) -> &Words {
+        &self.words
+    }
+
+    /// The write lock. Only for a table opened for writing.
+    #[inline]
+    #[must_use]
+    pub const fn write_lock(&self) -> ProcessLock<'_> {
+        ProcessLock::new(
+            LockWord::new(&self.cells, self.words.write_lock),
+            LockOf::Queue,
+            &self.write_turn,
+        )
+    }
+
+    /// A signed value; `missing` where the key is absent.
+    #[must_use]
+    pub fn value(&self, position: u64, missing: i64) -> i64 {
+        if position == 0 { missing } else { self.cells.load_acquire(position).cast_signed() }
+    }
+
+    /// The lock of a `replicated:` tailer, whose word lies at `position`.
+    #[must_use]
+    pub const fn tailer_lock<'a>(&'a self, position: u64, turn: &'a AtomicBool) -> ProcessLock<'a> {
+        ProcessLock::new(LockWord::new(&self.cells, position), LockOf::Tailer, turn)
+    }
+
+    /// The turn that all tailers of this process take at the lock whose word lies at `position`.
+    #[must_use]
+    pub fn tailer_turn(&self, position: u64) -> Arc<AtomicBool> {
+        let mut turns = self.tailer_turns.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(turns.entry(position).or_default())
+    }
+
+    /// Returns when the header and all keys are on the medium.
+    pub fn sync(&self) -> Result<()> {
+        if !self.is_unsynced.swap(false, Ordering::AcqRel) {
+            return Ok(());
+        }
+        let file = self.file()?;
+        let synced = fault::call!("window.sync", files::sync(&file));
+        synced.map_err(|e| {
+            self.is_unsynced.store(true, Ordering::Release);
+            Error::io("cannot sync", &self.path, e)
+        })
+    }
+
+    /// Hands on what a sync of one of the queue's files said. After one that failed all fail until
+    /// the queue is closed: the system drops what it could not write, and says so once.
+    pub fn remember_sync(&self, sync: impl FnOnce() -> Result<()>) -> Result<()> {
+        if self.sync_failed.load(Ordering::Acquire) {
+            let what = "an earlier sync failed, and what was written before it may be lost (close \
+                        the queue and look at its last messages)";
+            return Err(Error::io(what, &self.path, std::io::Error::from_raw_os_error(libc::EIO)));
+        }
+        let synced = sync();
+        if matches!(synced, Err(Error::Io { .. })) {
+            self.sync_failed.store(true, Ordering::Release);
+        }
+        synced
+    }
+
+    /// What a thread of this process has open.
+    #[must_use]
+    pub const fn document(&self) -> &OpenDocument {
+        &self.document
+    }
+
+    /// The write lock that this open document holds; None if it was taken from it, as by the closing
+    /// of the last queue.
+    pub fn take_document(&self, number: u64) -> Option<Held<'_>> {
+        self.document.take(number).then(|| Held { table: self })
+    }
+
+    /// The position of a key's value; None when there is no such key. Case does not matter.
+    pub fn find(&self, key: &str) -> Result<Option<u64>> {
+        let Some(name) = latin1::encode(key) else { return Ok(None) };
+        match self.find_spelled(&name)? {
+            // As earlier versions of Quire wrote it.
+            None if !key.is_ascii() => self.find_spelled(key.as_bytes()),
+            found => Ok(found),
+        }
+    }
+
+    fn find_spelled(&self, key: &[u8]) -> Result<Option<u64>> {
+        match keys::find(&self.cells, key) {
+            Ok(Key::At(value)) => Ok(Some(value)),
+            Ok(Key::Missing(_)) => Ok(None),
+            // A table that was cut has no more keys. A writer makes it longer first.
+            Err(BadTable::PastTheEnd(..)) if self.is_cut() => Ok(None),
+            Err(bad) => Err(self.bad(key.len(), bad)),
+        }
+    }
+
+    /// Every key and its value, in the order of their making. Of a key that is there in Latin-1 and
+    /// in UTF-8, as earlier versions of Quire wrote it, the first alone.
+    pub fn entries(&self) -> Result<Vec<(String, i64)>> {
+        let found = keys::all(&self.cells).map_err(|bad| self.bad(0, bad))?;
+        let is_latin = |key: &[u8]| found.iter().any(|(it, _)| latin1::eq_ignore_case(it, key));
+        let named = found.iter().filter_map(|(key, value)| match earlier_spelling(key) {
+            Some((_, latin)) if is_latin(&latin) => None,
+            Some((text, _)) => Some((text.to_owned(), *value)),
+            None => Some((latin1::decode(key).into_owned(), *value)),
+        });
+        Ok(named.collect())
+    }
+
+    /// The position of a key's value, created with `initial` when there is no such key.
+    pub fn find_or_create(&self, key: &str, initial: i64) -> Result<u64> {
+        let name = latin1::encode(key).ok_or_else(|| {
+            Error::Invalid(format!("a table key is made of Latin-1 characters: key={key:?}"))
+        })?;
+        if let Some(position) = self.find_spelled(&name)? {
+            return Ok(position);
+        }
+        if !self.writable {
+            return Err(Error::ReadOnly { what: "a new table key", path: self.path.clone() });
+        }
+        let _thread = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        let file = self.file()?;
+        let _lock = file::key_lock(&file, &self.path, self.timeout)?;
+        let earlier = self.find(key)?;
+        let initial = earlier.map_or(initial, |position| self.value(position, initial));
+        self.find_or_create_locked(&name, initial)
+    }
+
+    fn find_or_create_locked(&self, key: &[u8], initial: i64) -> Result<u64> {
+        if key.is_empty() || key.len() > table::KEY_LEN_MAX {
+            return Err(self.no_room(key.len(), 0));
+        }
+        let (value, is_new) =
+            keys::find_or_add(&self.cells, key, initial).map_err(|bad| self.bad(key.len(), bad))?;
+        if is_new {
+            self.is_unsynced.store(true, Ordering::Release);
+        }
+        Ok(value)
+    }
+
+    fn is_cut(&self) -> bool {
+        !self.writable && self.cells.len() < table::FILE_LEN
+    }
+
+    fn bad(&self, key_bytes: usize, bad: BadTable) -> Error {
+        let corrupt = |what, position, found, expected| {
+            Error::corrupt(what, &self.path, position, found, expected)
+        };
+        match bad {
+            BadTable::Full(used) => self.no_room(key_bytes, used),
+            BadTable::PastTheEnd(position, length) => corrupt(
+                "entry ends past the end of the table",
+                position,
+                format!("length {length}"),
+                format!("at most {}", self.cells.len()),
+            ),
+            BadTable::Unaligned(position) => corrupt(
+                "unaligned table value",
+                position,
+                format!("{position:#x}"),
+                "a multiple of 8".to_owned(),
+            ),
+            BadTable::HeaderTaken(position, found) => corrupt(
+                "header changed under the key lock",
+                position,
+                format!("{found:#010x}"),
+                "0".to_owned(),
+            ),
+        }
+    }
+
+    fn no_room(&self, key_bytes: usize, used: u64) -> Error {
+        Error::Invalid(format!(
+            "no room for a table key: key_bytes={key_bytes} table_bytes={} used_bytes={used} path={}",
+            self.cells.len(),
+            self.path.display()
+        ))
+    }
+
+    fn create_words(&self) -> Result<Words> {
+        let unlocked = table::UNLOCKED.cast_signed();
+        let key = |name, initial| self.find_or_create(name, initial);
+        let words = Words {
+            highest: key(table::HIGHEST_CYCLE, table::NO_HIGHEST)?,
+            lowest: key(table::LOWEST_CYCLE, table::NO_LOWEST)?,
+            mod_count: key(table::MOD_COUNT, 0)?,
+            write_lock: key(table::WRITE_LOCK, unlocked)?,
+            append_lock: key(table::APPEND_LOCK, unlocked)?,
+            last_synced: 0,
+        };
+        key(table::LAST_REPLICATED, table::NO_INDEX)?;
+        key(table::LAST_ACKNOWLEDGED, table::NO_INDEX)?;
+        Ok(Words { last_synced: key(table::LAST_SYNCED, table::NO_INDEX)?, ..words })
+    }
+
+    fn find_words(&self) -> Result<Words> {
+        let key = |name| self.find(name).map(Option::unwrap_or_default);
+        Ok(Words {
+            highest: key(table::HIGHEST_CYCLE)?,
+            lowest: key(table::LOWEST_CYCLE)?,
+            mod_count: key(table::MOD_COUNT)?,
+            write_lock: key(table::WRITE_LOCK)?,
+            append_lock: key(table::APPEND_LOCK)?,
+            last_synced: key(table::LAST_SYNCED)?,
+        })
+    }
+}
+
+/// A key in UTF-8, as earlier versions of Quire wrote names beyond ASCII, and its Latin-1.
+fn earlier_spelling(key: &[u8]) -> Option<(&str, Cow<'_, [u8]>)> {
+    let text = std::str::from_utf8(key).ok().filter(|text| !text.is_ascii())?;
+    Some((text, latin1::encode(text)?))
+}

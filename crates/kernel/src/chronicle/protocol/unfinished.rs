@@ -1,0 +1,103 @@
+//! Roll files whose first header is not ready: whether one was only begun, or holds messages.
+//!
+//! Whoever makes a file publishes its first header before anybody appends. So a file that holds
+//! messages behind a header that is not ready was damaged: it is not put aside, and not passed over.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::roll_file::{self, RollFile, Slot, View};
+use crate::chronicle::format::document::{self, Header};
+use crate::chronicle::format::index::{self, INDEX, INDEX2INDEX};
+use crate::chronicle::format::store::{self, StoreLayout};
+use crate::memory::window::Window;
+use crate::os::files::{self, Access};
+use crate::wire::codes::I64_ARRAY;
+use crate::wire::cursor::Cursor;
+use crate::{Error, Result};
+
+/// So far into a file an index array is looked for.
+const SEARCHED: usize = 640 << 10;
+/// The first document of a roll file is shorter.
+const HEADER_MAX: u64 = 1024;
+/// Bytes of a header, and what documents are aligned to.
+const WORD: usize = 4;
+
+/// Whether messages lie behind the first header of a file that is not ready; its index arrays have
+/// `index_count` slots unless it says otherwise.
+pub fn holds_messages(path: &Path, index_count: u32) -> Result<bool> {
+    let Some(file) = files::open(path, Access { write: false, create_mode: None })? else {
+        return Ok(false);
+    };
+    let window = Window::new(path, file, false)?;
+    if roll_file::read_layout(&window).is_ok_and(|layout| layout.is_some()) {
+        return Ok(false); // it was finished meanwhile
+    }
+    let mut start = vec![0; SEARCHED];
+    let found = window.read_at(&mut start, 0)?;
+    start.truncate(found);
+    let header = start.split_first_chunk::<WORD>().and_then(|(_, body)| store::parse(body));
+    let count = header.as_ref().map_or(index_count, |layout| layout.index_count);
+    let layout = header.unwrap_or(StoreLayout { aligned: true, ..StoreLayout::default() });
+    let mut view = View::new(Arc::new(RollFile::new(0, window, layout)));
+    Ok(has_message_behind_array(&mut view, &start)? || has_bytes_behind_arrays(&view, count)?)
+}
+
+/// The error of a file that holds messages behind such a header.
+#[must_use]
+pub fn no_header(path: &Path) -> Error {
+    not_ready("a roll file that holds messages has no complete header", path)
+}
+
+/// The error of a first header that should be ready.
+#[must_use]
+pub fn not_ready(what: &'static str, path: &Path) -> Error {
+    let found = roll_file::first_bytes(path).unwrap_or_else(|error| error.to_string());
+    Error::corrupt(what, path, 0, found, "the length of a header document")
+}
+
+fn has_message_behind_array(view: &mut View, start: &[u8]) -> Result<bool> {
+    let step = if view.file().layout.aligned { WORD } else { 1 };
+    let array = (0..start.len()).step_by(step).find(|at| is_array(&start[*at..]));
+    array.map_or(Ok(false), |at| is_message_from(view, at as u64))
+}
+
+/// Whether a document of index positions starts here.
+fn is_array(bytes: &[u8]) -> bool {
+    let Some((word, payload)) = bytes.split_first_chunk::<WORD>() else { return false };
+    if !matches!(document::parse(u32::from_le_bytes(*word)), Header::Meta(_)) {
+        return false;
+    }
+    let mut cursor = Cursor::new(payload);
+    let is_named = cursor
+        .name()
+        .is_some_and(|name| [INDEX, INDEX2INDEX].iter().any(|known| known.as_bytes() == name));
+    is_named && cursor.code() == Some(I64_ARRAY)
+}
+
+fn is_message_from(view: &mut View, mut at: u64) -> Result<bool> {
+    loop {
+        match view.slot(at) {
+            Ok(Slot::Document(document)) if document.is_metadata => at = document.next,
+            Ok(Slot::Document(_)) => return Ok(true),
+            Ok(_) | Err(Error::Corrupt { .. }) => return Ok(false),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Whether anything lies behind where the first index arrays of a new file end.
+fn has_bytes_behind_arrays(view: &View, index_count: u32) -> Result<bool> {
+    let arrays = 2 * (index::slots_len(index_count) + index::PREAMBLE_MAX as u64);
+    let from = (HEADER_MAX + arrays).next_multiple_of(files::PAGE);
+    let mut found = false;
+    let looked = files::each_used_page(view.file().window.file(), from, |_, _| {
+        found = true;
+        Err(io::ErrorKind::Interrupted.into()) // that is enough
+    });
+    match looked {
+        Err(error) if !found => Err(Error::io("cannot look at", view.file().path(), error)),
+        _ => Ok(found),
+    }
+}

@@ -1,0 +1,114 @@
+//! Older files that cannot be read: they are logged, and stop nobody who needs
+//! other files (`docs/durability.md`, "Damaged files").
+
+use super::handle::Queue;
+use crate::chronicle::protocol::create;
+use crate::chronicle::protocol::locate::{self, Place};
+use crate::chronicle::protocol::roll;
+use crate::chronicle::protocol::roll_file::View;
+use crate::chronicle::protocol::unfinished;
+use crate::{Error, Result};
+
+impl Queue {
+    /// Whether a later cycle has a message, or had one before its file was damaged.
+    pub fn has_data_after(&self, mut cycle: i32) -> Result<bool> {
+        while let Some(next) = self.cycle_after(cycle)? {
+            match self.has_data(next) {
+                Ok(false) => cycle = next,
+                Ok(true) | Err(Error::Corrupt { .. }) => return Ok(true),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(false)
+    }
+
+    fn has_data(&self, cycle: i32) -> Result<bool> {
+        let Some(mut view) = self.view(cycle)? else { return Ok(false) };
+        Ok(matches!(locate::place_of(&mut view, 0)?, Place::Found(_)))
+    }
+
+    /// An error where a file's first header is not ready although messages lie behind it.
+    pub fn check_lost_header(&self, cycle: i32) -> Result<()> {
+        let path = self.file_for_cycle(cycle)?;
+        if unfinished::holds_messages(&path, self.index_count())? {
+            return Err(unfinished::no_header(&path));
+        }
+        Ok(())
+    }
+
+    /// An error where a cycle's file is there and not ready although a later one has messages:
+    /// nobody is making it any more.
+    pub fn check_finished(&self, cycle: i32) -> Result<()> {
+        let is_unready =
+            || -> Result<bool> { Ok(self.has_file(cycle) && self.view(cycle)?.is_none()) };
+        if !is_unready()? || !self.has_data_after(cycle)? || !is_unready()? {
+            return Ok(());
+        }
+        self.check_lost_header(cycle)?;
+        let what =
+            "a roll file was never finished, or was emptied, though a later one has messages";
+        Err(unfinished::not_ready(what, &self.file_for_cycle(cycle)?))
+    }
+
+    /// As [`Queue::last_sequence`]; a file that cannot be read is logged and counts as empty.
+    pub fn last_sequence_if_readable(&self, cycle: i32) -> Result<Option<u64>> {
+        let found = match self.last_sequence(cycle) {
+            Ok(None) => self.check_finished(cycle).map(|()| None),
+            found => found,
+        };
+        self.unless_unreadable(cycle, found)
+    }
+
+    /// None where a file cannot be read, which is logged once.
+    pub fn unless_unreadable<T>(&self, cycle: i32, found: Result<Option<T>>) -> Result<Option<T>> {
+        match found {
+            Err(error) if is_unreadable(&error) => {
+                self.tell_once(cycle, || format!("an older file cannot be read: {error}"));
+                Ok(None)
+            }
+            found => found,
+        }
+    }
+
+    /// Ends a file; false if it was ended. The caller holds the write lock, here and below.
+    pub fn close_cycle(&self, view: &mut View) -> Result<bool> {
+        if !create::is_of_version_4(view.file()) {
+            create::check_writable(view.file())?;
+        }
+        roll::write_eof(view, self.growth())
+    }
+
+    /// As [`Queue::close_cycle`], or puts the file aside if whoever began it died. A file that cannot
+    /// be read is left as it is, and stops no append to a later one.
+    pub fn close_cycle_of(&self, cycle: i32) -> Result<bool> {
+        let put_aside = || self.put_aside_unfinished(cycle).map(|()| None);
+        let closed = match self.view(cycle) {
+            Ok(Some(mut view)) => self.close_cycle(&mut view).map(Some),
+            Ok(None) => put_aside(),
+            Err(Error::Corrupt { .. }) if matches!(self.is_unfinished(cycle), Ok(true)) => {
+                put_aside()
+            }
+            Err(error) => Err(error),
+        };
+        Ok(self.unless_unreadable(cycle, closed)?.unwrap_or(false))
+    }
+
+    /// Puts aside the file of a cycle that was begun and never finished: every reader would wait
+    /// for it. One that holds messages stays. The caller writes to a later cycle.
+    pub fn put_aside_unfinished(&self, cycle: i32) -> Result<()> {
+        self.check_lost_header(cycle)?;
+        if create::put_aside_unfinished(&self.file_for_cycle(cycle)?)? {
+            self.refresh()?;
+        }
+        Ok(())
+    }
+}
+
+/// The file is damaged, or not for this user.
+fn is_unreadable(error: &Error) -> bool {
+    match error {
+        Error::Corrupt { .. } => true,
+        Error::Io { source, .. } => source.kind() == std::io::ErrorKind::PermissionDenied,
+        _ => false,
+    }
+}

@@ -1,0 +1,549 @@
+//! A queue: a directory, its table store, its roll files.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use super::low_space::LowSpace;
+use super::open::{self, FIELDLESS, Opened};
+use super::options::Options;
+use crate::chronicle::append::appender::LOOK_MS;
+use crate::chronicle::append::sync;
+use crate::chronicle::format::index::Shape;
+use crate::chronicle::format::roll_cycle::RollCycle;
+use crate::chronicle::format::table::{self, NO_HIGHEST};
+use crate::chronicle::protocol::create::{self, NewFile};
+use crate::chronicle::protocol::listing::{self, Listing, Names};
+use crate::chronicle::protocol::locate;
+use crate::chronicle::protocol::lock::recovery;
+use crate::chronicle::protocol::roll_file::{RollFile, Slot, View};
+use crate::chronicle::protocol::table::store::TableStore;
+use crate::chronicle::read::stored_position;
+use crate::memory::pretouch::Pretoucher;
+use crate::memory::window::Growth;
+use crate::os::{clock, process};
+use crate::probe::fault;
+use crate::{Error, Result, warnings};
+
+/// So many names are looked for one by one rather than listing the directory.
+const FEW_CYCLES: usize = 64;
+
+/// What a queue closes when it is closed.
+pub trait Handle: Send + Sync {
+    /// Unmaps and closes what the handle holds open.
+    fn let_go(&self);
+}
+
+/// An open queue; appenders and tailers share it.
+pub struct Queue {
+    opened: Opened,
+    options: Options,
+    generation: u32,
+    closed: AtomicBool,
+    listing: Listing,
+    files: Mutex<HashMap<i32, Weak<RollFile>>>,
+    handles: Mutex<Vec<Weak<dyn Handle>>>,
+    pretoucher: Pretoucher,
+    low_space: LowSpace,
+    /// When a reader last looked whether the table was replaced.
+    looked_ms: AtomicI64,
+    /// The directory's own name, and those of the directories made for it, are on the medium.
+    is_name_synced: AtomicBool,
+    /// Cycles of which an operator was told that something is wrong with their files.
+    told: Mutex<HashSet<i32>>,
+}
+
+impl Queue {
+    /// Opens the queue at `path`, a directory or (read-only) one roll file.
+    pub fn open(path: &Path, options: Options) -> Result<Arc<Self>> {
+        let opened = open::open(path, &options)?;
+        let pretoucher = Pretoucher::new(options.pretouch);
+        let queue = Self {
+            opened,
+            options,
+            generation: process::generation(),
+            closed: AtomicBool::new(false),
+            listing: Listing::default(),
+            files: Mutex::new(HashMap::new()),
+            handles: Mutex::new(Vec::new()),
+            pretoucher,
+            low_space: LowSpace::default(),
+            looked_ms: AtomicI64::new(clock::coarse_time_ms()),
+            is_name_synced: AtomicBool::new(false),
+            told: Mutex::default(),
+        };
+        Ok(Arc::new(queue))
+    }
+
+    /// An error when the queue was closed, or belongs to a parent process.
+    #[inline]
+    pub fn check_open(&self, what: &'static str) -> Result<()> {
+        self.check_generation()?;
+        if self.is_closed() { Err(Error::closed(what, self.path())) } else { Ok(()) }
+    }
+
+    /// An error when the queue belongs to a parent process.
+    #[inline]
+    pub fn check_generation(&self) -> Result<()> {
+        if self.generation == process::generation() { Ok(()) } else { Err(Error::Forked) }
+    }
+
+    /// Closes the queue and all its handles: their files are unmapped and closed.
+    pub fn close(&self) {
+        if self.closed.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        if self.check_generation().is_err() {
+            return; // the parent's, whose threads may have been at any of the locks below
+        }
+        self.pretoucher.end();
+        let handles = std::mem::take(&mut *self.lock_handles());
+        handles.iter().filter_map(Weak::upgrade).for_each(|handle| handle.let_go());
+        self.lock_files().clear();
+        if let Some(table) = &self.opened.table {
+            table.close();
+        }
+    }
+
+    /// Has a handle closed together with the queue.
+    pub fn adopt(&self, handle: Weak<dyn Handle>) {
+        let mut handles = self.lock_handles();
+        if handles.len() == handles.capacity() {
+            handles.retain(|handle| handle.strong_count() > 0);
+        }
+        handles.push(handle);
+    }
+
+    fn lock_handles(&self) -> MutexGuard<'_, Vec<Weak<dyn Handle>>> {
+        self.handles.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the queue was closed.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    /// The directory, or the single file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.opened.path
+    }
+
+    /// The options it was opened with.
+    #[must_use]
+    pub const fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Whether it was opened read-only.
+    #[must_use]
+    pub const fn is_read_only(&self) -> bool {
+        self.options.read_only
+    }
+
+    /// Its roll cycle.
+    #[must_use]
+    pub const fn roll(&self) -> &'static RollCycle {
+        self.opened.roll
+    }
+
+    /// Its epoch in milliseconds.
+    #[must_use]
+    pub const fn epoch_ms(&self) -> i64 {
+        self.opened.epoch_ms
+    }
+
+    /// Chronicle's name of its wire type.
+    #[must_use]
+    pub fn wire_type(&self) -> &str {
+        &self.opened.wire_type
+    }
+
+    /// The messages' fields stand without their names.
+    #[must_use]
+    pub fn is_fieldless(&self) -> bool {
+        self.opened.wire_type == FIELDLESS
+    }
+
+    /// Its id in message history.
+    #[must_use]
+    pub const fn source_id(&self) -> i32 {
+        self.opened.source_id
+    }
+
+    /// Block size in bytes.
+    #[must_use]
+    pub const fn block(&self) -> u64 {
+        self.opened.block
+    }
+
+    /// The most slots that an index array of one of its files is expected to have.
+    #[must_use]
+    pub fn index_count(&self) -> u32 {
+        self.opened.index_count.max(self.roll().index_count)
+    }
+
+    /// What makes space present ahead of fast appenders.
+    #[must_use]
+    pub const fn pretoucher(&self) -> &Pretoucher {
+        &self.pretoucher
+    }
+
+    /// The table store; None for a read-only queue that has none.
+    #[must_use]
+    pub fn table(&self) -> Option<&TableStore> {
+        self.opened.table.as_deref()
+    }
+
+    /// The table store of a queue that is written to.
+    pub fn writable_table(&self, what: &'static str) -> Result<&TableStore> {
+        match self.table() {
+            Some(table) if !self.is_read_only() => Ok(table),
+            _ => Err(Error::ReadOnly { what, path: self.opened.path.clone() }),
+        }
+    }
+
+    fn names(&self) -> Names<'_> {
+        Names { dir: &self.opened.dir, roll: self.roll(), epoch_ms: self.epoch_ms() }
+    }
+
+    /// The path of a cycle's file.
+    pub fn file_for_cycle(&self, cycle: i32) -> Result<PathBuf> {
+        Ok(self.opened.dir.join(self.roll().file_name(cycle, self.epoch_ms())?))
+    }
+
+    /// Lists the directory again, and tells the table where that can be written.
+    pub fn refresh(&self) -> Result<()> {
+        self.listing.forget();
+        match self.writable_table("refresh") {
+            Ok(table) => listing::refresh(self.names(), table),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// As [`Queue::refresh`], unless the table is known to have both ends.
+    pub fn refresh_if_needed(&self) -> Result<()> {
+        listing::refresh_if_needed(self.names(), self.writable_table("refresh")?)
+    }
+
+    /// Calls `look` with the cycles that have a file.
+    fn with_cycles<T>(
+        &self,
+        look: impl FnOnce(&std::collections::BTreeSet<i32>) -> T,
+    ) -> Result<T> {
+        match self.opened.single {
+            Some(cycle) => Ok(look(&std::iter::once(cycle).collect())),
+            None => self.listing.with(self.names(), self.table(), look),
+        }
+    }
+
+    /// The cycles that have a file, ascending.
+    pub fn cycles(&self) -> Result<Vec<i32>> {
+        self.with_cycles(|cycles| cycles.iter().copied().collect())
+    }
+
+    /// Whether a cycle's file is there and was never completed.
+    pub fn is_unfinished(&self, cycle: i32) -> Result<bool> {
+        create::is_unfinished(&self.file_for_cycle(cycle)?)
+    }
+
+    /// The cycles that have a file and lie between two others, ascending.
+    pub fn cycles_between(&self, after: i32, before: i32) -> Result<Vec<i32>> {
+        let between = after.saturating_add(1)..before;
+        if between.len() <= FEW_CYCLES {
+            return Ok(between.filter(|cycle| self.has_file(*cycle)).collect());
+        }
+        self.with_cycles(|cycles| cycles.range(between).copied().collect())
+    }
+
+    /// The first cycle that has a file.
+    pub fn first_cycle(&self) -> Result<Option<i32>> {
+        Ok(self.ends()?.map(|(first, _)| first))
+    }
+
+    /// The last cycle that has a file.
+    pub fn last_cycle(&self) -> Result<Option<i32>> {
+        Ok(self.ends()?.map(|(_, last)| last))
+    }
+
+    fn ends(&self) -> Result<Option<(i32, i32)>> {
+        match self.opened.single {
+            Some(cycle) => Ok(Some((cycle, cycle))),
+            None => self.listing.ends(self.names(), self.table()),
+        }
+    }
+
+    /// The nearest cycle after this one that has a file.
+    pub fn cycle_after(&self, cycle: i32) -> Result<Option<i32>> {
+        if !self.may_have_after(cycle) {
+            return self.look_at_table().map(|()| None);
+        }
+        match self.opened.single {
+            Some(single) => Ok(Some(single).filter(|single| *single > cycle)),
+            None => self.listing.after(self.names(), self.table(), cycle),
+        }
+    }
+
+    /// An error when the table was replaced: this one no longer says which files there are. Looked
+    /// for once a second, by a reader that waits for the next file.
+    fn look_at_table(&self) -> Result<()> {
+        let now = clock::coarse_time_ms();
+        let before = self.looked_ms.load(Ordering::Relaxed);
+        if now.abs_diff(before) < LOOK_MS.unsigned_abs() {
+            return Ok(());
+        }
+        self.looked_ms.store(now, Ordering::Relaxed);
+        self.table().map_or(Ok(()), TableStore::check_not_replaced)
+    }
+
+    /// The nearest cycle before this one that has a file.
+    pub fn cycle_before(&self, cycle: i32) -> Result<Option<i32>> {
+        match self.opened.single {
+            Some(single) => Ok(Some(single).filter(|single| *single < cycle)),
+            None => self.listing.before(self.names(), self.table(), cycle),
+        }
+    }
+
+    /// Whether the listing allows for a file after this cycle: one load.
+    #[inline]
+    #[must_use]
+    pub fn may_have_after(&self, cycle: i32) -> bool {
+        let highest = self.highest_cycle();
+        highest == NO_HIGHEST || highest > i64::from(cycle)
+    }
+
+    /// `listing.highestCycle`, or [`NO_HIGHEST`] where that is not known.
+    #[inline]
+    #[must_use]
+    pub fn highest_cycle(&self) -> i64 {
+        let table = self.table().filter(|_| self.opened.single.is_none());
+        table.map_or(NO_HIGHEST, |table| table.value(table.words().highest, NO_HIGHEST))
+    }
+
+    /// Whether a cycle's file is there, ready or not.
+    #[must_use]
+    pub fn has_file(&self, cycle: i32) -> bool {
+        listing::has_file(self.names(), i64::from(cycle))
+    }
+
+    /// The file of a cycle, if a handle of this queue has it open.
+    #[must_use]
+    pub fn open_file(&self, cycle: i32) -> Option<Arc<RollFile>> {
+        self.lock_files().get(&cycle).and_then(Weak::upgrade)
+    }
+
+    /// The file of a cycle, opened if need be; None when it is missing or not ready.
+    pub fn file(&self, cycle: i32) -> Result<Option<Arc<RollFile>>> {
+        if let Some(file) = self.open_file(cycle) {
+            return Ok(Some(file));
+        }
+        let path = self.file_for_cycle(cycle)?;
+        let file = create::open_existing(&path, cycle, !self.is_read_only())?;
+        Ok(file.map(|file| self.remember(file)))
+    }
+
+    /// A view of a cycle's file; None when it is missing or not ready.
+    pub fn view(&self, cycle: i32) -> Result<Option<View>> {
+        Ok(self.file(cycle)?.map(View::new))
+    }
+
+    /// A view of a cycle's file for appending, made if need be. The caller holds the write lock.
+    pub fn view_for_append(&self, table: &TableStore, cycle: i32) -> Result<View> {
+        let path = self.file_for_cycle(cycle)?;
+        if let Some(file) = self.open_file(cycle)
+            && is_same_file(&file, &path)
+        {
+            create::check_writable(&file)?;
+            return Ok(View::new(file));
+        }
+        let (file, created) = create::open_or_create(&path, cycle, &self.new_file())?;
+        // Its creator may have died before it told of the file.
+        if created || table.value(table.words().highest, NO_HIGHEST) < i64::from(cycle) {
+            listing::note_created(table, cycle);
+        }
+        Ok(View::new(self.remember(file)))
+    }
+
+    /// Syncs the name of the queue's directory, and of those that were made for it, the first time.
+    pub fn sync_own_name(&self) -> Result<()> {
+        if !self.is_name_synced.load(Ordering::Acquire) {
+            sync::sync_names(self.path(), &self.opened.made)?;
+            self.is_name_synced.store(true, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// Tells what is wrong with the file of a cycle, the first time.
+    pub fn tell_once(&self, cycle: i32, line: impl FnOnce() -> String) {
+        if self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(cycle) {
+            warnings::leave(line());
+        }
+    }
+
+    /// Tells when the disk that `file` lies on is almost full.
+    pub fn look_at_space(&self, file: &RollFile) {
+        self.low_space.look(file, self.options.low_space_percent);
+    }
+
+    /// How its files grow.
+    #[must_use]
+    pub const fn growth(&self) -> Growth {
+        Growth { block: self.opened.block, timeout: self.options.timeout }
+    }
+
+    fn new_file(&self) -> NewFile {
+        let shape = Shape {
+            index_count: self.opened.index_count,
+            index_spacing: self.opened.index_spacing,
+        };
+        let (mode, fieldless) = (self.options.file_mode, self.is_fieldless());
+        NewFile { shape, growth: self.growth(), mode, fieldless }
+    }
+
+    fn remember(&self, file: RollFile) -> Arc<RollFile> {
+        let file = Arc::new(file);
+        let mut files = self.lock_files();
+        files.retain(|_, file| file.strong_count() > 0);
+        files.insert(file.cycle, Arc::downgrade(&file));
+        file
+    }
+
+    fn lock_files(&self) -> MutexGuard<'_, HashMap<i32, Weak<RollFile>>> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The index of the oldest message that can be read.
+    pub fn first_index(&self) -> Result<Option<i64>> {
+        for cycle in self.cycles()? {
+            if self.last_sequence_if_readable(cycle)?.is_some() {
+                return self.roll().to_index(cycle, 0).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The index of the newest message.
+    pub fn last_index(&self) -> Result<Option<i64>> {
+        let mut next = self.last_cycle()?;
+        while let Some(cycle) = next {
+            if let Some(sequence) = self.last_sequence(cycle)? {
+                return self.roll().to_index(cycle, sequence).map(Some);
+            }
+            next = self.cycle_before(cycle)?;
+        }
+        Ok(None)
+    }
+
+    /// The sequence of a cycle's last message; None when there is no file or no message in it.
+    pub fn last_sequence(&self, cycle: i32) -> Result<Option<u64>> {
+        let Some(mut view) = self.view(cycle)? else { return Ok(None) };
+        Ok(locate::end(&mut view)?.last.map(|last| last.sequence))
+    }
+
+    fn entries_in(&self, cycle: i32) -> Result<u64> {
+        match self.last_sequence(cycle)? {
+            Some(last) => Ok(last + 1),
+            None => self.check_finished(cycle).map(|()| 0),
+        }
+    }
+
+    /// How many messages there are in the files that can be read.
+    pub fn entry_count(&self) -> Result<u64> {
+        let entries = |cycle| Ok(self.last_sequence_if_readable(cycle)?.map_or(0, |last| last + 1));
+        self.cycles()?.into_iter().map(entries).sum()
+    }
+
+    /// How many messages there are from the lower index (included) to the higher one (excluded).
+    pub fn count_excerpts(&self, from: i64, to: i64) -> Result<i64> {
+        // As in Java, whichever of the two comes first.
+        let (from, to) = (from.min(to), from.max(to));
+        let ((first, from_sequence), (last, to_sequence)) =
+            (self.bounded(from)?, self.bounded(to)?);
+        let mut count = i128::from(to_sequence) - i128::from(from_sequence);
+        for cycle in self.cycles()?.into_iter().filter(|cycle| (first..last).contains(cycle)) {
+            count += i128::from(self.entries_in(cycle)?);
+        }
+        i64::try_from(count).map_err(|_| Error::IndexOutOfRange(format!("count={count}")))
+    }
+
+    /// Cycle and sequence of an index that is in the queue, or one past the end of its cycle.
+    fn bounded(&self, index: i64) -> Result<(i32, u64)> {
+        let (cycle, sequence) = self.roll().split(index)?;
+        let entries = self.entries_in(cycle)?;
+        if sequence > entries || !self.has_file(cycle) {
+            return Err(Error::IndexOutOfRange(format!(
+                "index={index:#x} cycle={cycle} sequence={sequence} messages_in_cycle={entries}"
+            )));
+        }
+        Ok((cycle, sequence))
+    }
+
+    /// The value of a key of the table store.
+    pub fn table_value(&self, key: &str) -> Result<Option<i64>> {
+        let Some(table) = self.table() else { return Ok(None) };
+        Ok(table.find(key)?.map(|position| table.value(position, 0)))
+    }
+
+    /// Every key of the table store and its value, in the order of their making.
+    pub fn table_entries(&self) -> Result<Vec<(String, i64)>> {
+        self.table().map_or(Ok(Vec::new()), TableStore::entries)
+    }
+
+    /// Every named tailer and the index it reads next, in the order of their making.
+    pub fn named_tailers(&self) -> Result<Vec<(String, i64)>> {
+        Ok(stored_position::named(&self.table_entries()?))
+    }
+
+    /// Who holds the lock that a key of the table store names, and whether it lives.
+    pub fn lock_holder(&self, key: &str) -> Result<Option<(u32, bool)>> {
+        let Some(table) = self.table() else { return Ok(None) };
+        let Some(position) = table.find(key)? else { return Ok(None) };
+        Ok(recovery::holder_of(table, table.cells().load_acquire(position)))
+    }
+
+    /// Where the documents of a cycle's file end, how many messages it holds, and whether it was
+    /// closed by an end-of-file marker; None when it is missing or not ready.
+    ///
+    /// # Errors
+    /// A file that is not ready although a later one has messages is damaged.
+    pub fn end_of_cycle(&self, cycle: i32) -> Result<Option<(u64, u64, bool)>> {
+        let Some(mut view) = self.view(cycle)? else {
+            return self.check_finished(cycle).map(|()| None);
+        };
+        let end = locate::end(&mut view)?;
+        Ok(Some((end.position, end.next_sequence(), end.slot == Slot::EndOfData)))
+    }
+
+    /// What a cycle's file says the position of its last message is, behind its end too where
+    /// messages were lost; 0 before the first, and None when the file is missing or not ready.
+    pub fn write_position(&self, cycle: i32) -> Result<Option<u64>> {
+        let Some(mut view) = self.view(cycle)? else { return Ok(None) };
+        let word = view.file().layout.write_position;
+        Ok(Some(view.word(word)?))
+    }
+
+    /// Position of a named tailer's stored index in the table, created as 0.
+    pub fn tailer_key(&self, name: &str) -> Result<u64> {
+        self.table_key(&format!("{}{name}", table::TAILER_PREFIX), 0)
+    }
+
+    /// Position of a key's value in the table, created with `initial` when there is no such key.
+    pub fn table_key(&self, key: &str, initial: i64) -> Result<u64> {
+        self.writable_table("a table key")?.find_or_create(key, initial)
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+fn is_same_file(file: &RollFile, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let open = fault::call!("create.same-file.stat", file.window.file().metadata());
+    let named = fault::call!("create.same-file.stat", std::fs::symlink_metadata(path));
+    matches!((open, named), (Ok(a), Ok(b)) if (a.dev(), a.ino()) == (b.dev(), b.ino()))
+}

@@ -1,0 +1,81 @@
+//! What a caller may choose when opening a queue.
+
+use std::time::Duration;
+
+use crate::chronicle::format::blocks;
+use crate::chronicle::format::roll_cycle::RollCycle;
+use crate::chronicle::protocol::lock::recovery::ForceUnlock;
+use crate::os::clock::Clock;
+
+/// How to open a queue. `None` leaves a choice to the queue, or to the default where it is new.
+#[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools)] // each is an option of its own
+pub struct Options {
+    /// The roll cycle the caller named.
+    pub roll_cycle: Option<&'static RollCycle>,
+    /// Change no byte of the directory.
+    pub read_only: bool,
+    /// Make the directory and the table when there is none.
+    pub create: bool,
+    /// The time that chooses the cycle.
+    pub clock: Clock,
+    /// Epoch in milliseconds.
+    pub epoch_ms: Option<i64>,
+    /// Time of day of the roll, `HH:mm` in UTC.
+    pub roll_time: Option<String>,
+    /// Its zone; only UTC.
+    pub roll_time_zone: Option<String>,
+    /// Slots of new index arrays.
+    pub index_count: Option<u32>,
+    /// One message in so many is indexed, in new files.
+    pub index_spacing: Option<u32>,
+    /// Chronicle's name of the wire type.
+    pub wire_type: Option<String>,
+    /// Block size in bytes.
+    pub block_bytes: u64,
+    /// The queue's id in message history.
+    pub source_id: i32,
+    /// How long a living holder of the write lock is waited for.
+    pub timeout: Duration,
+    /// When the write lock may be taken away.
+    pub force_unlock: ForceUnlock,
+    /// Buffer a document while another holds the write lock.
+    pub double_buffer: bool,
+    /// After this long a tailer leaves a quiet file that lacks its end-of-file marker.
+    pub eof_grace: Option<Duration>,
+    /// Have a thread make file space present ahead of a fast appender.
+    pub pretouch: bool,
+    /// Tell when less than this part of the disk is free; 0: never.
+    pub low_space_percent: u8,
+    /// Permission bits of new files.
+    pub file_mode: u32,
+    /// Open for writing on a network file system all the same.
+    pub allow_network: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            roll_cycle: None,
+            read_only: false,
+            create: true,
+            clock: Clock::System,
+            epoch_ms: None,
+            roll_time: None,
+            roll_time_zone: None,
+            index_count: None,
+            index_spacing: None,
+            wire_type: None,
+            block_bytes: blocks::DEFAULT_BLOCK,
+            source_id: 0,
+            timeout: Duration::from_secs(10),
+            force_unlock: ForceUnlock::Dead,
+            double_buffer: false,
+            eof_grace: Some(Duration::from_secs(1)),
+            pretouch: true,
+            low_space_percent: 5,
+            file_mode: 0o600,
+            allow_network: false,
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Who else may change a queue, and what is no path at all.
+
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::{Mutex, TryLockError};
+
+use super::options::Options;
+use crate::chronicle::format::table;
+use crate::os::process;
+use crate::probe::fault;
+use crate::{Error, Result, warnings};
+
+const BY_OTHERS: u32 = 0o002;
+const BY_GROUP: u32 = 0o020;
+const ROOT: u32 = 0;
+
+/// The directories that were warned of.
+static WARNED: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
+
+/// An error for what looks like a URL: as a path it would name a directory `scheme:`.
+pub fn check_local(path: &Path) -> Result<()> {
+    let text = path.to_string_lossy();
+    let Some((scheme, rest)) = text.split_once(':') else { return Ok(()) };
+    let is_scheme = scheme.len() > 1
+        && scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+.-".contains(c));
+    // A path object has lost one of the two slashes; then a directory of that name may be meant.
+    let may_be_directory = || !rest.starts_with("//") && Path::new(&format!("{scheme}:")).exists();
+    if !is_scheme || !rest.starts_with('/') || may_be_directory() {
+        return Ok(());
+    }
+    Err(Error::Unsupported(format!(
+        "a queue at a URL: scheme={scheme} path={text} (there is no remote access yet: give the path \
+         of a directory on this machine)"
+    )))
+}
+
+/// Warns once of a queue that others than this user may change: they can forge messages, hold its
+/// lock, and cut its files.
+pub fn check(dir: &Path, options: &Options) {
+    let table = dir.join(table::FILE_NAME);
+    // The directory itself may be reached by a link, its files may not.
+    let looked = [
+        (dir, fault::call!("open.table.stat", std::fs::metadata(dir))),
+        (&table, fault::call!("open.table.stat", std::fs::symlink_metadata(&table))),
+    ];
+    for (path, found) in looked {
+        let Ok(found) = found else { continue };
+        let Some(why) = who_else(&found, options) else { continue };
+        if is_new((found.dev(), found.ino())) {
+            let (mode, owner) = (found.mode() & 0o7777, found.uid());
+            warnings::leave(format!(
+                "{why}: path={} mode={mode:04o} owner={owner} (who can change a queue can forge, \
+                 remove and damage its messages: docs/security.md)",
+                path.display()
+            ));
+        }
+    }
+}
+
+/// Why others may change a file; None if they may not, or are meant to.
+fn who_else(found: &Metadata, options: &Options) -> Option<&'static str> {
+    if !found.is_dir() && !found.is_file() {
+        return None;
+    }
+    if found.mode() & BY_OTHERS != 0 && options.file_mode & BY_OTHERS == 0 {
+        return Some(
+            "every user of this machine may write to this queue: take the right away (chmod o-w)",
+        );
+    }
+    let is_shared = options.file_mode & BY_GROUP != 0;
+    let is_own = [ROOT, process::user()].contains(&found.uid());
+    (!is_own && !is_shared && !options.read_only).then_some(
+        "this queue belongs to another user: open it with file_mode=0o660 if it is shared on purpose, \
+         or with read_only=True",
+    )
+}
+
+/// Whether nobody was warned of this yet. A fork may have copied the list while it was in use.
+fn is_new(identity: (u64, u64)) -> bool {
+    let mut warned = match WARNED.try_lock() {
+        Ok(warned) => warned,
+        Err(TryLockError::Poisoned(warned)) => warned.into_inner(),
+        Err(TryLockError::WouldBlock) => return false,
+    };
+    let is_new = !warned.contains(&identity);
+    if is_new {
+        warned.push(identity);
+    }
+    is_new
+}

@@ -1,0 +1,58 @@
+//! What becomes of a tailer whose next messages were deleted before it read them.
+
+use crate::chronicle::queue::handle::Queue;
+use crate::{Error, Result, warnings};
+
+/// What to do about messages that were deleted unread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnMissing {
+    /// Fail, and stay.
+    Raise,
+    /// Say so, and go on with the first message that is left.
+    #[default]
+    Warn,
+    /// Go on with the first message that is left.
+    Skip,
+}
+
+impl OnMissing {
+    /// By the name that users know.
+    #[must_use]
+    pub fn by_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "raise" => Self::Raise,
+            "warn" => Self::Warn,
+            "skip" => Self::Skip,
+            _ => return None,
+        })
+    }
+}
+
+/// Who is told of deleted messages, and how.
+#[derive(Default)]
+pub struct Missing {
+    /// What to do.
+    pub on: OnMissing,
+    /// The tailer's name; empty where it has none.
+    pub tailer: String,
+}
+
+impl Missing {
+    /// Messages from `expected` on are gone; `first` is the first index that is left.
+    #[cold]
+    pub fn report(&self, queue: &Queue, expected: i64, first: Option<i64>) -> Result<()> {
+        let named = !self.tailer.is_empty();
+        let loss = Error::DataLoss {
+            tailer: if named { self.tailer.clone() } else { "-".to_owned() },
+            expected,
+            first: first.map_or_else(|| "none".to_owned(), |first| format!("{first:#x}")),
+            path: queue.path().to_path_buf(),
+        };
+        match self.on {
+            OnMissing::Raise => return Err(loss),
+            OnMissing::Warn => warnings::leave(loss.to_string()),
+            OnMissing::Skip => {}
+        }
+        Ok(())
+    }
+}

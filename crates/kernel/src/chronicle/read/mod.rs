@@ -1,0 +1,11 @@
+//! Reading a queue: [`tailer`] is the handle, `position` the state machine that moves it,
+//! `stored_position` a named tailer's place in the table store; `stall` says when reading waits
+//! although later messages are there, [`missing`] what happens when messages were deleted, and
+//! [`resume`] where to continue after the last message of an output queue.
+
+pub mod missing;
+pub(crate) mod position;
+pub mod resume;
+pub(crate) mod stall;
+pub(crate) mod stored_position;
+pub mod tailer;

@@ -1,0 +1,456 @@
+//! Where a tailer is, and how it moves: the state machine of `docs/protocol.md`, "Tail".
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::missing::Missing;
+use super::stall::Hold;
+use crate::Result;
+use crate::chronicle::protocol::locate::{self, Place, Run};
+use crate::chronicle::protocol::roll_file::{Document, Slot, View};
+use crate::chronicle::queue::handle::Queue;
+use crate::memory::window::Region;
+
+mod lost;
+mod stalled;
+mod state;
+
+pub use state::{Direction, State};
+
+use stalled::{AtTail, check_nothing_behind, tell_passed};
+
+/// What can be told without a system call and without waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AtOnce<T> {
+    /// This.
+    Found(T),
+    /// There is nothing yet.
+    Nothing,
+    /// That takes more.
+    Unknown,
+}
+
+/// A place in a queue. Cycle and sequence number the message to read next; the position is that of
+/// its header, or of the header to look at for it.
+#[derive(Default)]
+pub struct Cursor {
+    state: State,
+    direction: Direction,
+    /// The next message takes more than a look: it is to be read backward, or chosen by a filter.
+    takes_more: bool,
+    /// A filter looks at every message.
+    looked_through: bool,
+    cycle: i32,
+    sequence: u64,
+    position: u64,
+    view: Option<View>,
+    /// Positions found on the way, for reading backward.
+    run: Run,
+    /// Since when nothing changed at a place that holds the cursor up.
+    hold: Hold,
+    /// What is said of messages that were deleted unread.
+    missing: Missing,
+    /// The file of the stored position is gone: reading goes on with the next one there is.
+    is_resumed: bool,
+    /// A later cycle that had a file when this one was entered, or -1.
+    known_next: i32,
+}
+
+impl Cursor {
+    /// The state.
+    pub const fn state(&self) -> State {
+        self.state
+    }
+
+    /// The direction.
+    pub const fn direction(&self) -> Direction {
+        self.direction
+    }
+
+    /// Whether a filter looks at every message.
+    pub fn set_looked_through(&mut self, looked_through: bool) {
+        self.looked_through = looked_through;
+        self.takes_more = looked_through || self.direction == Direction::Backward;
+    }
+
+    /// Says what becomes of messages that were deleted unread.
+    pub fn set_missing(&mut self, missing: Missing) {
+        self.missing = missing;
+    }
+
+    /// Forgets the open file; [`Cursor::find`] opens it again.
+    pub fn let_go(&mut self) {
+        self.view = None;
+    }
+
+    /// When it is known whether reading goes on, where later messages are there; None where the
+    /// last read found no more than that nothing is there yet.
+    pub fn decides_at(&self) -> Option<Instant> {
+        self.hold.decides_at()
+    }
+
+    /// The mapping of the present file.
+    pub fn region(&self) -> Option<Arc<Region>> {
+        self.view.as_ref().map(|view| Arc::clone(view.region()))
+    }
+
+    /// The bytes of a document that [`Cursor::find`] returned last.
+    #[inline]
+    pub fn payload(&self, document: &Document) -> &[u8] {
+        self.view.as_ref().map_or(&[], |view| view.payload(document))
+    }
+
+    /// Whether the cursor is still where it found this document.
+    pub const fn is_at(&self, document: &Document) -> bool {
+        self.position == document.position
+    }
+
+    /// The index of the message to read next.
+    #[inline]
+    pub fn index(&self, queue: &Queue) -> Result<i64> {
+        if self.state == State::BeyondStartOfCycle || self.cycle < 0 {
+            let sequence = self.sequence.cast_signed();
+            return Ok((i64::from(self.cycle) << queue.roll().shift()) + sequence);
+        }
+        queue.roll().to_index(self.cycle, self.sequence)
+    }
+
+    /// As [`Cursor::index`], but a cursor that has not started yet goes to the first file.
+    pub fn index_or_first(&mut self, queue: &Queue) -> Result<i64> {
+        if self.state == State::Uninitialised && !self.enter_first(queue)? {
+            return Ok(0);
+        }
+        self.index(queue)
+    }
+
+    /// The next document, if finding out takes no system call.
+    #[inline]
+    pub fn find_at_once(&self, queue: &Queue, include_metadata: bool) -> AtOnce<Document> {
+        let Some(view) = self.view.as_ref() else { return AtOnce::Unknown };
+        if self.state != State::FoundInCycle || self.takes_more {
+            return AtOnce::Unknown;
+        }
+        match view.slot_at_once(self.position) {
+            Some(Slot::Document(document)) if include_metadata || !document.is_metadata => {
+                AtOnce::Found(document)
+            }
+            Some(Slot::Waiting(_))
+                if !queue.may_have_after(self.cycle) && !view.is_near_end(self.position) =>
+            {
+                AtOnce::Nothing
+            }
+            _ => AtOnce::Unknown,
+        }
+    }
+
+    /// The next document, not stepped over; None when nothing is there yet.
+    #[inline]
+    pub fn find(&mut self, queue: &Queue, include_metadata: bool) -> Result<Option<Document>> {
+        if self.view.is_none() && matches!(self.state, State::FoundInCycle | State::EndOfCycle) {
+            self.locate(queue, self.cycle, self.sequence)?;
+        }
+        if self.direction == Direction::Backward {
+            return self.find_backward(queue);
+        }
+        loop {
+            if self.state != State::FoundInCycle && !self.resume(queue)? {
+                return Ok(None);
+            }
+            let Some(view) = self.view.as_mut() else {
+                self.state = State::CycleNotFound;
+                continue;
+            };
+            match view.slot(self.position)? {
+                Slot::Document(document) if document.is_metadata && !include_metadata => {
+                    self.position = document.next;
+                }
+                Slot::Document(document) => return Ok(Some(document)),
+                Slot::EndOfData => self.state = State::EndOfCycle,
+                Slot::Waiting(_) => match self.at_tail(queue)? {
+                    AtTail::Stay => {
+                        self.look_ahead();
+                        return Ok(None);
+                    }
+                    AtTail::Look => {}
+                    AtTail::Leave => self.state = State::EndOfCycle,
+                },
+            }
+        }
+    }
+
+    /// Prepares for the next message while there is none.
+    fn look_ahead(&mut self) {
+        let position = self.position;
+        if let Some(view) = self.view.as_mut().filter(|view| view.is_near_end(position)) {
+            view.look_ahead();
+        }
+    }
+
+    /// Steps over a document, in the direction.
+    #[inline]
+    pub fn step_over(&mut self, queue: &Queue, document: &Document) -> Result<()> {
+        match self.direction {
+            Direction::Forward => {
+                self.sequence += u64::from(!document.is_metadata);
+                self.position = document.next;
+                Ok(())
+            }
+            Direction::Backward => self.step_back(queue),
+            Direction::None => Ok(()),
+        }
+    }
+
+    /// Goes back to a document that was stepped over, wherever the cursor went since.
+    pub fn return_to(&mut self, queue: &Queue, document: &Document, index: i64) -> Result<()> {
+        let (cycle, sequence) = queue.roll().split(index)?;
+        if self.direction == Direction::Backward || self.cycle != cycle || self.view.is_none() {
+            return self.move_to_index(queue, index).map(drop);
+        }
+        (self.sequence, self.position) = (sequence, document.position);
+        self.state = State::FoundInCycle;
+        Ok(())
+    }
+
+    /// Tries to get from another state to `FoundInCycle`; false when that cannot be had now.
+    #[cold]
+    fn resume(&mut self, queue: &Queue) -> Result<bool> {
+        self.hold.has_nothing_ahead();
+        match self.state {
+            State::FoundInCycle => Ok(true),
+            State::Uninitialised => self.enter_first(queue),
+            State::EndOfCycle => self.enter_next(queue),
+            State::BeyondStartOfCycle => Ok(false),
+            State::NotReachedInCycle => self.locate(queue, self.cycle, self.sequence),
+            State::CycleNotFound => {
+                if self.locate(queue, self.cycle, self.sequence)? {
+                    return Ok(true);
+                }
+                if self.is_resumed {
+                    return self.pass_over_missing(queue);
+                }
+                // Its messages are gone, or it is before the first: start over, from the next read.
+                if queue.first_cycle()?.is_some_and(|first| self.cycle < first) {
+                    self.go_to_start(queue)?;
+                }
+                Ok(false)
+            }
+        }
+    }
+
+    fn enter_first(&mut self, queue: &Queue) -> Result<bool> {
+        let first = queue.first_cycle()?;
+        self.enter_from(queue, first)
+    }
+
+    /// Enters the first cycle from `next` on whose file is ready. A file that is there and not ready
+    /// is waited for, so that its messages are not passed over; after the queue's timeout, or the
+    /// grace time if a later cycle has a message, it counts as absent.
+    fn enter_from(&mut self, queue: &Queue, mut next: Option<i32>) -> Result<bool> {
+        while let Some(cycle) = next {
+            if let Some(view) = queue.view(cycle)? {
+                self.place(view, 0, 0, State::FoundInCycle);
+                self.known_next = lost::ready_after(queue, cycle);
+                return Ok(true);
+            }
+            if queue.has_file(cycle) {
+                if !self.may_pass_unready(queue, cycle)? {
+                    return Ok(false);
+                }
+                if queue.view(cycle)?.is_some() {
+                    continue; // it was finished meanwhile
+                }
+                tell_passed(queue, cycle)?;
+            }
+            next = queue.cycle_after(cycle)?;
+        }
+        Ok(false)
+    }
+
+    fn place(&mut self, view: View, sequence: u64, position: u64, state: State) {
+        self.cycle = view.file().cycle;
+        (self.sequence, self.position, self.state) = (sequence, position, state);
+        self.view = Some(view);
+        self.run = Run::default();
+        self.hold.end();
+        (self.is_resumed, self.known_next) = (false, -1);
+    }
+
+    /// Goes to a message by its number; true when reading can go on from there.
+    fn locate(&mut self, queue: &Queue, cycle: i32, sequence: u64) -> Result<bool> {
+        // Before the start of a queue whose first cycle is 0.
+        let view = if cycle < 0 { None } else { queue.view(cycle)? };
+        let Some(mut view) = view else {
+            self.state = State::CycleNotFound;
+            return Ok(false);
+        };
+        let (position, state) = match locate::place_of(&mut view, sequence)? {
+            Place::Found(position) | Place::NotYet(position) => (position, State::FoundInCycle),
+            Place::AfterEnd(position) => (position, State::EndOfCycle),
+            Place::NotReached => (0, State::NotReachedInCycle),
+        };
+        self.place(view, sequence, position, state);
+        Ok(matches!(state, State::FoundInCycle | State::EndOfCycle))
+    }
+
+    /// Goes to an index; true when a message is there.
+    pub fn move_to_index(&mut self, queue: &Queue, index: i64) -> Result<bool> {
+        let (cycle, sequence) = queue.roll().split(index)?;
+        if self.state == State::Uninitialised {
+            // Where the target has no file this is where the cursor is; that file is not looked at.
+            match queue.first_cycle()? {
+                Some(first) => (self.cycle, self.sequence) = (first, 0),
+                None => return Ok(false),
+            }
+        }
+        self.locate(queue, cycle, sequence)?;
+        if self.state != State::FoundInCycle {
+            return Ok(false);
+        }
+        let Some(view) = self.view.as_mut() else { return Ok(false) };
+        Ok(matches!(view.slot(self.position)?, Slot::Document(_)))
+    }
+
+    /// Goes to the first message.
+    pub fn go_to_start(&mut self, queue: &Queue) -> Result<()> {
+        self.state = State::Uninitialised;
+        (self.view, self.is_resumed, self.known_next) = (None, false, -1);
+        (self.cycle, self.sequence, self.position) = (0, 0, 0);
+        self.enter_first(queue).map(drop)
+    }
+
+    /// Goes behind the last message; backward: to the last message.
+    pub fn go_to_end(&mut self, queue: &Queue) -> Result<()> {
+        let mut cycle = queue.last_cycle()?;
+        let mut last_file = None;
+        while let Some(found) = cycle {
+            if let Some(mut view) = queue.view(found)? {
+                let end = locate::end(&mut view)?;
+                if let Some(last) = end.last {
+                    match self.direction {
+                        Direction::Backward => {
+                            self.place(view, last.sequence, last.position, State::FoundInCycle);
+                        }
+                        _ => self.place_at_end(view, &end),
+                    }
+                    return Ok(());
+                }
+                last_file.get_or_insert((view, end));
+            }
+            cycle = queue.cycle_before(found)?;
+        }
+        match last_file {
+            Some((view, end)) => self.place_at_end(view, &end),
+            None => self.go_to_start(queue)?,
+        }
+        Ok(())
+    }
+
+    fn place_at_end(&mut self, view: View, end: &locate::End) {
+        let closed = end.slot == Slot::EndOfData;
+        let state = if closed { State::EndOfCycle } else { State::FoundInCycle };
+        self.place(view, end.next_sequence(), end.position, state);
+    }
+
+    /// Changes the direction.
+    pub fn set_direction(&mut self, queue: &Queue, direction: Direction) -> Result<()> {
+        let before = std::mem::replace(&mut self.direction, direction);
+        self.set_looked_through(self.looked_through);
+        if before != Direction::Backward || direction == Direction::Backward {
+            return Ok(());
+        }
+        match self.state {
+            // As in Java: one read finds nothing and starts over.
+            State::BeyondStartOfCycle => self.state = State::CycleNotFound,
+            State::Uninitialised => {}
+            _ => {
+                self.locate(queue, self.cycle, self.sequence)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn find_backward(&mut self, queue: &Queue) -> Result<Option<Document>> {
+        self.hold.has_nothing_ahead();
+        if !self.has_file_backward(queue)? {
+            return Ok(None);
+        }
+        loop {
+            let Some(position) = self.position_backward()? else {
+                if !self.enter_previous(queue)? {
+                    return Ok(None);
+                }
+                continue;
+            };
+            let Some(view) = self.view.as_mut() else { return Ok(None) };
+            self.state = State::FoundInCycle;
+            self.position = position;
+            return match view.slot(position)? {
+                Slot::Document(document) => Ok(Some(document)),
+                _ => Ok(None),
+            };
+        }
+    }
+
+    fn has_file_backward(&mut self, queue: &Queue) -> Result<bool> {
+        match self.state {
+            State::Uninitialised => self.enter_first(queue),
+            State::BeyondStartOfCycle => Ok(false),
+            State::CycleNotFound => {
+                self.locate(queue, self.cycle, self.sequence)?;
+                let is_found = self.state != State::CycleNotFound;
+                if !is_found && queue.first_cycle()?.is_some_and(|first| self.cycle < first) {
+                    self.state = State::BeyondStartOfCycle;
+                }
+                Ok(is_found)
+            }
+            _ => Ok(true),
+        }
+    }
+
+    /// The position of the message to read backward: that of the sequence, or the last there is.
+    /// None when the file has no message.
+    fn position_backward(&mut self) -> Result<Option<u64>> {
+        if let Some(position) = self.run.position(self.sequence) {
+            return Ok(Some(position));
+        }
+        let Some(view) = self.view.as_mut() else { return Ok(None) };
+        self.run = locate::run_up_to(view, self.sequence)?;
+        if self.run.position(self.sequence).is_none() {
+            check_nothing_behind(view, self.run.end)?;
+        }
+        let Some(position) = self.run.positions.last() else { return Ok(None) };
+        self.sequence = self.run.first + self.run.positions.len() as u64 - 1;
+        Ok(Some(*position))
+    }
+
+    fn step_back(&mut self, queue: &Queue) -> Result<()> {
+        if self.sequence > 0 {
+            self.sequence -= 1;
+            return Ok(());
+        }
+        self.enter_previous(queue).map(drop)
+    }
+
+    /// Goes to the last message of the nearest earlier cycle that has one.
+    fn enter_previous(&mut self, queue: &Queue) -> Result<bool> {
+        let mut before = queue.cycle_before(self.cycle)?;
+        while let Some(cycle) = before {
+            if let Some(mut view) = queue.view(cycle)?
+                && let Some(last) = locate::end(&mut view)?.last
+            {
+                self.place(view, last.sequence, last.position, State::FoundInCycle);
+                return Ok(true);
+            }
+            if queue.has_file(cycle) && queue.view(cycle)?.is_none() {
+                queue.check_lost_header(cycle)?;
+                tell_passed(queue, cycle)?;
+            }
+            before = queue.cycle_before(cycle)?;
+        }
+        self.state = State::BeyondStartOfCycle;
+        self.cycle -= 1;
+        self.sequence = queue.roll().sequence_mask();
+        self.view = None;
+        Ok(false)
+    }
+}

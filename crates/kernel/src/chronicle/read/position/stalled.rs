@@ -1,0 +1,107 @@
+//! What a cursor does where later messages are there and its own file does not lead on: at an end
+//! without a marker, and in front of a file that is not ready (`docs/protocol.md` §9.3).
+
+use super::Cursor;
+use crate::chronicle::protocol::roll_file::{Slot, View};
+use crate::chronicle::queue::handle::Queue;
+use crate::{Error, Result, warnings};
+
+/// What to do at the end of a file that has no marker.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum AtTail {
+    /// Wait for a message there.
+    Stay,
+    /// Look at the place once more: something is there now.
+    Look,
+    /// Go to the next file.
+    Leave,
+}
+
+impl Cursor {
+    /// Whether to pass over a file that is there and not ready.
+    #[cold]
+    pub(super) fn may_pass_unready(&mut self, queue: &Queue, cycle: i32) -> Result<bool> {
+        let (at, timeout) = ((cycle, 0), queue.options().timeout);
+        if !queue.has_data_after(cycle)? {
+            return Ok(self.hold.lasts(at, timeout));
+        }
+        if !self.hold.is_at(at) {
+            queue.check_lost_header(cycle)?;
+        }
+        Ok(match queue.options().eof_grace {
+            Some(grace) => {
+                let file = queue.file_for_cycle(cycle)?;
+                self.hold.lasts_before_later_data(at, grace.min(timeout), &file)
+            }
+            None => self.hold.lasts(at, timeout),
+        })
+    }
+
+    /// What to do where a file has no marker at its end: leave it if a later cycle has data, and the
+    /// end stayed quiet for the grace time.
+    #[inline]
+    pub(super) fn at_tail(&mut self, queue: &Queue) -> Result<AtTail> {
+        if queue.may_have_after(self.cycle) {
+            return self.at_tail_of_older(queue);
+        }
+        self.hold.has_nothing_ahead();
+        Ok(AtTail::Stay)
+    }
+
+    #[cold]
+    fn at_tail_of_older(&mut self, queue: &Queue) -> Result<AtTail> {
+        let Some(view) = self.view.as_mut() else { return Ok(AtTail::Leave) };
+        if !queue.has_data_after(self.cycle)? {
+            self.hold.end();
+            return Ok(AtTail::Stay);
+        }
+        let file = view.path();
+        let Some(grace) = queue.options().eof_grace else {
+            queue.tell_once(self.cycle, || {
+                format!(
+                    "stays at the end of a roll file without end-of-file marker, as \
+                     eof_grace_s=None asks, though a later one has messages: file={} position={:#x}",
+                    file.display(),
+                    self.position
+                )
+            });
+            return Ok(AtTail::Stay);
+        };
+        if !self.hold.lasts_before_later_data((self.cycle, self.position), grace, &file) {
+            return Ok(AtTail::Stay);
+        }
+        // Once more, now that the later data was seen: what was published before it is visible.
+        if !matches!(view.slot(self.position)?, Slot::Waiting(_)) {
+            return Ok(AtTail::Look);
+        }
+        check_nothing_behind(view, self.position)?;
+        warnings::leave(format!(
+            "left a roll file without end-of-file marker: file={} position={:#x}",
+            file.display(),
+            self.position
+        ));
+        Ok(AtTail::Leave)
+    }
+}
+
+/// Says that a file is passed over.
+pub fn tell_passed(queue: &Queue, cycle: i32) -> Result<()> {
+    if queue.has_file(cycle) {
+        warnings::leave(format!(
+            "passed over a roll file that was never finished, or was emptied: file={}",
+            queue.file_for_cycle(cycle)?.display()
+        ));
+    }
+    Ok(())
+}
+
+/// An error where the file says that its last message lies behind its first empty header.
+pub fn check_nothing_behind(view: &mut View, position: u64) -> Result<()> {
+    let last = view.word(view.file().layout.write_position)?; // where the file is cut short, too
+    if last < position || !matches!(view.slot(position)?, Slot::Waiting(_)) {
+        return Ok(());
+    }
+    let found = format!("no document, and the last one at {last:#x}");
+    let what = "messages are missing in the middle of the file";
+    Err(Error::corrupt(what, view.file().path(), position, found, "a document"))
+}

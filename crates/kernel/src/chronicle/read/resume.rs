@@ -1,0 +1,86 @@
+//! Where to go on reading, by the history that messages carry (`docs/format.md` §8.8).
+
+use std::sync::Arc;
+
+use super::tailer::{Direction, MESSAGES_BETWEEN_PAUSES, OpenDocument, Scan, Tailer};
+use crate::chronicle::queue::handle::Queue;
+use crate::wire::history::{self, History};
+use crate::{Error, Result};
+
+/// The history of the message that a tailer read last; None where there is none.
+pub fn history(tailer: &Tailer) -> Result<Option<History>> {
+    let Some(index) = tailer.last_read_index()? else { return Ok(None) };
+    let look = Tailer::new(Arc::clone(tailer.queue()), None)?;
+    if !look.move_to_index(index)? {
+        return Ok(None);
+    }
+    match look.open_document(false)? {
+        Some(open) => history_of(&look, &open),
+        None => Ok(None),
+    }
+}
+
+/// Looks for the message that the newest message of an output came from, from the end back.
+pub struct LastWritten {
+    tailer: Arc<Tailer>,
+    source_id: i32,
+}
+
+impl LastWritten {
+    /// Begins at the end of `output`, which a reader of `queue` writes.
+    pub fn new(queue: &Queue, output: &Arc<Queue>) -> Result<Self> {
+        let path = queue.path().display();
+        if queue.source_id() == 0 {
+            return Err(Error::Invalid(format!(
+                "history names a queue by its source id: source_id=0 path={path} \
+                 (create the queue with a source_id of its own)"
+            )));
+        }
+        if queue.path() == output.path() {
+            return Err(Error::Invalid(format!(
+                "the queue that was written is needed, not the one that is read: path={path}"
+            )));
+        }
+        let tailer = Tailer::new(Arc::clone(output), None)?;
+        tailer.set_direction(Direction::Backward)?;
+        tailer.to_end()?;
+        Ok(Self { tailer, source_id: queue.source_id() })
+    }
+
+    /// The index that the newest history from the queue names last, and where that was found.
+    pub fn look(&self) -> Result<Scan<(i64, i64)>> {
+        for _ in 0..MESSAGES_BETWEEN_PAUSES {
+            let Some(open) = self.tailer.open_document(false)? else { return Ok(Scan::Nothing) };
+            let history = history_of(&self.tailer, &open)?;
+            let last = history.and_then(|history| history.sources.last().copied());
+            if let Some((_, index)) = last.filter(|(id, _)| *id == self.source_id) {
+                return Ok(Scan::Found((index, open.index)));
+            }
+            self.tailer.close_document(&open)?;
+        }
+        Ok(Scan::Paused)
+    }
+
+    /// Takes `tailer` behind the message that [`LastWritten::look`] found: what follows led to
+    /// nothing in the output yet. To the start where it found nothing.
+    pub fn go_behind(&self, tailer: &Tailer, found: Option<(i64, i64)>) -> Result<()> {
+        let Some((index, in_output)) = found else { return tailer.to_start() };
+        let found = tailer.move_to_index(index)?;
+        match tailer.open_document(false)? {
+            Some(open) if found => tailer.close_document(&open),
+            _ => Err(Error::IndexOutOfRange(format!(
+                "a history names a message that is not there: index={index:#x} path={} \
+                 named_by={in_output:#x} output={}",
+                tailer.queue().path().display(),
+                self.tailer.queue().path().display()
+            ))),
+        }
+    }
+}
+
+fn history_of(tailer: &Tailer, open: &OpenDocument) -> Result<Option<History>> {
+    Ok(history::of_message(open.payload()).map_err(|fault| {
+        let (file, position) = tailer.place_of(open);
+        fault.in_message(open.index, file, position)
+    })?)
+}

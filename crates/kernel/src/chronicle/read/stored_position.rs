@@ -1,0 +1,209 @@
+//! The names of tailers: where one stopped, kept in the table store.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::chronicle::format::table::{REPLICATED_PREFIX, TAILER_PREFIX, UNLOCKED};
+use crate::chronicle::protocol::lock::{guard, recovery};
+use crate::chronicle::protocol::table::store::TableStore;
+use crate::chronicle::queue::handle::Queue;
+use crate::probe::fault;
+use crate::{Error, Result};
+
+/// A named tailer's entry in the table store.
+pub struct Name {
+    /// The name.
+    pub text: String,
+    /// Position of the index to read next.
+    value: u64,
+    /// Nobody else may read with the name, as long as this holds it.
+    is_held: AtomicBool,
+    /// For `replicated:` names.
+    replicated: Option<Replicated>,
+}
+
+/// What goes with the index of a tailer that others copy.
+struct Replicated {
+    /// Positions of the version and of the lock.
+    version: u64,
+    lock: u64,
+    turn: Arc<AtomicBool>,
+}
+
+impl Name {
+    /// Whether storing may wait for others.
+    pub const fn is_replicated(&self) -> bool {
+        self.replicated.is_some()
+    }
+
+    /// Finds the name's entry, or makes it. Unless it is `shared`, nobody else in a Quire process
+    /// gets it until it is let go of.
+    pub fn open(queue: &Queue, name: &str, shared: bool) -> Result<Self> {
+        let table = queue.writable_table("a named tailer")?;
+        check_characters(table, name)?;
+        check_case(table, name)?;
+        if name.starts_with(REPLICATED_PREFIX) {
+            // As in Java: on a sink the source's position is the one that counts.
+            guard::check_append_lock(table, false)?;
+        }
+        let value = queue.tailer_key(name)?;
+        let replicated = if name.starts_with(REPLICATED_PREFIX) {
+            Some(Replicated::open(queue, name)?)
+        } else {
+            None
+        };
+        let name =
+            Self { text: name.to_owned(), value, is_held: AtomicBool::new(false), replicated };
+        if !shared {
+            name.hold(queue)?;
+        }
+        if name.replicated.is_some() {
+            let counted = name.count_opening(queue);
+            counted.inspect_err(|_| name.release(queue))?;
+        }
+        Ok(name)
+    }
+
+    fn hold(&self, queue: &Queue) -> Result<()> {
+        let table = queue.writable_table("a named tailer")?;
+        let taken = table.tailers_in_use.take(&*table.file()?, self.value);
+        match taken.map_err(|e| Error::io("cannot lock", table.path(), e))? {
+            None => self.is_held.store(true, Ordering::Release),
+            Some(holder) => {
+                return Err(Error::TailerInUse {
+                    tailer: self.text.clone(),
+                    pid: holder.pid,
+                    since_s: holder.since_s,
+                    since: time_text(holder.since_s),
+                    path: queue.path().to_path_buf(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets others read with the name.
+    pub fn release(&self, queue: &Queue) {
+        if self.is_held.swap(false, Ordering::AcqRel)
+            && let Some(table) = queue.table()
+            && let Ok(file) = table.file()
+        {
+            table.tailers_in_use.release(&file, self.value);
+        }
+    }
+
+    /// The index to read next; 0 when nothing was stored yet.
+    pub fn stored(&self, queue: &Queue) -> Result<i64> {
+        Ok(queue.writable_table("a named tailer")?.value(self.value, 0))
+    }
+
+    /// Java counts the positioning of a tailer as a change: of a new one when it first reads.
+    fn count_opening(&self, queue: &Queue) -> Result<()> {
+        let stored = self.stored(queue)?;
+        if stored == 0 { Ok(()) } else { self.store(queue, stored, 1) }
+    }
+
+    /// Stores the index to read next, which a read led to: the first one of a new tailer, as Java
+    /// counts, is two changes.
+    #[inline]
+    pub fn store_read(&self, queue: &Queue, index: i64) -> Result<()> {
+        let is_new = self.replicated.is_some() && self.stored(queue)? == 0;
+        self.store(queue, index, if is_new { 2 } else { 1 })
+    }
+
+    /// Stores the index to read next, as one change.
+    pub fn store_move(&self, queue: &Queue, index: i64) -> Result<()> {
+        self.store(queue, index, 1)
+    }
+
+    fn store(&self, queue: &Queue, index: i64, changes: u64) -> Result<()> {
+        let table = queue.writable_table("a named tailer")?;
+        let cells = table.cells();
+        let Some(replicated) = &self.replicated else {
+            cells.store_release(self.value, index.cast_unsigned());
+            fault::point!("tailer.index.store");
+            return Ok(());
+        };
+        let lock = table.tailer_lock(replicated.lock, &replicated.turn);
+        let options = queue.options();
+        recovery::wait(table, lock, options.force_unlock, options.timeout)?;
+        cells.store_release(self.value, index.cast_unsigned());
+        fault::point!("tailer.replicated.store");
+        cells.add_acq_rel(replicated.version, changes);
+        fault::point!("tailer.version.add");
+        // Taken from a dead holder at worst: the value is stored either way.
+        let _ = lock.release();
+        Ok(())
+    }
+}
+
+/// A new name can be shown and typed. Java takes any other too, so a position that is stored under
+/// one can be gone on from.
+fn check_characters(table: &TableStore, name: &str) -> Result<()> {
+    let is_plain = |c: char| c <= '\u{ff}' && !c.is_control();
+    if !name.is_empty() && name.chars().all(is_plain) {
+        return Ok(());
+    }
+    let key = format!("{TAILER_PREFIX}{name}");
+    if table.entries()?.iter().any(|(known, _)| *known == key) {
+        return Ok(());
+    }
+    Err(Error::Invalid(format!(
+        "a tailer's name is made of printable Latin-1 characters: name={name:?}"
+    )))
+}
+
+/// Java takes names that differ in case alone for the same.
+fn check_case(table: &TableStore, name: &str) -> Result<()> {
+    let wanted = format!("{TAILER_PREFIX}{name}");
+    let entries = table.entries()?;
+    let same = entries.iter().map(|(key, _)| key).find(|key| key.eq_ignore_ascii_case(&wanted));
+    match same.filter(|found| **found != wanted) {
+        None => Ok(()),
+        Some(found) => Err(Error::Invalid(format!(
+            "another tailer's name differs in case alone: name={name:?} known={:?} path={} \
+             (names of tailers are the same in any case)",
+            found.get(TAILER_PREFIX.len()..).unwrap_or(found),
+            table.path().display()
+        ))),
+    }
+}
+
+fn time_text(since_s: i64) -> String {
+    let time = jiff::Timestamp::from_second(since_s).ok().filter(|_| since_s > 0);
+    time.map_or_else(|| "unknown".to_owned(), |time| time.to_string())
+}
+
+/// The named tailers among the entries of a table: name, and index to read next. The version and the
+/// lock that stand beside a replicated one are none.
+#[must_use]
+pub fn named(entries: &[(String, i64)]) -> Vec<(String, i64)> {
+    let names = entries.iter().filter_map(|(key, value)| Some((name_of(key)?, *value)));
+    let names: Vec<(&str, i64)> = names.collect();
+    let known = |name: &str| names.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
+    let is_beside = |name: &str| {
+        let of = [".version", ".lock"].iter().find_map(|end| name.strip_suffix(end));
+        is_replicated(name) && of.is_some_and(known) && !known(&format!("{name}.version"))
+    };
+    let tailers = names.iter().filter(|(name, _)| !is_beside(name));
+    tailers.map(|(name, value)| ((*name).to_owned(), *value)).collect()
+}
+
+fn name_of(key: &str) -> Option<&str> {
+    let (prefix, name) = key.split_at_checked(TAILER_PREFIX.len())?;
+    prefix.eq_ignore_ascii_case(TAILER_PREFIX).then_some(name)
+}
+
+fn is_replicated(name: &str) -> bool {
+    name.get(..REPLICATED_PREFIX.len()).is_some_and(|it| it.eq_ignore_ascii_case(REPLICATED_PREFIX))
+}
+
+impl Replicated {
+    fn open(queue: &Queue, name: &str) -> Result<Self> {
+        let table = queue.writable_table("a named tailer")?;
+        table.announce()?;
+        let version = queue.table_key(&format!("index.{name}.version"), -1)?;
+        let lock = queue.table_key(&format!("index.{name}.lock"), UNLOCKED.cast_signed())?;
+        Ok(Self { version, lock, turn: table.tailer_turn(lock) })
+    }
+}

@@ -1,0 +1,70 @@
+//! Clocks: the wall clock, which tests can set, the monotonic one, and when the machine started.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+/// Where "now" comes from, in epoch milliseconds.
+#[derive(Clone, Debug)]
+pub enum Clock {
+    /// The machine's clock.
+    System,
+    /// A clock that moves only when told to.
+    Manual(Arc<AtomicI64>),
+}
+
+impl Clock {
+    /// The time in epoch milliseconds. The machine's clock is read at its coarse resolution (a few
+    /// milliseconds late at most): a writer that is late still follows `listing.highestCycle`.
+    #[must_use]
+    pub fn now_ms(&self) -> i64 {
+        match self {
+            Self::System => coarse_time_ms(),
+            Self::Manual(now) => now.load(Ordering::Acquire),
+        }
+    }
+}
+
+/// When the machine was started, by its clock as it shows now.
+#[cfg(target_os = "linux")]
+#[must_use]
+pub fn machine_started() -> Option<std::time::SystemTime> {
+    let mut running = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes into the struct above and touches nothing else.
+    let failed = unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut running) } != 0;
+    let running = u64::try_from(running.tv_sec).ok().filter(|_| !failed)?;
+    std::time::SystemTime::now().checked_sub(std::time::Duration::from_secs(running))
+}
+
+/// Not to be told on this system.
+#[cfg(not(target_os = "linux"))]
+#[must_use]
+pub fn machine_started() -> Option<std::time::SystemTime> {
+    None
+}
+
+/// Epoch milliseconds from the coarse clock: a few milliseconds late at most, and four times
+/// cheaper than the exact one.
+#[must_use]
+pub fn coarse_time_ms() -> i64 {
+    #[cfg(target_os = "linux")]
+    const CLOCK: libc::clockid_t = libc::CLOCK_REALTIME_COARSE;
+    #[cfg(not(target_os = "linux"))]
+    const CLOCK: libc::clockid_t = libc::CLOCK_REALTIME;
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes into the struct above and touches nothing else.
+    unsafe {
+        libc::clock_gettime(CLOCK, &raw mut now);
+    }
+    now.tv_sec * 1000 + now.tv_nsec / 1_000_000
+}
+
+/// Nanoseconds of the clock that Java's `System.nanoTime` reads: they start when the machine does.
+#[must_use]
+pub fn monotonic_time_ns() -> i64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: as above.
+    unsafe {
+        libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now);
+    }
+    now.tv_sec * 1_000_000_000 + now.tv_nsec
+}

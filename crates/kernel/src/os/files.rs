@@ -1,0 +1,373 @@
+//! Files and their space: opening without surprises, reserving blocks, telling file systems apart.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use crate::probe::fault;
+use crate::probe::recorder;
+use crate::{Error, Result};
+
+/// Files are looked through in pieces of this many bytes, whatever the system's pages are.
+pub const PAGE: u64 = PAGE_LEN as u64;
+const PAGE_LEN: usize = 4096;
+/// So much is read at once.
+const CHUNK: usize = 16 * PAGE_LEN;
+const ZEROS: [u8; PAGE_LEN] = [0; PAGE_LEN];
+
+/// How to open a file of the queue.
+#[derive(Clone, Copy, Debug)]
+pub struct Access {
+    /// Open for writing too.
+    pub write: bool,
+    /// Create it when missing, with these permission bits.
+    pub create_mode: Option<u32>,
+}
+
+/// Opens a regular file; None when it is missing. Never follows a symbolic link, never blocks.
+pub fn open(path: &Path, access: Access) -> Result<Option<File>> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(access.write);
+    options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC);
+    if let Some(mode) = access.create_mode {
+        options.create(true).mode(mode);
+    }
+    match fault::call!("file.open", options.open(path)) {
+        Ok(file) => {
+            let kind = fault::call!("file.stat", file.metadata())
+                .map_err(|e| Error::io("cannot look at", path, e))?;
+            if !kind.is_file() {
+                return Err(not_regular(path, kind.file_type()));
+            }
+            recorder::opened(&file, path);
+            Ok(Some(file))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(why_not_opened(path, error)),
+    }
+}
+
+fn why_not_opened(path: &Path, error: io::Error) -> Error {
+    match std::fs::symlink_metadata(path) {
+        Ok(found) if !found.is_file() => not_regular(path, found.file_type()),
+        _ => Error::io("cannot open", path, error),
+    }
+}
+
+fn not_regular(path: &Path, kind: std::fs::FileType) -> Error {
+    let found = if kind.is_dir() {
+        "a directory"
+    } else if kind.is_symlink() {
+        "a symbolic link"
+    } else if kind.is_fifo() {
+        "a FIFO"
+    } else {
+        "a special file"
+    };
+    Error::NotAQueue {
+        why: format!("found {found} where a regular file belongs"),
+        path: path.to_path_buf(),
+    }
+}
+
+/// Gives a file another length.
+pub fn set_len(file: &File, len: u64) -> io::Result<()> {
+    file.set_len(len)?;
+    recorder::resized(file, len);
+    Ok(())
+}
+
+/// Gives a file another name in its directory.
+pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    std::fs::rename(from, to)?;
+    recorder::renamed(from, to);
+    Ok(())
+}
+
+/// Returns when the file's bytes and length are on the medium.
+pub fn sync(file: &File) -> io::Result<()> {
+    recorder::before_sync()?;
+    file.sync_all()?;
+    recorder::synced(file);
+    Ok(())
+}
+
+/// Returns when the names in a directory are on the medium.
+pub fn sync_directory(path: &Path) -> io::Result<()> {
+    recorder::before_sync()?;
+    File::open(path)?.sync_all()?;
+    recorder::synced_directory();
+    Ok(())
+}
+
+/// As [`sync_directory`], for one in which the queue's directory is a name.
+pub fn sync_parent(path: &Path) -> io::Result<()> {
+    recorder::before_sync()?;
+    File::open(path)?.sync_all()?;
+    recorder::synced_parent(path);
+    Ok(())
+}
+
+/// Device and inode number: the same file whatever its name.
+pub fn identity(file: &File) -> io::Result<(u64, u64)> {
+    fault::call!("file.identity.stat", file.metadata()).map(|found| (found.dev(), found.ino()))
+}
+
+/// Another description of an open file, to map it with: a mapping keeps its description, and the
+/// record locks of that, also in children of a fork.
+pub fn open_again(file: &File, path: &Path, access: Access) -> Result<File> {
+    let failed = |e| Error::io("cannot look at", path, e);
+    let again = open(path, access)?;
+    let found = again.as_ref().map(identity).transpose().map_err(failed)?;
+    match again {
+        Some(again) if found == Some(identity(file).map_err(failed)?) => Ok(again),
+        _ => Err(Error::gone("replaced while it was opened", path)),
+    }
+}
+
+/// Reserves the blocks of a range, so that storing into it cannot fail later. A file system that
+/// cannot reserve is left to allocate on first touch.
+#[cfg(target_os = "linux")]
+pub fn reserve(file: &File, start: u64, end: u64) -> io::Result<()> {
+    let (Ok(offset), Ok(length)) = (i64::try_from(start), i64::try_from(end - start)) else {
+        return Err(io::Error::from_raw_os_error(libc::EFBIG));
+    };
+    loop {
+        match fault::call!("file.reserve", allocate(file, offset, length)) {
+            Ok(()) => return Ok(()),
+            Err(error) => match error.raw_os_error() {
+                Some(libc::EINTR) => {}
+                Some(libc::EOPNOTSUPP | libc::ENOSYS) => return Ok(()),
+                _ => return Err(error),
+            },
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn allocate(file: &File, offset: i64, length: i64) -> io::Result<()> {
+    // SAFETY: the descriptor is open; the range lies within the file, so its size stays.
+    let result = unsafe { libc::fallocate(file.as_raw_fd(), 0, offset, length) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Not to be had on this system: blocks are allocated on first touch.
+#[cfg(not(target_os = "linux"))]
+pub fn reserve(_file: &File, _start: u64, _end: u64) -> io::Result<()> {
+    Ok(())
+}
+
+/// Zeroes what is not zero from `start` on, also where it is mapped. Blocks stay reserved: others
+/// may store into them.
+pub fn zero(file: &File, start: u64) -> io::Result<()> {
+    each_used_page(file, start, |at, page| {
+        let before = usize::try_from(start.saturating_sub(at)).unwrap_or(page.len());
+        let page = &page[before.min(page.len())..];
+        if page.iter().all(|byte| *byte == 0) {
+            return Ok(());
+        }
+        let at = at.max(start);
+        fault::call!("restart.zeros.write", file.write_all_at(&ZEROS[..page.len()], at))?;
+        recorder::zeroed_range(file, at, at + page.len() as u64);
+        Ok(())
+    })
+}
+
+/// Calls `each` with the position and the bytes of every page that holds something but zeros, from
+/// that of `start` on. Holes are passed over, and stay holes.
+pub fn each_used_page(
+    file: &File,
+    start: u64,
+    mut each: impl FnMut(u64, &[u8]) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut chunk = vec![0; CHUNK];
+    let mut at = start / PAGE * PAGE;
+    while let Some(data) = fault::call!("restart.data.seek", next_data(file, at))? {
+        at = data;
+        let count = fault::call!("restart.data.read", file.read_at(&mut chunk, at))?;
+        if count == 0 {
+            break;
+        }
+        for page in chunk[..count].chunks(PAGE_LEN) {
+            if page.iter().any(|byte| *byte != 0) {
+                each(at, page)?;
+            }
+            at += page.len() as u64;
+        }
+    }
+    Ok(())
+}
+
+/// The page, at `from` or behind it, where a file's next bytes are that are not in a hole.
+#[cfg(target_os = "linux")]
+fn next_data(file: &File, from: u64) -> io::Result<Option<u64>> {
+    let Ok(offset) = i64::try_from(from) else {
+        return Err(io::Error::from_raw_os_error(libc::EFBIG));
+    };
+    // SAFETY: the descriptor is open; nobody uses the position that the call moves.
+    let found = unsafe { libc::lseek(file.as_raw_fd(), offset, libc::SEEK_DATA) };
+    if let Ok(found) = u64::try_from(found) {
+        return Ok(Some((found / PAGE * PAGE).max(from)));
+    }
+    let error = io::Error::last_os_error();
+    match error.raw_os_error() {
+        Some(libc::ENXIO) => Ok(None),
+        Some(libc::EINVAL | libc::EOPNOTSUPP) => Ok(Some(from)),
+        _ => Err(error),
+    }
+}
+
+/// Not to be told on this system.
+#[cfg(not(target_os = "linux"))]
+#[allow(clippy::unnecessary_wraps)] // the other one can fail
+fn next_data(_file: &File, from: u64) -> io::Result<Option<u64>> {
+    Ok(Some(from))
+}
+
+/// Sets a file's times to the present one: whoever may write to it may do that, owner or not.
+pub fn touch(file: &File) -> io::Result<()> {
+    // SAFETY: the descriptor is open; no times means the present one.
+    let result = unsafe { libc::futimens(file.as_raw_fd(), std::ptr::null()) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Whether a file has no name any more.
+pub fn is_removed(file: &File) -> io::Result<bool> {
+    fault::call!("file.removed.stat", file.metadata()).map(|found| found.nlink() == 0)
+}
+
+/// Bytes of a file system: those that may still be taken, and all.
+#[derive(Clone, Copy, Debug)]
+pub struct Left {
+    /// What is left for users who are not the administrator.
+    pub free: u64,
+    /// All there are.
+    pub total: u64,
+}
+
+fn blocks_of(file: &File) -> io::Result<libc::statvfs> {
+    let mut found = std::mem::MaybeUninit::<libc::statvfs>::uninit();
+    // SAFETY: the descriptor is open, and the struct is written before it is read.
+    unsafe {
+        if libc::fstatvfs(file.as_raw_fd(), found.as_mut_ptr()) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(found.assume_init())
+    }
+}
+
+/// What is left where a file lies.
+#[allow(clippy::unnecessary_cast)] // the fields are narrower on other systems
+pub fn left(file: &File) -> io::Result<Left> {
+    let found = fault::call!("file.left.stat", blocks_of(file))?;
+    let block = found.f_frsize as u64;
+    let bytes = |blocks: u64| blocks.saturating_mul(block);
+    Ok(Left { free: bytes(found.f_bavail as u64), total: bytes(found.f_blocks as u64) })
+}
+
+/// The name of a network file system with this magic number, on which record locks or shared
+/// mappings cannot be trusted between hosts.
+#[must_use]
+pub const fn network_file_system(magic: i64) -> Option<&'static str> {
+    match magic & 0xFFFF_FFFF {
+        0x6969 => Some("nfs"),
+        0x517B => Some("smb"),
+        0xFF53_4D42 => Some("cifs"),
+        0xFE53_4D42 => Some("smb2"),
+        0x5346_414F | 0x6B41_4653 => Some("afs"),
+        0x7375_7245 => Some("coda"),
+        0x00C3_6400 => Some("ceph"),
+        0x0102_1997 => Some("9p"),
+        0x0BD0_0BD0 => Some("lustre"),
+        0x4750_4653 => Some("gpfs"),
+        _ => None,
+    }
+}
+
+/// The network file system a path lies on, if it does.
+#[cfg(target_os = "linux")]
+pub fn network_file_system_of(path: &Path) -> Result<Option<&'static str>> {
+    use std::os::unix::ffi::OsStrExt;
+    let name = std::ffi::CString::new(path.as_os_str().as_bytes())
+        .map_err(|_| Error::Invalid("a path cannot hold a NUL character".into()))?;
+    fault::call!("file.system.stat", magic_of(&name))
+        .map(network_file_system)
+        .map_err(|e| Error::io("cannot look at", path, e))
+}
+
+#[cfg(target_os = "linux")]
+fn magic_of(name: &std::ffi::CStr) -> io::Result<i64> {
+    let mut found = std::mem::MaybeUninit::<libc::statfs>::uninit();
+    // SAFETY: the name ends in NUL, and the struct is written before it is read.
+    unsafe {
+        if libc::statfs(name.as_ptr(), found.as_mut_ptr()) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(found.assume_init().f_type)
+    }
+}
+
+/// Not to be told on this system.
+#[cfg(not(target_os = "linux"))]
+pub fn network_file_system_of(_path: &Path) -> Result<Option<&'static str>> {
+    Ok(None)
+}
+
+/// When a file was last changed, as far as the system noted it.
+pub fn changed(path: &Path) -> io::Result<std::time::SystemTime> {
+    fault::call!("file.stat", std::fs::symlink_metadata(path))?.modified()
+}
+
+/// Whether the time of a file's change follows stores through mappings, at the latest when they are
+/// written to the medium: not in memory, and not on another host.
+#[cfg(target_os = "linux")]
+pub fn notes_changes(path: &Path) -> io::Result<bool> {
+    use std::os::unix::ffi::OsStrExt;
+    const IN_MEMORY: [i64; 2] = [0x0102_1994, 0x8584_58F6]; // tmpfs, ramfs
+    let name = std::ffi::CString::new(path.as_os_str().as_bytes())?;
+    let magic = fault::call!("file.system.stat", magic_of(&name))?;
+    Ok(network_file_system(magic).is_none() && !IN_MEMORY.contains(&(magic & 0xFFFF_FFFF)))
+}
+
+/// Not to be told on this system.
+#[cfg(not(target_os = "linux"))]
+pub fn notes_changes(_path: &Path) -> io::Result<bool> {
+    Ok(false)
+}
+
+/// Replaces an inherited descriptor, so that its description (and its locks) can end with the
+/// process that made it. The number stays valid and reads as an empty file.
+pub fn detach_descriptor(file: &File) {
+    if let Ok(null) = File::open("/dev/null") {
+        // SAFETY: both descriptors are open; the old one stays owned by its `File`.
+        unsafe {
+            libc::dup2(null.as_raw_fd(), file.as_raw_fd());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn network_file_systems_are_told_by_their_magic_number() {
+        assert_eq!(network_file_system(0x6969), Some("nfs"));
+        assert_eq!(network_file_system(0xFF53_4D42), Some("cifs"));
+        assert_eq!(network_file_system(0xEF53), None);
+        assert_eq!(network_file_system(0x0102_1994), None);
+    }
+
+    #[test]
+    fn only_regular_files_open() {
+        let dir = tempfile::tempdir().unwrap();
+        let access = Access { write: true, create_mode: None };
+        std::os::unix::fs::symlink("/etc/passwd", dir.path().join("link")).unwrap();
+        std::fs::create_dir(dir.path().join("folder")).unwrap();
+        assert!(matches!(open(&dir.path().join("link"), access), Err(Error::NotAQueue { .. })));
+        assert!(matches!(open(&dir.path().join("folder"), access), Err(Error::NotAQueue { .. })));
+        assert!(matches!(open(&dir.path().join("missing"), access), Ok(None)));
+    }
+}

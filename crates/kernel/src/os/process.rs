@@ -1,0 +1,121 @@
+//! This process and others: pid, fork, user, liveness.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::probe::fault;
+
+static PID: AtomicU32 = AtomicU32::new(0);
+static GENERATION: AtomicU32 = AtomicU32::new(0);
+
+/// This process's pid, cached: the system call costs as much as an append.
+#[must_use]
+pub fn pid() -> u32 {
+    match PID.load(Ordering::Relaxed) {
+        0 => {
+            let pid = std::process::id();
+            PID.store(pid, Ordering::Relaxed);
+            pid
+        }
+        pid => pid,
+    }
+}
+
+/// How many forks lie between this process and the one that loaded the kernel. A handle of another
+/// generation belongs to a parent.
+#[must_use]
+pub fn generation() -> u32 {
+    GENERATION.load(Ordering::Relaxed)
+}
+
+/// To be called in a child right after a fork.
+pub fn after_fork_in_child() {
+    PID.store(0, Ordering::Relaxed);
+    GENERATION.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Ends this process as a crash would: nothing is dropped, nothing is written.
+#[cfg(feature = "fault-points")]
+pub fn die() {
+    // SAFETY: the signal goes to this process.
+    unsafe {
+        libc::kill(libc::getpid(), libc::SIGKILL);
+    }
+}
+
+/// The user whose rights this process has.
+#[must_use]
+pub fn user() -> u32 {
+    // SAFETY: the call only looks, and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+/// A number for the calling thread, never 0.
+#[must_use]
+pub fn thread_id() -> u64 {
+    use std::sync::atomic::AtomicU64;
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    thread_local!(static ID: u64 = NEXT.fetch_add(1, Ordering::Relaxed));
+    ID.with(|id| *id)
+}
+
+/// What can be said about the process that a lock word names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Liveness {
+    /// There is no such process, or it is one that cannot hold the lock.
+    Dead,
+    /// It lives, as far as can be seen.
+    Alive,
+}
+
+/// Looks at a process by its pid in this process's namespace. A zombie is dead, and so is a process
+/// that does not map the file with this name and inode number: its pid was used again.
+#[must_use]
+pub fn liveness(pid: u32, file_name: &str, inode: u64) -> Liveness {
+    if pid == 0 {
+        return Liveness::Dead; // a word whose value was lost; asked for, it is the own process group
+    }
+    if cfg!(target_os = "linux") && Path::new("/proc/self/stat").exists() {
+        liveness_from_proc(pid, file_name, inode)
+    } else {
+        liveness_from_signal(pid)
+    }
+}
+
+fn liveness_from_proc(pid: u32, file_name: &str, inode: u64) -> Liveness {
+    let stat = fault::call!("holder.stat.read", std::fs::read(format!("/proc/{pid}/stat")));
+    let stat = match stat {
+        Ok(stat) => String::from_utf8_lossy(&stat).into_owned(),
+        // Other users' processes may be hidden there, and are still told by a signal.
+        Err(error) if is_missing(&error) => return liveness_from_signal(pid),
+        // Too many open files, or the like, says nothing about the holder.
+        Err(_) => return Liveness::Alive,
+    };
+    // "pid (name) state ...": the name may hold anything, so look behind its last parenthesis.
+    let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
+    if matches!(state, Some('Z' | 'X')) {
+        return Liveness::Dead;
+    }
+    let Ok(maps) =
+        fault::call!("holder.maps.read", std::fs::read_to_string(format!("/proc/{pid}/maps")))
+    else {
+        return Liveness::Alive;
+    };
+    let inode = inode.to_string();
+    let maps_it = maps.lines().any(|line| {
+        line.contains(file_name) && line.split_ascii_whitespace().nth(4) == Some(&inode)
+    });
+    if maps_it || maps.is_empty() { Liveness::Alive } else { Liveness::Dead }
+}
+
+fn is_missing(error: &std::io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ESRCH))
+}
+
+fn liveness_from_signal(pid: u32) -> Liveness {
+    let Ok(pid) = libc::pid_t::try_from(pid) else { return Liveness::Dead };
+    // SAFETY: signal 0 is not delivered; the call only looks.
+    let missing = unsafe { libc::kill(pid, 0) } != 0
+        && std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH);
+    if missing { Liveness::Dead } else { Liveness::Alive }
+}

@@ -1,0 +1,253 @@
+//! Fault points: every step that changes a shared file, and every system call, has a name.
+//!
+//! ```text
+//! fault::point!("append.sequence.store");                 // a store or CAS was just made
+//! fault::call!("window.grow", self.file.set_len(len))     // a call that answers io::Result
+//! ```
+//!
+//! In ordinary builds a point is nothing and a call is the call. With the feature `fault-points`,
+//! which only tests build, both are counted, and one of them can be armed, for its Nth time: to
+//! kill the process right after the step, or to have the call fail instead of being made. What a
+//! crash at each name leaves behind is said in `docs/protocol.md`, "Fault points".
+
+#[cfg(feature = "fault-points")]
+pub use armed::{POINTS, after, arm, before, hits, number_of};
+
+/// Marks that a store or compare-and-swap in a shared file was just made.
+#[cfg(not(feature = "fault-points"))]
+macro_rules! point {
+    ($name:literal) => {};
+}
+
+/// Makes a system call.
+#[cfg(not(feature = "fault-points"))]
+macro_rules! call {
+    ($name:literal, $call:expr) => {
+        $call
+    };
+}
+
+/// Marks that a store or compare-and-swap in a shared file was just made.
+#[cfg(feature = "fault-points")]
+macro_rules! point {
+    ($name:literal) => {{
+        const POINT: usize = $crate::probe::fault::number_of($name);
+        let _ = $crate::probe::fault::before(POINT);
+        $crate::probe::fault::after(POINT);
+    }};
+}
+
+/// Makes a system call, unless it is to fail.
+#[cfg(feature = "fault-points")]
+macro_rules! call {
+    ($name:literal, $call:expr) => {{
+        const POINT: usize = $crate::probe::fault::number_of($name);
+        $crate::probe::fault::before(POINT).and_then(|()| {
+            let result = $call;
+            $crate::probe::fault::after(POINT);
+            result
+        })
+    }};
+}
+
+pub(crate) use {call, point};
+
+#[cfg(feature = "fault-points")]
+mod armed {
+    use std::io;
+    use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
+
+    use crate::os::process;
+    use crate::{Error, Result};
+
+    /// Every name there is; a name that is not here does not compile.
+    pub const POINTS: [&str; COUNT] = [
+        // Opening, and the table store.
+        "open.path.stat",
+        "open.dir.create",
+        "open.dir.read",
+        "open.table.stat",
+        "table.file.open",
+        "table.file.stat",
+        "table.file.read",
+        "table.file.grow",
+        "table.named.stat",
+        "table.first.cas",
+        "table.body.store",
+        "table.header.cas",
+        "table.key.store",
+        "table.key.cas",
+        // The listing.
+        "listing.dir.read",
+        "listing.file.stat",
+        "listing.highest.cas",
+        "listing.lowest.cas",
+        "listing.mod-count.add",
+        // Locks.
+        "lock.take.cas",
+        "lock.release.cas",
+        "lock.force.cas",
+        "holder.stat.read",
+        "holder.maps.read",
+        // Roll files.
+        "create.file.open",
+        "create.first.cas",
+        "create.body.store",
+        "create.upper.publish",
+        "create.index2index.store",
+        "create.lower.publish",
+        "create.upper-slot.store",
+        "create.upper-used.store",
+        "create.header.cas",
+        "create.lowest.cas",
+        "create.highest.cas",
+        "create.mod-count.add",
+        "create.file.remove",
+        "create.file.discard",
+        "create.same-file.stat",
+        // Appending.
+        "publish.payload.store",
+        "publish.zeros.store",
+        "publish.run-header.store",
+        "publish.header.cas",
+        "append.abandoned.cas",
+        "append.first-position.cas",
+        "append.write-position.store",
+        "append.sequence.store",
+        "index.array.publish",
+        "index.link.cas",
+        "index.upper-used.cas",
+        "index.slot.store",
+        "index.used.cas",
+        "index.last-index.cas",
+        "eof.header.cas",
+        "eof.mark.store",
+        "eof.normalised.cas",
+        "sync.file.stat",
+        "sync.directory.sync",
+        "sync.parent.sync",
+        "sync.last-synced.cas",
+        // After a power cut.
+        "restart.from.store",
+        "restart.file.stat",
+        "restart.link.store",
+        "restart.slot.store",
+        "restart.lowered.store",
+        "restart.write-position.store",
+        "restart.sequence.store",
+        "restart.data.seek",
+        "restart.data.read",
+        "restart.aside.write",
+        "restart.aside.sync",
+        "restart.zeros.write",
+        "restart.file.touch",
+        // Named tailers.
+        "tailer.index.store",
+        "tailer.replicated.store",
+        "tailer.version.add",
+        // What all of them are made of.
+        "file.open",
+        "file.stat",
+        "file.identity.stat",
+        "file.system.stat",
+        "file.removed.stat",
+        "file.left.stat",
+        "file.reserve",
+        "map.new",
+        "map.populate-read",
+        "map.populate-write",
+        "record-lock.take",
+        "record-lock.look",
+        "record-lock.release",
+        "window.stat",
+        "window.read",
+        "window.grow",
+        "window.sync",
+    ];
+    const COUNT: usize = 93;
+    const NONE: usize = usize::MAX;
+    const KILL: i32 = 0;
+
+    static HITS: [AtomicU64; COUNT] = [const { AtomicU64::new(0) }; COUNT];
+    static ARMED: AtomicUsize = AtomicUsize::new(NONE);
+    /// The hits of the armed point that the fault is for.
+    static FROM: AtomicU64 = AtomicU64::new(0);
+    static TO: AtomicU64 = AtomicU64::new(0);
+    /// [`KILL`], or the error number that calls fail with.
+    static ERRNO: AtomicI32 = AtomicI32::new(KILL);
+
+    /// The place of a name in [`POINTS`]; known when compiling.
+    #[must_use]
+    pub const fn number_of(name: &str) -> usize {
+        let mut number = 0;
+        while !is_same(POINTS[number].as_bytes(), name.as_bytes()) {
+            number += 1;
+        }
+        number
+    }
+
+    const fn is_same(left: &[u8], right: &[u8]) -> bool {
+        let mut place = 0;
+        while place < left.len() && place < right.len() && left[place] == right[place] {
+            place += 1;
+        }
+        left.len() == right.len() && place == left.len()
+    }
+
+    /// Starts counting anew, with at most one fault: `name:N:kill`, `name:N:ERRNO`, or
+    /// `name:N+:ERRNO` for the Nth call and all after it. Without text: none.
+    pub fn arm(fault: &str) -> Result<()> {
+        ARMED.store(NONE, Ordering::SeqCst);
+        for hits in &HITS {
+            hits.store(0, Ordering::SeqCst);
+        }
+        if fault.is_empty() {
+            return Ok(());
+        }
+        let bad = || Error::Invalid(format!("not a fault: {fault}, expected name:N:kill"));
+        let mut parts = fault.split(':');
+        let (Some(name), Some(nth), Some(action)) = (parts.next(), parts.next(), parts.next())
+        else {
+            return Err(bad());
+        };
+        let point = POINTS.iter().position(|known| *known == name).ok_or_else(bad)?;
+        let first: u64 = nth.trim_end_matches('+').parse().map_err(|_| bad())?;
+        let errno = if action == "kill" { KILL } else { action.parse().map_err(|_| bad())? };
+        FROM.store(first, Ordering::SeqCst);
+        TO.store(if nth.ends_with('+') { u64::MAX } else { first }, Ordering::SeqCst);
+        ERRNO.store(errno, Ordering::SeqCst);
+        ARMED.store(point, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// How often each point was hit since [`arm`].
+    #[must_use]
+    pub fn hits() -> Vec<(&'static str, u64)> {
+        let hits = HITS.iter().map(|hits| hits.load(Ordering::SeqCst));
+        POINTS.into_iter().zip(hits).collect()
+    }
+
+    /// Counts a step; an error if it is a call that is to fail.
+    pub fn before(point: usize) -> io::Result<()> {
+        let hit = HITS[point].fetch_add(1, Ordering::SeqCst) + 1;
+        match ERRNO.load(Ordering::SeqCst) {
+            errno if errno != KILL && is_due(point, hit) => {
+                Err(io::Error::from_raw_os_error(errno))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The step was made: dies if it is time.
+    pub fn after(point: usize) {
+        if ERRNO.load(Ordering::SeqCst) == KILL && is_due(point, HITS[point].load(Ordering::SeqCst))
+        {
+            process::die();
+        }
+    }
+
+    fn is_due(point: usize, hit: u64) -> bool {
+        let range = FROM.load(Ordering::SeqCst)..=TO.load(Ordering::SeqCst);
+        ARMED.load(Ordering::SeqCst) == point && range.contains(&hit)
+    }
+}

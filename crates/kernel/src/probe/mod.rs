@@ -1,0 +1,7 @@
+//! What tests see of the kernel, and nothing else does: fault points, the recorder of a power cut,
+//! and `loom`'s stand-in for mapped memory.
+
+pub mod fault;
+#[cfg(loom)]
+pub mod loom;
+pub mod recorder;
