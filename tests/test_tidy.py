@@ -10,7 +10,11 @@ from pathlib import Path
 from paths import ROOT
 
 # The kernel, lowest first.
-LAYERS = ["probe os memory wire chronicle::format", "chronicle::protocol", "chronicle"]
+LAYERS = [
+    "probe os memory wire chronicle::format quick_queue::format",
+    "chronicle::protocol quick_queue::protocol",
+    "chronicle quick_queue",
+]
 HEIGHT = {part: height for height, parts in enumerate(LAYERS) for part in parts.split()}
 ON_TOP = {"cli", "replication", "server", "spark"}
 BELOW = {"archive", "pages"}

@@ -23,23 +23,23 @@ from reference import check_store, open_queue, read_queue
 
 BUILD = ROOT / "build" / "faults"
 POINTS = ROOT / "crates" / "kernel" / "src" / "probe" / "fault.rs"
+OTHERS = ("quick-queue.",)
 NUMBER = re.compile(rb"<(-?\d+)>")
 SIGKILL = -9
 EXCUSED = ("write position", "sequence word", "bytes behind", "index:", "index array:")
 
 
 def points() -> list[str]:
-    """Return the names in the kernel's list."""
+    """Return the names in the kernel's list, but for those of other formats."""
     listed = POINTS.read_text("utf-8").split("POINTS: [&str; COUNT] = [")[1].split("];")[0]
-    return re.findall(r'"([\w.-]+)"', listed)
+    return [name for name in re.findall(r'"([\w.-]+)"', listed) if not name.startswith(OTHERS)]
 
 
 def calls() -> list[str]:
     """Return those that are system calls, and so can fail."""
     sources = (file.read_text("utf-8") for file in POINTS.parents[1].rglob("*.rs"))
-    return sorted(
-        {name for source in sources for name in re.findall(r'fault::call!\(\s*"([\w.-]+)"', source)}
-    )
+    named = (re.findall(r'fault::call!\(\s*"([\w.-]+)"', source) for source in sources)
+    return sorted({name for names in named for name in names if not name.startswith(OTHERS)})
 
 
 def sample(name: str, count: int, at_most: int) -> list[int]:
@@ -64,7 +64,7 @@ class Told:
 
 def least(one: Told, other: Told) -> dict[str, int]:
     """Return how often each point was met at least: some calls are made again when time passes."""
-    return {name: min(count, other.hits[name]) for name, count in one.hits.items()}
+    return {name: min(one.hits[name], other.hits[name]) for name in points()}
 
 
 class FaultBuild:

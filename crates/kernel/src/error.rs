@@ -21,6 +21,17 @@ pub enum Error {
     ReadOnly { what: &'static str, path: PathBuf },
     #[error("not a Chronicle Queue 5 queue: {why} path={}", path.display())]
     NotAQueue { why: String, path: PathBuf },
+    #[error("not a Quick-Queue: {why} path={}", path.display())]
+    NotAQuickQueue { why: String, path: PathBuf },
+    #[error("{what} path={} (close that appender, or wait for its process to end)", path.display())]
+    WriterInUse { what: String, path: PathBuf },
+    #[error(
+        "a producer died while it wrote a message, which is passed over: producer={producer} \
+         index={index:#x} path={} (the next read goes on behind it)", path.display()
+    )]
+    ProducerDied { producer: String, index: u64, path: PathBuf },
+    #[error("message too large: length={length} limit={limit}")]
+    MessageTooLong { length: u64, limit: u64 },
     #[error(
         "the queue's table was {what} while the queue was open: path={} (others may be writing \
          under the lock of another table: close the queue and open it again)", path.display()

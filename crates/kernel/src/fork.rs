@@ -9,26 +9,32 @@ use std::sync::MutexGuard;
 
 use crate::chronicle::protocol::table::registry::{self, OpenTables};
 use crate::os::process;
+use crate::quick_queue::protocol::lock::{self, Held};
 
 thread_local! {
-    static HELD: RefCell<Option<MutexGuard<'static, OpenTables>>> = const { RefCell::new(None) };
+    static TABLES: RefCell<Option<MutexGuard<'static, OpenTables>>> = const { RefCell::new(None) };
+    static LOCKS: RefCell<Option<MutexGuard<'static, Held>>> = const { RefCell::new(None) };
 }
 
 /// To be called by the thread that forks, right before.
 pub fn before() {
-    let held = registry::hold();
-    HELD.set(Some(held));
+    TABLES.set(Some(registry::hold()));
+    LOCKS.set(Some(lock::hold()));
 }
 
 /// To be called in the parent right after, also when the fork failed.
 pub fn after_in_parent() {
-    HELD.take();
+    LOCKS.take();
+    TABLES.take();
 }
 
 /// To be called in the child right after.
 pub fn after_in_child() {
     process::after_fork_in_child();
-    if let Some(mut tables) = HELD.take() {
+    if let Some(mut locks) = LOCKS.take() {
+        lock::detach(&mut locks);
+    }
+    if let Some(mut tables) = TABLES.take() {
         registry::detach(&mut tables);
     }
 }

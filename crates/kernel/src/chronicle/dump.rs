@@ -12,7 +12,7 @@ use super::protocol::create;
 use super::protocol::roll_file::{Slot, View};
 use super::protocol::table::store::TableStore;
 use super::queue::handle::Queue;
-use super::queue::trust;
+use crate::os::paths;
 use crate::wire::text::number;
 use crate::wire::{hex, yaml};
 use crate::{Error, Result};
@@ -65,7 +65,7 @@ pub struct Dump<'a> {
 impl Dump<'static> {
     /// The dump of a roll file or a table store, told apart by name.
     pub fn open(path: &Path) -> Result<Self> {
-        trust::check_local(path)?;
+        paths::check_local(path)?;
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let is_table = name == table::FILE_NAME;
         if !is_table && !name.ends_with(SUFFIX) {

@@ -4,5 +4,6 @@
 
 pub mod clock;
 pub mod files;
+pub mod paths;
 pub mod process;
 pub mod range_lock;

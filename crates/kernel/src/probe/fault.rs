@@ -145,6 +145,23 @@ mod armed {
         "tailer.index.store",
         "tailer.replicated.store",
         "tailer.version.add",
+        // Quick-Queue.
+        "quick-queue.dir.read",
+        "quick-queue.dir.create",
+        "quick-queue.dir.stat",
+        "quick-queue.dir.sync",
+        "quick-queue.path.stat",
+        "quick-queue.page.stat",
+        "quick-queue.page.open",
+        "quick-queue.profile.read",
+        "quick-queue.profile.grow",
+        "quick-queue.payload.store",
+        "quick-queue.end.store",
+        "quick-queue.attempt.store",
+        "quick-queue.claim.cas",
+        "quick-queue.last.store",
+        "quick-queue.begin.store",
+        "quick-queue.stamp.store",
         // What all of them are made of.
         "file.open",
         "file.stat",
@@ -164,7 +181,7 @@ mod armed {
         "window.grow",
         "window.sync",
     ];
-    const COUNT: usize = 93;
+    const COUNT: usize = 109;
     const NONE: usize = usize::MAX;
     const KILL: i32 = 0;
 

@@ -16,7 +16,7 @@ use crate::chronicle::protocol::lock::guard::Held;
 use crate::chronicle::protocol::lock::recovery::{self, ForceUnlock};
 use crate::chronicle::protocol::repair;
 use crate::chronicle::protocol::table::store::TableStore;
-use crate::os::files;
+use crate::os::{files, paths};
 use crate::probe::fault;
 use crate::{Error, Result, warnings};
 
@@ -67,7 +67,7 @@ pub struct Opened {
 
 /// Opens `path` by the rules of `docs/compatibility.md`.
 pub fn open(path: &Path, options: &Options) -> Result<Opened> {
-    trust::check_local(path)?;
+    paths::check_local(path)?;
     // A relative one would lead elsewhere once the process changes its directory.
     let path = &std::path::absolute(path).map_err(|e| Error::io("cannot find", path, e))?;
     check_wire_type(options)?;

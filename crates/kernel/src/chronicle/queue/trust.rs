@@ -1,4 +1,4 @@
-//! Who else may change a queue, and what is no path at all.
+//! Who else may change a queue.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
@@ -9,7 +9,7 @@ use super::options::Options;
 use crate::chronicle::format::table;
 use crate::os::process;
 use crate::probe::fault;
-use crate::{Error, Result, warnings};
+use crate::warnings;
 
 const BY_OTHERS: u32 = 0o002;
 const BY_GROUP: u32 = 0o020;
@@ -17,24 +17,6 @@ const ROOT: u32 = 0;
 
 /// The directories that were warned of.
 static WARNED: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
-
-/// An error for what looks like a URL: as a path it would name a directory `scheme:`.
-pub fn check_local(path: &Path) -> Result<()> {
-    let text = path.to_string_lossy();
-    let Some((scheme, rest)) = text.split_once(':') else { return Ok(()) };
-    let is_scheme = scheme.len() > 1
-        && scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-        && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+.-".contains(c));
-    // A path object has lost one of the two slashes; then a directory of that name may be meant.
-    let may_be_directory = || !rest.starts_with("//") && Path::new(&format!("{scheme}:")).exists();
-    if !is_scheme || !rest.starts_with('/') || may_be_directory() {
-        return Ok(());
-    }
-    Err(Error::Unsupported(format!(
-        "a queue at a URL: scheme={scheme} path={text} (there is no remote access yet: give the path \
-         of a directory on this machine)"
-    )))
-}
 
 /// Warns once of a queue that others than this user may change: they can forge messages, hold its
 /// lock, and cut its files.

@@ -1,0 +1,140 @@
+//! Appenders: the single writer of a queue, or one of its named producers.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use super::queue::{QuickQueue, lock};
+use crate::quick_queue::format::entry::MESSAGE_MAX;
+use crate::quick_queue::format::producer::Producer;
+use crate::quick_queue::protocol::directory::Layout;
+use crate::quick_queue::protocol::lock::Lock;
+use crate::quick_queue::protocol::shared::Shared;
+use crate::quick_queue::protocol::single::Single;
+use crate::{Error, Result};
+
+/// Writes messages at the end of a queue; one thread at a time.
+pub struct Appender {
+    queue: Arc<QuickQueue>,
+    producer: Option<Producer>,
+    writer: Mutex<Option<Writer>>,
+}
+
+enum Writer {
+    Single(Single),
+    Shared(Shared),
+}
+
+impl Writer {
+    #[inline]
+    fn append(&mut self, message: &[u8]) -> Result<u64> {
+        let length = checked_length(message)?;
+        match self {
+            Self::Single(writer) => writer.append(message, length),
+            Self::Shared(writer) => writer.append(message, length),
+        }
+    }
+}
+
+impl Appender {
+    pub(super) fn single(queue: &Arc<QuickQueue>, held: Lock, layout: Layout) -> Result<Self> {
+        let mode = queue.options().file_mode;
+        let writer = Single::open(held, queue.path(), layout.size, mode)?;
+        Ok(Self::new(queue, None, Writer::Single(writer)))
+    }
+
+    pub(super) fn producer(
+        queue: &Arc<QuickQueue>,
+        held: (Lock, Lock),
+        name: Producer,
+        layout: Layout,
+    ) -> Result<Self> {
+        let mode = queue.options().file_mode;
+        let writer = Shared::open(held, name, queue.path(), layout.size, mode)?;
+        Ok(Self::new(queue, Some(name), Writer::Shared(writer)))
+    }
+
+    fn new(queue: &Arc<QuickQueue>, producer: Option<Producer>, writer: Writer) -> Self {
+        Self { queue: Arc::clone(queue), producer, writer: Mutex::new(Some(writer)) }
+    }
+
+    /// The queue.
+    #[must_use]
+    pub const fn queue(&self) -> &Arc<QuickQueue> {
+        &self.queue
+    }
+
+    /// The producer's name; None for the single writer.
+    #[must_use]
+    pub const fn name(&self) -> Option<Producer> {
+        self.producer
+    }
+
+    /// The directory of the queue.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.queue.path()
+    }
+
+    /// Appends a message; its index.
+    #[inline]
+    pub fn append(&self, message: &[u8]) -> Result<u64> {
+        self.with_writer(|writer| writer.append(message))
+    }
+
+    /// Appends messages; the index of the last one. Those before one that fails stay.
+    pub fn append_all<'m>(
+        &self,
+        messages: impl Iterator<Item = Result<&'m [u8]>>,
+    ) -> Result<Option<u64>> {
+        self.with_writer(|writer| {
+            let mut last = None;
+            for message in messages {
+                last = Some(writer.append(message?)?);
+            }
+            Ok(last)
+        })
+    }
+
+    /// Returns when every message is on the medium.
+    pub fn sync(&self) -> Result<()> {
+        self.with_writer(|writer| match writer {
+            Writer::Single(writer) => writer.sync(),
+            Writer::Shared(writer) => writer.sync(),
+        })
+    }
+
+    pub(super) fn sync_if_open(&self) -> Result<()> {
+        match self.sync() {
+            Err(Error::Closed { .. }) => Ok(()),
+            result => result,
+        }
+    }
+
+    /// Whether it was closed.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.queue.is_closed() || lock(&self.writer).is_none()
+    }
+
+    /// Closes it; another one may be opened.
+    pub fn close(&self) {
+        *lock(&self.writer) = None;
+    }
+
+    #[inline]
+    fn with_writer<T>(&self, act: impl FnOnce(&mut Writer) -> Result<T>) -> Result<T> {
+        self.queue.check_open("appender")?;
+        let mut writer = lock(&self.writer);
+        let writer = writer.as_mut().ok_or_else(|| Error::closed("appender", self.path()))?;
+        act(writer)
+    }
+}
+
+#[inline]
+fn checked_length(message: &[u8]) -> Result<u32> {
+    match u32::try_from(message.len()) {
+        Ok(0) => Err(Error::Invalid("a message holds at least one byte: length=0".into())),
+        Ok(length) if length <= MESSAGE_MAX => Ok(length),
+        _ => Err(Error::MessageTooLong { length: message.len() as u64, limit: MESSAGE_MAX.into() }),
+    }
+}

@@ -1,0 +1,11 @@
+//! Where is it? Addresses, index entries, profiles, the fields of a message. Pure.
+
+pub mod address;
+pub mod decimal;
+pub mod entry;
+pub mod field;
+pub mod files;
+pub mod pack;
+pub mod producer;
+pub mod profile;
+pub mod unpack;

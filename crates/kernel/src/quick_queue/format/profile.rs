@@ -1,0 +1,80 @@
+//! A producer's profile, `{name}.qm`: 32 bytes.
+//!
+//! ```text
+//! 0  int64  one of two ends of its data, stored in turn
+//! 8  int64  the other one: the greater is the end, the lesser where the last message begins
+//! 16 int64  index of the last entry it claimed
+//! 24 int64  index it tries to claim; Quire's own, unused and 0 in Java's
+//! ```
+
+/// Bytes of a profile.
+pub const PROFILE: u64 = PROFILE_LEN as u64;
+/// The same, in memory.
+pub const PROFILE_LEN: usize = 32;
+/// Where the index of the last claimed entry is.
+pub const LAST: u64 = 16;
+/// Where the index of the entry to be claimed is.
+pub const ATTEMPT: u64 = 24;
+
+/// What a profile says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Profile {
+    /// The two ends, in the order of the file.
+    pub ends: [u64; 2],
+    /// Index of the last entry claimed; 0 also if there was none.
+    pub last: u64,
+    /// Index that its producer tries to claim.
+    pub attempt: u64,
+}
+
+impl Profile {
+    /// Reads a profile; what is missing of a short one is 0.
+    #[must_use]
+    pub fn read(bytes: &[u8; PROFILE_LEN]) -> Self {
+        let (words, _) = bytes.as_chunks::<8>();
+        let word = |number: usize| u64::from_le_bytes(words[number]);
+        Self { ends: [word(0), word(1)], last: word(2), attempt: word(3) }
+    }
+
+    /// The end of the producer's data.
+    #[must_use]
+    pub fn data_end(&self) -> u64 {
+        self.ends[0].max(self.ends[1])
+    }
+
+    /// The end before that: where its last message begins.
+    #[must_use]
+    pub fn previous_end(&self) -> u64 {
+        self.ends[0].min(self.ends[1])
+    }
+
+    /// Where the older end is, which the next message replaces; the first of two equal ones.
+    #[must_use]
+    pub const fn older_slot(&self) -> usize {
+        (self.ends[1] < self.ends[0]) as usize
+    }
+
+    /// Whether nothing was ever stored.
+    #[must_use]
+    pub fn is_blank(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ends_take_turns() {
+        let mut bytes = [0; PROFILE_LEN];
+        assert!(Profile::read(&bytes).is_blank());
+        assert_eq!(Profile::read(&bytes).older_slot(), 0);
+        bytes[0] = 0x4A;
+        bytes[8] = 0x41;
+        bytes[16] = 0xB0;
+        let profile = Profile::read(&bytes);
+        assert_eq!((profile.data_end(), profile.previous_end()), (0x4A, 0x41));
+        assert_eq!((profile.last, profile.attempt, profile.older_slot()), (0xB0, 0, 1));
+    }
+}

@@ -1,0 +1,12 @@
+//! Quick-Queue files: an index of 16-byte entries over page files of raw messages.
+//!
+//! - [`queue`] is a directory, [`append`] writes into it, [`read`] reads from it: the handles;
+//! - [`protocol`] says who may change which word, and in which order;
+//! - [`format`] says where every field is: pure arithmetic, no I/O.
+
+pub mod append;
+pub mod format;
+mod open;
+pub mod protocol;
+pub mod queue;
+pub mod read;

@@ -1,0 +1,142 @@
+//! What is at a path, and how it is to be opened.
+
+use std::path::{Path, PathBuf};
+
+use crate::os::files::{self, Access};
+use crate::os::paths;
+use crate::os::range_lock::{Kind, Range, WHOLE_FILE};
+use crate::probe::fault;
+use crate::quick_queue::format::address::PageSize;
+use crate::quick_queue::format::files as names;
+use crate::quick_queue::format::producer::Producer;
+use crate::quick_queue::protocol::directory::{Form, Layout, Listing};
+use crate::quick_queue::protocol::lock::Lock;
+use crate::quick_queue::protocol::pending::profile_path;
+use crate::quick_queue::queue::Options;
+use crate::{Error, Result};
+
+/// The byte of the lock file that writers lock: one alone, or producers together.
+const WRITERS: Range = Range { start: 0, length: 1 };
+
+/// Prepares the directory at `path`; its absolute path.
+pub fn open(path: &Path, options: &Options) -> Result<PathBuf> {
+    paths::check_local(path)?;
+    let dir = std::path::absolute(path).map_err(|e| Error::io("cannot find", path, e))?;
+    page_size(options)?;
+    prepare_directory(&dir, options)?;
+    let listing = Listing::of(&dir)?;
+    let refuse = |why: String| Err(Error::NotAQuickQueue { why, path: dir.clone() });
+    if let Some(foreign) = &listing.foreign {
+        return refuse(format!("it holds a file of another format: file={foreign}"));
+    }
+    if !listing.is_quick_queue() && (options.read_only || !options.create) {
+        return refuse("no *.qx, *.qmx or *.qm file".to_owned());
+    }
+    listing.layout(&dir)?;
+    if !options.read_only {
+        mark(&dir, options.file_mode)?;
+    }
+    Ok(dir)
+}
+
+/// The page size for a new queue.
+pub fn page_size(options: &Options) -> Result<PageSize> {
+    let Some(bytes) = options.page_bytes else { return Ok(PageSize::DEFAULT) };
+    PageSize::new(bytes).ok_or_else(|| {
+        let limits = (PageSize::SMALLEST.bytes(), PageSize::LARGEST.bytes());
+        Error::Invalid(format!(
+            "not a page size: page_bytes={bytes} expected=a power of two from {} to {}",
+            limits.0, limits.1
+        ))
+    })
+}
+
+/// The lock of the one writer, and what the queue is, or will be.
+pub fn claim_single(dir: &Path, options: &Options) -> Result<(Lock, Layout)> {
+    let lock = Lock::take(&dir.join(names::LOCK), options.file_mode, WRITERS, Kind::Exclusive)?;
+    let lock = lock.ok_or_else(|| Error::WriterInUse {
+        what: "the queue has another writer".to_owned(),
+        path: dir.to_path_buf(),
+    })?;
+    Ok((lock, layout_for(dir, Form::Single, options)?))
+}
+
+/// The locks of a producer, and what the queue is, or will be.
+pub fn claim_producer(
+    dir: &Path,
+    producer: Producer,
+    options: &Options,
+) -> Result<((Lock, Lock), Layout)> {
+    let in_use = |what: String| Error::WriterInUse { what, path: dir.to_path_buf() };
+    let queue = Lock::take(&dir.join(names::LOCK), options.file_mode, WRITERS, Kind::Shared)?;
+    let queue = queue.ok_or_else(|| in_use("the queue has a single writer".to_owned()))?;
+    let layout = layout_for(dir, Form::Shared, options)?;
+    let profile = profile_path(dir, producer);
+    let lock = Lock::take(&profile, options.file_mode, WHOLE_FILE, Kind::Exclusive)?;
+    let name_used = || in_use(format!("the producer is in use: producer={producer}"));
+    Ok(((queue, lock.ok_or_else(name_used)?), layout))
+}
+
+fn layout_for(dir: &Path, form: Form, options: &Options) -> Result<Layout> {
+    let listing = Listing::of(dir)?;
+    match listing.form(dir)? {
+        Some(found) if found != form => Err(wrong_form(dir, found)),
+        _ => match listing.layout(dir)? {
+            Some(layout) => Ok(layout),
+            None => Ok(Layout { form, size: page_size(options)? }),
+        },
+    }
+}
+
+fn wrong_form(dir: &Path, found: Form) -> Error {
+    let (holds, asks) = match found {
+        Form::Single => ("the messages of a single writer", "queue.appender()"),
+        Form::Shared => ("the messages of named producers", "queue.appender(\"AA0\")"),
+    };
+    Error::Unsupported(format!(
+        "another kind of writer in this queue: it holds {holds}, use {asks} path={}",
+        dir.display()
+    ))
+}
+
+fn prepare_directory(dir: &Path, options: &Options) -> Result<()> {
+    let refuse =
+        |why: &str| Err(Error::NotAQuickQueue { why: why.to_owned(), path: dir.to_path_buf() });
+    match fault::call!("quick-queue.path.stat", std::fs::metadata(dir)) {
+        Ok(found) if found.is_dir() => {}
+        Ok(_) => return refuse("a queue is a directory"),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            if options.read_only || !options.create {
+                return refuse("no such directory");
+            }
+            make_directory(dir, options)?;
+        }
+        Err(error) => return Err(Error::io("cannot open", dir, error)),
+    }
+    match files::network_file_system_of(dir)? {
+        Some(name) if !options.read_only && !options.allow_network => {
+            Err(Error::Unsupported(format!(
+                "writing on a network file system: file_system={name} path={} (locks and shared \
+                 memory do not reach other hosts; allow_network=True if only one host uses the \
+                 queue)",
+                dir.display()
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn make_directory(dir: &Path, options: &Options) -> Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    let search = (options.file_mode & 0o444) >> 2;
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true).mode(options.file_mode | search | 0o100);
+    let created = fault::call!("quick-queue.dir.create", builder.create(dir));
+    created.map_err(|e| Error::io("cannot create", dir, e))
+}
+
+/// Makes the lock file, so that the directory tells its format before the first message.
+fn mark(dir: &Path, file_mode: u32) -> Result<()> {
+    let access = Access { write: true, create_mode: Some(file_mode) };
+    files::open(&dir.join(names::LOCK), access).map(drop)
+}

@@ -1,0 +1,325 @@
+//! Named producers that share an index without a lock.
+//!
+//! 1. The message is stored behind the producer's last one, in data of its own.
+//! 2. Its end replaces the older of the two ends in the profile.
+//! 3. The index of the entry to be claimed is stored in the profile (Quire's own step).
+//! 4. The entry's stamp is claimed by compare-and-swap; where another producer has it, the next one.
+//! 5. The entry's index is stored in the profile as the last one claimed.
+//! 6. The message's address is stored in the entry.
+//! 7. The stamp is completed with release: readers see the message.
+//!
+//! After a death before 4 nothing refers to the message, and the next one is stored over it. After a
+//! later one the entry is pending (`pending.rs`): opened again, the producer completes it. Step 3
+//! says where to look, so that nothing but what others appended since is searched.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::directory::{Form, Listing, length_of};
+use super::end::end_of_index;
+use super::entries::{Entries, Entry};
+use super::lock::Lock;
+use super::pages::Pages;
+use super::pending::{self, Search};
+use super::single::check_room;
+use super::space::Space;
+use crate::memory::window::{Region, Window};
+use crate::os::files::{self, Access};
+use crate::os::process;
+use crate::probe::fault;
+use crate::quick_queue::format::address::PageSize;
+use crate::quick_queue::format::entry::{ENTRY, STAMP, Stamp, State};
+use crate::quick_queue::format::producer::Producer;
+use crate::quick_queue::format::profile::{ATTEMPT, LAST, PROFILE, Profile};
+use crate::{Error, Result, warnings};
+
+/// A producer: alive as long as it holds the lock of its profile.
+pub struct Shared {
+    _queue_lock: Lock,
+    _lock: Lock,
+    /// Of the process that opened it: a forked child does not close it.
+    generation: u32,
+    producer: Producer,
+    profile: ProfileFile,
+    data: Space,
+    index: Space,
+    /// Where the next message begins.
+    data_end: u64,
+    /// No entry before this one is free.
+    next: u64,
+}
+
+impl Shared {
+    /// Goes on after the producer's last message, having completed it if need be.
+    pub fn open(
+        locks: (Lock, Lock),
+        producer: Producer,
+        dir: &Path,
+        size: PageSize,
+        file_mode: u32,
+    ) -> Result<Self> {
+        let index = Pages::index(dir, Form::Shared, size);
+        let listing = Listing::of(dir)?;
+        let next = end_of_index(&index, listing.index(Form::Shared), |s| s != Stamp::FREE)?;
+        make_directory(&dir.join(producer.as_str()), file_mode)?;
+        let data = Space::new(Pages::data(dir, Some(producer), size), file_mode);
+        let profile = ProfileFile::open(dir, producer, file_mode)?;
+        let (queue_lock, lock) = locks;
+        let mut shared = Self {
+            _queue_lock: queue_lock,
+            _lock: lock,
+            generation: process::generation(),
+            producer,
+            profile,
+            data,
+            index: Space::new(index, file_mode),
+            data_end: 0,
+            next,
+        };
+        shared.data_end = shared.recover()?;
+        // Readers no longer wait for an entry that could not be completed.
+        shared.profile.region.store_release(ATTEMPT, next);
+        fault::point!("quick-queue.attempt.store");
+        if listing.index(Form::Shared).is_none() {
+            shared.index.start()?;
+        }
+        Ok(shared)
+    }
+
+    /// Its name.
+    #[must_use]
+    pub const fn producer(&self) -> Producer {
+        self.producer
+    }
+
+    /// Appends a message; its index.
+    #[inline]
+    pub fn append(&mut self, message: &[u8], length: u32) -> Result<u64> {
+        let size = self.data.pages().size();
+        let (begin, end) = (self.data_end, self.data_end + u64::from(length));
+        check_room(size, begin, length, self.next)?;
+        self.data.store(begin, message)?;
+        let (slot, replaced) = self.profile.older_end();
+        self.profile.region.store_release(slot, end);
+        fault::point!("quick-queue.end.store");
+        let claim = Stamp::claim(self.producer, length);
+        let index = self.claim(claim).inspect_err(|_| self.profile.restore(slot, replaced))?;
+        self.profile.region.store_release(LAST, index);
+        fault::point!("quick-queue.last.store");
+        let position = size.position(index);
+        let entry = self.index.ready(size.page(index), position, ENTRY)?;
+        entry.store_release(position, begin);
+        fault::point!("quick-queue.begin.store");
+        entry.store_release(position + STAMP, claim.completed().word());
+        fault::point!("quick-queue.stamp.store");
+        self.data_end = end;
+        self.next = index + ENTRY;
+        Ok(index)
+    }
+
+    /// Claims the first free entry; its index. An error means that none was claimed.
+    #[inline]
+    fn claim(&mut self, claim: Stamp) -> Result<u64> {
+        let size = self.index.pages().size();
+        loop {
+            let (index, position) = (self.next, size.position(self.next));
+            check_room(size, 0, 0, index)?;
+            let entry = self.index.ready(size.page(index), position, ENTRY)?;
+            let stamp = position + STAMP;
+            if entry.load_acquire(stamp) == Stamp::FREE.word() {
+                self.profile.region.store_release(ATTEMPT, index);
+                fault::point!("quick-queue.attempt.store");
+                if entry.swap_acq_rel(stamp, Stamp::FREE.word(), claim.word()).is_ok() {
+                    fault::point!("quick-queue.claim.cas");
+                    return Ok(index);
+                }
+            }
+            self.next = index + ENTRY;
+        }
+    }
+
+    /// Returns when every message is on the medium: the data before the index that names it.
+    pub fn sync(&mut self) -> Result<()> {
+        self.data.sync()?;
+        self.profile.window.sync()?;
+        self.index.sync()
+    }
+
+    /// Completes what a dead producer of this name left, or takes it back; where its data ends.
+    fn recover(&mut self) -> Result<u64> {
+        let profile = self.profile.read();
+        let last = self.last_entry(profile)?;
+        match last {
+            Some(entry) if entry.stamp.state() == State::Claimed => self.complete(entry, profile),
+            Some(entry) => Ok(self.take_back(entry.end().unwrap_or(0), profile)),
+            None => Ok(self.take_back(0, profile)),
+        }
+    }
+
+    /// The producer's newest entry, claimed or complete.
+    fn last_entry(&self, profile: Profile) -> Result<Option<Entry>> {
+        let mut entries = Entries::new(self.index.pages());
+        let is_its_own = |entry: &Entry| entry.stamp.producer_bits() == self.producer.bits();
+        let is_whole = |index: u64| index.is_multiple_of(ENTRY) && index < self.next;
+        let named = if is_whole(profile.last) { entries.get(profile.last)? } else { None };
+        let Some(named) = named.filter(is_its_own) else {
+            // Its first message, or its profile was lost: then it may be anywhere.
+            let first = self.data.pages().path(0);
+            let is_new = profile.data_end() == 0 && length_of(&first)?.is_none();
+            let from = if is_whole(profile.attempt) { profile.attempt } else { 0 };
+            return if is_new { Ok(None) } else { self.newest_from(from) };
+        };
+        let is_newest =
+            named.stamp.state() == State::Claimed || named.end() == Some(profile.data_end());
+        if is_newest {
+            return Ok(Some(named));
+        }
+        // It died after it had stored the end of one more message: did it claim an entry for it?
+        let from = if is_whole(profile.attempt) { profile.attempt } else { 0 };
+        let newer = self.newest_from(from.max(named.index + ENTRY))?;
+        Ok(newer.or(Some(named)))
+    }
+
+    /// The producer's last entry from `index` on.
+    fn newest_from(&self, index: u64) -> Result<Option<Entry>> {
+        let mut entries = Entries::new(self.index.pages());
+        let mut at = self.next;
+        while at > index {
+            at -= ENTRY;
+            let Some(entry) = entries.get(at)? else { return Ok(None) };
+            if entry.stamp.producer_bits() == self.producer.bits() {
+                return Ok(Some(entry));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Completes the entry of a message that is whole.
+    fn complete(&mut self, entry: Entry, profile: Profile) -> Result<u64> {
+        let index = self.index.pages();
+        let Some(begin) = pending::proven_begin(index, self.producer, entry, profile)? else {
+            return self.pass_over(entry, profile);
+        };
+        let size = index.size();
+        let position = size.position(entry.index);
+        self.profile.region.store_release(LAST, entry.index);
+        fault::point!("quick-queue.last.store");
+        let found = self.index.ready(size.page(entry.index), position, ENTRY)?;
+        found.store_release(position, begin);
+        fault::point!("quick-queue.begin.store");
+        found.store_release(position + STAMP, entry.stamp.completed().word());
+        fault::point!("quick-queue.stamp.store");
+        warnings::leave(format!(
+            "completed the message of a producer that died: producer={} index={:#x} path={}",
+            self.producer,
+            entry.index,
+            self.profile.window.path().display()
+        ));
+        Ok(profile.data_end())
+    }
+
+    /// Leaves an entry whose message cannot be found; readers pass over it.
+    fn pass_over(&self, entry: Entry, profile: Profile) -> Result<u64> {
+        warnings::leave(format!(
+            "a producer died and left an entry that cannot be completed: producer={} index={:#x} \
+             path={}",
+            self.producer,
+            entry.index,
+            self.profile.window.path().display()
+        ));
+        let before = pending::last_complete_before(self.index.pages(), self.producer, entry.index)?;
+        let end = if let Search::Found(before) = before { before.end() } else { None };
+        Ok(profile.data_end().max(end.unwrap_or(0)))
+    }
+
+    /// Where the next message begins: behind the last one that an entry names, and where both ends
+    /// lie behind that, behind them.
+    fn take_back(&self, end: u64, profile: Profile) -> u64 {
+        if profile.previous_end() == end && profile.data_end() > end {
+            let newer = 8 * (1 - profile.older_slot() as u64);
+            self.profile.region.store_release(newer, end);
+            fault::point!("quick-queue.end.store");
+            return end;
+        }
+        profile.data_end().max(end)
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if self.generation == process::generation() {
+            self.profile.region.store_release(ATTEMPT, 0);
+            fault::point!("quick-queue.attempt.store");
+        }
+    }
+}
+
+/// A producer's profile, mapped. Its lock is held by another description of the file.
+struct ProfileFile {
+    window: Window,
+    region: Arc<Region>,
+}
+
+impl ProfileFile {
+    fn open(dir: &Path, producer: Producer, file_mode: u32) -> Result<Self> {
+        let path = pending::profile_path(dir, producer);
+        let access = Access { write: true, create_mode: Some(file_mode) };
+        let gone = || Error::gone("removed while it was opened", &path);
+        let window = Window::new(&path, files::open(&path, access)?.ok_or_else(gone)?, true)?;
+        // Its lock is held: nobody else gives it a length.
+        if window.file_len() < PROFILE {
+            let grown =
+                fault::call!("quick-queue.profile.grow", files::set_len(window.file(), PROFILE));
+            grown.map_err(|e| Error::io("cannot grow", &path, e))?;
+            window.refresh_len()?;
+        }
+        let mut region = window.region();
+        window.reserve(&mut region, 0, PROFILE)?;
+        Ok(Self { window, region })
+    }
+
+    fn read(&self) -> Profile {
+        let word = |position| self.region.load_acquire(position);
+        Profile { ends: [word(0), word(8)], last: word(LAST), attempt: word(ATTEMPT) }
+    }
+
+    /// Where the older end is, and what it is.
+    #[inline]
+    fn older_end(&self) -> (u64, u64) {
+        let ends = [self.region.load_acquire(0), self.region.load_acquire(8)];
+        if ends[1] < ends[0] { (8, ends[1]) } else { (0, ends[0]) }
+    }
+
+    /// Takes back the end of a message for which no entry could be claimed.
+    fn restore(&self, slot: u64, end: u64) {
+        self.region.store_release(slot, end);
+        fault::point!("quick-queue.end.store");
+    }
+}
+
+/// Makes the directory of a producer's data. A link in its place is refused.
+fn make_directory(path: &Path, file_mode: u32) -> Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    let search = (file_mode & 0o444) >> 2;
+    let mut builder = std::fs::DirBuilder::new();
+    builder.mode(file_mode | search | 0o100);
+    match fault::call!("quick-queue.dir.create", builder.create(path)) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => check_directory(path),
+        Err(error) => Err(Error::io("cannot create", path, error)),
+    }
+}
+
+/// An error where something else than a directory is in the place of a producer's.
+pub fn check_directory(path: &Path) -> Result<()> {
+    match fault::call!("quick-queue.dir.stat", std::fs::symlink_metadata(path)) {
+        Ok(found) if !found.is_dir() => Err(Error::NotAQuickQueue {
+            why: "something else is where the directory of a producer belongs".into(),
+            path: path.to_path_buf(),
+        }),
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(Error::io("cannot look at", path, error))
+        }
+        _ => Ok(()),
+    }
+}

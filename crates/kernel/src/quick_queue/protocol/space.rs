@@ -1,0 +1,150 @@
+//! An address space that is written to: pages made as it grows, their disk space reserved before
+//! they are touched.
+
+use std::sync::Arc;
+
+use super::pages::Pages;
+use crate::memory::pages::Pages as SystemPages;
+use crate::memory::window::{Region, Window};
+use crate::os::files;
+use crate::probe::fault;
+use crate::{Error, Result};
+
+/// Disk space is reserved in steps of an eighth of the page, within these bounds.
+const STEP_MIN: u64 = 64 << 10;
+const STEP_MAX: u64 = 4 << 20;
+
+/// The data of a writer, or the index.
+pub struct Space {
+    pages: Pages,
+    file_mode: u32,
+    current: Option<WritePage>,
+    /// Pages that were opened since the last sync.
+    unsynced: Vec<u32>,
+    /// A page was made since the last sync.
+    has_new_names: bool,
+}
+
+struct WritePage {
+    number: u32,
+    window: Window,
+    region: Arc<Region>,
+    /// What has disk space and is present.
+    from: u64,
+    to: u64,
+}
+
+impl Space {
+    /// That of `pages`, whose new files get these permissions.
+    #[must_use]
+    pub const fn new(pages: Pages, file_mode: u32) -> Self {
+        Self { pages, file_mode, current: None, unsynced: Vec::new(), has_new_names: false }
+    }
+
+    /// Its pages.
+    #[must_use]
+    pub const fn pages(&self) -> &Pages {
+        &self.pages
+    }
+
+    /// Makes the first page, so that the queue has its form and page size.
+    pub fn start(&mut self) -> Result<()> {
+        self.page(0).map(drop)
+    }
+
+    /// Memory whose `length` bytes at `position` of a page can be stored to.
+    #[inline]
+    pub fn ready(&mut self, page: u32, position: u64, length: u64) -> Result<&Region> {
+        let size = self.pages.size().bytes();
+        let current = self.page(page)?;
+        current.reserve(position, position + length, size)?;
+        Ok(&current.region)
+    }
+
+    /// Stores bytes, over as many pages as it takes. Nobody reads them before they are published.
+    pub fn store(&mut self, start: u64, bytes: &[u8]) -> Result<()> {
+        let mut rest = bytes;
+        for part in self.pages.size().parts(start, bytes.len() as u64) {
+            let count = usize::try_from(part.length).unwrap_or(rest.len());
+            let (now, later) = rest.split_at(count.min(rest.len()));
+            let region = self.ready(part.page, part.position, part.length)?;
+            region.copy_in_plain(part.position, now);
+            fault::point!("quick-queue.payload.store");
+            rest = later;
+        }
+        Ok(())
+    }
+
+    /// Returns when all that was stored is on the medium.
+    pub fn sync(&mut self) -> Result<()> {
+        let current = self.current.as_ref().map(|page| page.number);
+        for number in std::mem::take(&mut self.unsynced) {
+            let synced = match &self.current {
+                Some(page) if page.number == number => page.window.sync(),
+                _ => self.pages.open_or_create(number, self.file_mode).and_then(|w| w.sync()),
+            };
+            synced.inspect_err(|_| self.unsynced.push(number))?;
+        }
+        self.unsynced.extend(current);
+        if self.has_new_names {
+            let dir = self.pages.dir();
+            let synced = fault::call!("quick-queue.dir.sync", files::sync_directory(dir));
+            synced.map_err(|e| Error::io("cannot sync", dir, e))?;
+            self.has_new_names = false;
+        }
+        Ok(())
+    }
+
+    /// Lets go of what is mapped; it is opened again when it is needed.
+    pub fn release(&mut self) {
+        self.current = None;
+    }
+
+    #[inline]
+    fn page(&mut self, number: u32) -> Result<&mut WritePage> {
+        if self.current.as_ref().is_none_or(|page| page.number != number) {
+            self.turn_to(number)?;
+        }
+        let missing = || Error::gone("not open", &self.pages.path(number));
+        self.current.as_mut().ok_or_else(missing)
+    }
+
+    #[cold]
+    fn turn_to(&mut self, number: u32) -> Result<()> {
+        let window = self.pages.open_or_create(number, self.file_mode)?;
+        let region = window.region();
+        self.current = Some(WritePage { number, window, region, from: 0, to: 0 });
+        if self.unsynced.last() != Some(&number) {
+            self.unsynced.push(number);
+        }
+        self.has_new_names = true;
+        Ok(())
+    }
+}
+
+impl WritePage {
+    #[inline]
+    fn reserve(&mut self, start: u64, end: u64, size: u64) -> Result<()> {
+        if start >= self.from && end <= self.to {
+            Ok(())
+        } else {
+            self.reserve_more(start, end, size)
+        }
+    }
+
+    #[cold]
+    fn reserve_more(&mut self, start: u64, end: u64, size: u64) -> Result<()> {
+        let system = SystemPages::here();
+        let from = system.down(start);
+        let exactly = system.up(end).min(size);
+        let step = (start / 8).clamp(STEP_MIN, STEP_MAX);
+        let target = system.up(end + step).min(size);
+        // The last blocks of a full disk may still hold what is needed now.
+        let target = match self.window.reserve(&mut self.region, from, target) {
+            Ok(()) => target,
+            Err(_) => self.window.reserve(&mut self.region, from, exactly).map(|()| exactly)?,
+        };
+        (self.from, self.to) = (from, target);
+        Ok(())
+    }
+}

@@ -1,0 +1,231 @@
+//! A queue: a directory of page files.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+use super::append::Appender;
+use super::open;
+use crate::os::process;
+use crate::quick_queue::format::address::PageSize;
+use crate::quick_queue::format::entry::{ENTRY, Stamp, State};
+use crate::quick_queue::format::producer::Producer;
+use crate::quick_queue::protocol::directory::{Form, Layout, Listing};
+use crate::quick_queue::protocol::end::end_of_index;
+use crate::quick_queue::protocol::entries::Entries;
+use crate::quick_queue::protocol::pages::Pages;
+use crate::quick_queue::read::Tailer;
+use crate::{Error, Result};
+
+/// How to open a queue.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Change no byte of the directory.
+    pub read_only: bool,
+    /// Make the directory if it is missing.
+    pub create: bool,
+    /// How long the pages of a new queue are; the original's 1 GiB if it is left out.
+    pub page_bytes: Option<u64>,
+    /// Permission bits of new files.
+    pub file_mode: u32,
+    /// Write on a network file system.
+    pub allow_network: bool,
+}
+
+/// An open queue; appenders and tailers share it.
+pub struct QuickQueue {
+    dir: PathBuf,
+    options: Options,
+    generation: u32,
+    closed: AtomicBool,
+    /// Known once the first page exists.
+    layout: OnceLock<Layout>,
+    appenders: Mutex<Vec<Weak<Appender>>>,
+    tailers: Mutex<Vec<Weak<Tailer>>>,
+}
+
+impl QuickQueue {
+    /// Opens the queue in the directory `path`.
+    pub fn open(path: &Path, options: Options) -> Result<Arc<Self>> {
+        let dir = open::open(path, &options)?;
+        Ok(Arc::new(Self {
+            dir,
+            options,
+            generation: process::generation(),
+            closed: AtomicBool::new(false),
+            layout: OnceLock::new(),
+            appenders: Mutex::default(),
+            tailers: Mutex::default(),
+        }))
+    }
+
+    /// Its directory.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Whether it was opened read-only.
+    #[must_use]
+    pub const fn is_read_only(&self) -> bool {
+        self.options.read_only
+    }
+
+    /// The options it was opened with.
+    #[must_use]
+    pub const fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Whether it was closed.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    /// An error when the queue was closed, or belongs to a parent process.
+    #[inline]
+    pub fn check_open(&self, what: &'static str) -> Result<()> {
+        if self.generation != process::generation() {
+            return Err(Error::Forked);
+        }
+        if self.is_closed() { Err(Error::closed(what, &self.dir)) } else { Ok(()) }
+    }
+
+    /// Closes the queue and its handles.
+    pub fn close(&self) {
+        if self.closed.swap(true, Ordering::AcqRel) || self.generation != process::generation() {
+            return;
+        }
+        let appenders = std::mem::take(&mut *lock(&self.appenders));
+        appenders.iter().filter_map(Weak::upgrade).for_each(|appender| appender.close());
+        let tailers = std::mem::take(&mut *lock(&self.tailers));
+        tailers.iter().filter_map(Weak::upgrade).for_each(|tailer| tailer.close());
+    }
+
+    /// The writer of a queue that has one.
+    pub fn appender(self: &Arc<Self>) -> Result<Arc<Appender>> {
+        self.check_writable("an appender")?;
+        let (held, layout) = open::claim_single(&self.dir, &self.options)?;
+        let appender = Arc::new(Appender::single(self, held, layout)?);
+        self.adopt(&appender);
+        Ok(appender)
+    }
+
+    /// The producer of this name.
+    pub fn producer(self: &Arc<Self>, name: &str) -> Result<Arc<Appender>> {
+        self.check_writable("an appender")?;
+        let producer = Producer::new(name).ok_or_else(|| {
+            Error::Invalid(format!(
+                "not the name of a producer: name={name:?} expected=3 ASCII letters or digits"
+            ))
+        })?;
+        let (held, layout) = open::claim_producer(&self.dir, producer, &self.options)?;
+        let appender = Arc::new(Appender::producer(self, held, producer, layout)?);
+        self.adopt(&appender);
+        Ok(appender)
+    }
+
+    /// A tailer at the first message.
+    pub fn tailer(self: &Arc<Self>, raise_on_dead: bool) -> Result<Arc<Tailer>> {
+        self.check_open("queue")?;
+        let tailer = Arc::new(Tailer::new(Arc::clone(self), raise_on_dead));
+        adopt(&self.tailers, &tailer);
+        Ok(tailer)
+    }
+
+    /// The form and page size; None while nothing was written.
+    pub fn layout(&self) -> Result<Option<Layout>> {
+        if let Some(layout) = self.layout.get() {
+            return Ok(Some(*layout));
+        }
+        let found = Listing::of(&self.dir)?.layout(&self.dir)?;
+        Ok(found.map(|layout| *self.layout.get_or_init(|| layout)))
+    }
+
+    /// The page size of the queue, or of a new one.
+    pub fn page_size(&self) -> Result<PageSize> {
+        match self.layout()? {
+            Some(layout) => Ok(layout.size),
+            None => open::page_size(&self.options),
+        }
+    }
+
+    /// The index of the first message; None while there is none.
+    pub fn first_index(&self) -> Result<Option<u64>> {
+        let Some((_, listing, layout)) = self.index()? else { return Ok(None) };
+        let lowest = listing.index(layout.form).map_or(0, |span| span.lowest);
+        let first = layout.size.start_of(lowest);
+        Ok((first < self.end()?).then_some(first))
+    }
+
+    /// The index of the last message that can be read; None while there is none.
+    pub fn last_index(&self) -> Result<Option<u64>> {
+        let Some((pages, _, _)) = self.index()? else { return Ok(None) };
+        let mut entries = Entries::new(&pages);
+        let mut at = self.end()?;
+        while at > 0 {
+            at -= ENTRY;
+            match entries.get(at)? {
+                Some(entry) if entry.stamp.state() == State::Complete => return Ok(Some(at)),
+                Some(_) => {}
+                None => return Ok(None),
+            }
+        }
+        Ok(None)
+    }
+
+    /// The index that the next message will have at the earliest.
+    pub fn end(&self) -> Result<u64> {
+        let Some((pages, listing, layout)) = self.index()? else { return Ok(0) };
+        let span = listing.index(layout.form);
+        end_of_index(&pages, span, |stamp| is_taken(layout.form, stamp))
+    }
+
+    fn index(&self) -> Result<Option<(Pages, Listing, Layout)>> {
+        self.check_open("queue")?;
+        let Some(layout) = self.layout()? else { return Ok(None) };
+        let listing = Listing::of(&self.dir)?;
+        Ok(Some((Pages::index(&self.dir, layout.form, layout.size), listing, layout)))
+    }
+
+    /// Returns when all that its appenders wrote is on the medium.
+    pub fn sync(&self) -> Result<()> {
+        self.check_writable("force()")?;
+        let appenders: Vec<_> = lock(&self.appenders).iter().filter_map(Weak::upgrade).collect();
+        appenders.iter().try_for_each(|appender| appender.sync_if_open())
+    }
+
+    fn check_writable(&self, what: &'static str) -> Result<()> {
+        self.check_open("queue")?;
+        if self.is_read_only() {
+            return Err(Error::ReadOnly { what, path: self.dir.clone() });
+        }
+        Ok(())
+    }
+
+    fn adopt(&self, appender: &Arc<Appender>) {
+        adopt(&self.appenders, appender);
+    }
+}
+
+/// Whether an entry is taken, by the form of its queue.
+#[must_use]
+pub fn is_taken(form: Form, stamp: Stamp) -> bool {
+    match form {
+        Form::Single => stamp.state() == State::Complete,
+        Form::Shared => stamp != Stamp::FREE,
+    }
+}
+
+fn adopt<T>(handles: &Mutex<Vec<Weak<T>>>, handle: &Arc<T>) {
+    let mut handles = lock(handles);
+    if handles.len() == handles.capacity() {
+        handles.retain(|handle| handle.strong_count() > 0);
+    }
+    handles.push(Arc::downgrade(handle));
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,466 @@
+//! Tailers: messages in the order of the index.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use super::queue::{QuickQueue, lock};
+use crate::memory::window::Region;
+use crate::quick_queue::format::entry::{ENTRY, MESSAGE_MAX, STAMP, Stamp, State};
+use crate::quick_queue::format::producer::Producer;
+use crate::quick_queue::protocol::directory::{Form, Layout, Listing};
+use crate::quick_queue::protocol::entries::Entry;
+use crate::quick_queue::protocol::pages::{Pages, ReadPage};
+use crate::quick_queue::protocol::pending::{self, Verdict};
+use crate::quick_queue::protocol::shared::check_directory;
+use crate::{Error, Result, warnings};
+
+/// The producer of an entry that is not complete is looked at this often.
+const PATIENCE: Duration = Duration::from_millis(1);
+/// Data pages of producers that are kept open.
+const OPEN_PAGES: usize = 64;
+
+/// A message, in place if it lies in one page.
+pub struct Message<'a> {
+    /// Its index.
+    pub index: u64,
+    /// Who wrote it, in a queue of named producers.
+    pub producer: Option<Producer>,
+    /// Its bytes.
+    pub bytes: Bytes<'a>,
+}
+
+/// The bytes of a message.
+pub enum Bytes<'a> {
+    /// In one page, which stays mapped as long as its region is held.
+    InPlace {
+        /// The page.
+        region: &'a Arc<Region>,
+        /// Where the message begins in it.
+        position: u64,
+        /// Its length.
+        length: u64,
+    },
+    /// Of several pages.
+    Copied(&'a [u8]),
+}
+
+impl Bytes<'_> {
+    /// The bytes.
+    #[inline]
+    #[must_use]
+    pub fn as_slice(&self) -> &[u8] {
+        match self {
+            Self::InPlace { region, position, length } => region.bytes(*position, *length),
+            Self::Copied(bytes) => bytes,
+        }
+    }
+}
+
+/// Reads messages; one thread at a time.
+pub struct Tailer {
+    queue: Arc<QuickQueue>,
+    /// Report an entry that a dead producer left, rather than passing over it.
+    raise_on_dead: bool,
+    state: Mutex<Option<Reader>>,
+}
+
+impl Tailer {
+    pub(super) fn new(queue: Arc<QuickQueue>, raise_on_dead: bool) -> Self {
+        let state = Mutex::new(Some(Reader::default()));
+        Self { queue, raise_on_dead, state }
+    }
+
+    /// The queue.
+    #[must_use]
+    pub const fn queue(&self) -> &Arc<QuickQueue> {
+        &self.queue
+    }
+
+    /// Reads the next message, if there is one.
+    #[inline]
+    pub fn read<T>(&self, take: impl FnOnce(&Message<'_>) -> T) -> Result<Option<T>> {
+        self.with_reader(|reader, tailer| match reader.deferred.take() {
+            Some(error) => Err(error),
+            None => reader.read(tailer, take),
+        })
+    }
+
+    /// Reads up to `count` messages; fewer at the end, and where `take` says that it is enough. An
+    /// error that follows messages comes with the next call.
+    pub fn read_many(
+        &self,
+        count: usize,
+        mut take: impl FnMut(&Message<'_>) -> bool,
+    ) -> Result<usize> {
+        self.with_reader(|reader, tailer| {
+            if let Some(error) = reader.deferred.take() {
+                return Err(error);
+            }
+            let mut taken = 0;
+            while taken < count {
+                match reader.read(tailer, &mut take) {
+                    Ok(Some(go_on)) => {
+                        taken += 1;
+                        if !go_on {
+                            break;
+                        }
+                    }
+                    Ok(None) => break,
+                    Err(error) if taken == 0 => return Err(error),
+                    Err(error) => {
+                        reader.deferred = Some(error);
+                        break;
+                    }
+                }
+            }
+            Ok(taken)
+        })
+    }
+
+    /// Whether there is something for the next read, a message or an error.
+    pub fn is_ready(&self) -> Result<bool> {
+        self.with_reader(|reader, tailer| {
+            if reader.deferred.is_some() {
+                return Ok(true);
+            }
+            match reader.next_entry(tailer) {
+                Ok(found) => Ok(found.is_some()),
+                Err(error) => {
+                    reader.deferred = Some(error);
+                    Ok(true)
+                }
+            }
+        })
+    }
+
+    /// The index of the next message.
+    pub fn index(&self) -> Result<u64> {
+        self.with_reader(|reader, _| Ok(reader.next))
+    }
+
+    /// Goes to `index`; whether an entry is there. Beyond the end it goes to the end.
+    pub fn move_to_index(&self, index: u64) -> Result<bool> {
+        if !index.is_multiple_of(ENTRY) {
+            return Err(Error::Invalid(format!(
+                "not the index of a message: index={index} expected=a multiple of {ENTRY}"
+            )));
+        }
+        let end = self.queue.end()?;
+        self.with_reader(|reader, _| {
+            reader.move_to(index.min(end));
+            Ok(index < end)
+        })
+    }
+
+    /// Goes to the first message.
+    pub fn to_start(&self) -> Result<()> {
+        let first = self.queue.first_index()?.unwrap_or(0);
+        self.with_reader(|reader, _| {
+            reader.move_to(first);
+            Ok(())
+        })
+    }
+
+    /// Goes behind the last message.
+    pub fn to_end(&self) -> Result<()> {
+        let end = self.queue.end()?;
+        self.with_reader(|reader, _| {
+            reader.move_to(end);
+            Ok(())
+        })
+    }
+
+    /// Whether it was closed.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.queue.is_closed() || lock(&self.state).is_none()
+    }
+
+    /// Closes it.
+    pub fn close(&self) {
+        *lock(&self.state) = None;
+    }
+
+    #[inline]
+    fn with_reader<T>(&self, act: impl FnOnce(&mut Reader, &Self) -> Result<T>) -> Result<T> {
+        self.queue.check_open("tailer")?;
+        let mut state = lock(&self.state);
+        let path = self.queue.path();
+        let reader = state.as_mut().ok_or_else(|| Error::closed("tailer", path))?;
+        act(reader, self)
+    }
+}
+
+/// Where a tailer is, and what it has open.
+#[derive(Default)]
+struct Reader {
+    /// The index of the next message.
+    next: u64,
+    opened: Option<Opened>,
+    /// When the producer of the entry at `next`, which is not complete, was last looked at.
+    looked_at: Option<Instant>,
+    /// What the next read reports: it followed messages that were read together.
+    deferred: Option<Error>,
+    /// A message that lies in several pages.
+    copy: Vec<u8>,
+}
+
+struct Opened {
+    layout: Layout,
+    index: Pages,
+    index_page: Option<ReadPage>,
+    /// The index page that is missing and has none after it.
+    last_missing: Option<u32>,
+    data: HashMap<Option<Producer>, Data>,
+}
+
+/// The data of one producer.
+struct Data {
+    pages: Pages,
+    page: Option<ReadPage>,
+}
+
+/// What the next message is.
+#[derive(Clone, Copy)]
+struct Found {
+    begin: u64,
+    length: u64,
+    producer: Option<Producer>,
+}
+
+impl Reader {
+    /// Goes to a place that was asked for.
+    fn move_to(&mut self, index: u64) {
+        self.go_on_at(index);
+        self.deferred = None;
+    }
+
+    #[inline]
+    fn go_on_at(&mut self, index: u64) {
+        self.next = index;
+        self.looked_at = None;
+    }
+
+    #[inline]
+    fn read<T>(
+        &mut self,
+        tailer: &Tailer,
+        take: impl FnOnce(&Message<'_>) -> T,
+    ) -> Result<Option<T>> {
+        let Some(found) = self.next_entry(tailer)? else { return Ok(None) };
+        let index = self.next;
+        let Some(opened) = &mut self.opened else { return Ok(None) };
+        let bytes = opened.bytes(tailer.queue.path(), found, &mut self.copy)?;
+        let taken = take(&Message { index, producer: found.producer, bytes });
+        self.go_on_at(index + ENTRY);
+        Ok(Some(taken))
+    }
+
+    /// The next message that can be read; None if there is none yet.
+    #[inline]
+    fn next_entry(&mut self, tailer: &Tailer) -> Result<Option<Found>> {
+        loop {
+            if self.opened.is_none() && !self.open(&tailer.queue)? {
+                return Ok(None);
+            }
+            let Some(opened) = &mut self.opened else { return Ok(None) };
+            let Some(entry) = opened.entry(self.next)? else { return Ok(None) };
+            match entry.stamp.state() {
+                State::Complete => return opened.found(entry, entry.begin).map(Some),
+                State::Free => return Ok(None),
+                State::Unknown => return Err(opened.bad_entry(entry, "a last byte of 0 or 0x7f")),
+                State::Claimed if opened.layout.form == Form::Single => return Ok(None),
+                State::Claimed => match self.pending(tailer, entry)? {
+                    Pending::Message(found) => return Ok(Some(found)),
+                    Pending::Wait => return Ok(None),
+                    Pending::Again => {}
+                },
+            }
+        }
+    }
+
+    #[cold]
+    fn open(&mut self, queue: &QuickQueue) -> Result<bool> {
+        let Some(layout) = queue.layout()? else { return Ok(false) };
+        let index = Pages::index(queue.path(), layout.form, layout.size);
+        let data = HashMap::new();
+        self.opened = Some(Opened { layout, index, index_page: None, last_missing: None, data });
+        Ok(true)
+    }
+
+    /// What becomes of an entry that is claimed and not complete.
+    #[cold]
+    fn pending(&mut self, tailer: &Tailer, entry: Entry) -> Result<Pending> {
+        let Some(opened) = &mut self.opened else { return Ok(Pending::Wait) };
+        if self.looked_at.is_some_and(|looked_at| looked_at.elapsed() < PATIENCE) {
+            return Ok(Pending::Wait);
+        }
+        self.looked_at = Some(Instant::now());
+        let producer = opened.producer(entry)?;
+        let verdict = pending::judge(tailer.queue.path(), &opened.index, producer, entry)?;
+        let now = opened.entry(entry.index)?;
+        if now.is_none_or(|now| now.stamp != entry.stamp) {
+            return Ok(Pending::Again);
+        }
+        match verdict {
+            Verdict::Wait => Ok(Pending::Wait),
+            Verdict::Begins(begin) => opened.found(entry, begin).map(Pending::Message),
+            Verdict::Abandoned => {
+                self.go_on_at(entry.index + ENTRY);
+                let path = tailer.queue.path();
+                if tailer.raise_on_dead {
+                    let (producer, path) = (producer.to_string(), path.to_path_buf());
+                    return Err(Error::ProducerDied { producer, index: entry.index, path });
+                }
+                warnings::leave(format!(
+                    "passed over the entry of a producer that died while it wrote: \
+                     producer={producer} index={:#x} path={}",
+                    entry.index,
+                    path.display()
+                ));
+                Ok(Pending::Again)
+            }
+        }
+    }
+}
+
+enum Pending {
+    Message(Found),
+    Wait,
+    Again,
+}
+
+impl Opened {
+    /// The entry at `index` as it is now; None while its page is missing.
+    #[inline]
+    fn entry(&mut self, index: u64) -> Result<Option<Entry>> {
+        let size = self.layout.size;
+        let (number, position) = (size.page(index), size.position(index));
+        if self.index_page.as_ref().is_none_or(|page| page.number != number)
+            && !self.turn_to(number, index)?
+        {
+            return Ok(None);
+        }
+        let Some(page) = &mut self.index_page else { return Ok(None) };
+        let Some(region) = page.ready(position, ENTRY)? else { return Ok(None) };
+        // The stamp first: what it says is complete is visible afterwards.
+        let stamp = Stamp::of(region.load_acquire(position + STAMP));
+        Ok(Some(Entry { index, begin: region.load_acquire(position), stamp }))
+    }
+
+    #[cold]
+    fn turn_to(&mut self, number: u32, index: u64) -> Result<bool> {
+        if index >= self.layout.size.capacity() {
+            return Ok(false);
+        }
+        if let Some(page) = ReadPage::open(&self.index, number)? {
+            self.index_page = Some(page);
+            return Ok(true);
+        }
+        if self.last_missing != Some(number) {
+            let span = Listing::of(self.index.dir())?.index(self.layout.form);
+            if span.is_some_and(|span| span.highest > number) && !self.index.is_there(number)? {
+                let path = self.index.path(number);
+                let expected = "a page, as there are later ones";
+                return Err(Error::corrupt(
+                    "an index page is missing",
+                    &path,
+                    0,
+                    "no file",
+                    expected,
+                ));
+            }
+            self.last_missing = Some(number);
+        }
+        Ok(false)
+    }
+
+    /// A message whose entry is sound.
+    #[inline]
+    fn found(&self, entry: Entry, begin: u64) -> Result<Found> {
+        let length = entry.stamp.length();
+        let end = begin.checked_add(length.into());
+        if length > MESSAGE_MAX || end.is_none_or(|end| end > self.layout.size.capacity()) {
+            return Err(self.bad_entry(entry, "an address and a length within the queue"));
+        }
+        let producer = match self.layout.form {
+            Form::Shared => Some(self.producer(entry)?),
+            Form::Single if entry.stamp.producer_bits() == 0 => None,
+            Form::Single => return Err(self.bad_entry(entry, "no producer's name")),
+        };
+        Ok(Found { begin, length: length.into(), producer })
+    }
+
+    fn producer(&self, entry: Entry) -> Result<Producer> {
+        let producer = Producer::from_bits(entry.stamp.producer_bits());
+        producer.ok_or_else(|| self.bad_entry(entry, "the name of a producer"))
+    }
+
+    #[cold]
+    fn bad_entry(&self, entry: Entry, expected: &str) -> Error {
+        let size = self.layout.size;
+        let path = self.index.path(size.page(entry.index));
+        let found = format!("begin {:#x} stamp {:#018x}", entry.begin, entry.stamp.word());
+        let position = size.position(entry.index);
+        Error::corrupt("an index entry names no message", &path, position, found, expected)
+    }
+
+    /// The bytes of a message: in place, or copied from its pages into `copy`.
+    #[inline]
+    fn bytes<'a>(
+        &'a mut self,
+        dir: &std::path::Path,
+        found: Found,
+        copy: &'a mut Vec<u8>,
+    ) -> Result<Bytes<'a>> {
+        let size = self.layout.size;
+        let (number, position) = (size.page(found.begin), size.position(found.begin));
+        if found.length == 0 {
+            return Ok(Bytes::Copied(&[])); // its address may be that of a page that is not there
+        }
+        let data = self.data_of(dir, found.producer)?;
+        if position + found.length <= size.bytes() {
+            let region = data.ready(number, position, found.length)?;
+            return Ok(Bytes::InPlace { region, position, length: found.length });
+        }
+        copy.clear();
+        for part in size.parts(found.begin, found.length) {
+            let region = data.ready(part.page, part.position, part.length)?;
+            copy.extend_from_slice(region.bytes(part.position, part.length));
+        }
+        Ok(Bytes::Copied(copy))
+    }
+
+    #[inline]
+    fn data_of(&mut self, dir: &std::path::Path, producer: Option<Producer>) -> Result<&mut Data> {
+        if !self.data.contains_key(&producer) {
+            if self.data.len() >= OPEN_PAGES {
+                self.data.clear();
+            }
+            let pages = Pages::data(dir, producer, self.layout.size);
+            check_directory(pages.dir())?;
+            self.data.insert(producer, Data { pages, page: None });
+        }
+        let gone = || Error::gone("not open", dir);
+        self.data.get_mut(&producer).ok_or_else(gone)
+    }
+}
+
+impl Data {
+    /// A page in memory, part of which is about to be read.
+    #[inline]
+    fn ready(&mut self, number: u32, position: u64, length: u64) -> Result<&Arc<Region>> {
+        if self.page.as_ref().is_none_or(|page| page.number != number) {
+            self.page = ReadPage::open(&self.pages, number)?;
+        }
+        let path = || self.pages.path(number);
+        let Some(page) = &mut self.page else {
+            let expected = "a page, as a message lies in it";
+            return Err(Error::corrupt("a data page is missing", &path(), 0, "no file", expected));
+        };
+        let length32 = u32::try_from(length).unwrap_or(u32::MAX);
+        let hole = || Error::Hole { file: path(), position, length: length32 };
+        page.ready(position, length)?.ok_or_else(hole)
+    }
+}
