@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import signal
-import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,8 +18,9 @@ from hypothesis import HealthCheck, settings
 import quire
 import tally as counts
 from cli_runs import Cli
-from paths import ROOT, SUPPORT, TESTS
+from paths import ROOT, TESTS
 from queues import START_MS
+from spark_session import ENVIRONMENT, SharedSession
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,12 +29,13 @@ if TYPE_CHECKING:
 LEFT_TO_CHECK = {"java", "slow", "spark"}
 FOLDER_MARKERS = {"attack": "slow", "java": "java", "spark": "spark"}
 
-# The first query of a session takes most of a minute where others use the cores.
-SPARK_TIMEOUT_S = 240
-SPARK_SESSIONS = 2  # one a core
+# A hang, on however busy a machine: a limit that a slow test reaches interrupts a call to Java.
+SPARK_TIMEOUT_S = 900
 
 # A shell that starts pytest in the background has it, and its children, ignore interrupts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+os.environ.update(ENVIRONMENT)  # for every Spark that a test starts, in whichever process
 
 settings.register_profile(
     "fast",
@@ -69,23 +70,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def share_a_session(item: pytest.Item) -> None:
-    """Allow Spark its time, and keep a file's tests in one of the workers that run a session."""
+    """Allow Spark its time, and keep its tests in the one worker that runs a session."""
     if item.get_closest_marker("timeout") is None:
         item.add_marker(pytest.mark.timeout(SPARK_TIMEOUT_S))
-    session = zlib.crc32(item.path.name.encode()) % SPARK_SESSIONS
-    item.add_marker(pytest.mark.xdist_group(f"spark-{session}"))
+    item.add_marker(pytest.mark.xdist_group("spark"))
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    """One session for all tests: starting it takes seconds."""
-    import quire.spark
+def shared_session() -> Iterator[SharedSession]:
+    """One Spark session for all tests of a process: starting it takes seconds."""
+    shared = SharedSession()
+    yield shared
+    shared.stop()
 
-    # Spark's Python workers import the support modules by it.
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(SUPPORT), os.environ.get("PYTHONPATH", "")])
-    session = quire.spark.session("tests", cores=2)
-    yield session
-    session.stop()
+
+@pytest.fixture
+def spark(shared_session: SharedSession) -> SparkSession:
+    """The session of all tests, which no earlier test has broken."""
+    return shared_session.get()
 
 
 @pytest.fixture

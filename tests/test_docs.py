@@ -26,7 +26,6 @@ PAGES_THAT_RUN = (
 )
 IN_ONE_SESSION = ("docs/sinks.md",)
 FENCED = re.compile(r"(?ms)^ *```.*?^ *```$")
-SPARK_NEEDS_SECONDS = (pytest.mark.spark, pytest.mark.timeout(180))
 
 
 def python_blocks() -> list[tuple[str, str]]:
@@ -57,7 +56,7 @@ def programs() -> list[tuple[str, str]]:
         pytest.param(
             program,
             id=name,
-            marks=SPARK_NEEDS_SECONDS if re.search(r"quire\.(spark|pipeline)", program) else (),
+            marks=pytest.mark.spark if re.search(r"quire\.(spark|pipeline)", program) else (),
         )
         for name, program in programs()
     ],

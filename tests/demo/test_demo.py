@@ -65,7 +65,6 @@ def test_the_journal_holds_every_event_and_the_tailers_place(run: tuple[Path, st
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(300)
 def test_the_demo_on_spark_checks_itself_again_and_again(tmp_path: Path) -> None:
     """In a process of its own: a demo starts and stops Spark."""
     program = "import sys; from quire.cli import main; sys.exit(main())"

@@ -31,7 +31,7 @@ ORDERS = 600
 HOUR = timedelta(hours=1)
 DELAY = timedelta(hours=4)
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 def example(name: str, tmp_path: Path, *arguments: object) -> Path:

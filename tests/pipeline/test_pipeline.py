@@ -20,7 +20,7 @@ from pipeline_outputs import (
 )
 from trades_recorded import QUEUE_SINK, end_ms, more, record
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 @pytest.mark.parametrize("schedule", ["available-now", "once"])

@@ -17,7 +17,7 @@ from pipeline_outputs import ids, rewritten, run
 from quire.spark.sessions import java
 from trades_recorded import QUEUE_SINK, record
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 DEAR = """\
   dear:
@@ -82,7 +82,6 @@ def _declared(folder: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=500,
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
 

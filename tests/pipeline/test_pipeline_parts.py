@@ -20,7 +20,7 @@ from quire.pipeline import PipelineError, Report
 from quire.pipeline.runtime import batch
 from quire.pipeline.runtime.state import State
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 TRADES = """\
 pipeline: small

@@ -43,7 +43,7 @@ def placed(some):
     return some.select("n").mapInPandas(where, "n long, native string")
 """
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 class Place(NamedTuple):

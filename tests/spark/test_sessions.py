@@ -40,7 +40,6 @@ def record(path: Path, count: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(180)
 def test_a_machine_without_java_takes_the_packaged_one(tmp_path: Path) -> None:
     record(tmp_path / "queue", 5)
     (tmp_path / "bin").mkdir()

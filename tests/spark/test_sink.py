@@ -361,7 +361,6 @@ print("DONE", flush=True)
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
 def test_a_killed_driver_leaves_no_gap_and_no_duplicate(tmp_path: Path) -> None:
     """Killed behind some batches, twice, and run to the end the third time."""
     stream = Stream.__new__(Stream)

@@ -178,7 +178,6 @@ def killed_at(step: int, work: Callable[[], object]) -> bool:
     return code != 0
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.slow
 @pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize("is_rolling", [False, True])
@@ -218,7 +217,6 @@ def test_a_kill_at_any_step_of_a_commit_loses_nothing_and_doubles_nothing(
     assert min(resumed[it] for it in ("nothing", "some", "all")) > 3, resumed
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.slow
 def test_kills_at_any_moment_beside_another_writer_lose_nothing_and_double_nothing(
     path: Path,

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from quire.spark import lag_of
 from streams import Sink, Source, stream
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.spark
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from streams import Source
 
 LIVES = 2
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 class Life:
@@ -35,7 +35,7 @@ class Life:
         return self._process.poll() is None
 
     def wait(self) -> int:
-        return self._process.wait(300)
+        return self._process.wait(600)
 
     def kill(self) -> None:
         os.killpg(self._process.pid, signal.SIGKILL)

@@ -15,7 +15,7 @@ import quire
 from queues import START_MS
 from streams import Sink, Source, stream
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.spark
 
 MINUTE_MS = 60_000
 

@@ -21,7 +21,7 @@ from quire.archive import archive
 from quire.spark.options import OptionsError
 from reference import read_queue
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.spark
 
 PER_DAY = 100
 SCHEMA = quire.Schema({"n": "int32", "price": "float64", "name": "utf8"})

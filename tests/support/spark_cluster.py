@@ -111,8 +111,6 @@ def wait_for(port: int) -> None:
 def run_driver(python: Path, command: list[str]) -> str:
     """Run a program whose workers run on another interpreter; what it printed."""
     environment = os.environ | {"PYSPARK_PYTHON": str(python), "SPARK_LOCAL_IP": HOST}
-    done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, check=False, timeout=500
-    )
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout

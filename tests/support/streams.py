@@ -83,7 +83,7 @@ class Sink:
     def run(self, *, also: Callable[[], object] = int, **options: object) -> StreamingQuery:
         """Read what is there; *also* is called in each batch."""
         query = self._start({"availableNow": True}, also, options)
-        assert query.awaitTermination(50)
+        assert query.awaitTermination(600)
         return query
 
     def follow(self, *, also: Callable[[], object] = int, **options: object) -> StreamingQuery:
