@@ -1,4 +1,7 @@
-"""Drives the Java peers in interop/: one JVM per command, on the Chronicle Queue release asked for.
+"""Drives the Java peers in interop/, on the Chronicle Queue release asked for.
+
+What `run` runs shares one JVM for each release, unless it changes the JVM itself; what `start`
+starts has one of its own.
 
     peer = JavaPeer("5.27ea11")
     indexes = peer.run("write", dir=path, count=3, kind="text", start=1_700_000_000_000)
@@ -12,6 +15,7 @@ False and None nothing.
 
 from __future__ import annotations
 
+import atexit
 import fcntl
 import hashlib
 import json
@@ -32,6 +36,7 @@ from typing import IO, Self, TypeAlias
 from paths import ROOT
 
 INTEROP = ROOT / "interop"
+MAIN = "quire.interop.Main"
 DEFAULT_VERSION = "5.27ea11"
 VERSIONS = ("5.20.123", "5.22.28", "5.23.37", "5.26ea7", "5.27ea11", "2026.4")
 
@@ -39,6 +44,12 @@ BUILD_TIMEOUT_S = 600.0
 RUN_TIMEOUT_S = 50.0
 LINE_TIMEOUT_S = 20.0
 STDERR_CHARS = 4000
+
+# Verbs that leave nothing in the JVM for those after them.
+SHARING = {"check", "list", "method-read", "method-write", "open", "table", "write"}
+
+# What Serve.java puts between the parts of a request, and before the exit code.
+ARGUMENT_END, ARGUMENTS_END, ANSWER_END = "\x1f", "\x1e", "\x04"
 
 Option: TypeAlias = str | int | float | Path | None
 
@@ -67,6 +78,20 @@ class JavaPeer:
 
     def run_with_input(self, verb: str, text: str, /, **options: Option) -> list[str]:
         """As `run`, with `text` on its stdin."""
+        if verb in SHARING:
+            lines, code, errors = self._ask_server(verb, text, options)
+        else:
+            lines, code, errors = self._run_alone(verb, text, options)
+        if code != 0:
+            raise JavaPeerError(
+                f"peer failed: version={self.version} verb={verb} exit={code}\n"
+                f"{errors[-STDERR_CHARS:]}"
+            )
+        return lines
+
+    def _run_alone(
+        self, verb: str, text: str, options: Mapping[str, Option]
+    ) -> tuple[list[str], int, str]:
         try:
             done = subprocess.run(
                 self.command(verb, **options),
@@ -78,12 +103,29 @@ class JavaPeer:
             )
         except subprocess.TimeoutExpired as error:
             raise JavaPeerError(f"no end: verb={verb} timeout_s={self.run_timeout_s}") from error
-        if done.returncode != 0:
-            raise JavaPeerError(
-                f"peer failed: version={self.version} verb={verb} exit={done.returncode}\n"
-                f"{done.stderr[-STDERR_CHARS:]}"
-            )
-        return done.stdout.splitlines()
+        return done.stdout.splitlines(), done.returncode, done.stderr
+
+    def _ask_server(
+        self, verb: str, text: str, options: Mapping[str, Option]
+    ) -> tuple[list[str], int, str]:
+        """Run the verb in an idle server; one that failed may hold locks, and is not used again."""
+        idle = _idle_servers.setdefault(self.version, [])
+        server = idle.pop() if idle else JavaProcess([*self._java, MAIN, "serve"])
+        arguments = ARGUMENT_END.join([verb, *_arguments(options)])
+        try:
+            server.send(f"{arguments}{ARGUMENTS_END}{text.encode().hex()}")
+            lines = server.read_until(ANSWER_END, self.run_timeout_s, keep_last=True)
+        except BaseException:
+            server.close()
+            raise
+        code = int(lines.pop().removeprefix(ANSWER_END))
+        if code == 0:
+            idle.append(server)
+            return lines, code, ""
+        server.end()
+        errors = server.stderr_text
+        server.close()
+        return lines, code, errors
 
     def check(self, directory: Path, /, **options: Option) -> dict[str, object]:
         """The JSON object of `check`."""
@@ -97,7 +139,7 @@ class JavaPeer:
 
     def command(self, verb: str, /, **options: Option) -> list[str]:
         """The command line, for callers that start the JVM in their own way."""
-        return [*self._java, "quire.interop.Main", verb, *_arguments(options)]
+        return [*self._java, MAIN, verb, *_arguments(options)]
 
 
 class JavaProcess:
@@ -114,7 +156,7 @@ class JavaProcess:
             bufsize=1,
         )
         self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-        self._reader = threading.Thread(target=self._pump)
+        self._reader = threading.Thread(target=self._pump, daemon=True)
         self._reader.start()
 
     @property
@@ -137,13 +179,15 @@ class JavaProcess:
             self._lines.put(None)
         return line
 
-    def read_until(self, last: str, timeout_s: float = LINE_TIMEOUT_S) -> list[str]:
-        """All lines before the one that starts with `last`, which is consumed."""
+    def read_until(
+        self, last: str, timeout_s: float = LINE_TIMEOUT_S, *, keep_last: bool = False
+    ) -> list[str]:
+        """All lines before the one that starts with `last`, which is consumed, or kept."""
         deadline = time.monotonic() + timeout_s
         lines: list[str] = []
         while (line := self.read_line(max(0.0, deadline - time.monotonic()))) is not None:
             if line.startswith(last):
-                return lines
+                return [*lines, line] if keep_last else lines
             lines.append(line)
         raise JavaPeerError(f"ended early: wanted={last} lines={lines[-3:]}\n{self.stderr_text}")
 
@@ -161,11 +205,20 @@ class JavaProcess:
             lines.append(line)
         return lines
 
+    def send(self, line: str) -> None:
+        """Sends a line."""
+        stdin = _piped(self._process.stdin)
+        stdin.write(line + "\n")
+        stdin.flush()
+
+    def end(self) -> None:
+        """Ends its stdin, and waits for its end."""
+        _piped(self._process.stdin).close()
+        self.wait()
+
     def ask(self, command: str, timeout_s: float = LINE_TIMEOUT_S) -> str:
         """Sends a line and returns the answer: the way to talk to `tailer-script`."""
-        stdin = _piped(self._process.stdin)
-        stdin.write(command + "\n")
-        stdin.flush()
+        self.send(command)
         answer = self.read_line(timeout_s)
         if answer is None:
             raise JavaPeerError(f"no answer: command={command}\n{self.stderr_text}")
@@ -205,6 +258,18 @@ class JavaProcess:
         self._lines.put(None)
 
 
+_idle_servers: dict[str, list[JavaProcess]] = {}
+_owner = os.getpid()  # a forked child must not end its parent's servers
+
+
+@atexit.register
+def close_servers() -> None:
+    """Ends the shared JVMs of this process."""
+    while _idle_servers and os.getpid() == _owner:
+        for server in _idle_servers.popitem()[1]:
+            server.close()
+
+
 def _arguments(options: Mapping[str, Option]) -> Iterator[str]:
     for name, value in options.items():
         if value is None or value is False:
@@ -234,6 +299,7 @@ def _java(version: str) -> tuple[str, ...]:
             _build(version)
             stamp.write_text(sources)
     class_path = f"{target / 'classes'}{os.pathsep}{(target / 'classpath.txt').read_text()}"
+    # The first compiler alone: most peers live for a second.
     return (java, f"@{INTEROP / 'jvm.args'}", "-cp", class_path)
 
 

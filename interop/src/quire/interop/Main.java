@@ -33,22 +33,27 @@ public final class Main {
             Map.entry("method-write", new MethodWrite()),
             Map.entry("method-read", new MethodRead()),
             Map.entry("running-minimum", new RunningMinima()),
-            Map.entry("golden", new Golden())));
+            Map.entry("golden", new Golden()),
+            Map.entry("serve", new Serve())));
 
     private Main() {
     }
 
     public static void main(String[] arguments) {
-        System.exit(run(arguments));
+        int exitCode;
+        try (PrintStream out = standardOutput()) {
+            exitCode = run(arguments, out);
+        }
+        System.exit(exitCode);
     }
 
-    private static int run(String[] arguments) {
+    static int run(String[] arguments, PrintStream out) {
         Verb verb = arguments.length == 0 ? null : VERBS.get(arguments[0]);
         if (verb == null) {
             System.err.println("usage: VERB --name value ...; verbs: " + String.join(" ", VERBS.keySet()));
             return 2;
         }
-        try (PrintStream out = standardOutput()) {
+        try {
             Options options = new Options(Arrays.copyOfRange(arguments, 1, arguments.length));
             verb.run(options, out);
             options.rejectUnused();
