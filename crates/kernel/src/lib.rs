@@ -5,7 +5,8 @@
 //! - [`chronicle`] is Chronicle Queue 5: `queue` a directory, `append` writes into it, `read` reads
 //!   from it; `protocol` says who may change which word, and in which order; `format` where every
 //!   field is;
-//! - [`quick_queue`] asks the same questions of Quick-Queue files;
+//! - [`quick_queue`] asks the same questions of Quick-Queue files, and [`vanilla`] of the directories
+//!   of Vanilla Chronicle;
 //! - [`wire`] turns values into the bytes of a message and back;
 //! - [`memory`] says how a word is touched, and [`os`] what the system is asked for: they hold the
 //!   only `unsafe`, and know nothing of any format;
@@ -23,6 +24,8 @@ pub mod os;
 pub mod probe;
 #[cfg(not(loom))]
 pub mod quick_queue;
+#[cfg(not(loom))]
+pub mod vanilla;
 pub mod warnings;
 pub mod wire;
 

@@ -1,0 +1,8 @@
+//! Where every byte of a Vanilla Chronicle is (`docs/vanilla.md`): pure arithmetic, no I/O.
+
+pub mod cycle;
+pub mod entry;
+pub mod fields;
+pub mod index;
+pub mod names;
+pub mod record;

@@ -1,0 +1,2 @@
+//! Vanilla Chronicle.
+pub mod format;
