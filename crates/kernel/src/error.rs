@@ -23,6 +23,8 @@ pub enum Error {
     NotAQueue { why: String, path: PathBuf },
     #[error("not a Quick-Queue: {why} path={}", path.display())]
     NotAQuickQueue { why: String, path: PathBuf },
+    #[error("not a Vanilla Chronicle: {why} path={}", path.display())]
+    NotAVanillaQueue { why: String, path: PathBuf },
     #[error("{what} path={} (close that appender, or wait for its process to end)", path.display())]
     WriterInUse { what: String, path: PathBuf },
     #[error(

@@ -49,6 +49,21 @@ pub fn open(path: &Path, access: Access) -> Result<Option<File>> {
     }
 }
 
+/// Makes a file that nobody else has made, to read and write; None when the name is taken.
+pub fn create_new(path: &Path, mode: u32) -> Result<Option<File>> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true).mode(mode);
+    options.custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC);
+    match fault::call!("file.open", options.open(path)) {
+        Ok(file) => {
+            recorder::opened(&file, path);
+            Ok(Some(file))
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
+        Err(error) => Err(Error::io("cannot make", path, error)),
+    }
+}
+
 fn why_not_opened(path: &Path, error: io::Error) -> Error {
     match std::fs::symlink_metadata(path) {
         Ok(found) if !found.is_file() => not_regular(path, found.file_type()),

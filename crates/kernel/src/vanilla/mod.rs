@@ -1,2 +1,20 @@
-//! Vanilla Chronicle.
+//! Vanilla Chronicle: the directories that Java Chronicle 3.x writes (`docs/vanilla.md`).
+//!
+//! - [`VanillaQueue`] is a directory, [`VanillaAppender`] writes into it, [`VanillaTailer`] reads from it;
+//! - [`protocol`] says who may change which word, and in which order;
+//! - [`format`] says where every byte is.
+
+mod appender;
 pub mod format;
+mod message;
+mod named_position;
+mod options;
+pub mod protocol;
+mod queue;
+mod tailer;
+
+pub use appender::{Record, VanillaAppender};
+pub use message::Message;
+pub use options::{Consumption, VanillaOptions};
+pub use queue::VanillaQueue;
+pub use tailer::VanillaTailer;

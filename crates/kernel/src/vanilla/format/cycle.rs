@@ -141,8 +141,10 @@ impl CycleFormat {
                 Part::Text(text) => rest = rest.strip_prefix(text.as_str())?,
                 Part::Field(letter, width) => {
                     let (digits, after) = rest.split_at_checked(*width)?;
-                    let value: i16 =
-                        digits.bytes().all(|it| it.is_ascii_digit()).then(|| digits.parse().ok())??;
+                    let value: i16 = digits
+                        .bytes()
+                        .all(|it| it.is_ascii_digit())
+                        .then(|| digits.parse().ok())??;
                     let small = i8::try_from(value);
                     match letter {
                         b'y' => year = value,
@@ -315,7 +317,8 @@ mod tests {
 
     #[test]
     fn patterns_that_cannot_work_are_refused() {
-        let refused = ["", "yyyyww", "/yyyyMMdd", "yyyy//MM", "../yyyyMMdd", "yyMMdd", "yyyyMM", "'yyyyMMdd"];
+        let refused =
+            ["", "yyyyww", "/yyyyMMdd", "yyyy//MM", "../yyyyMMdd", "yyMMdd", "yyyyMM", "'yyyyMMdd"];
         for pattern in refused {
             assert!(CycleFormat::new(pattern, DAY_MS, TimeZone::UTC).is_err(), "{pattern}");
         }

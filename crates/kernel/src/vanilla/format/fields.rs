@@ -170,7 +170,11 @@ impl<'a> FieldReader<'a> {
             if shift > 63 || (shift == 63 && bits > 1) {
                 // What may follow the highest bits of a negative number is its end alone.
                 let is_end = byte == 0;
-                return if is_end { Ok(!value.cast_signed()) } else { Err(start.error("no stop-bit number")) };
+                return if is_end {
+                    Ok(!value.cast_signed())
+                } else {
+                    Err(start.error("no stop-bit number"))
+                };
             }
             if byte == 0 && shift > 0 {
                 return Ok(!value.cast_signed());
@@ -264,7 +268,8 @@ fn low_byte(bits: u64) -> u8 {
 fn text_bytes(text: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     for unit in text.encode_utf16() {
-        let [low, middle, high] = [unit & 0x3f, unit >> 6 & 0x3f, unit >> 12].map(|it| it.to_le_bytes()[0]);
+        let [low, middle, high] =
+            [unit & 0x3f, unit >> 6 & 0x3f, unit >> 12].map(|it| it.to_le_bytes()[0]);
         match unit {
             0..0x80 => out.push(unit.to_le_bytes()[0]),
             0x80..0x800 => out.extend([0xc0 | (unit >> 6).to_le_bytes()[0], 0x80 | low]),
@@ -281,7 +286,8 @@ fn text(bytes: &[u8]) -> Option<String> {
     let mut units = Vec::with_capacity(bytes.len());
     let mut rest = bytes.iter().copied();
     while let Some(first) = rest.next() {
-        let mut more = || rest.next().filter(|byte| byte >> 6 == 0b10).map(|byte| u16::from(byte & 0x3f));
+        let mut more =
+            || rest.next().filter(|byte| byte >> 6 == 0b10).map(|byte| u16::from(byte & 0x3f));
         units.push(match first {
             0..0x80 => u16::from(first),
             0xc0..0xe0 => u16::from(first & 0x1f) << 6 | more()?,

@@ -1,0 +1,160 @@
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::protocol::cycle_writer::{CycleWriter, Making};
+use super::protocol::detect::{self, Layout};
+use super::protocol::directory;
+use super::queue::VanillaQueue;
+use crate::{Error, Result};
+
+/// A message to append: its parts follow one another.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Record<'a> {
+    /// First part.
+    pub parts: [&'a [u8]; 2],
+    /// What has to fit the rest of a data file, as Java is asked for; at least the length.
+    pub capacity: u64,
+    /// Return when the message is on the medium.
+    pub synchronous: bool,
+}
+
+/// Writes messages at the end of a queue.
+pub struct VanillaAppender {
+    queue: Arc<VanillaQueue>,
+    /// None: the greatest there is, which a Java thread hardly ever has. Two writers with one thread
+    /// id share no file, but Java's do not look for others.
+    tid: Option<u32>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    writer: Option<CycleWriter>,
+    last: Option<i64>,
+    is_closed: bool,
+}
+
+impl VanillaAppender {
+    /// Opens nothing yet. `tid` is the thread id in the names of its files.
+    pub fn new(queue: Arc<VanillaQueue>, tid: Option<u32>) -> Result<Self> {
+        queue.check_open("queue")?;
+        if queue.options().read_only {
+            return Err(Error::ReadOnly { what: "an appender", path: queue.path().to_path_buf() });
+        }
+        Ok(Self { queue, tid, state: Mutex::default() })
+    }
+
+    /// Its queue.
+    #[must_use]
+    pub const fn queue(&self) -> &Arc<VanillaQueue> {
+        &self.queue
+    }
+
+    /// Appends a message in the cycle of `now_ms`, the clock's where none is given.
+    pub fn append(&self, now_ms: Option<i64>, record: Record<'_>) -> Result<i64> {
+        let mut state = self.open_state()?;
+        self.append_in(&mut state, now_ms, record)
+    }
+
+    /// Appends `count` messages; the last index. Those before one that fails stay.
+    pub fn append_all<'a>(
+        &self,
+        now_ms: Option<i64>,
+        count: usize,
+        record: impl Fn(usize) -> Result<Record<'a>>,
+    ) -> Result<Option<i64>> {
+        let mut state = self.open_state()?;
+        let mut last = None;
+        for number in 0..count {
+            last = Some(self.append_in(&mut state, now_ms, record(number)?)?);
+        }
+        Ok(last)
+    }
+
+    fn append_in(&self, state: &mut State, now_ms: Option<i64>, record: Record<'_>) -> Result<i64> {
+        let cycle = self.queue.cycle_at(now_ms)?;
+        if state.writer.as_ref().is_none_or(|writer| writer.cycle != cycle) {
+            let layout = self.queue.layout_for(cycle)?;
+            check_length(record, &layout)?;
+            state.writer = Some(self.open_cycle(cycle, layout)?);
+        }
+        let Some(writer) = &mut state.writer else { unreachable!("a cycle was just opened") };
+        check_length(record, &writer.layout)?;
+        let synced = record.synchronous || self.queue.options().synchronous;
+        let sequence = writer.append(record.parts, record.capacity, synced)?;
+        let index = self.queue.index_of(cycle, sequence)?;
+        state.last = Some(index);
+        Ok(index)
+    }
+
+    fn open_cycle(&self, cycle: i32, layout: Layout) -> Result<CycleWriter> {
+        let bits = layout.packing.tid_bits;
+        let tid = self.tid.unwrap_or((1 << bits) - 1);
+        if tid >> bits != 0 {
+            let what = "the thread id needs more bits than entries have for it";
+            return Err(Error::Invalid(format!("{what}: thread_id={tid} tid_bits={bits}")));
+        }
+        let options = self.queue.options();
+        let making = Making { mode: options.file_mode, synced: options.synchronous };
+        let name = self.queue.name_of(cycle)?;
+        let directory =
+            directory::find_or_make(self.queue.path(), &name, making.mode, making.synced)?;
+        CycleWriter::open(cycle, directory, layout, tid, making)
+    }
+
+    /// An error for a message that no data file has room for.
+    pub fn check_fits(&self, length: u64) -> Result<()> {
+        let state = self.open_state()?;
+        let layout = match &state.writer {
+            Some(writer) => writer.layout,
+            None => detect::default_layout(self.queue.options().layout),
+        };
+        let record = Record { capacity: length, ..Record::default() };
+        check_length(record, &layout)
+    }
+
+    /// The index of the last message of this appender.
+    pub fn last_index_appended(&self) -> Result<Option<i64>> {
+        Ok(self.open_state()?.last)
+    }
+
+    /// Returns when all messages of this appender's present cycle are on the medium.
+    pub fn sync(&self) -> Result<()> {
+        let state = self.open_state()?;
+        state.writer.as_ref().map_or(Ok(()), CycleWriter::sync)
+    }
+
+    /// Ends the use of the appender.
+    pub fn close(&self) {
+        let mut state = self.lock();
+        state.is_closed = true;
+        state.writer = None;
+    }
+
+    /// Whether it, or its queue, was closed.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.lock().is_closed || self.queue.is_closed()
+    }
+
+    fn open_state(&self) -> Result<MutexGuard<'_, State>> {
+        self.queue.check_open("appender")?;
+        let state = self.lock();
+        if state.is_closed {
+            return Err(Error::closed("appender", self.queue.path()));
+        }
+        Ok(state)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn check_length(record: Record<'_>, layout: &Layout) -> Result<()> {
+    let length = record.parts.iter().map(|part| part.len() as u64).sum::<u64>();
+    let (length, limit) = (length.max(record.capacity), CycleWriter::longest_payload(layout));
+    if length <= limit {
+        return Ok(());
+    }
+    Err(Error::MessageTooLong { length, limit })
+}

@@ -1,0 +1,98 @@
+//! Where a named tailer goes on: a small file in the queue's directory, which Java passes over.
+//!
+//! | offset | content |
+//! |---|---|
+//! | 0 | `QuireVT1` |
+//! | 8 | index of the next message; -1: the first |
+//! | 16 | index of the next message of the cycle before, where a slow writer may still append; -1: none |
+//! | 24 | process id of the tailer that has the lock of the file |
+//! | 32 | epoch milliseconds of when it took it |
+
+use std::path::{Path, PathBuf};
+
+use super::protocol::block::Block;
+use crate::os::clock::Clock;
+use crate::os::process;
+use crate::os::range_lock::{self, Kind, WHOLE_FILE};
+use crate::{Error, Result};
+
+const MAGIC: [u8; 8] = *b"QuireVT1";
+const NEXT: u64 = 8;
+const LATE: u64 = 16;
+const PID: u64 = 24;
+const SINCE: u64 = 32;
+const LENGTH: u64 = 64;
+/// Names have at most this many bytes.
+const LONGEST_NAME: usize = 100;
+
+/// A position that is kept under a name.
+pub struct NamedPosition {
+    block: Block,
+}
+
+impl NamedPosition {
+    /// Opens the file, made when it is missing, and takes its lock.
+    pub fn open(base: &Path, name: &str, mode: u32) -> Result<Self> {
+        let path = path_of(base, name)?;
+        let mut block = Block::open_or_create(&path, LENGTH, mode)?;
+        let held = range_lock::try_hold(block.file(), WHOLE_FILE, Kind::Exclusive);
+        if !held.map_err(|e| Error::io("cannot lock", &path, e))? {
+            return Err(in_use(&mut block, name)?);
+        }
+        block.make_writable(0, LENGTH)?;
+        let found = block.region().load_acquire(0);
+        if found == 0 {
+            block.region().store_release(NEXT, u64::MAX);
+            block.region().store_release(LATE, u64::MAX);
+            block.region().store_release(0, u64::from_le_bytes(MAGIC));
+        } else if found != u64::from_le_bytes(MAGIC) {
+            let (found, expected) = (format!("{found:#x}"), "QuireVT1");
+            return Err(Error::corrupt("not the position of a tailer", &path, 0, found, expected));
+        }
+        block.region().store_release(PID, u64::from(process::pid()));
+        block.region().store_release(SINCE, Clock::System.now_ms().cast_unsigned());
+        Ok(Self { block })
+    }
+
+    /// Indexes of the next message, and of the next one of the cycle before.
+    pub fn load(&self) -> (Option<i64>, Option<i64>) {
+        let word =
+            |at| Some(self.block.region().load_acquire(at).cast_signed()).filter(|it| *it >= 0);
+        (word(NEXT), word(LATE))
+    }
+
+    /// Stores both. The cycle before comes first: a crash in between has a message read again.
+    pub fn store(&self, next: Option<i64>, late: Option<i64>) {
+        let region = self.block.region();
+        region.store_release(LATE, late.unwrap_or(-1).cast_unsigned());
+        region.store_release(NEXT, next.unwrap_or(-1).cast_unsigned());
+    }
+}
+
+fn in_use(block: &mut Block, name: &str) -> Result<Error> {
+    let pid = u32::try_from(block.word64(PID)?).unwrap_or(0);
+    let since_ms = block.word64(SINCE)?.cast_signed();
+    let since = jiff::Timestamp::from_millisecond(since_ms).unwrap_or_default().to_string();
+    let (tailer, path) = (name.to_owned(), block.path().to_path_buf());
+    Ok(Error::TailerInUse { tailer, pid, since_s: since_ms / 1000, since, path })
+}
+
+/// Letters and digits stand for themselves, other bytes for their two hexadecimal digits.
+fn path_of(base: &Path, name: &str) -> Result<PathBuf> {
+    use std::fmt::Write;
+    if name.is_empty() || name.len() > LONGEST_NAME {
+        let limit = LONGEST_NAME;
+        return Err(Error::Invalid(format!(
+            "a tailer's name has 1 to {limit} bytes: name={name:?}"
+        )));
+    }
+    let mut file = String::from(".tailer-");
+    for byte in name.bytes() {
+        if byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_.".contains(&byte) {
+            file.push(char::from(byte));
+        } else {
+            let _ = write!(file, "%{byte:02x}");
+        }
+    }
+    Ok(base.join(file))
+}

@@ -1,0 +1,153 @@
+//! An index or data file, mapped. No page is touched before it is known to exist.
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::memory::window::{Readable, Region, Window};
+use crate::os::files::{self, Access};
+use crate::{Error, Result};
+
+/// Space is taken in steps of an eighth of the file so far, within these bounds.
+const STEP: Range<u64> = 64 << 10..4 << 20;
+
+/// A file of a cycle.
+pub struct Block {
+    window: Window,
+    region: Arc<Region>,
+    /// Positions that are known to be readable through the region.
+    readable: Range<u64>,
+    /// Positions up to this one are reserved and present.
+    reserved: u64,
+    /// As above, where a reader stores into a message.
+    writable: Range<u64>,
+}
+
+impl Block {
+    /// Maps a file; None when it is missing.
+    pub fn open(path: &Path, writable: bool) -> Result<Option<Self>> {
+        let access = Access { write: writable, create_mode: None };
+        files::open(path, access)?.map(|file| Self::map(path, file, writable)).transpose()
+    }
+
+    /// Opens a file to write, made with `mode` when it is missing, and gives it its length.
+    pub fn open_or_create(path: &Path, length: u64, mode: u32) -> Result<Self> {
+        let access = Access { write: true, create_mode: Some(mode) };
+        let file = files::open(path, access)?;
+        let file = file.ok_or_else(|| Error::gone("cannot open", path))?;
+        Self::lengthened(path, file, length)
+    }
+
+    /// Makes a file to write; None when there is one.
+    pub fn create_new(path: &Path, length: u64, mode: u32) -> Result<Option<Self>> {
+        let made = files::create_new(path, mode)?;
+        made.map(|file| Self::lengthened(path, file, length)).transpose()
+    }
+
+    fn lengthened(path: &Path, file: std::fs::File, length: u64) -> Result<Self> {
+        let found = file.metadata().map_err(|e| Error::io("cannot look at", path, e))?;
+        if found.len() < length {
+            files::set_len(&file, length).map_err(|e| Error::io("cannot grow", path, e))?;
+        }
+        Self::map(path, file, true)
+    }
+
+    fn map(path: &Path, file: std::fs::File, writable: bool) -> Result<Self> {
+        let window = Window::new(path, file, writable)?;
+        let region = window.region();
+        Ok(Self { window, region, readable: 0..0, reserved: 0, writable: 0..0 })
+    }
+
+    /// The file's path when it was opened.
+    pub fn path(&self) -> &Path {
+        self.window.path()
+    }
+
+    /// The file.
+    pub const fn file(&self) -> &std::fs::File {
+        self.window.file()
+    }
+
+    /// The file's length when last looked at.
+    pub fn len(&self) -> u64 {
+        self.window.file_len()
+    }
+
+    /// The mapping; what was readable through the one before is through this one too.
+    pub const fn region(&self) -> &Arc<Region> {
+        &self.region
+    }
+
+    /// Whether a range can be read: not where the file ends before it, or there is a hole without
+    /// space, which reads as zeros.
+    #[inline]
+    pub fn is_readable(&mut self, start: u64, end: u64) -> Result<bool> {
+        if start >= self.readable.start && end <= self.readable.end {
+            return Ok(true);
+        }
+        self.make_readable(start, end)
+    }
+
+    fn make_readable(&mut self, start: u64, end: u64) -> Result<bool> {
+        match self.window.readable(&mut self.region, start, end, u64::MAX)? {
+            Readable::UpTo(to) => {
+                self.readable = if start <= self.readable.end && start >= self.readable.start {
+                    self.readable.start..to.max(end)
+                } else {
+                    start..to.max(end)
+                };
+                Ok(true)
+            }
+            Readable::Beyond(_) | Readable::Hole => Ok(false),
+        }
+    }
+
+    /// A 64-bit word, load-acquire; 0 where there is none.
+    #[inline]
+    pub fn word64(&mut self, position: u64) -> Result<u64> {
+        let is_readable = self.is_readable(position, position + 8)?;
+        Ok(if is_readable { self.region.load_acquire(position) } else { 0 })
+    }
+
+    /// A 32-bit word, load-acquire; 0 where there is none.
+    #[inline]
+    pub fn word32(&mut self, position: u64) -> Result<u32> {
+        let is_readable = self.is_readable(position, position + 4)?;
+        Ok(if is_readable { self.region.load_header_acquire(position) } else { 0 })
+    }
+
+    /// Reserves the space of a range, and some after it, up to `limit`: stores into it cannot fail.
+    #[inline]
+    pub fn reserve(&mut self, start: u64, end: u64, limit: u64) -> Result<()> {
+        if end <= self.reserved {
+            return Ok(());
+        }
+        let from = start.max(self.reserved);
+        let step = (end / 8).clamp(STEP.start, STEP.end);
+        let ahead = (end + step).next_multiple_of(STEP.start).min(limit).max(end);
+        // The last blocks of a full disk may still hold what is needed now.
+        let to = match self.window.reserve(&mut self.region, from, ahead) {
+            Ok(()) => ahead,
+            Err(_) => self.window.reserve(&mut self.region, from, end).map(|()| end)?,
+        };
+        self.reserved = to;
+        Ok(())
+    }
+
+    /// Makes a range of a message writable that was stored by another.
+    pub fn make_writable(&mut self, start: u64, end: u64) -> Result<()> {
+        if start >= self.writable.start && end <= self.writable.end {
+            return Ok(());
+        }
+        let from = start / STEP.start * STEP.start;
+        let to = end.next_multiple_of(STEP.start).min(self.len()).max(end);
+        self.window.reserve(&mut self.region, from, to)?;
+        self.writable = from..to;
+        Ok(())
+    }
+
+    /// Returns when the file is on the medium.
+    pub fn sync(&self) -> Result<()> {
+        self.window.sync()
+    }
+}

@@ -1,0 +1,245 @@
+//! Reading the entries and records of one cycle.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::block::Block;
+use super::detect::{self, Asked, Layout};
+use super::{directory, entries};
+use crate::memory::window::Region;
+use crate::os::files;
+use crate::vanilla::format::entry::Location;
+use crate::vanilla::format::names::FileName;
+use crate::vanilla::format::record::{self, Length};
+use crate::{Error, Result};
+
+/// Data files that stay mapped.
+const MOST_OPEN: usize = 32;
+
+/// Where the bytes of a message are.
+pub struct Payload {
+    /// The data file, mapped.
+    pub region: Arc<Region>,
+    /// The first byte.
+    pub at: Location,
+    /// Bytes.
+    pub length: u64,
+}
+
+/// An open cycle.
+pub struct CycleReader {
+    cycle: i32,
+    directory: PathBuf,
+    asked: Asked,
+    /// None while the cycle has no entry.
+    layout: Option<Layout>,
+    index: Option<(u64, Block)>,
+    /// The one used last at the end.
+    data: Vec<((u32, u64), Block)>,
+}
+
+impl CycleReader {
+    /// Opens nothing yet.
+    pub const fn new(cycle: i32, directory: PathBuf, asked: Asked) -> Self {
+        Self { cycle, directory, asked, layout: None, index: None, data: Vec::new() }
+    }
+
+    /// The number of the cycle.
+    pub const fn cycle(&self) -> i32 {
+        self.cycle
+    }
+
+    /// Its directory.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The layout; None while there is no entry.
+    pub fn layout(&mut self) -> Result<Option<Layout>> {
+        if self.layout.is_none() && self.word(0, 0)? != 0 {
+            self.detect()?;
+        }
+        Ok(self.layout)
+    }
+
+    fn detect(&mut self) -> Result<()> {
+        self.layout = detect::detect(&self.directory, self.asked)?.map(|fit| fit.layout);
+        Ok(())
+    }
+
+    /// The entry of a sequence number; 0 while it is free.
+    #[inline]
+    pub fn entry(&mut self, sequence: u64) -> Result<u64> {
+        let Some(layout) = self.layout else {
+            return self.first_entry(sequence);
+        };
+        let per_file = layout.entries_per_file();
+        self.word(sequence / per_file, sequence % per_file)
+    }
+
+    #[cold]
+    fn first_entry(&mut self, sequence: u64) -> Result<u64> {
+        if self.layout()?.is_some() { self.entry(sequence) } else { Ok(0) }
+    }
+
+    #[inline]
+    fn word(&mut self, number: u64, slot: u64) -> Result<u64> {
+        if !matches!(&self.index, Some((open, _)) if *open == number) {
+            let path = directory::path_of(&self.directory, FileName::Index(number));
+            let Some(block) = Block::open(&path, false)? else { return Ok(0) };
+            self.index = Some((number, block));
+        }
+        let Some((_, block)) = &mut self.index else { return Ok(0) };
+        block.word64(slot * 8)
+    }
+
+    /// The first free sequence number.
+    pub fn end(&mut self) -> Result<u64> {
+        let Some(layout) = self.layout()? else { return Ok(0) };
+        let per_file = layout.entries_per_file();
+        let mut number = 0;
+        // An index file is made when the one before it is full.
+        let last =
+            directory::files(&self.directory)?.into_iter().filter_map(|(name, _)| match name {
+                FileName::Index(number) => Some(number),
+                FileName::Data { .. } => None,
+            });
+        let last = last.max().unwrap_or(0);
+        while number < last && self.word(number + 1, 0)? != 0 {
+            number += 1;
+        }
+        let slot = entries::first_free(0, per_file, |slot| Ok(self.word(number, slot)? != 0))?;
+        Ok(number * per_file + slot)
+    }
+
+    /// The first sequence number from `sequence` on that is taken although free ones are before it: a
+    /// power cut or a lost file can leave that.
+    pub fn after_gap(&mut self, sequence: u64) -> Result<Option<u64>> {
+        if self.layout.is_none() {
+            self.detect()?;
+        }
+        let Some(layout) = self.layout else { return Ok(None) };
+        let per_file = layout.entries_per_file();
+        let mut numbers: Vec<_> = directory::files(&self.directory)?
+            .into_iter()
+            .filter_map(|(name, _)| match name {
+                FileName::Index(number) if number >= sequence / per_file => Some(number),
+                _ => None,
+            })
+            .collect();
+        numbers.sort_unstable();
+        for number in numbers {
+            let from = if number == sequence / per_file { sequence % per_file } else { 0 };
+            if let Some(slot) = self.taken_slot(number, from, per_file)? {
+                return Ok(number.checked_mul(per_file).map(|first| first + slot));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The first entry of a file, from one on, that is not 0. Holes are passed over.
+    fn taken_slot(&self, number: u64, from: u64, per_file: u64) -> Result<Option<u64>> {
+        let path = directory::path_of(&self.directory, FileName::Index(number));
+        let Some(block) = Block::open(&path, false)? else { return Ok(None) };
+        let mut found = None;
+        let looked = files::each_used_page(block.file(), from * 8, |at, page| {
+            let words = page.as_chunks::<8>().0.iter().zip(at / 8..);
+            let taken = |(word, slot): &(&[u8; 8], u64)| **word != [0; 8] && *slot >= from;
+            found = found.or_else(|| words.clone().find(taken).map(|(_, slot)| slot));
+            Ok(())
+        });
+        looked.map_err(|e| Error::io("cannot read", &path, e))?;
+        Ok(found.filter(|slot| *slot < per_file))
+    }
+
+    /// The record that an entry names.
+    #[inline]
+    pub fn payload(&mut self, sequence: u64, entry: u64) -> Result<Payload> {
+        match self.record(sequence, entry) {
+            Err(Error::Corrupt { .. }) => self.payload_by_another_layout(sequence, entry),
+            found => found,
+        }
+    }
+
+    /// What was found of the first entries need not fit those that follow.
+    #[cold]
+    fn payload_by_another_layout(&mut self, sequence: u64, entry: u64) -> Result<Payload> {
+        let before = self.layout;
+        if before.is_some() && self.detect().is_err() {
+            self.layout = before;
+        }
+        self.record(sequence, entry)
+    }
+
+    #[inline]
+    fn record(&mut self, sequence: u64, entry: u64) -> Result<Payload> {
+        let Some(layout) = self.layout else { return Err(self.dangling(sequence, entry)) };
+        let at = layout.packing.unpack(entry);
+        if at.position < record::HEADER || !at.position.is_multiple_of(4) {
+            return Err(self.dangling(sequence, entry));
+        }
+        let Some(block) = self.data_file(at)? else {
+            return Err(self.missing(at));
+        };
+        let header = at.position - record::HEADER;
+        let Length::Bytes(length) = record::length(block.word32(header)?) else {
+            return Err(bad_length(block, header));
+        };
+        let length = u64::from(length);
+        let end = at.position + length;
+        if end > layout.packing.data_block || !block.is_readable(header, end)? {
+            return Err(bad_length(block, header));
+        }
+        Ok(Payload { region: Arc::clone(block.region()), at, length })
+    }
+
+    #[inline]
+    fn data_file(&mut self, at: Location) -> Result<Option<&mut Block>> {
+        let key = (at.tid, at.file);
+        if !matches!(self.data.last(), Some((last, _)) if *last == key) {
+            if let Some(place) = self.data.iter().rposition(|(open, _)| *open == key) {
+                let newest = self.data.len() - 1;
+                self.data.swap(place, newest);
+            } else {
+                let name = FileName::Data { tid: at.tid, file: at.file };
+                let path = directory::path_of(&self.directory, name);
+                let Some(block) = Block::open(&path, false)? else { return Ok(None) };
+                if self.data.len() >= MOST_OPEN {
+                    self.data.remove(0);
+                }
+                self.data.push((key, block));
+            }
+        }
+        Ok(self.data.last_mut().map(|(_, block)| block))
+    }
+
+    #[cold]
+    fn dangling(&self, sequence: u64, entry: u64) -> Error {
+        let per_file = self.layout.map_or(u64::MAX, |layout| layout.entries_per_file());
+        let path = directory::path_of(&self.directory, FileName::Index(sequence / per_file));
+        let found = format!("entry {entry:#x}");
+        let expected = "the location of a record";
+        Error::corrupt("an entry names no record", &path, sequence % per_file * 8, found, expected)
+    }
+
+    #[cold]
+    fn missing(&self, at: Location) -> Error {
+        let name = FileName::Data { tid: at.tid, file: at.file };
+        let path = directory::path_of(&self.directory, name);
+        let what = "the data file of an entry is missing";
+        Error::corrupt(what, &path, at.position, "no file", "the file of a writer")
+    }
+}
+
+#[cold]
+fn bad_length(block: &mut Block, header: u64) -> Error {
+    let word = block.word32(header).unwrap_or_default();
+    let expected = format!("an inverted length within the {} bytes of the file", block.len());
+    Error::corrupt(
+        "an entry names no record",
+        block.path(),
+        header,
+        format!("{word:#010x}"),
+        expected,
+    )
+}

@@ -1,0 +1,240 @@
+//! How a cycle's files are laid out. They do not say it: it is what makes their entries name records.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use super::directory;
+use crate::os::files::{self, Access};
+use crate::vanilla::format::entry::{Location, Packing, TID_BITS};
+use crate::vanilla::format::names::FileName;
+use crate::vanilla::format::record::{self, Length};
+use crate::{Error, Result};
+
+/// Java's default block sizes.
+pub const INDEX_BLOCK: u64 = 16 << 20;
+/// As above, of data files.
+pub const DATA_BLOCK: u64 = 64 << 20;
+/// Entries that are tried.
+const SAMPLE: usize = 64;
+/// No block is larger.
+const LARGEST_BLOCK_BITS: u32 = 40;
+
+/// What the opener said of the layout.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Asked {
+    /// Bits of the thread id in entries.
+    pub tid_bits: Option<u32>,
+    /// Length of an index file in bytes.
+    pub index_block: Option<u64>,
+    /// Length of a data file in bytes.
+    pub data_block: Option<u64>,
+}
+
+/// The layout of a cycle's files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// How entries are packed.
+    pub packing: Packing,
+    /// Length of a whole index file in bytes.
+    pub index_block: u64,
+}
+
+impl Layout {
+    /// Entries of an index file.
+    #[must_use]
+    pub const fn entries_per_file(&self) -> u64 {
+        self.index_block / 8
+    }
+}
+
+impl std::fmt::Display for Layout {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (Packing { tid_bits, data_block }, index_block) = (self.packing, self.index_block);
+        write!(
+            out,
+            "(tid_bits={tid_bits} data_block_bytes={data_block} index_block_bytes={index_block})"
+        )
+    }
+}
+
+/// What is asked for, and otherwise what Java would choose on this machine.
+#[must_use]
+pub fn default_layout(asked: Asked) -> Layout {
+    let data_block = asked.data_block.unwrap_or(DATA_BLOCK);
+    let tid_bits = asked.tid_bits.unwrap_or_else(tid_bits_of_machine);
+    let index_block = asked.index_block.unwrap_or(INDEX_BLOCK);
+    Layout { packing: Packing { tid_bits, data_block }, index_block }
+}
+
+/// As Java has them: enough for the greatest process id, and at least 16.
+fn tid_bits_of_machine() -> u32 {
+    let known = std::fs::read_to_string("/proc/sys/kernel/pid_max").ok();
+    let limit: u64 = known.and_then(|text| text.trim().parse().ok()).unwrap_or(1 << 16);
+    limit.clamp(1 << 16, 1 << 24).next_power_of_two().trailing_zeros()
+}
+
+/// A layout, and how many of the entries that were tried name a record by it.
+#[derive(Clone, Copy, Debug)]
+pub struct Fit {
+    /// The layout.
+    pub layout: Layout,
+    /// Entries that name a record.
+    pub records: usize,
+    /// Entries that were tried.
+    pub entries: usize,
+}
+
+/// The layout of the files in a cycle's directory; None while they have no entry.
+pub fn detect(directory: &Path, asked: Asked) -> Result<Option<Fit>> {
+    let files = directory::files(directory)?;
+    let Some(index) = first_index(&files) else { return Ok(None) };
+    let path = directory::path_of(directory, FileName::Index(index));
+    let entries = first_entries(&path)?;
+    if entries.is_empty() {
+        return Ok(None);
+    }
+    let mut data = DataFiles::new(directory, &files);
+    let index_block = asked.index_block.unwrap_or_else(|| index_block(&files));
+    let blocks = asked.data_block.map_or_else(|| data.block_candidates(), |block| vec![block]);
+    let all_bits = asked.tid_bits.map_or_else(|| TID_BITS.to_vec(), |bits| vec![bits]);
+    let mut best: Option<Fit> = None;
+    for tid_bits in all_bits {
+        for data_block in &blocks {
+            let packing = Packing { tid_bits, data_block: *data_block };
+            let records = data.count_records(packing, &entries)?;
+            if records > best.map_or(0, |best| best.records) {
+                let layout = Layout { packing, index_block };
+                best = Some(Fit { layout, records, entries: entries.len() });
+            }
+            if records == entries.len() {
+                return Ok(best);
+            }
+        }
+    }
+    if best.is_none() {
+        return Err(no_layout(&path, entries[0], asked));
+    }
+    Ok(best)
+}
+
+#[cold]
+fn no_layout(path: &Path, entry: u64, asked: Asked) -> Error {
+    let expected = if asked.data_block.is_some() || asked.tid_bits.is_some() {
+        "an entry that names a record (leave out the block sizes and tid_bits to detect them)"
+    } else {
+        "an entry that names a record of a data file (is one missing?)"
+    };
+    Error::corrupt("no layout fits the entries", path, 0, format!("entry {entry:#x}"), expected)
+}
+
+fn first_index(files: &[(FileName, u64)]) -> Option<u64> {
+    files.iter().filter_map(|(name, _)| index_number(*name)).min()
+}
+
+const fn index_number(name: FileName) -> Option<u64> {
+    match name {
+        FileName::Index(number) => Some(number),
+        FileName::Data { .. } => None,
+    }
+}
+
+/// The first entries of an index file that are not 0: some of its first ones, or where a power cut
+/// or a lost page left none of them, others.
+fn first_entries(path: &Path) -> Result<Vec<u64>> {
+    let Some(file) = open(path)? else { return Ok(Vec::new()) };
+    let failed = |e| Error::io("cannot read", path, e);
+    let mut bytes = [0; 8 * SAMPLE];
+    let length = file.read_at(&mut bytes, 0).map_err(failed)?;
+    let mut entries = Vec::new();
+    add_entries(&mut entries, &bytes[..length]);
+    if entries.is_empty() {
+        files::each_used_page(&file, 0, |_, page| {
+            add_entries(&mut entries, page);
+            Ok(())
+        })
+        .map_err(failed)?;
+    }
+    Ok(entries)
+}
+
+fn add_entries(entries: &mut Vec<u64>, bytes: &[u8]) {
+    let words = bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word));
+    let room = SAMPLE.saturating_sub(entries.len());
+    entries.extend(words.filter(|word| *word != 0).take(room));
+}
+
+/// All index files but the last are whole; one alone may be short.
+fn index_block(files: &[(FileName, u64)]) -> u64 {
+    let mut indexes: Vec<_> =
+        files.iter().filter_map(|(name, len)| Some((index_number(*name)?, *len))).collect();
+    indexes.sort_unstable();
+    let is_block = |len: &u64| *len >= 8 && len.is_power_of_two();
+    let whole = indexes.len().saturating_sub(1).max(1);
+    let found = indexes[..whole.min(indexes.len())].iter().map(|(_, len)| *len).find(is_block);
+    let longest = indexes.iter().map(|(_, len)| *len).max().unwrap_or_default();
+    found.unwrap_or_else(|| longest.max(INDEX_BLOCK).next_power_of_two())
+}
+
+fn open(path: &Path) -> Result<Option<File>> {
+    files::open(path, Access { write: false, create_mode: None })
+}
+
+/// The data files of a directory, opened when an entry names them.
+struct DataFiles<'a> {
+    directory: &'a Path,
+    lengths: HashMap<(u32, u64), u64>,
+    open: HashMap<(u32, u64), File>,
+}
+
+impl<'a> DataFiles<'a> {
+    fn new(directory: &'a Path, files: &[(FileName, u64)]) -> Self {
+        let data = files.iter().filter_map(|(name, len)| match name {
+            FileName::Data { tid, file } => Some(((*tid, *file), *len)),
+            FileName::Index(_) => None,
+        });
+        Self { directory, lengths: data.collect(), open: HashMap::new() }
+    }
+
+    /// Block sizes, the likeliest first: files have the length of a block, unless they were copied
+    /// short, or opened with a larger one.
+    fn block_candidates(&self) -> Vec<u64> {
+        let longest = self.lengths.values().copied().max().unwrap_or(DATA_BLOCK);
+        let top = longest.next_power_of_two().trailing_zeros().min(LARGEST_BLOCK_BITS);
+        let larger = (top..=LARGEST_BLOCK_BITS).map(|bits| 1 << bits);
+        let first = if longest.is_power_of_two() { longest } else { DATA_BLOCK.max(1 << top) };
+        let smaller = (6..top).rev().map(|bits| 1 << bits);
+        std::iter::once(first).chain(larger).chain(smaller).collect()
+    }
+
+    fn count_records(&mut self, packing: Packing, entries: &[u64]) -> Result<usize> {
+        let mut count = 0;
+        for entry in entries {
+            count += usize::from(self.is_record(packing.unpack(*entry))?);
+        }
+        Ok(count)
+    }
+
+    fn is_record(&mut self, at: Location) -> Result<bool> {
+        let Some(len) = self.lengths.get(&(at.tid, at.file)).copied() else { return Ok(false) };
+        if at.position < record::HEADER || !at.position.is_multiple_of(4) || at.position > len {
+            return Ok(false);
+        }
+        let name = FileName::Data { tid: at.tid, file: at.file };
+        let path = directory::path_of(self.directory, name);
+        let file = match self.open.entry((at.tid, at.file)) {
+            std::collections::hash_map::Entry::Occupied(file) => file.into_mut(),
+            std::collections::hash_map::Entry::Vacant(free) => match open(&path)? {
+                Some(file) => free.insert(file),
+                None => return Ok(false),
+            },
+        };
+        let mut word = [0; 4];
+        let found = file.read_at(&mut word, at.position - record::HEADER);
+        let found = found.map_err(|e| Error::io("cannot read", &path, e))?;
+        let length = record::length(u32::from_le_bytes(word));
+        let fits = |length| at.position + u64::from(length) <= len;
+        Ok(found == word.len() && matches!(length, Length::Bytes(length) if fits(length)))
+    }
+}

@@ -1,0 +1,383 @@
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use jiff::tz::TimeZone;
+
+use super::format::cycle::{self, CycleFormat, NAMED};
+use super::format::index::IndexSplit;
+use super::format::names::FileName;
+use super::message::Message;
+use super::options::VanillaOptions;
+use super::protocol::block::Block;
+use super::protocol::cycle_reader::CycleReader;
+use super::protocol::detect::{self, Asked, Layout};
+use super::protocol::directory;
+use super::protocol::listing::{self, Listing};
+use crate::os::{files, paths, process};
+use crate::{Error, Result};
+
+/// Data files that stay mapped for stores into their messages.
+const MOST_WRITABLE: usize = 16;
+
+type Writable = ((i32, FileName), Block);
+
+/// A directory of cycles.
+pub struct VanillaQueue {
+    path: PathBuf,
+    options: VanillaOptions,
+    format: CycleFormat,
+    split: IndexSplit,
+    listing: Listing,
+    is_closed: AtomicBool,
+    generation: u32,
+    /// The one used last at the end.
+    writable: Mutex<Vec<Writable>>,
+}
+
+impl VanillaQueue {
+    /// Opens a directory, which is made if that is allowed.
+    pub fn open(path: &Path, options: VanillaOptions) -> Result<Self> {
+        options.check()?;
+        paths::check_local(path)?;
+        let path = std::path::absolute(path).map_err(|e| Error::io("cannot open", path, e))?;
+        if !options.read_only && !options.allow_network {
+            check_local(&path)?;
+        }
+        if !is_there(&path)? {
+            if options.read_only || !options.create {
+                return Err(missing(&path));
+            }
+            make_all(&path, options.file_mode)?;
+        }
+        let (format, split) = format_of(&path, &options)?;
+        let listing = Listing::new(&path, format.clone());
+        let (is_closed, generation) = (AtomicBool::new(false), process::generation());
+        let writable = Mutex::default();
+        Ok(Self { path, options, format, split, listing, is_closed, generation, writable })
+    }
+
+    /// The queue's directory.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// As it was opened.
+    #[must_use]
+    pub const fn options(&self) -> &VanillaOptions {
+        &self.options
+    }
+
+    /// Lengths and names of cycles.
+    #[must_use]
+    pub const fn format(&self) -> &CycleFormat {
+        &self.format
+    }
+
+    /// How indexes are split.
+    #[must_use]
+    pub const fn split(&self) -> IndexSplit {
+        self.split
+    }
+
+    pub(super) const fn listing(&self) -> &Listing {
+        &self.listing
+    }
+
+    /// Ends the use of the queue and of its handles.
+    pub fn close(&self) {
+        self.is_closed.store(true, Ordering::Release);
+        self.writable.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// Whether it was closed.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Acquire)
+    }
+
+    /// An error once `what`, the queue or a handle of it, cannot be used.
+    #[inline]
+    pub fn check_open(&self, what: &'static str) -> Result<()> {
+        if self.generation != process::generation() {
+            return Err(Error::Forked);
+        }
+        if self.is_closed() { Err(Error::closed(what, &self.path)) } else { Ok(()) }
+    }
+
+    /// The cycle of a time, the clock's where none is given.
+    pub fn cycle_at(&self, now_ms: Option<i64>) -> Result<i32> {
+        let now_ms = now_ms.unwrap_or_else(|| self.options.clock.now_ms());
+        self.format.cycle_at(now_ms).ok_or_else(|| {
+            Error::IndexOutOfRange(format!("no cycle has this time: now_ms={now_ms}"))
+        })
+    }
+
+    /// The directory of a cycle, there or not.
+    pub fn directory_of(&self, cycle: i32) -> Result<PathBuf> {
+        Ok(self.path.join(self.name_of(cycle)?))
+    }
+
+    pub(super) fn name_of(&self, cycle: i32) -> Result<String> {
+        let found = self.format.name(cycle).filter(|_| cycle >= 0);
+        found.ok_or_else(|| Error::IndexOutOfRange(format!("no such cycle: cycle={cycle}")))
+    }
+
+    /// The index of a message.
+    pub fn index_of(&self, cycle: i32, sequence: u64) -> Result<i64> {
+        self.split.join(cycle, sequence).ok_or_else(|| Error::CycleFull {
+            cycle,
+            sequence,
+            limit: 1 << self.split.sequence_bits,
+        })
+    }
+
+    /// A reader of a cycle; None while it has no directory.
+    pub(super) fn reader(&self, cycle: i32) -> Result<Option<CycleReader>> {
+        let Some(name) = self.format.name(cycle) else { return Ok(None) };
+        let directory = directory::find(&self.path, &name)?;
+        Ok(directory.map(|directory| CycleReader::new(cycle, directory, self.options.layout)))
+    }
+
+    /// The cycles that have a directory.
+    pub fn cycles(&self) -> Result<Vec<i32>> {
+        self.listing.all()
+    }
+
+    /// The index of the first message.
+    pub fn first_index(&self) -> Result<Option<i64>> {
+        for cycle in self.listing.all()? {
+            let Some(mut reader) = self.reader(cycle)? else { continue };
+            let first = if reader.entry(0)? != 0 { Some(0) } else { reader.after_gap(0)? };
+            if let Some(first) = first {
+                return self.index_of(cycle, first).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The index of the last message.
+    pub fn last_index(&self) -> Result<Option<i64>> {
+        let Some((cycle, end)) = self.end()? else { return Ok(None) };
+        self.index_of(cycle, end - 1).map(Some)
+    }
+
+    /// The last cycle with a message, and the sequence number after that.
+    pub(super) fn end(&self) -> Result<Option<(i32, u64)>> {
+        self.listing.forget();
+        let mut next = self.listing.before(i32::MAX)?;
+        while let Some(cycle) = next {
+            if let Some(mut reader) = self.reader(cycle)? {
+                let end = end_of(&mut reader)?;
+                if end > 0 {
+                    return Ok(Some((cycle, end)));
+                }
+            }
+            next = self.listing.before(cycle)?;
+        }
+        Ok(None)
+    }
+
+    /// How many messages there are.
+    pub fn entry_count(&self) -> Result<u64> {
+        let mut count = 0;
+        for cycle in self.listing.all()? {
+            count += self.count_in(cycle)?;
+        }
+        Ok(count)
+    }
+
+    /// How many messages a cycle has.
+    pub fn count_in(&self, cycle: i32) -> Result<u64> {
+        self.reader(cycle)?.map_or(Ok(0), |mut reader| end_of(&mut reader))
+    }
+
+    /// The layout to write a cycle with: that of its files, of others, or of this machine's Java.
+    pub(super) fn layout_for(&self, cycle: i32) -> Result<Layout> {
+        let asked = self.options.layout;
+        if let Some(mut reader) = self.reader(cycle)?
+            && let Some(found) = reader.layout()?
+        {
+            return self.checked(found, reader.directory());
+        }
+        let newest = self.listing.before(cycle)?;
+        if let Some(mut reader) = newest.map(|cycle| self.reader(cycle)).transpose()?.flatten()
+            && let Some(Layout { packing, index_block }) = reader.layout()?
+        {
+            let found = Asked {
+                tid_bits: asked.tid_bits.or(Some(packing.tid_bits)),
+                data_block: asked.data_block.or(Some(packing.data_block)),
+                index_block: asked.index_block.or(Some(index_block)),
+            };
+            return Ok(detect::default_layout(found));
+        }
+        Ok(detect::default_layout(asked))
+    }
+
+    /// What was asked for must fit the files as well as anything does.
+    fn checked(&self, found: Layout, directory: &Path) -> Result<Layout> {
+        let by_asked = detect::detect(directory, self.options.layout)?;
+        let by_files = detect::detect(directory, Asked::default())?;
+        let (Some(by_asked), Some(by_files)) = (by_asked, by_files) else { return Ok(found) };
+        if by_asked.records >= by_files.records {
+            return Ok(found);
+        }
+        let (asked, found) = (by_asked.layout, by_files.layout);
+        Err(Error::Invalid(format!(
+            "the files of the cycle have another layout: asked={asked} found={found} path={}",
+            directory.display()
+        )))
+    }
+
+    /// Compares a 32-bit word of a message with `old` and stores `new` if they are the same; what
+    /// was found otherwise.
+    pub fn swap32(
+        &self,
+        message: &Message,
+        offset: u64,
+        old: u32,
+        new: u32,
+    ) -> Result<std::result::Result<(), u32>> {
+        self.store_into(message, offset, 4, |block, at| block.region().publish_header(at, old, new))
+    }
+
+    /// As above, for 64 bits.
+    pub fn swap64(
+        &self,
+        message: &Message,
+        offset: u64,
+        old: u64,
+        new: u64,
+    ) -> Result<std::result::Result<(), u64>> {
+        self.store_into(message, offset, 8, |block, at| block.region().swap_acq_rel(at, old, new))
+    }
+
+    fn store_into<T>(
+        &self,
+        message: &Message,
+        offset: u64,
+        width: u64,
+        store: impl FnOnce(&Block, u64) -> T,
+    ) -> Result<T> {
+        self.check_open("queue")?;
+        if self.options.read_only {
+            let path = self.path.clone();
+            return Err(Error::ReadOnly { what: "changing a message", path });
+        }
+        let end = offset.checked_add(width).filter(|end| *end <= message.length);
+        let at = message.at.position + offset;
+        if end.is_none() || !at.is_multiple_of(width) {
+            return Err(Error::Invalid(format!(
+                "no aligned word of the message: offset={offset} width={width} length={} \
+                 position={:#x} in its file",
+                message.length, message.at.position
+            )));
+        }
+        let mut open = self.writable.lock().unwrap_or_else(PoisonError::into_inner);
+        let block = self.writable_block(&mut open, message)?;
+        block.make_writable(at, at + width)?;
+        Ok(store(block, at))
+    }
+
+    fn writable_block<'a>(
+        &self,
+        open: &'a mut Vec<Writable>,
+        message: &Message,
+    ) -> Result<&'a mut Block> {
+        let name = FileName::Data { tid: message.at.tid, file: message.at.file };
+        let key = (message.cycle, name);
+        if let Some(place) = open.iter().position(|(it, _)| *it == key) {
+            let newest = open.len() - 1;
+            open.swap(place, newest);
+        } else {
+            let path = directory::path_of(&self.directory_of(message.cycle)?, name);
+            let block = Block::open(&path, true)?;
+            let block = block.ok_or_else(|| Error::gone("cannot open", &path))?;
+            if open.len() >= MOST_WRITABLE {
+                open.remove(0);
+            }
+            open.push((key, block));
+        }
+        let Some((_, block)) = open.last_mut() else { unreachable!("a file was just added") };
+        Ok(block)
+    }
+}
+
+/// The sequence number after the last message, gaps or not.
+pub(super) fn end_of(reader: &mut CycleReader) -> Result<u64> {
+    let mut end = reader.end()?;
+    while let Some(taken) = reader.after_gap(end)? {
+        end = taken;
+        while reader.entry(end)? != 0 {
+            end += 1;
+        }
+    }
+    Ok(end)
+}
+
+fn format_of(path: &Path, options: &VanillaOptions) -> Result<(CycleFormat, IndexSplit)> {
+    let guess = if options.roll_cycle.is_some() && options.cycle_format.is_some() {
+        None
+    } else {
+        listing::guess_pattern(path)?
+    };
+    let named = options.roll_cycle.as_deref().and_then(cycle::by_name);
+    let guessed = guess.as_ref().map(|guess| guess.named);
+    let base = named.or(guessed).unwrap_or(NAMED[0]);
+    let pattern = match (&options.cycle_format, &guess) {
+        (Some(pattern), _) => pattern.clone(),
+        (None, Some(guess)) if named.is_none_or(|it| it.pattern == guess.named.pattern) => {
+            guess.pattern.clone()
+        }
+        (None, Some(guess)) => {
+            return Err(Error::RollCycleMismatch {
+                asked: base.name.to_owned(),
+                found: guess.named.name.to_owned(),
+                path: path.to_path_buf(),
+            });
+        }
+        (None, None) => base.pattern.to_owned(),
+    };
+    let length_ms = options.cycle_length_ms.unwrap_or(base.length_ms);
+    let zone = options.zone.clone().unwrap_or(TimeZone::UTC);
+    let format = CycleFormat::new(&pattern, length_ms, zone).map_err(Error::Invalid)?;
+    let entries = options.entries_per_cycle.map(u64::trailing_zeros);
+    Ok((format, IndexSplit { sequence_bits: entries.unwrap_or(base.sequence_bits) }))
+}
+
+fn is_there(path: &Path) -> Result<bool> {
+    match std::fs::metadata(path) {
+        Ok(found) if found.is_dir() => Ok(true),
+        Ok(_) => Err(Error::NotAVanillaQueue {
+            why: "found a file where a directory belongs".into(),
+            path: path.to_path_buf(),
+        }),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(Error::io("cannot look at", path, error)),
+    }
+}
+
+fn missing(path: &Path) -> Error {
+    Error::NotAVanillaQueue { why: "there is no directory".into(), path: path.to_path_buf() }
+}
+
+fn make_all(path: &Path, file_mode: u32) -> Result<()> {
+    if let Some(parent) = path.parent()
+        && !is_there(parent)?
+    {
+        make_all(parent, file_mode)?;
+    }
+    directory::make(path, file_mode)
+}
+
+fn check_local(path: &Path) -> Result<()> {
+    let there = path.ancestors().find(|path| path.exists()).unwrap_or(path);
+    match files::network_file_system_of(there)? {
+        Some(kind) => Err(Error::Unsupported(format!(
+            "writing on a network file system: kind={kind} path={} (allow_network=True, for one host)",
+            path.display()
+        ))),
+        None => Ok(()),
+    }
+}
