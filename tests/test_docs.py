@@ -1,5 +1,6 @@
-"""What the documents show runs, what they name exists, and what they link to is there."""
+"""The code in the documentation runs, and its links resolve."""
 
+import os
 import re
 import subprocess
 import sys
@@ -10,98 +11,97 @@ import pytest
 from paths import ROOT
 
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "interop/README.md"])
-PAGES_THAT_RUN = (
-    "README.md",
-    "docs/archive.md",
-    "docs/columns.md",
-    "docs/messages.md",
-    "docs/methods.md",
-    "docs/pipeline-examples.md",
-    "docs/pipelines.md",
-    "docs/replay.md",
-    "docs/services.md",
-    "docs/sinks.md",
-    "docs/spark.md",
-    "docs/streaming.md",
-)
-IN_ONE_SESSION = ("docs/sinks.md",)
 FENCED = re.compile(r"(?ms)^ *```.*?^ *```$")
+RUNNABLE = re.compile(r"(?ms)^```(python|console)\n(.*?)^```$")
+TWICE = "import runpy, sys\nfor _ in range(2): runpy.run_path(sys.argv[1], run_name='__main__')"
+CONSOLE_RUNS_IN = ("README.md",)
+NEEDS_A_CLUSTER = ("docs/cluster.md",)
 
 
-def python_blocks() -> list[tuple[str, str]]:
+def program_of(page: Path) -> str:
     """
-    The name and the text of each block: the name is its page and the line it starts on.
+    The Python blocks of a page as one program, each on the lines that it has in the page.
 
-    Those of a page in `IN_ONE_SESSION` run one behind the other: starting Spark takes seconds.
+    In `CONSOLE_RUNS_IN` the commands `$ quire ...` between them run too.
     """
-    found: dict[str, str] = {}
-    for page in PAGES_THAT_RUN:
-        text, first = (ROOT / page).read_text("utf-8"), ""
-        for block in re.finditer(r"(?ms)^```python\n(.*?)^```$", text):
-            name = f"{page}:{len(text[: block.start()].splitlines()) + 1}"
-            if page in IN_ONE_SESSION:
-                name = first = first or name
-            found[name] = found.get(name, "") + block[1]
-    return [*found.items()]
+    text = page.read_text("utf-8")
+    lines = [""] * len(text.splitlines())
+    for block in RUNNABLE.finditer(text):
+        first = text.count("\n", 0, block.start(2))
+        shown = block[2].splitlines()
+        if block[1] == "console":
+            runs = page.name in CONSOLE_RUNS_IN
+            shown = [_as_python(line) if runs else "" for line in shown]
+        lines[first : first + len(shown)] = shown
+    return "\n".join(lines)
 
 
-def programs() -> list[tuple[str, str]]:
-    examples = sorted(ROOT.glob("examples/[0-9]*.py"))
-    return python_blocks() + [(f"examples/{p.name}", p.read_text("utf-8")) for p in examples]
+def _as_python(line: str) -> str:
+    if not line.startswith("$ quire "):
+        return ""
+    return f"__import__('subprocess').run({line[2:]!r}, shell=True, check=True)"
 
 
-@pytest.mark.parametrize(
-    "program",
-    [
-        pytest.param(
-            program,
-            id=name,
-            marks=pytest.mark.spark if re.search(r"quire\.(spark|pipeline)", program) else (),
-        )
-        for name, program in programs()
-    ],
-)
-def test_what_the_documents_show_runs(program: str, tmp_path: Path) -> None:
-    program = program.replace('"/tmp/', f'"{tmp_path}/')  # leaves nothing behind
+PROGRAMS = {str(page.relative_to(ROOT)): program_of(page) for page in PAGES}
+SPARK = re.compile(r"quire\.(spark|pipeline)")
 
+
+def run(command: list[str], where: Path) -> None:
+    path = [str(Path(sys.executable).parent), os.environ["PATH"]]
     ran = subprocess.run(
-        [sys.executable, "-W", "error", "-c", program],
-        cwd=tmp_path,
+        [sys.executable, "-W", "error", *command],
+        cwd=where,
+        env=os.environ | {"PATH": os.pathsep.join(path), "TMPDIR": str(where)},
         capture_output=True,
         text=True,
         check=False,
     )
-
     assert ran.returncode == 0, ran.stderr
 
 
-def test_an_example_is_short_and_says_what_it_did(tmp_path: Path) -> None:
-    examples = sorted(ROOT.glob("examples/[0-9]*.py"))
-    assert [int(path.name[:2]) for path in examples] == [*range(1, len(examples) + 1)]
-    assert not [path.name for path in examples if len(path.read_text("utf-8").splitlines()) > 40]
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=pytest.mark.spark if SPARK.search(program) else ())
+        for page, program in PROGRAMS.items()
+        if program.strip() and page not in NEEDS_A_CLUSTER
+    ],
+)
+def test_the_blocks_of_a_page_run_in_order_in_one_directory_and_again(
+    page: str, tmp_path: Path
+) -> None:
+    program, where = tmp_path / "page.py", tmp_path / "here"
+    where.mkdir()
+    program.write_text(PROGRAMS[page], "utf-8")
 
-    command = [sys.executable, str(examples[0])]
+    run(["-c", TWICE, str(program)], where)
+
+
+def examples() -> list[Path]:
+    return sorted(ROOT.glob("examples/[0-9]*.py"))
+
+
+@pytest.mark.parametrize(
+    "example",
+    [
+        pytest.param(path, marks=pytest.mark.spark if SPARK.search(path.read_text()) else ())
+        for path in examples()
+    ],
+    ids=lambda path: path.name,
+)
+def test_an_example_runs(example: Path, tmp_path: Path) -> None:
+    run([str(example)], tmp_path)
+
+
+def test_an_example_is_short_and_says_what_it_did(tmp_path: Path) -> None:
+    numbers = [int(path.name[:2]) for path in examples()]
+    assert numbers == [*range(1, len(numbers) + 1)]
+    assert not [path.name for path in examples() if len(path.read_text("utf-8").splitlines()) > 40]
+
+    command = [sys.executable, str(examples()[0])]
     said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
     assert "100,003 messages" in said
     assert not list(tmp_path.iterdir())
-
-
-def test_the_words_of_the_glossary_are_in_use() -> None:
-    glossary = (ROOT / "docs/glossary.md").read_text("utf-8")
-    sources = [*ROOT.glob("crates/*/src/**/*.rs"), *ROOT.glob("python/quire/**/*.py*")]
-    sources += [page for page in PAGES if page.name != "glossary.md"]
-    used = _plain(" ".join(path.read_text("utf-8") for path in sources if path.suffix != ".pyc"))
-
-    terms = re.findall(r"(?m)^\| ([^|]+) \| ", glossary)[1:]
-    assert len(terms) > 40
-    for term in terms:
-        for word in re.sub(r"[()]", "|", term).split("|"):
-            assert _plain(word) in used, term
-
-
-def _plain(words: str) -> str:
-    """Written alike in prose, `snake_case` and `CamelCase`."""
-    return re.sub(r"[\s_-]", "", words).lower()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

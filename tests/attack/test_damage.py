@@ -197,7 +197,7 @@ def test_a_file_cut_at_any_length_reads_as_what_was_written(
     count = run_damages("what_is_read_from_a_file_cut_short_was_written", tmp_path)
     assert count > 5_000
     tally(
-        "A file cut short holds what was written in front of the cut, and nothing made up",
+        "A file cut short holds what was written before the cut, and nothing made up",
         count,
         "golden files cut short",
     )
