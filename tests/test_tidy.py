@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 
 from paths import ROOT
+from python_modules import NATIVE, bound_in, circles, imports, packages, trees
 
 # The kernel, lowest first.
 LAYERS = [
@@ -16,8 +17,28 @@ LAYERS = [
     "chronicle quick_queue",
 ]
 HEIGHT = {part: height for height, parts in enumerate(LAYERS) for part in parts.split()}
-ON_TOP = {"cli", "replication", "server", "spark"}
-BELOW = {"archive", "pages"}
+# The Python modules, lowest first. What the handles are built on takes the native ones.
+PYTHON_LAYERS = [
+    "_arguments _arrow _durable _latency _terminal discovery errors pausers",
+    "types _opening pages",
+    "ranges.cycles ranges.event_time ranges.seek",
+    "calls arrow",
+    "queue appender tailer subtopics",
+    "_positions ranges",
+    "replaying services archive",
+    "quire",
+    "spark",
+    "pipeline",
+    "demo",
+    "cli",
+]
+PYTHON_RANKS = {
+    "quire" if name == "quire" else f"quire.{name}": rank
+    for rank, names in enumerate(PYTHON_LAYERS)
+    for name in names.split()
+}
+HANDLES = {"quire.queue", "quire.appender", "quire.tailer", "quire.subtopics"}
+MIN_WORDS = 40  # characters of a package's docstring
 OWN = {"bench", "pyspark_quire", "quire"}
 BROUGHT_ALONG = {"numpy"}  # by pandas
 
@@ -58,13 +79,53 @@ def test_cited_sections_of_the_format_exist() -> None:
             assert set(re.findall(r"\d[\d.]*\d|\d", cited)) <= set(sections), f"{name}: {cited}"
 
 
-def test_the_parts_on_top_do_not_import_one_another() -> None:
-    for name, text in tracked(".py", under="python/quire"):
-        part, body = Path(name).parts[2], ast.parse(text)
-        for node in body.body if part == "cli" else ast.walk(body):  # verbs import when they run
-            imports = ast.unparse(node) if isinstance(node, ast.Import | ast.ImportFrom) else ""
-            used = set(re.findall(r"\bquire(?:\.| import )(\w+)", imports)) & ON_TOP - {part}
-            assert part not in ON_TOP | BELOW or not used, f"{name}: {imports}"
+def test_every_python_module_has_a_rank() -> None:
+    assert not [module for module in trees() if rank_of(module) is None]
+
+
+def test_python_imports_point_down() -> None:
+    """Those of functions count; annotations alone may point up among the handles."""
+    for importer, imported, for_annotations in imports():
+        if imported == NATIVE:
+            continue
+        low, high = rank_of(imported), rank_of(importer)
+        assert low is not None, f"{importer} imports {imported}: no such module"
+        assert high is not None
+        may_point_up = for_annotations and {importer, imported} <= HANDLES
+        assert low <= high or may_point_up, f"{importer} imports {imported}"
+
+
+def test_python_imports_make_no_circle() -> None:
+    edges: dict[str, set[str]] = {}
+    for importer, imported, for_annotations in imports():
+        if not (for_annotations and {importer, imported} <= HANDLES):
+            edges.setdefault(importer, set()).add(imported)
+    edges["quire"] = set()  # a module asks the package at its top for what was imported before
+    assert circles(edges) == [["quire.pages.model", "quire.pages.render"]]
+
+
+def test_no_module_is_named_like_a_public_name_of_its_package() -> None:
+    """An import of the module would replace the function."""
+    for package in packages():
+        for name, source in bound_in(package):
+            module = f"{package}.{name}"
+            assert module not in trees() or source == module, f"{source} and the module {module}"
+
+
+def test_the_map_names_every_room_and_every_room_says_what_is_in_it() -> None:
+    drawn = re.findall(r"\w+", ast.get_docstring(trees()["quire"]) or "")
+    rooms = [module.removeprefix("quire.") for module in trees() if module.count(".") == 1]
+    assert not {*rooms} - {*drawn}
+    for package in packages():
+        assert len(ast.get_docstring(trees()[package]) or "") > MIN_WORDS, package
+
+
+def rank_of(module: str) -> int | None:
+    """Return the height of a module: that of the longest name in the list that it begins with."""
+    known = [name for name in PYTHON_RANKS if f"{module}.".startswith(f"{name}.")]
+    if module == "quire" or not known:
+        return PYTHON_RANKS.get(module)
+    return PYTHON_RANKS[max(known, key=len)]
 
 
 def test_pages_know_nothing_of_what_they_show() -> None:

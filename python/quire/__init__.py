@@ -5,6 +5,23 @@ A persisted, brokerless, low-latency queue whose files are Chronicle Queue 5 fil
         index = appender.write_text("hello")
 
 Python and Java processes append to and tail the same directory at the same time.
+
+Where things are; each imports only what stands above it::
+
+    errors                                     every exception, as a tree
+    types pausers discovery                    declared types, waiting, queues below a directory
+    _arguments _durable _opening _terminal     checked arguments, files that survive a crash,
+    _arrow _latency                            paths that become queues, text safe to print
+    _native                                    the Rust extension; its stub documents it
+    calls                                      messages, interfaces, method writers and readers
+    arrow                                      schemas, and messages as columns both ways
+    queue appender tailer subtopics            the handles; open() is in queue
+    ranges _positions                          ranges, seeking, stored positions
+    replaying services archive                 replay and compare; services; Parquet archives
+    spark                                      the data source, the sink, sessions
+    pipeline                                   pipelines that a YAML file declares
+    pages                                      HTML pages and charts; knows nothing of queues
+    demo cli                                   `quire demo`, and the command line
 """
 
 import os as _os
@@ -28,8 +45,8 @@ from quire._native import (
 )
 from quire.appender import Appender
 from quire.arrow.schema import Schema
+from quire.calls.interfaces import method_id
 from quire.calls.messages import Typed, TypeLiteral, message
-from quire.calls.method_ids import method_id
 from quire.errors import (
     AppendLockedError,
     ArchiveError,

@@ -44,6 +44,14 @@ def path(name: str, found: object) -> str:
         raise refusal(name, "a path", found) from None
 
 
+def queue_path(name: str, found: object) -> str:
+    """Take the path of a queue, where an open queue would do too."""
+    try:
+        return path(name, found)
+    except TypeError:
+        raise refusal(name, "a queue, or its path", found) from None
+
+
 def text(name: str, found: object) -> str:
     """Take text."""
     if not isinstance(found, str):

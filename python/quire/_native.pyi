@@ -762,7 +762,7 @@ class Chain:
 
 @disjoint_base
 class MethodReader:
-    """The native half of :class:`quire.calls.methods.MethodReader`."""
+    """The native half of :class:`quire.calls.method_reader.MethodReader`."""
 
     def __new__(
         cls,

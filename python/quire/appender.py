@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from quire._native import Value, WriteDocument
     from quire.arrow.encoder import Form
     from quire.arrow.schema import SchemaLike
-    from quire.calls.methods import Filter
+    from quire.calls.method_writer import Filter
 
     class _Frame(Protocol):
         """A data frame, or whatever else hands over its columns as Arrow."""
@@ -192,10 +192,10 @@ class Appender(_native.Appender):
                 methods have one id, or one returns something else.
 
         """
-        from quire.calls import methods
+        from quire.calls.method_writer import method_writer
         from quire.types import names_around
 
-        return methods.method_writer(
+        return method_writer(
             self,
             interface,
             more,

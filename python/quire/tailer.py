@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     from quire.appender import Appender
     from quire.arrow.schema import Schema, SchemaLike
-    from quire.calls.methods import Filter, MethodReader
+    from quire.calls.method_reader import MethodReader
+    from quire.calls.method_writer import Filter
     from quire.queue import Queue
 
 _T = TypeVar("_T")
@@ -87,7 +88,7 @@ class Tailer(_native.Tailer):
 
         """
         from quire.ranges.event_time import nanoseconds_of
-        from quire.ranges.range import first_at
+        from quire.ranges.seek import first_at
 
         index = first_at(self._queue, nanoseconds_of(time), time_field)
         if index is None:
@@ -251,9 +252,9 @@ class Tailer(_native.Tailer):
             IndexOutOfRangeError: The message is not there any more.
 
         """
-        from quire.ranges.range import opened
+        from quire._opening import opened
 
-        with opened(cast("Queue", output), "output") as queue:
+        with opened(output, "output") as queue:
             super().after_last_written(queue)
 
     def topics(self, *keys: Any, event: str = ROUTE) -> Self:  # noqa: ANN401 - any value
@@ -327,10 +328,10 @@ class Tailer(_native.Tailer):
             ValueError: *on_error* and *dead_letter* do not go together.
 
         """
-        from quire.calls import methods
+        from quire.calls.method_reader import method_reader
         from quire.types import names_around
 
-        return methods.method_reader(
+        return method_reader(
             self,
             handlers,
             interface=interface,

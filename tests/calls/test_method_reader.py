@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import quire
 from golden_calls import JAVA, Calls, Dto, make_calls, recorder
 from queues import START_MS, copy_of, payloads
-from quire.calls.methods import MethodReader
+from quire.calls.method_reader import MethodReader
 from talk import SAY, Call, Talk, Talker, read_all
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol, TypeAlias
 
 import quire
-from quire.calls.methods import MethodReader
+from quire.calls.method_reader import MethodReader
 
 Call: TypeAlias = tuple[object, ...]
 SAY = b"\xb9\x03say\xe1"

@@ -10,10 +10,11 @@ import pyarrow.compute
 
 from quire.archive.cycles import Cycle
 from quire.archive.decoding import ERROR, INDEX, PAYLOAD, SUBTOPIC, TIMESTAMP, Decoding
+from quire.arrow.content import Content
 from quire.arrow.event_time import TIMESTAMP as TIMESTAMP_TYPE
 from quire.arrow.event_time import timed, timestamps
 from quire.arrow.plan import array_of, fields_of
-from quire.arrow.schema import METHOD, Content, Schema
+from quire.arrow.schema import METHOD, Schema
 from quire.errors import ArchiveError, CorruptError
 from quire.queue import Queue
 from quire.subtopics import ROUTE

@@ -8,8 +8,9 @@ from typing import Any, Final, Literal
 
 import pyarrow as pa
 
+from quire.arrow.content import Content
 from quire.arrow.plan import fields_of, type_text
-from quire.arrow.schema import METHOD, Content, Schema
+from quire.arrow.schema import METHOD, Schema
 from quire.arrow.types import PARQUETS_TIME, fitting_columns
 from quire.errors import ArchiveError
 from quire.queue import Queue

@@ -1,1 +1,1 @@
-"""Arrow: types and schemas, and messages as columns both ways. Needs ``quire[arrow]``."""
+"""Arrow: schemas, and messages as columns both ways. Needs ``quire[arrow]``."""

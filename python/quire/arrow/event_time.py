@@ -8,8 +8,9 @@ from typing import Any, Final, TypeAlias, cast
 import pyarrow as pa
 import pyarrow.compute
 
+from quire.arrow.content import Content
 from quire.arrow.plan import GUESSED, type_text
-from quire.arrow.schema import HISTORY, Content, Schema
+from quire.arrow.schema import HISTORY, Schema
 from quire.ranges.event_time import GUESSES, TimeField
 
 _Array: TypeAlias = Any  # pyarrow-stubs have a class for each type

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import pyarrow as pa
 
-from quire._native import Seen
+from quire._native import Queue, Seen, Tailer
 from quire.ranges.cycles import runs_between
 
 if TYPE_CHECKING:
     from quire._native import Sample
-    from quire.queue import Queue
 
 _STRETCHES: Final = 10
 _TYPES: Final[dict[str, Any]] = {
@@ -55,7 +54,7 @@ def inferred_of(
     paths: list[str] = []
     for queue in queues:
         paths.append(queue.path)
-        with queue.tailer() as tailer:
+        with Tailer(queue) as tailer:
             for index, messages in stretches(queue, sample):
                 if tailer.move_to_index(index):
                     count += seen.look(tailer, messages)

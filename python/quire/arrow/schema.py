@@ -4,39 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, cast
 
 from quire import _arguments as arguments
 from quire._arrow import need_arrow
 from quire._native import Plan
+from quire.arrow.content import Content, Shape
 
 if TYPE_CHECKING:
     from os import PathLike
 
     import pyarrow as pa
 
-    from quire._native import Table
+    from quire._native import Queue, Table
     from quire.arrow.plan import Method, TypeLike
-    from quire.queue import Queue
 
 # What stands for a schema: see Schema.given.
 SchemaLike: TypeAlias = "Schema | Mapping[str, TypeLike] | pa.Schema | type"
 
-Shape = Literal["fields", "value", "calls"]
-
 HISTORY: Final = "history"
 METHOD: Final = "method"
-
-
-class Content(NamedTuple):
-    """What a schema is made of."""
-
-    shape: Shape
-    parts: pa.Schema | tuple[Method, ...]
-    history: bool = False
-    index_name: str | None = "index"
-    types: tuple[str, ...] = ()
-    """The types that messages may name, where they name one; any if there are none."""
 
 
 class Schema:
@@ -233,8 +220,8 @@ class Schema:
             WireError: A message does not decode.
 
         """
+        from quire._opening import opened
         from quire.arrow.infer import inferred
-        from quire.ranges.range import opened
 
         arguments.one_of("text", "raise")("conflicts", conflicts)
         arguments.whole(1, 2**63 - 1)("sample", sample)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from quire.arrow.content import Content
 from quire.arrow.plan import Method
-from quire.arrow.schema import Content
 
 
 def text_of(content: Content) -> str:

@@ -1,1 +1,1 @@
-"""Method calls and message classes: the types of values, method writers and method readers."""
+"""Method calls and messages: interfaces, message classes, method writers and method readers."""

@@ -13,17 +13,38 @@ from inspect import Parameter
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from quire._native import Kind, Method
-from quire.calls.method_ids import METHOD_ID
 from quire.types import kind_of
 
 METHODS = "__quire_methods__"
-"""Where the class of a method writer keeps its methods."""
+"""The attribute of a method writer's class that holds its methods."""
+
+_METHOD_ID = "__quire_method_id__"
 
 _MARKERS: tuple[object, ...] = (object, abc.ABC, typing.Protocol, typing.Generic)
 _VARIABLE = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+_F = TypeVar("_F", bound=Callable[..., object])
 _Function: TypeAlias = Callable[..., object]
 _Names: TypeAlias = Mapping[str, Any]
 _Seen: TypeAlias = dict[tuple[object, ...], dict[str, Method]]
+
+
+def method_id(number: int | str, /) -> Callable[[_F], _F]:
+    """
+    Have a method stand in messages as a number instead of its name, as Java's ``@MethodId``.
+
+    Args:
+        number: At most 32 bits, signed, and another one for each method; or one character.
+
+    """
+    value = ord(number) if isinstance(number, str) else number
+    if not -(2**31) <= value < 2**31:
+        raise ValueError(f"a method id has 32 bits: method_id={number}")
+
+    def mark(function: _F) -> _F:
+        setattr(function, _METHOD_ID, value)
+        return function
+
+    return mark
 
 
 class Interface(NamedTuple):
@@ -83,7 +104,7 @@ class _Signature:
         self._names = names
         self.returns = signature.return_annotation
         self.parameters = list(signature.parameters.values())
-        self.method_id: int | None = getattr(function, METHOD_ID, None)
+        self.method_id: int | None = getattr(function, _METHOD_ID, None)
 
     def without_self(self) -> _Signature:
         """Leave out the first parameter."""

@@ -13,7 +13,7 @@ import click
 
 from quire._terminal import on_one_line
 from quire.cli.arguments import PATH
-from quire.cli.output import complain
+from quire.cli.errors import complain
 
 if TYPE_CHECKING:
     from quire.archive import Failure, Progress, Report

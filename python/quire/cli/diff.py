@@ -13,9 +13,9 @@ import click
 import quire
 from quire._terminal import on_one_line
 from quire.cli.arguments import PATH, point_of
-from quire.cli.entry import told
+from quire.cli.errors import complain, error_text
 from quire.cli.formats import json_of, yaml_of
-from quire.cli.output import Output, Progress, complain
+from quire.cli.output import Output, Progress
 from quire.replaying.compare import Comparison, Difference
 from quire.replaying.values import Node, Values, changes, shown
 
@@ -93,7 +93,7 @@ def diff(
         raise
     except (quire.QuireError, OSError, ValueError) as error:
         progress.clear()
-        complain(told(error))
+        complain(error_text(error))
         raise click.exceptions.Exit(_TROUBLE) from None
     finally:
         progress.clear()

@@ -10,7 +10,7 @@ import click
 from quire._native import Dump
 from quire._terminal import harmless, on_one_line
 from quire.cli.arguments import PATH
-from quire.cli.entry import told
+from quire.cli.errors import error_text
 from quire.cli.output import Output
 from quire.errors import NotAQueueError, QuireError
 
@@ -44,8 +44,8 @@ def dump(paths: tuple[Path, ...]) -> None:
             except (QuireError, OSError) as error:
                 if isinstance(error, BrokenPipeError):
                     raise
-                output.write(f"# {on_one_line(told(error))}\n".encode())
-                wrong.append(told(error))
+                output.write(f"# {on_one_line(error_text(error))}\n".encode())
+                wrong.append(error_text(error))
     output.flush()
     if wrong:
         more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""

@@ -1,19 +1,13 @@
-"""Where the command starts: exit codes, and one line on stderr for what went wrong."""
+"""The entry point of the command."""
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
-from typing import Final
 
+from quire.cli.errors import FAILED, INTERRUPTED, complain, error_text
 from quire.errors import QuireError
-
-OK: Final = 0
-FAILED: Final = 1
-USED_WRONGLY: Final = 2
-INTERRUPTED: Final = 130  # what a shell makes of SIGINT
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -36,37 +30,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except (QuireError, OSError) as error:
-        return _fail(told(error))
-
-
-def told(error: Exception) -> str:
-    """Return an error's words, those of the system as the others: with the path behind."""
-    if isinstance(error, OSError) and error.strerror and error.filename:
-        return f"{error.strerror}: path={error.filename}"
-    if isinstance(error, OSError) and error.strerror and _is_of_stdout(error):
-        return f"cannot write to stdout: {error.strerror}"
-    return str(error)
-
-
-def _is_of_stdout(error: OSError) -> bool:
-    """Return whether what could not be written is still in the buffer of stdout."""
-    try:
-        sys.stdout.flush()
-    except OSError as again:
-        _drop_stdout()
-        return again.errno == error.errno
-    return False
-
-
-def _drop_stdout() -> None:
-    """Have nothing more said at the interpreter's end about what cannot be written."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
+        return _fail(error_text(error))
 
 
 def _fail(message: str) -> int:
-    from quire.cli.output import complain
-
     complain(message)
     return FAILED

@@ -7,8 +7,7 @@ from typing import Final
 
 import click
 
-from quire.cli.entry import INTERRUPTED
-from quire.cli.output import complain
+from quire.cli.errors import INTERRUPTED, complain
 
 _SENTENCE: Final = 1_000  # characters, more than any has
 VERBS: Final = {

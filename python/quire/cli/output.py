@@ -6,16 +6,8 @@ import sys
 import time
 from typing import Final
 
-from quire._terminal import on_one_line
-
 _LOOK_EVERY: Final = 256
 _TELL_EVERY_S: Final = 0.2
-
-
-def complain(text: str) -> None:
-    """Say on one line of stderr what went wrong, harmless whatever names it holds."""
-    sys.stderr.write(f"quire: {on_one_line(' '.join(map(str.strip, text.splitlines())))}\n")
-    sys.stderr.flush()
 
 
 class Output:

@@ -11,9 +11,9 @@ import click
 
 import quire
 from quire.cli.arguments import PATH, open_to_look, point_of, told_as_wrong_use
-from quire.cli.entry import INTERRUPTED
+from quire.cli.errors import INTERRUPTED, complain
 from quire.cli.formats import FORMATS
-from quire.cli.output import Progress, complain
+from quire.cli.output import Progress
 from quire.cli.read import Look, Printer
 from quire.replaying.pacing import Pace, Replay
 from quire.replaying.replay import Copy, Replayed

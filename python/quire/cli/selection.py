@@ -128,7 +128,7 @@ class Selection:
 
     def _is_at(self, end: int) -> bool:
         """Go to the first message that does not lie before *end*; return whether there is one."""
-        from quire.ranges.range import NOWHERE, first_from
+        from quire.ranges.seek import NOWHERE, first_from
 
         first = first_from(self._queue, end)
         return first != NOWHERE and self._tailer.move_to_index(first)

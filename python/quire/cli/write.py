@@ -10,9 +10,9 @@ import click
 
 import quire
 from quire.cli.arguments import PATH
-from quire.cli.entry import INTERRUPTED, told
+from quire.cli.errors import INTERRUPTED, complain, error_text
 from quire.cli.inputs import INPUTS, Input, Item, MisreadError
-from quire.cli.output import Progress, complain
+from quire.cli.output import Progress
 
 _SHOWN: Final = 60
 _FORMAT_OF: Final = {
@@ -68,7 +68,7 @@ class Writer:
                     self._refuse(path, item, error)
                 except (quire.QuireError, OSError) as error:
                     place = self._place(path, item, error)
-                    raise click.ClickException(f"{told(error)} {place}") from error
+                    raise click.ClickException(f"{error_text(error)} {place}") from error
                 else:
                     self.written += 1
                     self._progress.tell(self.written)

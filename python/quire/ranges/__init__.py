@@ -1,1 +1,1 @@
-"""Ranges of a queue's messages: their bounds, their cycles, and seeking by event time."""
+"""Ranges of messages: their bounds, their cycles, and seeking by index or event time."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from quire._native import Queue
 from quire.errors import CorruptError
-from quire.queue import Queue
 
 
 @dataclass(frozen=True, slots=True)

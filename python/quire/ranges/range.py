@@ -15,9 +15,8 @@ from quire._native import Excerpt
 from quire.errors import IndexOutOfRangeError
 from quire.queue import Queue
 from quire.queue import open as open_queue
-from quire.ranges.cycles import count_of
 from quire.ranges.event_time import TimeField, nanoseconds, nanoseconds_of
-from quire.ranges.seek import check_cycle_start, index_at
+from quire.ranges.seek import NOWHERE, check_cycle_start, first_from, index_at
 from quire.tailer import Tailer
 
 Source: TypeAlias = Queue | str | PathLike[str]
@@ -31,7 +30,6 @@ PointLike: TypeAlias = int | float | date | str
 
 _CHUNK_BYTES = 8 * 2**20
 _COUNT = 65_536
-NOWHERE = 2**63 - 1
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
 _POINT: Final = "an index, a datetime, ISO 8601 text, or seconds since 1970 as a float"
 
@@ -100,16 +98,8 @@ def opened(source: Source, name: str = "source") -> Generator[Queue]:
     if isinstance(source, Queue):
         yield source
         return
-    with open_queue(path_of(name, source), read_only=True, create=False) as queue:
+    with open_queue(arguments.queue_path(name, source), read_only=True, create=False) as queue:
         yield queue
-
-
-def path_of(name: str, source: object) -> str:
-    """Take the path of a queue, where the queue itself would do too."""
-    try:
-        return arguments.path(name, source)
-    except TypeError:
-        raise arguments.refusal(name, "a queue, or its path", source) from None
 
 
 def point_of(name: str, given: object) -> Point | None:
@@ -216,33 +206,6 @@ def indexes_of(
     return (None if found == NOWHERE else found), past
 
 
-def first_at(queue: Queue, time_ns: int, time_field: str | None = None) -> int | None:
-    """
-    Return the index of the first message that is not earlier than a time; None if there is none.
-
-    Args:
-        queue: The queue.
-        time_ns: The time, in nanoseconds since 1970.
-        time_field: The field that holds a message's time. Without it the time of a message is that
-            of its cycle, so that only the start of a cycle that has messages can be told.
-
-    Raises:
-        ValueError: The time lies within a cycle that has messages, or no message has the field.
-
-    """
-    if queue.last_index is None:
-        return None
-    field = None if time_field is None else TimeField(time_field)
-    if field is None:
-        time_ms = time_ns // 1_000_000
-        if time_ms < queue.epoch_ms:
-            return queue.first_index
-        if count_of(queue, queue.roll_cycle.cycle_at(time_ms, queue.epoch_ms)):
-            check_cycle_start(queue, time_ns)
-    index = first_from(queue, index_at(queue, time_ns, field))
-    return None if index == NOWHERE else index
-
-
 def require(queue: Queue, index: int) -> None:
     """
     Look whether there is a message.
@@ -282,13 +245,3 @@ def _at(queue: Queue, point: Point, field: TimeField | None) -> int:
     if field is None:
         check_cycle_start(queue, time_ns)
     return index_at(queue, time_ns, field)
-
-
-def first_from(queue: Queue, index: int) -> int:
-    """Return the index of the first message that does not lie before *index*."""
-    roll = queue.roll_cycle
-    cycle, sequence = roll.to_cycle(index), roll.to_sequence(index)
-    for one in queue.cycles:
-        if one >= cycle and count_of(queue, one) > (sequence if one == cycle else 0):
-            return index if one == cycle else roll.to_index(one, 0)
-    return NOWHERE

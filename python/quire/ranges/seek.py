@@ -7,14 +7,15 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Final
 
-from quire.queue import Queue
+from quire._native import Queue, Tailer
 from quire.ranges.cycles import count_of
 from quire.ranges.event_time import TimeField
-from quire.tailer import Tailer
 
 # Messages without a time are passed over, but not for ever: a name may be mistyped.
 _LOOK_MAX: Final = 10_000
 _NEVER: Final = 2**63
+NOWHERE: Final = 2**63 - 1
+"""An index that no message has."""
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
 
 
@@ -43,7 +44,7 @@ def index_at(queue: Queue, time_ns: int, field: TimeField | None = None) -> int:
         wanted = max(queue.roll_cycle.cycle_at(time_ns // 1_000_000, queue.epoch_ms), 0)
         cycle = next((cycle for cycle in cycles if cycle >= wanted), None)
         return last + 1 if cycle is None else min(to_index(cycle, 0), last + 1)
-    with queue.tailer() as tailer:
+    with Tailer(queue) as tailer:
         times = _Times(queue, tailer, field, cycles)
         if times.of_cycle(cycles[0]) == _NEVER:
             raise times.missing(cycles[0])
@@ -77,6 +78,43 @@ def check_cycle_start(queue: Queue, time_ns: int) -> None:
             f" roll_cycle={roll.name} cycle_start={start.isoformat()};"
             " give the start of a cycle, an index, or the field of the messages that holds a time"
         )
+
+
+def first_at(queue: Queue, time_ns: int, time_field: str | None = None) -> int | None:
+    """
+    Return the index of the first message that is not earlier than a time; None if there is none.
+
+    Args:
+        queue: The queue.
+        time_ns: The time, in nanoseconds since 1970.
+        time_field: The field that holds a message's time. Without it the time of a message is that
+            of its cycle, so that only the start of a cycle that has messages can be told.
+
+    Raises:
+        ValueError: The time lies within a cycle that has messages, or no message has the field.
+
+    """
+    if queue.last_index is None:
+        return None
+    field = None if time_field is None else TimeField(time_field)
+    if field is None:
+        time_ms = time_ns // 1_000_000
+        if time_ms < queue.epoch_ms:
+            return queue.first_index
+        if count_of(queue, queue.roll_cycle.cycle_at(time_ms, queue.epoch_ms)):
+            check_cycle_start(queue, time_ns)
+    index = first_from(queue, index_at(queue, time_ns, field))
+    return None if index == NOWHERE else index
+
+
+def first_from(queue: Queue, index: int) -> int:
+    """Return the index of the first message that does not lie before *index*."""
+    roll = queue.roll_cycle
+    cycle, sequence = roll.to_cycle(index), roll.to_sequence(index)
+    for one in queue.cycles:
+        if one >= cycle and count_of(queue, one) > (sequence if one == cycle else 0):
+            return index if one == cycle else roll.to_index(one, 0)
+    return NOWHERE
 
 
 class _Times:

@@ -1,1 +1,1 @@
-"""Replaying a queue into another one or at pace, and comparing two queues."""
+"""Replaying a range of messages at a pace, and comparing two queues."""

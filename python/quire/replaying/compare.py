@@ -20,7 +20,6 @@ from quire.ranges.range import (
     PointLike,
     Source,
     opened,
-    path_of,
     point_of,
     stretch_of,
 )
@@ -130,7 +129,7 @@ def compare(  # noqa: PLR0913 - by keywords
     first, past = point_of("start", start), point_of("end", end)
     for name, queue in (("left", left), ("right", right)):
         if not isinstance(queue, Queue):
-            path_of(name, queue)
+            arguments.queue_path(name, queue)
     key_of = _values(ignored) if values or ignored else _bytes
 
     def found(comparison: Comparison) -> Iterator[Difference]:

@@ -23,10 +23,10 @@ from quire.ranges.range import (
     Source,
     Stretch,
     chunk_of,
-    first_from,
     opened,
     point_of,
 )
+from quire.ranges.seek import first_from
 from quire.replaying.pacing import Pace, Replay
 
 

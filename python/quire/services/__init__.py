@@ -1,1 +1,1 @@
-"""Services: handlers between queues that resume from what their outputs hold."""
+"""Services: handlers between queues that resume from what their output holds."""

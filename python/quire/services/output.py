@@ -8,7 +8,7 @@ from typing import Any
 from quire._native import MessageHistory, Method
 from quire.appender import Appender
 from quire.calls.interfaces import METHODS
-from quire.calls.methods import method_writer
+from quire.calls.method_writer import method_writer
 from quire.errors import QuireError
 from quire.queue import Queue
 from quire.services.recovery import Done, Source, write_note

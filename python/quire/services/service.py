@@ -32,12 +32,11 @@ from typing import Any, Literal, Self, TypeAlias, cast, get_type_hints
 from quire import _arguments as arguments
 from quire import pausers
 from quire._positions import OUTPUT_POSITION
-from quire.calls.methods import method_reader
+from quire.calls.method_reader import method_reader
 from quire.errors import ClosedError, DataLossError, QuireError
 from quire.pausers import TURN_S, Pauser
 from quire.queue import Queue
 from quire.queue import open as open_queue
-from quire.ranges.range import path_of
 from quire.services.output import Output
 from quire.services.recovery import Done, Source, done, reader_name
 from quire.tailer import Tailer
@@ -382,7 +381,7 @@ class _Input:
 def _opened(stack: contextlib.ExitStack, queue: _Place, name: str) -> Queue:
     if isinstance(queue, Queue):
         return queue
-    return stack.enter_context(open_queue(path_of(name, queue), create=False))
+    return stack.enter_context(open_queue(arguments.queue_path(name, queue), create=False))
 
 
 def _tailer(opened: contextlib.ExitStack, queue: Queue, name: str, on_missing: OnMissing) -> Tailer:

@@ -17,9 +17,10 @@ from pyspark.sql import types as spark
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 
 import quire
+from quire.arrow.content import Content
 from quire.arrow.event_time import timed
 from quire.arrow.infer import inferred_of
-from quire.arrow.schema import Content, Schema
+from quire.arrow.schema import Schema
 from quire.arrow.schema_loader import PLACE, imported
 from quire.arrow.types import fitting_columns
 from quire.spark.options import OptionsError, ReadOptions, refuse
@@ -287,11 +288,11 @@ def _inferred(options: ReadOptions, sample: int) -> Schema:
 def _one_by_one(options: ReadOptions) -> Iterator[quire.Queue]:
     """Yield each topic's queue, one open at a time: a process may not have many files."""
     problems: list[str] = []
-    topics = selected_topics(options, problems.append)
+    topics = selected_topics(options.path, options.topics, problems.append)
     refuse(problems)
     for topic, path in topics.items():
         with naming(topic):
-            queue = open_queue(path, options)
+            queue = open_queue(path, options.wire_type)
         with queue:
             yield queue
 

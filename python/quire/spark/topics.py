@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import unquote, urlsplit
 
 import quire
 from quire._durable import SafeFolder
 from quire.discovery import TABLE, check_local, topics_of
 from quire.errors import CorruptError, QuireError
-
-if TYPE_CHECKING:
-    from quire.spark.options import ReadOptions
 
 __all__ = [
     "TABLE",
@@ -30,15 +27,18 @@ FIELDLESS: Final = "FIELDLESS_BINARY"
 _HEADER_BYTES: Final = 256
 
 
-def selected_topics(options: ReadOptions, report: Callable[[str], None]) -> dict[str, str]:
-    """Return the directories of the topics to read; report those of ``topics`` that are missing."""
-    known = topics_of(options.path)
-    if options.topics is None:
+def selected_topics(
+    path: str, topics: Iterable[str] | None, report: Callable[[str], None]
+) -> dict[str, str]:
+    """Return the directory of each of *topics*, or of all; report those that are missing."""
+    known = topics_of(path)
+    if topics is None:
         return known
-    for topic in options.topics:
+    topics = [*topics]
+    for topic in topics:
         if topic not in known:
             report(f"no such topic in topics: topic={topic} known={', '.join(known)}")
-    return {topic: path for topic, path in known.items() if topic in options.topics}
+    return {topic: path for topic, path in known.items() if topic in topics}
 
 
 @contextmanager
@@ -54,7 +54,7 @@ def naming(topic: str) -> Generator[None]:
         raise type(error)(f"{error} topic={topic}") from None
 
 
-def open_queue(path: str, options: ReadOptions) -> quire.Queue:
+def open_queue(path: str, wire_type: str | None) -> quire.Queue:
     """
     Open a queue to read; a file system of another host's will do for that.
 
@@ -63,7 +63,7 @@ def open_queue(path: str, options: ReadOptions) -> quire.Queue:
         UnsupportedError: It is of another kind.
 
     """
-    return quire.open(path, read_only=True, create=False, wire_type=options.wire_type)
+    return quire.open(path, read_only=True, create=False, wire_type=wire_type)
 
 
 def stored_wire_type(path: str) -> str | None:

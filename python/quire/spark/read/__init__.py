@@ -1,1 +1,1 @@
-"""Reading queues on Spark: batches, streams, and how both are planned."""
+"""Reading queues on Spark: batches, streams, scans, and the partitions of each."""

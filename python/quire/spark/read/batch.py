@@ -67,7 +67,7 @@ def planned(options: ReadOptions) -> list[Span]:
 
     """
     problems: list[str] = []
-    topics = selected_topics(options, problems.append)
+    topics = selected_topics(options.path, options.topics, problems.append)
     options.starting.check(topics, "startingOffsets", problems.append)
     options.ending.check(topics, "endingOffsets", problems.append)
     refuse(problems)
@@ -76,7 +76,7 @@ def planned(options: ReadOptions) -> list[Span]:
 
 
 def _span(path: str, topic: str, options: ReadOptions) -> Span:
-    with naming(topic), open_queue(path, options) as queue:
+    with naming(topic), open_queue(path, options.wire_type) as queue:
         start = resolved(queue, topic, options.starting, options.time_field)
         end = resolved(queue, topic, options.ending, options.time_field, is_end=True)
         if options.starting.time_ns is None:
@@ -91,7 +91,7 @@ def _readable_span(path: str, topic: str, options: ReadOptions) -> Span:
         _log.warning("damaged messages are skipped: %s topic=%s", error, topic)
 
     try:
-        with naming(topic), open_queue(path, options) as queue:
+        with naming(topic), open_queue(path, options.wire_type) as queue:
             start, end = (
                 _resolved_anyhow(queue, topic, bound, options, is_end=is_end)
                 for bound, is_end in ((options.starting, False), (options.ending, True))

@@ -136,7 +136,7 @@ def _pieces(
     span: Span, options: ReadOptions, size: int
 ) -> Iterator[tuple[str, int, int, int, int]]:
     """Yield topic, cycle, the cycle's first index, and the first and last sequence of a piece."""
-    with open_queue(span.path, options) as queue:
+    with open_queue(span.path, options.wire_type) as queue:
         roll_cycle = queue.roll_cycle
     for run in span.runs:
         cycle = roll_cycle.to_cycle(run.first_index)

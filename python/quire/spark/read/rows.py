@@ -105,7 +105,7 @@ def _read_span(span: Span, plan: RowPlan) -> Iterator[pa.RecordBatch]:
     options = plan.options
     with (
         naming(span.topic),
-        open_queue(span.path, options) as queue,
+        open_queue(span.path, options.wire_type) as queue,
     ):
         rows = _Rows(queue, span, plan)
         if not plan.needs_messages:

@@ -102,7 +102,7 @@ class Followed:
             self.close()
             if table != self._opened:
                 self._finished.clear()
-            self._queue = open_queue(self._path, self._options)
+            self._queue = open_queue(self._path, self._options.wire_type)
             self._opened = table
         return self._queue
 

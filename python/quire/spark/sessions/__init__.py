@@ -1,1 +1,1 @@
-"""Spark sessions: their Java, and what is shipped to their workers."""
+"""Spark sessions: finding a Java, and shipping the package to the workers."""

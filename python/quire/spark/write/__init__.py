@@ -1,1 +1,1 @@
-"""Writing queues from Spark: staged by tasks, committed once by the driver."""
+"""Writing queues from Spark: staged by tasks, committed exactly once by the driver."""

@@ -1,99 +1,25 @@
-"""
-Calls as messages: method writers and method readers.
-
-    class Market(Protocol):
-        def trade(self, trade: Trade) -> None: ...
-
-    market = queue.appender().method_writer(Market)
-    market.trade(Trade("EURUSD", 1.1))                      # one message
-
-    reader = queue.tailer().method_reader(Book())           # Book has a method trade
-    while reader.read_one(): ...                            # calls it
-"""
+"""Method readers: handlers called with messages, from :meth:`quire.Tailer.method_reader`."""
 
 from __future__ import annotations
 
 import logging
-import types
 from collections.abc import Callable, Mapping, Sequence
+from os import PathLike
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias
 
 from quire import _arguments as arguments
-from quire import _native
-from quire._native import Method
-from quire.calls.interfaces import METHODS, Interface, check_ids, handlers_of, methods_of
+from quire import _native, pausers
+from quire._native import Appender, Queue, Tailer
+from quire.calls.interfaces import check_ids, handlers_of
+from quire.calls.method_writer import Filter
 from quire.errors import ClosedError
+from quire.pausers import TURN_S, Pauser
 
-if TYPE_CHECKING:
-    from os import PathLike
-
-    from quire._native import WriteDocument
-    from quire.appender import Appender
-    from quire.pausers import Pauser
-    from quire.queue import Queue
-    from quire.tailer import Tailer
-
-    DeadLetter: TypeAlias = Appender | Queue | str | PathLike[str]
-
-_T = TypeVar("_T")
 _READ_AT_ONCE = 1000
 
-Filter: TypeAlias = Callable[[str, Any], object]
-"""Called with a method's name and a call's first argument, or None; true: the call is made."""
-
 OnError: TypeAlias = Literal["raise", "skip", "dead_letter"]
-
-
-def method_writer(  # noqa: PLR0913 - the options of Appender.method_writer
-    appender: Appender,
-    interface: Callable[..., _T],
-    more: Sequence[Callable[..., Any]],
-    *,
-    record_history: bool | None,
-    history_form: Literal["packed", "fields"],
-    metadata: bool,
-    document: WriteDocument | None,
-    filter: Filter | None,  # noqa: A002 - its name in the call
-    names: Mapping[str, Any],
-) -> _T:
-    """Make the object behind :meth:`quire.Appender.method_writer`."""
-    interfaces = (interface, *more)
-    found: dict[str, Method] = {}
-    for each in reversed(interfaces):
-        found |= methods_of(each, names)
-    check_ids(found.values())
-    writer = _native.MethodWriter(
-        appender,
-        record_history=record_history,
-        history_form=history_form,
-        metadata=metadata,
-        document=document,
-        filter=filter,
-    )
-    members: dict[str, object] = {name: writer.method(it) for name, it in found.items()}
-    bases = _bases([Interface.of(each).cls for each in interfaces])
-    name = f"{bases[0].__name__}Writer"
-
-    def shown(_: object) -> str:
-        return f"{name}({appender!r})"
-
-    members["__repr__"] = shown
-    members |= {METHODS: found, "__module__": bases[0].__module__, "__slots__": ()}
-    cls: Any = types.new_class(name, bases, {}, lambda namespace: namespace.update(members))
-    cls.__abstractmethods__ = frozenset[str]()
-    written: _T = object.__new__(cls)
-    return written
-
-
-def _bases(classes: list[type]) -> tuple[type, ...]:
-    """Leave out the classes that others derive from."""
-    return tuple(
-        cls
-        for number, cls in enumerate(classes)
-        if cls not in classes[:number]
-        and not any(other is not cls and cls in other.__mro__ for other in classes)
-    )
+DeadLetter: TypeAlias = Appender | Queue | str | PathLike[str]
 
 
 class MethodReader(_native.MethodReader):
@@ -143,8 +69,6 @@ class MethodReader(_native.MethodReader):
         """
         import asyncio
 
-        from quire.pausers import TURN_S
-
         pauser, turn_ends = self._begin(pauser), monotonic() + TURN_S
         while not self.closed:
             if self._read_some():
@@ -165,8 +89,6 @@ class MethodReader(_native.MethodReader):
 
     def _begin(self, pauser: Pauser | None) -> Pauser:
         if pauser is None:
-            from quire import pausers
-
             pauser = pausers.balanced()
         self._pauser = pauser
         return pauser
@@ -252,20 +174,17 @@ class _DeadLetters:
 
 
 def _appender_of(to: DeadLetter) -> Appender:
-    """Return an appender; of a queue that is opened here, one that is closed with the process."""
-    from quire.queue import Queue
-    from quire.queue import open as open_queue
-
-    if isinstance(to, _native.Appender):
+    """Return an appender; a queue that is opened here closes with the process."""
+    if isinstance(to, Appender):
         return to
     if isinstance(to, Queue):
-        return to.appender()
+        return Appender(to)
     try:
         path = arguments.path("dead_letter", to)
     except TypeError:
         expected = "a queue, its path, or an appender"
         raise arguments.refusal("dead_letter", expected, to) from None
-    return open_queue(path).appender()
+    return Appender(Queue(path))
 
 
 def _warn(what: str, index: int, error: Exception) -> None:
