@@ -59,6 +59,7 @@ check: need-valgrind $(STAMPS)/test $(STAMPS)/native $(STAMPS)/faults ## Run all
 miri: ## Run the format and the raw memory access under Miri (nightly Rust with miri and rust-src)
 	@echo "· miri: format, memory"
 	@cargo +nightly miri test --quiet --locked -p quire-kernel --lib --target-dir target/miri format::
+	@cargo +nightly miri test --quiet --locked -p quire-wire --lib --target-dir target/miri -- reader:: writer:: latin1::
 	@cargo +nightly miri test --quiet --locked -p quire-kernel --test miri_memory --target-dir target/miri
 
 torture: need-java $(STAMPS)/test $(STAMPS)/native $(STAMPS)/faults $(STAMPS)/interop ## Attack the journal for hours, and write docs/reliability.md

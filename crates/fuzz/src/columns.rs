@@ -1,9 +1,9 @@
 //! Any bytes decoded into columns: whatever they are, the buffers are sound.
 
-use quire_kernel::wire::columns::Array;
-use quire_kernel::wire::columns::batch::{Batch, Layout, Misfits, Rows};
-use quire_kernel::wire::columns::infer::Seen;
-use quire_kernel::wire::columns::plan::{Field, Kind, Method, Plan, Shape, Takes, Unit};
+use quire_wire::arrow::decode::Array;
+use quire_wire::arrow::decode::batch::{Batch, Layout, Misfits, Rows};
+use quire_wire::arrow::infer::Seen;
+use quire_wire::arrow::schema::{Field, Kind, Method, Plan, Shape, Takes, Unit};
 
 use crate::bounded;
 

@@ -4,9 +4,10 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 
 use quire_kernel::chronicle::read::tailer::Tailer;
-use quire_kernel::wire::history::{self, History};
-use quire_kernel::wire::topic::{Topics, Wanted};
-use quire_kernel::wire::{json, parse, reader, summary, yaml};
+use quire_wire::history::{self, History};
+use quire_wire::message;
+use quire_wire::text::{json, summary, yaml, yaml_parser};
+use quire_wire::topic::{Topics, Wanted};
 
 use crate::bounded;
 use crate::model::{End, Walk};
@@ -220,7 +221,7 @@ pub fn wire(data: &[u8]) {
     bounded(most, || {
         let told = history::of_message(data);
         let faults =
-            [reader::text(data).err(), reader::check(data).err(), told.as_ref().err().cloned()];
+            [message::text(data).err(), message::check(data).err(), told.as_ref().err().cloned()];
         for fault in faults.into_iter().flatten() {
             assert!(fault.to_string().len() < 1000, "{fault}");
         }
@@ -261,7 +262,7 @@ pub fn shown(data: &[u8]) {
             assert!(!object.contains('\n'), "more than one line: {object}");
         }
         assert!(summary::of(data).chars().count() < 200);
-        let _ = (parse::yaml(&told), json::parse(&object));
+        let _ = (yaml_parser::yaml(&told), json::parse(&object));
     });
 }
 
@@ -272,10 +273,11 @@ pub fn text(data: &[u8]) {
         return;
     }
     bounded((64 << 10) + 2000 * data.len(), || {
-        if let Ok(message) = parse::yaml(text) {
+        if let Ok(message) = yaml_parser::yaml(text) {
             let mut first = String::new();
             if yaml::put(&mut first, &message, true).is_ok() {
-                let again = parse::yaml(&first).unwrap_or_else(|fault| panic!("{fault}: {first}"));
+                let again =
+                    yaml_parser::yaml(&first).unwrap_or_else(|fault| panic!("{fault}: {first}"));
                 let mut second = String::new();
                 yaml::put(&mut second, &again, true).unwrap();
                 assert_eq!(first, second);

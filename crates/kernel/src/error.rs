@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::wire::fault::Fault;
+use quire_wire::WireError;
 
 /// Shorthand for the kernel's results.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -87,7 +87,7 @@ pub enum Error {
     )]
     TailerInUse { tailer: String, pid: u32, since_s: i64, since: String, path: PathBuf },
     #[error("{0}")]
-    Wire(Fault),
+    Wire(#[from] WireError),
     #[error("the handle belongs to the parent process: open the queue again in the child")]
     Forked,
     #[error(

@@ -7,7 +7,6 @@
 //!   field is;
 //! - [`quick_queue`] asks the same questions of Quick-Queue files, and [`vanilla`] of the directories
 //!   of Vanilla Chronicle;
-//! - [`wire`] turns values into the bytes of a message and back;
 //! - [`memory`] says how a word is touched, and [`os`] what the system is asked for: they hold the
 //!   only `unsafe`, and know nothing of any format;
 //! - [`probe`] is the seam for tests;
@@ -27,6 +26,5 @@ pub mod quick_queue;
 #[cfg(not(loom))]
 pub mod vanilla;
 pub mod warnings;
-pub mod wire;
 
 pub use error::{Error, Result};

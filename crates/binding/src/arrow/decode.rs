@@ -7,14 +7,14 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 use quire_kernel::chronicle::read::tailer::{Reading, Scan, Tailer, Take};
-use quire_kernel::wire::DEPTH_MAX;
-use quire_kernel::wire::columns::Array;
-use quire_kernel::wire::columns::batch::{Batch, Layout, Misfits, Rows};
-use quire_kernel::wire::columns::beside::Beside;
-use quire_kernel::wire::columns::infer;
-use quire_kernel::wire::columns::plan::{self, Field, Kind, Method, Shape, Takes, Unit};
-use quire_kernel::wire::fault::Fault;
 use quire_kernel::{Error, Result};
+use quire_wire::DEPTH_MAX;
+use quire_wire::WireError;
+use quire_wire::arrow::decode::Array;
+use quire_wire::arrow::decode::batch::{Batch, Layout, Misfits, Rows};
+use quire_wire::arrow::extras::Beside;
+use quire_wire::arrow::infer;
+use quire_wire::arrow::schema::{Field, Kind, Method, Plan as Schema, Shape, Takes, Unit};
 
 use crate::buffer::Buffer;
 use crate::error::to_py;
@@ -26,7 +26,7 @@ use crate::values::schema::{self, Form};
 
 /// What is decoded into which columns.
 #[pyclass(module = "quire._native", frozen)]
-pub struct Plan(Arc<plan::Plan>);
+pub struct Plan(Arc<Schema>);
 
 #[pymethods]
 impl Plan {
@@ -47,7 +47,7 @@ impl Plan {
                 None => return Err(PyValueError::new_err("a value has one column: columns=0")),
             },
         };
-        let plan = plan::Plan::new(shape, history);
+        let plan = Schema::new(shape, history);
         plan.map(|plan| Self(Arc::new(plan.of_types(types))))
             .map_err(|fault| PyValueError::new_err(fault.to_string()))
     }
@@ -192,7 +192,7 @@ pub fn read<'py>(
 }
 
 /// The error of the message to read next, which was not stepped over.
-fn at_next(py: Python<'_>, tailer: &Tailer, fault: Fault) -> PyResult<PyErr> {
+fn at_next(py: Python<'_>, tailer: &Tailer, fault: WireError) -> PyResult<PyErr> {
     let Some(open) = scan::through(py, || tailer.scan_document(false))? else {
         return Ok(to_py(fault.into()));
     };
@@ -200,7 +200,7 @@ fn at_next(py: Python<'_>, tailer: &Tailer, fault: Fault) -> PyResult<PyErr> {
     Ok(placed.err().unwrap_or_else(|| to_py(Error::closed("tailer", tailer.queue().path()))))
 }
 
-fn layout(plan: &plan::Plan, name: &str) -> PyResult<Layout> {
+fn layout(plan: &Schema, name: &str) -> PyResult<Layout> {
     match (name, &plan.shape) {
         ("tables", _) => Ok(Layout::Tables),
         ("union", _) => Ok(Layout::Union),
@@ -227,7 +227,7 @@ fn fill(
     tailer: &Tailer,
     wanted: &Wanted<'_>,
     reading: &mut Reading,
-    fault: &mut Option<Fault>,
+    fault: &mut Option<WireError>,
 ) -> Result<Scan<()>> {
     let (end, is_alone) = (wanted.end.unwrap_or(i64::MAX), beside.is_empty());
     tailer.scan_many(reading, usize::MAX, |index, bytes| {

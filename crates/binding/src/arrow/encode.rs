@@ -2,9 +2,9 @@
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use quire_kernel::wire::DEPTH_MAX;
-use quire_kernel::wire::rows::Buffers;
-use quire_kernel::wire::rows::encoder::{Content, Encoder as Kernel};
+use quire_wire::DEPTH_MAX;
+use quire_wire::arrow::encode::Buffers;
+use quire_wire::arrow::encode::encoder::{Content, Encoder as Kernel};
 
 use super::decode::{field, method};
 use crate::buffer::{Borrowed, Buffer};

@@ -7,10 +7,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 use quire_kernel::os::clock;
-use quire_kernel::wire::cursor::Cursor;
-use quire_kernel::wire::fault;
-use quire_kernel::wire::history::{self, History};
-use quire_kernel::wire::token;
+use quire_wire::history::{self, History};
+use quire_wire::reader::Reader;
 
 /// Where a message comes from, and when it was on its way.
 #[pyclass(module = "quire._native", frozen)]
@@ -103,7 +101,7 @@ impl Handling {
     }
 
     /// Reads the history that the message turned out to have.
-    pub fn read(&self, cursor: &mut Cursor<'_>) -> fault::Result<()> {
+    pub fn read(&self, cursor: &mut Reader<'_>) -> quire_wire::Result<()> {
         CURRENT.with_borrow_mut(|history| {
             history.read_into(cursor)?;
             self.add_this(history);
@@ -112,12 +110,10 @@ impl Handling {
     }
 
     /// As [`Handling::read`], where the history was passed over with the message's topic.
-    pub fn read_before(&self, before: &[u8]) -> fault::Result<()> {
-        let mut cursor = Cursor::new(before);
+    pub fn read_before(&self, before: &[u8]) -> quire_wire::Result<()> {
+        let mut cursor = Reader::new(before);
         match cursor.peek() {
-            Some(_) if token::name(&mut cursor)?.is_some_and(history::is_history) => {
-                self.read(&mut cursor)
-            }
+            Some(_) if cursor.name()?.is_some_and(history::is_history) => self.read(&mut cursor),
             _ => Ok(()),
         }
     }

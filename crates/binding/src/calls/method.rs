@@ -4,9 +4,8 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 use pyo3::{PyTraverseError, PyVisit};
-use quire_kernel::wire::cursor::Cursor;
-use quire_kernel::wire::token::Name;
-use quire_kernel::wire::{history, writer};
+use quire_wire::reader::{Name, Reader};
+use quire_wire::{history, writer};
 
 use crate::values::failure::{Failure, Result};
 use crate::values::schema::Kind;
@@ -197,7 +196,7 @@ impl Method {
         &self,
         py: Python<'py>,
         number: usize,
-        cursor: &mut Cursor<'_>,
+        cursor: &mut Reader<'_>,
     ) -> Result<Bound<'py, PyAny>> {
         let parameter = &self.parameters[number];
         let found: Result<_> = parameter.kind.get().get(py, cursor, 0);

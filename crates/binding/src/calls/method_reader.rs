@@ -10,12 +10,11 @@ use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 use pyo3::{PyTraverseError, PyVisit};
 use quire_kernel::Error;
 use quire_kernel::chronicle::read::tailer::OpenDocument;
-use quire_kernel::wire::compress;
-use quire_kernel::wire::cursor::Cursor;
-use quire_kernel::wire::fault::Fault;
-use quire_kernel::wire::history;
-use quire_kernel::wire::latin1;
-use quire_kernel::wire::token::{self, Name, Shape, Token};
+use quire_wire::WireError;
+use quire_wire::compress;
+use quire_wire::history;
+use quire_wire::latin1;
+use quire_wire::reader::{self, Name, Reader, Shape, Token};
 
 use super::history::Handling;
 use super::method::Method;
@@ -196,13 +195,13 @@ impl MethodReader {
         handling: Option<&Handling>,
     ) -> Result<bool> {
         compress::begin_message();
-        let mut cursor = Cursor::new(open.payload());
-        if !matches!(token::shape(&cursor), Shape::Map) {
+        let mut cursor = Reader::new(open.payload());
+        if !matches!(cursor.shape(), Shape::Map) {
             return Ok(false); // not a call: nobody knows it
         }
         let mut is_known = false;
         let mut returned: Option<Returned<'_>> = None;
-        while let Some(name) = token::name(&mut cursor)? {
+        while let Some(name) = cursor.name()? {
             let found = match returned.take() {
                 Some(target) => target.find(name)?,
                 None => None,
@@ -227,10 +226,10 @@ impl MethodReader {
         &self,
         py: Python<'py>,
         handler: &Handler,
-        cursor: &mut Cursor<'_>,
+        cursor: &mut Reader<'_>,
     ) -> Result<Option<Bound<'py, PyAny>>> {
         let (method, call) = (handler.method.get(), handler.call.bind(py));
-        let has_value = cursor.peek().is_some_and(|code| !token::is_name(code));
+        let has_value = cursor.peek().is_some_and(|code| !reader::is_name(code));
         if method.takes_one() && has_value {
             let argument = method.get_argument(py, 0, cursor)?;
             if self.refuses(py, method, Some(&argument))? {
@@ -252,17 +251,17 @@ impl MethodReader {
         &self,
         py: Python<'py>,
         method: &Method,
-        cursor: &mut Cursor<'_>,
+        cursor: &mut Reader<'_>,
         has_value: bool,
     ) -> Result<Option<Vec<Bound<'py, PyAny>>>> {
         let mut arguments = Vec::with_capacity(method.parameters().len());
-        let mut list = Cursor::new(&[]);
+        let mut list = Reader::new(&[]);
         if has_value && method.parameters().is_empty() {
-            token::skip(cursor)?;
+            cursor.skip()?;
         } else if has_value {
             let (at, code) = (cursor.offset(), cursor.peek());
-            let Token::Block(found) = token::value(cursor)? else {
-                let fault = Fault::unexpected("a list of arguments", code, at);
+            let Token::Block(found) = cursor.value()? else {
+                let fault = WireError::unexpected("a list of arguments", code, at);
                 return Err(fault.inside(method.name()).into());
             };
             list = found;
@@ -271,7 +270,7 @@ impl MethodReader {
             if list.peek().is_none() {
                 if number < method.required() {
                     let missing = method.parameters()[number].name();
-                    let fault = Fault::unexpected("an argument", None, cursor.offset());
+                    let fault = WireError::unexpected("an argument", None, cursor.offset());
                     return Err(fault.inside(missing).inside(method.name()).into());
                 }
                 break;
@@ -301,14 +300,14 @@ impl MethodReader {
     }
 
     /// Passes over an event nobody handles, or hands it to the default handler.
-    fn call_default(&self, py: Python<'_>, name: Name<'_>, cursor: &mut Cursor<'_>) -> Result<()> {
+    fn call_default(&self, py: Python<'_>, name: Name<'_>, cursor: &mut Reader<'_>) -> Result<()> {
         let name = match name {
             Name::Object => decode::get(py, cursor, 0)?,
             name => key(py, name)?,
         };
-        let has_value = cursor.peek().is_some_and(|code| !token::is_name(code));
+        let has_value = cursor.peek().is_some_and(|code| !reader::is_name(code));
         match &self.default {
-            None if has_value => Ok(token::skip(cursor)?),
+            None if has_value => Ok(cursor.skip()?),
             None => Ok(()),
             Some(default) => {
                 let value = if has_value {

@@ -9,7 +9,7 @@ use quire_kernel::chronicle::append::appender::{Appender as Kernel, CLOCK_EVERY}
 use quire_kernel::chronicle::protocol::lock::patience::{self, Patience};
 use quire_kernel::chronicle::protocol::publish::Payload;
 use quire_kernel::chronicle::queue::handle as kernel_queue;
-use quire_kernel::wire::{fieldless, writer};
+use quire_wire::{fieldless, writer};
 
 use super::clock::QueueClock;
 use super::payload::Message;

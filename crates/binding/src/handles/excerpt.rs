@@ -2,7 +2,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyType};
-use quire_kernel::wire::{reader, summary};
+use quire_wire::message;
+use quire_wire::text::summary;
 
 use crate::values::failure::{Failure, Result};
 use crate::values::text;
@@ -66,7 +67,7 @@ impl Excerpt {
     }
 
     fn to_text(&self, py: Python<'_>) -> PyResult<String> {
-        self.decoded(py, |bytes| Ok(reader::text(bytes)?.into_owned()))
+        self.decoded(py, |bytes| Ok(message::text(bytes)?.into_owned()))
     }
 
     #[pyo3(signature = (cls = None, /))]

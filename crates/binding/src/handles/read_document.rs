@@ -4,8 +4,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMemoryView};
 use quire_kernel::Error;
 use quire_kernel::chronicle::read::tailer::{OpenDocument, Tailer};
-use quire_kernel::wire::cursor::Cursor;
-use quire_kernel::wire::{compress, history, reader, summary};
+use quire_wire::reader::Reader;
+use quire_wire::text::summary;
+use quire_wire::{compress, history, message};
 
 use super::repr;
 use super::scan;
@@ -63,12 +64,12 @@ impl ReadDocument {
     /// Reads on from where the last value ended; an error leaves the place.
     pub fn at_place<T>(
         &self,
-        read: impl FnOnce(&mut Cursor<'_>) -> failure::Result<T>,
+        read: impl FnOnce(&mut Reader<'_>) -> failure::Result<T>,
     ) -> PyResult<T> {
         let offset = self.lock().offset;
         let (found, offset) = self.decoded(|bytes| {
             compress::begin_message();
-            let mut cursor = Cursor::new(bytes);
+            let mut cursor = Reader::new(bytes);
             cursor.take(offset);
             read(&mut cursor).map(|found| (found, cursor.offset()))
         })?;
@@ -119,7 +120,7 @@ impl ReadDocument {
     }
 
     fn text(&self) -> PyResult<String> {
-        self.decoded(|bytes| Ok(reader::text(bytes)?.into_owned()))
+        self.decoded(|bytes| Ok(message::text(bytes)?.into_owned()))
     }
 
     fn to_yaml(&self) -> PyResult<String> {

@@ -10,8 +10,8 @@ use quire_kernel::chronicle::read::tailer::{
     Ask, AtOnce, Direction, MESSAGES_BETWEEN_PAUSES, OpenDocument, Opening, Reading, Scan,
     Tailer as Kernel, Take,
 };
-use quire_kernel::wire::reader;
-use quire_kernel::wire::topic::Topics;
+use quire_wire::message;
+use quire_wire::topic::Topics;
 
 use super::excerpt::Excerpt;
 use super::queue::Queue;
@@ -20,7 +20,8 @@ use super::repr;
 use super::scan;
 use super::spin;
 use crate::arguments::{integer, optional, seconds, text};
-use crate::arrow::decode::{self as columns, Plan, Wanted};
+use crate::arrow::decode as columns;
+use crate::arrow::decode::{Plan, Wanted};
 use crate::buffer::Buffer;
 use crate::calls::history::MessageHistory;
 use crate::error::{to_py, told};
@@ -206,7 +207,7 @@ impl Tailer {
     }
 
     fn read_text(&self, py: Python<'_>) -> PyResult<Option<String>> {
-        decoded(py, &self.0, |bytes| Ok(reader::text(bytes)?.into_owned()))
+        decoded(py, &self.0, |bytes| Ok(message::text(bytes)?.into_owned()))
     }
 
     fn read_map<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {

@@ -2,10 +2,9 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
-use quire_kernel::wire::cursor::Cursor;
-use quire_kernel::wire::fault::Fault;
-use quire_kernel::wire::latin1;
-use quire_kernel::wire::token::{self, Name};
+use quire_wire::WireError;
+use quire_wire::latin1;
+use quire_wire::reader::{self, Name, Reader};
 
 use super::read_document::ReadDocument;
 use crate::values::failure::{Failure, Result};
@@ -24,15 +23,17 @@ fn shown(name: Name<'_>, at: usize) -> Result<String> {
     match name {
         Name::Field(name) | Name::Event(name) => Ok(latin1::decode(name).into_owned()),
         Name::Number(number) => Ok(number.to_string()),
-        Name::Object => Err(Fault::new("the key is a value, not a name").with("offset", at).into()),
+        Name::Object => {
+            Err(WireError::new("the key is a value, not a name").with("offset", at).into())
+        }
     }
 }
 
 /// Steps behind a name, and behind the value that it is where it is one.
-fn next_name<'a>(cursor: &mut Cursor<'a>) -> Result<Option<Name<'a>>> {
-    let found = token::name(cursor)?;
+fn next_name<'a>(cursor: &mut Reader<'a>) -> Result<Option<Name<'a>>> {
+    let found = cursor.name()?;
     if matches!(found, Some(Name::Object)) {
-        token::skip(cursor)?;
+        cursor.skip()?;
     }
     Ok(found)
 }
@@ -60,10 +61,10 @@ impl WireIn {
                         *cursor = ahead;
                         return value.map_err(|failure| failure.inside(name));
                     }
-                    token::skip(&mut ahead)?;
+                    ahead.skip()?;
                 }
             }
-            Err(Fault::new("there is no such field").inside(name).into())
+            Err(WireError::new("there is no such field").inside(name).into())
         })
     }
 
@@ -80,12 +81,12 @@ impl WireIn {
     fn read_name(&self) -> PyResult<Option<String>> {
         self.0.get().at_place(|cursor| {
             let at = cursor.offset();
-            token::name(cursor)?.map(|name| shown(name, at)).transpose()
+            cursor.name()?.map(|name| shown(name, at)).transpose()
         })
     }
 
     fn skip_value(&self) -> PyResult<()> {
-        self.0.get().at_place(|cursor| Ok(token::skip(cursor)?))
+        self.0.get().at_place(|cursor| Ok(cursor.skip()?))
     }
 
     #[getter]
@@ -104,12 +105,14 @@ impl RawIn {
     fn take<T>(
         &self,
         what: &'static str,
-        take: impl FnOnce(&mut Cursor<'_>) -> Option<T>,
+        take: impl FnOnce(&mut Reader<'_>) -> Option<T>,
     ) -> PyResult<T> {
         self.0.get().at_place(|cursor| {
             let at = cursor.offset();
             take(cursor).ok_or_else(|| {
-                Failure::from(Fault::early("the document ends early", at).with("expected", what))
+                Failure::from(
+                    WireError::early("the document ends early", at).with("expected", what),
+                )
             })
         })
     }
@@ -169,13 +172,13 @@ impl RawIn {
     fn read_utf8<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyString>>> {
         self.0.get().at_place(|cursor| {
             let at = cursor.offset();
-            let early = || Fault::early("a text ends early, or its length is none", at);
+            let early = || WireError::early("a text ends early, or its length is none", at);
             match cursor.stop_bit().ok_or_else(early)? {
                 -1 => Ok(None),
                 length => {
                     let length = usize::try_from(length).map_err(|_| early())?;
                     let bytes = cursor.take(length).ok_or_else(early)?;
-                    Ok(Some(PyString::new(py, &token::text(bytes, at)?)))
+                    Ok(Some(PyString::new(py, &reader::text(bytes, at)?)))
                 }
             }
         })
@@ -185,7 +188,7 @@ impl RawIn {
     fn read_bytes<'py>(&self, py: Python<'py>, length: usize) -> PyResult<Bound<'py, PyBytes>> {
         self.0.get().at_place(|cursor| {
             let at = cursor.offset();
-            let early = || Fault::early("the document ends early", at).with("expected", length);
+            let early = || WireError::early("the document ends early", at).with("expected", length);
             Ok(PyBytes::new(py, cursor.take(length).ok_or_else(early)?))
         })
     }
@@ -206,7 +209,7 @@ impl RawIn {
             *cursor = cursor.back_to(0);
             match cursor.take(position) {
                 Some(_) => Ok(()),
-                None => Err(Fault::new("behind the end of the document")
+                None => Err(WireError::new("behind the end of the document")
                     .with("position", position)
                     .with("length", cursor.rest().len())
                     .into()),

@@ -2,9 +2,8 @@
 
 use pyo3::prelude::*;
 use pyo3::types::PyString;
-use quire_kernel::wire::fault::Fault;
-use quire_kernel::wire::tokens::{self, put_stop_bit, put_type_prefix};
-use quire_kernel::wire::writer;
+use quire_wire::WireError;
+use quire_wire::writer::{self, put_stop_bit, put_type_prefix};
 
 use super::write_document::WriteDocument;
 use crate::buffer::Borrowed;
@@ -104,8 +103,9 @@ impl RawOut {
     /// Appends the low bytes of an integer that fits.
     fn integer(&self, value: i64, kind: &str, bits: u32, min: i64, max: i64) -> PyResult<()> {
         if value < min || value > max {
-            let fault =
-                Fault::new("the value does not fit").with("expected", kind).with("found", value);
+            let fault = WireError::new("the value does not fit")
+                .with("expected", kind)
+                .with("found", value);
             return Err(crate::values::failure::Failure::from(fault).into());
         }
         self.append(&value.to_le_bytes()[..bits as usize / 8])
@@ -184,7 +184,7 @@ impl RawOut {
                 put_stop_bit(out, -1);
                 return Ok(());
             };
-            let stored = tokens::cesu8(&text.to_cow()?);
+            let stored = writer::cesu8(&text.to_cow()?);
             put_stop_bit(out, stored.len().cast_signed() as i64);
             out.extend_from_slice(&stored);
             Ok(())

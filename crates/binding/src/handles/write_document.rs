@@ -4,8 +4,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyMemoryView};
 use quire_kernel::Error;
 use quire_kernel::chronicle::append::appender::{Appender, Claim};
-use quire_kernel::chronicle::format::document;
 use quire_kernel::chronicle::protocol::publish::Payload;
+use quire_wire::writer;
 
 use super::appender::in_wire_of;
 use super::clock::QueueClock;
@@ -150,7 +150,7 @@ impl WriteDocument {
             }
             Place::Buffered => {
                 let now = self.clock.now_ms(py)?;
-                let bytes = if bytes.is_empty() { &document::EMPTY_PAYLOAD } else { &bytes[..] };
+                let bytes = if bytes.is_empty() { &writer::EMPTY_PAYLOAD } else { &bytes[..] };
                 let appended = py.detach(|| self.appender.append(now, Payload::new(bytes)));
                 Place::Published(told(py, appended)?)
             }

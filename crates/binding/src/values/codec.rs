@@ -8,16 +8,15 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
-use quire_kernel::chronicle::format::document::EMPTY_PAYLOAD;
-use quire_kernel::wire::codes::TYPE_PREFIX;
-use quire_kernel::wire::compress;
-use quire_kernel::wire::convert;
-use quire_kernel::wire::cursor::Cursor;
-use quire_kernel::wire::fault::Fault;
-use quire_kernel::wire::latin1;
-use quire_kernel::wire::token::{self, Name, Shape, Token};
-use quire_kernel::wire::tokens::put_type_prefix;
-use quire_kernel::wire::writer;
+use quire_wire::WireError;
+use quire_wire::codes::TYPE_PREFIX;
+use quire_wire::compress;
+use quire_wire::convert;
+use quire_wire::latin1;
+use quire_wire::reader::{self, Name, Reader, Shape, Token};
+use quire_wire::writer;
+use quire_wire::writer::EMPTY_PAYLOAD;
+use quire_wire::writer::put_type_prefix;
 
 use super::failure::{Failure, Result};
 use super::schema::Kind;
@@ -246,7 +245,7 @@ impl Codec {
             Some(codec) if object.is_instance(self.class.bind(py))? => {
                 codec.get().put_typed(out, object, depth)
             }
-            _ => Err(Fault::new("the value does not fit")
+            _ => Err(WireError::new("the value does not fit")
                 .with("expected", &self.alias)
                 .with("type", encode::type_name(object))
                 .into()),
@@ -301,18 +300,18 @@ impl Codec {
     pub fn get_value<'py>(
         &self,
         py: Python<'py>,
-        cursor: &mut Cursor<'_>,
+        cursor: &mut Reader<'_>,
         depth: usize,
     ) -> Result<Bound<'py, PyAny>> {
         let at = cursor.offset();
         if let Some(members) = &self.members {
             return members.get().get(py, cursor, depth);
         }
-        match token::value(cursor)? {
+        match cursor.value()? {
             Token::Null => Ok(py.None().into_bound(py)),
-            Token::Block(mut block) => self.get_fields(py, &mut block, token::deeper(depth, at)?),
+            Token::Block(mut block) => self.get_fields(py, &mut block, reader::deeper(depth, at)?),
             Token::TypePrefix(name) => {
-                let depth = token::deeper(depth, at)?;
+                let depth = reader::deeper(depth, at)?;
                 if name == self.alias.as_bytes() {
                     return self.get_value(py, cursor, depth);
                 }
@@ -337,16 +336,16 @@ impl Codec {
         has_names: bool,
     ) -> Result<Bound<'py, PyAny>> {
         compress::begin_message();
-        let mut cursor = Cursor::new(message);
+        let mut cursor = Reader::new(message);
         let starts_with_type = cursor.peek() == Some(TYPE_PREFIX);
         if self.members.is_some() || starts_with_type {
             let found = self.get_value(py, &mut cursor, 0)?;
-            token::end(cursor)?;
+            cursor.end()?;
             return Ok(found);
         }
-        if has_names && !self.bytes_layout && token::shape(&cursor) == Shape::List {
+        if has_names && !self.bytes_layout && cursor.shape() == Shape::List {
             let code = cursor.peek();
-            return Err(Fault::unexpected("the name of a field", code, cursor.offset()).into());
+            return Err(WireError::unexpected("the name of a field", code, cursor.offset()).into());
         }
         self.get_fields(py, &mut cursor, 0)
     }
@@ -355,7 +354,7 @@ impl Codec {
     pub fn get_fields<'py>(
         &self,
         py: Python<'py>,
-        block: &mut Cursor<'_>,
+        block: &mut Reader<'_>,
         depth: usize,
     ) -> Result<Bound<'py, PyAny>> {
         let plan = self.plan(py)?;
@@ -364,11 +363,11 @@ impl Codec {
         if self.bytes_layout {
             fixed::get(py, plan, block, &mut found, depth)?;
         } else {
-            if token::shape(block) == Shape::List {
+            if block.shape() == Shape::List {
                 Self::get_in_order(py, plan, block, depth, &mut found)?;
             }
             let mut next = 0;
-            while let Some(name) = token::name(block)? {
+            while let Some(name) = block.name()? {
                 let Some(place) = plan.find(&name, next) else {
                     self.take_unknown(py, &name, block, depth, &mut unknown)?;
                     continue;
@@ -386,7 +385,7 @@ impl Codec {
     fn get_in_order<'py>(
         py: Python<'py>,
         plan: &Plan,
-        block: &mut Cursor<'_>,
+        block: &mut Reader<'_>,
         depth: usize,
         found: &mut [Option<Bound<'py, PyAny>>],
     ) -> Result<()> {
@@ -397,27 +396,27 @@ impl Codec {
             let value = field.kind.get().get(py, block, depth);
             *slot = Some(value.map_err(|failure| failure.inside(&field.name))?);
         }
-        Ok(token::end(*block)?)
+        Ok(block.end()?)
     }
 
     fn take_unknown<'py>(
         &self,
         py: Python<'py>,
         name: &Name<'_>,
-        block: &mut Cursor<'_>,
+        block: &mut Reader<'_>,
         depth: usize,
         unknown: &mut Option<Bound<'py, PyDict>>,
     ) -> Result<()> {
         if matches!(name, Name::Object) {
-            token::skip(block)?;
+            block.skip()?;
         }
         let key = match name {
             Name::Field(name) | Name::Event(name) => latin1::decode(name).into_owned(),
             Name::Number(number) => number.to_string(),
-            Name::Object => return Ok(token::skip(block)?),
+            Name::Object => return Ok(block.skip()?),
         };
         if !self.keep_unknown {
-            return Ok(token::skip(block)?);
+            return Ok(block.skip()?);
         }
         let value = decode::get(py, block, depth).map_err(|failure| failure.inside(&key))?;
         unknown.get_or_insert_with(|| PyDict::new(py)).set_item(key, value)?;
@@ -516,7 +515,7 @@ impl Codec {
 
     #[cold]
     fn missing(&self, field: &Field) -> Failure {
-        Fault::new("a field is missing and has no default: give it one to read older messages")
+        WireError::new("a field is missing and has no default: give it one to read older messages")
             .with("class", &self.alias)
             .inside(&field.name)
             .into()

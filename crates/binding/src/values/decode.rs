@@ -8,13 +8,12 @@ use pyo3::types::{
     PyBool, PyBytes, PyDict, PyFloat, PyFrozenSet, PyList, PySet, PyString, PyTuple,
 };
 use quire_kernel::chronicle::read::tailer::{OpenDocument, Tailer};
-use quire_kernel::wire::codes::TYPE_PREFIX;
-use quire_kernel::wire::compress::{self, Method, UNPACKED_MAX};
-use quire_kernel::wire::cursor::Cursor;
-use quire_kernel::wire::fault::Fault;
-use quire_kernel::wire::history::{self, History};
-use quire_kernel::wire::latin1;
-use quire_kernel::wire::token::{self, MAPS, Name, Shape, Token};
+use quire_wire::WireError;
+use quire_wire::codes::TYPE_PREFIX;
+use quire_wire::compress::{self, Method, UNPACKED_MAX};
+use quire_wire::history::{self, History};
+use quire_wire::latin1;
+use quire_wire::reader::{self, MAPS, Name, Reader, Shape, Token};
 
 use super::failure::{Failure, Result};
 use super::{classes, codec, temporal};
@@ -23,11 +22,11 @@ use crate::calls::history::MessageHistory;
 /// The next value.
 pub fn get<'py>(
     py: Python<'py>,
-    cursor: &mut Cursor<'_>,
+    cursor: &mut Reader<'_>,
     depth: usize,
 ) -> Result<Bound<'py, PyAny>> {
     let at = cursor.offset();
-    let token = token::value(cursor)?;
+    let token = cursor.value()?;
     of_token(py, token, cursor, depth, at)
 }
 
@@ -35,7 +34,7 @@ pub fn get<'py>(
 pub fn of_token<'py>(
     py: Python<'py>,
     token: Token<'_>,
-    cursor: &mut Cursor<'_>,
+    cursor: &mut Reader<'_>,
     depth: usize,
     at: usize,
 ) -> Result<Bound<'py, PyAny>> {
@@ -45,9 +44,9 @@ pub fn of_token<'py>(
         Token::Int(number, _) => number.into_pyobject(py).map_err(PyErr::from)?.into_any(),
         Token::Float32(number) => PyFloat::new(py, f64::from(number)).into_any(),
         Token::Float64(number) => PyFloat::new(py, number).into_any(),
-        Token::Text(bytes) => PyString::new(py, &token::text(bytes, at)?).into_any(),
+        Token::Text(bytes) => PyString::new(py, &reader::text(bytes, at)?).into_any(),
         Token::Temporal(bytes, code) => {
-            let text = token::text(bytes, at)?;
+            let text = reader::text(bytes, at)?;
             match temporal::object(py, code, &text)? {
                 Some(found) => found,
                 None => PyString::new(py, &text).into_any(),
@@ -55,10 +54,10 @@ pub fn of_token<'py>(
         }
         Token::Uuid(high, low) => uuid(py, high, low)?,
         Token::TypeLiteral(name) => {
-            classes::type_literal(py)?.call1((token::text(name, at)?.as_ref(),))?
+            classes::type_literal(py)?.call1((reader::text(name, at)?.as_ref(),))?
         }
-        Token::TypePrefix(name) => typed(py, name, cursor, token::deeper(depth, at)?)?,
-        Token::Block(block) => of_block(py, block, token::deeper(depth, at)?)?,
+        Token::TypePrefix(name) => typed(py, name, cursor, reader::deeper(depth, at)?)?,
+        Token::Block(block) => of_block(py, block, reader::deeper(depth, at)?)?,
         Token::Longs { used, .. } => longs(py, used)?,
     })
 }
@@ -77,12 +76,12 @@ fn longs<'py>(py: Python<'py>, used: &[u8]) -> PyResult<Bound<'py, PyAny>> {
 /// The content of a block.
 fn of_block<'py>(
     py: Python<'py>,
-    mut block: Cursor<'_>,
+    mut block: Reader<'_>,
     depth: usize,
 ) -> Result<Bound<'py, PyAny>> {
-    match token::shape(&block) {
+    match block.shape() {
         Shape::Map => Ok(map(py, &mut block, depth)?.into_any()),
-        Shape::Blob => Ok(PyBytes::new(py, token::blob(&block).unwrap_or_default()).into_any()),
+        Shape::Blob => Ok(PyBytes::new(py, block.blob().unwrap_or_default()).into_any()),
         Shape::History => Ok(PyBytes::new(py, block.rest()).into_any()),
         Shape::Empty | Shape::List => {
             Ok(list(py, &mut block, |cursor| get(py, cursor, depth))?.into_any())
@@ -94,8 +93,8 @@ fn of_block<'py>(
 /// Values until the end, each as `get` reads it.
 pub fn list<'py>(
     py: Python<'py>,
-    cursor: &mut Cursor<'_>,
-    get: impl Fn(&mut Cursor<'_>) -> Result<Bound<'py, PyAny>>,
+    cursor: &mut Reader<'_>,
+    get: impl Fn(&mut Reader<'_>) -> Result<Bound<'py, PyAny>>,
 ) -> Result<Bound<'py, PyList>> {
     let items = PyList::empty(py);
     while cursor.peek().is_some() {
@@ -108,11 +107,11 @@ pub fn list<'py>(
 /// Names and values until the end.
 pub fn map<'py>(
     py: Python<'py>,
-    cursor: &mut Cursor<'_>,
+    cursor: &mut Reader<'_>,
     depth: usize,
 ) -> Result<Bound<'py, PyDict>> {
     let found = PyDict::new(py);
-    while let Some(name) = token::name(cursor)? {
+    while let Some(name) = cursor.name()? {
         if depth == 0
             && matches!(name, Name::Number(history::ID))
             && let mut ahead = *cursor
@@ -146,7 +145,7 @@ pub fn no_key(key: &Bound<'_, PyAny>, error: PyErr) -> Failure {
     }
     let shown = key.repr().map_or_else(|_| "?".into(), |text| text.to_string());
     let found = shown.chars().take(60).collect::<String>();
-    Fault::new("a key, or an element of a set, that cannot be one in Python")
+    WireError::new("a key, or an element of a set, that cannot be one in Python")
         .with("found", found)
         .into()
 }
@@ -154,7 +153,7 @@ pub fn no_key(key: &Bound<'_, PyAny>, error: PyErr) -> Failure {
 fn key<'py>(
     py: Python<'py>,
     name: Name<'_>,
-    cursor: &mut Cursor<'_>,
+    cursor: &mut Reader<'_>,
     depth: usize,
 ) -> Result<Bound<'py, PyAny>> {
     Ok(match name {
@@ -196,7 +195,7 @@ pub fn hashable(key: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
 fn typed<'py>(
     py: Python<'py>,
     name: &[u8],
-    cursor: &mut Cursor<'_>,
+    cursor: &mut Reader<'_>,
     depth: usize,
 ) -> Result<Bound<'py, PyAny>> {
     if let Some(codec) = codec::registered(py, name) {
@@ -205,8 +204,8 @@ fn typed<'py>(
     match name {
         name if MAPS.contains(&name) => {
             let at = cursor.offset();
-            match token::value(cursor)? {
-                Token::Block(block) if matches!(token::shape(&block), Shape::Empty) => {
+            match cursor.value()? {
+                Token::Block(block) if matches!(block.shape(), Shape::Empty) => {
                     Ok(PyDict::new(py).into_any())
                 }
                 other => of_token(py, other, cursor, depth, at),
@@ -220,7 +219,7 @@ fn typed<'py>(
             if let Some(method) = Method::named(name) {
                 return unpacked(py, method, cursor, depth);
             }
-            let name = token::text(name, cursor.offset())?;
+            let name = reader::text(name, cursor.offset())?;
             let value = get(py, cursor, depth);
             let value = value.map_err(|failure| failure.inside(format_args!("!{name}")))?;
             Ok(classes::typed(py)?.call1((name.as_ref(), value))?)
@@ -243,14 +242,14 @@ fn set<'py>(py: Python<'py>, found: Bound<'py, PyAny>) -> Result<Bound<'py, PyAn
 /// A moment, as text.
 fn instant<'py>(
     py: Python<'py>,
-    cursor: &mut Cursor<'_>,
+    cursor: &mut Reader<'_>,
     depth: usize,
 ) -> Result<Bound<'py, PyAny>> {
     let at = cursor.offset();
-    let token = token::value(cursor)?;
+    let token = cursor.value()?;
     if let Token::Text(bytes) = token {
-        let text = token::text(bytes, at)?;
-        let code = quire_kernel::wire::codes::ZONED_DATE_TIME;
+        let text = reader::text(bytes, at)?;
+        let code = quire_wire::codes::ZONED_DATE_TIME;
         if let Ok(Some(found)) = temporal::object(py, code, &text) {
             return Ok(found);
         }
@@ -262,33 +261,34 @@ fn instant<'py>(
 pub fn unpacked<'py>(
     py: Python<'py>,
     method: Method,
-    cursor: &mut Cursor<'_>,
+    cursor: &mut Reader<'_>,
     depth: usize,
 ) -> Result<Bound<'py, PyAny>> {
     let at = cursor.offset();
-    let token = token::value(cursor)?;
+    let token = cursor.value()?;
     let Token::Block(block) = token else { return of_token(py, token, cursor, depth, at) };
-    let packed = token::blob(&block)
-        .ok_or_else(|| Fault::unexpected("a blob", block.rest().first().copied(), at))?;
+    let packed = block
+        .blob()
+        .ok_or_else(|| WireError::unexpected("a blob", block.rest().first().copied(), at))?;
     Ok(PyBytes::new(py, &method.unpack(packed, UNPACKED_MAX)?).into_any())
 }
 
 /// A whole message of named values.
 pub fn message_map<'py>(py: Python<'py>, message: &[u8]) -> Result<Bound<'py, PyDict>> {
     compress::begin_message();
-    map(py, &mut Cursor::new(message), 0)
+    map(py, &mut Reader::new(message), 0)
 }
 
 /// A whole message that names its class.
 pub fn named_message<'py>(py: Python<'py>, message: &[u8]) -> Result<Bound<'py, PyAny>> {
     compress::begin_message();
-    let mut cursor = Cursor::new(message);
+    let mut cursor = Reader::new(message);
     let code = cursor.peek();
     if code != Some(TYPE_PREFIX) {
-        return Err(Fault::unexpected("a type: the message names no class", code, 0).into());
+        return Err(WireError::unexpected("a type: the message names no class", code, 0).into());
     }
     let found = get(py, &mut cursor, 0)?;
-    token::end(cursor)?;
+    cursor.end()?;
     Ok(found)
 }
 

@@ -2,14 +2,13 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyFrozenSet, PyList, PySet, PyString};
-use quire_kernel::wire::codes::{DATE, DATE_TIME, TIME, ZONED_DATE_TIME};
-use quire_kernel::wire::compress::Method;
-use quire_kernel::wire::convert;
-use quire_kernel::wire::cursor::Cursor;
-use quire_kernel::wire::fault::Fault;
-use quire_kernel::wire::latin1;
-use quire_kernel::wire::token::{self, Name, Shape, Token};
-use quire_kernel::wire::writer;
+use quire_wire::WireError;
+use quire_wire::codes::{DATE, DATE_TIME, TIME, ZONED_DATE_TIME};
+use quire_wire::compress::Method;
+use quire_wire::convert;
+use quire_wire::latin1;
+use quire_wire::reader::{self, Name, Reader, Shape, Token};
+use quire_wire::writer;
 
 use super::failure::Result;
 use super::schema::{Form, Kind};
@@ -23,23 +22,19 @@ impl Kind {
     pub fn get<'py>(
         &self,
         py: Python<'py>,
-        cursor: &mut Cursor<'_>,
+        cursor: &mut Reader<'_>,
         depth: usize,
     ) -> Result<Bound<'py, PyAny>> {
         let at = cursor.offset();
         Ok(match &self.0 {
             Form::Int(width, _) => {
-                let number = convert::int(token::value(cursor)?, *width, at)?;
+                let number = convert::int(cursor.value()?, *width, at)?;
                 number.into_pyobject(py).map_err(PyErr::from)?.into_any()
             }
-            Form::Float64 => {
-                PyFloat::new(py, convert::float(token::value(cursor)?, at)?).into_any()
-            }
-            Form::Float32 => {
-                PyFloat::new(py, convert::float32(token::value(cursor)?, at)?).into_any()
-            }
+            Form::Float64 => PyFloat::new(py, convert::float(cursor.value()?, at)?).into_any(),
+            Form::Float32 => PyFloat::new(py, convert::float32(cursor.value()?, at)?).into_any(),
             Form::Text => {
-                let found = token::value(cursor)?;
+                let found = cursor.value()?;
                 if let Token::TypePrefix(name) = found
                     && let Some(method) = Method::named(name)
                 {
@@ -51,14 +46,14 @@ impl Kind {
                 }
             }
             Form::Bool => {
-                let flag = convert::boolean(token::value(cursor)?, at)?;
+                let flag = convert::boolean(cursor.value()?, at)?;
                 PyBool::new(py, flag).to_owned().into_any()
             }
             Form::Any => decode::get(py, cursor, depth)?,
             Form::Message(codec) => codec.get().get_value(py, cursor, depth)?,
             Form::Optional(kind) => {
                 let mut ahead = *cursor;
-                if matches!(token::value(&mut ahead)?, Token::Null) {
+                if matches!(ahead.value()?, Token::Null) {
                     *cursor = ahead;
                     return Ok(py.None().into_bound(py));
                 }
@@ -71,16 +66,16 @@ impl Kind {
     fn get_object<'py>(
         &self,
         py: Python<'py>,
-        cursor: &mut Cursor<'_>,
+        cursor: &mut Reader<'_>,
         depth: usize,
     ) -> Result<Bound<'py, PyAny>> {
         let at = cursor.offset();
-        let mut found = token::value(cursor)?;
+        let mut found = cursor.value()?;
         if let Token::TypePrefix(name) = found {
             if let (Form::Bytes, Some(method)) = (&self.0, Method::named(name)) {
                 return decode::unpacked(py, method, cursor, depth);
             }
-            found = token::value(cursor)?; // the declared type holds over that of the message
+            found = cursor.value()?; // the declared type holds over that of the message
         }
         if matches!(found, Token::Null) {
             return Ok(py.None().into_bound(py));
@@ -123,19 +118,19 @@ impl Kind {
         &self,
         py: Python<'py>,
         found: Token<'_>,
-        cursor: &mut Cursor<'_>,
+        cursor: &mut Reader<'_>,
         depth: usize,
         at: usize,
     ) -> Result<Bound<'py, PyList>> {
         let items = PyList::empty(py);
-        let depth = token::deeper(depth, at)?;
+        let depth = reader::deeper(depth, at)?;
         match found {
             Token::Block(mut block) => {
-                return match token::shape(&block) {
+                return match block.shape() {
                     Shape::Empty | Shape::List => {
                         decode::list(py, &mut block, |cursor| self.get(py, cursor, depth))
                     }
-                    Shape::Longs => self.elements(py, token::value(&mut block)?, cursor, depth, at),
+                    Shape::Longs => self.elements(py, block.value()?, cursor, depth, at),
                     _ => Err(convert::misfit(&found, "a list", at).into()),
                 };
             }
@@ -156,12 +151,12 @@ impl Kind {
         &self,
         py: Python<'py>,
         key_kind: &Self,
-        block: &mut Cursor<'_>,
+        block: &mut Reader<'_>,
         depth: usize,
     ) -> Result<Bound<'py, PyDict>> {
         let found = PyDict::new(py);
-        let depth = token::deeper(depth, block.offset())?;
-        while let Some(name) = token::name(block)? {
+        let depth = reader::deeper(depth, block.offset())?;
+        while let Some(name) = block.name()? {
             let key = match name {
                 Name::Field(name) | Name::Event(name) => {
                     key_kind.of_name(py, &latin1::decode(name))?
@@ -182,7 +177,7 @@ impl Kind {
         }
         let mut key = Vec::new();
         writer::put_text(&mut key, name);
-        self.get(py, &mut Cursor::new(&key), 0).map_err(|failure| failure.inside(name))
+        self.get(py, &mut Reader::new(&key), 0).map_err(|failure| failure.inside(name))
     }
 
     /// Types whose values are texts, or like them.
@@ -219,7 +214,7 @@ impl Kind {
                     Form::Instant => code == ZONED_DATE_TIME,
                     _ => code == DATE_TIME || code == ZONED_DATE_TIME,
                 };
-                let stamp = quire_kernel::wire::temporal::parse(&text)
+                let stamp = quire_wire::temporal::parse(&text)
                     .filter(|stamp| wanted(stamp.code()) && temporal::is_known(stamp))
                     .ok_or_else(misfit)?;
                 Ok(temporal::of_stamp(py, &stamp)?)
@@ -239,13 +234,13 @@ fn hashables<'py>(items: &Bound<'py, PyList>) -> PyResult<Vec<Bound<'py, PyAny>>
 fn unpacked_text<'py>(
     py: Python<'py>,
     method: Method,
-    cursor: &mut Cursor<'_>,
+    cursor: &mut Reader<'_>,
     depth: usize,
 ) -> Result<Bound<'py, PyAny>> {
     let at = cursor.offset();
     let found = decode::unpacked(py, method, cursor, depth)?;
     let Ok(bytes) = found.cast::<PyBytes>() else {
-        return Err(Fault::unexpected("a compressed blob", None, at).into());
+        return Err(WireError::unexpected("a compressed blob", None, at).into());
     };
-    Ok(PyString::new(py, &token::text(bytes.as_bytes(), at)?).into_any())
+    Ok(PyString::new(py, &reader::text(bytes.as_bytes(), at)?).into_any())
 }

@@ -8,12 +8,12 @@ use pyo3::types::{
     PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PyMapping,
     PyMemoryView, PySet, PyString, PyTuple,
 };
-use quire_kernel::wire::compress::{Method, UNPACKED_MAX};
-use quire_kernel::wire::convert::Width;
-use quire_kernel::wire::fault::Fault;
-use quire_kernel::wire::token;
-use quire_kernel::wire::tokens::put_type_prefix;
-use quire_kernel::wire::writer::{self, Scalar};
+use quire_wire::WireError;
+use quire_wire::compress::{Method, UNPACKED_MAX};
+use quire_wire::convert::Width;
+use quire_wire::reader;
+use quire_wire::writer::put_type_prefix;
+use quire_wire::writer::{self, Scalar};
 
 use super::failure::Result;
 use super::numpy::Plain;
@@ -87,12 +87,12 @@ pub fn put_value(out: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) -> R
 fn int64(value: &Bound<'_, PyAny>) -> Result<i64> {
     value
         .extract()
-        .map_err(|_| Fault::new("an integer of more than 64 bits").with("value", value).into())
+        .map_err(|_| WireError::new("an integer of more than 64 bits").with("value", value).into())
 }
 
 /// What is not one of the five commonest types: a container, a registered class, …
 fn put_other(out: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
-    let depth = token::deeper(depth, out.len())?;
+    let depth = reader::deeper(depth, out.len())?;
     if let Ok(values) = value.cast::<PyDict>() {
         return put_map(out, values.as_mapping(), depth);
     }
@@ -124,7 +124,7 @@ fn put_other(out: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) -> Resul
 /// A map. An empty one has a type before it: nothing else tells it from an empty list.
 fn put_map(out: &mut Vec<u8>, values: &Bound<'_, PyMapping>, depth: usize) -> Result<()> {
     if values.is_empty()? {
-        put_type_prefix(out, token::EMPTY_MAP);
+        put_type_prefix(out, reader::EMPTY_MAP);
     }
     put_block(out, |out| put_items(out, values, depth))
 }
@@ -219,7 +219,7 @@ pub fn enum_name(member: &Bound<'_, PyAny>) -> Result<String> {
     let name = member.getattr(intern!(member.py(), "name"))?;
     match name.extract::<String>() {
         Ok(name) if !name.contains('|') => Ok(name),
-        _ => Err(Fault::new("a combination of flags has no name").with("value", member).into()),
+        _ => Err(WireError::new("a combination of flags has no name").with("value", member).into()),
     }
 }
 
@@ -229,7 +229,7 @@ pub fn decimal_text(value: &Bound<'_, PyAny>) -> Result<String> {
     if text.bytes().all(|byte| b"+-.E0123456789".contains(&byte)) {
         return Ok(text);
     }
-    Err(Fault::new("Java knows no such decimal").with("value", text).into())
+    Err(WireError::new("Java knows no such decimal").with("value", text).into())
 }
 
 /// Appends a UUID.
@@ -249,7 +249,7 @@ fn no_encoding(value: &Bound<'_, PyAny>) -> super::failure::Failure {
         "ndarray" | "Series" => "an array has no encoding: write its tolist(), or write_batch",
         _ => "a value of this type has no encoding: register its class with quire.message",
     };
-    Fault::new(why).with("type", name).into()
+    WireError::new(why).with("type", name).into()
 }
 
 /// The name of an object's type, for errors.

@@ -5,11 +5,11 @@ use pyo3::types::{
     PyBool, PyByteArray, PyBytes, PyFloat, PyFrozenSet, PyInt, PyList, PyMapping, PyMemoryView,
     PySet, PyString, PyTuple,
 };
-use quire_kernel::wire::codes::{DATE, DATE_TIME, TIME, ZONED_DATE_TIME};
-use quire_kernel::wire::convert::Width;
-use quire_kernel::wire::token;
-use quire_kernel::wire::tokens::put_type_prefix;
-use quire_kernel::wire::writer::{self, Scalar};
+use quire_wire::codes::{DATE, DATE_TIME, TIME, ZONED_DATE_TIME};
+use quire_wire::convert::Width;
+use quire_wire::reader;
+use quire_wire::writer::put_type_prefix;
+use quire_wire::writer::{self, Scalar};
 
 use super::failure::Result;
 use super::numpy::Plain;
@@ -34,7 +34,7 @@ impl Kind {
                 Err(_) => return self.put_numpy(out, value, depth),
             },
             Form::Message(codec) if !value.is_none() => {
-                return codec.get().put_declared(out, value, token::deeper(depth, out.len())?);
+                return codec.get().put_declared(out, value, reader::deeper(depth, out.len())?);
             }
             Form::Optional(_) if value.is_none() => writer::put_null(out),
             Form::Optional(kind) => return kind.get().put(out, value, depth),
@@ -249,7 +249,7 @@ pub fn put_each(
     depth: usize,
     put: Put,
 ) -> Result<()> {
-    let depth = token::deeper(depth, out.len())?;
+    let depth = reader::deeper(depth, out.len())?;
     let block = writer::open_block(out);
     for (place, value) in values.try_iter()?.enumerate() {
         put(item, out, &value?, depth)
@@ -266,7 +266,7 @@ fn put_dict(
     depth: usize,
     put: Put,
 ) -> Result<()> {
-    let depth = token::deeper(depth, out.len())?;
+    let depth = reader::deeper(depth, out.len())?;
     let block = writer::open_block(out);
     for item in entries.items()?.iter() {
         let (key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = item.extract()?;

@@ -2,14 +2,14 @@
 
 use pyo3::prelude::*;
 use quire_kernel::Error;
-use quire_kernel::wire::fault::Fault;
+use quire_wire::WireError;
 
 use crate::error::to_py;
 
 /// A message that does not read as asked, or an exception of the Python code that was called.
 pub enum Failure {
     /// The message is at fault.
-    Wire(Fault),
+    Wire(WireError),
     /// Python raised.
     Python(PyErr),
 }
@@ -28,8 +28,8 @@ impl Failure {
     }
 }
 
-impl From<Fault> for Failure {
-    fn from(fault: Fault) -> Self {
+impl From<WireError> for Failure {
+    fn from(fault: WireError) -> Self {
         Self::Wire(fault)
     }
 }

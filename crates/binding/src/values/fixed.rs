@@ -3,10 +3,9 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyString};
-use quire_kernel::wire::cursor::Cursor;
-use quire_kernel::wire::fault::Fault;
-use quire_kernel::wire::token;
-use quire_kernel::wire::tokens::{self, put_stop_bit};
+use quire_wire::WireError;
+use quire_wire::reader::{self, Reader};
+use quire_wire::writer::{self, put_stop_bit};
 
 use super::codec::{Field, Plan};
 use super::failure::{Failure, Result};
@@ -39,7 +38,7 @@ pub fn check(plan: &Plan) -> Result<()> {
             _ => false,
         };
         if !fits {
-            return Err(Fault::new("a type that bytes_layout does not know")
+            return Err(WireError::new("a type that bytes_layout does not know")
                 .with("type", field.kind.get().name())
                 .with(
                     "known",
@@ -54,7 +53,7 @@ pub fn check(plan: &Plan) -> Result<()> {
 
 /// Appends the fields of an object.
 pub fn put(plan: &Plan, out: &mut Vec<u8>, object: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
-    let depth = token::deeper(depth, out.len())?;
+    let depth = reader::deeper(depth, out.len())?;
     for field in &plan.fields {
         let value = object.getattr(field.attribute.bind(object.py()))?;
         put_one(field, out, &value, depth).map_err(|failure| failure.inside(field.name()))?;
@@ -87,7 +86,7 @@ fn put_one(field: &Field, out: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: us
 }
 
 fn put_text(out: &mut Vec<u8>, text: &str) {
-    let stored = tokens::cesu8(text);
+    let stored = writer::cesu8(text);
     put_stop_bit(out, stored.len().cast_signed() as i64);
     out.extend_from_slice(&stored);
 }
@@ -96,11 +95,11 @@ fn put_text(out: &mut Vec<u8>, text: &str) {
 pub fn get<'py>(
     py: Python<'py>,
     plan: &Plan,
-    cursor: &mut Cursor<'_>,
+    cursor: &mut Reader<'_>,
     found: &mut [Option<Bound<'py, PyAny>>],
     depth: usize,
 ) -> Result<()> {
-    let depth = token::deeper(depth, cursor.offset())?;
+    let depth = reader::deeper(depth, cursor.offset())?;
     for (field, slot) in plan.fields.iter().zip(found) {
         *slot = Some(
             get_one(py, field, cursor, depth).map_err(|failure| failure.inside(field.name()))?,
@@ -112,18 +111,18 @@ pub fn get<'py>(
 fn get_one<'py>(
     py: Python<'py>,
     field: &Field,
-    cursor: &mut Cursor<'_>,
+    cursor: &mut Reader<'_>,
     depth: usize,
 ) -> Result<Bound<'py, PyAny>> {
     let at = cursor.offset();
-    let early = || Fault::early("the fixed layout ends early", at);
+    let early = || WireError::early("the fixed layout ends early", at);
     let kind = form(field);
     Ok(match kind {
         Form::Bool => {
             let [byte] = cursor.array().ok_or_else(early)?;
             if byte != TRUE && byte != FALSE {
                 let expected = "59 (true) or 4e (false)";
-                return Err(Fault::new("not a bool")
+                return Err(WireError::new("not a bool")
                     .with("found", format_args!("{byte:02x}"))
                     .with("expected", expected)
                     .with("offset", at)
@@ -152,11 +151,11 @@ fn get_one<'py>(
             length => {
                 let length = usize::try_from(length).map_err(|_| early())?;
                 let bytes = cursor.take(length).ok_or_else(early)?;
-                let text = token::text(bytes, at)?;
+                let text = reader::text(bytes, at)?;
                 match kind {
                     Form::Enum(members) => {
                         members.named(&text).map(|member| member.bind(py).clone()).ok_or_else(
-                            || Fault::new("the enum has no such member").with("found", &text),
+                            || WireError::new("the enum has no such member").with("found", &text),
                         )?
                     }
                     _ => PyString::new(py, &text).into_any(),

@@ -4,9 +4,9 @@
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use quire_kernel::wire::codes::{DATE, DATE_TIME};
-use quire_kernel::wire::fault::Fault;
-use quire_kernel::wire::temporal as text;
+use quire_wire::WireError;
+use quire_wire::codes::{DATE, DATE_TIME};
+use quire_wire::temporal as text;
 
 use super::failure::Result;
 use super::{encode, temporal};
@@ -87,7 +87,7 @@ fn duration<'py>(value: &Bound<'py, PyAny>) -> Result<Plain<'py>> {
 
 #[cold]
 fn no_time(value: &Bound<'_, PyAny>) -> super::failure::Failure {
-    Fault::new("no date, time or duration that Java knows: write None for a missing one")
+    WireError::new("no date, time or duration that Java knows: write None for a missing one")
         .with("found", value)
         .with("type", encode::type_name(value))
         .into()

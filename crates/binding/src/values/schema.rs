@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyMapping, PyType};
-use quire_kernel::wire::convert::Width;
-use quire_kernel::wire::fault::Fault;
+use quire_wire::WireError;
+use quire_wire::convert::Width;
 
 use super::codec::Codec;
 use super::encode;
@@ -101,7 +101,7 @@ impl Kind {
                         Form::Int(Width::of(bits, signed), bits)
                     }
                     _ => {
-                        let fault = Fault::new("no such type").with("name", name);
+                        let fault = WireError::new("no such type").with("name", name);
                         return Err(Failure::from(fault).into());
                     }
                 }
@@ -215,7 +215,7 @@ impl Kind {
     #[cold]
     pub fn misfit(&self, value: &Bound<'_, PyAny>) -> Failure {
         let shown: String = value.repr().map_or_else(|_| "?".into(), |text| text.to_string());
-        Fault::new("the value does not fit")
+        WireError::new("the value does not fit")
             .with("expected", self.name())
             .with("found", shown.chars().take(60).collect::<String>())
             .with("type", encode::type_name(value))
@@ -239,7 +239,7 @@ impl Members {
         if member.is_instance(self.class.bind(member.py()))? {
             return encode::enum_name(member);
         }
-        Err(Fault::new("not a member of the enum").with("value", member).into())
+        Err(WireError::new("not a member of the enum").with("value", member).into())
     }
 
     /// A member by its name, in any case if there is none in this one.

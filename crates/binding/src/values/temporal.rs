@@ -5,9 +5,9 @@ use std::ops::RangeInclusive;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use quire_kernel::wire::codes::{DATE, DATE_TIME, TIME, ZONED_DATE_TIME};
-use quire_kernel::wire::fault::Fault;
-use quire_kernel::wire::temporal::{self, Date, Stamp, Time, Zone};
+use quire_wire::WireError;
+use quire_wire::codes::{DATE, DATE_TIME, TIME, ZONED_DATE_TIME};
+use quire_wire::temporal::{self, Date, Stamp, Time, Zone};
 
 use super::classes;
 use super::encode::type_name;
@@ -26,8 +26,8 @@ pub fn object<'py>(py: Python<'py>, code: u8, text: &str) -> Result<Option<Bound
         return Ok(None);
     }
     if stamp.code() != code {
-        let expected = quire_kernel::wire::codes::name(code);
-        return Err(Fault::new("not the kind of date or time that its code says")
+        let expected = quire_wire::codes::name(code);
+        return Err(WireError::new("not the kind of date or time that its code says")
             .with("found", format_args!("{text:?}"))
             .with("expected", expected)
             .into());
@@ -123,7 +123,7 @@ fn no_time(value: &Bound<'_, PyAny>, text: &str) -> Failure {
     } else {
         "no date or time that Java knows: years are 1 to 9999, offsets at most 18 hours"
     };
-    Fault::new(why).with("found", text).with("type", type_name(value)).into()
+    WireError::new(why).with("found", text).with("type", type_name(value)).into()
 }
 
 fn iso_text(value: &Bound<'_, PyAny>) -> Result<Option<(u8, String)>> {
@@ -138,7 +138,9 @@ fn iso_text(value: &Bound<'_, PyAny>) -> Result<Option<(u8, String)>> {
     let iso = iso(value)?;
     if !is_datetime {
         if !value.getattr(intern!(py, "tzinfo"))?.is_none() {
-            return Err(Fault::new("a time of day has no zone in Java").with("value", iso).into());
+            return Err(WireError::new("a time of day has no zone in Java")
+                .with("value", iso)
+                .into());
         }
         return Ok(Some((TIME, temporal::java_time(&iso))));
     }
@@ -149,7 +151,7 @@ fn iso_text(value: &Bound<'_, PyAny>) -> Result<Option<(u8, String)>> {
     }
     let (time, offset) = temporal::split_offset(time);
     if offset.contains('.') {
-        return Err(Fault::new("an offset of parts of seconds").with("value", iso).into());
+        return Err(WireError::new("an offset of parts of seconds").with("value", iso).into());
     }
     let mut text = format!("{date}T{}{}", temporal::java_time(time), temporal::java_offset(offset));
     if let Ok(key) = zone.getattr(intern!(py, "key"))

@@ -2,11 +2,10 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use quire_kernel::wire::compress;
-use quire_kernel::wire::cursor::Cursor;
-use quire_kernel::wire::fault::Result;
-use quire_kernel::wire::token::{self, Token};
-use quire_kernel::wire::{json, parse, yaml};
+use quire_wire::Result;
+use quire_wire::compress;
+use quire_wire::reader::{Reader, Token};
+use quire_wire::text::{json, yaml, yaml_parser};
 
 use super::decode;
 use super::failure::{self, Failure};
@@ -30,7 +29,7 @@ pub fn to_json(message: &Bound<'_, PyAny>) -> PyResult<String> {
 #[pyfunction]
 #[pyo3(signature = (text, /))]
 pub fn parse_yaml<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyBytes>> {
-    let parsed = py.detach(|| parse::yaml(text)).map_err(Failure::from)?;
+    let parsed = py.detach(|| yaml_parser::yaml(text)).map_err(Failure::from)?;
     Ok(PyBytes::new(py, &parsed))
 }
 
@@ -59,11 +58,11 @@ pub fn json_of(message: &[u8]) -> Result<String> {
 /// The named values of a message, or those of the object that it is.
 pub fn dict_of<'py>(py: Python<'py>, message: &[u8]) -> failure::Result<Bound<'py, PyDict>> {
     compress::begin_message();
-    let mut cursor = Cursor::new(message);
-    if cursor.type_prefix().is_some()
-        && let Token::Block(mut block) = token::value(&mut cursor)?
+    let mut cursor = Reader::new(message);
+    if cursor.type_prefix_if().is_some()
+        && let Token::Block(mut block) = cursor.value()?
     {
-        token::end(cursor)?;
+        cursor.end()?;
         return decode::map(py, &mut block, 1);
     }
     decode::message_map(py, message)

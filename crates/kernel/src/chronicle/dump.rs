@@ -5,6 +5,8 @@ use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
 
+use quire_wire::text::{hex, number, yaml};
+
 use super::format::document::{self, HEADER_LEN};
 use super::format::roll_cycle::SUFFIX;
 use super::format::table;
@@ -13,8 +15,6 @@ use super::protocol::roll_file::{Slot, View};
 use super::protocol::table::store::TableStore;
 use super::queue::handle::Queue;
 use crate::os::paths;
-use crate::wire::text::number;
-use crate::wire::{hex, yaml};
 use crate::{Error, Result};
 
 /// So many bytes tell whether a message is text already.

@@ -11,10 +11,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use spin::mutex::{SpinMutex, SpinMutexGuard};
 
+use quire_wire::writer;
+
 use super::end::Tail;
 use super::sync::{self, Unsynced, is_removed};
 use crate::chronicle::format::blocks;
-use crate::chronicle::format::document;
 use crate::chronicle::format::table::{self, NORMALISED_TO};
 use crate::chronicle::protocol::create;
 use crate::chronicle::protocol::listing;
@@ -26,8 +27,6 @@ use crate::chronicle::queue::glance::Glance;
 use crate::chronicle::queue::handle::{Handle, Queue};
 use crate::os::{clock, process};
 use crate::probe::fault;
-use crate::wire::tokens;
-use crate::wire::writer;
 use crate::{Error, Result, warnings};
 
 mod locking;
@@ -275,7 +274,7 @@ impl Appender {
             let text = text(number)?;
             let stored = writer::stored_text(text);
             buffer.clear();
-            tokens::put_text_bytes(&mut buffer, stored.as_deref().unwrap_or(text));
+            writer::put_text_bytes(&mut buffer, stored.as_deref().unwrap_or(text));
             append(Payload::new(&buffer))
         })
     }
@@ -312,7 +311,7 @@ impl Appender {
         };
         let mut state = self.lock_state();
         self.check_open()?;
-        let payload = if payload.is_empty() { &document::EMPTY_PAYLOAD } else { payload };
+        let payload = if payload.is_empty() { &writer::EMPTY_PAYLOAD } else { payload };
         let written = self.publish_claimed(table, &mut state, &claim, Payload::new(payload));
         if let (Ok(index), false) = (&written, claim.metadata) {
             state.last_index = Some(*index);

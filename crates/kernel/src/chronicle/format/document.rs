@@ -28,8 +28,6 @@ pub const NOT_INITIALIZED: u32 = 0;
 pub const END_OF_DATA: u32 = NOT_COMPLETE | META_DATA;
 /// "EOF" as a field name: stored behind an end-of-data header for people who read hex.
 pub const EOF_DECORATION: [u8; 4] = [0xC3, b'E', b'O', b'F'];
-/// The only payload an empty document can have.
-pub const EMPTY_PAYLOAD: [u8; 1] = [crate::wire::codes::PADDING];
 
 const _: () = assert!(ALIGNMENT.is_power_of_two() && HEADER_LEN.is_multiple_of(ALIGNMENT));
 const _: () = assert!(NOT_COMPLETE ^ META_DATA ^ LENGTH_MASK == u32::MAX);

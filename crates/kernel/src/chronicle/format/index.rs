@@ -7,11 +7,12 @@
 //! A slot of `index2index` holds the position of an `index` document, a slot of `index` that of a
 //! message.
 
+use quire_wire::codes::I64_ARRAY;
+use quire_wire::reader::Reader;
+use quire_wire::writer::{pad_before_code, put_event};
+
 use super::document::HEADER_LEN;
 use super::roll_cycle;
-use crate::wire::codes::I64_ARRAY;
-use crate::wire::cursor::Cursor;
-use crate::wire::tokens::{pad_before_code, put_event};
 
 /// Event name of the upper array.
 pub const INDEX2INDEX: &str = "index2index";
@@ -55,8 +56,8 @@ impl ArrayLayout {
     /// it is no array of this many slots, or one whose words are not aligned.
     #[must_use]
     pub fn parse(position: u64, payload: &[u8], index_count: u32) -> Option<Self> {
-        let mut cursor = Cursor::new(payload);
-        cursor.name()?;
+        let mut cursor = Reader::new(payload);
+        cursor.name_if()?;
         (cursor.code()? == I64_ARRAY).then_some(())?;
         let capacity = position + HEADER_LEN + cursor.offset() as u64;
         let found = i64::from_le_bytes(cursor.array()?);

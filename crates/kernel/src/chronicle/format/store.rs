@@ -10,13 +10,14 @@
 //! ```
 //! The positions are those of files this kernel writes; others are found by parsing.
 
-use super::document::HEADER_LEN;
-use super::roll_cycle;
-use crate::wire::codes::{I64_ARRAY, INT64};
-use crate::wire::cursor::Cursor;
-use crate::wire::tokens::{
+use quire_wire::codes::{I64_ARRAY, INT64};
+use quire_wire::reader::Reader;
+use quire_wire::writer::{
     self, close_block, open_object, pad_before_code, put_compact, put_event, put_padding,
 };
+
+use super::document::HEADER_LEN;
+use super::roll_cycle;
 
 /// Longest first document that is taken for one.
 pub const MAX_HEADER_LEN: u32 = 65_536;
@@ -73,33 +74,33 @@ pub struct RollFields {
 /// leave the names of the fields out.
 #[must_use]
 pub fn encode(index_count: u32, index_spacing: u32, fieldless: bool) -> (Vec<u8>, StoreLayout) {
-    let put_field = |out: &mut Vec<u8>, name| {
+    let put_short_field = |out: &mut Vec<u8>, name| {
         if !fieldless {
-            tokens::put_field(out, name);
+            writer::put_short_field(out, name);
         }
     };
     // The header word is kept in front so that offsets are positions; it is cut off at the end.
     let mut out = vec![0; 4];
     put_event(&mut out, "header");
     let store = open_object(&mut out, "SCQStore");
-    put_field(&mut out, "writePosition");
+    put_short_field(&mut out, "writePosition");
     pad_before_code(&mut out, PAIR_ALIGNMENT);
     out.push(I64_ARRAY);
     out.extend_from_slice(&PAIR);
     let write_position = put_long(&mut out);
     let sequence = put_long(&mut out);
-    put_field(&mut out, "indexing");
+    put_short_field(&mut out, "indexing");
     let indexing = open_object(&mut out, "SCQSIndexing");
-    put_field(&mut out, "indexCount");
+    put_short_field(&mut out, "indexCount");
     put_compact(&mut out, i64::from(index_count));
-    put_field(&mut out, "indexSpacing");
+    put_short_field(&mut out, "indexSpacing");
     put_compact(&mut out, i64::from(index_spacing));
-    put_field(&mut out, "index2Index");
+    put_short_field(&mut out, "index2Index");
     let index2index = put_aligned_long(&mut out);
-    put_field(&mut out, "lastIndex");
+    put_short_field(&mut out, "lastIndex");
     let last_index = put_aligned_long(&mut out);
     close_block(&mut out, indexing);
-    put_field(&mut out, "dataFormat");
+    put_short_field(&mut out, "dataFormat");
     put_compact(&mut out, 1);
     close_block(&mut out, store);
     pad_before_line_end(&mut out);
@@ -119,12 +120,12 @@ pub fn encode(index_count: u32, index_spacing: u32, fieldless: bool) -> (Vec<u8>
 /// Finds the words in the payload at position 4 of a file; None if it is not a roll file's.
 #[must_use]
 pub fn parse(payload: &[u8]) -> Option<StoreLayout> {
-    let mut cursor = Cursor::new(payload);
-    if cursor.name()? != b"header" {
+    let mut cursor = Reader::new(payload);
+    if cursor.name_if()? != b"header" {
         return None;
     }
-    cursor.type_prefix()?;
-    let mut block = cursor.block()?;
+    cursor.type_prefix_if()?;
+    let mut block = cursor.block_if()?;
     let mut layout = StoreLayout::default();
     for place in 0.. {
         if block.peek().is_none() {
@@ -133,9 +134,9 @@ pub fn parse(payload: &[u8]) -> Option<StoreLayout> {
         match name_or(&mut block, &STORE_FIELDS, place)? {
             b"writePosition" => parse_write_position(&mut block, &mut layout)?,
             b"indexing" => parse_indexing(&mut block, &mut layout)?,
-            b"dataFormat" => layout.aligned = block.integer()? == 1,
+            b"dataFormat" => layout.aligned = block.integer_if()? == 1,
             b"roll" => layout.roll = Some(parse_roll(&mut block)?),
-            _ => block.skip_value()?,
+            _ => block.skip().ok()?,
         }
     }
     let shape_is_sound = layout.index_count.is_power_of_two()
@@ -150,23 +151,23 @@ pub fn parse(payload: &[u8]) -> Option<StoreLayout> {
 }
 
 /// The name of the next field; in a fieldless file the one that belongs at its place.
-fn name_or<'a>(block: &mut Cursor<'a>, names: &[&'static str], place: usize) -> Option<&'a [u8]> {
-    block.name().or_else(|| names.get(place).map(|name| name.as_bytes()))
+fn name_or<'a>(block: &mut Reader<'a>, names: &[&'static str], place: usize) -> Option<&'a [u8]> {
+    block.name_if().or_else(|| names.get(place).map(|name| name.as_bytes()))
 }
 
 /// Reads `roll: { length, format, epoch, rollTime, rollTimeZone }`.
-pub fn parse_roll(block: &mut Cursor<'_>) -> Option<RollFields> {
-    block.type_prefix();
-    let mut fields = block.block()?;
+pub fn parse_roll(block: &mut Reader<'_>) -> Option<RollFields> {
+    block.type_prefix_if();
+    let mut fields = block.block_if()?;
     let mut roll = RollFields::default();
     while fields.peek().is_some() {
-        match fields.name()? {
-            b"length" => roll.length_ms = fields.integer()?,
-            b"format" => roll.format = text(fields.string()?),
-            b"epoch" => roll.epoch_ms = fields.integer()?,
-            b"rollTime" => roll.roll_time = fields.string().map(text),
-            b"rollTimeZone" => roll.roll_time_zone = fields.string().map(text),
-            _ => fields.skip_value()?,
+        match fields.name_if()? {
+            b"length" => roll.length_ms = fields.integer_if()?,
+            b"format" => roll.format = text(fields.string_if()?),
+            b"epoch" => roll.epoch_ms = fields.integer_if()?,
+            b"rollTime" => roll.roll_time = fields.string_if().map(text),
+            b"rollTimeZone" => roll.roll_time_zone = fields.string_if().map(text),
+            _ => fields.skip().ok()?,
         }
     }
     Some(roll)
@@ -176,7 +177,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-fn parse_write_position(block: &mut Cursor<'_>, layout: &mut StoreLayout) -> Option<()> {
+fn parse_write_position(block: &mut Reader<'_>, layout: &mut StoreLayout) -> Option<()> {
     let code = block.code()?;
     let at = position_of(block);
     match code {
@@ -197,31 +198,31 @@ fn parse_write_position(block: &mut Cursor<'_>, layout: &mut StoreLayout) -> Opt
     Some(())
 }
 
-fn parse_indexing(block: &mut Cursor<'_>, layout: &mut StoreLayout) -> Option<()> {
-    block.type_prefix();
-    let mut fields = block.block()?;
+fn parse_indexing(block: &mut Reader<'_>, layout: &mut StoreLayout) -> Option<()> {
+    block.type_prefix_if();
+    let mut fields = block.block_if()?;
     for place in 0.. {
         if fields.peek().is_none() {
             break;
         }
         match name_or(&mut fields, &INDEXING_FIELDS, place)? {
-            b"indexCount" => layout.index_count = u32::try_from(fields.integer()?).ok()?,
-            b"indexSpacing" => layout.index_spacing = u32::try_from(fields.integer()?).ok()?,
+            b"indexCount" => layout.index_count = u32::try_from(fields.integer_if()?).ok()?,
+            b"indexSpacing" => layout.index_spacing = u32::try_from(fields.integer_if()?).ok()?,
             b"index2Index" => layout.index2index = parse_long(&mut fields)?,
             b"lastIndex" => layout.last_index = parse_long(&mut fields)?,
-            _ => fields.skip_value()?,
+            _ => fields.skip().ok()?,
         }
     }
     Some(())
 }
 
 /// The position in the file: the document is the first.
-const fn position_of(cursor: &Cursor<'_>) -> u64 {
+const fn position_of(cursor: &Reader<'_>) -> u64 {
     HEADER_LEN + cursor.offset() as u64
 }
 
 /// The position of a 64-bit word that was written to be changed in place.
-fn parse_long(fields: &mut Cursor<'_>) -> Option<u64> {
+fn parse_long(fields: &mut Reader<'_>) -> Option<u64> {
     (fields.code()? == INT64).then_some(())?;
     let at = position_of(fields);
     fields.take(8)?;

@@ -5,13 +5,14 @@
 //! header word | B9 key | padding | A7 | i64 value, 8-aligned | padding to 4      (one per key)
 //! ```
 
-use super::store::{self, RollFields};
-use crate::wire::codes::{INT64, TIME};
-use crate::wire::cursor::Cursor;
-use crate::wire::tokens::{
-    close_block, open_object, pad_before_code, put_compact, put_event, put_field, put_padding,
-    put_stop_bit, put_text, put_type_prefix,
+use quire_wire::codes::{INT64, TIME};
+use quire_wire::reader::Reader;
+use quire_wire::writer::{
+    close_block, open_object, pad_before_code, put_compact, put_event, put_padding,
+    put_short_field, put_stop_bit, put_text, put_type_prefix,
 };
+
+use super::store::{self, RollFields};
 
 /// The table's file name.
 pub const FILE_NAME: &str = "metadata.cq4t";
@@ -93,22 +94,22 @@ pub fn encode(metadata: &Metadata) -> Vec<u8> {
     let mut out = Vec::new();
     put_event(&mut out, "header");
     let outer = open_object(&mut out, "STStore");
-    put_field(&mut out, "wireType");
+    put_short_field(&mut out, "wireType");
     put_type_prefix(&mut out, "WireType");
     put_text(&mut out, &metadata.wire_type);
-    put_field(&mut out, "metadata");
+    put_short_field(&mut out, "metadata");
     let meta = open_object(&mut out, "SCQMeta");
-    put_field(&mut out, "roll");
+    put_short_field(&mut out, "roll");
     let roll = open_object(&mut out, "SCQSRoll");
-    put_field(&mut out, "length");
+    put_short_field(&mut out, "length");
     put_compact(&mut out, metadata.roll.length_ms);
-    put_field(&mut out, "format");
+    put_short_field(&mut out, "format");
     put_text(&mut out, &metadata.roll.format);
-    put_field(&mut out, "epoch");
+    put_short_field(&mut out, "epoch");
     put_compact(&mut out, metadata.roll.epoch_ms);
     put_roll_time(&mut out, &metadata.roll);
     close_block(&mut out, roll);
-    put_field(&mut out, "sourceId");
+    put_short_field(&mut out, "sourceId");
     put_compact(&mut out, i64::from(metadata.source_id));
     close_block(&mut out, meta);
     pad_document(&mut out);
@@ -118,13 +119,13 @@ pub fn encode(metadata: &Metadata) -> Vec<u8> {
 
 fn put_roll_time(out: &mut Vec<u8>, roll: &RollFields) {
     if let Some(time) = &roll.roll_time {
-        put_field(out, "rollTime");
+        put_short_field(out, "rollTime");
         out.push(TIME);
         put_stop_bit(out, time.len().cast_signed() as i64);
         out.extend_from_slice(time.as_bytes());
     }
     if let Some(zone) = &roll.roll_time_zone {
-        put_field(out, "rollTimeZone");
+        put_short_field(out, "rollTimeZone");
         put_text(out, zone);
     }
 }
@@ -138,34 +139,34 @@ fn pad_document(out: &mut Vec<u8>) {
 /// Reads the payload of the header document; None if it is not a table's.
 #[must_use]
 pub fn parse(payload: &[u8]) -> Option<Metadata> {
-    let mut cursor = Cursor::new(payload);
-    if cursor.name()? != b"header" {
+    let mut cursor = Reader::new(payload);
+    if cursor.name_if()? != b"header" {
         return None;
     }
-    cursor.type_prefix()?;
-    let mut block = cursor.block()?;
+    cursor.type_prefix_if()?;
+    let mut block = cursor.block_if()?;
     let mut metadata = Metadata::default();
     while block.peek().is_some() {
-        match block.name()? {
+        match block.name_if()? {
             b"wireType" => {
-                block.type_prefix();
-                metadata.wire_type = String::from_utf8_lossy(block.string()?).into_owned();
+                block.type_prefix_if();
+                metadata.wire_type = String::from_utf8_lossy(block.string_if()?).into_owned();
             }
             b"metadata" => parse_metadata(&mut block, &mut metadata)?,
-            _ => block.skip_value()?,
+            _ => block.skip().ok()?,
         }
     }
     (!metadata.roll.format.is_empty()).then_some(metadata)
 }
 
-fn parse_metadata(block: &mut Cursor<'_>, metadata: &mut Metadata) -> Option<()> {
-    block.type_prefix();
-    let mut fields = block.block()?;
+fn parse_metadata(block: &mut Reader<'_>, metadata: &mut Metadata) -> Option<()> {
+    block.type_prefix_if();
+    let mut fields = block.block_if()?;
     while fields.peek().is_some() {
-        match fields.name()? {
+        match fields.name_if()? {
             b"roll" => metadata.roll = store::parse_roll(&mut fields)?,
-            b"sourceId" => metadata.source_id = i32::try_from(fields.integer()?).ok()?,
-            _ => fields.skip_value()?,
+            b"sourceId" => metadata.source_id = i32::try_from(fields.integer_if()?).ok()?,
+            _ => fields.skip().ok()?,
         }
     }
     Some(())
@@ -189,8 +190,8 @@ pub fn encode_entry(key: &[u8], position: u64, value: i64) -> (Vec<u8>, usize) {
 /// Reads a key's document: the key, and the value's offset in the payload.
 #[must_use]
 pub fn parse_entry(payload: &[u8]) -> Option<(&[u8], usize)> {
-    let mut cursor = Cursor::new(payload);
-    let key = cursor.name()?;
+    let mut cursor = Reader::new(payload);
+    let key = cursor.name_if()?;
     (cursor.code()? == INT64).then_some(())?;
     let at = cursor.offset();
     cursor.take(8)?;

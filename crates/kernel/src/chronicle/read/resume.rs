@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use quire_wire::history::{self, History};
+
 use super::tailer::{Direction, MESSAGES_BETWEEN_PAUSES, OpenDocument, Scan, Tailer};
 use crate::chronicle::queue::handle::Queue;
-use crate::wire::history::{self, History};
 use crate::{Error, Result};
 
 /// The history of the message that a tailer read last; None where there is none.

@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use spin::mutex::{SpinMutex, SpinMutexGuard};
 
+use quire_wire::topic::{Topics, Wanted};
+
 use super::missing::{Missing, OnMissing};
 use super::position::Cursor;
 pub use super::position::{AtOnce, Direction, State};
@@ -16,7 +18,6 @@ use crate::chronicle::protocol::roll_file::Document;
 use crate::chronicle::queue::glance::Glance;
 use crate::chronicle::queue::handle::{Handle, Queue};
 use crate::memory::window::Region;
-use crate::wire::topic::{Topics, Wanted};
 use crate::{Error, Result};
 
 mod reading;

@@ -3,11 +3,12 @@
 //! 1. walk the keys again; 2. write the entry behind a 0 header, and zeros behind it; 3. CAS the
 //!    header. A crash before the last step leaves nothing anybody sees.
 
+use quire_wire::latin1;
+
 use crate::chronicle::format::document::{self, HEADER_LEN, Header, TAIL_ZEROS};
 use crate::chronicle::format::table;
 use crate::memory::Cells;
 use crate::probe::fault;
-use crate::wire::latin1;
 
 /// Where a key is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use quire_wire::latin1;
+
 use super::file::{self, First, MOST_MAPPED};
 use super::keys::{self, BadTable, Key};
 use super::registry::Opened;
@@ -24,7 +26,6 @@ use crate::os::files::{self, Access};
 use crate::os::process;
 use crate::os::range_lock::{Kind, Range, RecordLock};
 use crate::probe::fault;
-use crate::wire::latin1;
 use crate::{Error, Result};
 
 /// An open `metadata.cq4t`.

@@ -1,0 +1,169 @@
+//! Messages as rows: what a message looks like from outside.
+
+use super::calls::Calls;
+use super::fields::Fields;
+use super::table::Table;
+pub use super::table::{Misfits, Rows};
+use crate::arrow::schema::{Field, Plan, Shape};
+use crate::compress;
+use crate::convert;
+use crate::error::{Result, WireError};
+use crate::reader::{self, Reader, Token};
+
+/// How the calls of several methods are laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// A table for each method, and one for what is no call of a known method.
+    Tables,
+    /// One table: a column with the method's name, and a struct for each method.
+    Union,
+    /// The table of the method at this place; other calls are passed over.
+    Only(usize),
+}
+
+/// Messages decoded into columns.
+#[derive(Debug)]
+pub struct Batch<'p> {
+    content: Content<'p>,
+    messages: usize,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+enum Content<'p> {
+    Fields(Table, &'p [String]),
+    Value(Table),
+    Calls(Calls<'p>),
+}
+
+impl<'p> Batch<'p> {
+    /// An empty batch. The layout is that of calls.
+    #[must_use]
+    pub fn new(plan: &'p Plan, misfits: Misfits, layout: Layout) -> Self {
+        let table = |fields: &[Field]| Table::new(fields, plan.history, misfits);
+        let content = match &plan.shape {
+            Shape::Fields(fields) => Content::Fields(table(fields), &plan.types),
+            Shape::Value(field) => Content::Value(table(std::slice::from_ref(field))),
+            Shape::Calls(methods) => Content::Calls(Calls::new(methods, layout, table)),
+        };
+        Self { content, messages: 0, bytes: 0 }
+    }
+
+    /// How many messages have a row.
+    #[must_use]
+    pub const fn messages(&self) -> usize {
+        self.messages
+    }
+
+    /// How many bytes these messages had.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// How many rows there are; of several tables, in all.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        match &self.content {
+            Content::Fields(table, _) | Content::Value(table) => table.rows(),
+            Content::Calls(calls) => calls.rows(),
+        }
+    }
+
+    /// Adds a message. Where misfits are raised and it is one, nothing is added.
+    #[inline]
+    pub fn add(&mut self, index: i64, message: &[u8]) -> Result<()> {
+        compress::begin_message();
+        let mut cursor = Reader::new(message);
+        let added = match &mut self.content {
+            Content::Fields(table, _) if table.is_blank() => {
+                table.end_row(index, Ok(()))?;
+                true
+            }
+            Content::Fields(table, types) => {
+                let read = table.take_history(&mut cursor);
+                let row = table.rows();
+                let read = read.and_then(|()| read_fields(&mut table.fields, types, cursor, row));
+                table.end_row(index, read)?;
+                true
+            }
+            Content::Value(table) => {
+                let read = table.take_history(&mut cursor);
+                let row = table.rows();
+                let read = read.and_then(|()| read_value(&mut table.fields, cursor, row));
+                table.end_row(index, read)?;
+                true
+            }
+            Content::Calls(calls) => calls.add(index, &mut cursor)?,
+        };
+        if added {
+            self.messages += 1;
+            self.bytes += message.len();
+        }
+        Ok(())
+    }
+
+    /// The finished tables, in the order of the plan.
+    #[must_use]
+    pub fn finish(self) -> Vec<Rows> {
+        match self.content {
+            Content::Fields(table, _) | Content::Value(table) => vec![table.finish()],
+            Content::Calls(calls) => calls.finish(),
+        }
+    }
+}
+
+/// Named values: at the top of the message, or in a block with or without a type's name.
+#[inline]
+fn read_fields(
+    fields: &mut Fields,
+    types: &[String],
+    mut cursor: Reader<'_>,
+    row: usize,
+) -> Result<()> {
+    if is_named(&cursor) {
+        return fields.read(&mut cursor, row);
+    }
+    let mut block = block_of(&mut cursor, types)?;
+    cursor.end()?;
+    fields.read(&mut block, row)
+}
+
+fn read_value(fields: &mut Fields, mut cursor: Reader<'_>, row: usize) -> Result<()> {
+    fields.read_values(&mut cursor, row)?;
+    cursor.end()
+}
+
+/// The named values of a block, behind its type's name if it has one, which is one of these.
+#[inline]
+pub fn block_of<'a>(cursor: &mut Reader<'a>, types: &[String]) -> Result<Reader<'a>> {
+    match cursor.block_if() {
+        Some(block) if is_named(&block) => Ok(block),
+        Some(block) => Err(WireError::unexpected("named values", None, block.offset())),
+        None => typed_block_of(cursor, types),
+    }
+}
+
+fn typed_block_of<'a>(cursor: &mut Reader<'a>, types: &[String]) -> Result<Reader<'a>> {
+    let (code, at) = (cursor.peek(), cursor.offset());
+    loop {
+        match cursor.value()? {
+            Token::TypePrefix(name)
+                if types.is_empty() || types.iter().any(|it| it.as_bytes() == name) => {}
+            other @ Token::TypePrefix(_) => {
+                return Err(convert::misfit(&other, &types.join(" or "), at));
+            }
+            Token::Block(block) if is_named(&block) => return Ok(block),
+            _ => return Err(WireError::unexpected("named values", code, at)),
+        }
+    }
+}
+
+/// Whether there are names in front of the values; nothing has any.
+#[inline]
+fn is_named(cursor: &Reader<'_>) -> bool {
+    match cursor.rest().first() {
+        Some(&code) if reader::is_name(code) => true,
+        _ => matches!(cursor.shape(), reader::Shape::Map | reader::Shape::Empty),
+    }
+}

@@ -1,0 +1,142 @@
+//! Compressed blobs: the type in front of them names the method (`docs/format.md` §8.6).
+
+use std::cell::Cell;
+use std::io::Read;
+
+use flate2::read::{GzDecoder, GzEncoder, ZlibDecoder, ZlibEncoder};
+
+use crate::error::{Result, WireError};
+
+/// What the blobs of one message may become when they are unpacked, all together: a message of a
+/// megabyte has room for thousands of bombs.
+pub const UNPACKED_MAX: usize = 256 << 20;
+
+thread_local! {
+    /// What the blobs of the message that this thread decodes have become.
+    static UNPACKED: Cell<usize> = const { Cell::new(0) };
+}
+
+/// To be called by whatever decodes a message, before its first value.
+#[inline]
+pub fn begin_message() {
+    UNPACKED.set(0);
+}
+
+/// How a blob is compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// gzip.
+    Gzip,
+    /// zlib, which Java's library calls lzw.
+    Lzw,
+    /// Snappy in its raw format.
+    Snappy,
+}
+
+impl Method {
+    /// The method of this type name.
+    #[must_use]
+    pub fn named(name: &[u8]) -> Option<Self> {
+        match name {
+            b"gzip" | b"!gzip" => Some(Self::Gzip),
+            b"lzw" | b"!lzw" => Some(Self::Lzw),
+            b"snappy" | b"!snappy" => Some(Self::Snappy),
+            _ => None,
+        }
+    }
+
+    /// The name of the type in front of the blob.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Gzip => "gzip",
+            Self::Lzw => "lzw",
+            Self::Snappy => "snappy",
+        }
+    }
+
+    /// Unpacks a blob of the message that is being decoded: up to `limit` bytes, and together with
+    /// its other blobs up to [`UNPACKED_MAX`].
+    pub fn unpack(self, packed: &[u8], limit: usize) -> Result<Vec<u8>> {
+        let before = UNPACKED.get();
+        let unpacked = self.unpack_alone(packed, limit.min(UNPACKED_MAX - before))?;
+        UNPACKED.set(before + unpacked.len());
+        Ok(unpacked)
+    }
+
+    /// Unpacks a blob, up to `limit` bytes.
+    pub fn unpack_alone(self, packed: &[u8], limit: usize) -> Result<Vec<u8>> {
+        match self {
+            Self::Gzip => self.read(GzDecoder::new(packed), limit),
+            Self::Lzw => self.read(ZlibDecoder::new(packed), limit),
+            Self::Snappy => {
+                let length = snap::raw::decompress_len(packed).map_err(|error| self.bad(error))?;
+                if length > limit {
+                    return Err(self.too_large(limit));
+                }
+                snap::raw::Decoder::new().decompress_vec(packed).map_err(|error| self.bad(error))
+            }
+        }
+    }
+
+    /// Packs a blob.
+    pub fn pack(self, bytes: &[u8]) -> Result<Vec<u8>> {
+        let level = flate2::Compression::default();
+        match self {
+            Self::Gzip => self.read(GzEncoder::new(bytes, level), usize::MAX),
+            Self::Lzw => self.read(ZlibEncoder::new(bytes, level), usize::MAX),
+            Self::Snappy => {
+                snap::raw::Encoder::new().compress_vec(bytes).map_err(|error| self.bad(error))
+            }
+        }
+    }
+
+    fn read(self, from: impl Read, limit: usize) -> Result<Vec<u8>> {
+        let mut found = Vec::new();
+        let most = (limit as u64).saturating_add(1);
+        from.take(most).read_to_end(&mut found).map_err(|error| self.bad(error))?;
+        if found.len() > limit { Err(self.too_large(limit)) } else { Ok(found) }
+    }
+
+    fn bad(self, error: impl std::fmt::Display) -> WireError {
+        WireError::new("a compressed blob does not unpack")
+            .with("method", self.name())
+            .with("error", error)
+    }
+
+    fn too_large(self, limit: usize) -> WireError {
+        WireError::new("a compressed blob unpacks to more than is allowed")
+            .with("method", self.name())
+            .with("limit", limit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bomb_meets_the_limit() {
+        for method in [Method::Gzip, Method::Lzw, Method::Snappy] {
+            let packed = method.pack(&vec![0; 1 << 20]).unwrap();
+            begin_message();
+            assert_eq!(method.unpack(&packed, 1 << 20).unwrap().len(), 1 << 20);
+            let fault = method.unpack(&packed, (1 << 20) - 1).unwrap_err().to_string();
+            assert!(fault.contains("unpacks to more"), "{fault}");
+            assert!(method.unpack(&packed[..packed.len() / 2], 1 << 20).is_err());
+        }
+    }
+
+    #[test]
+    fn the_limit_is_that_of_all_blobs_of_a_message() {
+        let packed = Method::Gzip.pack(&vec![0; 64 << 20]).unwrap();
+        for _ in 0..2 {
+            begin_message();
+            for _ in 0..4 {
+                assert_eq!(Method::Gzip.unpack(&packed, UNPACKED_MAX).unwrap().len(), 64 << 20);
+            }
+            let fault = Method::Gzip.unpack(&packed, UNPACKED_MAX).unwrap_err().to_string();
+            assert!(fault.contains("unpacks to more"), "{fault}");
+        }
+    }
+}

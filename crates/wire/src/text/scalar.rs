@@ -1,0 +1,241 @@
+//! Strings, numbers and the like as they stand in text.
+
+use std::borrow::Cow;
+
+use super::uuid;
+use crate::codes::{FLOAT32, FLOAT64, INT8, INT16, INT32, INT64};
+use crate::error::{Result, WireError};
+use crate::latin1;
+use crate::{reader, temporal, writer};
+
+/// Characters of four bytes begin with this or more.
+const LEAD_OF_FOUR: u8 = 0xF0;
+/// The shortest date.
+const DATE_MIN: usize = "2024-01-15".len();
+
+/// What stands where a string, a number or the like may.
+#[derive(Debug)]
+pub enum Scalar<'a> {
+    /// Without quotes: what it is shows in what it looks like.
+    Plain(&'a str),
+    /// In quotes: a string, encoded as in messages.
+    Quoted(Vec<u8>),
+}
+
+impl Scalar<'_> {
+    /// A string: UTF-8, or surrogates of three bytes each.
+    #[must_use]
+    pub fn quoted(text: Vec<u8>) -> Self {
+        Self::Quoted(if text.iter().any(|byte| *byte >= LEAD_OF_FOUR) {
+            stored(&text)
+        } else {
+            text
+        })
+    }
+
+    /// The string.
+    pub fn text(&self) -> Result<Cow<'_, str>> {
+        match self {
+            Self::Plain(text) => Ok(Cow::Borrowed(text)),
+            Self::Quoted(text) => reader::text(text, 0),
+        }
+    }
+
+    /// The string as a name. Java's dump may show its upper half of Latin-1 as the end of Unicode's
+    /// first plane.
+    pub fn name(&self) -> Result<Cow<'_, str>> {
+        let text = self.text()?;
+        let is_shifted = |c: char| ('\u{FF80}'..='\u{FFFF}').contains(&c);
+        if !text.contains(is_shifted) {
+            return Ok(text);
+        }
+        let low =
+            |c: char| if is_shifted(c) { char::from(u32::from(c).to_le_bytes()[0]) } else { c };
+        Ok(Cow::Owned(text.chars().map(low).collect()))
+    }
+
+    /// The string as bytes, one a character.
+    pub fn latin1(&self) -> Result<Vec<u8>> {
+        let text = self.text()?;
+        latin1::encode(&text).map(Cow::into_owned).ok_or_else(|| {
+            WireError::new("bytes are characters up to U+00FF")
+                .with("found", format_args!("{text:?}"))
+        })
+    }
+
+    /// Appends the value.
+    pub fn put(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Plain("true") => writer::put_bool(out, true),
+            Self::Plain("false") => writer::put_bool(out, false),
+            Self::Plain("NaN") => put_f64(out, f64::NAN),
+            Self::Plain("Infinity") => put_f64(out, f64::INFINITY),
+            Self::Plain("-Infinity") => put_f64(out, f64::NEG_INFINITY),
+            Self::Plain("") => writer::put_null(out),
+            Self::Plain(text) => put_plain(out, text),
+            Self::Quoted(text) => writer::put_text_bytes(out, text),
+        }
+    }
+}
+
+/// Characters of four bytes as two surrogates, among which escapes may have left others.
+fn stored(text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len() * 3 / 2);
+    let mut rest = text;
+    while let Some(at) = rest.iter().position(|byte| *byte >= LEAD_OF_FOUR) {
+        let (before, wide) = rest.split_at(at);
+        let (wide, after) = wide.split_at(wide.len().min(4));
+        out.extend_from_slice(before);
+        out.extend_from_slice(&writer::cesu8(std::str::from_utf8(wide).unwrap_or_default()));
+        rest = after;
+    }
+    out.extend_from_slice(rest);
+    out
+}
+
+fn put_f64(out: &mut Vec<u8>, value: f64) {
+    writer::put_number(out, FLOAT64, value.to_le_bytes());
+}
+
+/// Numbers as Java's text wire hands them on, boxed; dates and times; else a string.
+fn put_plain(out: &mut Vec<u8>, text: &str) {
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if !digits.starts_with(|first: char| first.is_ascii_digit()) {
+        return writer::put_text(out, text);
+    }
+    if let Some(bits) = hex(text) {
+        return writer::put_hex(out, bits.cast_signed());
+    }
+    if let Some(value) = integer(text) {
+        return writer::put_int64(out, value);
+    }
+    if let Some(value) = float(text) {
+        return put_f64(out, value);
+    }
+    match temporal::parse(text).filter(|stamp| stamp.date.is_none() || text.len() >= DATE_MIN) {
+        Some(stamp) => writer::put_temporal(out, stamp.code(), text),
+        None => writer::put_text(out, text),
+    }
+}
+
+fn hex(text: &str) -> Option<u64> {
+    u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
+}
+
+fn integer(text: &str) -> Option<i64> {
+    if text.contains('_') {
+        return text.replace('_', "").parse().ok();
+    }
+    text.parse().ok()
+}
+
+fn float(text: &str) -> Option<f64> {
+    let is_number = text.bytes().all(|byte| b"+-.eE0123456789".contains(&byte));
+    is_number.then(|| text.parse().ok()).flatten()
+}
+
+/// Appends the name of a field, or a key. Names are Latin-1; any other key is a value of its own.
+pub fn put_name(out: &mut Vec<u8>, name: &str, is_field: bool) -> Result<()> {
+    // Java's dump refuses control characters in field names.
+    if is_field && !name.bytes().any(|byte| byte < b' ') {
+        return writer::put_field(out, name);
+    }
+    if name.chars().all(|character| character <= '\u{FF}') {
+        return writer::put_key(out, name);
+    }
+    writer::put_object_key(out);
+    writer::put_text(out, name);
+    Ok(())
+}
+
+/// Appends a value whose type was told.
+pub fn put_typed(out: &mut Vec<u8>, name: &[u8], value: &Scalar<'_>) -> Result<()> {
+    let text = value.text()?;
+    let wrong = || {
+        WireError::new("a value that its type does not have")
+            .with("type", String::from_utf8_lossy(name))
+            .with("found", format_args!("{text:?}"))
+    };
+    let number = || {
+        let bits = hex(&text).map(u64::cast_signed);
+        bits.or_else(|| integer(&text)).ok_or_else(wrong)
+    };
+    let decimal = || match &*text {
+        "NaN" => Ok(f64::NAN),
+        "Infinity" => Ok(f64::INFINITY),
+        "-Infinity" => Ok(f64::NEG_INFINITY),
+        text => float(text).ok_or_else(wrong),
+    };
+    match name {
+        b"byte" => {
+            let value = i8::try_from(number()?).map_err(|_| wrong())?;
+            writer::put_number(out, INT8, value.to_le_bytes());
+        }
+        b"short" => {
+            let value = i16::try_from(number()?).map_err(|_| wrong())?;
+            writer::put_number(out, INT16, value.to_le_bytes());
+        }
+        b"int" => {
+            let value = i32::try_from(number()?).map_err(|_| wrong())?;
+            writer::put_number(out, INT32, value.to_le_bytes());
+        }
+        b"long" => writer::put_number(out, INT64, number()?.to_le_bytes()),
+        #[allow(clippy::cast_possible_truncation)] // what a float of 32 bits is for
+        b"float" => writer::put_number(out, FLOAT32, (decimal()? as f32).to_le_bytes()),
+        b"double" => put_f64(out, decimal()?),
+        _ => {
+            let (high, low) = uuid::parse(&text).ok_or_else(wrong)?;
+            writer::put_uuid(out, high, low);
+        }
+    }
+    Ok(())
+}
+
+/// Appends what an escape stands for, given what follows its backslash; the bytes it takes.
+pub fn put_escaped(text: &mut Vec<u8>, rest: &[u8]) -> Option<usize> {
+    let byte = match *rest.first()? {
+        b'0' => 0,
+        b'a' => 7,
+        b'b' => 8,
+        b't' | b'\t' => b'\t',
+        b'n' => b'\n',
+        b'v' => 0xB,
+        b'f' => 0xC,
+        b'r' => b'\r',
+        b'e' => 0x1B,
+        mark @ (b' ' | b'"' | b'/' | b'\\' | b'\'') => mark,
+        b'N' => return put_unit(text, 0x85, 1),
+        b'_' => return put_unit(text, 0xA0, 1),
+        b'L' => return put_unit(text, 0x2028, 1),
+        b'P' => return put_unit(text, 0x2029, 1),
+        b'x' => return put_unit(text, digits(rest, 2)?, 3),
+        b'u' => return put_unit(text, digits(rest, 4)?, 5),
+        b'U' => return put_unit(text, digits(rest, 8)?, 9),
+        b'\n' => {
+            // The line goes on.
+            let more = &rest[1..];
+            return Some(1 + more.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count());
+        }
+        _ => return None,
+    };
+    text.push(byte);
+    Some(1)
+}
+
+fn digits(rest: &[u8], count: usize) -> Option<u32> {
+    let digits = std::str::from_utf8(rest.get(1..=count)?).ok()?;
+    let is_number = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_number.then(|| u32::from_str_radix(digits, 16).ok()).flatten()
+}
+
+/// Appends a character; a surrogate, whole pairs of which stand for one, in three bytes.
+fn put_unit(text: &mut Vec<u8>, unit: u32, taken: usize) -> Option<usize> {
+    if let Some(character) = char::from_u32(unit) {
+        text.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+    } else {
+        let tail = |bits: u32| 0x80 | (bits & 0x3F).to_le_bytes()[0];
+        (0xD800..0xE000).contains(&unit).then_some(())?;
+        text.extend_from_slice(&[0xED, tail(unit >> 6), tail(unit)]);
+    }
+    Some(taken)
+}

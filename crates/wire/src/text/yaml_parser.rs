@@ -1,0 +1,354 @@
+//! Text as a message: the YAML that [`super::yaml`] shows and people write (`docs/format.md` §8.10).
+//!
+//! No YAML library reads what Java prints: surrogates as two escapes, brackets closed in the first
+//! column, `? key: value` on one line. Everything is read once, from left to right.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+
+use super::scalar::{self, Scalar};
+use super::source::{Place, Source};
+use crate::error::{Result, WireError};
+use crate::reader;
+use crate::writer;
+use crate::writer::put_type_prefix;
+
+/// Reads a YAML document as a message.
+pub fn yaml(text: &str) -> Result<Vec<u8>> {
+    if let Some(at) = text.bytes().position(|byte| byte < b' ' && !b"\t\n\r".contains(&byte)) {
+        let mut source = Source::new(text);
+        source.at = at;
+        return Err(
+            source.placed(WireError::new("a control character: write it as an escape, in quotes"))
+        );
+    }
+    let mut parser = Parser { from: Source::new(text), out: Vec::with_capacity(text.len()) };
+    match parser.document() {
+        Ok(()) => Ok(parser.out),
+        Err(fault) => Err(parser.from.placed(fault)),
+    }
+}
+
+struct Parser<'a> {
+    from: Source<'a>,
+    out: Vec<u8>,
+}
+
+/// What the names of a map become.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Names {
+    /// Keys, as of Java's maps, or event names.
+    Keys,
+    /// Field names, as of Java's objects.
+    Fields,
+}
+
+impl Parser<'_> {
+    fn document(&mut self) -> Result<()> {
+        self.from.skip_lines();
+        while self.from.rest().starts_with(b"---") {
+            self.from.skip_line();
+            self.from.skip_lines();
+        }
+        let indent = self.from.column();
+        if self.from.takes(b'{') {
+            // The whole message: its entries stand without a block around them.
+            self.flow_entries(Names::Keys, 1)?;
+            if self.out.is_empty() {
+                let block = writer::open_block(&mut self.out);
+                writer::close_block(&mut self.out, block);
+            }
+            return self.from.end();
+        }
+        if self.from.is_item() {
+            self.block(indent, Names::Keys, 0)?;
+            return self.from.end();
+        }
+        if self.from.at == self.from.text.len() {
+            return Err(self.from.unexpected("a message"));
+        }
+        while self.from.at < self.from.text.len() {
+            if self.from.column() != indent {
+                return Err(self.from.unexpected("the indentation of the lines before"));
+            }
+            if self.from.rest().starts_with(b"---") {
+                return Err(self.from.unexpected("one document"));
+            }
+            self.entry_or_value(indent)?;
+            self.from.skip_lines();
+        }
+        Ok(())
+    }
+
+    /// One entry or value of the message itself.
+    fn entry_or_value(&mut self, indent: usize) -> Result<()> {
+        if self.from.is_key_mark() {
+            return self.object_key(indent, Place::Block, 0);
+        }
+        if matches!(self.from.peek(), Some(b'!' | b'[' | b'{' | b'|' | b'>')) {
+            return self.value_behind(indent, 0);
+        }
+        let found = self.from.scalar(Place::Block)?;
+        if self.from.takes_colon(Place::Block) {
+            self.put_name(&found, Names::Keys)?;
+            return self.value_behind(indent + 1, 0);
+        }
+        found.put(&mut self.out);
+        self.from.end_of_line()
+    }
+
+    /// A list or map whose lines start at a column, or a value on a line of its own.
+    fn block(&mut self, indent: usize, names: Names, depth: usize) -> Result<()> {
+        let is_list = self.from.is_item();
+        if !is_list && !self.from.is_key_mark() {
+            if matches!(self.from.peek(), Some(b'!' | b'[' | b'{' | b'|' | b'>')) {
+                return self.value_behind(indent, depth);
+            }
+            let first = self.from.scalar(Place::Block)?;
+            if !self.from.takes_colon(Place::Block) {
+                first.put(&mut self.out);
+                return self.from.end_of_line();
+            }
+            let depth = reader::deeper(depth, self.from.at)?;
+            let block = writer::open_block(&mut self.out);
+            self.put_name(&first, names)?;
+            self.value_behind(indent + 1, depth)?;
+            self.entries(indent, names, depth)?;
+            writer::close_block(&mut self.out, block);
+            return Ok(());
+        }
+        let depth = reader::deeper(depth, self.from.at)?;
+        let block = writer::open_block(&mut self.out);
+        if is_list {
+            self.items(indent, depth)?;
+        } else {
+            self.entries(indent, names, depth)?;
+        }
+        writer::close_block(&mut self.out, block);
+        Ok(())
+    }
+
+    fn entries(&mut self, indent: usize, names: Names, depth: usize) -> Result<()> {
+        while self.from.is_at(indent) && !self.from.is_item() {
+            if self.from.is_key_mark() {
+                self.object_key(indent, Place::Block, depth)?;
+                continue;
+            }
+            let name = self.from.scalar(Place::Block)?;
+            if !self.from.takes_colon(Place::Block) {
+                return Err(self.from.unexpected("a colon behind a name"));
+            }
+            self.put_name(&name, names)?;
+            self.value_behind(indent + 1, depth)?;
+        }
+        Ok(())
+    }
+
+    fn items(&mut self, indent: usize, depth: usize) -> Result<()> {
+        while self.from.is_at(indent) && self.from.is_item() {
+            self.from.at += 1;
+            self.from.skip_spaces();
+            if self.from.is_line_over() || self.from.peek() == Some(b'!') {
+                self.value_behind(indent + 1, depth)?;
+            } else {
+                let column = self.from.column();
+                self.block(column, Names::Keys, depth)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What stands behind a name and its colon, or behind the dash of an item: on the same line, or on
+    /// the next ones, from column `least` on.
+    fn value_behind(&mut self, least: usize, depth: usize) -> Result<()> {
+        self.from.skip_spaces();
+        let mut names = Names::Keys;
+        while self.from.peek() == Some(b'!') {
+            if self.tag(Place::Block, depth)? {
+                return self.from.end_of_line();
+            }
+            names = Names::Fields;
+            self.from.skip_spaces();
+        }
+        let is_unpacked = |comment: &[u8]| self.from.rest().starts_with(comment);
+        if is_unpacked(b"# gzip\n") || is_unpacked(b"# lzw\n") {
+            // What was compressed stands behind the comment, in the first column.
+            self.from.skip_line();
+            self.from.scalar(Place::Block)?.put(&mut self.out);
+            return self.from.end_of_line();
+        }
+        if !self.from.is_line_over() {
+            self.value(least, Place::Block, names, depth)?;
+            return self.from.end_of_line();
+        }
+        self.from.skip_lines();
+        let column = self.from.column();
+        let is_over = self.from.at >= self.from.text.len();
+        if !is_over && (column >= least || column + 1 == least && self.from.is_item()) {
+            return self.block(column, names, depth);
+        }
+        writer::put_null(&mut self.out);
+        Ok(())
+    }
+
+    /// A value that begins here.
+    fn value(&mut self, least: usize, place: Place, names: Names, depth: usize) -> Result<()> {
+        let mut names = names;
+        while self.from.peek() == Some(b'!') {
+            if self.tag(place, depth)? {
+                return Ok(());
+            }
+            names = Names::Fields;
+            self.from.skip_between(place);
+        }
+        match self.from.peek() {
+            Some(bracket @ (b'[' | b'{')) => {
+                let depth = reader::deeper(depth, self.from.at)?;
+                self.from.at += 1;
+                let block = writer::open_block(&mut self.out);
+                if bracket == b'[' {
+                    self.flow_items(depth)?;
+                } else {
+                    self.flow_entries(names, depth)?;
+                }
+                writer::close_block(&mut self.out, block);
+                Ok(())
+            }
+            Some(mark @ (b'|' | b'>')) if place == Place::Block => {
+                self.from.lines(least, mark)?.put(&mut self.out);
+                Ok(())
+            }
+            _ => {
+                self.from.scalar(place)?.put(&mut self.out);
+                Ok(())
+            }
+        }
+    }
+
+    fn flow_items(&mut self, depth: usize) -> Result<()> {
+        loop {
+            self.from.skip_lines();
+            if self.from.takes(b']') {
+                return Ok(());
+            }
+            self.value(0, Place::Flow, Names::Keys, depth)?;
+            self.from.skip_lines();
+            if !self.from.takes(b',') && self.from.peek() != Some(b']') {
+                return Err(self.from.unexpected("a comma or ]"));
+            }
+        }
+    }
+
+    fn flow_entries(&mut self, names: Names, depth: usize) -> Result<()> {
+        loop {
+            self.from.skip_lines();
+            if self.from.takes(b'}') {
+                return Ok(());
+            }
+            if self.from.is_key_mark() {
+                self.object_key(0, Place::Flow, depth)?;
+            } else {
+                let name = self.from.scalar(Place::Flow)?;
+                self.from.skip_lines();
+                if !self.from.takes(b':') {
+                    return Err(self.from.unexpected("a colon behind a name"));
+                }
+                self.put_name(&name, names)?;
+                self.flow_value(depth)?;
+            }
+            self.from.skip_lines();
+            if !self.from.takes(b',') && self.from.peek() != Some(b'}') {
+                return Err(self.from.unexpected("a comma or }"));
+            }
+        }
+    }
+
+    fn flow_value(&mut self, depth: usize) -> Result<()> {
+        self.from.skip_lines();
+        if matches!(self.from.peek(), Some(b',' | b'}')) {
+            writer::put_null(&mut self.out);
+            return Ok(());
+        }
+        self.value(0, Place::Flow, Names::Keys, depth)
+    }
+
+    /// `? key: value`, or the colon on the next line.
+    fn object_key(&mut self, indent: usize, place: Place, depth: usize) -> Result<()> {
+        self.from.at += 1;
+        self.from.skip_spaces();
+        writer::put_object_key(&mut self.out);
+        self.value(indent + 1, place, Names::Keys, reader::deeper(depth, self.from.at)?)?;
+        self.from.skip_lines();
+        if !self.from.takes(b':') {
+            return Err(self.from.unexpected("a colon behind a key"));
+        }
+        match place {
+            Place::Block => self.value_behind(indent + 1, depth),
+            Place::Flow => self.flow_value(depth),
+        }
+    }
+
+    /// Reads a tag. True if it was the value, or the value was read along with it; else it was the
+    /// name of the following value's type.
+    fn tag(&mut self, place: Place, depth: usize) -> Result<bool> {
+        let start = self.from.at + 1;
+        let length = self.from.text[start..].iter().position(u8::is_ascii_whitespace);
+        self.from.at = length.map_or(self.from.text.len(), |length| start + length);
+        let name = &self.from.text[start..self.from.at];
+        self.from.skip_between(place);
+        match name {
+            b"!null" => {
+                if matches!(self.from.peek(), Some(b'"' | b'\'')) {
+                    self.from.scalar(place)?;
+                }
+                writer::put_null(&mut self.out);
+            }
+            b"!binary" => {
+                let blob = self.base64(place)?;
+                writer::put_blob(&mut self.out, &blob)?;
+            }
+            b"byte[]" => {
+                put_type_prefix(&mut self.out, "byte[]");
+                if self.from.peek() == Some(b'!') {
+                    return self.tag(place, reader::deeper(depth, self.from.at)?);
+                }
+                let text = self.from.scalar(place)?;
+                writer::put_blob(&mut self.out, &text.latin1()?)?;
+            }
+            b"type" => {
+                let name = self.from.scalar(place)?;
+                writer::put_type_literal(&mut self.out, &name.text()?);
+            }
+            b"byte" | b"short" | b"int" | b"long" | b"float" | b"double" | b"UUID" => {
+                if matches!(self.from.peek(), Some(b'[' | b'{')) {
+                    put_type_prefix(&mut self.out, &String::from_utf8_lossy(name));
+                    return Ok(false);
+                }
+                let value = self.from.scalar(place)?;
+                scalar::put_typed(&mut self.out, name, &value)?;
+            }
+            b"" => return Err(self.from.unexpected("the name of a type")),
+            name if name.starts_with(b"<") => {
+                return Err(self.from.unexpected("the name of a type alone"));
+            }
+            name => {
+                put_type_prefix(&mut self.out, &String::from_utf8_lossy(name));
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn base64(&mut self, place: Place) -> Result<Vec<u8>> {
+        if matches!(self.from.peek(), Some(b'|' | b'>')) {
+            return Err(self.from.unexpected("Base64 on one line"));
+        }
+        let text = self.from.scalar(place)?.text()?.into_owned();
+        BASE64.decode(&text).map_err(|error| WireError::new("not Base64").with("error", error))
+    }
+
+    fn put_name(&mut self, name: &Scalar<'_>, names: Names) -> Result<()> {
+        let name = name.name()?;
+        scalar::put_name(&mut self.out, &name, names == Names::Fields)
+    }
+}
