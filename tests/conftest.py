@@ -29,9 +29,6 @@ if TYPE_CHECKING:
 LEFT_TO_CHECK = {"java", "slow", "spark"}
 FOLDER_MARKERS = {"attack": "slow", "java": "java", "spark": "spark"}
 
-# A hang, on however busy a machine: a limit that a slow test reaches interrupts a call to Java.
-SPARK_TIMEOUT_S = 900
-
 # A shell that starts pytest in the background has it, and its children, ignore interrupts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -57,7 +54,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Set what follows from where a test lies: its kind, its size, its time and its worker."""
+    """Set what follows from where a test lies: its kind, its size and its worker."""
     for item in items:
         folder = item.path.relative_to(TESTS).parts[0]
         if folder in FOLDER_MARKERS:
@@ -66,14 +63,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if kinds & LEFT_TO_CHECK and "smoke" not in kinds:
             item.add_marker("check")
         if "spark" in kinds:
-            share_a_session(item)
-
-
-def share_a_session(item: pytest.Item) -> None:
-    """Allow Spark its time, and keep its tests in the one worker that runs a session."""
-    if item.get_closest_marker("timeout") is None:
-        item.add_marker(pytest.mark.timeout(SPARK_TIMEOUT_S))
-    item.add_marker(pytest.mark.xdist_group("spark"))
+            item.add_marker(pytest.mark.xdist_group("spark"))  # one worker runs the session
 
 
 @pytest.fixture(scope="session")

@@ -137,7 +137,6 @@ def test_a_directory_of_queues_has_a_folder_for_each(tmp_path: Path, dest: Path)
     assert archives.Archive(dest).topics() == sorted(topics)
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize(
     ("place", "after"),
     [

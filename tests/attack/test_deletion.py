@@ -11,7 +11,7 @@ import pytest
 import quire
 from queues import DAY_MS, exit_code, fork, payloads, problems_of
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.slow
 
 DAYS = 7
 SECOND_MS = 1000

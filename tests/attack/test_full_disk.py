@@ -14,7 +14,7 @@ from queues import DAY_MS, START_MS, UNLOCKED, WRITE_LOCK, payloads, problems_of
 from small_disk import KIB, fill, is_no_space, make_room, on_small_disk, punch_hole
 from tally import scaled
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 
 DISK = 1024 * KIB
 BLOCK = 64 * KIB

@@ -18,7 +18,7 @@ import quire_peer
 from queues import UNLOCKED, WRITE_LOCK, payloads, problems_of
 from tally import scaled
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.slow
 
 PROMISE = "An interrupt leaves a prefix of what was asked for"
 

@@ -26,7 +26,7 @@ from java_peer import JavaProcess
 from queues import UNLOCKED, WRITE_LOCK, exit_code, fork, payloads, problems_of
 from tally import scaled
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.slow
 
 PEER = str(Path(quire_peer.__file__).resolve())
 NOT_A_WAIT_S = 15.0  # far above what a recovery takes, far below the timeout

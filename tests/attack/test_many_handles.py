@@ -14,7 +14,6 @@ from queues import problems_of
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.timeout(300),
     pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs Linux's /proc"),
 ]
 

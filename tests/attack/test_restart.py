@@ -22,8 +22,6 @@ from queues import DAY_MS, START_MS, UNLOCKED, WRITE_LOCK, exit_code, fork, payl
 from queues import problems_of as problems
 from reference import Store
 
-pytestmark = pytest.mark.timeout(240)
-
 PAGE = 4096
 LONG_AGO = 1_700_000_000
 HANG_S = 60.0

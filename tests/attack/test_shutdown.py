@@ -14,7 +14,7 @@ import pytest
 import quire
 from queues import payloads, problems_of
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.slow
 
 PRELUDE = """
 import atexit, os, signal, sys, threading, time

@@ -14,7 +14,7 @@ import quire
 from queues import UNLOCKED, WRITE_LOCK, payloads, problems_of
 from tally import scaled
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 
 THREADS = 8
 PROMISE = "Threads that share handles lose and repeat nothing"

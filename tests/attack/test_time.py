@@ -13,7 +13,7 @@ from java_peer import JavaPeer
 from queues import DAY_MS, START_MS, payloads, problems_of
 from tally import scaled
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.slow
 
 SECOND_MS = 1000
 YEAR_MS = 365 * DAY_MS

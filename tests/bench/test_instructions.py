@@ -15,7 +15,6 @@ HINT = "if that is meant: make instructions, and commit bench/instructions.json"
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_a_message_costs_the_instructions_of_the_baseline() -> None:
     baseline = instructions.baseline()
     if platform.machine() != baseline["machine"] or platform.system() != "Linux":

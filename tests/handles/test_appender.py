@@ -296,7 +296,7 @@ def test_an_interrupt_ends_the_wait_for_the_lock(
         write()
 
     timer.join()
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 12
     assert queue.table_value(WRITE_LOCK) == 1
     poke(path, WRITE_LOCK, UNLOCKED)
     appender.write_bytes(b"after")

@@ -31,6 +31,22 @@ def pauses(pauser: Pauser, count: int) -> Pauser:
     return pauser
 
 
+class Watched(Pauser):
+    """A pauser that sleeps until it is woken, and shows that it is used."""
+
+    def __init__(self) -> None:
+        super().__init__(min_s=50, max_s=50)
+        self.is_used = threading.Event()
+
+    def pause(self, timeout_s: float | None = None) -> None:
+        self.is_used.set()
+        super().pause(timeout_s)
+
+    async def pause_async(self, timeout_s: float | None = None) -> None:
+        self.is_used.set()
+        await super().pause_async(timeout_s)
+
+
 def pauses_until_error(pauser: Pauser, timeout_s: float) -> None:
     while True:
         pauser.pause(timeout_s)
@@ -73,36 +89,29 @@ def test_a_reset_begins_again() -> None:
 
 
 def test_unpause_from_another_thread_ends_a_sleep() -> None:
-    pauser = pausers.millis(50_000)
-    asleep = threading.Event()
-    woken: list[float] = []
+    for _ in range(20):  # now before it sleeps, now after
+        pauser = Watched()
+        thread = threading.Thread(target=pauser.pause)
+        thread.start()
+        pauser.is_used.wait()
+        pauser.unpause()
+        thread.join(20)
 
-    def sleep() -> None:
-        asleep.set()
-        pauser.pause()
-        woken.append(time.monotonic())
-
-    thread = threading.Thread(target=sleep)
-    thread.start()
-    asleep.wait()
-    time.sleep(0.05)
-    pauser.unpause()
-    thread.join(20)
-
-    assert len(woken) == 1
-    assert 0.01 < pauser.time_paused_s < 20
+        assert not thread.is_alive()
+        assert pauser.count_paused == 1
 
 
 def test_an_unpause_before_the_sleep_is_not_lost_and_counts_once() -> None:
-    pauser = pausers.millis(100)
+    pauser = pausers.millis(50_000)
     for _ in range(3):
         pauser.unpause()
 
     pauser.pause()
-    at_once_s = pauser.time_paused_s
-    pauser.pause()
-
-    assert at_once_s < 0.1 <= pauser.time_paused_s
+    assert pauser.time_paused_s < 20
+    pauser.reset()
+    pauser.pause(0.1)
+    with pytest.raises(quire.WaitTimeoutError):
+        pauser.pause(0.1)
 
 
 @every_pauser
@@ -162,31 +171,37 @@ def test_unpause_from_another_thread_ends_an_async_sleep() -> None:
             await pauser.pause_async(0.05)
 
     async def sleep() -> None:
-        pauser = Pauser(min_s=50, max_s=50)
-        timer = threading.Timer(0.05, pauser.unpause)
-        timer.start()
+        pauser = Watched()
+
+        def wake() -> None:
+            pauser.is_used.wait()
+            pauser.unpause()
+
+        thread = threading.Thread(target=wake)
+        thread.start()
         await pauser.pause_async()
-        assert 0.01 < pauser.time_paused_s < 20
-        timer.join()
+        assert pauser.count_paused == 1
+        thread.join()
 
         pauser.unpause()
         await pauser.pause_async()  # what came before it ends it too
 
-        pauser = pausers.millis(20)
-        await pauser.pause_async()
-        assert pauser.time_paused_s >= 0.019
+        short = pausers.millis(20)
+        await short.pause_async()
+        assert short.time_paused_s >= 0.019
         with pytest.raises(quire.WaitTimeoutError):
-            await sleep_until_error(pauser)
+            await sleep_until_error(short)
 
     asyncio.run(asyncio.wait_for(sleep(), 40))
 
 
 def test_an_unpause_after_the_loop_is_gone_does_no_harm() -> None:
-    pauser = pausers.millis(50_000)
+    pauser = Watched()
 
     async def cancelled() -> None:
         task = asyncio.create_task(pauser.pause_async())
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0)  # the task runs until it waits
+        assert pauser.is_used.is_set()
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
@@ -211,10 +226,10 @@ def test_repr_shows_the_counts() -> None:
 def test_a_tailer_waits_with_the_pauser_it_is_given(
     appender: quire.Appender, tailer: quire.Tailer
 ) -> None:
-    pauser = pausers.millis(50_000)
+    pauser = Watched()
 
     def append() -> None:
-        time.sleep(0.05)
+        pauser.is_used.wait()
         appender.write_bytes(b"there")
         pauser.unpause()
 
@@ -231,17 +246,18 @@ def test_a_tailer_waits_with_the_pauser_it_is_given(
 def test_an_async_follower_waits_with_the_pauser_it_is_given(
     appender: quire.Appender, tailer: quire.Tailer
 ) -> None:
-    pauser = pausers.millis(50_000)
+    pauser = Watched()
 
     def append() -> None:
+        pauser.is_used.wait()
         appender.write_bytes(b"there")
         pauser.unpause()
 
     async def read() -> bytes:
-        timer = threading.Timer(0.05, append)
-        timer.start()
+        writer = threading.Thread(target=append)
+        writer.start()
         async for excerpt in tailer.follow_async(pauser=pauser):
-            timer.join()
+            writer.join()
             return excerpt.data
         raise AssertionError
 

@@ -247,7 +247,7 @@ def test_waiting_ends_with_a_message_or_an_error(
     with pytest.raises(quire.WaitTimeoutError, match=r"timeout_s=0\.05") as caught:
         tailer.wait(0.05)
     assert isinstance(caught.value, TimeoutError)
-    assert 0.05 <= time.monotonic() - start < 5
+    assert time.monotonic() - start >= 0.05
 
     index = appender.write_bytes(b"there")
     tailer.wait(0)

@@ -11,7 +11,7 @@ import quire
 from java_peer import JavaPeer
 from wire_documents import Documents
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.java
 
 COUNT = 3000
 

@@ -13,7 +13,7 @@ from queues import payloads
 from quire.spark.write.commits import Target, commit
 from quire.spark.write.staging import PartWriter, Staging
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.java
 
 START = 1_700_000_000_000
 ROWS = 50

@@ -12,7 +12,7 @@ import pytest
 import quire
 from java_peer import JavaPeer, Option
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.java
 
 START = 1_700_000_000_000
 DAY_MS = 86_400_000

@@ -7,7 +7,7 @@ import pytest
 import java_golden
 from paths import GOLDEN
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.java
 
 
 @pytest.mark.parametrize("name", java_golden.FILES)

@@ -11,7 +11,7 @@ import quire
 from java_peer import JavaPeer
 from talk import Say
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.java
 
 
 # A release that does not know a form passes over the call behind it.

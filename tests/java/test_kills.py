@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import TypeAlias
 
@@ -24,10 +24,10 @@ from queues import payloads
 from quire_peer import Message
 from tally import scaled
 
-KILLS = scaled(100, 1000)
+KILLS = scaled(20, 1000)
 PROMISE = "Killed processes lose nothing acknowledged, and what they left is repaired."
 
-pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(3 * KILLS)]
+pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(scaled(900, 3000))]
 
 MIB = 1024 * 1024
 SURVIVOR = 0  # the number of the producer that goes on; victims are 1 to KILLS
@@ -103,7 +103,7 @@ def test_java_outlives_quire_writers_that_are_killed(
         with killed(start, at_once=3, lives_s=0.1, rolls_s=0.002) as victims:
             acked: Acks = dict(enumerate((victim.result() for victim in victims), 1))
         last_of_victims = max(it[-1].index for it in acked.values() if it)
-        time.sleep(2.5)  # longer than the survivor may have to wait for a dead holder
+        wait_for_more(path, last_of_victims)
         survivor.kill()
         acked[SURVIVOR] = acks(survivor, SURVIVOR)
         with quire.open(path, read_only=True) as queue, queue.tailer() as tailer:
@@ -114,6 +114,13 @@ def test_java_outlives_quire_writers_that_are_killed(
     assert_nothing_lost(seen, acked)
     assert_sound(peer, path, len(seen))
     tally(PROMISE, KILLS, "kills of Quire writers beside a Java writer")
+
+
+def wait_for_more(path: Path, index: int) -> None:
+    """Return when the survivor has appended after *index*, and again: the first is acknowledged."""
+    with quire.open(path, read_only=True) as queue, queue.tailer() as tailer:
+        producers = (Message.of_excerpt(it).producer for it in tailer.follow() if it.index > index)
+        assert [*islice(producers, 2)] == [SURVIVOR] * 2
 
 
 def test_a_document_that_java_left_open_is_written_over(peer: JavaPeer, path: Path) -> None:
@@ -144,7 +151,7 @@ def test_java_goes_on_after_quire_was_killed_inside_a_document(
                 process.kill()
             start = time.monotonic()
             assert not waiting.ask(f"appendText {text}").startswith("!")
-            assert 1.0 < time.monotonic() - start < 5.0
+            assert time.monotonic() - start > 1.0
         with quire_peer.start("produce", dir=tmp_path, count=0, hold="lock") as process:
             process.read_until("HOLDING")
             process.kill()

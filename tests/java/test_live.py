@@ -16,7 +16,7 @@ import quire_peer
 from java_peer import JavaPeer, JavaProcess, Option
 from quire_peer import Message
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.java
 
 KIB = 1024
 MIB = 1024 * KIB

@@ -14,7 +14,7 @@ from java_peer import JavaPeer, Option
 from probe_calls import CALLS, Market, make, recorder
 from probes import ROWS
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.java
 
 JAVA_FAILS_AT = "any(null)"  # its reader asks null for its class
 MADE = [name for name in CALLS if name != JAVA_FAILS_AT]

@@ -10,7 +10,7 @@ import pytest
 
 from java_peer import JavaPeer, JavaPeerError, Option
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.java
 
 START = 1_700_000_000_000
 DAY_MS = 86_400_000

@@ -12,7 +12,7 @@ import quire
 from java_peer import JavaPeer
 from probes import DOCUMENTS, FIELDS, ROWS
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.java
 
 WRITTEN = {
     name: bytes.fromhex(row["bytes"])

@@ -11,7 +11,7 @@ import pytest
 import quire
 from java_peer import JavaPeer
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.java
 
 BLOCK = 65_536
 

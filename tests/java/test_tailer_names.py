@@ -9,7 +9,7 @@ import pytest
 import quire
 from java_peer import JavaPeer
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.java
 
 TEXTS = [b"%d" % number for number in range(6)]
 NAME = "caf\u00e9 \u00c4\u00f7\u00ff"

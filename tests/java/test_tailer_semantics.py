@@ -21,7 +21,7 @@ from tailer_scripts import (
     random_script,
 )
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.java
 
 SCRIPTS = 300
 STEPS = 12

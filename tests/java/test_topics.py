@@ -10,7 +10,7 @@ import pytest
 import quire
 from java_peer import JavaPeer
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.java
 
 
 @pytest.mark.parametrize("version", ["5.27ea11", "2026.4"])

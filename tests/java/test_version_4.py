@@ -12,7 +12,7 @@ from java_peer import JavaPeer
 from paths import GOLDEN
 from queues import DAY_MS, payloads
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.java
 
 OPEN_DAY_MS = 1_705_363_200_000  # 2024-01-16T00:00:00Z, the day of the newest file
 

@@ -71,7 +71,6 @@ def kill_at_work(directory: Path, stage: int, victim: subprocess.Popen[bytes], m
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
 def test_killed_at_random_they_write_what_they_write_in_peace(
     tmp_path: Path, tally: Callable[[str, int, str], None]
 ) -> None:

@@ -41,8 +41,8 @@ DEFAULT_VERSION = "5.27ea11"
 VERSIONS = ("5.20.123", "5.22.28", "5.23.37", "5.26ea7", "5.27ea11", "2026.4")
 
 BUILD_TIMEOUT_S = 600.0
-RUN_TIMEOUT_S = 50.0
-LINE_TIMEOUT_S = 20.0
+RUN_TIMEOUT_S = 300.0
+LINE_TIMEOUT_S = 120.0
 STDERR_CHARS = 4000
 
 # Verbs that leave nothing in the JVM for those after them.
