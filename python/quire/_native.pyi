@@ -135,13 +135,14 @@ class Buffer:
 @final
 class Dump:
     """
-    The documents of one file, ``metadata.cq4t`` or ``*.cq4``, as text in pieces (UTF-8).
+    The documents of one file, ``metadata.cq4t`` or ``*.cq4``, as pieces of UTF-8 text.
 
-    It needs no queue around the file, and nothing but the file's own bytes.
+    Reads only the file itself; it need not lie in a queue.
 
     Raises:
         NotAQueueError: The file has another name.
-        CorruptError: It does not begin as its name says. Later damage is told in the dump.
+        CorruptError: The file does not start as its name requires. Later damage is reported in
+            the text.
 
     """
 
@@ -152,31 +153,68 @@ class Dump:
 @final
 class Excerpt:
     """
-    One message: its index and its bytes. Equal by value, hashable, picklable.
+    One message: its index and its bytes. Equal by value, hashable and picklable.
 
-    Attributes:
+    Args:
         index: The 64-bit message index.
         data: The payload.
+        fieldless: Whether the payload was written without field names (``FIELDLESS_BINARY``).
+
+    Examples:
+        >>> index = appender.write_map({"symbol": "EURUSD", "price": 1.1})
+        >>> excerpt = tailer.read()
+        >>> excerpt.index == index
+        True
+        >>> excerpt.to_dict()
+        {'symbol': 'EURUSD', 'price': 1.1}
+        >>> excerpt == quire.Excerpt(index, excerpt.data)
+        True
 
     """
 
     def __new__(cls, index: int, data: bytes, fieldless: bool = False) -> Excerpt: ...
     @property
-    def index(self) -> int: ...
+    def index(self) -> int:
+        """The 64-bit message index."""
+
     @property
-    def data(self) -> bytes: ...
+    def data(self) -> bytes:
+        """The payload, as it is in the file."""
+
     def to_yaml(self) -> str:
-        """Return the message as YAML; see :func:`quire.to_yaml`."""
+        """
+        Return the message as YAML; see :func:`quire.to_yaml`.
+
+        Examples:
+            >>> _ = appender.write_map({"symbol": "EURUSD", "price": 1.1})
+            >>> print(tailer.read().to_yaml(), end="")
+            symbol: EURUSD
+            price: 1.1
+
+        """
 
     def to_json(self) -> str:
-        """Return the message as JSON; see :func:`quire.to_json`."""
+        """
+        Return the message as one line of JSON; see :func:`quire.to_json`.
+
+        Examples:
+            >>> _ = appender.write_map({"symbol": "EURUSD", "price": 1.1})
+            >>> tailer.read().to_json()
+            '{"symbol":"EURUSD","price":1.1}'
+
+        """
 
     def to_text(self) -> str:
         """
-        Return the message's text, as :meth:`Tailer.read_text`.
+        Return the text of the message, as :meth:`Tailer.read_text`.
 
         Raises:
-            WireError: It is not a text value.
+            WireError: The message is not a text value.
+
+        Examples:
+            >>> _ = appender.write_text("hello")
+            >>> tailer.read().to_text()
+            'hello'
 
         """
 
@@ -185,20 +223,32 @@ class Excerpt:
         Return the message as an object, as :meth:`Tailer.read_message`.
 
         Args:
-            cls: The class of :func:`quire.message` to make of it. None: the registered one that
+            cls: A class registered with :func:`quire.message`. None: the registered class that
                 the message names.
 
         Raises:
-            WireError: It is something else.
+            WireError: The message is not of this class.
+
+        Examples:
+            >>> from dataclasses import dataclass
+            >>> @quire.message
+            ... @dataclass
+            ... class Quote:
+            ...     price: float
+            >>> _ = appender.write_message(Quote(1.1))
+            >>> tailer.read().to_message(Quote)
+            Quote(price=1.1)
 
         """
 
     def to_dict(self) -> dict[Any, Any]:
         """
-        Return the message's named values, those of unregistered types as :class:`quire.Typed`.
+        Return the named values of the message.
+
+        A value whose type is not registered becomes a :class:`quire.Typed`.
 
         Raises:
-            WireError: It is no map, or no well-formed BinaryWire.
+            WireError: The message is not a map, or not well-formed BinaryWire.
 
         """
 
@@ -293,66 +343,117 @@ class Codec:
 @final
 class RollCycle:
     """
-    How a queue is cut into files: length, name pattern, index layout. Equal by name.
+    How a queue is split into files: cycle length, file-name pattern, index layout. Equal by name.
 
     Args:
-        name: One of Chronicle's names, such as ``FAST_DAILY``; case does not matter.
+        name: One of Chronicle's names, such as ``FAST_DAILY``; case-insensitive.
 
     Raises:
         ValueError: No roll cycle has this name.
+
+    Examples:
+        >>> cycle = quire.RollCycle("FAST_DAILY")
+        >>> cycle.name, cycle.pattern, cycle.length_ms
+        ('FAST_DAILY', "yyyyMMdd'F'", 86400000)
+        >>> cycle.index_count, cycle.index_spacing, cycle.max_messages
+        (4096, 256, 4294967295)
+        >>> cycle.default_epoch_ms
+        0
+        >>> index = cycle.to_index(19737, 5)
+        >>> hex(index), cycle.to_cycle(index), cycle.to_sequence(index)
+        ('0x4d1900000005', 19737, 5)
 
     """
 
     def __new__(cls, name: str) -> RollCycle: ...
     @staticmethod
     def all() -> list[RollCycle]:
-        """Every roll cycle of the table, in its order."""
+        """
+        Return every roll cycle, in the order of Chronicle's table.
+
+        Examples:
+            >>> len(quire.RollCycle.all())
+            28
+
+        """
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name, in upper case."""
+
     @property
     def pattern(self) -> str:
-        """File-name pattern, in Java's date-format letters."""
+        """The file-name pattern, in Java's date-format letters."""
 
     @property
-    def length_ms(self) -> int: ...
+    def length_ms(self) -> int:
+        """The length of a cycle, in milliseconds."""
+
     @property
     def index_count(self) -> int:
-        """Slots in one index array."""
+        """The number of slots in an index array."""
 
     @property
     def index_spacing(self) -> int:
-        """One message in so many is indexed."""
+        """One message in this many has an entry in the index."""
 
     @property
     def max_messages(self) -> int:
-        """How many messages one cycle can number."""
+        """The number of messages that one cycle can hold."""
 
     @property
-    def default_epoch_ms(self) -> int: ...
+    def default_epoch_ms(self) -> int:
+        """The start of cycle 0, in epoch milliseconds, unless a queue sets its own."""
+
     def to_index(self, cycle: int, sequence: int) -> int:
         """
         Compose a message index.
 
         Raises:
-            IndexOutOfRangeError: The cycle is not in 0..2**31-1 or the sequence does not fit.
+            IndexOutOfRangeError: The cycle is not in 0..2**31-1, or the sequence does not fit.
 
         """
 
-    def to_cycle(self, index: int) -> int: ...
-    def to_sequence(self, index: int) -> int: ...
+    def to_cycle(self, index: int) -> int:
+        """Return the cycle of a message index."""
+
+    def to_sequence(self, index: int) -> int:
+        """Return the sequence of a message index: its number within the cycle, from 0."""
+
     def cycle_at(self, time_ms: int, epoch_ms: int | None = None) -> int:
-        """Return the cycle that *time_ms* (epoch milliseconds, UTC) falls into."""
+        """
+        Return the cycle that contains a time.
+
+        Args:
+            time_ms: The time, in epoch milliseconds.
+            epoch_ms: The start of cycle 0; None: :attr:`default_epoch_ms`.
+
+        Examples:
+            >>> quire.RollCycle("FAST_DAILY").cycle_at(1_705_314_600_000)
+            19737
+
+        """
 
     def file_name(self, cycle: int, epoch_ms: int | None = None) -> str:
-        """Return the name of the cycle's file, ``.cq4`` included."""
+        """
+        Return the name of the cycle's file, including ``.cq4``.
+
+        Examples:
+            >>> quire.RollCycle("FAST_DAILY").file_name(19737)
+            '20240115F.cq4'
+
+        """
 
     def cycle_of_file(self, name: str, epoch_ms: int | None = None) -> int:
         """
         Return the cycle whose file has this name.
 
         Raises:
-            ValueError: The name does not follow the pattern.
+            ValueError: The name does not match the pattern.
+
+        Examples:
+            >>> quire.RollCycle("FAST_DAILY").cycle_of_file("20240115F.cq4")
+            19737
 
         """
 
@@ -362,17 +463,30 @@ class RollCycle:
 @final
 class ManualClock:
     """
-    A clock that moves only when told to, for tests, replays and event-time recording.
+    A clock that moves only when set, for tests, replays and recording by event time.
 
     Args:
-        now_ms: Epoch milliseconds to start from.
+        now_ms: The initial time, in epoch milliseconds.
+
+    Examples:
+        >>> clock = quire.ManualClock(1_705_314_600_000)
+        >>> clock.advance(86_400_000)
+        1705401000000
+        >>> clock.now_ms = 1_705_314_600_000
+        >>> clock()
+        1705314600000
+        >>> with quire.open("test", clock=clock) as queue:
+        ...     queue.current_cycle
+        19737
 
     """
 
     def __new__(cls, now_ms: int = 0) -> ManualClock: ...
     now_ms: int
+    """The time, in epoch milliseconds."""
+
     def advance(self, ms: int) -> int:
-        """Move by *ms* milliseconds (negative: back) and return the new time."""
+        """Move by *ms* milliseconds, backward if negative, and return the new time."""
 
     def __call__(self) -> int:
         """Return the time in epoch milliseconds."""
@@ -382,18 +496,25 @@ class ManualClock:
 @final
 class MessageHistory:
     """
-    Where a message comes from. Equal by value, hashable, picklable.
+    The path a message took from queue to queue. Equal by value, hashable and picklable.
 
-    A method writer puts it in front of its calls, if its queue has a source id or it was told to.
-    It grows from queue to queue: while a method reader has a handler at work, what the handler's
-    thread writes through such a writer tells the sources of the message being read and that message
-    itself, and its timings, the time it was read and the time of writing.
+    A method writer puts the history before its calls if its queue has a source id, or with
+    ``record_history=True``. It grows from queue to queue: while a method reader runs a handler,
+    every call that the handler's thread writes through such a writer carries the sources of the
+    message being read, that message itself, the time it was read, and the time of writing.
 
     Args:
-        sources: The source id of each queue the message went through, and its index there; the
-            nearest last.
-        timings: Nanoseconds of the machine's monotonic clock, as of Java's ``System.nanoTime``:
+        sources: For each queue the message passed through, its source id and the index there; the
+            most recent last.
+        timings: Nanoseconds of the machine's monotonic clock, as Java's ``System.nanoTime``:
             written, read, written, and so on.
+
+    Examples:
+        >>> history = quire.MessageHistory(sources=[(1, 0x4d1900000005)], timings=[10, 25, 30])
+        >>> history.sources[-1]
+        (1, 84769769521157)
+        >>> history.timings
+        (10, 25, 30)
 
     """
 
@@ -403,16 +524,25 @@ class MessageHistory:
     @staticmethod
     def current() -> MessageHistory:
         """
-        Return what a message written by this thread would tell, but for the time of writing.
+        Return the history that a message written by this thread would carry.
 
-        Inside a handler it ends with the message being read and the time that was; outside it is
-        empty.
+        The time of writing is still missing. Inside a handler, the history ends with the message
+        being read and the time it was read; outside a handler it is empty.
+
+        Examples:
+            >>> quire.MessageHistory.current()
+            MessageHistory(sources=(), timings=())
+
         """
 
     @property
-    def sources(self) -> tuple[tuple[int, int], ...]: ...
+    def sources(self) -> tuple[tuple[int, int], ...]:
+        """The source id and index of the message in each queue it passed through."""
+
     @property
-    def timings(self) -> tuple[int, ...]: ...
+    def timings(self) -> tuple[int, ...]:
+        """When the message was written and read in each queue, in monotonic nanoseconds."""
+
     def __hash__(self) -> int: ...
     def __reduce__(
         self,
@@ -448,49 +578,74 @@ class Queue:
         low_space_percent: int = 5,
     ) -> Self: ...
     @property
-    def path(self) -> str: ...
+    def path(self) -> str:
+        """The directory of the queue, as an absolute path."""
+
     @property
-    def roll_cycle(self) -> RollCycle: ...
+    def roll_cycle(self) -> RollCycle:
+        """How the queue is split into files."""
+
     @property
-    def epoch_ms(self) -> int: ...
+    def epoch_ms(self) -> int:
+        """The start of cycle 0, in epoch milliseconds."""
+
     @property
-    def read_only(self) -> bool: ...
+    def read_only(self) -> bool:
+        """Whether the queue was opened with ``read_only=True``."""
+
     @property
-    def wire_type(self) -> str: ...
+    def wire_type(self) -> str:
+        """The encoding of the messages, such as ``BINARY_LIGHT``."""
+
     @property
-    def source_id(self) -> int: ...
+    def source_id(self) -> int:
+        """The id of the queue in message histories; 0 for none."""
+
     @property
-    def block_bytes(self) -> int: ...
+    def block_bytes(self) -> int:
+        """The size by which files grow, in bytes."""
+
     @property
-    def closed(self) -> bool: ...
+    def closed(self) -> bool:
+        """Whether the queue was closed."""
+
     @property
     def first_index(self) -> int | None:
         """
-        Index of the oldest message that can be read; None while the queue is empty.
+        The index of the oldest message that can be read; None while the queue is empty.
 
-        A damaged file is passed over and logged.
+        A damaged file is skipped and logged.
         """
 
     @property
     def last_index(self) -> int | None:
-        """Index of the newest message; None while the queue is empty. May lag, never leads."""
+        """
+        The index of the newest message; None while the queue is empty.
+
+        It may lag behind other processes, but never runs ahead.
+        """
 
     @property
     def entry_count(self) -> int:
         """
-        How many messages the queue holds; walks one file end per cycle.
+        The number of messages in the queue. Finds the end of each cycle's file.
 
-        A damaged file counts nothing and is logged; :meth:`end_of_cycle` raises there.
+        A damaged file counts as empty and is logged; :meth:`end_of_cycle` raises for it.
         """
 
     def count_excerpts(self, from_index: int, to_index: int) -> int:
         """
-        Count the messages from the lower index (included) to the higher one (excluded).
+        Count the messages from the lower index (inclusive) to the higher one (exclusive).
 
         As in Java, the order of the two does not matter: the count is never negative.
 
         Raises:
-            IndexOutOfRangeError: An index lies in a cycle that has no file, or beyond its end.
+            IndexOutOfRangeError: An index lies in a cycle that has no file, or past its end.
+
+        Examples:
+            >>> last = appender.write_many([b"one", b"two", b"three"])
+            >>> queue.count_excerpts(queue.first_index, last)
+            2
 
         """
 
@@ -501,62 +656,112 @@ class Queue:
     @property
     def current_cycle(self) -> int:
         """
-        The cycle that the queue's clock is in, as Java's ``queue.cycle()``.
+        The cycle at the time of the queue's clock, as Java's ``queue.cycle()``.
 
         The next message goes there, or to the newest cycle that has a file if that is later.
         """
 
     @property
     def current_file(self) -> str:
-        """The path of the file of :attr:`current_cycle`; it need not be there yet."""
+        """The path of the file of :attr:`current_cycle`, which may not exist yet."""
 
     def file_for_cycle(self, cycle: int) -> str:
-        """Return the path of the cycle's file, whether or not it exists."""
+        """
+        Return the path of the cycle's file, whether or not it exists.
+
+        Examples:
+            >>> queue.file_for_cycle(19737)
+            '.../orders/20240115F.cq4'
+
+        """
 
     def refresh(self) -> None:
-        """List the directory again, as after files were removed by hand."""
+        """
+        List the directory again, for instance after files were removed by hand.
+
+        Examples:
+            >>> queue.refresh()
+
+        """
 
     def dump(self) -> str:
-        """Return every document of every file as text, as Java's ``DumpMain`` shows them."""
+        """Return every document of every file as text, as Java's ``DumpMain`` prints them."""
 
     def table_value(self, key: str) -> int | None:
-        """Return the value of a key of the table store, or None; case does not matter."""
+        """
+        Return the value of a key of the table store, or None. Keys are case-insensitive.
+
+        Examples:
+            >>> queue.table_value("chronicle.lastIndexMSynced")
+            -1
+
+        """
 
     def table_entries(self) -> list[tuple[str, int]]:
-        """Return every key of the table store and its value, in the order of their making."""
+        """
+        Return every key of the table store with its value, in order of creation.
+
+        Examples:
+            >>> dict(queue.table_entries())["listing.lowestCycle"]
+            19737
+
+        """
 
     def named_tailers(self) -> list[tuple[str, int]]:
-        """Return the name of each named tailer, and the index that it reads next."""
+        """
+        Return the name of each named tailer with the index it reads next.
+
+        Examples:
+            >>> _ = appender.write_text("hello")
+            >>> with queue.tailer("risk") as tailer:
+            ...     _ = tailer.read_text()
+            >>> [(name, hex(index)) for name, index in queue.named_tailers()]
+            [('risk', '0x4d1900000001')]
+
+        """
 
     def lock_holder(self, key: str) -> tuple[int, bool] | None:
-        """Return the pid that holds the lock of this key, and whether it lives; None: nobody."""
+        """
+        Return the pid that holds the lock of a key and whether it is alive; None if unlocked.
+
+        Examples:
+            >>> queue.lock_holder("chronicle.write.lock") is None
+            True
+
+        """
 
     def end_of_cycle(self, cycle: int) -> tuple[int, int, bool] | None:
         """
         Return where the documents of a cycle's file end.
 
         Returns:
-            The position, how many messages there are, and whether an end-of-file marker closes it;
-            None when the file is missing or being made.
+            The position, the number of messages, and whether an end-of-file marker follows; None
+            if the file does not exist or is still being created.
 
         Raises:
-            CorruptError: It is damaged, or not ready although a later one has messages.
+            CorruptError: The file is damaged, or unfinished although a later one has messages.
+
+        Examples:
+            >>> _ = appender.write_text("hello")
+            >>> position, messages, is_ended = queue.end_of_cycle(19737)
+            >>> messages, is_ended
+            (1, False)
 
         """
 
     def _write_position(self, cycle: int) -> int | None:
         """
-        Return what a cycle's file says the position of its last message is.
+        Return the position of the last message, as recorded in a cycle's file.
 
-        It lies behind the end (:meth:`end_of_cycle`) where messages in between were lost.
+        It lies past the end (:meth:`end_of_cycle`) if messages in between were lost.
 
         Returns:
-            0 before the first message; None when the file is missing or not ready.
+            0 before the first message; None if the file does not exist or is unfinished.
 
         """
 
     def close(self) -> None:
-        """Close the queue and all its handles. Safe to repeat."""
+        """Close the queue and all its appenders and tailers. Idempotent."""
 
     def __enter__(self) -> Self: ...
     def __exit__(
@@ -570,19 +775,19 @@ class Queue:
 @disjoint_base
 class Appender:
     """
-    Writes messages at the end of a queue. May be used from any thread; calls are serialised.
+    Writes messages at the end of a queue. Safe to use from any thread; calls are serialised.
 
-    Every write returns the index of the (last) message written.
+    Every write returns the index of the last message it wrote.
 
     Raises:
         ReadOnlyError: The queue was opened read-only.
-        LockTimeoutError: A living process kept the write lock, or a lock on the file.
-        AppendLockedError: A replication sink keeps others from writing.
+        LockTimeoutError: A live process held the write lock, or a lock on the file, for too long.
+        AppendLockedError: Only a replication sink may append to the queue.
         DocumentOpenError: This thread has a document open.
-        LockLostError: The lock was taken away meanwhile; nothing was published.
+        LockLostError: The write lock was taken over meanwhile; nothing was published.
         MessageTooLargeError: The message does not fit; nothing was written.
-        CycleFullError: The cycle cannot number another message; nothing was written.
-        OSError: The disk is full, or another failure of the system; nothing was published.
+        CycleFullError: The cycle cannot hold another message; nothing was written.
+        OSError: The disk is full, or the system reported another failure; nothing was published.
 
     """
 
@@ -594,30 +799,70 @@ class Appender:
         Raises:
             ValueError: The payload is empty.
 
+        Examples:
+            >>> index = appender.write_bytes(b"any bytes")
+            >>> tailer.read_bytes()
+            b'any bytes'
+
         """
 
     def write_text(self, text: str, /) -> int:
-        """Append a string as a BinaryWire text value, as Java's ``writeText``."""
+        """
+        Append a string as a BinaryWire text value, as Java's ``writeText``.
+
+        Examples:
+            >>> index = appender.write_text("hello")
+            >>> tailer.read_text()
+            'hello'
+
+        """
 
     def write_map(self, values: Mapping[str, Value], /) -> int:
-        """Append a mapping, as Java's ``writeMap``."""
+        """
+        Append a mapping of names to values, as Java's ``writeMap``.
+
+        Examples:
+            >>> index = appender.write_map({"symbol": "EURUSD", "price": 1.1})
+            >>> tailer.read_map()
+            {'symbol': 'EURUSD', 'price': 1.1}
+
+        """
 
     def write_message(self, message: Any, /, *, typed: bool = False) -> int:
         """
-        Append an object of a class of :func:`quire.message`, and return its index.
+        Append an object of a class registered with :func:`quire.message`.
 
         Args:
-            message: The object; its fields stand in the message by name.
-            typed: Put the name of its class in front, so that a reader need not know it.
+            message: The object. Its fields are written with their names.
+            typed: Write the alias of its class first, so that a reader need not know the class.
 
         Raises:
             TypeError: The class is not registered.
             WireError: A field's value does not fit its type; nothing was written.
 
+        Examples:
+            >>> from dataclasses import dataclass
+            >>> @quire.message
+            ... @dataclass
+            ... class Trade:
+            ...     symbol: str
+            ...     price: float
+            >>> index = appender.write_message(Trade("EURUSD", 1.1))
+            >>> tailer.read_message(Trade)
+            Trade(symbol='EURUSD', price=1.1)
+
         """
 
     def write_many(self, payloads: Iterable[BufferLike], /) -> int | None:
-        """Append each payload under one lock; None when there was none."""
+        """
+        Append each payload, taking the write lock once; None if there are no payloads.
+
+        Examples:
+            >>> last = appender.write_many(b"%d" % number for number in range(1000))
+            >>> queue.entry_count
+            1000
+
+        """
 
     def _write_column(
         self,
@@ -636,20 +881,31 @@ class Appender:
         Args:
             offsets: Its offsets buffer, of int32 or, if *wide*, int64.
             data: Its data buffer.
-            count: How many elements.
-            start: The first element's place in *offsets*.
+            count: The number of elements.
+            start: The position of the first element in *offsets*.
             wide: Offsets are 64 bits wide.
             text: Write each as a text value instead of raw bytes.
-            note: A metadata document in front of raw bytes, with nobody's message between.
+            note: A metadata document to write first, with no message of others between.
 
         """
 
     def writing_document(self, *, metadata: bool = False) -> WriteDocument:
         """
-        Open a document: committed on a clean exit, rolled back on an exception.
+        Open a document, which is committed on a clean exit and rolled back on an exception.
 
-        The write lock is held until it closes: another append from the same thread raises,
-        other threads and processes wait.
+        The write lock is held until the document closes: another append from the same thread
+        raises, and other threads and processes wait.
+
+        Args:
+            metadata: Write a metadata document, which readers of messages skip.
+
+        Examples:
+            >>> with appender.writing_document() as document:
+            ...     document.write("symbol", "EURUSD")
+            ...     document.write("legs", [1, 2])
+            >>> tailer.read_map()
+            {'symbol': 'EURUSD', 'legs': [1, 2]}
+
         """
 
     def _without_waiting(self, write: Callable[[], _T], /, *, waited_ms: int | None = None) -> _T:
@@ -661,32 +917,54 @@ class Appender:
     def _lock_timeout_s(self) -> float: ...
     @property
     def _has_field_names(self) -> bool:
-        """Whether the messages of the queue hold the names of fields: not as FIELDLESS_BINARY."""
+        """Whether messages of the queue hold field names: False for ``FIELDLESS_BINARY``."""
 
     @property
     def last_index_appended(self) -> int | None:
-        """Index of the last message this appender wrote; None before the first."""
+        """
+        The index of the last message this appender wrote; None before the first.
+
+        Examples:
+            >>> index = appender.write_text("hello")
+            >>> appender.last_index_appended == index
+            True
+
+        """
 
     @property
     def path(self) -> str:
-        """The directory of its queue."""
+        """The directory of the queue."""
 
     @property
-    def closed(self) -> bool: ...
+    def closed(self) -> bool:
+        """Whether the appender or its queue was closed."""
+
     def normalise_eofs(self) -> None:
-        """Write the end-of-file marker into every older cycle that lacks one."""
+        """
+        Write the end-of-file marker into every older cycle that lacks one.
+
+        Examples:
+            >>> appender.normalise_eofs()
+
+        """
 
     def sync(self) -> None:
         """
-        Return when every message that is in the queue now is on the medium.
+        Flush to disk: when this returns, every message now in the queue is durable.
 
         Raises:
-            OSError: It may not be there. All later calls fail too, until the queue is closed:
-                the system forgets what it could not write.
+            OSError: The messages may not be durable. All later calls fail too, until the queue is
+                closed: the system forgets which pages it could not write.
+
+        Examples:
+            >>> index = appender.write_text("hello")
+            >>> appender.sync()
 
         """
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close the appender. Idempotent."""
+
     def __enter__(self) -> Self: ...
     def __exit__(
         self,
@@ -762,7 +1040,7 @@ class Chain:
 
 @disjoint_base
 class MethodReader:
-    """The native half of :class:`quire.calls.method_reader.MethodReader`."""
+    """The native half of a method reader."""
 
     def __new__(
         cls,
@@ -776,37 +1054,51 @@ class MethodReader:
         scanning: bool,
     ) -> Self: ...
     @property
-    def tailer(self) -> Tailer: ...
+    def tailer(self) -> Tailer:
+        """The tailer that the messages come from."""
+
     @property
-    def closed(self) -> bool: ...
+    def closed(self) -> bool:
+        """Whether the reader was closed."""
+
     def read_one(self) -> bool:
         """
         Read one message and call its handlers.
 
         Returns:
-            False when nothing is there yet. True otherwise, also when nobody handles the message,
-            unless the reader scans.
+            False if there is no message yet; True otherwise, even if no handler takes the message,
+            unless the reader is *scanning*.
 
         Raises:
             ClosedError: The reader or its tailer was closed.
-            WireError: The message does not decode; the tailer stays in front of it.
-            Exception: What a handler raised; the tailer stays in front of the message.
+            WireError: The message does not decode; the tailer stays at it.
+            Exception: A handler raised; the tailer stays at the message.
 
         """
 
     def read_many(self, count: int, /) -> int:
-        """As :meth:`read_one`, at most *count* times; how often there was something."""
+        """Call :meth:`read_one` up to *count* times; return how often it returned True."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close the reader. Its tailer stays open."""
 
 @final
 class WriteDocument:
-    """One document being written, from :meth:`Appender.writing_document`."""
+    """
+    One document being written, from :meth:`Appender.writing_document`.
+
+    Examples:
+        >>> with appender.writing_document() as document:
+        ...     document.write("symbol", "EURUSD")
+        ...     hex(document.index), document.is_metadata
+        ('0x4d1900000000', False)
+
+    """
 
     @property
     def index(self) -> int:
         """
-        The index the message has, or will have.
+        The index that the message has or will have.
 
         Raises:
             IndexNotAvailableError: The document is double-buffered and still open.
@@ -814,7 +1106,9 @@ class WriteDocument:
         """
 
     @property
-    def is_metadata(self) -> bool: ...
+    def is_metadata(self) -> bool:
+        """Whether this is a metadata document."""
+
     def write(self, name: str, value: Value, /) -> None:
         """
         Append a named value, as an entry of Java's ``writeMap``.
@@ -825,36 +1119,101 @@ class WriteDocument:
         """
 
     def write_bytes(self, data: BufferLike, /) -> None:
-        """Append raw bytes to the document."""
+        """
+        Append raw bytes to the document.
+
+        Examples:
+            >>> with appender.writing_document() as document:
+            ...     document.write_bytes(b"head")
+            ...     document.write_bytes(b"tail")
+            >>> tailer.read_bytes()
+            b'headtail'
+
+        """
 
     def write_message(self, message: Any, /, *, typed: bool = False) -> None:
-        """Append an object; see :meth:`Appender.write_message`."""
+        """
+        Append an object; see :meth:`Appender.write_message`.
+
+        Examples:
+            >>> from dataclasses import dataclass
+            >>> @quire.message
+            ... @dataclass
+            ... class Fill:
+            ...     size: int
+            >>> with appender.writing_document() as document:
+            ...     document.write_message(Fill(3))
+            >>> tailer.read_map()
+            {'size': 3}
+
+        """
 
     @property
     def wire(self) -> WireOut:
-        """Writes self-describing values, one behind the other."""
+        """
+        A writer of self-describing values, appended one after the other.
+
+        Examples:
+            >>> with appender.writing_document() as document:
+            ...     document.wire.write("price", 1.1)
+            >>> print(tailer.read().to_yaml(), end="")
+            price: 1.1
+
+        """
 
     @property
     def raw(self) -> RawOut:
-        """Writes numbers and texts without codes."""
+        """
+        A writer of numbers and strings without type codes.
+
+        Examples:
+            >>> with appender.writing_document() as document:
+            ...     document.raw.write_int8(65)
+            >>> tailer.read_bytes()
+            b'A'
+
+        """
 
     def reserve(self, length: int, /) -> memoryview:
         """
-        Append zeros, and return them as memory to write into until the document closes.
-
-        Args:
-            length: Bytes.
+        Append *length* zero bytes and return them as memory, writable until the document closes.
 
         Raises:
             MessageTooLargeError: A message cannot be that long.
 
+        Examples:
+            >>> with appender.writing_document() as document:
+            ...     document.reserve(2)[:] = b"ab"
+            >>> tailer.read_bytes()
+            b'ab'
+
         """
 
     def rollback_on_close(self) -> None:
-        """Drop the document when it closes."""
+        """
+        Discard the document when it closes.
+
+        Examples:
+            >>> with appender.writing_document() as document:
+            ...     document.write("symbol", "EURUSD")
+            ...     document.rollback_on_close()
+            >>> queue.entry_count
+            0
+
+        """
 
     def close(self) -> None:
-        """Publish the document, or drop it if asked to."""
+        """
+        Publish the document, or discard it after :meth:`rollback_on_close`.
+
+        Examples:
+            >>> document = appender.writing_document()
+            >>> document.write("symbol", "EURUSD")
+            >>> document.close()
+            >>> queue.entry_count
+            1
+
+        """
 
     def __enter__(self) -> Self: ...
     def __exit__(
@@ -867,16 +1226,32 @@ class WriteDocument:
 
 @final
 class WireOut:
-    """Appends self-describing values to a document, from :attr:`WriteDocument.wire`."""
+    """
+    Appends self-describing values to a document, from :attr:`WriteDocument.wire`.
+
+    Examples:
+        >>> with appender.writing_document() as document:
+        ...     wire = document.wire
+        ...     wire.write_event("trade")
+        ...     wire.write_value({"symbol": "EURUSD", "price": 1.1})
+        ...     wire.write("venue", "LSE")
+        >>> print(tailer.read().to_yaml(), end="")
+        trade: {
+          symbol: EURUSD,
+          price: 1.1
+        }
+        venue: LSE
+
+    """
 
     def write(self, name: str, value: Any, /, type: Any = None) -> None:
         """
         Append a field.
 
         Args:
-            name: Its name, in Latin-1.
-            value: Its value.
-            type: The annotation that says how to write it; None: by the value's own type, as
+            name: The field's name, in Latin-1.
+            value: The field's value.
+            type: The annotation that says how to write it. None: by the value's own type, as
                 :meth:`Appender.write_map`.
 
         Raises:
@@ -891,54 +1266,139 @@ class WireOut:
         """Append the name of an event; its value follows."""
 
     def write_event_id(self, number: int, /) -> None:
-        """Append the number of an event; its value follows."""
+        """
+        Append the number of an event; its value follows.
+
+        Examples:
+            >>> with appender.writing_document() as document:
+            ...     document.wire.write_event_id(7)
+            ...     document.wire.write_value("hello")
+            >>> tailer.read().to_json()
+            '{"7":"hello"}'
+
+        """
 
     def write_type(self, name: str, /) -> None:
-        """Append the name of the type of the value that follows."""
+        """
+        Append the type name of the value that follows.
+
+        Examples:
+            >>> with appender.writing_document() as document:
+            ...     document.wire.write_type("Price")
+            ...     document.wire.write_value(1.1)
+            >>> tailer.read().to_json()
+            '{"@Price":1.1}'
+
+        """
 
     def write_comment(self, text: str, /) -> None:
-        """Append a comment: readers of fields step over it."""
+        """
+        Append a comment, which readers of fields skip.
+
+        Examples:
+            >>> with appender.writing_document() as document:
+            ...     document.wire.write_comment("a test")
+            ...     document.wire.write("price", 1.1)
+            >>> tailer.read_map()
+            {'price': 1.1}
+
+        """
 
 @final
 class RawOut:
     """
-    Appends numbers, little-endian, and texts without codes, from :attr:`WriteDocument.raw`.
+    Appends numbers, little-endian, and strings without type codes, from :attr:`WriteDocument.raw`.
 
     Raises:
         WireError: The value does not fit.
 
+    Examples:
+        >>> with appender.writing_document() as document:
+        ...     raw = document.raw
+        ...     raw.write_bool(True)
+        ...     raw.write_int8(-1)
+        ...     raw.write_int16(-1)
+        ...     raw.write_int32(-1)
+        ...     raw.write_int64(-1)
+        ...     raw.write_uint8(1)
+        ...     raw.write_uint16(1)
+        ...     raw.write_uint32(1)
+        ...     raw.write_float32(0.5)
+        ...     raw.write_float64(0.5)
+        ...     raw.write_stop_bit(300)
+        ...     raw.write_utf8("EURUSD")
+        ...     raw.write_bytes(b"end")
+        >>> len(tailer.read_bytes())
+        47
+
     """
 
-    def write_bool(self, value: bool, /) -> None: ...
-    def write_int8(self, value: int, /) -> None: ...
-    def write_int16(self, value: int, /) -> None: ...
-    def write_int32(self, value: int, /) -> None: ...
-    def write_int64(self, value: int, /) -> None: ...
-    def write_uint8(self, value: int, /) -> None: ...
-    def write_uint16(self, value: int, /) -> None: ...
-    def write_uint32(self, value: int, /) -> None: ...
-    def write_float32(self, value: float, /) -> None: ...
-    def write_float64(self, value: float, /) -> None: ...
+    def write_bool(self, value: bool, /) -> None:
+        """Append a bool as one byte."""
+
+    def write_int8(self, value: int, /) -> None:
+        """Append a signed 8-bit integer."""
+
+    def write_int16(self, value: int, /) -> None:
+        """Append a signed 16-bit integer."""
+
+    def write_int32(self, value: int, /) -> None:
+        """Append a signed 32-bit integer."""
+
+    def write_int64(self, value: int, /) -> None:
+        """Append a signed 64-bit integer."""
+
+    def write_uint8(self, value: int, /) -> None:
+        """Append an unsigned 8-bit integer."""
+
+    def write_uint16(self, value: int, /) -> None:
+        """Append an unsigned 16-bit integer."""
+
+    def write_uint32(self, value: int, /) -> None:
+        """Append an unsigned 32-bit integer."""
+
+    def write_float32(self, value: float, /) -> None:
+        """Append a 32-bit float."""
+
+    def write_float64(self, value: float, /) -> None:
+        """Append a 64-bit float."""
+
     def write_stop_bit(self, value: int, /) -> None:
-        """Append an integer of as many bytes as it needs."""
+        """Append an integer in stop-bit encoding, which takes only the bytes it needs."""
 
     def write_utf8(self, text: str | None, /) -> None:
-        """Append a text behind its length in bytes as a stop-bit integer; None: a length of -1."""
+        """Append a UTF-8 string after its length as a stop-bit integer; None has length -1."""
 
     def write_bytes(self, data: BufferLike, /) -> None:
         """Append bytes as they are."""
 
 @final
 class WireIn:
-    """Reads the self-describing values of a document, from :attr:`ReadDocument.wire`."""
+    """
+    Reads the self-describing values of a document, from :attr:`ReadDocument.wire`.
+
+    Examples:
+        >>> _ = appender.write_map({"symbol": "EURUSD", "price": 1.1, "size": 3})
+        >>> with tailer.reading_document() as document:
+        ...     wire = document.wire
+        ...     wire.read("price")
+        ...     wire.read_name(), wire.read_value()
+        ...     wire.read_name(), wire.skip_value()
+        ...     wire.has_more
+        1.1
+        ('symbol', 'EURUSD')
+        ('price', None)
+        True
+
+    """
 
     def read(self, name: str, /, type: Any = None) -> Any:
         """
-        Return the value of a field, wherever it stands.
+        Return the value of a field, wherever it is in the document.
 
         Args:
-            name: Its name.
-            type: The annotation of what to make of it; None: what it is.
+            name: The field's name.
+            type: The annotation of the result; None: the type that the value was written with.
 
         Raises:
             WireError: There is no such field, or its value does not fit the type.
@@ -952,48 +1412,109 @@ class WireIn:
         """Return the next name; None at the end."""
 
     def skip_value(self) -> None:
-        """Step over the next value."""
+        """Skip the next value."""
 
     @property
-    def has_more(self) -> bool: ...
+    def has_more(self) -> bool:
+        """Whether there is anything left to read."""
 
 @final
 class RawIn:
     """
-    Reads numbers and texts without codes, from :attr:`ReadDocument.raw`.
+    Reads numbers and strings without type codes, from :attr:`ReadDocument.raw`.
 
     Raises:
-        WireError: The document ends early.
+        WireError: The document ends too early.
+
+    Examples:
+        >>> with appender.writing_document() as document:
+        ...     document.write_bytes(bytes(27) + b"A" * 8)
+        ...     document.raw.write_utf8("EURUSD")
+        ...     document.raw.write_stop_bit(300)
+        >>> with tailer.reading_document() as document:
+        ...     raw = document.raw
+        ...     raw.read_bool()
+        ...     raw.read_int8(), raw.read_int16(), raw.read_int32(), raw.read_int64()
+        ...     raw.read_uint8(), raw.read_uint16(), raw.read_uint32()
+        ...     raw.read_float32()
+        ...     raw.position, raw.remaining
+        ...     raw.position = 27
+        ...     raw.read_float64()
+        ...     raw.read_utf8(), raw.read_stop_bit()
+        ...     raw.position = 31
+        ...     raw.read_bytes(4)
+        False
+        (0, 0, 0, 0)
+        (0, 0, 0)
+        0.0
+        (27, 17)
+        2261634.5098039214
+        ('EURUSD', 300)
+        b'AAAA'
 
     """
 
-    def read_bool(self) -> bool: ...
-    def read_int8(self) -> int: ...
-    def read_int16(self) -> int: ...
-    def read_int32(self) -> int: ...
-    def read_int64(self) -> int: ...
-    def read_uint8(self) -> int: ...
-    def read_uint16(self) -> int: ...
-    def read_uint32(self) -> int: ...
-    def read_float32(self) -> float: ...
-    def read_float64(self) -> float: ...
-    def read_stop_bit(self) -> int: ...
-    def read_utf8(self) -> str | None: ...
-    def read_bytes(self, length: int, /) -> bytes: ...
+    def read_bool(self) -> bool:
+        """Return the next byte as a bool."""
+
+    def read_int8(self) -> int:
+        """Return a signed 8-bit integer."""
+
+    def read_int16(self) -> int:
+        """Return a signed 16-bit integer."""
+
+    def read_int32(self) -> int:
+        """Return a signed 32-bit integer."""
+
+    def read_int64(self) -> int:
+        """Return a signed 64-bit integer."""
+
+    def read_uint8(self) -> int:
+        """Return an unsigned 8-bit integer."""
+
+    def read_uint16(self) -> int:
+        """Return an unsigned 16-bit integer."""
+
+    def read_uint32(self) -> int:
+        """Return an unsigned 32-bit integer."""
+
+    def read_float32(self) -> float:
+        """Return a 32-bit float."""
+
+    def read_float64(self) -> float:
+        """Return a 64-bit float."""
+
+    def read_stop_bit(self) -> int:
+        """Return an integer in stop-bit encoding."""
+
+    def read_utf8(self) -> str | None:
+        """Return a string of :meth:`RawOut.write_utf8`."""
+
+    def read_bytes(self, length: int, /) -> bytes:
+        """Return the next *length* bytes."""
+
     @property
     def remaining(self) -> int:
-        """Bytes left."""
+        """The number of bytes left."""
 
     @property
     def position(self) -> int:
-        """The offset of the next byte in the document; it can be set."""
+        """The offset of the next byte in the document. Can be set."""
 
     @position.setter
     def position(self, value: int, /) -> None: ...
 
 @final
 class Payloads:
-    """Iterates over payloads alone; ends at "nothing yet"."""
+    """
+    An iterator over payloads alone, from :meth:`Tailer.payloads`. Stops when there are no more yet.
+
+    Examples:
+        >>> _ = appender.write_many([b"one", b"two"])
+        >>> list(tailer.payloads())
+        [b'one', b'two']
+
+    """
 
     def __iter__(self) -> Self: ...
     def __next__(self) -> bytes: ...
@@ -1001,18 +1522,18 @@ class Payloads:
 @disjoint_base
 class Tailer:
     """
-    Reads messages. May be used from any thread; calls are serialised.
+    Reads messages. Safe to use from any thread; calls are serialised.
 
     A named tailer resumes where it stopped and delivers at least once: a message counts as
-    finished when the next one is asked for, on :meth:`commit`, and when the tailer closes
-    without an exception.
+    finished when the next one is requested, on :meth:`commit`, and when the tailer closes without
+    an exception.
 
-    A read that scans many messages looks for signals every so often, and holds nothing then: a
-    handler may use, move or close the tailer. If it raises, the tailer is back at the first message
-    that was not delivered.
+    A read that scans many messages checks for signals now and then, without holding any lock: a
+    signal handler may use, move or close the tailer. If the handler raises, the tailer returns to
+    the first message that was not delivered.
 
-    Nothing to read means that no later message is there either: behind a file without end-of-file
-    marker a read waits for the queue's ``eof_grace_s``, if need be, and goes on.
+    "No message yet" means that there is no later message either: at the end of a file without an
+    end-of-file marker, a read waits for the queue's ``eof_grace_s`` if necessary, and goes on.
     """
 
     def __new__(
@@ -1025,66 +1546,130 @@ class Tailer:
     ) -> Self: ...
     @property
     def path(self) -> str:
-        """The directory of its queue."""
+        """The directory of the queue."""
 
     @property
-    def name(self) -> str | None: ...
+    def name(self) -> str | None:
+        """The name under which the position is stored; None if the tailer is not named."""
+
     @property
-    def closed(self) -> bool: ...
+    def closed(self) -> bool:
+        """Whether the tailer or its queue was closed."""
+
     def __iter__(self) -> Self: ...
     def __next__(self) -> Excerpt: ...
-    def payloads(self) -> Payloads: ...
+    def payloads(self) -> Payloads:
+        """
+        Return an iterator over payloads without their indexes: the fastest loop.
+
+        Examples:
+            >>> _ = appender.write_many([b"one", b"two"])
+            >>> for payload in tailer.payloads():
+            ...     print(payload)
+            b'one'
+            b'two'
+
+        """
+
     def read(self) -> Excerpt | None:
-        """Return the next message with its index, or None when nothing is there yet."""
+        """
+        Return the next message with its index; None if there is none yet.
+
+        Examples:
+            >>> _ = appender.write_text("hello")
+            >>> tailer.read()
+            Excerpt(index=0x4d1900000000, "hello")
+            >>> tailer.read() is None
+            True
+
+        """
 
     def read_bytes(self) -> bytes | None:
-        """Return the next message's bytes, or None when nothing is there yet."""
+        """
+        Return the bytes of the next message; None if there is none yet.
+
+        Examples:
+            >>> _ = appender.write_bytes(b"any bytes")
+            >>> tailer.read_bytes()
+            b'any bytes'
+            >>> tailer.read_bytes() is None
+            True
+
+        """
 
     def spin(self, timeout_s: float | None = None) -> bool:
         """
-        Wait for a message without a pause: true once there is one to read, false after the timeout.
+        Busy-wait for a message; return True once there is one to read, False after the timeout.
 
-        For a thread that has a core to itself: a look takes a few nanoseconds where a call of
-        :meth:`read_bytes` that finds nothing takes tens. Other threads run meanwhile. The message
-        is not read; what was received before is done. To wait without using a core, see
+        For a thread with a core of its own: one check takes a few nanoseconds, where a call of
+        :meth:`read_bytes` that returns None takes tens. Other threads run meanwhile. The message
+        is not read; messages received before count as finished. To wait without using a core, see
         :meth:`quire.Tailer.wait`.
 
         Args:
-            timeout_s: Wait at most this many seconds; None: forever.
+            timeout_s: The longest time to wait, in seconds; None: no limit.
 
         Raises:
             ValueError: The timeout is negative or not a number.
+
+        Examples:
+            >>> tailer.spin(timeout_s=0.001)
+            False
+            >>> _ = appender.write_text("hello")
+            >>> tailer.spin()
+            True
 
         """
 
     def read_text(self) -> str | None:
         """
-        Return the next message as text, or None when nothing is there yet.
+        Return the next message as text; None if there is none yet.
 
         Raises:
             WireError: The message is not a text value; the position stays.
+
+        Examples:
+            >>> _ = appender.write_text("hello")
+            >>> tailer.read_text()
+            'hello'
 
         """
 
     def read_map(self) -> dict[str, Any] | None:
         """
-        Return the next message as a dict, or None when nothing is there yet.
+        Return the next message as a dict; None if there is none yet.
 
         Raises:
             WireError: The message is not a sequence of named values; the position stays.
+
+        Examples:
+            >>> _ = appender.write_map({"symbol": "EURUSD", "price": 1.1})
+            >>> tailer.read_map()
+            {'symbol': 'EURUSD', 'price': 1.1}
 
         """
 
     def read_message(self, cls: type[_T] | None = None, /) -> _T | Any | None:
         """
-        Return the next message as an object; None when nothing is there yet.
+        Return the next message as an object; None if there is none yet.
 
         Args:
-            cls: The class of :func:`quire.message` to make of it. None: the registered one that
+            cls: A class registered with :func:`quire.message`. None: the registered class that
                 the message names.
 
         Raises:
-            WireError: It is something else; the position stays.
+            WireError: The message is not of this class; the position stays.
+
+        Examples:
+            >>> from dataclasses import dataclass
+            >>> @quire.message
+            ... @dataclass
+            ... class Order:
+            ...     symbol: str
+            ...     size: int
+            >>> _ = appender.write_message(Order("EURUSD", 3), typed=True)
+            >>> tailer.read_message()
+            Order(symbol='EURUSD', size=3)
 
         """
 
@@ -1093,47 +1678,75 @@ class Tailer:
     @overload
     def read_messages(self, cls: None, count: int, /) -> list[Any]:
         """
-        Return at most *count* messages as objects; an empty list when nothing is there yet.
+        Return up to *count* messages as objects; an empty list if there is none yet.
 
-        They are finished together, when the next ones are asked for. A message that does not
+        They are finished together, when the next ones are requested. A message that does not
         decode ends the list, and the next call raises its error.
 
         Args:
-            cls: The class of :func:`quire.message` to make of them. None: the registered one that
+            cls: A class registered with :func:`quire.message`. None: the registered class that
                 each message names.
-            count: How many, at most.
+            count: The largest number to return.
 
         Raises:
-            WireError: The first of them is something else; the position stays.
+            WireError: The first message is not of this class; the position stays.
+
+        Examples:
+            >>> from dataclasses import dataclass
+            >>> @quire.message
+            ... @dataclass
+            ... class Tick:
+            ...     price: float
+            >>> for price in (1.1, 1.2):
+            ...     _ = appender.write_message(Tick(price))
+            >>> tailer.read_messages(Tick, 100)
+            [Tick(price=1.1), Tick(price=1.2)]
 
         """
 
     def _prepare(self) -> bool | None:
-        """Look for the next message; None while the scan for it is not through."""
+        """Look for the next message; None while the scan for it is not complete."""
 
     def release_resources(self) -> None:
         """
-        Close the files and let go of the memory that this tailer holds.
+        Close the files and release the memory that this tailer holds.
 
-        It stays where it is, and opens them again when it is read on. Documents and batches that
-        were read keep theirs. For many tailers that are seldom read.
+        The position stays, and the next read opens the files again. Documents and batches read
+        before stay valid. For processes with many tailers that rarely read.
+
+        Examples:
+            >>> _ = appender.write_many([b"one", b"two"])
+            >>> tailer.read_bytes()
+            b'one'
+            >>> tailer.release_resources()
+            >>> tailer.read_bytes()
+            b'two'
+
         """
 
     def read_many(self, count: int, /) -> list[bytes]:
-        """Return at most *count* payloads; an empty list when nothing is there yet."""
+        """
+        Return up to *count* payloads; an empty list if there is no message yet.
+
+        Examples:
+            >>> _ = appender.write_many([b"one", b"two", b"three"])
+            >>> tailer.read_many(2)
+            [b'one', b'two']
+
+        """
 
     def _read_columns(
         self, count: int, /, *, max_bytes: int | None = None
     ) -> tuple[int, Buffer, Buffer, Buffer]:
         """
-        Return at most *count* messages as Arrow buffers.
+        Return up to *count* messages as Arrow buffers.
 
         Args:
-            count: How many, at most.
-            max_bytes: Of so many bytes at most, unless it is a single message.
+            count: The largest number of messages.
+            max_bytes: The largest total size, unless a single message exceeds it.
 
         Returns:
-            How many, the indexes (uint64), the offsets (int32, one more), the payload bytes.
+            The count, the indexes (uint64), the offsets (int32, one more), the payload bytes.
 
         """
 
@@ -1150,90 +1763,200 @@ class Tailer:
         topic: str | None = None,
     ) -> tuple[int, list[Table], Column | None, Column | None]:
         """
-        Decode at most *count* messages into buffers; see :meth:`quire.Tailer.read_batch`.
+        Decode up to *count* messages into buffers; see :meth:`quire.Tailer.read_batch`.
 
         Args:
             plan: What is decoded into which columns.
-            count: Rows from so many messages, at most.
-            max_bytes: Of so many bytes at most, unless it is a single message.
+            count: The largest number of messages.
+            max_bytes: The largest total size, unless a single message exceeds it.
             keep_misfits: Messages that do not fit become rows without values; else WireError.
             layout: For calls: ``tables``, ``union``, or the name of one method.
             end: Only messages before this index.
-            payload: The messages' bytes too, for each row; not with the layout ``tables``.
-            topic: The keys behind the event of this name too, as text; as the bytes.
+            payload: Also the bytes of the message, for each row; not with the layout ``tables``.
+            topic: Also the keys of the event of this name, as text, for each row.
 
         Returns:
-            How many messages were read, those without a row too; the tables, the bytes, the keys.
+            The number of messages read, including those without a row; the tables, the bytes, the
+            keys.
 
         """
 
     def reading_document(self, *, include_metadata: bool = False) -> ReadDocument:
-        """Return the next document, open; ``is_present`` is False when nothing is there yet."""
+        """
+        Return the next document, open; its ``is_present`` is False if there is none yet.
+
+        Args:
+            include_metadata: Also return metadata documents.
+
+        Examples:
+            >>> _ = appender.write_map({"symbol": "EURUSD"})
+            >>> with tailer.reading_document() as document:
+            ...     document.is_present, document.map()
+            (True, {'symbol': 'EURUSD'})
+
+        """
 
     @property
     def index(self) -> int:
-        """Index of the message the next read returns, or would wait for; 0 before any."""
+        """
+        The index of the message that the next read returns or waits for; 0 before any.
+
+        Examples:
+            >>> _ = appender.write_many([b"one", b"two"])
+            >>> _ = tailer.read_bytes()
+            >>> hex(tailer.index)
+            '0x4d1900000001'
+
+        """
 
     @property
     def state(self) -> str:
-        """Chronicle's name of the tailer's state, such as ``FOUND_IN_CYCLE``."""
+        """
+        Chronicle's name of the tailer's state, such as ``FOUND_IN_CYCLE``.
+
+        Examples:
+            >>> tailer.state
+            'UNINITIALISED'
+
+        """
 
     @property
-    def direction(self) -> Direction: ...
+    def direction(self) -> Direction:
+        """
+        The direction of reads: ``forward``, ``backward`` or ``none``. Can be set.
+
+        Examples:
+            >>> _ = appender.write_many([b"one", b"two", b"three"])
+            >>> tailer.direction = "backward"
+            >>> tailer.to_end()
+            >>> tailer.read_many(10)
+            [b'three', b'two', b'one']
+
+        """
+
     @direction.setter
     def direction(self, value: Direction, /) -> None: ...
     def _set_topics(self, routes: list[bytes] | None, /) -> None:
-        """See :meth:`quire.Tailer.topics`; each key is given as :func:`entry_bytes` has it."""
+        """See :meth:`quire.Tailer.topics`; each key is encoded by :func:`entry_bytes`."""
 
     @property
     def _topic_number(self) -> int | None:
-        """The place of the last message's key in :meth:`_set_topics`; None without one."""
+        """The position of the last message's key in :meth:`_set_topics`; None without one."""
 
     def commit(self) -> None:
-        """Store the position of a named tailer: what was received is done."""
+        """
+        Store the position of a named tailer: every message received so far is finished.
 
-    def to_start(self) -> None: ...
-    def to_end(self) -> None: ...
+        Examples:
+            >>> _ = appender.write_many([b"one", b"two"])
+            >>> with queue.tailer("risk") as tailer:
+            ...     _ = tailer.read_bytes()
+            ...     tailer.commit()
+            >>> with queue.tailer("risk") as tailer:
+            ...     tailer.read_bytes()
+            b'two'
+
+        """
+
+    def to_start(self) -> None:
+        """
+        Move to the first message.
+
+        Examples:
+            >>> _ = appender.write_many([b"one", b"two"])
+            >>> len(tailer.read_many(10))
+            2
+            >>> tailer.to_start()
+            >>> tailer.read_bytes()
+            b'one'
+
+        """
+
+    def to_end(self) -> None:
+        """
+        Move past the last message or, when reading backward, to it.
+
+        Examples:
+            >>> _ = appender.write_text("old")
+            >>> tailer.to_end()
+            >>> _ = appender.write_text("new")
+            >>> tailer.read_text()
+            'new'
+
+        """
+
     @property
     def last_read_index(self) -> int | None:
-        """Index of the message this tailer read last; None before the first."""
+        """
+        The index of the message this tailer read last; None before the first.
+
+        Examples:
+            >>> index = appender.write_text("hello")
+            >>> _ = tailer.read_text()
+            >>> tailer.last_read_index == index
+            True
+
+        """
 
     @property
     def history(self) -> MessageHistory | None:
         """
-        The history in the message read last; None where there is none.
+        The history of the message read last; None if it has none.
 
         Raises:
-            WireError: The message begins with a history that does not decode.
+            WireError: The message starts with a history that does not decode.
+
+        Examples:
+            >>> _ = appender.write_text("hello")
+            >>> _ = tailer.read_text()
+            >>> tailer.history is None
+            True
 
         """
 
     def after_last_written(self, output: Queue, /) -> None:
         """
-        Go behind the message that the newest message of *output* from this queue came from.
+        Move to the first message of this queue that has led to nothing in *output* yet.
 
-        What follows led to nothing in *output* yet. Goes to the start when no message of *output*
-        came from this queue.
+        That is the message after the one that the newest message of *output* came from. Moves to
+        the start if no message of *output* came from this queue.
 
         Args:
-            output: A queue that a reader of this one writes, with history.
+            output: A queue to which a reader of this one writes with history.
 
         Raises:
             ValueError: This queue has no source id, or *output* is this queue.
-            IndexOutOfRangeError: The message is not there any more.
+            IndexOutOfRangeError: The message no longer exists.
+
+        Examples:
+            >>> with (
+            ...     quire.open("input", source_id=1) as source,
+            ...     quire.open("output") as output,
+            ...     source.tailer() as tailer,
+            ... ):
+            ...     tailer.after_last_written(output)
 
         """
 
     def move_to_index(self, index: int, /) -> bool:
         """
-        Go to *index*; True when a message is there.
+        Move to *index*; return True if there is a message.
 
         Raises:
             IndexOutOfRangeError: No message can have this index.
 
+        Examples:
+            >>> last = appender.write_many([b"one", b"two", b"three"])
+            >>> tailer.move_to_index(last)
+            True
+            >>> tailer.read_bytes()
+            b'three'
+
         """
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close the tailer, storing the position of a named one. Idempotent."""
+
     def __enter__(self) -> Self: ...
     def __exit__(
         self,
@@ -1245,14 +1968,35 @@ class Tailer:
 
 @final
 class ReadDocument:
-    """One document being read, from :meth:`Tailer.reading_document`."""
+    """
+    One document being read, from :meth:`Tailer.reading_document`.
+
+    Examples:
+        >>> _ = appender.write_map({"symbol": "EURUSD", "price": 1.1})
+        >>> with tailer.reading_document() as document:
+        ...     document.is_present, document.is_metadata, hex(document.index)
+        ...     document.map()
+        ...     document.to_json()
+        ...     len(document.bytes)
+        (True, False, '0x4d1900000000')
+        {'symbol': 'EURUSD', 'price': 1.1}
+        '{"symbol":"EURUSD","price":1.1}'
+        24
+
+    """
 
     @property
-    def is_present(self) -> bool: ...
+    def is_present(self) -> bool:
+        """Whether there is a document; False if there is none yet."""
+
     @property
-    def is_metadata(self) -> bool: ...
+    def is_metadata(self) -> bool:
+        """Whether this is a metadata document."""
+
     @property
-    def index(self) -> int: ...
+    def index(self) -> int:
+        """The index of the message."""
+
     @property
     def bytes(self) -> memoryview:
         """
@@ -1265,36 +2009,130 @@ class ReadDocument:
 
         """
 
-    def text(self) -> str: ...
-    def map(self) -> dict[str, Any]: ...
+    def text(self) -> str:
+        """
+        Return the document as text, as :meth:`Tailer.read_text`.
+
+        Examples:
+            >>> _ = appender.write_text("hello")
+            >>> with tailer.reading_document() as document:
+            ...     document.text()
+            'hello'
+
+        """
+
+    def map(self) -> dict[str, Any]:
+        """Return the document as a dict, as :meth:`Tailer.read_map`."""
+
     @property
     def history(self) -> MessageHistory | None:
-        """The history in front of the message; None where there is none."""
+        """
+        The history of the message; None if it has none.
+
+        Examples:
+            >>> _ = appender.write_text("hello")
+            >>> with tailer.reading_document() as document:
+            ...     document.history is None
+            True
+
+        """
 
     def to_yaml(self) -> str:
-        """Return the document as YAML; see :func:`quire.to_yaml`."""
+        """
+        Return the document as YAML; see :func:`quire.to_yaml`.
+
+        Examples:
+            >>> _ = appender.write_map({"symbol": "EURUSD"})
+            >>> with tailer.reading_document() as document:
+            ...     print(document.to_yaml(), end="")
+            symbol: EURUSD
+
+        """
 
     def to_json(self) -> str:
-        """Return the document as JSON; see :func:`quire.to_json`."""
+        """Return the document as one line of JSON; see :func:`quire.to_json`."""
 
     def to_dict(self) -> dict[Any, Any]:
-        """Return the document's named values; see :meth:`Excerpt.to_dict`."""
+        """
+        Return the named values of the document; see :meth:`Excerpt.to_dict`.
+
+        Examples:
+            >>> _ = appender.write_map({"symbol": "EURUSD"})
+            >>> with tailer.reading_document() as document:
+            ...     document.to_dict()
+            {'symbol': 'EURUSD'}
+
+        """
 
     def message(self, cls: type[_T] | None = None, /) -> _T | Any:
-        """Return the document as an object; see :meth:`Tailer.read_message`."""
+        """
+        Return the document as an object; see :meth:`Tailer.read_message`.
+
+        Examples:
+            >>> from dataclasses import dataclass
+            >>> @quire.message
+            ... @dataclass
+            ... class Bid:
+            ...     price: float
+            >>> _ = appender.write_message(Bid(1.1))
+            >>> with tailer.reading_document() as document:
+            ...     document.message(Bid)
+            Bid(price=1.1)
+
+        """
 
     @property
     def wire(self) -> WireIn:
-        """Reads self-describing values, one behind the other."""
+        """
+        A reader of self-describing values, one after the other.
+
+        Examples:
+            >>> _ = appender.write_map({"symbol": "EURUSD", "price": 1.1})
+            >>> with tailer.reading_document() as document:
+            ...     document.wire.read("price")
+            1.1
+
+        """
 
     @property
     def raw(self) -> RawIn:
-        """Reads numbers and texts without codes, on from where :attr:`wire` stands."""
+        """
+        A reader of numbers and strings without type codes, continuing where :attr:`wire` stands.
+
+        Examples:
+            >>> _ = appender.write_bytes(b"A")
+            >>> with tailer.reading_document() as document:
+            ...     document.raw.read_int8()
+            65
+
+        """
 
     def rollback_on_close(self) -> None:
-        """Read the same document again next time."""
+        """
+        Read the same document again next time.
 
-    def close(self) -> None: ...
+        Examples:
+            >>> _ = appender.write_text("hello")
+            >>> with tailer.reading_document() as document:
+            ...     document.rollback_on_close()
+            >>> tailer.read_text()
+            'hello'
+
+        """
+
+    def close(self) -> None:
+        """
+        Close the document. The tailer moves on, unless :meth:`rollback_on_close` was called.
+
+        Examples:
+            >>> _ = appender.write_text("hello")
+            >>> document = tailer.reading_document()
+            >>> document.close()
+            >>> tailer.read_text() is None
+            True
+
+        """
+
     def __enter__(self) -> Self: ...
     def __exit__(
         self,
@@ -1308,10 +2146,19 @@ class ReadDocument:
 
 def to_yaml(message: BufferLike, /) -> str:
     """
-    Return a message as YAML, as Java's dump shows it.
+    Return a message as YAML, in the form of Java's dump.
+
+    Args:
+        message: The payload of a message.
 
     Raises:
-        WireError: It is no well-formed BinaryWire.
+        WireError: The message is not well-formed BinaryWire.
+
+    Examples:
+        >>> _ = appender.write_map({"symbol": "EURUSD", "price": 1.1})
+        >>> print(quire.to_yaml(tailer.read_bytes()), end="")
+        symbol: EURUSD
+        price: 1.1
 
     """
 
@@ -1319,37 +2166,56 @@ def to_json(message: BufferLike, /) -> str:
     """
     Return a message as JSON, on one line.
 
-    Types stand around their values, as in Java's JSON wire: ``{"@Trade":{"price":1.5}}``, bytes
-    as ``{"@!binary":"AQID"}``. Keys that are no strings are shown as text, floats that are no
-    numbers as ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``, dates and times as text.
+    Type names enclose their values, as in Java's JSON wire: ``{"@Trade":{"price":1.5}}``, bytes
+    as ``{"@!binary":"AQID"}``. Keys that are not strings become text, floats that are not numbers
+    become ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``, and dates and times become text.
+
+    Args:
+        message: The payload of a message.
 
     Raises:
-        WireError: It is no well-formed BinaryWire, or has a surrogate alone.
+        WireError: The message is not well-formed BinaryWire, or contains a lone surrogate.
+
+    Examples:
+        >>> _ = appender.write_map({"symbol": "EURUSD", "price": 1.1})
+        >>> quire.to_json(tailer.read_bytes())
+        '{"symbol":"EURUSD","price":1.1}'
 
     """
 
 def parse_yaml(text: str, /) -> bytes:
     """
-    Return the message that YAML stands for, such as that of :func:`to_yaml`.
+    Return the message that a YAML text describes, such as one from :func:`to_yaml`.
 
     The names of the message and of untyped maps become event names and keys, those of typed maps
-    (``!Trade {...}``) field names; plain integers 64 bits, unless ``!byte``, ``!short`` or
-    ``!int`` says otherwise; plain floats 64 bits. ``true``, ``false``, numbers, ``NaN``,
+    (``!Trade {...}``) field names. Plain integers are 64 bits wide unless ``!byte``, ``!short`` or
+    ``!int`` says otherwise; plain floats are 64 bits wide. ``true``, ``false``, numbers, ``NaN``,
     ``Infinity``, dates and times are recognised; ``null`` and ``~`` are strings, as in Java's
-    dump, where no value is ``!!null ""``. Names may repeat. Anchors and aliases are refused.
+    dump, where null is ``!!null ""``. Names may repeat. Anchors and aliases are refused.
 
     Raises:
-        WireError: It cannot be read; with line and column.
+        WireError: The text cannot be parsed; the error has the line and column.
+
+    Examples:
+        >>> payload = quire.parse_yaml("symbol: EURUSD, price: 1.1")
+        >>> quire.to_json(payload)
+        '{"symbol":"EURUSD","price":1.1}'
 
     """
 
 def parse_json(text: str, /) -> bytes:
     """
-    Return the message that JSON stands for, such as that of :func:`to_json`.
+    Return the message that a JSON text describes, such as one from :func:`to_json`.
 
-    Numbers become 64 bits wide; names may repeat, as calls do.
+    Numbers become 64 bits wide. Names may repeat, as method calls do.
 
     Raises:
-        WireError: It cannot be read; with line and column.
+        WireError: The text cannot be parsed; the error has the line and column.
+
+    Examples:
+        >>> payload = quire.parse_json('{"symbol":"EURUSD","price":1.1}')
+        >>> print(quire.to_yaml(payload), end="")
+        symbol: EURUSD
+        price: 1.1
 
     """
