@@ -10,7 +10,7 @@ endif
 
 BIN := .venv/bin
 STAMPS := .venv/stamps
-NATIVE_SOURCES := Cargo.toml Cargo.lock pyproject.toml \
+NATIVE_SOURCES := Cargo.toml Cargo.lock pyproject.toml python/quire/_native.pyi \
   $(shell find crates -name target -prune -o \( -name '*.rs' -o -name Cargo.toml \) -print)
 
 export PYTHON

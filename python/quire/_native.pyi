@@ -67,7 +67,7 @@ Sample: TypeAlias = tuple[list[str], list[tuple[str, Sample]], Sample | None]
 
 @final
 class Plan:
-    """What is decoded into which columns; made by :class:`quire.Schema`."""
+    """What to decode into which columns, built by :class:`quire.Schema`."""
 
     def __new__(
         cls,
@@ -86,7 +86,7 @@ Borrowed: TypeAlias = tuple[
 
 @final
 class Encoder:
-    """Makes messages of rows; see :class:`quire.arrow.encoder.Encoder`."""
+    """Encodes rows as messages; see ``quire.arrow.encoder``."""
 
     def __new__(
         cls,
@@ -98,36 +98,36 @@ class Encoder:
         fieldless: bool = False,
     ) -> Encoder: ...
     def encode(self, count: int, columns: Sequence[Borrowed], /) -> tuple[Buffer, Buffer]:
-        """Return the messages' offsets, of 64 bits each, and their bytes."""
+        """Return the offsets of the messages, 64 bits wide, and their bytes."""
 
 @final
 class Seen:
-    """What the messages of a queue look like; see :meth:`quire.Schema.infer`."""
+    """Collects the types of a sample of messages; see :meth:`quire.Schema.infer`."""
 
     def __new__(cls) -> Seen: ...
     def look(self, tailer: Tailer, count: int, /) -> int:
-        """Look at the next *count* messages; how many there were."""
+        """Look at up to *count* more messages; return how many there were."""
 
     def found(self) -> Sample: ...
 
 def kind_parts(kind: Kind, /) -> tuple[str, list[Kind], Codec | None]:
-    """Return what a declared type is, the types inside, and the class's codec."""
+    """Return the name of a declared type, the types inside it, and the codec of a class."""
 
 def before_fork() -> None:
-    """Wait for what a child would find half done; called by ``os.register_at_fork``."""
+    """Wait until no thread is in a step that a child would find unfinished; for ``os.fork``."""
 
 def after_fork_in_parent() -> None:
-    """Let the other threads go on; called by ``os.register_at_fork``."""
+    """Let the other threads continue; for ``os.fork``."""
 
 def after_fork_in_child() -> None:
-    """Mark every handle of this process as forked; called by ``os.register_at_fork``."""
+    """Mark every handle of this process as forked; for ``os.fork``."""
 
 def entry_bytes(name: str, value: object, /) -> bytes:
-    """Return a named value as :meth:`WriteDocument.write` appends it."""
+    """Return a named value, encoded as by :meth:`WriteDocument.write`."""
 
 @final
 class Buffer:
-    """Bytes owned by the kernel, readable through the buffer protocol (read-only)."""
+    """Bytes owned by the kernel, readable through the buffer protocol."""
 
     def __len__(self) -> int: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
@@ -258,9 +258,9 @@ class Excerpt:
 @final
 class Kind:
     """
-    A declared type: how its values are written, and what is made of what is read.
+    A declared type: how its values are written, and what they become when read.
 
-    Made of annotations by :func:`quire.types.kind_of`.
+    Built from annotations by ``quire.types.kind_of``.
     """
 
     @staticmethod
@@ -295,19 +295,19 @@ class Kind:
 @final
 class Codec:
     """
-    How the objects of one class are written and read, made by :func:`quire.message`.
+    How objects of one class are written and read, built by :func:`quire.message`.
 
     Args:
-        cls: The class.
+        cls_: The class.
         alias: Its name in messages.
-        resolve: Gives, when they are first needed, the fields (name, attribute, kind, 0 for no
-            default, 1 for a value or 2 for what makes one, and that), and whether there is a
-            ``__post_init__``.
-        build: ``set`` attributes, ``force`` them or its ``dict`` past the class's own
-            ``__setattr__``, or ``call`` the class by names, or with ``args`` in order.
-        members: Of an enum: its kind.
+        resolve: Returns the fields when they are first needed (name, attribute, kind, 0 for no
+            default, 1 for a value or 2 for a factory, and that default), and whether the class has
+            a ``__post_init__``.
+        build: ``set`` attributes, ``force`` them or the ``dict`` past the class's own
+            ``__setattr__``, or ``call`` the class with keywords, or with ``args`` in order.
+        members: For an enum, its kind.
         keep_unknown: Keep fields that the class does not have.
-        bytes_layout: Fields one behind the other.
+        bytes_layout: Write fields one after the other, without names or types.
 
     """
 
@@ -326,19 +326,19 @@ class Codec:
     def alias(self) -> str: ...
     @property
     def members(self) -> Kind | None:
-        """The kind of an enum."""
+        """The kind of an enum; None for other classes."""
 
     @property
     def bytes_layout(self) -> bool: ...
     @property
     def fields(self) -> list[tuple[str, str, Kind]]:
-        """Name in messages, attribute and kind of each field, in their order."""
+        """The name in messages, attribute and kind of each field, in order."""
 
     def register(self) -> type | None:
-        """Have the class stand behind its alias, unless another one does: return that."""
+        """Register the class under its alias; if another class has the alias, return that class."""
 
     def check(self) -> None:
-        """Look the fields up at once."""
+        """Resolve the fields now."""
 
 @final
 class RollCycle:
@@ -909,7 +909,11 @@ class Appender:
         """
 
     def _without_waiting(self, write: Callable[[], _T], /, *, waited_ms: int | None = None) -> _T:
-        """Call *write*, whose first append fails rather than wait for the write lock."""
+        """
+        Call *write*, whose first append raises instead of waiting for the write lock.
+
+        With *waited_ms*, the append fails as one that has waited that long.
+        """
 
     @property
     def _is_locked(self) -> bool: ...
@@ -977,13 +981,13 @@ class Appender:
 @final
 class Method:
     """
-    A method of an interface, as messages hold it.
+    A method of an interface, as it is encoded in messages.
 
     Args:
-        name: Its name, of Latin-1 characters.
-        parameters: Of each its name, its kind, and a tuple of its default or of nothing.
-        id: The number that stands for the name.
-        next: The methods of what a call returns, by their names.
+        name: Its name, in Latin-1.
+        parameters: For each, its name, its kind, and a tuple with its default, if any.
+        id: The number written instead of the name.
+        next: The methods of what a call returns, by name.
 
     """
 
@@ -998,17 +1002,19 @@ class Method:
     @property
     def name(self) -> str: ...
     @property
-    def id(self) -> int | None: ...
+    def id(self) -> int | None:
+        """The number written instead of the name, if it has one."""
+
     @property
     def parameters(self) -> list[tuple[str, Kind]]: ...
     @property
     def next(self) -> dict[str, Method] | None: ...
     def event_bytes(self, *given: object, **named: object) -> bytes:
-        """Return a call as a method writer appends it."""
+        """Return a call, encoded as by a method writer."""
 
 @final
 class MethodWriter:
-    """The native half of :meth:`quire.Appender.method_writer`: where calls go."""
+    """The native half of :meth:`quire.Appender.method_writer`: the destination of calls."""
 
     def __new__(
         cls,
@@ -1021,20 +1027,27 @@ class MethodWriter:
         filter: Callable[[str, Any], object] | None = None,
     ) -> MethodWriter: ...
     def method(self, method: Method) -> Callable[..., Chain | None]:
-        """Return what appends a call of this method."""
+        """Return a callable that appends a call of this method."""
 
 @final
 class Call:
-    """A method of a writer, bound to it."""
+    """A method of a method writer, bound to it."""
 
-    def call(self, first: object = ..., /, *rest: object, **named: object) -> Chain | None: ...
+    def call(self, first: object = ..., /, *rest: object, **named: object) -> Chain | None:
+        """Call the method: append an event."""
 
 @final
 class Chain:
-    """What a call returned that the next one of the same document is made on."""
+    """
+    The result of a call that continues: the next call goes into the same document.
+
+    The last call of the chain writes the document; a chain without its last call writes nothing.
+    """
 
     @property
-    def __quire_methods__(self) -> dict[str, Method]: ...
+    def __quire_methods__(self) -> dict[str, Method]:
+        """The methods, by name."""
+
     def __getattr__(self, name: str) -> Callable[..., Chain | None]: ...
     def __dir__(self) -> list[str]: ...
 
@@ -1705,7 +1718,13 @@ class Tailer:
         """
 
     def _prepare(self) -> bool | None:
-        """Look for the next message; None while the scan for it is not complete."""
+        """
+        Look for the next message, as far as one pass goes without pausing or waiting.
+
+        Returns:
+            Whether there is a message; None if the scan is not complete.
+
+        """
 
     def release_resources(self) -> None:
         """

@@ -9,7 +9,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use quire_kernel::chronicle::read::tailer::OpenDocument;
 
-/// Bytes that Python sees read-only.
+#[doc = stub!("Buffer")]
 #[pyclass(module = "quire._native", frozen)]
 pub struct Buffer(Owner);
 

@@ -7,6 +7,15 @@
 //!   buffer protocol and the only `unsafe`.
 // PyO3 hands arguments over by value.
 #![allow(clippy::needless_pass_by_value)]
+// Docstrings come from the stub, and are not in Rust's form.
+#![allow(clippy::doc_markdown, clippy::doc_link_with_quotes)]
+
+/// The docstring of a member in the stub; `build.rs` puts each into a file.
+macro_rules! stub {
+    ($name:literal) => {
+        include_str!(concat!(env!("OUT_DIR"), "/stub/", $name))
+    };
+}
 
 mod arguments;
 mod arrow;
@@ -22,26 +31,27 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use quire_kernel::fork;
 
-/// Waits until no other thread is in the middle of what a child would find half done. Attached: the
-/// threads it waits for are not, and attaching again might have to wait for one that waits for it.
+// Attached: the threads it waits for are not, and attaching again might have to wait for one that
+// waits for it.
+#[doc = stub!("before_fork")]
 #[pyfunction]
 fn before_fork() {
     fork::before();
 }
 
-/// Lets the other threads go on.
+#[doc = stub!("after_fork_in_parent")]
 #[pyfunction]
 fn after_fork_in_parent() {
     fork::after_in_parent();
 }
 
-/// Marks every handle of this process as forked.
+#[doc = stub!("after_fork_in_child")]
 #[pyfunction]
 fn after_fork_in_child() {
     fork::after_in_child();
 }
 
-/// A named value, as it stands in a message.
+#[doc = stub!("entry_bytes")]
 #[pyfunction]
 #[pyo3(signature = (name, value, /))]
 fn entry_bytes<'py>(

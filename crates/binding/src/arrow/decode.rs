@@ -24,7 +24,7 @@ use crate::values::decode;
 use crate::values::failure::Failure;
 use crate::values::schema::{self, Form};
 
-/// What is decoded into which columns.
+#[doc = stub!("Plan")]
 #[pyclass(module = "quire._native", frozen)]
 pub struct Plan(Arc<Schema>);
 
@@ -283,7 +283,7 @@ fn array(py: Python<'_>, array: Array) -> PyResult<Bound<'_, PyTuple>> {
         .into_pyobject(py)
 }
 
-/// What the messages of a queue look like.
+#[doc = stub!("Seen")]
 #[pyclass(module = "quire._native", frozen)]
 pub struct Seen(std::sync::Mutex<infer::Seen>);
 
@@ -294,6 +294,7 @@ impl Seen {
         Self(std::sync::Mutex::default())
     }
 
+    #[doc = stub!("Seen.look")]
     #[pyo3(signature = (tailer, count, /))]
     fn look(
         &self,
@@ -336,7 +337,7 @@ fn found<'py>(py: Python<'py>, seen: &infer::Seen) -> PyResult<Bound<'py, PyTupl
 /// What a declared type is, the types inside, and the class's codec.
 type Parts = (Cow<'static, str>, Vec<Py<schema::Kind>>, Option<Py<Codec>>);
 
-/// Takes a declared type apart.
+#[doc = stub!("kind_parts")]
 #[pyfunction]
 #[pyo3(signature = (kind, /))]
 pub fn kind_parts(py: Python<'_>, kind: &Bound<'_, schema::Kind>) -> Parts {

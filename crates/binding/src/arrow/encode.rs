@@ -10,7 +10,7 @@ use super::decode::{field, method};
 use crate::buffer::{Borrowed, Buffer};
 use crate::error::told;
 
-/// Makes messages of rows.
+#[doc = stub!("Encoder")]
 #[pyclass(module = "quire._native", frozen)]
 pub struct Encoder(Kernel);
 
@@ -39,7 +39,7 @@ impl Encoder {
         Ok(Self(Kernel::new(content, omit_nulls, fieldless)))
     }
 
-    /// The messages' offsets, of 64 bits each, and their bytes.
+    #[doc = stub!("Encoder.encode")]
     #[pyo3(signature = (count, columns, /))]
     fn encode(
         &self,

@@ -10,7 +10,7 @@ use quire_kernel::os::clock;
 use quire_wire::history::{self, History};
 use quire_wire::reader::Reader;
 
-/// Where a message comes from, and when it was on its way.
+#[doc = stub!("MessageHistory")]
 #[pyclass(module = "quire._native", frozen)]
 pub struct MessageHistory(History);
 
@@ -24,16 +24,19 @@ impl MessageHistory {
         Self(History { sources, timings })
     }
 
+    #[doc = stub!("MessageHistory.current")]
     #[staticmethod]
     fn current() -> Self {
         Self(CURRENT.with_borrow(History::clone))
     }
 
+    #[doc = stub!("MessageHistory.sources")]
     #[getter]
     fn sources<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, &self.0.sources)
     }
 
+    #[doc = stub!("MessageHistory.timings")]
     #[getter]
     fn timings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, &self.0.timings)

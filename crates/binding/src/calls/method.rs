@@ -10,12 +10,12 @@ use quire_wire::{history, writer};
 use crate::values::failure::{Failure, Result};
 use crate::values::schema::Kind;
 
-/// A method of an interface.
+#[doc = stub!("Method")]
 #[pyclass(module = "quire._native", frozen)]
 pub struct Method {
     #[pyo3(get)]
     name: String,
-    /// The event's number, where it has one.
+    #[doc = stub!("Method.id")]
     #[pyo3(get)]
     id: Option<i64>,
     /// The event, encoded.
@@ -38,7 +38,7 @@ pub struct Parameter {
 
 #[pymethods]
 impl Method {
-    /// `parameters` are triples of a name, a kind, and a tuple of no or one default.
+    // `parameters` are triples of a name, a kind, and a tuple of no or one default.
     #[new]
     #[pyo3(signature = (name, parameters, *, id = None, next = None))]
     fn new(
@@ -79,7 +79,7 @@ impl Method {
         self.next.as_ref().map(|next| next.clone_ref(py))
     }
 
-    /// The event of a call, as a method writer appends it.
+    #[doc = stub!("Method.event_bytes")]
     #[pyo3(signature = (*given, **named))]
     fn event_bytes<'py>(
         &self,

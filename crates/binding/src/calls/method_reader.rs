@@ -27,7 +27,7 @@ use crate::values::failure::Result;
 /// An interrupt is looked for after so many messages: perhaps no handler is called, to do so.
 const READ_BETWEEN_LOOKS: usize = 1 << 10;
 
-/// Calls handlers with the messages of a tailer.
+#[doc = stub!("MethodReader")]
 #[pyclass(module = "quire._native", frozen, subclass)]
 pub struct MethodReader {
     tailer: Py<Tailer>,
@@ -117,16 +117,19 @@ impl MethodReader {
         }
     }
 
+    #[doc = stub!("MethodReader.tailer")]
     #[getter]
     fn tailer<'py>(&self, py: Python<'py>) -> &Bound<'py, Tailer> {
         self.tailer.bind(py)
     }
 
+    #[doc = stub!("MethodReader.closed")]
     #[getter]
     fn closed(&self) -> bool {
         self.is_closed.load(Ordering::Acquire)
     }
 
+    #[doc = stub!("MethodReader.read_one")]
     #[inline]
     fn read_one(&self, py: Python<'_>) -> PyResult<bool> {
         loop {
@@ -139,6 +142,7 @@ impl MethodReader {
         }
     }
 
+    #[doc = stub!("MethodReader.read_many")]
     #[pyo3(signature = (count, /))]
     fn read_many(&self, py: Python<'_>, count: usize) -> PyResult<usize> {
         for taken in 0..count {
@@ -152,6 +156,7 @@ impl MethodReader {
         Ok(count)
     }
 
+    #[doc = stub!("MethodReader.close")]
     fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
     }

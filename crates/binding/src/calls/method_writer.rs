@@ -23,7 +23,7 @@ thread_local! {
     static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// Where the calls of a method writer go, and what is done to them.
+#[doc = stub!("MethodWriter")]
 #[pyclass(module = "quire._native", frozen)]
 pub struct MethodWriter {
     appender: Py<Appender>,
@@ -82,7 +82,7 @@ impl MethodWriter {
         Ok(Self { appender, metadata, is_fieldless, history, document, filter })
     }
 
-    /// What calls a method: the attribute of a writer.
+    #[doc = stub!("MethodWriter.method")]
     fn method<'py>(slf: &Bound<'py, Self>, method: Py<Method>) -> PyResult<Bound<'py, PyAny>> {
         let writer = slf.clone().unbind();
         let call = Call { writer, method, before: Vec::new(), is_dropped: false };
@@ -90,7 +90,7 @@ impl MethodWriter {
     }
 }
 
-/// A method of a writer.
+#[doc = stub!("Call")]
 #[pyclass(module = "quire._native", frozen)]
 pub struct Call {
     writer: Py<MethodWriter>,
@@ -123,8 +123,8 @@ impl Call {
         visit.call(&self.method)
     }
 
-    /// Calls the method. A writer's attributes are this method of such objects, which a call reaches
-    /// without a tuple of its arguments.
+    // A writer's attributes are this method of such objects: calling it takes no tuple of arguments.
+    #[doc = stub!("Call.call")]
     #[pyo3(signature = (first = First::Missing, /, *rest, **named))]
     fn call(
         &self,
@@ -249,8 +249,7 @@ impl MethodWriter {
     }
 }
 
-/// What a call returned that others are called on: their events go into the same document, which the
-/// last of them writes. Nothing is written of a chain without a last call.
+#[doc = stub!("Chain")]
 #[pyclass(module = "quire._native", frozen)]
 pub struct Chain {
     writer: Py<MethodWriter>,
@@ -284,7 +283,7 @@ impl Chain {
         Bound::new(py, call)?.getattr(intern!(py, "call"))
     }
 
-    /// The methods, by their names.
+    #[doc = stub!("Chain.__quire_methods__")]
     #[getter]
     fn __quire_methods__<'py>(&self, py: Python<'py>) -> &Bound<'py, PyDict> {
         self.methods.bind(py)

@@ -26,7 +26,7 @@ const CHUNK: usize = 10_000;
 /// Payloads up to this many bytes are copied with the interpreter attached.
 const SMALL: usize = 4096;
 
-/// Writes messages at the end of a queue.
+#[doc = stub!("Appender")]
 #[pyclass(module = "quire._native", frozen, subclass)]
 pub struct Appender {
     pub kernel: Arc<Kernel>,
@@ -43,11 +43,13 @@ impl Appender {
         Ok(Self { kernel, clock: Arc::clone(&queue.clock) })
     }
 
+    #[doc = stub!("Appender.write_bytes")]
     #[pyo3(signature = (payload, /))]
     fn write_bytes(&self, py: Python<'_>, payload: &Bound<'_, PyAny>) -> PyResult<i64> {
         self.write(py, Payload::new(Message::take(payload)?.bytes()))
     }
 
+    #[doc = stub!("Appender.write_text")]
     #[pyo3(signature = (text, /))]
     fn write_text(&self, py: Python<'_>, text: &Bound<'_, PyString>) -> PyResult<i64> {
         let text = text.to_cow()?;
@@ -57,6 +59,7 @@ impl Appender {
         self.write(py, Payload { head: &head[..length], body, zeros: 0 })
     }
 
+    #[doc = stub!("Appender.write_map")]
     #[pyo3(signature = (values, /))]
     fn write_map(&self, py: Python<'_>, values: &Bound<'_, PyAny>) -> PyResult<i64> {
         let mut out = Vec::with_capacity(128);
@@ -67,6 +70,7 @@ impl Appender {
         self.write(py, Payload::new(&out))
     }
 
+    #[doc = stub!("Appender.write_message")]
     #[pyo3(signature = (message, /, *, typed = false))]
     fn write_message(
         &self,
@@ -81,6 +85,7 @@ impl Appender {
         self.write(py, Payload::new(&out))
     }
 
+    #[doc = stub!("Appender.write_many")]
     #[pyo3(signature = (payloads, /))]
     fn write_many(&self, py: Python<'_>, payloads: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
         if let Ok(list) = payloads.cast::<PyList>() {
@@ -100,6 +105,7 @@ impl Appender {
         }
     }
 
+    #[doc = stub!("Appender._write_column")]
     #[pyo3(
         name = "_write_column",
         signature = (offsets, data, *, count, start, wide, text, note = None)
@@ -135,19 +141,20 @@ impl Appender {
         self.write_all(py, count, |number| Ok(Payload::new(column.element(number)?)))
     }
 
+    #[doc = stub!("Appender.writing_document")]
     #[pyo3(signature = (*, metadata = false))]
     fn writing_document(&self, py: Python<'_>, metadata: bool) -> PyResult<WriteDocument> {
         let now = self.clock.now_ms(py)?;
         WriteDocument::open(py, Arc::clone(&self.kernel), Arc::clone(&self.clock), now, metadata)
     }
 
+    #[doc = stub!("Appender.last_index_appended")]
     #[getter]
     fn last_index_appended(&self, py: Python<'_>) -> PyResult<Option<i64>> {
         py.detach(|| self.kernel.last_index_appended()).map_err(to_py)
     }
 
-    /// Calls `write`, whose first append does not wait for the write lock: it fails, or where the
-    /// caller has waited long enough, ends as a wait of that length does.
+    #[doc = stub!("Appender._without_waiting")]
     #[pyo3(name = "_without_waiting", signature = (write, /, *, waited_ms = None))]
     #[allow(clippy::unused_self)] // a method of Python's
     fn without_waiting<'py>(
@@ -171,7 +178,7 @@ impl Appender {
         self.kernel.lock_timeout().as_secs_f64()
     }
 
-    /// Whether the messages of the queue hold the names of fields.
+    #[doc = stub!("Appender._has_field_names")]
     #[getter(_has_field_names)]
     fn has_field_names(&self) -> bool {
         !self.kernel.queue().is_fieldless()
@@ -181,25 +188,30 @@ impl Appender {
         repr::handle(&slf.get_type(), &repr::appender(slf.py(), &slf.get().kernel))
     }
 
+    #[doc = stub!("Appender.path")]
     #[getter]
     fn path(&self) -> OsString {
         self.kernel.queue().path().as_os_str().to_owned()
     }
 
+    #[doc = stub!("Appender.closed")]
     #[getter]
     fn closed(&self) -> bool {
         self.kernel.is_closed()
     }
 
+    #[doc = stub!("Appender.normalise_eofs")]
     fn normalise_eofs(&self, py: Python<'_>) -> PyResult<()> {
         let now = self.clock.now_ms(py)?;
         told(py, py.detach(|| self.kernel.normalise_eofs(now)))
     }
 
+    #[doc = stub!("Appender.sync")]
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
         told(py, py.detach(|| self.kernel.sync()))
     }
 
+    #[doc = stub!("Appender.close")]
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.kernel.close());
     }

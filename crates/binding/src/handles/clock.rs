@@ -7,7 +7,7 @@ use quire_kernel::os::clock::Clock;
 
 use crate::arguments::{integer, optional};
 
-/// A clock that moves only when told to.
+#[doc = stub!("ManualClock")]
 #[pyclass(module = "quire._native", frozen)]
 pub struct ManualClock(Arc<AtomicI64>);
 
@@ -20,6 +20,7 @@ impl ManualClock {
         Ok(Self(Arc::new(AtomicI64::new(now_ms))))
     }
 
+    #[doc = stub!("ManualClock.now_ms")]
     #[getter]
     fn now_ms(&self) -> i64 {
         self.0.load(Ordering::Acquire)
@@ -31,12 +32,14 @@ impl ManualClock {
         Ok(())
     }
 
+    #[doc = stub!("ManualClock.advance")]
     #[pyo3(signature = (ms))]
     fn advance(&self, ms: &Bound<'_, PyAny>) -> PyResult<i64> {
         let ms: i64 = integer("ms", ms)?;
         Ok(self.0.fetch_add(ms, Ordering::AcqRel).wrapping_add(ms))
     }
 
+    #[doc = stub!("ManualClock.__call__")]
     fn __call__(&self) -> i64 {
         self.now_ms()
     }

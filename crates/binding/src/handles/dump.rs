@@ -10,7 +10,7 @@ use crate::error::told;
 /// A piece is handed over when it has grown so long.
 const PIECE: usize = 1 << 16;
 
-/// The dump of one file, in pieces.
+#[doc = stub!("Dump")]
 #[pyclass(module = "quire._native", frozen)]
 pub struct Dump(Mutex<Kernel<'static>>);
 

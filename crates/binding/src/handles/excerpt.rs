@@ -9,11 +9,13 @@ use crate::values::failure::{Failure, Result};
 use crate::values::text;
 use crate::values::{codec, decode};
 
-/// One message: its index and its bytes.
+#[doc = stub!("Excerpt")]
 #[pyclass(module = "quire._native", frozen)]
 pub struct Excerpt {
+    #[doc = stub!("Excerpt.index")]
     #[pyo3(get)]
     index: i64,
+    #[doc = stub!("Excerpt.data")]
     #[pyo3(get)]
     data: Py<PyBytes>,
     /// Its fields stand without their names.
@@ -58,18 +60,22 @@ impl Excerpt {
         (slf.get_type(), (this.index, this.data.clone_ref(slf.py()), this.fieldless))
     }
 
+    #[doc = stub!("Excerpt.to_yaml")]
     fn to_yaml(&self, py: Python<'_>) -> PyResult<String> {
         self.decoded(py, |bytes| Ok(text::yaml_of(bytes)?))
     }
 
+    #[doc = stub!("Excerpt.to_json")]
     fn to_json(&self, py: Python<'_>) -> PyResult<String> {
         self.decoded(py, |bytes| Ok(text::json_of(bytes)?))
     }
 
+    #[doc = stub!("Excerpt.to_text")]
     fn to_text(&self, py: Python<'_>) -> PyResult<String> {
         self.decoded(py, |bytes| Ok(message::text(bytes)?.into_owned()))
     }
 
+    #[doc = stub!("Excerpt.to_message")]
     #[pyo3(signature = (cls = None, /))]
     fn to_message<'py>(
         &self,
@@ -83,6 +89,7 @@ impl Excerpt {
         })
     }
 
+    #[doc = stub!("Excerpt.to_dict")]
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.decoded(py, |bytes| text::dict_of(py, bytes))
     }

@@ -16,7 +16,7 @@ use super::roll_cycle::{RollCycle, named};
 use crate::arguments::{integer, text};
 use crate::error::{to_py, told};
 
-/// A queue: a directory of roll files and a table store.
+#[doc = stub!("Queue")]
 #[pyclass(module = "quire._native", frozen, subclass)]
 pub struct Queue {
     pub kernel: Arc<Kernel>,
@@ -90,61 +90,73 @@ impl Queue {
         Ok(Self { kernel: told(py, opened)?, clock })
     }
 
+    #[doc = stub!("Queue.path")]
     #[getter]
     fn path(&self) -> OsString {
         self.kernel.path().as_os_str().to_owned()
     }
 
+    #[doc = stub!("Queue.roll_cycle")]
     #[getter]
     fn roll_cycle(&self) -> RollCycle {
         RollCycle(self.kernel.roll())
     }
 
+    #[doc = stub!("Queue.epoch_ms")]
     #[getter]
     fn epoch_ms(&self) -> i64 {
         self.kernel.epoch_ms()
     }
 
+    #[doc = stub!("Queue.read_only")]
     #[getter]
     fn read_only(&self) -> bool {
         self.kernel.is_read_only()
     }
 
+    #[doc = stub!("Queue.wire_type")]
     #[getter]
     fn wire_type(&self) -> &str {
         self.kernel.wire_type()
     }
 
+    #[doc = stub!("Queue.source_id")]
     #[getter]
     fn source_id(&self) -> i32 {
         self.kernel.source_id()
     }
 
+    #[doc = stub!("Queue.block_bytes")]
     #[getter]
     fn block_bytes(&self) -> u64 {
         self.kernel.block()
     }
 
+    #[doc = stub!("Queue.closed")]
     #[getter]
     fn closed(&self) -> bool {
         self.kernel.is_closed()
     }
 
+    #[doc = stub!("Queue.first_index")]
     #[getter]
     fn first_index(&self, py: Python<'_>) -> PyResult<Option<i64>> {
         self.ask(py, Kernel::first_index)
     }
 
+    #[doc = stub!("Queue.last_index")]
     #[getter]
     fn last_index(&self, py: Python<'_>) -> PyResult<Option<i64>> {
         self.ask(py, Kernel::last_index)
     }
 
+    #[doc = stub!("Queue.entry_count")]
     #[getter]
     fn entry_count(&self, py: Python<'_>) -> PyResult<u64> {
         self.ask(py, Kernel::entry_count)
     }
 
+    #[doc = stub!("Queue.count_excerpts")]
     #[pyo3(signature = (from_index, to_index))]
     fn count_excerpts(
         &self,
@@ -157,11 +169,13 @@ impl Queue {
         self.ask(py, |queue| queue.count_excerpts(from_index, to_index))
     }
 
+    #[doc = stub!("Queue.cycles")]
     #[getter]
     fn cycles(&self, py: Python<'_>) -> PyResult<Vec<i32>> {
         self.ask(py, Kernel::cycles)
     }
 
+    #[doc = stub!("Queue.current_cycle")]
     #[getter]
     fn current_cycle(&self, py: Python<'_>) -> PyResult<i32> {
         let now_ms = match self.clock.now_ms(py)? {
@@ -171,44 +185,53 @@ impl Queue {
         self.kernel.roll().cycle_at(now_ms, self.kernel.epoch_ms()).map_err(to_py)
     }
 
+    #[doc = stub!("Queue.current_file")]
     #[getter]
     fn current_file(&self, py: Python<'_>) -> PyResult<OsString> {
         self.file_of(self.current_cycle(py)?)
     }
 
+    #[doc = stub!("Queue.file_for_cycle")]
     #[pyo3(signature = (cycle))]
     fn file_for_cycle(&self, cycle: &Bound<'_, PyAny>) -> PyResult<OsString> {
         self.file_of(integer("cycle", cycle)?)
     }
 
+    #[doc = stub!("Queue.refresh")]
     fn refresh(&self, py: Python<'_>) -> PyResult<()> {
         self.ask(py, Kernel::refresh)
     }
 
+    #[doc = stub!("Queue.dump")]
     fn dump(&self, py: Python<'_>) -> PyResult<String> {
         self.ask(py, dump::dump)
     }
 
+    #[doc = stub!("Queue.table_value")]
     #[pyo3(signature = (key))]
     fn table_value(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
         let key = text("key", key)?;
         self.ask(py, |queue| queue.table_value(key))
     }
 
+    #[doc = stub!("Queue.table_entries")]
     fn table_entries(&self, py: Python<'_>) -> PyResult<Vec<(String, i64)>> {
         self.ask(py, Kernel::table_entries)
     }
 
+    #[doc = stub!("Queue.named_tailers")]
     fn named_tailers(&self, py: Python<'_>) -> PyResult<Vec<(String, i64)>> {
         self.ask(py, Kernel::named_tailers)
     }
 
+    #[doc = stub!("Queue.lock_holder")]
     #[pyo3(signature = (key))]
     fn lock_holder(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<Option<(u32, bool)>> {
         let key = text("key", key)?;
         self.ask(py, |queue| queue.lock_holder(key))
     }
 
+    #[doc = stub!("Queue.end_of_cycle")]
     #[pyo3(signature = (cycle))]
     fn end_of_cycle(
         &self,
@@ -219,12 +242,14 @@ impl Queue {
         self.ask(py, |queue| queue.end_of_cycle(cycle))
     }
 
+    #[doc = stub!("Queue._write_position")]
     #[pyo3(name = "_write_position", signature = (cycle))]
     fn write_position(&self, py: Python<'_>, cycle: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
         let cycle = integer("cycle", cycle)?;
         self.ask(py, |queue| queue.write_position(cycle))
     }
 
+    #[doc = stub!("Queue.close")]
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.kernel.close());
     }

@@ -17,7 +17,7 @@ use crate::error::{to_py, told};
 use crate::values::text;
 use crate::values::{codec, decode, failure};
 
-/// One document being read.
+#[doc = stub!("ReadDocument")]
 #[pyclass(module = "quire._native", frozen)]
 pub struct ReadDocument {
     tailer: Arc<Tailer>,
@@ -98,39 +98,47 @@ impl ReadDocument {
 
 #[pymethods]
 impl ReadDocument {
+    #[doc = stub!("ReadDocument.is_present")]
     #[getter]
     const fn is_present(&self) -> bool {
         self.is_present
     }
 
+    #[doc = stub!("ReadDocument.is_metadata")]
     #[getter]
     const fn is_metadata(&self) -> bool {
         self.is_metadata
     }
 
+    #[doc = stub!("ReadDocument.index")]
     #[getter]
     const fn index(&self) -> i64 {
         self.index
     }
 
+    #[doc = stub!("ReadDocument.bytes")]
     #[getter]
     fn bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyMemoryView>> {
         let buffer = self.with(|open| Ok(Buffer::document(open.clone())))?;
         PyMemoryView::from(Bound::new(py, buffer)?.as_any())
     }
 
+    #[doc = stub!("ReadDocument.text")]
     fn text(&self) -> PyResult<String> {
         self.decoded(|bytes| Ok(message::text(bytes)?.into_owned()))
     }
 
+    #[doc = stub!("ReadDocument.to_yaml")]
     fn to_yaml(&self) -> PyResult<String> {
         self.decoded(|bytes| Ok(text::yaml_of(bytes)?))
     }
 
+    #[doc = stub!("ReadDocument.to_json")]
     fn to_json(&self) -> PyResult<String> {
         self.decoded(|bytes| Ok(text::json_of(bytes)?))
     }
 
+    #[doc = stub!("ReadDocument.to_dict")]
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.decoded(|bytes| text::dict_of(py, bytes))
     }
@@ -153,16 +161,19 @@ impl ReadDocument {
         repr::handle(&slf.get_type(), &parts)
     }
 
+    #[doc = stub!("ReadDocument.map")]
     fn map<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.decoded(|bytes| decode::message_map(py, bytes))
     }
 
+    #[doc = stub!("ReadDocument.history")]
     #[getter]
     fn history(&self) -> PyResult<Option<MessageHistory>> {
         let found = self.decoded(|bytes| Ok(history::of_message(bytes)?))?;
         Ok(found.map(Into::into))
     }
 
+    #[doc = stub!("ReadDocument.message")]
     #[pyo3(signature = (cls = None, /))]
     fn message<'py>(
         &self,
@@ -177,20 +188,24 @@ impl ReadDocument {
         })
     }
 
+    #[doc = stub!("ReadDocument.wire")]
     #[getter]
     fn wire(slf: Py<Self>) -> WireIn {
         WireIn(slf)
     }
 
+    #[doc = stub!("ReadDocument.raw")]
     #[getter]
     fn raw(slf: Py<Self>) -> RawIn {
         RawIn(slf)
     }
 
+    #[doc = stub!("ReadDocument.rollback_on_close")]
     fn rollback_on_close(&self) {
         self.lock().rollback = true;
     }
 
+    #[doc = stub!("ReadDocument.close")]
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.finish(py, false)
     }

@@ -6,7 +6,7 @@ use quire_kernel::chronicle::format::roll_cycle::{self, RollCycle as Row};
 use crate::arguments::{integer, optional, text};
 use crate::error::to_py;
 
-/// How a queue is cut into files.
+#[doc = stub!("RollCycle")]
 #[pyclass(module = "quire._native", frozen)]
 pub struct RollCycle(pub &'static Row);
 
@@ -26,61 +26,73 @@ impl RollCycle {
         named(text("name", name)?).map(Self)
     }
 
+    #[doc = stub!("RollCycle.all")]
     #[staticmethod]
     fn all() -> Vec<Self> {
         roll_cycle::ALL.iter().map(Self).collect()
     }
 
+    #[doc = stub!("RollCycle.name")]
     #[getter]
     const fn name(&self) -> &'static str {
         self.0.name
     }
 
+    #[doc = stub!("RollCycle.pattern")]
     #[getter]
     const fn pattern(&self) -> &'static str {
         self.0.pattern
     }
 
+    #[doc = stub!("RollCycle.length_ms")]
     #[getter]
     const fn length_ms(&self) -> i64 {
         self.0.length_ms
     }
 
+    #[doc = stub!("RollCycle.index_count")]
     #[getter]
     const fn index_count(&self) -> u32 {
         self.0.index_count
     }
 
+    #[doc = stub!("RollCycle.index_spacing")]
     #[getter]
     const fn index_spacing(&self) -> u32 {
         self.0.index_spacing
     }
 
+    #[doc = stub!("RollCycle.max_messages")]
     #[getter]
     const fn max_messages(&self) -> u64 {
         roll_cycle::max_messages(self.0.index_count, self.0.index_spacing)
     }
 
+    #[doc = stub!("RollCycle.default_epoch_ms")]
     #[getter]
     const fn default_epoch_ms(&self) -> i64 {
         self.0.default_epoch_ms
     }
 
+    #[doc = stub!("RollCycle.to_index")]
     #[pyo3(signature = (cycle, sequence))]
     fn to_index(&self, cycle: &Bound<'_, PyAny>, sequence: &Bound<'_, PyAny>) -> PyResult<i64> {
         self.0.to_index(integer("cycle", cycle)?, integer("sequence", sequence)?).map_err(to_py)
     }
 
+    #[doc = stub!("RollCycle.to_cycle")]
     #[pyo3(signature = (index))]
     fn to_cycle(&self, index: &Bound<'_, PyAny>) -> PyResult<i32> {
         self.0.split(integer("index", index)?).map(|(cycle, _)| cycle).map_err(to_py)
     }
 
+    #[doc = stub!("RollCycle.to_sequence")]
     #[pyo3(signature = (index))]
     fn to_sequence(&self, index: &Bound<'_, PyAny>) -> PyResult<u64> {
         self.0.split(integer("index", index)?).map(|(_, sequence)| sequence).map_err(to_py)
     }
 
+    #[doc = stub!("RollCycle.cycle_at")]
     #[pyo3(signature = (time_ms, epoch_ms = None))]
     fn cycle_at(
         &self,
@@ -91,6 +103,7 @@ impl RollCycle {
         self.0.cycle_at(time_ms, epoch_ms.unwrap_or(self.0.default_epoch_ms)).map_err(to_py)
     }
 
+    #[doc = stub!("RollCycle.file_name")]
     #[pyo3(signature = (cycle, epoch_ms = None))]
     fn file_name(
         &self,
@@ -102,6 +115,7 @@ impl RollCycle {
         self.0.file_name(cycle, epoch_ms).map_err(to_py)
     }
 
+    #[doc = stub!("RollCycle.cycle_of_file")]
     #[pyo3(signature = (name, epoch_ms = None))]
     fn cycle_of_file(
         &self,

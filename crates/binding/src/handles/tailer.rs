@@ -32,11 +32,11 @@ const BATCH_BYTES_MAX: usize = i32::MAX as usize;
 const DIRECTIONS: [(&str, Direction); 3] =
     [("forward", Direction::Forward), ("backward", Direction::Backward), ("none", Direction::None)];
 
-/// Reads messages.
+#[doc = stub!("Tailer")]
 #[pyclass(module = "quire._native", frozen, subclass)]
 pub struct Tailer(pub Arc<Kernel>);
 
-/// Iterates over payloads alone.
+#[doc = stub!("Payloads")]
 #[pyclass(module = "quire._native", frozen)]
 pub struct Payloads(Arc<Kernel>);
 
@@ -155,16 +155,19 @@ impl Tailer {
         told(py, tailer).map(Self)
     }
 
+    #[doc = stub!("Tailer.path")]
     #[getter]
     fn path(&self) -> OsString {
         self.0.queue().path().as_os_str().to_owned()
     }
 
+    #[doc = stub!("Tailer.name")]
     #[getter]
     fn name(&self) -> Option<&str> {
         self.0.name()
     }
 
+    #[doc = stub!("Tailer.closed")]
     #[getter]
     fn closed(&self) -> bool {
         self.0.is_closed()
@@ -182,10 +185,12 @@ impl Tailer {
         self.read(py)
     }
 
+    #[doc = stub!("Tailer.payloads")]
     fn payloads(&self) -> Payloads {
         Payloads(Arc::clone(&self.0))
     }
 
+    #[doc = stub!("Tailer.read")]
     #[inline]
     fn read(&self, py: Python<'_>) -> PyResult<Option<Excerpt>> {
         let fieldless = self.0.queue().is_fieldless();
@@ -195,10 +200,12 @@ impl Tailer {
         read(py, &self.0, Ask::First, excerpt)
     }
 
+    #[doc = stub!("Tailer.read_bytes")]
     fn read_bytes<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         read(py, &self.0, Ask::First, |_, bytes| Ok(PyBytes::new(py, bytes)))
     }
 
+    #[doc = stub!("Tailer.spin")]
     #[pyo3(signature = (timeout_s = None))]
     fn spin(&self, py: Python<'_>, timeout_s: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
         let timeout_s = timeout_s.map(|given| seconds("timeout_s", given)).transpose()?;
@@ -206,14 +213,17 @@ impl Tailer {
         spin::until_found(py, &self.0, limit)
     }
 
+    #[doc = stub!("Tailer.read_text")]
     fn read_text(&self, py: Python<'_>) -> PyResult<Option<String>> {
         decoded(py, &self.0, |bytes| Ok(message::text(bytes)?.into_owned()))
     }
 
+    #[doc = stub!("Tailer.read_map")]
     fn read_map<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         decoded(py, &self.0, |bytes| decode::message_map(py, bytes))
     }
 
+    #[doc = stub!("Tailer.read_message")]
     #[pyo3(signature = (cls = None, /))]
     fn read_message<'py>(
         &self,
@@ -228,6 +238,7 @@ impl Tailer {
         })
     }
 
+    #[doc = stub!("Tailer.read_messages")]
     #[pyo3(signature = (cls, count, /))]
     fn read_messages<'py>(
         &self,
@@ -245,8 +256,7 @@ impl Tailer {
         PyList::new(py, messages)
     }
 
-    /// Looks for the next message as far as a scan goes without a pause or a wait: whether there is
-    /// one, or None if it is not through.
+    #[doc = stub!("Tailer._prepare")]
     #[pyo3(name = "_prepare")]
     fn prepare(&self, py: Python<'_>) -> PyResult<Option<bool>> {
         Ok(match told(py, py.detach(|| self.0.prepare(Ask::First)))? {
@@ -256,10 +266,12 @@ impl Tailer {
         })
     }
 
+    #[doc = stub!("Tailer.release_resources")]
     fn release_resources(&self, py: Python<'_>) -> PyResult<()> {
         told(py, py.detach(|| self.0.release_resources()))
     }
 
+    #[doc = stub!("Tailer.read_many")]
     #[pyo3(signature = (count, /))]
     fn read_many<'py>(
         &self,
@@ -273,6 +285,7 @@ impl Tailer {
         PyList::new(py, found)
     }
 
+    #[doc = stub!("Tailer._read_columns")]
     #[pyo3(name = "_read_columns", signature = (count, /, *, max_bytes = None))]
     fn read_columns(
         &self,
@@ -303,6 +316,7 @@ impl Tailer {
         Ok((reading.taken, indexes, offsets, data))
     }
 
+    #[doc = stub!("Tailer._read_decoded")]
     #[pyo3(name = "_read_decoded", signature = (
         plan, count, *,
         max_bytes, keep_misfits = false, layout = "tables", end = None, payload = false, topic = None
@@ -325,16 +339,19 @@ impl Tailer {
         columns::read(py, &self.0, plan.get(), &wanted)
     }
 
+    #[doc = stub!("Tailer.reading_document")]
     #[pyo3(signature = (*, include_metadata = false))]
     fn reading_document(&self, py: Python<'_>, include_metadata: bool) -> PyResult<ReadDocument> {
         ReadDocument::open(py, Arc::clone(&self.0), include_metadata)
     }
 
+    #[doc = stub!("Tailer.index")]
     #[getter]
     fn index(&self, py: Python<'_>) -> PyResult<i64> {
         told(py, py.detach(|| self.0.index()))
     }
 
+    #[doc = stub!("Tailer.state")]
     #[getter]
     fn state(&self, py: Python<'_>) -> PyResult<&'static str> {
         py.detach(|| self.0.state())
@@ -342,6 +359,7 @@ impl Tailer {
             .map_err(to_py)
     }
 
+    #[doc = stub!("Tailer.direction")]
     #[getter]
     fn direction(&self, py: Python<'_>) -> PyResult<&'static str> {
         let direction = py.detach(|| self.0.direction()).map_err(to_py)?;
@@ -360,6 +378,7 @@ impl Tailer {
         told(py, py.detach(|| self.0.set_direction(*direction)))
     }
 
+    #[doc = stub!("Tailer._set_topics")]
     #[pyo3(name = "_set_topics", signature = (routes, /))]
     fn set_topics(&self, py: Python<'_>, routes: Option<Vec<Vec<u8>>>) -> PyResult<()> {
         let topics = routes
@@ -369,34 +388,41 @@ impl Tailer {
         told(py, py.detach(|| self.0.set_topics(topics)))
     }
 
+    #[doc = stub!("Tailer._topic_number")]
     #[getter(_topic_number)]
     fn topic_number(&self, py: Python<'_>) -> PyResult<Option<usize>> {
         told(py, py.detach(|| self.0.topic()))
     }
 
+    #[doc = stub!("Tailer.commit")]
     fn commit(&self, py: Python<'_>) -> PyResult<()> {
         told(py, py.detach(|| self.0.commit()))
     }
 
+    #[doc = stub!("Tailer.to_start")]
     fn to_start(&self, py: Python<'_>) -> PyResult<()> {
         told(py, py.detach(|| self.0.to_start()))
     }
 
+    #[doc = stub!("Tailer.to_end")]
     fn to_end(&self, py: Python<'_>) -> PyResult<()> {
         told(py, py.detach(|| self.0.to_end()))
     }
 
+    #[doc = stub!("Tailer.last_read_index")]
     #[getter]
     fn last_read_index(&self, py: Python<'_>) -> PyResult<Option<i64>> {
         told(py, py.detach(|| self.0.last_read_index()))
     }
 
+    #[doc = stub!("Tailer.history")]
     #[getter]
     fn history(&self, py: Python<'_>) -> PyResult<Option<MessageHistory>> {
         let found = told(py, py.detach(|| resume::history(&self.0)))?;
         Ok(found.map(MessageHistory::from))
     }
 
+    #[doc = stub!("Tailer.after_last_written")]
     #[pyo3(signature = (output, /))]
     fn after_last_written(&self, py: Python<'_>, output: &Bound<'_, Queue>) -> PyResult<()> {
         let output = &output.get().kernel;
@@ -405,12 +431,14 @@ impl Tailer {
         told(py, py.detach(|| search.go_behind(&self.0, found)))
     }
 
+    #[doc = stub!("Tailer.move_to_index")]
     #[pyo3(signature = (index, /))]
     fn move_to_index(&self, py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<bool> {
         let index = integer("index", index)?;
         told(py, py.detach(|| self.0.move_to_index(index)))
     }
 
+    #[doc = stub!("Tailer.close")]
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         told(py, py.detach(|| self.0.close(true)))
     }

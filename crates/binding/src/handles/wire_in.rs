@@ -10,11 +10,11 @@ use super::read_document::ReadDocument;
 use crate::values::failure::{Failure, Result};
 use crate::values::schema;
 
-/// Reads the self-describing values of a document.
+#[doc = stub!("WireIn")]
 #[pyclass(module = "quire._native", frozen)]
 pub struct WireIn(pub Py<ReadDocument>);
 
-/// Reads numbers and texts without codes from a document.
+#[doc = stub!("RawIn")]
 #[pyclass(module = "quire._native", frozen)]
 pub struct RawIn(pub Py<ReadDocument>);
 
@@ -44,6 +44,7 @@ impl WireIn {
         format!("WireIn({})", ReadDocument::__repr__(self.0.bind(py)))
     }
 
+    #[doc = stub!("WireIn.read")]
     #[pyo3(signature = (name, /, r#type = None))]
     fn read<'py>(
         &self,
@@ -68,6 +69,7 @@ impl WireIn {
         })
     }
 
+    #[doc = stub!("WireIn.read_value")]
     #[pyo3(signature = (r#type = None))]
     fn read_value<'py>(
         &self,
@@ -78,6 +80,7 @@ impl WireIn {
         self.0.get().at_place(|cursor| declared.get().get(py, cursor, 0))
     }
 
+    #[doc = stub!("WireIn.read_name")]
     fn read_name(&self) -> PyResult<Option<String>> {
         self.0.get().at_place(|cursor| {
             let at = cursor.offset();
@@ -85,10 +88,12 @@ impl WireIn {
         })
     }
 
+    #[doc = stub!("WireIn.skip_value")]
     fn skip_value(&self) -> PyResult<()> {
         self.0.get().at_place(|cursor| Ok(cursor.skip()?))
     }
 
+    #[doc = stub!("WireIn.has_more")]
     #[getter]
     fn has_more(&self) -> PyResult<bool> {
         self.0.get().at_place(|cursor| Ok(cursor.peek().is_some()))
@@ -125,50 +130,62 @@ impl RawIn {
         format!("RawIn({})", ReadDocument::__repr__(self.0.bind(py)))
     }
 
+    #[doc = stub!("RawIn.read_bool")]
     fn read_bool(&self) -> PyResult<bool> {
         self.number("bool").map(|[byte]| byte != 0)
     }
 
+    #[doc = stub!("RawIn.read_int8")]
     fn read_int8(&self) -> PyResult<i8> {
         self.number("int8").map(i8::from_le_bytes)
     }
 
+    #[doc = stub!("RawIn.read_int16")]
     fn read_int16(&self) -> PyResult<i16> {
         self.number("int16").map(i16::from_le_bytes)
     }
 
+    #[doc = stub!("RawIn.read_int32")]
     fn read_int32(&self) -> PyResult<i32> {
         self.number("int32").map(i32::from_le_bytes)
     }
 
+    #[doc = stub!("RawIn.read_int64")]
     fn read_int64(&self) -> PyResult<i64> {
         self.number("int64").map(i64::from_le_bytes)
     }
 
+    #[doc = stub!("RawIn.read_uint8")]
     fn read_uint8(&self) -> PyResult<u8> {
         self.number("uint8").map(u8::from_le_bytes)
     }
 
+    #[doc = stub!("RawIn.read_uint16")]
     fn read_uint16(&self) -> PyResult<u16> {
         self.number("uint16").map(u16::from_le_bytes)
     }
 
+    #[doc = stub!("RawIn.read_uint32")]
     fn read_uint32(&self) -> PyResult<u32> {
         self.number("uint32").map(u32::from_le_bytes)
     }
 
+    #[doc = stub!("RawIn.read_float32")]
     fn read_float32(&self) -> PyResult<f32> {
         self.number("float32").map(f32::from_le_bytes)
     }
 
+    #[doc = stub!("RawIn.read_float64")]
     fn read_float64(&self) -> PyResult<f64> {
         self.number("float64").map(f64::from_le_bytes)
     }
 
+    #[doc = stub!("RawIn.read_stop_bit")]
     fn read_stop_bit(&self) -> PyResult<i64> {
         self.take("a stop-bit integer", |cursor| cursor.stop_bit())
     }
 
+    #[doc = stub!("RawIn.read_utf8")]
     fn read_utf8<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyString>>> {
         self.0.get().at_place(|cursor| {
             let at = cursor.offset();
@@ -184,6 +201,7 @@ impl RawIn {
         })
     }
 
+    #[doc = stub!("RawIn.read_bytes")]
     #[pyo3(signature = (length, /))]
     fn read_bytes<'py>(&self, py: Python<'py>, length: usize) -> PyResult<Bound<'py, PyBytes>> {
         self.0.get().at_place(|cursor| {
@@ -193,11 +211,13 @@ impl RawIn {
         })
     }
 
+    #[doc = stub!("RawIn.remaining")]
     #[getter]
     fn remaining(&self) -> PyResult<usize> {
         self.0.get().at_place(|cursor| Ok(cursor.rest().len()))
     }
 
+    #[doc = stub!("RawIn.position")]
     #[getter]
     fn position(&self) -> PyResult<usize> {
         self.0.get().at_place(|cursor| Ok(cursor.offset()))

@@ -11,11 +11,11 @@ use crate::values::encode;
 use crate::values::failure::Result;
 use crate::values::schema;
 
-/// Appends self-describing values to a document.
+#[doc = stub!("WireOut")]
 #[pyclass(module = "quire._native", frozen)]
 pub struct WireOut(pub Py<WriteDocument>);
 
-/// Appends numbers and texts without codes to a document.
+#[doc = stub!("RawOut")]
 #[pyclass(module = "quire._native", frozen)]
 pub struct RawOut(pub Py<WriteDocument>);
 
@@ -38,6 +38,7 @@ impl WireOut {
         format!("WireOut({})", WriteDocument::__repr__(self.0.bind(py)))
     }
 
+    #[doc = stub!("WireOut.write")]
     #[pyo3(signature = (name, value, /, r#type = None))]
     fn write(
         &self,
@@ -52,6 +53,7 @@ impl WireOut {
         })
     }
 
+    #[doc = stub!("WireOut.write_value")]
     #[pyo3(signature = (value, /, r#type = None))]
     fn write_value(
         &self,
@@ -62,11 +64,13 @@ impl WireOut {
         self.0.get().put_fields(|out| put(py, out, value, r#type))
     }
 
+    #[doc = stub!("WireOut.write_event")]
     #[pyo3(signature = (name, /))]
     fn write_event(&self, name: &str) -> PyResult<()> {
         self.0.get().put(|out| Ok(writer::put_key(out, name)?))
     }
 
+    #[doc = stub!("WireOut.write_event_id")]
     #[pyo3(signature = (number, /))]
     fn write_event_id(&self, number: i64) -> PyResult<()> {
         self.0.get().put(|out| {
@@ -75,6 +79,7 @@ impl WireOut {
         })
     }
 
+    #[doc = stub!("WireOut.write_type")]
     #[pyo3(signature = (name, /))]
     fn write_type(&self, name: &str) -> PyResult<()> {
         self.0.get().put(|out| {
@@ -83,6 +88,7 @@ impl WireOut {
         })
     }
 
+    #[doc = stub!("WireOut.write_comment")]
     #[pyo3(signature = (text, /))]
     fn write_comment(&self, text: &str) -> PyResult<()> {
         self.0.get().put(|out| {
@@ -118,57 +124,68 @@ impl RawOut {
         format!("RawOut({})", WriteDocument::__repr__(self.0.bind(py)))
     }
 
+    #[doc = stub!("RawOut.write_bool")]
     #[pyo3(signature = (value, /))]
     fn write_bool(&self, value: bool) -> PyResult<()> {
         self.append(&[u8::from(value)])
     }
 
+    #[doc = stub!("RawOut.write_int8")]
     #[pyo3(signature = (value, /))]
     fn write_int8(&self, value: i64) -> PyResult<()> {
         self.integer(value, "int8", 8, i8::MIN.into(), i8::MAX.into())
     }
 
+    #[doc = stub!("RawOut.write_int16")]
     #[pyo3(signature = (value, /))]
     fn write_int16(&self, value: i64) -> PyResult<()> {
         self.integer(value, "int16", 16, i16::MIN.into(), i16::MAX.into())
     }
 
+    #[doc = stub!("RawOut.write_int32")]
     #[pyo3(signature = (value, /))]
     fn write_int32(&self, value: i64) -> PyResult<()> {
         self.integer(value, "int32", 32, i32::MIN.into(), i32::MAX.into())
     }
 
+    #[doc = stub!("RawOut.write_int64")]
     #[pyo3(signature = (value, /))]
     fn write_int64(&self, value: i64) -> PyResult<()> {
         self.append(&value.to_le_bytes())
     }
 
+    #[doc = stub!("RawOut.write_uint8")]
     #[pyo3(signature = (value, /))]
     fn write_uint8(&self, value: i64) -> PyResult<()> {
         self.integer(value, "uint8", 8, 0, u8::MAX.into())
     }
 
+    #[doc = stub!("RawOut.write_uint16")]
     #[pyo3(signature = (value, /))]
     fn write_uint16(&self, value: i64) -> PyResult<()> {
         self.integer(value, "uint16", 16, 0, u16::MAX.into())
     }
 
+    #[doc = stub!("RawOut.write_uint32")]
     #[pyo3(signature = (value, /))]
     fn write_uint32(&self, value: i64) -> PyResult<()> {
         self.integer(value, "uint32", 32, 0, u32::MAX.into())
     }
 
+    #[doc = stub!("RawOut.write_float32")]
     #[pyo3(signature = (value, /))]
     #[allow(clippy::cast_possible_truncation)] // as asked for
     fn write_float32(&self, value: f64) -> PyResult<()> {
         self.append(&(value as f32).to_le_bytes())
     }
 
+    #[doc = stub!("RawOut.write_float64")]
     #[pyo3(signature = (value, /))]
     fn write_float64(&self, value: f64) -> PyResult<()> {
         self.append(&value.to_le_bytes())
     }
 
+    #[doc = stub!("RawOut.write_stop_bit")]
     #[pyo3(signature = (value, /))]
     fn write_stop_bit(&self, value: i64) -> PyResult<()> {
         self.0.get().put(|out| {
@@ -177,6 +194,7 @@ impl RawOut {
         })
     }
 
+    #[doc = stub!("RawOut.write_utf8")]
     #[pyo3(signature = (text, /))]
     fn write_utf8(&self, text: Option<&Bound<'_, PyString>>) -> PyResult<()> {
         self.0.get().put(|out| {
@@ -191,6 +209,7 @@ impl RawOut {
         })
     }
 
+    #[doc = stub!("RawOut.write_bytes")]
     #[pyo3(signature = (data, /))]
     fn write_bytes(&self, data: &Bound<'_, PyAny>) -> PyResult<()> {
         self.append(Borrowed::new(data)?.bytes())

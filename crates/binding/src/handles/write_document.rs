@@ -15,7 +15,7 @@ use crate::buffer::Borrowed;
 use crate::error::{to_py, told};
 use crate::values::{codec, encode, failure};
 
-/// One document being written.
+#[doc = stub!("WriteDocument")]
 #[pyclass(module = "quire._native", frozen)]
 pub struct WriteDocument {
     appender: Arc<Appender>,
@@ -163,6 +163,7 @@ impl WriteDocument {
 
 #[pymethods]
 impl WriteDocument {
+    #[doc = stub!("WriteDocument.index")]
     #[getter]
     fn index(&self) -> PyResult<i64> {
         match &self.lock().place {
@@ -186,32 +187,38 @@ impl WriteDocument {
         repr::handle(&slf.get_type(), &parts)
     }
 
+    #[doc = stub!("WriteDocument.is_metadata")]
     #[getter]
     const fn is_metadata(&self) -> bool {
         self.metadata
     }
 
+    #[doc = stub!("WriteDocument.write")]
     #[pyo3(signature = (name, value, /))]
     fn write(&self, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
         self.put(|bytes| encode::put_entry(bytes, name, value))
     }
 
+    #[doc = stub!("WriteDocument.write_message")]
     #[pyo3(signature = (message, /, *, typed = false))]
     fn write_message(&self, message: &Bound<'_, PyAny>, typed: bool) -> PyResult<()> {
         let codec = codec::of_class(message.get_type().as_any())?;
         self.put_fields(|bytes| codec.get().put_message(bytes, message, typed))
     }
 
+    #[doc = stub!("WriteDocument.wire")]
     #[getter]
     fn wire(slf: Py<Self>) -> WireOut {
         WireOut(slf)
     }
 
+    #[doc = stub!("WriteDocument.raw")]
     #[getter]
     fn raw(slf: Py<Self>) -> RawOut {
         RawOut(slf)
     }
 
+    #[doc = stub!("WriteDocument.reserve")]
     #[pyo3(signature = (length, /))]
     fn reserve<'py>(&self, py: Python<'py>, length: usize) -> PyResult<Bound<'py, PyMemoryView>> {
         self.appender.check_length(length as u64).map_err(to_py)?;
@@ -224,6 +231,7 @@ impl WriteDocument {
         PyMemoryView::from(memory.as_any())
     }
 
+    #[doc = stub!("WriteDocument.write_bytes")]
     #[pyo3(signature = (data, /))]
     fn write_bytes(&self, data: &Bound<'_, PyAny>) -> PyResult<()> {
         let data = Borrowed::new(data)?;
@@ -233,10 +241,12 @@ impl WriteDocument {
         })
     }
 
+    #[doc = stub!("WriteDocument.rollback_on_close")]
     fn rollback_on_close(&self) {
         self.lock().rollback = true;
     }
 
+    #[doc = stub!("WriteDocument.close")]
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.finish(py, false)
     }

@@ -29,7 +29,7 @@ static REGISTERED: RwLock<Option<HashMap<Vec<u8>, Py<Codec>>>> = RwLock::new(Non
 static NEW: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 static SET: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
-/// How the objects of one class are written and read.
+#[doc = stub!("Codec")]
 #[pyclass(module = "quire._native", frozen)]
 pub struct Codec {
     class: Py<PyType>,
@@ -94,7 +94,6 @@ enum Default {
 
 #[pymethods]
 impl Codec {
-    /// Registers a class.
     #[new]
     #[allow(clippy::too_many_arguments)] // a Python signature
     #[pyo3(signature = (cls_, alias, resolve, *, build, members, keep_unknown, bytes_layout))]
@@ -118,7 +117,7 @@ impl Codec {
         Self { class: cls_, alias, build, members, keep_unknown, bytes_layout, resolve, plan }
     }
 
-    /// The class stands behind its name from here on, unless another one does, which is returned.
+    #[doc = stub!("Codec.register")]
     fn register(slf: &Bound<'_, Self>) -> Option<Py<PyType>> {
         let mut registered = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
         let known = registered.get_or_insert_default();
@@ -137,11 +136,13 @@ impl Codec {
         &self.alias
     }
 
+    #[doc = stub!("Codec.members")]
     #[getter]
     fn members(&self, py: Python<'_>) -> Option<Py<Kind>> {
         self.members.as_ref().map(|members| members.clone_ref(py))
     }
 
+    #[doc = stub!("Codec.fields")]
     #[getter]
     #[allow(clippy::type_complexity)] // rows of a table
     fn fields(&self, py: Python<'_>) -> PyResult<Vec<(String, Py<PyString>, Py<Kind>)>> {
@@ -151,7 +152,7 @@ impl Codec {
         Ok(rows.collect())
     }
 
-    /// Looks the fields up at once.
+    #[doc = stub!("Codec.check")]
     fn check(&self, py: Python<'_>) -> PyResult<()> {
         let plan = self.plan(py)?;
         if self.bytes_layout { fixed::check(plan).map_err(PyErr::from) } else { Ok(()) }

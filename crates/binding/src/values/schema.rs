@@ -13,7 +13,7 @@ use super::codec::Codec;
 use super::encode;
 use super::failure::{Failure, Result};
 
-/// A declared type.
+#[doc = stub!("Kind")]
 #[pyclass(module = "quire._native", frozen)]
 pub struct Kind(pub Form);
 
@@ -73,7 +73,7 @@ pub struct Members {
 
 #[pymethods]
 impl Kind {
-    /// A type without parts, by its name.
+    #[doc = stub!("Kind.scalar")]
     #[staticmethod]
     fn scalar(name: &str) -> PyResult<Self> {
         Ok(Self(match name {

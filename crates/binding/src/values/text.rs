@@ -11,21 +11,21 @@ use super::decode;
 use super::failure::{self, Failure};
 use crate::buffer::Borrowed;
 
-/// Returns a message as YAML.
+#[doc = stub!("to_yaml")]
 #[pyfunction]
 #[pyo3(signature = (message, /))]
 pub fn to_yaml(message: &Bound<'_, PyAny>) -> PyResult<String> {
     Ok(yaml_of(Borrowed::new(message)?.bytes()).map_err(Failure::from)?)
 }
 
-/// Returns a message as JSON.
+#[doc = stub!("to_json")]
 #[pyfunction]
 #[pyo3(signature = (message, /))]
 pub fn to_json(message: &Bound<'_, PyAny>) -> PyResult<String> {
     Ok(json_of(Borrowed::new(message)?.bytes()).map_err(Failure::from)?)
 }
 
-/// Returns the message that YAML stands for.
+#[doc = stub!("parse_yaml")]
 #[pyfunction]
 #[pyo3(signature = (text, /))]
 pub fn parse_yaml<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyBytes>> {
@@ -33,7 +33,7 @@ pub fn parse_yaml<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyByt
     Ok(PyBytes::new(py, &parsed))
 }
 
-/// Returns the message that JSON stands for.
+#[doc = stub!("parse_json")]
 #[pyfunction]
 #[pyo3(signature = (text, /))]
 pub fn parse_json<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyBytes>> {
