@@ -98,7 +98,7 @@ lint: $(STAMPS)/lint $(STAMPS)/native docs ## Check format, lints, types and the
 
 docs: $(STAMPS)/docs ## Build the documentation as a site in site/; a broken link is an error
 	@echo "· mkdocs"
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@$(call quietly,NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict)
 
 bench: $(STAMPS)/bench $(STAMPS)/native ## Measure, and compare with what this machine can run
 	@$(BIN)/python -m bench $(ARGS)
