@@ -95,8 +95,9 @@ def test_a_count_that_does_not_come_is_unknown(
 def test_a_state_is_that_of_its_sources(pipeline: Pipeline) -> None:
     state = State(pipeline.state)
     trades = pipeline.sources[0]
-    fills = dataclasses.replace(trades, name="fills", path="/fills")
-    moved = dataclasses.replace(trades, path="/elsewhere")
+    fills = trades.model_copy(update={"path": "/fills"})
+    fills.locate("fills", 4)
+    moved = trades.model_copy(update={"path": "/elsewhere"})
     with state.opened():
         state.belongs_to([fills, trades])
         (state.checkpoint / "metadata").mkdir(parents=True)
@@ -128,11 +129,11 @@ def test_an_index_tells_no_order_among_queues(pipeline: Pipeline, tmp_path: Path
         with quire.open(tmp_path / "trades" / name, roll_cycle="TEST_SECONDLY"):
             pass
     assert mixes_topics(pipeline, "clean")
-    one = dataclasses.replace(pipeline.sources[0], path=str(tmp_path / "trades" / "a"))
+    one = pipeline.sources[0].model_copy(update={"path": str(tmp_path / "trades" / "a")})
     assert not mixes_topics(dataclasses.replace(pipeline, sources=(one,)), "clean")
 
-    rule = Deduplicate(("id",), None, None, "drop")
-    step = dataclasses.replace(pipeline.steps[0], deduplicate=rule)
+    rule = Deduplicate(by=("id",), action="drop")
+    step = pipeline.steps[0].model_copy(update={"deduplicate": rule})
     nothing = cast("Any", None)
     batch = Batch(pipeline, 0, "run", None, [], nothing, nothing, nothing)
     for columns in (["_topic", "_index"], ["at"]):
@@ -171,7 +172,7 @@ def test_a_report_that_fails_ends_no_run(
     nothing = cast("Any", None)
     run = _Run(pipeline, State(pipeline.state), nothing, Stop(), lambda _: None, fails)
     for number in range(2 * KEPT):
-        run.batches.append(BatchReport(number, run.started, 1.0))
+        run.batches.append(BatchReport(batch=number, started=run.started, duration_s=1.0))
     for _ in range(3):  # in the same two seconds
         run.has_news = True
         run._tell()  # pyright: ignore[reportPrivateUsage]

@@ -36,8 +36,8 @@ def firsts(rows: list[Row]) -> list[int]:
 
 def test_duplicates_do_not_depend_on_where_batches_begin(spark: SparkSession) -> None:
     rows = recorded(60)
-    rule = Deduplicate(("key",), WITHIN * 1_000_000, f"{WITHIN}s", "drop")
-    watermark = Watermark("at", 3600 * 10**6, "1 hour", None, "drop")
+    rule = Deduplicate(by=("key",), within=f"{WITHIN}s", action="drop")
+    watermark = Watermark(column="at", delay="1 hour", action="drop")
     arrival = Arrival(("number",), watermark, rule, (), None)
     assert 10 < len(firsts(rows)) < 50
 

@@ -1,4 +1,3 @@
-import dataclasses
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -17,8 +16,14 @@ from quire.pipeline.report.page import page_of
 
 START = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
 RULES = (
-    RuleReport("has_price", "price > 0", "quarantine", 7, "bad/<orders>"),
-    RuleReport("known", "symbol is not null", "warn", 0),
+    RuleReport(
+        name="has_price",
+        condition="price > 0",
+        action="quarantine",
+        broken=7,
+        destination="bad/<orders>",
+    ),
+    RuleReport(name="known", condition="symbol is not null", action="warn", broken=0),
 )
 REPORT = Report(
     pipeline="orders",
@@ -31,27 +36,54 @@ REPORT = Report(
     finished=START + timedelta(seconds=61.5),
     sources=(
         SourceReport(
-            "orders", "quire", "/data/orders", 1000, {"orders": 0x10}, {"orders": 0x20}, 5
+            name="orders",
+            format="quire",
+            path="/data/orders",
+            rows=1000,
+            start={"orders": 0x10},
+            end={"orders": 0x20},
+            lag=5,
         ),
-        SourceReport("planes", "csv", "planes.csv"),
+        SourceReport(name="planes", format="csv", path="planes.csv"),
     ),
     steps=(
-        StepReport("orders", "source", (), None, 1000),
-        StepReport("planes", "lookup"),
-        StepReport("priced", "sql", ("orders",), 1000, 980, 7, 3, 10, 4.5, RULES),
+        StepReport(name="orders", kind="source", rows_out=1000),
+        StepReport(name="planes", kind="lookup"),
+        StepReport(
+            name="priced",
+            kind="sql",
+            inputs=("orders",),
+            rows_in=1000,
+            rows_out=980,
+            quarantined=7,
+            dropped=3,
+            held=10,
+            duration_s=4.5,
+            rules=RULES,
+        ),
     ),
-    sinks=(SinkReport("priced", "parquet", "out/priced", 980, 3, 1, 9.25),),
+    sinks=(
+        SinkReport(
+            step="priced",
+            format="parquet",
+            destination="out/priced",
+            rows=980,
+            batches=3,
+            repeated=1,
+            duration_s=9.25,
+        ),
+    ),
     batches=tuple(
         BatchReport(
-            n,
-            START,
-            2.0 + n,
-            300 + n,
-            290,
-            2,
-            100.0 * n,
-            50 - n,
-            {"addBatch": 1.0 + n, "triggerExecution": 2.0 + n},
+            batch=n,
+            started=START,
+            duration_s=2.0 + n,
+            rows_in=300 + n,
+            rows_out=290,
+            quarantined=2,
+            rows_per_s=100.0 * n,
+            lag=50 - n,
+            durations={"addBatch": 1.0 + n, "triggerExecution": 2.0 + n},
         )
         for n in range(3)
     ),
@@ -136,14 +168,15 @@ def test_the_plots_show_the_flow_the_rules_and_the_batches() -> None:
 
 
 def test_a_run_that_failed_at_once_has_a_page_too() -> None:
-    failed = dataclasses.replace(
-        REPORT,
-        outcome="failed",
-        errors=("no such file: <x>",),
-        sources=(),
-        steps=(),
-        sinks=(),
-        batches=(),
+    failed = REPORT.model_copy(
+        update={
+            "outcome": "failed",
+            "errors": ("no such file: <x>",),
+            "sources": (),
+            "steps": (),
+            "sinks": (),
+            "batches": (),
+        }
     )
 
     page = page_of(failed)

@@ -1,14 +1,25 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+import yaml
+from jsonschema import Draft202012Validator
 
 from cli_runs import Cli
+from paths import ROOT
 from quire.pipeline import PipelineFileError, load
 from quire.pipeline.spec.durations import duration_us, schedule_of
 from quire.pipeline.spec.loader import scheduled
-from quire.pipeline.spec.model import Deduplicate, Rule, Sink, Watermark
+from quire.pipeline.spec.model import (
+    Deduplicate,
+    FolderSink,
+    QueueSource,
+    Rule,
+    TableSink,
+    Watermark,
+)
 from quire.pipeline.spec.yaml_lines import read
 
 WHOLE = """\
@@ -68,13 +79,14 @@ def test_a_file_becomes_values(tmp_path: Path) -> None:
     assert (str(pipeline.schedule), pipeline.schedule.every_us) == ("every 30s", 30_000_000)
     trades, planes = pipeline.sources
     assert (trades.stream, planes.stream) == (True, False)
-    assert trades.options == {
+    assert isinstance(trades, QueueSource)
+    assert trades.spark_options == {
         "maxOffsetsPerTrigger": "1000",
         "startingOffsets": '{"trades": "earliest"}',
         "onError": "column",
     }
     assert (planes.path, planes.options) == (str(tmp_path / "planes.csv"), {"header": "true"})
-    assert trades.rules == (Rule("malformed", "_error is null", "quarantine"),)
+    assert trades.checks().rules == (Rule("malformed", "_error is null", "quarantine"),)
 
     clean, hourly = pipeline.steps
     assert (clean.name, hourly.name, hourly.inputs) == ("clean", "hourly", ("clean", "planes"))
@@ -82,21 +94,17 @@ def test_a_file_becomes_values(tmp_path: Path) -> None:
         Rule("positive", "price > 0", "quarantine"),
         Rule("known", "symbol is not null", "drop"),
     )
-    assert clean.watermark == Watermark("at", 600_000_000, "10 minutes", ("symbol",), "quarantine")
-    assert clean.deduplicate == Deduplicate(("id", "symbol"), 3_600_000_000, "1 h", "drop")
+    watermark = Watermark(column="at", delay="10 minutes", by=("symbol",))
+    assert (clean.watermark, watermark.delay_us) == (watermark, 600_000_000)
+    deduplicate = Deduplicate(by=("id", "symbol"), within="1 h", action="drop")
+    assert (clean.deduplicate, deduplicate.within_us) == (deduplicate, 3_600_000_000)
     assert (clean.window_us, clean.line) == (86_400_000_000, 14)
-    assert pipeline.sinks == (
-        Sink(
-            "hourly",
-            "parquet",
-            str(tmp_path / "out"),
-            None,
-            ("day",),
-            {"compression": "gzip"},
-            24,
-        ),
-        Sink("clean", "table", "", "clean_trades", (), {}, 25),
-    )
+    out, table = pipeline.sinks
+    assert isinstance(out, FolderSink)
+    assert (out.step, out.format, out.path) == ("hourly", "parquet", str(tmp_path / "out"))
+    assert (out.partition_by, out.options, out.line) == (("day",), {"compression": "gzip"}, 24)
+    assert isinstance(table, TableSink)
+    assert (table.step, table.table, table.path, table.line) == ("clean", "clean_trades", None, 25)
     assert pipeline.quarantine.destination == str(tmp_path / "kept/trades/quarantine")
 
 
@@ -112,74 +120,107 @@ def test_everything_wrong_in_the_form_is_told_at_once(tmp_path: Path) -> None:
     )
 
     assert problems(path) == [
-        "1: pipeline: found='my trades' allowed: letters, digits and _, a letter first",
-        "10: sources.planes.format: found='xml' allowed: quire, parquet, csv, json, table",
-        "18: steps.clean.expect.positive: found=1 allowed: a text or names and values",
-        "19: steps.clean.expect.known.action: found='forget' allowed: quarantine, drop, fail, warn",
-        "20: steps.clean.watermark.delays: unknown key, allowed: column, delay, by, action",
+        "1: pipeline: found='my trades' expected: letters, digits and _, a letter first",
+        "10: sources.planes.format: found='xml' expected: quire, parquet, csv, json, table",
+        "18: steps.clean.expect.positive: found=1 expected: text or a mapping",
+        (
+            "19: steps.clean.expect.known.action: found='forget' "
+            "expected: quarantine, drop, fail, warn"
+        ),
+        "20: steps.clean.watermark.delays: unknown key, expected: column, delay, by, action",
         "20: steps.clean.watermark: missing: delay",
-        "25: sinks[1]: found=7 allowed: names and values",
+        "25: sinks[1]: found=7 expected: a mapping",
     ]
 
 
-def test_everything_that_makes_no_sense_is_told_at_once(tmp_path: Path) -> None:
-    path = changed(
+def test_every_value_is_checked_on_its_own_and_then_together(tmp_path: Path) -> None:
+    values = changed(
         tmp_path,
         ("every 30s", "sometimes"),
-        ("{planes} using", "{aeroplanes} using"),
         ("10 minutes", "10 parsecs"),
         ("positive: price > 0", "late: price > 0"),
         ("format: table, table: clean_trades", "format: quire, partition_by: day"),
     )
-
-    assert problems(path) == [
-        "3: schedule: no such schedule: found='sometimes' allowed: once, available-now, every 30s",
-        "10: sources.planes: nothing reads it: no step and no sink",
+    assert problems(values) == [
         (
-            "13: steps.hourly.sql: no such source or step: found='aeroplanes' "
-            "allowed: trades, planes, hourly, clean"
+            "3: schedule: unknown schedule: found='sometimes' "
+            "expected: once, available-now, every 30s"
         ),
-        "18: steps.clean.expect.late: reserved names: malformed, late, duplicate",
+        "18: steps.clean.expect.late: reserved name: reserved=malformed, late, duplicate",
         (
             "20: steps.clean.watermark.delay: not a duration: found='10 parsecs' "
-            "allowed: 500 ms, 30s, 10 minutes, 1 h"
+            "expected: 500 ms, 30s, 10 minutes, 1 h"
         ),
         "25: sinks[1].partition_by: a queue has no partitions",
         "25: sinks[1]: missing: path",
+    ]
+
+    together = changed(
+        tmp_path,
+        ("{planes} using", "{aeroplanes} using"),
+        ("from: hourly", "from: nightly"),
+        ("format: table, table: clean_trades", "format: parquet, path: kept/trades"),
+    )
+    known = "trades, planes, hourly, clean"
+    assert problems(together) == [
+        "10: sources.planes: unused: no step or sink reads it",
+        "12: steps.hourly: unused: no step or sink reads it",
+        (f"13: steps.hourly.sql: unknown source or step: found='aeroplanes' expected: {known}"),
+        f"24: sinks[0].from: unknown source or step: found='nightly' expected: {known}",
+        f"25: sinks[1]: the state has the same path: path={tmp_path}/kept/trades",
     ]
 
 
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("    from: trades\n", "    from: hourly\n", "steps in a circle: "),
+        ("    from: trades\n", "    from: hourly\n", "steps form a cycle: "),
         ("  clean:\n", "  trades:\n", "steps.trades: the name is taken by a source, line 5"),
-        ("  clean:\n", "  hourly:\n", "steps.hourly: stands there twice"),
+        ("  clean:\n", "  hourly:\n", "steps.hourly: duplicate key"),
         ("    from: trades\n", "    from: [trades, planes]\n", "several inputs need sql or python"),
         ("    from: trades\n", "", "steps.clean: missing: from"),
         ("select * from {clean}", "select * from {", "steps.hourly.sql: braces: "),
         ("    watermark: {", "    # {", "steps.clean.window: needs a watermark in the same step"),
         ("    order:", "    python: none.py:f\n    order:", "no such file: path="),
-        ("    order:", "    python: a b:f\n    order:", "allowed: module:function or file.py"),
+        ("    order:", "    python: a b:f\n    order:", "expected: module:function or file."),
+        ("    order:", "    python: f\n    order:", "expected: module:function or file.py"),
+        ("    order: [_index]", "    order:", "steps.clean.order: found=None expected: a value"),
+        ("    order: [_index]", "    order: []", "steps.clean.order: is empty"),
+        ("    order: [_index]", "    order: 7", "found=7 expected: text or a list"),
+        ("options: {header: true}", "options: {header: }", "planes.options.header: found=None"),
+        ("options: {header: true}", "options: {header: 2026-01-31}",
+         "planes.options.header: found="),
+        ("options: {header: true}", "stream: 'yes'", "found='yes' expected: true or false"),
+        ("  planes: {format: csv,", "  planes: {format: json, malformed: drop,",
+         "planes.malformed: only for format quire"),
+        ("  planes: {format: csv, ", "  planes: {", "sources.planes: missing: format"),
+        ("  planes: {", "  1: {format: csv, path: a}\n  planes: {",
+         "sources.1: found=1 expected: text"),
+        ("  planes: {", "  a-b: {format: csv, path: a}\n  planes: {",
+         "10: sources.a-b: found='a-b' expected: letters, digits and _"),
+        ("    from: trades\n", "    from: trades\n    sql: select 1 from {trades}\n",
+         "15: steps.clean.from: SQL names what it reads in braces"),
         ("  - {from: clean, format: table, table: clean_trades}",
-         "  - {from: clean, format: parquet, path: ./a/../out/}", "sinks[0] is there too: path="),
+         "  - {from: clean, format: parquet, path: ./a/../out/}",
+         "sinks[0] has the same path: path="),
         ("  - {from: clean, format: table, table: clean_trades}",
          "  - {from: clean, format: parquet, path: out/clean}", "sinks[1]: lies within sinks[0]"),
-        ("path: out,", "path: planes.csv,", "sinks[0]: source planes is there too: path="),
+        ("path: out,", "path: planes.csv,", "sinks[0]: source planes has the same path: path="),
         ("path: out,", "path: /data,", "sinks[0]: lies within source trades, or around it: path="),
         ("path: out,", "path: 'file:/data/trades/x',", "sinks[0]: lies within source trades"),
         ("path: out,", "path: kept,", "sinks[0]: lies within the state, or around it: path="),
         ("sinks:", "quarantine: {path: out/bad}\nsinks:", "quarantine: lies within sinks[0]"),
-        ("state: kept", "state: s3://bucket/kept", "needs a folder that the driver sees: path=s3:"),
+        ("state: kept", "state: s3://bucket/kept", "needs a folder on this machine: path=s3:"),
         ("schedule: every 30s", "mode: full\nquarantine: {format: quire, path: bad}",
-         "quarantine.format: a queue is only appended to: needs mode incremental"),
+         "quarantine.format: a queue is append-only: needs mode incremental"),
         ("    malformed: quarantine", "    malformed: quarantine\n    stream: false",
-         "sources.trades.malformed: a lookup is read again by each batch"),
+         "sources.trades.malformed: each batch reads a lookup again"),
         ("    malformed: quarantine\n    options: {",
          "    stream: false\n    options: {onerror: column, ",
-         "sources.trades.malformed: a lookup is read again by each batch"),
+         "sources.trades.malformed: each batch reads a lookup again"),
         ("schedule: every 30s", "mode: full\nschedule: every 30s", "mode full needs schedule once"),
-        ("format: quire\n", "format: parquet\n", "none is followed: set stream: true"),
+        ("    malformed: quarantine\n", "    stream: false\n",
+         "none is followed: set stream: true"),
         ("  planes: {format: csv, path: planes.csv", "  planes: {format: table, path: planes.csv",
          "sources.planes: missing: table"),
     ],
@@ -235,6 +276,34 @@ def test_another_schedule_may_be_asked_for(tmp_path: Path) -> None:
         scheduled(full, "available-now")
 
 
+def test_the_verb_prints_a_json_schema_that_agrees_with_the_loader(
+    tmp_path: Path, cli: Cli
+) -> None:
+    schema = json.loads(cli.ok("pipeline", "schema").out)
+    Draft202012Validator.check_schema(schema)
+    validator = Draft202012Validator(schema)
+    whole = yaml.safe_load(WHOLE)
+    assert list(validator.iter_errors(whole)) == []
+    for path in (ROOT / "examples" / "pipelines").glob("*/pipeline.yaml"):
+        assert list(validator.iter_errors(yaml.safe_load(path.read_text("utf-8")))) == []
+
+    for old, new in (
+        ("format: csv", "format: xml"),
+        ("positive: price > 0", "positive: 1"),
+        ("delay: 10 minutes, ", ""),
+        ("order: [_index]", "order:"),
+        ("order: [_index]", "orders: [_index]"),
+        ("from: trades", "sql: select 1 from {trades}\n    python: a:b"),
+        ("format: table, table: clean_trades", "format: quire, path: a, partition_by: day"),
+    ):
+        path = changed(tmp_path, (old, new))
+        assert problems(path)
+        assert list(validator.iter_errors(yaml.safe_load(path.read_text("utf-8")))), new
+    assert schema["$defs"]["QueueSource"]["properties"]["stream"]["default"] is True
+    (source,) = schema["properties"]["sources"]["patternProperties"].values()
+    assert source["discriminator"]["propertyName"] == "format"
+
+
 def test_the_verb_checks_a_file(tmp_path: Path, cli: Cli) -> None:
     path = file(tmp_path, WHOLE)
     assert cli.ok("pipeline", "check", path).out == (
@@ -244,7 +313,7 @@ def test_the_verb_checks_a_file(tmp_path: Path, cli: Cli) -> None:
     wrong = cli("pipeline", "check", changed(tmp_path, ("format: csv", "format: xml")))
     assert wrong.code == 1
     assert wrong.err == (
-        f"quire: {path}:10: sources.planes.format: found='xml' allowed: "
+        f"quire: {path}:10: sources.planes.format: found='xml' expected: "
         "quire, parquet, csv, json, table\n"
     )
     assert cli("pipeline", "check", tmp_path / "none").err == (
@@ -252,4 +321,4 @@ def test_the_verb_checks_a_file(tmp_path: Path, cli: Cli) -> None:
     )
     file(tmp_path, WHOLE)
     assert cli("pipeline", "run", path, "--once", "--schedule", "once").code == 2
-    assert "no such schedule" in cli("pipeline", "run", path, "--schedule", "now").err
+    assert "unknown schedule" in cli("pipeline", "run", path, "--schedule", "now").err

@@ -15,7 +15,7 @@ from quire.errors import UnsafePathError
 from quire.pipeline import PipelineError
 from quire.pipeline.runtime.sinks.parquet import STAGING, ParquetFolder
 from quire.pipeline.runtime.state import State
-from quire.pipeline.spec.model import Source
+from quire.pipeline.spec.model import QueueSource
 
 NAMES = ("day=1/a.parquet", "day=1/b.parquet", "c.parquet")
 IMAGES = [True, False]
@@ -112,9 +112,7 @@ def test_a_damaged_record_of_batches_is_refused(tmp_path: Path, text: str) -> No
     assert contents(tmp_path) == expected(1)
 
 
-SOURCES = (
-    Source("trades", "quire", "/data/trades", None, {}, stream=True, malformed=None, line=1),
-)
+SOURCES = (QueueSource(format="quire", path="/data/trades"),)
 
 
 def run_to_checkpoint(folder: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from quire.pipeline.report.model import Report
     from quire.pipeline.spec.model import Pipeline
 
-_PACKAGES: Final = ("jsonschema", "pyarrow", "pyspark", "rich", "yaml")
+_PACKAGES: Final = ("jinja2", "pyarrow", "pydantic", "pyspark", "rich", "yaml")
 
 # The page's plots take seconds; texts are written more often.
 _DRAWN_EVERY_S: Final = 30.0
@@ -103,12 +104,27 @@ def check(file: Path) -> None:
     click.echo(on_one_line(f"{file}: {counts}, {found.schedule}"))
 
 
-def _loaded(file: Path, schedule: str | None) -> Pipeline:
+@pipeline.command()
+def schema() -> None:
     """
-    Read the file.
+    Print the JSON schema of pipeline files.
+
+    Editors complete and check a file with it.
+
+    Example: quire pipeline schema > pipeline.schema.json
+    """
+    _require_packages()
+    from quire.pipeline.spec.validation import schema as schema_of_files
+
+    click.echo(json.dumps(schema_of_files(), indent=2))
+
+
+def _require_packages() -> None:
+    """
+    Check that pipelines can be loaded.
 
     Raises:
-        click.ClickException: A package is missing, or something is wrong with the file.
+        click.ClickException: A package is missing.
 
     """
     missing = [name for name in _PACKAGES if find_spec(name) is None]
@@ -116,6 +132,17 @@ def _loaded(file: Path, schedule: str | None) -> Pipeline:
         raise click.ClickException(
             f"pipelines need {', '.join(missing)}: pip install 'quire[pipeline]'"
         )
+
+
+def _loaded(file: Path, schedule: str | None) -> Pipeline:
+    """
+    Load the file.
+
+    Raises:
+        click.ClickException: A package is missing, or the file is wrong.
+
+    """
+    _require_packages()
     from quire.pipeline.spec.loader import load, scheduled
     from quire.pipeline.spec.yaml_lines import PipelineFileError
 

@@ -26,7 +26,7 @@ from quire.pipeline.runtime.expectations import TAGS, VERDICT, alive, rejected, 
 from quire.pipeline.runtime.sources import whole
 from quire.pipeline.runtime.transforms import transformed
 from quire.pipeline.spec.loader import load
-from quire.pipeline.spec.model import Pipeline, Source, Step
+from quire.pipeline.spec.model import Pipeline, Source, SqlStep, Step
 from quire.spark.sessions.session import SETTINGS
 
 Made = Callable[[], DataFrame]
@@ -64,8 +64,7 @@ def declare(path: str | Path) -> None:
         kind(name=step.name, spark_conf=conf)(handed_on)
 
     for source in pipeline.sources:
-        rules = Step(source.name, (), source.line, rules=source.rules)
-        add(rules, partial(_source, pipeline, source), is_kept=False)
+        add(source.checks(), partial(_source, pipeline, source), is_kept=False)
     for step in pipeline.steps:
         add(step, partial(_step, pipeline, step), is_kept=True)
     if pipeline.has_quarantine:
@@ -83,7 +82,7 @@ def _step(pipeline: Pipeline, step: Step) -> DataFrame:
     """Return the rows of *step* before its rules, from the datasets that it names."""
     spark = SparkSession.active()
     with named(pipeline, f"step {step.name}", step.line):
-        if step.sql is not None:
+        if isinstance(step, SqlStep):
             # Frames as arguments of SQL are not resolved while datasets are declared.
             return spark.sql(step.sql.format(**{name: f"`{name}`" for name in step.inputs}))
         return transformed(spark, pipeline, step, {it: spark.table(it) for it in step.inputs})

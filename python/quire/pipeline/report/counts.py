@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,7 +12,7 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from quire.pipeline.report.model import RuleReport, SinkReport, StepReport
-from quire.pipeline.spec.model import DUPLICATE, LATE, Action, Pipeline, Sink, Step
+from quire.pipeline.spec.model import DUPLICATE, LATE, Pipeline, Rule, Sink, Step
 
 # What an observation counted is told by another thread of Spark's, soon after the job's end.
 _TOLD_WITHIN_S: Final = 5.0
@@ -59,6 +58,21 @@ class _Step:
         return None if self.is_unknown else self.out
 
 
+@dataclass(slots=True)
+class _Sink:
+    """What was written to a sink: in a batch, or over all of them."""
+
+    rows: int | None = 0
+    batches: int = 0
+    repeated: int = 0
+
+    def add(self, batch: _Sink) -> None:
+        """Add those of a batch."""
+        self.rows = _sum([self.rows, batch.rows])
+        self.batches += batch.batches
+        self.repeated += batch.repeated
+
+
 @dataclass(frozen=True, slots=True)
 class BatchCounts:
     """Sums of one batch; None where a count did not come."""
@@ -76,9 +90,9 @@ class Tally:
         self._pipeline = pipeline
         self._followed = {source.name for source in pipeline.sources if source.stream}
         self._steps: dict[str, _Step] = {}
-        self._sinks: dict[str, SinkReport] = {}
+        self._sinks: dict[str, _Sink] = {}
         self._batch: dict[str, _Step] = {}
-        self._written: dict[str, SinkReport] = {}
+        self._written: dict[str, _Sink] = {}
         self._observed: dict[str, Observation] = {}
 
     def begin(self) -> None:
@@ -110,8 +124,7 @@ class Tally:
     def wrote(self, sink: Sink, part: str, *, is_new: bool) -> None:
         """Take that a sink has the batch."""
         observation = self._observed.pop(part)
-        self._written[sink.destination] = dataclasses.replace(
-            _nothing(sink),
+        self._written[sink.destination] = _Sink(
             rows=_rows(observation, _deadline()) if is_new else 0,
             batches=int(is_new),
             repeated=int(not is_new),
@@ -129,12 +142,11 @@ class Tally:
         for name, step in batch.items():
             self._steps.setdefault(name, _Step()).add(step)
         for destination, sink in written.items():
-            before = self._sinks.get(destination)
-            self._sinks[destination] = sink if before is None else _sum(before, sink)
+            self._sinks.setdefault(destination, _Sink()).add(sink)
         self.begin()
         return BatchCounts(
-            rows_in=_added(rows_in),
-            rows_out=_added([sink.rows for sink in written.values()]),
+            rows_in=_sum(rows_in),
+            rows_out=_sum([sink.rows for sink in written.values()]),
             quarantined=sum(step.quarantined for step in batch.values()),
         )
 
@@ -151,9 +163,7 @@ class Tally:
     def steps(self) -> tuple[StepReport, ...]:
         """Return sources and steps, as they are computed."""
         sources = tuple(
-            self._report(
-                Step(it.name, (), it.line, rules=it.rules), "source" if it.stream else "lookup"
-            )
+            self._report(it.checks(), "source" if it.stream else "lookup")
             for it in self._pipeline.sources
         )
         return sources + tuple(self._report(step, step.kind) for step in self._pipeline.steps)
@@ -161,11 +171,19 @@ class Tally:
     def sinks(self) -> tuple[SinkReport, ...]:
         """Return the sinks, in the file's order."""
         return tuple(
-            dataclasses.replace(
-                self._sinks.get(sink.destination) or _nothing(sink),
-                duration_s=self._total(f"sink {sink.format} of {sink.step}").duration_s,
-            )
-            for sink in self._pipeline.sinks
+            self._sink(sink, self._sinks.get(sink.destination)) for sink in self._pipeline.sinks
+        )
+
+    def _sink(self, sink: Sink, found: _Sink | None) -> SinkReport:
+        found = found or _Sink()
+        return SinkReport(
+            step=sink.step,
+            format=sink.format,
+            destination=sink.destination,
+            rows=found.rows,
+            batches=found.batches,
+            repeated=found.repeated,
+            duration_s=self._total(f"sink {sink.format} of {sink.step}").duration_s,
         )
 
     def _report(self, step: Step, kind: str) -> StepReport:
@@ -176,38 +194,36 @@ class Tally:
             name=step.name,
             kind=kind,
             inputs=step.inputs,
-            rows_in=_added(counted) if counted else None,
+            rows_in=_sum(counted) if counted else None,
             rows_out=found.known,
             quarantined=found.quarantined,
             dropped=found.dropped,
             held=found.held or 0,
             duration_s=found.duration_s,
-            rules=tuple(
-                self._rule(name, condition, action, found)
-                for name, condition, action in _rules(step)
-            ),
+            rules=tuple(self._rule(rule, found.broken[rule.name]) for rule in _rules(step)),
         )
 
-    def _rule(self, name: str, condition: str, action: Action, found: _Step) -> RuleReport:
-        destination = self._pipeline.quarantine.destination if action == "quarantine" else None
-        return RuleReport(name, condition, action, found.broken[name], destination)
+    def _rule(self, rule: Rule, broken: int) -> RuleReport:
+        is_quarantined = rule.action == "quarantine"
+        return RuleReport(
+            name=rule.name,
+            condition=rule.condition,
+            action=rule.action,
+            broken=broken,
+            destination=self._pipeline.quarantine.destination if is_quarantined else None,
+        )
 
 
-def _nothing(sink: Sink) -> SinkReport:
-    return SinkReport(sink.step, sink.format, sink.destination)
-
-
-def _rules(step: Step) -> list[tuple[str, str, Action]]:
-    """Return name, condition and action of each rule of a step, as a person reads them."""
-    found: list[tuple[str, str, Action]] = [
-        (rule.name, rule.condition, rule.action) for rule in step.rules
-    ]
+def _rules(step: Step) -> list[Rule]:
+    """Return the rules of a step; the conditions of those about time are in words."""
+    found = [*step.rules]
     if (mark := step.watermark) is not None:
-        words = f"{mark.column} is not more than {mark.delay} before the latest in front"
-        found.append((LATE, words, mark.action))
+        condition = f"{mark.column} is at most {mark.delay} before the latest row so far"
+        found.append(Rule(LATE, condition, mark.action))
     if (rule := step.deduplicate) is not None:
         within = f" within {rule.within}" if rule.within else ""
-        found.append((DUPLICATE, f"the first with its {', '.join(rule.by)}{within}", rule.action))
+        condition = f"the first with its {', '.join(rule.by)}{within}"
+        found.append(Rule(DUPLICATE, condition, rule.action))
     return found
 
 
@@ -216,19 +232,10 @@ def _read(step: _Step) -> int | None:
     return None if step.known is None else step.known + step.quarantined + step.dropped
 
 
-def _added(counts: Sequence[int | None]) -> int | None:
+def _sum(counts: Sequence[int | None]) -> int | None:
     """Return a sum; None if one of the counts is not known."""
     known = [count for count in counts if count is not None]
     return sum(known) if len(known) == len(counts) else None
-
-
-def _sum(one: SinkReport, other: SinkReport) -> SinkReport:
-    return dataclasses.replace(
-        one,
-        rows=_added([one.rows, other.rows]),
-        batches=one.batches + other.batches,
-        repeated=one.repeated + other.repeated,
-    )
 
 
 def _deadline() -> float:

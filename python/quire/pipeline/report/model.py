@@ -1,33 +1,41 @@
 """
-What a run of a pipeline did, as values: `docs/pipelines.md` documents the JSON form.
+The report of a pipeline run; `docs/pipelines.md` documents its JSON form.
 
-Rows are counted over the whole run, all of its batches together; times are UTC, durations seconds.
+Rows are counted over all batches of the run; times are UTC, durations seconds.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, Field, PlainSerializer, ValidationError
 
 VERSION: Final = 1
 
 
-@dataclass(frozen=True, slots=True)
-class RuleReport:
+def _timestamp(time: datetime) -> str:
+    text = time.astimezone(UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")
+
+
+Time = Annotated[datetime, PlainSerializer(_timestamp, when_used="json")]
+Seconds = Annotated[float, PlainSerializer(lambda it: round(it, 6), when_used="json")]
+
+
+class RuleReport(BaseModel, frozen=True, extra="forbid"):
     """
-    How often a rule of a step was broken, and where those rows went.
+    How many rows broke a rule of a step, and where they went.
 
     Attributes:
-        name: The rule's name; of rules that are not SQL: `malformed`, `late` or `duplicate`.
-        condition: What was asked of each row, in SQL or in words.
+        name: The rule's name; `malformed`, `late` or `duplicate` for rules that are not SQL.
+        condition: What each row has to satisfy, in SQL or in words.
         action: `quarantine`, `drop`, `fail` or `warn`.
         broken: How many rows broke it. A row that breaks two rules counts for both.
-        destination: Where they were written; None when they were dropped or kept.
+        destination: Where they were written; None if they were dropped or kept.
 
     """
 
@@ -38,20 +46,19 @@ class RuleReport:
     destination: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StepReport:
+class StepReport(BaseModel, frozen=True, extra="forbid"):
     """
-    A source or a step: what came in, what went on, and what stayed behind.
+    The rows of a source or step.
 
     Attributes:
         name: Its name in the file.
-        kind: `source`, `lookup` (read whole for each batch), `sql`, `python`, or `rules`.
+        kind: `source`, `lookup` (read in full for each batch), `sql`, `python`, or `rules`.
         inputs: The names of the steps and sources it reads.
         rows_in: Rows of its inputs; None where they were not counted (lookups).
-        rows_out: Rows that it handed on.
-        quarantined: Rows that went to quarantine, each once.
-        dropped: Rows that were left out by rules whose action is `drop`.
-        held: Rows that wait, at the end of the run, until their window is complete.
+        rows_out: Rows that it passed on.
+        quarantined: Rows that went to quarantine, each counted once.
+        dropped: Rows that were dropped by rules whose action is `drop`.
+        held: Rows still waiting, at the end of the run, for their window to be complete.
         duration_s: How long its own jobs took; what is computed while a sink writes counts there.
         rules: Its rules, in the file's order.
 
@@ -65,23 +72,22 @@ class StepReport:
     quarantined: int = 0
     dropped: int = 0
     held: int = 0
-    duration_s: float = 0.0
+    duration_s: Seconds = 0.0
     rules: tuple[RuleReport, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SourceReport:
+class SourceReport(BaseModel, frozen=True, extra="forbid"):
     """
     How far a source was read.
 
     Attributes:
         name: Its name in the file.
         format: `quire`, `parquet`, `csv`, `json` or `table`.
-        path: Where it is.
+        path: Its path, or the name of its table.
         rows: Rows read in this run; None for a lookup.
-        start: The offsets before the run, by topic for queues; None where there are none.
+        start: The offsets before the run, by topic for queues; None if there are none.
         end: The offsets after it.
-        lag: Messages that were there and not read when the run ended; None where unknown.
+        lag: Messages still unread when the run ended; None if unknown.
 
     """
 
@@ -94,19 +100,18 @@ class SourceReport:
     lag: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SinkReport:
+class SinkReport(BaseModel, frozen=True, extra="forbid"):
     """
-    What was written where.
+    What was written to a sink.
 
     Attributes:
         step: The step whose rows it takes.
         format: `parquet`, `delta`, `quire` or `table`.
         destination: A path, or the name of a table.
-        rows: Rows written in this run; None if Spark did not tell a batch's.
+        rows: Rows written in this run; None if Spark did not report those of a batch.
         batches: Batches written in this run.
-        repeated: Batches that a run which was killed had written already: nothing was added.
-        duration_s: How long writing took, with the steps that were computed on the way.
+        repeated: Batches that a killed run had written already; nothing was added.
+        duration_s: How long writing took, including the steps computed on the way.
 
     """
 
@@ -116,69 +121,79 @@ class SinkReport:
     rows: int | None = 0
     batches: int = 0
     repeated: int = 0
-    duration_s: float = 0.0
+    duration_s: Seconds = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class BatchReport:
+class BatchReport(BaseModel, frozen=True, extra="forbid"):
     """
     One batch of a run, for plots over time.
 
     Attributes:
-        batch: Its number; numbers go on from run to run.
+        batch: Its number; numbers continue from run to run.
         started: When its first job began.
         duration_s: How long it took.
-        rows_in: Rows of all sources; None where Spark did not tell, as for `rows_out`.
+        rows_in: Rows of all sources; None if Spark did not report them, as for `rows_out`.
         rows_out: Rows of all sinks.
         quarantined: Rows that went to quarantine.
-        rows_per_s: Rows of the sources by the second of the batch.
-        lag: Messages not read when it was planned, over all sources; None where unknown.
-        durations: Seconds by part, as Spark tells them for a trigger, such as `addBatch`.
+        rows_per_s: Rows of the sources per second of the batch.
+        lag: Unread messages of all sources when it was planned; None if unknown.
+        durations: Seconds by phase, as Spark reports them for a trigger, such as `addBatch`.
 
     """
 
     batch: int
-    started: datetime
-    duration_s: float
+    started: Time
+    duration_s: Seconds
     rows_in: int | None = 0
     rows_out: int | None = 0
     quarantined: int = 0
-    rows_per_s: float = 0.0
+    rows_per_s: Seconds = 0.0
     lag: int | None = None
-    durations: Mapping[str, float] = dataclasses.field(default_factory=dict[str, float])
+    durations: Mapping[str, Seconds] = Field(default_factory=dict[str, float])
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(BaseModel, frozen=True, extra="forbid"):
     """
     One run of a pipeline.
 
     Attributes:
-        pipeline: Its name.
-        run: The run's id: when it began, and a few letters.
-        file: The file that defines it.
+        version: The version of the JSON form.
+        pipeline: The pipeline's name.
+        run: The run's id: when it began, and a few random letters.
+        file: The file that defines the pipeline.
         schedule: `once`, `available-now`, or `every ...`.
         mode: `incremental` or `full`.
         outcome: `succeeded`, `failed`, `stopped` (by a signal, after a whole batch), or `running`.
         started: When the run began.
         finished: When it ended.
-        sources: How far each was read.
+        sources: How far each source was read.
         steps: Sources and steps in the order they are computed.
         sinks: What was written.
         batches: The run's last 500 batches, oldest first; the other fields count all.
-        quarantine: Where rows in quarantine are; None when no rule sends any.
+        quarantine: Where rows in quarantine are; None if no rule sends any.
         errors: What went wrong, a line each.
+
+    >>> from datetime import UTC, datetime
+    >>> from quire.pipeline import Report
+    >>> now = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
+    >>> report = Report(
+    ...     pipeline="trades", run="20260131T120000Z-4f2a9c", file="trades.yaml", schedule="once",
+    ...     mode="full", outcome="succeeded", started=now, finished=now,
+    ... )
+    >>> Report.from_json(report.to_json()) == report
+    True
 
     """
 
+    version: Literal[1] = VERSION
     pipeline: str
     run: str
     file: str
     schedule: str
     mode: str
     outcome: str
-    started: datetime
-    finished: datetime
+    started: Time
+    finished: Time
     sources: tuple[SourceReport, ...] = ()
     steps: tuple[StepReport, ...] = ()
     sinks: tuple[SinkReport, ...] = ()
@@ -207,8 +222,8 @@ class Report:
         return sum(step.quarantined for step in self.steps)
 
     def to_json(self) -> str:
-        """Return the report as JSON, indented; the inverse of :meth:`from_json`."""
-        return json.dumps({"version": VERSION} | _plain(self), indent=2, ensure_ascii=False) + "\n"
+        """Return the report as indented JSON; the inverse of :meth:`from_json`."""
+        return self.model_dump_json(indent=2) + "\n"
 
     @staticmethod
     def from_json(text: str | bytes) -> Report:
@@ -216,24 +231,23 @@ class Report:
         Return the report that :meth:`to_json` wrote.
 
         Raises:
-            ValueError: The text is none, or one of another version.
+            ValueError: The text is no report, or one of another version.
 
         """
-        value: Any = json.loads(text)
-        found = cast("dict[str, Any]", value if isinstance(value, dict) else {})
-        if found.pop("version", None) != VERSION:
-            raise ValueError(f"not a report of a pipeline's run: expected version={VERSION}")
-        fields: dict[str, Any] = {
-            **found,
-            "started": _time(found["started"]),
-            "finished": _time(found["finished"]),
-            "sources": tuple(SourceReport(**each) for each in found["sources"]),
-            "steps": tuple(_step(each) for each in found["steps"]),
-            "sinks": tuple(SinkReport(**each) for each in found["sinks"]),
-            "batches": tuple(_batch(each) for each in found["batches"]),
-            "errors": tuple(found["errors"]),
-        }
-        return Report(**fields)
+        version = _version(json.loads(text))
+        if version != VERSION:
+            raise ValueError(
+                f"not a report of a pipeline run: expected version={VERSION} found={version!r}"
+            )
+        try:
+            return Report.model_validate_json(text)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(map(str, first["loc"]))
+            raise ValueError(
+                f"not a report of a pipeline run: {where}: {first['msg'].lower()}"
+                f" found={first['input']!r:.60}"
+            ) from None
 
     @staticmethod
     def read(path: str | Path) -> Report:
@@ -241,29 +255,5 @@ class Report:
         return Report.from_json(Path(path).read_bytes())
 
 
-def _step(found: dict[str, Any]) -> StepReport:
-    rules = tuple(RuleReport(**rule) for rule in found["rules"])
-    fields: dict[str, Any] = {**found, "inputs": tuple(found["inputs"]), "rules": rules}
-    return StepReport(**fields)
-
-
-def _batch(found: dict[str, Any]) -> BatchReport:
-    fields: dict[str, Any] = {**found, "started": _time(found["started"])}
-    return BatchReport(**fields)
-
-
-def _time(text: str) -> datetime:
-    return datetime.fromisoformat(text)
-
-
-def _plain(value: Any) -> Any:  # noqa: ANN401 - any field of a report
-    """Return a value as JSON has it."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {it.name: _plain(getattr(value, it.name)) for it in dataclasses.fields(value)}
-    if isinstance(value, tuple | list):
-        return [_plain(each) for each in cast("list[Any]", value)]
-    if isinstance(value, Mapping):
-        return {name: _plain(each) for name, each in cast("dict[str, Any]", value).items()}
-    if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return round(value, 6) if isinstance(value, float) else value
+def _version(value: Any) -> object:  # noqa: ANN401 - any JSON
+    return value.get("version") if isinstance(value, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from typing import Any, Final, cast
 
@@ -38,10 +37,11 @@ class Progress:
             return batch
         lags = [_lag(source) for source in found["sources"]]
         known = [lag for lag in lags if lag is not None]
-        return dataclasses.replace(
-            batch,
-            lag=sum(known) if known else None,
-            durations={name: ms / 1000 for name, ms in found["durationMs"].items()},
+        return batch.model_copy(
+            update={
+                "lag": sum(known) if known else None,
+                "durations": {name: ms / 1000 for name, ms in found["durationMs"].items()},
+            }
         )
 
     def offsets(self, number: int) -> dict[str, Any]:

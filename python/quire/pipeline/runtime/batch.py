@@ -87,8 +87,8 @@ class Batch:
 
     def _source(self, source: Source, frame: DataFrame) -> None:
         with self._named(source.name, f"source {source.name}", source.line):
-            step = Step(source.name, (), source.line, rules=source.rules)
-            self._frames[source.name] = self._checked(step, frame, is_counted=source.stream)
+            checks = source.checks()
+            self._frames[source.name] = self._checked(checks, frame, is_counted=source.stream)
         self.watch(f"source {source.name}")
 
     def _step(self, spark: SparkSession, step: Step) -> None:

@@ -27,7 +27,7 @@ from quire.pipeline.runtime.sinks.writer import BatchWriter, check_sinks
 from quire.pipeline.runtime.sources import apart, followed, streams, together, whole
 from quire.pipeline.runtime.state import State
 from quire.pipeline.runtime.triggers import Stop, until_finished
-from quire.pipeline.spec.model import Pipeline
+from quire.pipeline.spec.model import Pipeline, TableSink
 
 _TOLD_EVERY_S: Final = 2.0
 
@@ -130,7 +130,7 @@ class _Run:
     def _refresh_tables(self) -> None:
         """Let the session see what was added to tables: batches have a session of their own."""
         for sink in self.pipeline.sinks:
-            if sink.table is not None and self.spark.catalog.tableExists(sink.table):
+            if isinstance(sink, TableSink) and self.spark.catalog.tableExists(sink.table):
                 self.spark.catalog.refreshTable(sink.table)
 
     def _run_whole(self) -> None:

@@ -1,8 +1,8 @@
 """
-Where rows come from.
+The sources of a pipeline as DataFrames.
 
-All sources that are followed become one stream, so that a batch has rows of each of them, and one
-checkpoint tells how far all were read: a row is its source's name and a struct for each source.
+All followed sources become one stream, so that a batch has rows of each of them and one checkpoint
+has the offsets of all: a row is its source's name and a struct for each source.
 """
 
 from __future__ import annotations
@@ -16,42 +16,43 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from quire.discovery import topics_of
 from quire.errors import NotAQueueError
-from quire.pipeline.spec.model import Pipeline, Source
+from quire.pipeline.spec.model import Pipeline, QueueSource, Source, TableSource
 from quire.spark.topics import local_path
 
 _NAME: Final = "_quire_source"
 
-# What a batch may hold at most; `once` takes everything that is there.
+# Limits of a batch, ignored by `once`.
 LIMITS: Final = ("maxoffsetspertrigger", "maxfilespertrigger", "maxbytespertrigger")
 
 
 def whole(spark: SparkSession, source: Source) -> DataFrame:
     """Return all rows of a source."""
-    if source.format == "table":
-        return spark.read.table(source.path)
+    if isinstance(source, TableSource):
+        return spark.read.table(source.table)
     reader = spark.read.format(source.format).options(**_without_limits(source))
-    if source.schema is not None:
-        reader = reader.schema(source.schema)
+    if source.ddl is not None:
+        reader = reader.schema(source.ddl)
     return reader.load(source.path)
 
 
 def followed(spark: SparkSession, source: Source, *, limited: bool) -> DataFrame:
-    """Return a source as a stream; files need a schema, and get that of those which are there."""
-    options = dict(source.options) if limited else _without_limits(source)
+    """Return a source as a stream; files without a schema get that of the present files."""
+    options = source.spark_options if limited else _without_limits(source)
     reader = spark.readStream.format(source.format).options(**options)
-    if source.schema is not None:
-        reader = reader.schema(source.schema)
+    if source.ddl is not None:
+        reader = reader.schema(source.ddl)
     elif source.format != "quire":
         reader = reader.schema(whole(spark, source).schema)
     return reader.load(source.path)
 
 
 def _without_limits(source: Source) -> dict[str, str]:
-    return {name: value for name, value in source.options.items() if name.lower() not in LIMITS}
+    options = source.spark_options
+    return {name: value for name, value in options.items() if name.lower() not in LIMITS}
 
 
 def streams(pipeline: Pipeline) -> list[Source]:
-    """Return the sources that are followed, in an order that does not depend on the file's."""
+    """Return the followed sources in an order that does not depend on the file's."""
     followed = [source for source in pipeline.sources if source.stream]
     return sorted(followed, key=lambda source: source.name)
 
@@ -65,14 +66,15 @@ def mixes_topics(pipeline: Pipeline, name: str) -> bool:
         if each in sources:
             found.append(sources[each])
         names += [it for it in (steps[each].inputs if each in steps else ()) if it not in names]
-    return any(it.format == "quire" and it.stream and not _is_one_queue(it.path) for it in found)
+    queues = [it for it in found if isinstance(it, QueueSource) and it.stream]
+    return any(not _is_one_queue(it.path) for it in queues)
 
 
 def _is_one_queue(path: str) -> bool:
     try:
         return topics_of(local_path(path)).keys() == {Path(local_path(path)).name}
     except NotAQueueError:
-        return True  # nothing to mix up: Spark tells that there is none
+        return True  # Spark reports that there is none
 
 
 def together(frames: Sequence[tuple[str, DataFrame]]) -> DataFrame:

@@ -13,7 +13,7 @@ from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 
 from quire.pipeline.errors import StepError
-from quire.pipeline.spec.model import Pipeline, Step
+from quire.pipeline.spec.model import Pipeline, PythonStep, SqlStep, Step
 
 
 def transformed(
@@ -26,10 +26,10 @@ def transformed(
         StepError: A Python transform returned something else than a DataFrame.
 
     """
-    if step.sql is not None:
+    if isinstance(step, SqlStep):
         frames: dict[str, Any] = dict(inputs)
         return spark.sql(step.sql, **frames)
-    if step.python is not None:
+    if isinstance(step, PythonStep):
         found = function(step.python, pipeline.file.absolute().parent)(**inputs)
         if not isinstance(found, DataFrame):
             raise StepError(f"{step.python} returned no DataFrame: {type(found).__name__}")

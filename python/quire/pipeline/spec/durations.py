@@ -1,11 +1,10 @@
-"""When batches are made, and how long delays and windows are."""
+"""Schedules and durations as a pipeline file writes them."""
 
 from __future__ import annotations
 
 import re
-from typing import Final
-
-from quire.pipeline.spec.model import Schedule
+from dataclasses import dataclass
+from typing import Final, Literal
 
 _UNITS_US: Final = {
     "ms": 1_000,
@@ -22,29 +21,42 @@ _UNITS_US: Final = {
 _DURATION: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", re.IGNORECASE)
 
 
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """When batches are made: `once`, `available-now`, or `every` *every_us*."""
+
+    kind: Literal["once", "available-now", "every"]
+    every_us: int | None = None
+    text: str = ""
+
+    def __str__(self) -> str:
+        """Return it as it was written."""
+        return self.text or self.kind
+
+
 def duration_us(text: str) -> int:
     """
-    Return the microseconds of a text such as ``30s``, ``10 minutes`` or ``1.5 h``.
+    Return the microseconds of a duration such as ``30s``, ``10 minutes`` or ``1.5 h``.
 
     Raises:
-        ValueError: It is none, or not above zero.
+        ValueError: The text is no duration, or it is not above zero.
 
     """
-    found = _DURATION.fullmatch(text)
-    word = found[2].lower() if found else ""
+    match = _DURATION.fullmatch(text)
+    word = match[2].lower() if match else ""
     unit = _UNITS_US.get(word) or _UNITS_US.get(word.removesuffix("s"), 0)
-    duration = round(float(found[1]) * unit) if found else 0
+    duration = round(float(match[1]) * unit) if match else 0
     if duration <= 0:
-        raise ValueError(f"not a duration: found={text!r} allowed: 500 ms, 30s, 10 minutes, 1 h")
+        raise ValueError(f"not a duration: found={text!r} expected: 500 ms, 30s, 10 minutes, 1 h")
     return duration
 
 
 def schedule_of(text: str) -> Schedule:
     """
-    Return the schedule that a text names.
+    Return the schedule of a text.
 
     Raises:
-        ValueError: It names none.
+        ValueError: There is no such schedule.
 
     """
     words = text.strip().lower()
@@ -55,6 +67,6 @@ def schedule_of(text: str) -> Schedule:
     kind, _, every = words.partition(" ")
     if kind != "every":
         raise ValueError(
-            f"no such schedule: found={text!r} allowed: once, available-now, every 30s"
+            f"unknown schedule: found={text!r} expected: once, available-now, every 30s"
         )
     return Schedule("every", duration_us(every), words)

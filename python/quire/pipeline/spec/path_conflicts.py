@@ -1,63 +1,53 @@
-"""Whether what a pipeline writes lies apart from everything else that it reads and writes."""
+"""Checks that what a pipeline writes is apart from everything else that it reads and writes."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from typing import Final
 from urllib.parse import unquote, urlsplit
 
+from quire.pipeline.spec.model import PipelineFile, TableSource
+from quire.pipeline.spec.values import is_url
 from quire.pipeline.spec.yaml_lines import Document, Place
 
 _PATTERN: Final = re.compile(r"[*?\[{]")
 
 
-def is_address(path: str) -> bool:
-    """Whether a path is an address, such as ``s3://bucket/folder``."""
-    return ":/" in path
-
-
-def local(document: Document, path: str) -> str:
-    """Return a path as it is when it is an address, else absolute."""
-    return path if is_address(path) else str((document.path.parent / path).resolve())
-
-
-def check_paths(document: Document) -> None:
-    """Report what is written where something else of the pipeline is, or above or below it."""
-    found = document.values
+def check_paths(document: Document, file: PipelineFile) -> None:
+    """Report each path written that is the same as, above or below another path."""
     seen = [
-        (f"source {name}", _normal(document, source["path"]))
-        for name, source in found["sources"].items()
-        if "path" in source
+        (f"source {name}", _normal(document, source.path))
+        for name, source in file.sources.items()
+        if not isinstance(source, TableSource)
     ]
-    for place, what, path in _written(found):
+    for place, what, path in _written(file):
         own = _normal(document, path)
         for other, theirs in seen:
             if own == theirs:
-                document.report(place, f"{other} is there too: path={own}")
+                document.report(place, f"{other} has the same path: path={own}")
             elif own.is_relative_to(theirs) or theirs.is_relative_to(own):
-                around = f"lies within {other}, or around it: path={own} and {theirs}"
-                document.report(place, around)
+                problem = f"lies within {other}, or around it: path={own} and {theirs}"
+                document.report(place, problem)
         seen.append((what, own))
 
 
-def _written(found: Mapping[str, Any]) -> Iterator[tuple[Place, str, str]]:
-    """Yield what is written: the state first, as it is always there."""
-    yield ("state",), "the state", f"{found.get('state', 'state')}/{found['pipeline']}"
-    for number, sink in enumerate(found["sinks"]):
-        if "path" in sink:
-            yield ("sinks", number), f"sinks[{number}]", sink["path"]
-    path = found.get("quarantine", {}).get("path")
-    if path is not None:
-        yield ("quarantine",), "the quarantine", path
+def _written(file: PipelineFile) -> Iterator[tuple[Place, str, str]]:
+    """Yield the paths that are written."""
+    yield ("state",), "the state", f"{file.state}/{file.pipeline}"
+    for number, sink in enumerate(file.sinks):
+        if sink.path is not None:
+            yield ("sinks", number), f"sinks[{number}]", sink.path
+    if file.quarantine is not None:
+        yield ("quarantine",), "the quarantine", file.quarantine.path
 
 
 def _normal(document: Document, path: str) -> PurePosixPath:
-    """Return a path without links, dots and patterns; of an address its parts."""
+    """Return a path without links, dots and patterns; the parts of a URL."""
     if path.startswith("file:"):
         path = unquote(urlsplit(path).path)
-    if is_address(path):
+    if is_url(path):
         scheme, _, rest = path.partition(":/")
         return PurePosixPath(
             "/", f"{scheme}:", *(it for it in rest.split("/") if it not in {"", "."})

@@ -1,4 +1,4 @@
-"""YAML whose values know the line they stand on."""
+"""YAML files with the line number of each value, and bounds on what a file may expand to."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _DEPTH_MAX: Final = 50
 
 
 class PipelineFileError(QuireError, ValueError):
-    """A pipeline's file that cannot be run: everything that is wrong with it, a line each."""
+    """A pipeline file is invalid; the text has one line for each problem."""
 
     def __init__(self, file: str, problems: tuple[str, ...]) -> None:
-        """Keep the problems apart from the text, for programs."""
+        """Make the error of a file with these *problems*, each beginning with its line number."""
         super().__init__(file, problems)
         self.file = file
         self.problems = problems
@@ -35,7 +35,7 @@ class PipelineFileError(QuireError, ValueError):
 
 @dataclass(slots=True)
 class Document:
-    """A file's values, and what was found wrong with it so far."""
+    """The values of a file, their lines, and the problems found so far."""
 
     path: Path
     values: Any = None
@@ -43,28 +43,19 @@ class Document:
     problems: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
 
     def line(self, place: Place) -> int:
-        """Return the line of a value; of a value that is not there, the line it belongs to."""
+        """Return the line of a value; for a missing value, that of the value it belongs to."""
         while place and place not in self.lines:
             place = place[:-1]
         return self.lines.get(place, 1)
 
     def report(self, place: Place, problem: str) -> None:
-        """Keep what is wrong with the value at *place*."""
+        """Add a problem of the value at *place*."""
         self.problems.append((self.line(place), f"{dotted(place)}: {problem}"))
 
-    def refuse(self) -> None:
-        """
-        Do nothing, or report all problems.
-
-        Raises:
-            PipelineFileError: There are problems.
-
-        """
-        if self.problems:
-            told = sorted(set(self.problems))
-            raise PipelineFileError(
-                str(self.path), tuple(f"{line}: {problem}" for line, problem in told)
-            )
+    def error(self) -> PipelineFileError:
+        """Return the error that lists all problems, by line."""
+        lines = tuple(f"{line}: {problem}" for line, problem in sorted(set(self.problems)))
+        return PipelineFileError(str(self.path), lines)
 
 
 def dotted(place: Place) -> str:
@@ -78,7 +69,7 @@ def read(path: Path) -> Document:
     Read a YAML file.
 
     Raises:
-        PipelineFileError: It is no YAML, or has a key twice.
+        PipelineFileError: The file is not YAML, has a duplicate key, or exceeds a limit.
         OSError: It cannot be read.
 
     """
@@ -92,16 +83,17 @@ def read(path: Path) -> Document:
         document.problems.append((1, f"not YAML: nested too deep: limit={_DEPTH_MAX}"))
     except (yaml.YAMLError, ValueError) as error:
         document.problems.append((1, f"not YAML: {' '.join(str(error).split())}"))
-    document.refuse()
+    if document.problems:
+        raise document.error()
     return document
 
 
 def _text(path: Path) -> str:
     """
-    Return what a file holds.
+    Return the text of a file.
 
     Raises:
-        ValueError: It is longer than any pipeline.
+        ValueError: The file is too long.
 
     """
     with path.open("rb") as file:
@@ -125,34 +117,34 @@ def _read(document: Document, text: str) -> None:
 
 class _Bounds:
     """
-    Looks how large a document is with all of its aliases in place, without putting them there.
+    Counts the values of a document with its aliases expanded, without expanding them.
 
-    A few hundred bytes of aliases of aliases stand for more values than a machine has memory.
+    A few hundred bytes of nested aliases can expand to more values than fit into memory.
     """
 
     def __init__(self) -> None:
-        """Know no node."""
+        """Start with no node seen."""
         self._sizes: dict[int, int] = {}
-        self._above: set[int] = set()
+        self._open: set[int] = set()
 
     def check(self, node: yaml.Node) -> int:
         """
-        Return how many values a node stands for.
+        Return how many values a node expands to.
 
         Raises:
-            yaml.MarkedYAMLError: Too many, too deep, one holds itself, or a text is too long.
+            yaml.MarkedYAMLError: Too many values, too deep, recursive, or a text is too long.
 
         """
         key = id(node)
         if key in self._sizes:
             return self._sizes[key]
-        if key in self._above:
-            raise self._refused("an alias stands within its own value", node)
-        if len(self._above) >= _DEPTH_MAX:
+        if key in self._open:
+            raise self._refused("an alias refers to a value that contains it", node)
+        if len(self._open) >= _DEPTH_MAX:
             raise self._refused(f"nested too deep: limit={_DEPTH_MAX}", node)
-        self._above.add(key)
+        self._open.add(key)
         size = 1 + sum(self.check(it) for it in self._inside(node))
-        self._above.remove(key)
+        self._open.remove(key)
         if size > _VALUES_MAX:
             raise self._refused(f"too many values with all aliases: limit={_VALUES_MAX}", node)
         self._sizes[key] = size
@@ -173,7 +165,7 @@ class _Bounds:
 
 
 def _places(node: yaml.Node, place: Place, document: Document) -> Iterator[tuple[Place, int]]:
-    """Yield the place and the line of each value; of those with a key, the key's line."""
+    """Yield the place and line of each value; for a value with a key, the key's line."""
     if not place:
         yield (), node.start_mark.line + 1
     if isinstance(node, yaml.MappingNode):
@@ -184,7 +176,7 @@ def _places(node: yaml.Node, place: Place, document: Document) -> Iterator[tuple
             yield within, key.start_mark.line + 1
             if name in seen:
                 document.problems.append(
-                    (key.start_mark.line + 1, f"{dotted(within)}: stands there twice")
+                    (key.start_mark.line + 1, f"{dotted(within)}: duplicate key")
                 )
             seen.add(name)
             yield from _places(value, within, document)
