@@ -184,6 +184,7 @@ def test_every_value_is_checked_on_its_own_and_then_together(tmp_path: Path) -> 
         ("    order:", "    python: none.py:f\n    order:", "no such file: path="),
         ("    order:", "    python: a b:f\n    order:", "expected: module:function or file."),
         ("    order:", "    python: f\n    order:", "expected: module:function or file.py"),
+        ("sources:", "sources: {}\nsteps_:", "4: sources: is empty: found={}"),
         ("    order: [_index]", "    order:", "steps.clean.order: found=None expected: a value"),
         ("    order: [_index]", "    order: []", "steps.clean.order: is empty"),
         ("    order: [_index]", "    order: 7", "found=7 expected: text or a list"),
@@ -227,6 +228,13 @@ def test_every_value_is_checked_on_its_own_and_then_together(tmp_path: Path) -> 
 )  # fmt: skip
 def test_what_is_wrong_is_named(tmp_path: Path, old: str, new: str, told: str) -> None:
     assert told in "\n".join(problems(changed(tmp_path, (old, new))))
+
+
+def test_one_wrong_value_is_one_problem(tmp_path: Path) -> None:
+    text = "pipeline: a\nsources: {a: {format: csv, path: a}}\nsinks:\n- {from: a, format: b}\n"
+    assert problems(file(tmp_path, text)) == [
+        "4: sinks[0].format: found='b' expected: parquet, delta, quire, table"
+    ]
 
 
 @pytest.mark.parametrize("text", ["", "- 1", "a: [", "a: &x [*x]", "a: \x00", "? [1]\n: 2"])

@@ -1,4 +1,4 @@
-"""``quire pipeline``: run, or only check, a pipeline that a YAML file defines."""
+"""``quire pipeline``: run or check the pipeline in a YAML file, or print the files' schema."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ _DRAWN_EVERY_S: Final = 30.0
 
 @click.group(cls=WholeSummaries)
 def pipeline() -> None:
-    """Turn what is recorded into data, on Spark: batch, streaming and scheduled."""
+    """Run declarative pipelines on Spark: batch, streaming or scheduled."""
 
 
 @pipeline.command()
 @click.argument("file", type=PATH)
-@click.option("--master", metavar="URL", help="A Spark cluster; this machine if not given.")
-@click.option("--once", is_flag=True, help="What is there, in one batch, whatever the file says.")
-@click.option("--schedule", metavar="WHEN", help="once, available-now or 'every 30s', likewise.")
+@click.option("--master", metavar="URL", help="The Spark cluster; this machine by default.")
+@click.option("--once", is_flag=True, help="Process all available data in one batch; overrides FILE.")
+@click.option("--schedule", metavar="WHEN", help="once, available-now or 'every 30s'; overrides FILE.")
 @click.option(
     "--report",
     "folder",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Write the report there: report.json, report.txt and report.html.",
+    help="Write report.json, report.txt and report.html there.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 def run(  # noqa: PLR0913 - one for each option
@@ -54,10 +54,10 @@ def run(  # noqa: PLR0913 - one for each option
     as_json: bool,
 ) -> None:
     """
-    Run the pipeline in FILE and tell what it did.
+    Run the pipeline in FILE and print a report.
 
-    Each run goes on where the last one ended. SIGINT and SIGTERM end it after the batch at hand. A
-    run that was killed is repeated by the next one from where it was, and adds nothing twice.
+    Each run continues where the last one ended. SIGINT and SIGTERM end it after the current batch.
+    After a kill, the next run repeats the interrupted batch and adds nothing twice.
 
     \b
     Examples:
@@ -66,7 +66,7 @@ def run(  # noqa: PLR0913 - one for each option
       quire pipeline run trades.yaml --schedule 'every 30s' --master spark://host:7077
     """  # noqa: D301 - click reads the backspace
     if once and schedule is not None:
-        raise click.UsageError("give --once or --schedule, not both")
+        raise click.UsageError("--once and --schedule are mutually exclusive")
     found = _loaded(file, "once" if once else schedule)
     import quire.pipeline
     from quire.pipeline.runtime.runner import write_report
@@ -95,7 +95,7 @@ def run(  # noqa: PLR0913 - one for each option
 @click.argument("file", type=PATH)
 def check(file: Path) -> None:
     """
-    Tell everything that is wrong with FILE, without running it.
+    Check FILE without running it; list all problems.
 
     Example: quire pipeline check trades.yaml
     """

@@ -91,8 +91,9 @@ def check_form(document: Document) -> PipelineFile:
         return PipelineFile.model_validate(document.values, context=document)
     except ValidationError as error:
         for found in error.errors(include_url=False):
-            place, problem = _explained(document, found)
-            document.report(place, problem)
+            # Invalid items do not count: a list of them is reported as too short, too.
+            if not (found["type"] == "too_short" and found["input"]):
+                document.report(*_explained(document, found))
         raise document.error() from None
 
 
