@@ -35,8 +35,16 @@ def pipeline() -> None:
 @pipeline.command()
 @click.argument("file", type=PATH)
 @click.option("--master", metavar="URL", help="The Spark cluster; this machine by default.")
-@click.option("--once", is_flag=True, help="Process all available data in one batch; overrides FILE.")
-@click.option("--schedule", metavar="WHEN", help="once, available-now or 'every 30s'; overrides FILE.")
+@click.option(
+    "--once",
+    is_flag=True,
+    help="Process all available data in a single batch, overriding the schedule in FILE.",
+)
+@click.option(
+    "--schedule",
+    metavar="WHEN",
+    help="once, available-now or 'every 30s', overriding the schedule in FILE.",
+)
 @click.option(
     "--report",
     "folder",
