@@ -19,11 +19,11 @@ LAYERS = [
 HEIGHT = {part: height for height, parts in enumerate(LAYERS) for part in parts.split()}
 # The Python modules, lowest first. What the handles are built on takes the native ones.
 PYTHON_LAYERS = [
-    "_arguments _arrow _durable _latency _terminal discovery errors pausers",
+    "_arguments _arrow _durable _formats _following _latency _terminal discovery errors pausers",
     "types _opening pages",
     "ranges.cycles ranges.event_time ranges.seek",
     "calls arrow",
-    "queue appender tailer subtopics",
+    "queue appender tailer subtopics quick_queue merging",
     "_positions ranges",
     "replaying services archive",
     "quire",

@@ -11,11 +11,13 @@ Where things are; each imports only what stands above it::
     errors                                     every exception, as a tree
     types pausers discovery                    declared types, waiting, queues below a directory
     _arguments _durable _opening _terminal     checked arguments, files that survive a crash,
-    _arrow _latency                            paths that become queues, text safe to print
+    _arrow _latency _formats                   paths that become queues, text safe to print
+    _following                                 waiting for messages, in any format
     _native                                    the Rust extension; its stub documents it
     calls                                      messages, interfaces, method writers and readers
     arrow                                      schemas, and messages as columns both ways
     queue appender tailer subtopics            the handles; open() is in queue
+    quick_queue merging                        those of Quick-Queues; several queues as one
     ranges _positions                          ranges, seeking, stored positions
     replaying services archive                 replay and compare; services; Parquet archives
     spark                                      the data source, the sink, sessions
@@ -34,7 +36,10 @@ from quire._native import (
     Excerpt,
     ManualClock,
     MessageHistory,
+    MessagePacker,
+    MessageUnpacker,
     Payloads,
+    QuickExcerpt,
     ReadDocument,
     RollCycle,
     WriteDocument,
@@ -62,6 +67,7 @@ from quire.errors import (
     LockTimeoutError,
     MessageTooLargeError,
     NotAQueueError,
+    ProducerDiedError,
     QuireError,
     ReadOnlyError,
     ReplayError,
@@ -73,8 +79,11 @@ from quire.errors import (
     WaitTimeoutError,
     WireError,
     WriteAfterEofError,
+    WriterInUseError,
 )
+from quire.merging import merge
 from quire.queue import Queue, open  # noqa: A004 - `quire.open` reads as what it does
+from quire.quick_queue import QuickAppender, QuickQueue, QuickTailer
 from quire.tailer import Tailer
 from quire.types import (
     float32,
@@ -111,10 +120,17 @@ __all__ = [
     "LockTimeoutError",
     "ManualClock",
     "MessageHistory",
+    "MessagePacker",
     "MessageTooLargeError",
+    "MessageUnpacker",
     "NotAQueueError",
     "Payloads",
+    "ProducerDiedError",
     "Queue",
+    "QuickAppender",
+    "QuickExcerpt",
+    "QuickQueue",
+    "QuickTailer",
     "QuireError",
     "ReadDocument",
     "ReadOnlyError",
@@ -135,6 +151,7 @@ __all__ = [
     "WireError",
     "WriteAfterEofError",
     "WriteDocument",
+    "WriterInUseError",
     "__version__",
     "compare",
     "float32",
@@ -143,6 +160,7 @@ __all__ = [
     "int16",
     "int32",
     "int64",
+    "merge",
     "message",
     "method_id",
     "open",

@@ -1,4 +1,5 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
 from os import PathLike
 from types import TracebackType
 from typing import Any, Final, Literal, Self, TypeAlias, TypeVar, final, overload
@@ -20,12 +21,19 @@ __all__ = [
     "Kind",
     "ManualClock",
     "MessageHistory",
+    "MessagePacker",
+    "MessageUnpacker",
     "Method",
     "MethodReader",
     "MethodWriter",
     "Payloads",
     "Plan",
     "Queue",
+    "QuickAppender",
+    "QuickExcerpt",
+    "QuickPayloads",
+    "QuickQueue",
+    "QuickTailer",
     "RawIn",
     "RawOut",
     "ReadDocument",
@@ -1976,6 +1984,591 @@ class Tailer:
     def close(self) -> None:
         """Close the tailer, storing the position of a named one. Idempotent."""
 
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None: ...
+
+@final
+class MessagePacker:
+    """
+    Fields of a message to be written, from :meth:`QuickAppender.new_message`.
+
+    Fields have neither names nor types in the message: a reader must know their order. Calls chain.
+
+        appender.new_message().pack_int(1).pack_string("A").write_message()
+    """
+
+    def pack_byte(self, value: int, /) -> Self:
+        """
+        Add a signed integer of 8 bits.
+
+            message.pack_byte(-1)
+
+        Raises:
+            ValueError: It does not fit.
+
+        """
+
+    def pack_boolean(self, value: bool, /) -> Self:
+        """
+        Add a boolean, one byte.
+
+            message.pack_boolean(True)
+        """
+
+    def pack_short(self, value: int, /) -> Self:
+        """
+        Add a signed integer of 16 bits.
+
+            message.pack_short(-300)
+
+        Raises:
+            ValueError: It does not fit.
+
+        """
+
+    def pack_char(self, value: str, /) -> Self:
+        """
+        Add one UTF-16 unit.
+
+            message.pack_char("€")
+
+        Raises:
+            ValueError: It is not one unit.
+
+        """
+
+    def pack_int(self, value: int, /) -> Self:
+        """
+        Add a signed integer of 32 bits.
+
+            message.pack_int(70_000)
+
+        Raises:
+            ValueError: It does not fit.
+
+        """
+
+    def pack_long(self, value: int, /) -> Self:
+        """
+        Add a signed integer of 64 bits.
+
+            message.pack_long(2**40)
+
+        Raises:
+            ValueError: It does not fit.
+
+        """
+
+    def pack_float(self, value: float, /) -> Self:
+        """
+        Add a number of 32 bits, rounded.
+
+            message.pack_float(1.5)
+
+        Raises:
+            ValueError: It is too large.
+
+        """
+
+    def pack_double(self, value: float, /) -> Self:
+        """
+        Add a number of 64 bits.
+
+            message.pack_double(1.1)
+        """
+
+    def pack_string(self, value: str, /) -> Self:
+        """
+        Add ASCII text, ended by a NUL character.
+
+            message.pack_string("EURUSD")
+
+        Raises:
+            ValueError: It has other characters, or a NUL among them.
+
+        """
+
+    def pack_unicode(self, value: str, /) -> Self:
+        """
+        Add any text as UTF-16, ended by a NUL character.
+
+            message.pack_unicode("中文")
+
+        Raises:
+            ValueError: It has a NUL among its characters.
+
+        """
+
+    def pack_decimal(self, value: Decimal | int, /) -> Self:
+        """
+        Add a decimal number, exactly: Java's ``BigDecimal``.
+
+            message.pack_decimal(Decimal("1.50"))
+
+        Raises:
+            ValueError: It is infinite or not a number, or its exponent exceeds 32 bits.
+
+        """
+
+    def pack_big_integer(self, value: int, /) -> Self:
+        """
+        Add an integer of any size after its length: Java's ``BigInteger``.
+
+            message.pack_big_integer(2**100)
+        """
+
+    def pack_bytes(self, value: BufferLike, /) -> Self:
+        """
+        Add bytes after their length, as Java's ``unpackArray`` reads them.
+
+            message.pack_bytes(b"...")
+        """
+
+    def pack_raw(self, value: BufferLike, /) -> Self:
+        """
+        Add bytes without a length: the reader must know it.
+
+            message.pack_raw(b"...")
+        """
+
+    def write_message(self) -> int:
+        """
+        Append the message, and return its index; what is packed next is another message.
+
+            offset = message.write_message()
+
+        Raises:
+            ValueError: There are no fields.
+
+        """
+
+    def discard(self) -> None:
+        """
+        Drop the fields that were packed.
+
+            message.pack_int(1).discard()
+        """
+
+    def __len__(self) -> int:
+        """Return how many bytes are packed."""
+
+@final
+class MessageUnpacker:
+    """
+    Fields of a message, from :meth:`QuickExcerpt.unpack`, in the order they were packed.
+
+    Each call checks what it reads: past the end of the message, or where the bytes are no such
+    field, it raises :class:`quire.WireError` and leaves the position.
+
+        message = quire.MessageUnpacker(payload)
+        message.unpack_int()
+    """
+
+    def __new__(cls, message: BufferLike, /) -> MessageUnpacker: ...
+    def unpack_byte(self) -> int:
+        """
+        Return the next field, a signed integer of 8 bits.
+
+            message.unpack_byte()
+        """
+
+    def unpack_boolean(self) -> bool:
+        """
+        Return whether the next byte is 1.
+
+            message.unpack_boolean()
+        """
+
+    def unpack_short(self) -> int:
+        """
+        Return the next field, a signed integer of 16 bits.
+
+            message.unpack_short()
+        """
+
+    def unpack_char(self) -> str:
+        """
+        Return the next field, one UTF-16 unit.
+
+            message.unpack_char()
+        """
+
+    def unpack_int(self) -> int:
+        """
+        Return the next field, a signed integer of 32 bits.
+
+            message.unpack_int()
+        """
+
+    def unpack_long(self) -> int:
+        """
+        Return the next field, a signed integer of 64 bits.
+
+            message.unpack_long()
+        """
+
+    def unpack_float(self) -> float:
+        """
+        Return the next field, a number of 32 bits.
+
+            message.unpack_float()
+        """
+
+    def unpack_double(self) -> float:
+        """
+        Return the next field, a number of 64 bits.
+
+            message.unpack_double()
+        """
+
+    def unpack_string(self) -> str:
+        """
+        Return the next field, ASCII text.
+
+            message.unpack_string()
+        """
+
+    def unpack_unicode(self) -> str:
+        """
+        Return the next field, UTF-16 text.
+
+            message.unpack_unicode()
+        """
+
+    def unpack_decimal(self, *, legacy: bool = False) -> Decimal:
+        """
+        Return the next field, a decimal number.
+
+            message.unpack_decimal()
+
+        Args:
+            legacy: Read a number of more than 127 bytes or an exponent beyond 128 as Java's writer
+                stores it, without a length: it takes all that is left of the message.
+
+        """
+
+    def unpack_big_integer(self) -> int:
+        """
+        Return the next field, an integer of any size after its length.
+
+            message.unpack_big_integer()
+        """
+
+    def unpack_bytes(self) -> bytes:
+        """
+        Return the next field, bytes after their length.
+
+            message.unpack_bytes()
+        """
+
+    def unpack_raw(self, count: int, /) -> bytes:
+        """
+        Return the next *count* bytes.
+
+            message.unpack_raw(4)
+        """
+
+    @property
+    def position(self) -> int:
+        """Where the next field starts."""
+
+    @property
+    def remaining(self) -> int:
+        """How many bytes are left."""
+
+@final
+class QuickExcerpt:
+    """
+    One message of a Quick-Queue. Equal by value, hashable, picklable.
+
+        for excerpt in queue.tailer():
+            print(excerpt.index, excerpt.producer, excerpt.data)
+
+    Attributes:
+        index: The index of the message: a multiple of 16.
+        producer: Who wrote it, in a queue of named producers.
+        data: A copy of its bytes.
+
+    """
+
+    def __new__(cls, index: int, data: bytes, producer: str | None = None) -> QuickExcerpt: ...
+    @property
+    def index(self) -> int: ...
+    @property
+    def producer(self) -> str | None: ...
+    @property
+    def data(self) -> bytes: ...
+    @property
+    def view(self) -> memoryview:
+        """
+        The bytes where they lie in the file, without a copy; they never change.
+
+            excerpt.view[:4]
+
+        A message that crosses pages is copied. A view keeps its page mapped.
+        """
+
+    def unpack(self) -> MessageUnpacker:
+        """
+        Return what reads the fields of the message, from the first one on.
+
+            excerpt.unpack().unpack_int()
+        """
+
+    def __hash__(self) -> int: ...
+    def __reduce__(self) -> tuple[type[QuickExcerpt], tuple[int, bytes, str | None]]: ...
+
+class QuickPayloads:
+    """Iterates over payloads alone; ends at "nothing yet"."""
+
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> bytes: ...
+
+@disjoint_base
+class QuickQueue:
+    """An open Quick-Queue. See :class:`quire.QuickQueue`."""
+
+    def __new__(
+        cls,
+        path: str | PathLike[str],
+        *,
+        read_only: bool = False,
+        create: bool = True,
+        page_bytes: int | None = None,
+        file_mode: int = 0o600,
+        allow_network: bool = False,
+    ) -> Self: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def read_only(self) -> bool: ...
+    @property
+    def closed(self) -> bool: ...
+    @property
+    def page_bytes(self) -> int:
+        """
+        How long each file of the queue is.
+
+            assert queue.page_bytes == 1 << 30
+        """
+
+    @property
+    def form(self) -> Literal["single", "shared"] | None:
+        """
+        Whether one writer or named producers write it; None before the first appender.
+
+            assert queue.form in {"single", "shared", None}
+        """
+
+    @property
+    def first_index(self) -> int | None:
+        """
+        The index of the first message; None when there is none.
+
+            tailer = queue.tailer(start=queue.first_index)
+        """
+
+    @property
+    def last_index(self) -> int | None:
+        """
+        The index of the last message that can be read; None when there is none.
+
+            tailer = queue.tailer(start=queue.last_index)
+        """
+
+    @property
+    def end_index(self) -> int:
+        """
+        The index of the next message, at the least.
+
+            tailer = queue.tailer(start=queue.end_index)  # what comes from now on
+        """
+
+    def force(self) -> None:
+        """
+        Return when all that this queue's appenders wrote is on the medium.
+
+            queue.force()
+
+        Data is synced before the index that names it. Without it the system writes in its own time:
+        what was written survives the end of the process, but not a power cut.
+        """
+
+    def close(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None: ...
+
+@disjoint_base
+class QuickAppender:
+    """Writes messages at the end of a Quick-Queue. See :class:`quire.QuickAppender`."""
+
+    def __new__(cls, queue: QuickQueue, producer: str | None = None) -> Self: ...
+    @property
+    def producer(self) -> str | None: ...
+    @property
+    def path(self) -> str:
+        """The directory of its queue."""
+
+    @property
+    def closed(self) -> bool: ...
+    def new_message(self) -> MessagePacker:
+        """
+        Return what packs the fields of a message.
+
+            appender.new_message().pack_int(1).pack_boolean(True).write_message()
+        """
+
+    def write_bytes(self, payload: BufferLike, /) -> int:
+        """
+        Append a message of at least one byte, and return its index.
+
+            offset = appender.write_bytes(b"...")
+        """
+
+    def write_text(self, text: str, /) -> int:
+        """
+        Append a message of the text as UTF-8, without an end mark, and return its index.
+
+            appender.write_text("hello")
+        """
+
+    def write_many(self, payloads: Iterable[BufferLike], /) -> int | None:
+        """
+        Append many messages, and return the index of the last one; None when there is none.
+
+            appender.write_many([b"one", b"two"])
+
+        What came before a payload that fails stays, where *payloads* is an iterator.
+        """
+
+    def _write_column(
+        self, offsets: BufferLike, data: BufferLike, *, count: int, start: int, wide: bool
+    ) -> int | None: ...
+    def force(self) -> None:
+        """
+        Return when every message of this appender is on the medium.
+
+            appender.force()
+        """
+
+    def close(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None: ...
+
+@disjoint_base
+class QuickTailer:
+    """
+    Reads messages of a Quick-Queue. May be used from any thread; calls are serialised.
+
+    See :class:`quire.QuickTailer`.
+    """
+
+    def __new__(
+        cls, queue: QuickQueue, *, start: int | None = None, on_dead: str = "skip"
+    ) -> Self: ...
+    @property
+    def path(self) -> str:
+        """The directory of its queue."""
+
+    @property
+    def closed(self) -> bool: ...
+    @property
+    def index(self) -> int:
+        """
+        The index of the next message.
+
+            position = tailer.index  # keep it, and go on with queue.tailer(start=position)
+        """
+
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> QuickExcerpt: ...
+    def read(self) -> QuickExcerpt | None:
+        """
+        Return the next message, or None when nothing is there yet.
+
+            while (excerpt := tailer.read()) is not None: ...
+        """
+
+    def read_bytes(self) -> bytes | None:
+        """
+        Return the next message's bytes, or None when nothing is there yet.
+
+            payload = tailer.read_bytes()
+        """
+
+    def read_text(self) -> str | None:
+        """
+        Return the next message as UTF-8 text, or None when nothing is there yet.
+
+            text = tailer.read_text()
+
+        Raises:
+            UnicodeDecodeError: It is something else; the position stays.
+
+        """
+
+    def payloads(self) -> QuickPayloads:
+        """
+        Iterate over the messages' bytes alone: the fast loop.
+
+            for payload in tailer.payloads(): ...
+        """
+
+    def read_many(self, count: int, /) -> list[bytes]:
+        """
+        Return the next *count* messages' bytes; fewer at the end of the queue.
+
+            tailer.read_many(10_000)
+        """
+
+    def _read_columns(
+        self, count: int, /, *, max_bytes: int | None = None
+    ) -> tuple[int, Buffer, Buffer, Buffer]: ...
+    def _prepare(self) -> bool | None: ...
+    def move_to_index(self, index: int, /) -> bool:
+        """
+        Go to *index*; True when an entry is there. Beyond the last one it goes to the end.
+
+            tailer.move_to_index(offset)
+
+        Raises:
+            ValueError: It is not a multiple of 16.
+
+        """
+
+    def to_start(self) -> None:
+        """
+        Go to the first message.
+
+            tailer.to_start()
+        """
+
+    def to_end(self) -> None:
+        """
+        Go to the end: only messages that come from now on are read.
+
+            tailer.to_end()
+        """
+
+    def close(self) -> None: ...
     def __enter__(self) -> Self: ...
     def __exit__(
         self,

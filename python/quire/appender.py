@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABCMeta
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
@@ -38,7 +39,7 @@ _CHUNK = 10_000
 _LOOK_S = 0.02
 
 
-class Appender(_native.Appender):
+class Appender(_native.Appender, metaclass=ABCMeta):
     """Writes messages at the end of a queue, from :meth:`quire.Queue.appender`."""
 
     def topic(self, key: Any, *, event: str = ROUTE) -> Topic:  # noqa: ANN401 - any value

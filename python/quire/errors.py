@@ -20,6 +20,8 @@ QuireError
 ├── WireError                bytes that do not decode, or a value that has no encoding
 ├── DataLossError            messages were deleted before they were read
 ├── TailerInUseError         another tailer reads with this name (pid, since)
+├── WriterInUseError         the queue has a writer, or the producer's name is used, elsewhere
+├── ProducerDiedError        a producer died while it wrote a message (producer, index)
 ├── ReplayError              the queue to replay into holds something else, or others write it
 ├── ForkedError              a handle was carried into a forked child
 ├── LockTimeoutError         also a TimeoutError
@@ -159,6 +161,33 @@ class TailerInUseError(QuireError):
         super().__init__(message, pid, since_s)
         self.pid = pid
         self.since = datetime.fromtimestamp(since_s, UTC) if since_s else None
+
+    def __str__(self) -> str:
+        """Return the text alone: it already holds the values."""
+        return str(self.args[0])
+
+
+class WriterInUseError(QuireError):
+    """A Quick-Queue has its one writer already, or another appender uses the producer's name."""
+
+
+class ProducerDiedError(QuireError):
+    """
+    A producer of a Quick-Queue died while it wrote a message, which cannot be recovered.
+
+    It is reported once; the next read goes on behind it.
+
+    Attributes:
+        producer: The producer's name.
+        index: The index that the message would have had.
+
+    """
+
+    def __init__(self, message: str, producer: str = "", index: int = 0) -> None:
+        """Keep the values apart from the text, for programs."""
+        super().__init__(message, producer, index)
+        self.producer = producer
+        self.index = index
 
     def __str__(self) -> str:
         """Return the text alone: it already holds the values."""

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from abc import ABCMeta
 from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, Protocol, overload
+from typing import Any, Literal, Protocol, cast, overload
 
 from quire import _arguments as arguments
-from quire import _native
+from quire import _formats, _native
+from quire._formats import Format
 from quire._native import Dump, ManualClock, RollCycle
 from quire.appender import Appender
+from quire.errors import NotAQueueError, UnsupportedError
+from quire.quick_queue import QuickAppender, QuickQueue, QuickTailer
 from quire.tailer import Tailer
 
 
@@ -50,16 +54,20 @@ _CHECKS: dict[str, arguments.Check] = {
     "allow_network": arguments.flag,
     "pretouch": arguments.flag,
     "low_space_percent": arguments.whole(0, 255),
+    "page_bytes": arguments.optional(arguments.whole(0, 2**63 - 1)),
 }
+# The options that each format knows; ``path`` and ``format`` are everybody's.
+_QUICK_QUEUE = {"read_only", "create", "page_bytes", "file_mode", "allow_network"}
+_CHRONICLE = {*_CHECKS, "timeout_ms", "eof_grace_ms"} - {"page_bytes"}
 
 
 class _Writable(Protocol):
     def write(self, text: str, /) -> object: ...
 
 
-class Queue(_native.Queue):
+class Queue(_native.Queue, metaclass=ABCMeta):
     """
-    An open queue, from :func:`quire.open`.
+    An open queue, from :func:`quire.open`. Those of other formats count as subclasses.
 
     It hands out appenders and tailers, as many as wanted; closing it closes them. It pickles by
     path and options, and is opened again where it arrives.
@@ -141,9 +149,22 @@ class Queue(_native.Queue):
         return Queue._reopen, (self.path, self._options)
 
 
-def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
+@overload
+def open(  # noqa: A001 - as below
     path: str | PathLike[str],
     *,
+    format: Literal["quick-queue"],
+    read_only: bool = False,
+    create: bool = True,
+    page_bytes: int | None = None,
+    file_mode: int = 0o600,
+    allow_network: bool = False,
+) -> QuickQueue: ...
+@overload
+def open(  # noqa: A001
+    path: str | PathLike[str],
+    *,
+    format: Literal["chronicle"] | None = None,
     roll_cycle: str | RollCycle | None = None,
     read_only: bool = False,
     create: bool = True,
@@ -164,7 +185,33 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
     allow_network: bool = False,
     pretouch: bool = True,
     low_space_percent: int = 5,
-) -> Queue:
+) -> Queue: ...
+def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
+    path: str | PathLike[str],
+    *,
+    format: Format | None = None,  # noqa: A002 - its name as a keyword
+    roll_cycle: str | RollCycle | None = None,
+    read_only: bool = False,
+    create: bool = True,
+    clock: ManualClock | Callable[[], int] | None = None,
+    block_bytes: int | None = None,
+    timeout_s: float = 10.0,
+    force_unlock: Literal["dead", "never", "always"] = "dead",
+    double_buffer: bool = False,
+    eof_grace_s: float | None = 1.0,
+    epoch_ms: int | None = None,
+    roll_time: str | None = None,
+    roll_time_zone: str | None = None,
+    index_count: int | None = None,
+    index_spacing: int | None = None,
+    wire_type: str | None = None,
+    source_id: int = 0,
+    file_mode: int = 0o600,
+    allow_network: bool = False,
+    pretouch: bool = True,
+    low_space_percent: int = 5,
+    page_bytes: int | None = None,
+) -> Queue | QuickQueue:
     """
     Open the queue in a directory, or create it there.
 
@@ -174,6 +221,8 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
     Args:
         path: The queue's directory; with *read_only* also one ``*.cq4`` file. A relative one is
             resolved now, so that it stays the same when the process changes its directory.
+        format: ``chronicle`` for Chronicle Queue 5, the default of a new queue, or
+            ``quick-queue``. An existing queue tells its own.
         roll_cycle: How the queue is cut into files, ``FAST_DAILY`` for a new one. See
             :meth:`RollCycle.all`.
         read_only: Change no byte of the directory; it may lie on read-only media.
@@ -202,13 +251,17 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
         allow_network: Write on a network file system, where only one host may use the queue.
         low_space_percent: Warn, through the logger ``quire``, when less of the disk is free than
             this, or less than 200 MiB: at most once a minute, and 0 for never.
+        page_bytes: How long the files of a new Quick-Queue are: a power of two from 16 bytes to
+            1 GiB, the default.
         pretouch: Have a thread of the kernel make file space present ahead of an appender that
             writes more than 64 bytes a microsecond, where there is a second processor.
 
     Raises:
-        NotAQueueError: There is something else at *path*, or nothing and *create* is False.
+        NotAQueueError: There is something else at *path*, a queue of another format than *format*,
+            or nothing and *create* is False.
         RollCycleMismatchError: *roll_cycle* is not that of the queue, and the queue holds data.
-        UnsupportedError: A URL, a wire type, a zone, or a file system.
+        UnsupportedError: A URL, a wire type, a zone, or a file system; or an option that the
+            format does not have.
         CorruptError: The files break a rule of ``docs/format.md``.
         ValueError: No such roll cycle or mode.
         OSError: No permission, no space, and the like.
@@ -233,10 +286,43 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
         "allow_network": allow_network,
         "pretouch": pretouch,
         "low_space_percent": low_space_percent,
+        "page_bytes": page_bytes,
     }
     options = {name: _CHECKS[name](name, given) for name, given in options.items()}
     options["timeout_ms"] = arguments.milliseconds("timeout_s", timeout_s)
     grace = arguments.optional(arguments.milliseconds)
     options["eof_grace_ms"] = grace("eof_grace_s", eof_grace_s)
     path = arguments.path("path", path)
+    if _format(path, format) == _formats.QUICK_QUEUE:
+        options = _only(options, _QUICK_QUEUE, "Quick-Queue")
+        return QuickQueue._reopen(path, options)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+    options = _only(options, _CHRONICLE, "Chronicle Queue")
     return Queue._reopen(path, options)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+
+
+def _format(path: str, asked: str | None) -> Format:
+    """Return the format of the queue at *path*, or of a new one."""
+    arguments.optional(arguments.one_of(*_formats.FORMATS))("format", asked)
+    found = _formats.format_of(path)
+    if found is not None and asked not in {None, found}:
+        raise NotAQueueError(
+            f"the directory holds a queue of another format: asked={asked} found={found} "
+            f"path={path} (leave format out to join it)"
+        )
+    return cast("Format", found or asked or _formats.CHRONICLE)
+
+
+def _only(options: dict[str, Any], known: set[str], name: str) -> dict[str, Any]:
+    """Return the options that a format has; an error if another one was given."""
+    defaults = {**(open.__kwdefaults__ or {}), "timeout_ms": 10_000, "eof_grace_ms": 1_000}
+    for option in options.keys() - known:
+        if options[option] != defaults[option]:
+            what = option.replace("_ms", "_s") if option not in _CHECKS else option
+            raise UnsupportedError(f"not an option of a {name}: {what}={options[option]!r:.80}")
+    return {option: given for option, given in options.items() if option in known}
+
+
+# What is open of another format is a queue, too.
+Queue.register(QuickQueue)
+Appender.register(QuickAppender)
+Tailer.register(QuickTailer)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from abc import ABCMeta
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from functools import partial
-from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, cast, overload
 
 from quire import _arguments as arguments
 from quire import _native
-from quire._arrow import need_arrow
+from quire._following import Following, default_pauser
 from quire._native import Excerpt
 from quire.errors import WaitTimeoutError
-from quire.pausers import TURN_S, Pauser
+from quire.pausers import Pauser
 from quire.subtopics import ROUTE
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _BATCH_COUNT = 65_536
 _BATCH_BYTES = 256 * 2**20
 
 
-class Tailer(_native.Tailer):
+class Tailer(Following[Excerpt], _native.Tailer, metaclass=ABCMeta):
     """Reads messages of a queue, from :meth:`quire.Queue.tailer`."""
 
     _topics: tuple[Any, ...] = ()
@@ -96,26 +96,6 @@ class Tailer(_native.Tailer):
             return False
         return self.move_to_index(index)
 
-    def follow(
-        self, timeout_s: float | None = None, *, pauser: Pauser | None = None
-    ) -> Iterator[Excerpt]:
-        """
-        Iterate over messages and wait for more.
-
-        Args:
-            timeout_s: End when nothing came for so many seconds; None: never end.
-            pauser: How to wait, from :mod:`quire.pausers`; its own timeout ends it too.
-
-        """
-        pauser = pauser or _pauser()
-        while True:
-            for excerpt in self:  # noqa: UP028 - `yield from` would close the tailer with the loop
-                yield excerpt
-            try:
-                self.wait(timeout_s, pauser=pauser)
-            except WaitTimeoutError:
-                return
-
     @overload
     def follow_messages(
         self, cls: type[_T], timeout_s: float | None = None, *, pauser: Pauser | None = None
@@ -144,7 +124,7 @@ class Tailer(_native.Tailer):
             WireError: A message is something else; the position stays.
 
         """
-        pauser = pauser or _pauser()
+        pauser = pauser or default_pauser()
         while True:
             while (message := self.read_message(cls)) is not None:
                 yield message
@@ -152,45 +132,6 @@ class Tailer(_native.Tailer):
                 self.wait(timeout_s, pauser=pauser)
             except WaitTimeoutError:
                 return
-
-    def wait(self, timeout_s: float | None = None, *, pauser: Pauser | None = None) -> None:
-        """
-        Return when there is a message to read; it is not read, and what was received is done.
-
-        Args:
-            timeout_s: Wait at most so many seconds; None: for ever.
-            pauser: How to wait, from :mod:`quire.pausers`; it is reset first.
-
-        Raises:
-            WaitTimeoutError: Nothing came.
-
-        """
-        if timeout_s is not None:
-            arguments.seconds("timeout_s", timeout_s)
-        pauser = pauser or _pauser()
-        pauser.reset()
-        while not self._prepare():
-            try:
-                pauser.pause(timeout_s)
-            except WaitTimeoutError as nothing:
-                raise WaitTimeoutError(f"{nothing} index={self.index:#x}") from None
-        pauser.reset()
-
-    def __aiter__(self) -> AsyncIterator[Excerpt]:
-        """Iterate over messages and wait for more, without holding up the event loop."""
-        return self.follow_async()
-
-    def follow_async(self, *, pauser: Pauser | None = None) -> AsyncIterator[Excerpt]:
-        """
-        As ``async for excerpt in tailer``, which never ends, waiting as *pauser* does.
-
-        The loop's other tasks run every few milliseconds, also while there is a backlog.
-
-        Args:
-            pauser: One of :mod:`quire.pausers`.
-
-        """
-        return self._follow_async(self.read, pauser or _pauser())
 
     @overload
     def follow_messages_async(
@@ -212,30 +153,7 @@ class Tailer(_native.Tailer):
             pauser: One of :mod:`quire.pausers`.
 
         """
-        return self._follow_async(partial(self.read_message, cls), pauser or _pauser())
-
-    async def _follow_async(
-        self, read: Callable[[], _T | None], pauser: Pauser
-    ) -> AsyncIterator[_T]:
-        """Yield what *read* returns, and let the loop's other tasks run every few milliseconds."""
-        import asyncio
-
-        turn_ends = monotonic() + TURN_S
-        while True:
-            # A scan for sub-topics may take long: it pauses, and goes on after the other tasks.
-            # Nor does it wait within a read, as it would behind a file without end-of-file marker.
-            while (is_ready := self._prepare()) is None:  # noqa: ASYNC110 - nobody else knows
-                await asyncio.sleep(0)
-            found = read() if is_ready else None
-            if found is None:
-                await pauser.pause_async()
-            else:
-                pauser.reset()
-                yield found
-                if monotonic() < turn_ends:
-                    continue
-                await asyncio.sleep(0)
-            turn_ends = monotonic() + TURN_S
+        return self._follow_async(partial(self.read_message, cls), pauser or default_pauser())
 
     def after_last_written(self, output: _native.Queue | str | PathLike[str], /) -> None:
         """
@@ -427,24 +345,8 @@ class Tailer(_native.Tailer):
         )
         return schema.batches(tables, layout)
 
-    def _payload_batch(self, count: int, max_bytes: int) -> pa.RecordBatch:
-        need_arrow()
-        import pyarrow as pa
-
-        rows, *buffers = self._read_columns(count, max_bytes=max_bytes)
-        index, offsets, data = map(pa.py_buffer, buffers)
-        columns: list[pa.Array[Any]] = [
-            pa.Array.from_buffers(pa.uint64(), rows, [None, index]),
-            pa.Array.from_buffers(pa.binary(), rows, [None, offsets, data]),
-        ]
-        return pa.RecordBatch.from_arrays(columns, names=["index", "payload"])
-
 
 def _schema(given: SchemaLike) -> Schema:
     from quire.arrow.schema import Schema
 
     return Schema.given(given)
-
-
-def _pauser() -> Pauser:
-    return Pauser(yield_count=100, min_s=0.000_05, max_s=0.001)

@@ -285,6 +285,6 @@ def test_an_empty_queue_keeps_its_roll_cycle_with_a_warning_if_one_was_named(
         assert "asked=DAILY found=TEST4_DAILY" in caplog.text
         caplog.clear()
         for options in ({}, {"roll_cycle": "test4_daily"}):
-            with quire.open(path, **options) as again:  # type: ignore[arg-type]
+            with quire.open(path, **options) as again:  # type: ignore[call-overload]
                 assert again.roll_cycle == queue.roll_cycle
         assert not caplog.records

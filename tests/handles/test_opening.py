@@ -61,7 +61,7 @@ def test_without_create_nothing_is_made_of_another_directory(
         (tmp_path / name).write_bytes(b"?")
     before = sorted(tmp_path.iterdir())
     with pytest.raises(quire.NotAQueueError, match=r"metadata\.cq4t and no \*\.cq4 file"):
-        quire.open(tmp_path, create=False, **options)  # type: ignore[arg-type]
+        quire.open(tmp_path, create=False, **options)  # type: ignore[call-overload]
     assert sorted(tmp_path.iterdir()) == before
 
 
@@ -85,7 +85,7 @@ def test_a_url_is_refused_and_makes_no_directory(
 ) -> None:
     os.chdir(elsewhere)
     with pytest.raises(quire.UnsupportedError, match="no remote access yet"):
-        quire.open(form(url), **options)  # type: ignore[arg-type]
+        quire.open(form(url), **options)  # type: ignore[call-overload]
     assert [*elsewhere.iterdir()] == []
 
 

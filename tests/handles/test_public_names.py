@@ -9,7 +9,7 @@ import pytest
 
 import quire
 
-INTERNALS = {
+INTERNALS: dict[type, set[str]] = {
     quire.Queue: {"reopen", "write_position"},
     quire.Appender: {"write_column", "has_field_names"},
     quire.Tailer: {"read_columns", "read_decoded", "set_topics", "topic_number"},

@@ -241,7 +241,7 @@ def test_paths_stand_for_queues(filled: quire.Queue, tmp_path: Path) -> None:
     path = filled.path
     assert not [*quire.compare(path, Path(path))]
     assert not [*quire.compare(path, path.encode())]  # type: ignore[arg-type]
-    with quire.open(path.encode(), read_only=True) as again:  # type: ignore[arg-type]
+    with quire.open(path.encode(), read_only=True) as again:  # type: ignore[call-overload]
         assert len(payloads(again)) == 3
     clock = quire.ManualClock(START_MS)
     with quire.open(tmp_path / "maps", clock=clock) as maps:

@@ -166,7 +166,8 @@ def test_a_write_is_finished_with_the_queues_wire_type(
 
     def watched(path: str, **options: Any) -> quire.Queue:  # noqa: ANN401
         asked.append(options.get("wire_type"))
-        return opened(path, **options)
+        queue: quire.Queue = opened(path, **options)
+        return queue
 
     (path / FOLDER).mkdir()
     monkeypatch.setattr(quire, "open", watched)

@@ -75,7 +75,9 @@ def start(verb: str, /, **options: Option) -> JavaProcess:
 
 def open_queue(options: Mapping[str, Any]) -> quire.Queue:
     """Open the queue that the options describe."""
-    return quire.open(options["dir"], **{k: options[k] for k in OPENING if k in options})
+    given = {k: options[k] for k in OPENING if k in options}
+    queue: quire.Queue = quire.open(options["dir"], **given)
+    return queue
 
 
 def produce(options: Mapping[str, Any]) -> None:

@@ -8,6 +8,7 @@ use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use quire_kernel::chronicle::read::tailer::OpenDocument;
+use quire_kernel::quick_queue::read::Place;
 
 #[doc = stub!("Buffer")]
 #[pyclass(module = "quire._native", frozen)]
@@ -18,6 +19,8 @@ enum Owner {
     Column(Vec<u8>),
     /// A message in place: it keeps its file mapped.
     Document(OpenDocument),
+    /// A part of a page of a Quick-Queue, which stays mapped.
+    Page(Place),
 }
 
 impl Buffer {
@@ -31,10 +34,16 @@ impl Buffer {
         Self(Owner::Document(document))
     }
 
+    /// A message in its page.
+    pub const fn page(place: Place) -> Self {
+        Self(Owner::Page(place))
+    }
+
     fn bytes(&self) -> &[u8] {
         match &self.0 {
             Owner::Column(bytes) => bytes,
             Owner::Document(document) => document.payload(),
+            Owner::Page(place) => place.bytes(),
         }
     }
 }

@@ -30,6 +30,8 @@ pyo3::import_exception!(quire.errors, LockTimeoutError);
 pyo3::import_exception!(quire.errors, DataLossError);
 pyo3::import_exception!(quire.errors, TailerInUseError);
 pyo3::import_exception!(quire.errors, AppendLockedError);
+pyo3::import_exception!(quire.errors, WriterInUseError);
+pyo3::import_exception!(quire.errors, ProducerDiedError);
 pyo3::import_exception!(quire.errors, DocumentOpenError);
 
 thread_local! {
@@ -119,11 +121,17 @@ pub fn to_py(error: Error) -> PyErr {
         }
         Error::Closed { .. } => ClosedError::new_err(text),
         Error::ReadOnly { .. } => ReadOnlyError::new_err(text),
-        Error::NotAQueue { .. } => NotAQueueError::new_err(text),
+        Error::NotAQueue { .. } | Error::NotAQuickQueue { .. } => NotAQueueError::new_err(text),
+        Error::WriterInUse { .. } => WriterInUseError::new_err(text),
+        Error::ProducerDied { producer, index, .. } => {
+            ProducerDiedError::new_err((text, producer, index))
+        }
         Error::TableLost { .. } => TableLostError::new_err(text),
         Error::RollCycleMismatch { .. } => RollCycleMismatchError::new_err(text),
         Error::Unsupported(_) => UnsupportedError::new_err(text),
-        Error::MessageTooLarge { .. } => MessageTooLargeError::new_err(text),
+        Error::MessageTooLarge { .. } | Error::MessageTooLong { .. } => {
+            MessageTooLargeError::new_err(text)
+        }
         Error::IndexOutOfRange(_) => IndexOutOfRangeError::new_err(text),
         Error::IndexNotAvailable => IndexNotAvailableError::new_err(text),
         Error::CycleFull { .. } => CycleFullError::new_err(text),

@@ -1,6 +1,7 @@
 //! Python's view of the kernel: types and errors across, the interpreter detached, nothing else.
 //!
 //! - [`handles`] are queues, appenders, tailers and their documents;
+//! - [`quick_queue`] are the same of Quick-Queues, and their fields;
 //! - [`calls`] are method calls as messages, [`values`] the values in a message, [`arrow`] columns of
 //!   messages;
 //! - [`error`] makes exceptions of errors, [`arguments`] checks what is passed in, [`buffer`] is the
@@ -25,6 +26,7 @@ mod error;
 #[cfg(feature = "fault-points")]
 mod fault_points;
 mod handles;
+mod quick_queue;
 mod values;
 
 use pyo3::prelude::*;
@@ -103,6 +105,18 @@ mod _native {
     use crate::handles::wire_out::{RawOut, WireOut};
     #[pymodule_export]
     use crate::handles::write_document::WriteDocument;
+    #[pymodule_export]
+    use crate::quick_queue::appender::QuickAppender;
+    #[pymodule_export]
+    use crate::quick_queue::excerpt::QuickExcerpt;
+    #[pymodule_export]
+    use crate::quick_queue::packer::MessagePacker;
+    #[pymodule_export]
+    use crate::quick_queue::queue::QuickQueue;
+    #[pymodule_export]
+    use crate::quick_queue::tailer::{QuickPayloads, QuickTailer};
+    #[pymodule_export]
+    use crate::quick_queue::unpacker::MessageUnpacker;
     #[pymodule_export]
     use crate::values::codec::Codec;
     #[pymodule_export]

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
-use quire_kernel::Error;
 use quire_kernel::chronicle::append::appender::{Appender as Kernel, CLOCK_EVERY};
 use quire_kernel::chronicle::protocol::lock::patience::{self, Patience};
 use quire_kernel::chronicle::protocol::publish::Payload;
@@ -12,6 +11,7 @@ use quire_kernel::chronicle::queue::handle as kernel_queue;
 use quire_wire::{fieldless, writer};
 
 use super::clock::QueueClock;
+use super::column::Column;
 use super::payload::Message;
 use super::queue::Queue;
 use super::repr;
@@ -310,49 +310,4 @@ impl Appender {
             self.kernel.append_texts(now, count, |number| column.element(from + number))
         })
     }
-}
-
-/// The buffers of an Arrow binary or string column.
-struct Column<'a> {
-    offsets: &'a [u8],
-    data: &'a [u8],
-    start: usize,
-    wide: bool,
-    text: bool,
-}
-
-impl<'a> Column<'a> {
-    /// Looks at every element before the first is written.
-    fn check(&self, count: usize) -> quire_kernel::Result<()> {
-        for number in 0..count {
-            if self.element(number)?.is_empty() && !self.text {
-                return Err(Error::Invalid(format!(
-                    "a message holds at least one byte: length=0 row={number}"
-                )));
-            }
-        }
-        Ok(())
-    }
-
-    fn element(&self, number: usize) -> quire_kernel::Result<&'a [u8]> {
-        let bounds = (self.offset(number), self.offset(number + 1));
-        let (Some(from), Some(to)) = bounds else { return Err(bad_column(number)) };
-        self.data.get(from..to).ok_or_else(|| bad_column(number))
-    }
-
-    fn offset(&self, number: usize) -> Option<usize> {
-        let place = self.start.checked_add(number)?;
-        if self.wide {
-            let bytes = self.offsets.get(place.checked_mul(8)?..)?.first_chunk()?;
-            usize::try_from(i64::from_le_bytes(*bytes)).ok()
-        } else {
-            let bytes = self.offsets.get(place.checked_mul(4)?..)?.first_chunk()?;
-            usize::try_from(i32::from_le_bytes(*bytes)).ok()
-        }
-    }
-}
-
-#[cold]
-fn bad_column(number: usize) -> Error {
-    Error::Invalid(format!("the column's offsets leave its data: row={number}"))
 }

@@ -3,11 +3,12 @@
 //! [`wire_in`] and [`wire_out`] read and write value by value; [`dump`], [`clock`] and
 //! [`roll_cycle`].
 //!
-//! [`payload`] is what a caller hands over as a message, [`scan`] a long read that looks for
+//! [`payload`] is what a caller hands over as a message, [`column`] a column of them, [`scan`] a long read that looks for
 //! signals, [`spin`] a wait without a pause, and [`repr`] the text that an interpreter shows.
 
 pub mod appender;
 pub mod clock;
+pub mod column;
 pub mod dump;
 pub mod excerpt;
 pub mod payload;

@@ -32,7 +32,7 @@ pub struct Message<'a> {
 
 /// The bytes of a message.
 pub enum Bytes<'a> {
-    /// In one page, which stays mapped as long as its region is held.
+    /// In one page.
     InPlace {
         /// The page.
         region: &'a Arc<Region>,
@@ -45,6 +45,22 @@ pub enum Bytes<'a> {
     Copied(&'a [u8]),
 }
 
+/// Bytes of a message in its page, which stays mapped as long as this is kept.
+#[derive(Clone)]
+pub struct Place {
+    region: Arc<Region>,
+    position: u64,
+    length: u64,
+}
+
+impl Place {
+    /// The bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        self.region.bytes(self.position, self.length)
+    }
+}
+
 impl Bytes<'_> {
     /// The bytes.
     #[inline]
@@ -54,6 +70,13 @@ impl Bytes<'_> {
             Self::InPlace { region, position, length } => region.bytes(*position, *length),
             Self::Copied(bytes) => bytes,
         }
+    }
+
+    /// Keeps them in their page; None if they lie in several.
+    #[must_use]
+    pub fn place(&self) -> Option<Place> {
+        let Self::InPlace { region, position, length } = self else { return None };
+        Some(Place { region: Arc::clone(region), position: *position, length: *length })
     }
 }
 
@@ -86,9 +109,17 @@ impl Tailer {
         })
     }
 
-    /// Reads up to `count` messages; fewer at the end, and where `take` says that it is enough. An
-    /// error that follows messages comes with the next call.
-    pub fn read_many(
+    /// Reads up to `count` messages; fewer at the end.
+    pub fn read_many(&self, count: usize, mut take: impl FnMut(&Message<'_>)) -> Result<usize> {
+        self.read_while(count, |message| {
+            take(message);
+            true
+        })
+    }
+
+    /// As [`Tailer::read_many`], as long as `take` takes them: one that it does not take is the next
+    /// to read. An error that follows messages comes with the next call.
+    pub fn read_while(
         &self,
         count: usize,
         mut take: impl FnMut(&Message<'_>) -> bool,
@@ -97,24 +128,34 @@ impl Tailer {
             if let Some(error) = reader.deferred.take() {
                 return Err(error);
             }
-            let mut taken = 0;
-            while taken < count {
-                match reader.read(tailer, &mut take) {
-                    Ok(Some(go_on)) => {
-                        taken += 1;
-                        if !go_on {
-                            break;
-                        }
-                    }
-                    Ok(None) => break,
+            for taken in 0..count {
+                match reader.read_if(tailer, &mut take) {
+                    Ok(true) => {}
+                    Ok(false) => return Ok(taken),
                     Err(error) if taken == 0 => return Err(error),
                     Err(error) => {
                         reader.deferred = Some(error);
-                        break;
+                        return Ok(taken);
                     }
                 }
             }
-            Ok(taken)
+            Ok(count)
+        })
+    }
+
+    /// Has the next read report an error, after what was read before it was delivered.
+    pub fn defer(&self, error: Error) -> Result<()> {
+        self.with_reader(|reader, _| {
+            reader.deferred = Some(error);
+            Ok(())
+        })
+    }
+
+    /// Goes back to a message that was read and could not be delivered.
+    pub fn return_to(&self, index: u64) -> Result<()> {
+        self.with_reader(|reader, _| {
+            reader.move_to(index);
+            Ok(())
         })
     }
 
@@ -248,13 +289,30 @@ impl Reader {
         tailer: &Tailer,
         take: impl FnOnce(&Message<'_>) -> T,
     ) -> Result<Option<T>> {
-        let Some(found) = self.next_entry(tailer)? else { return Ok(None) };
+        let mut taken = None;
+        self.read_if(tailer, |message| {
+            taken = Some(take(message));
+            true
+        })?;
+        Ok(taken)
+    }
+
+    /// Hands the next message to `take`, and goes on behind it if that takes it.
+    #[inline]
+    fn read_if(
+        &mut self,
+        tailer: &Tailer,
+        take: impl FnOnce(&Message<'_>) -> bool,
+    ) -> Result<bool> {
+        let Some(found) = self.next_entry(tailer)? else { return Ok(false) };
         let index = self.next;
-        let Some(opened) = &mut self.opened else { return Ok(None) };
+        let Some(opened) = &mut self.opened else { return Ok(false) };
         let bytes = opened.bytes(tailer.queue.path(), found, &mut self.copy)?;
-        let taken = take(&Message { index, producer: found.producer, bytes });
-        self.go_on_at(index + ENTRY);
-        Ok(Some(taken))
+        let is_taken = take(&Message { index, producer: found.producer, bytes });
+        if is_taken {
+            self.go_on_at(index + ENTRY);
+        }
+        Ok(is_taken)
     }
 
     /// The next message that can be read; None if there is none yet.

@@ -1,0 +1,157 @@
+use std::ffi::OsString;
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyString, PyTuple};
+use quire_kernel::quick_queue::append::Appender as Kernel;
+
+use super::packer::MessagePacker;
+use super::queue::QuickQueue;
+use crate::arguments::iterator;
+use crate::buffer::Borrowed;
+use crate::error::{to_py, told};
+use crate::handles::column::Column;
+use crate::handles::payload::Message;
+use crate::handles::repr;
+
+/// Messages taken from an iterator at a time; a list or tuple is taken whole.
+const CHUNK: usize = 10_000;
+/// Messages up to this many bytes are copied with the interpreter attached.
+const SMALL: usize = 4096;
+
+/// Writes messages at the end of a Quick-Queue.
+#[pyclass(module = "quire._native", frozen, subclass)]
+pub struct QuickAppender(pub Arc<Kernel>);
+
+#[pymethods]
+impl QuickAppender {
+    #[new]
+    #[pyo3(signature = (queue, producer = None))]
+    fn new(
+        py: Python<'_>,
+        queue: &Bound<'_, QuickQueue>,
+        producer: Option<&str>,
+    ) -> PyResult<Self> {
+        let queue = &queue.get().kernel;
+        let opened = py.detach(|| match producer {
+            Some(name) => queue.producer(name),
+            None => queue.appender(),
+        });
+        told(py, opened).map(Self)
+    }
+
+    fn new_message(&self) -> MessagePacker {
+        MessagePacker::new(Arc::clone(&self.0))
+    }
+
+    #[pyo3(signature = (payload, /))]
+    fn write_bytes(&self, py: Python<'_>, payload: &Bound<'_, PyAny>) -> PyResult<u64> {
+        append(py, &self.0, Message::take(payload)?.bytes())
+    }
+
+    #[pyo3(signature = (text, /))]
+    fn write_text(&self, py: Python<'_>, text: &Bound<'_, PyString>) -> PyResult<u64> {
+        append(py, &self.0, text.to_cow()?.as_bytes())
+    }
+
+    #[pyo3(signature = (payloads, /))]
+    fn write_many(&self, py: Python<'_>, payloads: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
+        if let Ok(list) = payloads.cast::<PyList>() {
+            return self.write_tuple(py, &list.to_tuple());
+        }
+        if let Ok(tuple) = payloads.cast::<PyTuple>() {
+            return self.write_tuple(py, tuple);
+        }
+        let mut items = iterator("payloads", "payloads", payloads)?;
+        let mut last = None;
+        loop {
+            let chunk = items.by_ref().take(CHUNK).collect::<PyResult<Vec<_>>>()?;
+            if chunk.is_empty() {
+                return Ok(last);
+            }
+            last = self.write_tuple(py, &PyTuple::new(py, chunk)?)?;
+        }
+    }
+
+    #[pyo3(name = "_write_column", signature = (offsets, data, *, count, start, wide))]
+    fn write_column(
+        &self,
+        py: Python<'_>,
+        offsets: &Bound<'_, PyAny>,
+        data: &Bound<'_, PyAny>,
+        count: usize,
+        start: usize,
+        wide: bool,
+    ) -> PyResult<Option<u64>> {
+        let (offsets, data) = (Borrowed::new(offsets)?, Borrowed::new(data)?);
+        let column =
+            Column { offsets: offsets.bytes(), data: data.bytes(), start, wide, text: false };
+        let written = py.detach(|| {
+            column.check(count)?;
+            self.0.append_all((0..count).map(|number| column.element(number)))
+        });
+        told(py, written)
+    }
+
+    #[getter]
+    fn producer(&self) -> Option<String> {
+        self.0.name().map(|name| name.to_string())
+    }
+
+    #[getter]
+    fn path(&self) -> OsString {
+        self.0.path().as_os_str().to_owned()
+    }
+
+    #[getter]
+    fn closed(&self) -> bool {
+        self.0.is_closed()
+    }
+
+    fn force(&self, py: Python<'_>) -> PyResult<()> {
+        told(py, py.detach(|| self.0.sync()))
+    }
+
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.0.close());
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_args))]
+    fn __exit__(&self, py: Python<'_>, _args: &Bound<'_, PyAny>) {
+        self.close(py);
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> String {
+        let kernel = &slf.get().0;
+        let mut parts = vec![repr::path(slf.py(), kernel.path())];
+        parts.extend(kernel.name().map(|name| format!("producer={name}")));
+        if kernel.is_closed() {
+            parts.push("closed".to_owned());
+        }
+        repr::handle(&slf.get_type(), &parts)
+    }
+}
+
+impl QuickAppender {
+    /// A tuple keeps its items alive and in place while they are written.
+    fn write_tuple(&self, py: Python<'_>, payloads: &Bound<'_, PyTuple>) -> PyResult<Option<u64>> {
+        let items: Vec<_> = payloads.iter_borrowed().collect();
+        let messages =
+            items.iter().map(|item| Message::take(item)).collect::<PyResult<Vec<_>>>()?;
+        let messages = messages.iter().map(|message| Ok(message.bytes()));
+        told(py, py.detach(|| self.0.append_all(messages)))
+    }
+}
+
+/// Appends a message.
+#[inline]
+pub fn append(py: Python<'_>, appender: &Kernel, message: &[u8]) -> PyResult<u64> {
+    if message.len() <= SMALL {
+        return appender.append(message).map_err(to_py);
+    }
+    py.detach(|| appender.append(message)).map_err(to_py)
+}

@@ -1,0 +1,99 @@
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyMemoryView, PyType};
+use quire_kernel::quick_queue::read::{Message, Place};
+
+use super::unpacker::MessageUnpacker;
+use crate::buffer::Buffer;
+
+/// One message of a Quick-Queue: its index and its bytes.
+#[pyclass(module = "quire._native", frozen)]
+pub struct QuickExcerpt {
+    #[pyo3(get)]
+    index: u64,
+    #[pyo3(get)]
+    producer: Option<String>,
+    data: PyOnceLock<Py<PyBytes>>,
+    place: Option<Place>,
+}
+
+impl QuickExcerpt {
+    /// A message that was read. Its bytes are copied when they are asked for, if they lie in one
+    /// page: then they never move.
+    pub fn of(py: Python<'_>, message: &Message<'_>) -> Self {
+        let (data, place) = (PyOnceLock::new(), message.bytes.place());
+        if place.is_none() {
+            let _ = data.set(py, PyBytes::new(py, message.bytes.as_slice()).unbind());
+        }
+        let producer = message.producer.map(|producer| producer.to_string());
+        Self { index: message.index, producer, data, place }
+    }
+
+    /// The bytes, wherever they are.
+    fn bytes<'a>(&'a self, py: Python<'a>) -> &'a [u8] {
+        match (&self.place, self.data.get(py)) {
+            (Some(place), _) => place.bytes(),
+            (None, data) => data.map_or(&[], |data| data.as_bytes(py)),
+        }
+    }
+}
+
+#[pymethods]
+impl QuickExcerpt {
+    #[new]
+    #[pyo3(signature = (index, data, producer = None))]
+    fn new(py: Python<'_>, index: u64, data: Py<PyBytes>, producer: Option<String>) -> Self {
+        let kept = PyOnceLock::new();
+        let _ = kept.set(py, data);
+        Self { index, producer, data: kept, place: None }
+    }
+
+    #[getter]
+    fn data(&self, py: Python<'_>) -> Py<PyBytes> {
+        let copy = || PyBytes::new(py, self.place.as_ref().map_or(&[], Place::bytes)).unbind();
+        self.data.get_or_init(py, copy).clone_ref(py)
+    }
+
+    #[getter]
+    fn view<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyMemoryView>> {
+        match &self.place {
+            Some(place) => {
+                let buffer = Bound::new(py, Buffer::page(place.clone()))?;
+                PyMemoryView::from(buffer.as_any())
+            }
+            None => PyMemoryView::from(self.data(py).bind(py).as_any()),
+        }
+    }
+
+    fn unpack(&self, py: Python<'_>) -> MessageUnpacker {
+        MessageUnpacker::of(self.data(py))
+    }
+
+    fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> bool {
+        let Ok(other) = other.cast::<Self>() else { return false };
+        let other = other.get();
+        (self.index, &self.producer) == (other.index, &other.producer)
+            && self.bytes(py) == other.bytes(py)
+    }
+
+    fn __hash__(&self, py: Python<'_>) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (self.index, self.bytes(py)).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> (Bound<'py, PyType>, (u64, Py<PyBytes>, Option<String>)) {
+        let this = slf.get();
+        (slf.get_type(), (this.index, this.data(slf.py()), this.producer.clone()))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let producer =
+            self.producer.as_ref().map_or(String::new(), |it| format!(", producer={it}"));
+        format!("QuickExcerpt(index={:#x}, {} bytes{producer})", self.index, self.bytes(py).len())
+    }
+}

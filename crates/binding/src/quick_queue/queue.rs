@@ -1,0 +1,123 @@
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use quire_kernel::quick_queue::format::address::PageSize;
+use quire_kernel::quick_queue::protocol::directory::Form;
+use quire_kernel::quick_queue::queue::{Options, QuickQueue as Kernel};
+
+use crate::error::told;
+use crate::handles::repr;
+
+/// A Quick-Queue: a directory of index and data pages.
+#[pyclass(module = "quire._native", frozen, subclass)]
+pub struct QuickQueue {
+    pub kernel: Arc<Kernel>,
+}
+
+#[pymethods]
+impl QuickQueue {
+    #[new]
+    #[pyo3(signature = (
+        path, *, read_only = false, create = true, page_bytes = None, file_mode = 0o600,
+        allow_network = false
+    ))]
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        read_only: bool,
+        create: bool,
+        page_bytes: Option<u64>,
+        file_mode: u32,
+        allow_network: bool,
+    ) -> PyResult<Self> {
+        let options = Options { read_only, create, page_bytes, file_mode, allow_network };
+        let opened = py.detach(|| Kernel::open(&path, options));
+        Ok(Self { kernel: told(py, opened)? })
+    }
+
+    #[getter]
+    fn path(&self) -> OsString {
+        self.kernel.path().as_os_str().to_owned()
+    }
+
+    #[getter]
+    fn read_only(&self) -> bool {
+        self.kernel.is_read_only()
+    }
+
+    #[getter]
+    fn closed(&self) -> bool {
+        self.kernel.is_closed()
+    }
+
+    #[getter]
+    fn page_bytes(&self, py: Python<'_>) -> PyResult<u64> {
+        self.ask(py, |queue| queue.page_size().map(PageSize::bytes))
+    }
+
+    #[getter]
+    fn form(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
+        let layout = self.ask(py, Kernel::layout)?;
+        Ok(layout.map(|layout| match layout.form {
+            Form::Single => "single",
+            Form::Shared => "shared",
+        }))
+    }
+
+    #[getter]
+    fn first_index(&self, py: Python<'_>) -> PyResult<Option<u64>> {
+        self.ask(py, Kernel::first_index)
+    }
+
+    #[getter]
+    fn last_index(&self, py: Python<'_>) -> PyResult<Option<u64>> {
+        self.ask(py, Kernel::last_index)
+    }
+
+    #[getter]
+    fn end_index(&self, py: Python<'_>) -> PyResult<u64> {
+        self.ask(py, Kernel::end)
+    }
+
+    fn force(&self, py: Python<'_>) -> PyResult<()> {
+        self.ask(py, Kernel::sync)
+    }
+
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.kernel.close());
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_args))]
+    fn __exit__(&self, py: Python<'_>, _args: &Bound<'_, PyAny>) {
+        self.close(py);
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> String {
+        let kernel = &slf.get().kernel;
+        let mut parts = vec![repr::path(slf.py(), kernel.path())];
+        if kernel.is_read_only() {
+            parts.push("read_only".to_owned());
+        }
+        if kernel.is_closed() {
+            parts.push("closed".to_owned());
+        }
+        repr::handle(&slf.get_type(), &parts)
+    }
+}
+
+impl QuickQueue {
+    fn ask<T: Send>(
+        &self,
+        py: Python<'_>,
+        question: impl FnOnce(&Kernel) -> quire_kernel::Result<T> + Send,
+    ) -> PyResult<T> {
+        let kernel = &self.kernel;
+        told(py, py.detach(|| kernel.check_open("queue").and_then(|()| question(kernel))))
+    }
+}

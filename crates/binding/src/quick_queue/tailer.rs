@@ -1,0 +1,270 @@
+use std::ffi::OsString;
+use std::sync::Arc;
+
+use pyo3::exceptions::{PyUnicodeDecodeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyString};
+use quire_kernel::quick_queue::read::{Message, Tailer as Kernel};
+
+use super::excerpt::QuickExcerpt;
+use super::queue::QuickQueue;
+use crate::arguments::{integer, optional};
+use crate::buffer::Buffer;
+use crate::error::{tell, to_py, told};
+use crate::handles::repr;
+
+/// Arrow offsets of 32 bits end here.
+const BATCH_BYTES_MAX: usize = i32::MAX as usize;
+/// Signals are looked for after this many messages.
+const MESSAGES_BETWEEN_LOOKS: usize = 1 << 14;
+
+/// Reads messages of a Quick-Queue.
+#[pyclass(module = "quire._native", frozen, subclass)]
+pub struct QuickTailer(Arc<Kernel>);
+
+/// Iterates over payloads alone.
+#[pyclass(module = "quire._native", frozen)]
+pub struct QuickPayloads(Arc<Kernel>);
+
+/// The next message as `take` makes it.
+#[inline]
+fn read<R>(
+    py: Python<'_>,
+    tailer: &Kernel,
+    take: impl FnOnce(&Message<'_>) -> R,
+) -> PyResult<Option<R>> {
+    told(py, tailer.read(take))
+}
+
+fn bytes<'py>(py: Python<'py>, message: &Message<'_>) -> Bound<'py, PyBytes> {
+    PyBytes::new(py, message.bytes.as_slice())
+}
+
+/// Reads up to `count` messages, looking for signals in between; an interrupt takes the tailer back.
+/// An error that follows messages comes with the next call.
+fn read_in_steps(
+    py: Python<'_>,
+    tailer: &Kernel,
+    count: usize,
+    mut step: impl FnMut(usize) -> quire_kernel::Result<usize>,
+) -> PyResult<usize> {
+    let start = tailer.index().map_err(to_py)?;
+    let mut taken = 0;
+    while taken < count {
+        let asked = (count - taken).min(MESSAGES_BETWEEN_LOOKS);
+        let some = match step(asked) {
+            Ok(some) => some,
+            Err(error) if taken == 0 => return told(py, Err(error)),
+            Err(error) => {
+                tailer.defer(error).map_err(to_py)?;
+                break;
+            }
+        };
+        taken += some;
+        if let Err(raised) = tell(py).and_then(|()| py.check_signals()) {
+            tailer.return_to(start).map_err(to_py)?;
+            return Err(raised);
+        }
+        if some < asked {
+            break;
+        }
+    }
+    Ok(taken)
+}
+
+#[pymethods]
+impl QuickPayloads {
+    const fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    #[inline]
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        read(py, &self.0, |message| bytes(py, message))
+    }
+}
+
+#[pymethods]
+impl QuickTailer {
+    #[new]
+    #[pyo3(signature = (queue, *, start = None, on_dead = "skip"))]
+    fn new(
+        py: Python<'_>,
+        queue: &Bound<'_, QuickQueue>,
+        start: Option<&Bound<'_, PyAny>>,
+        on_dead: &str,
+    ) -> PyResult<Self> {
+        let raises = match on_dead {
+            "skip" => false,
+            "raise" => true,
+            _ => {
+                let what = format!("invalid on_dead={on_dead:?}: expected 'skip' or 'raise'");
+                return Err(PyValueError::new_err(what));
+            }
+        };
+        let start: Option<u64> = optional("start", start)?;
+        let queue = &queue.get().kernel;
+        let tailer = py.detach(|| {
+            let tailer = queue.tailer(raises)?;
+            start.map_or(Ok(false), |start| tailer.move_to_index(start))?;
+            Ok(tailer)
+        });
+        told(py, tailer).map(Self)
+    }
+
+    const fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    #[inline]
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<QuickExcerpt>> {
+        self.read(py)
+    }
+
+    #[inline]
+    fn read(&self, py: Python<'_>) -> PyResult<Option<QuickExcerpt>> {
+        read(py, &self.0, |message| QuickExcerpt::of(py, message))
+    }
+
+    fn payloads(&self) -> QuickPayloads {
+        QuickPayloads(Arc::clone(&self.0))
+    }
+
+    fn read_bytes<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        read(py, &self.0, |message| bytes(py, message))
+    }
+
+    fn read_text<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyString>>> {
+        let Some((index, found)) =
+            read(py, &self.0, |message| (message.index, bytes(py, message)))?
+        else {
+            return Ok(None);
+        };
+        match std::str::from_utf8(found.as_bytes()) {
+            Ok(text) => Ok(Some(PyString::new(py, text))),
+            Err(error) => {
+                told(py, py.detach(|| self.0.move_to_index(index)))?;
+                Err(PyUnicodeDecodeError::new_utf8(py, found.as_bytes(), error)?.into())
+            }
+        }
+    }
+
+    #[pyo3(signature = (count, /))]
+    fn read_many<'py>(
+        &self,
+        py: Python<'py>,
+        count: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let count = integer("count", count)?;
+        let mut found: Vec<Bound<'py, PyBytes>> = Vec::new();
+        read_in_steps(py, &self.0, count, |asked| {
+            self.0.read_many(asked, |message| found.push(bytes(py, message)))
+        })?;
+        PyList::new(py, found)
+    }
+
+    #[pyo3(name = "_read_columns", signature = (count, /, *, max_bytes = None))]
+    fn read_columns(
+        &self,
+        py: Python<'_>,
+        count: &Bound<'_, PyAny>,
+        max_bytes: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<(usize, Buffer, Buffer, Buffer)> {
+        let count = integer("count", count)?;
+        let max_bytes = optional("max_bytes", max_bytes)?.unwrap_or(BATCH_BYTES_MAX);
+        let mut columns = Columns::new(max_bytes.min(BATCH_BYTES_MAX));
+        let rows = read_in_steps(py, &self.0, count, |asked| {
+            py.detach(|| self.0.read_while(asked, |message| columns.add(message)))
+        })?;
+        let [indexes, offsets, data] =
+            [columns.indexes, columns.offsets, columns.data].map(Buffer::column);
+        Ok((rows, indexes, offsets, data))
+    }
+
+    /// Whether there is something to read.
+    #[pyo3(name = "_prepare")]
+    fn prepare(&self, py: Python<'_>) -> PyResult<Option<bool>> {
+        told(py, self.0.is_ready()).map(Some)
+    }
+
+    #[getter]
+    fn index(&self, py: Python<'_>) -> PyResult<u64> {
+        told(py, self.0.index())
+    }
+
+    #[pyo3(signature = (index, /))]
+    fn move_to_index(&self, py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let index = integer("index", index)?;
+        told(py, py.detach(|| self.0.move_to_index(index)))
+    }
+
+    fn to_start(&self, py: Python<'_>) -> PyResult<()> {
+        told(py, py.detach(|| self.0.to_start()))
+    }
+
+    fn to_end(&self, py: Python<'_>) -> PyResult<()> {
+        told(py, py.detach(|| self.0.to_end()))
+    }
+
+    #[getter]
+    fn path(&self) -> OsString {
+        self.0.queue().path().as_os_str().to_owned()
+    }
+
+    #[getter]
+    fn closed(&self) -> bool {
+        self.0.is_closed()
+    }
+
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.0.close());
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_args))]
+    fn __exit__(&self, py: Python<'_>, _args: &Bound<'_, PyAny>) {
+        self.close(py);
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> String {
+        let kernel = &slf.get().0;
+        let mut parts = vec![repr::path(slf.py(), kernel.queue().path())];
+        if let Ok(index) = kernel.index() {
+            parts.push(format!("index={index:#x}"));
+        }
+        if kernel.is_closed() {
+            parts.push("closed".to_owned());
+        }
+        repr::handle(&slf.get_type(), &parts)
+    }
+}
+
+/// A batch as Arrow has it.
+struct Columns {
+    indexes: Vec<u8>,
+    offsets: Vec<u8>,
+    data: Vec<u8>,
+    max_bytes: usize,
+}
+
+impl Columns {
+    fn new(max_bytes: usize) -> Self {
+        let offsets = 0_i32.to_le_bytes().to_vec();
+        Self { indexes: Vec::new(), offsets, data: Vec::new(), max_bytes }
+    }
+
+    /// Adds a message; false if it does not fit and belongs to the next batch.
+    fn add(&mut self, message: &Message<'_>) -> bool {
+        let bytes = message.bytes.as_slice();
+        let end = self.data.len().saturating_add(bytes.len());
+        let is_over = end > self.max_bytes && !self.indexes.is_empty();
+        let Some(end) = i32::try_from(end).ok().filter(|_| !is_over) else { return false };
+        self.indexes.extend_from_slice(&message.index.to_le_bytes());
+        self.offsets.extend_from_slice(&end.to_le_bytes());
+        self.data.extend_from_slice(bytes);
+        true
+    }
+}

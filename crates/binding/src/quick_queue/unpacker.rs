@@ -1,0 +1,141 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString};
+use quire_kernel::quick_queue::format::decimal::Decimal;
+use quire_kernel::quick_queue::format::field::{FieldError, Result as FieldResult};
+use quire_kernel::quick_queue::format::unpack::Fields;
+
+use super::decimal;
+use crate::arguments::integer;
+use crate::buffer::Borrowed;
+use crate::error::WireError;
+
+/// Fields of a message, read in the order in which they were packed.
+#[pyclass(module = "quire._native", frozen)]
+pub struct MessageUnpacker {
+    message: Py<PyBytes>,
+    position: AtomicUsize,
+}
+
+#[cold]
+fn refusal(error: FieldError) -> PyErr {
+    WireError::new_err(error.to_string())
+}
+
+impl MessageUnpacker {
+    /// The fields of a message, from the first one on.
+    pub const fn of(message: Py<PyBytes>) -> Self {
+        Self { message, position: AtomicUsize::new(0) }
+    }
+
+    /// What `take` makes of the next fields; a failure leaves the position.
+    fn next<'a, T>(
+        &'a self,
+        py: Python<'a>,
+        take: impl FnOnce(&mut Fields<'a>) -> FieldResult<T>,
+    ) -> PyResult<T> {
+        let position = self.position.load(Ordering::Relaxed);
+        let mut fields = Fields::from(self.message.as_bytes(py), position);
+        let taken = take(&mut fields).map_err(refusal)?;
+        self.position.store(fields.position(), Ordering::Relaxed);
+        Ok(taken)
+    }
+}
+
+/// A text of UTF-16 units, lone surrogates among them.
+fn text<'py>(py: Python<'py>, units: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+    PyBytes::new(py, units).call_method1("decode", ("utf-16-le", "surrogatepass"))
+}
+
+#[pymethods]
+impl MessageUnpacker {
+    #[new]
+    #[pyo3(signature = (message, /))]
+    fn new(py: Python<'_>, message: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let bytes = match message.cast::<PyBytes>() {
+            Ok(bytes) => bytes.clone(),
+            Err(_) => PyBytes::new(py, Borrowed::new(message)?.bytes()),
+        };
+        Ok(Self::of(bytes.unbind()))
+    }
+
+    fn unpack_byte(&self, py: Python<'_>) -> PyResult<i8> {
+        self.next(py, |fields| fields.take("byte").map(i8::from_le_bytes))
+    }
+
+    fn unpack_boolean(&self, py: Python<'_>) -> PyResult<bool> {
+        self.next(py, |fields| fields.take("boolean").map(|byte| byte == [1]))
+    }
+
+    fn unpack_short(&self, py: Python<'_>) -> PyResult<i16> {
+        self.next(py, |fields| fields.take("short").map(i16::from_le_bytes))
+    }
+
+    fn unpack_char<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        text(py, &self.next(py, |fields| fields.take::<2>("char"))?)
+    }
+
+    fn unpack_int(&self, py: Python<'_>) -> PyResult<i32> {
+        self.next(py, |fields| fields.take("int").map(i32::from_le_bytes))
+    }
+
+    fn unpack_long(&self, py: Python<'_>) -> PyResult<i64> {
+        self.next(py, |fields| fields.take("long").map(i64::from_le_bytes))
+    }
+
+    fn unpack_float(&self, py: Python<'_>) -> PyResult<f32> {
+        self.next(py, |fields| fields.take("float").map(f32::from_le_bytes))
+    }
+
+    fn unpack_double(&self, py: Python<'_>) -> PyResult<f64> {
+        self.next(py, |fields| fields.take("double").map(f64::from_le_bytes))
+    }
+
+    fn unpack_string<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
+        self.next(py, |fields| fields.string().map(|text| PyString::new(py, text)))
+    }
+
+    fn unpack_unicode<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        text(py, self.next(py, Fields::unicode)?)
+    }
+
+    #[pyo3(signature = (*, legacy = false))]
+    fn unpack_decimal<'py>(&self, py: Python<'py>, legacy: bool) -> PyResult<Bound<'py, PyAny>> {
+        let value = self.next(py, |fields| Decimal::unpack(fields, legacy))?;
+        decimal::decimal(py, value)
+    }
+
+    fn unpack_big_integer<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        decimal::integer(py, self.next(py, |fields| fields.counted("big_integer"))?)
+    }
+
+    fn unpack_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        self.next(py, |fields| fields.counted("bytes").map(|bytes| PyBytes::new(py, bytes)))
+    }
+
+    #[pyo3(signature = (count, /))]
+    fn unpack_raw<'py>(
+        &self,
+        py: Python<'py>,
+        count: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let count = integer("count", count)?;
+        self.next(py, |fields| fields.take_many("raw", count).map(|bytes| PyBytes::new(py, bytes)))
+    }
+
+    #[getter]
+    fn position(&self) -> usize {
+        self.position.load(Ordering::Relaxed)
+    }
+
+    #[getter]
+    fn remaining(&self, py: Python<'_>) -> usize {
+        self.message.as_bytes(py).len().saturating_sub(self.position())
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let length = self.message.as_bytes(py).len();
+        format!("MessageUnpacker(position={}, length={length})", self.position())
+    }
+}

@@ -1,0 +1,135 @@
+"""What the tailers of every format share: waiting for messages, and batches of payloads."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+
+from quire import _arguments as arguments
+from quire._arrow import need_arrow
+from quire.errors import WaitTimeoutError
+from quire.pausers import TURN_S, Pauser
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from quire._native import Buffer
+
+_E = TypeVar("_E")
+_T = TypeVar("_T")
+
+
+class Following(Generic[_E]):
+    """Waiting for messages on top of a native tailer, whose messages are of the type ``_E``."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def index(self) -> int: ...
+        def __iter__(self) -> Self: ...
+        def __next__(self) -> _E: ...
+        def read(self) -> _E | None: ...
+        def _prepare(self) -> bool | None: ...
+        def _read_columns(
+            self, count: int, /, *, max_bytes: int | None = None
+        ) -> tuple[int, Buffer, Buffer, Buffer]: ...
+
+    def follow(
+        self, timeout_s: float | None = None, *, pauser: Pauser | None = None
+    ) -> Iterator[_E]:
+        """
+        Iterate over messages and wait for more.
+
+        Args:
+            timeout_s: End when nothing came for so many seconds; None: never end.
+            pauser: How to wait, from :mod:`quire.pausers`; its own timeout ends it too.
+
+        """
+        pauser = pauser or default_pauser()
+        while True:
+            for excerpt in self:  # noqa: UP028 - `yield from` would close the tailer with the loop
+                yield excerpt
+            try:
+                self.wait(timeout_s, pauser=pauser)
+            except WaitTimeoutError:
+                return
+
+    def wait(self, timeout_s: float | None = None, *, pauser: Pauser | None = None) -> None:
+        """
+        Return when there is a message to read; it is not read, and what was received is done.
+
+        Args:
+            timeout_s: Wait at most so many seconds; None: for ever.
+            pauser: How to wait, from :mod:`quire.pausers`; it is reset first.
+
+        Raises:
+            WaitTimeoutError: Nothing came.
+
+        """
+        if timeout_s is not None:
+            arguments.seconds("timeout_s", timeout_s)
+        pauser = pauser or default_pauser()
+        pauser.reset()
+        while not self._prepare():
+            try:
+                pauser.pause(timeout_s)
+            except WaitTimeoutError as nothing:
+                raise WaitTimeoutError(f"{nothing} index={self.index:#x}") from None
+        pauser.reset()
+
+    def __aiter__(self) -> AsyncIterator[_E]:
+        """Iterate over messages and wait for more, without holding up the event loop."""
+        return self.follow_async()
+
+    def follow_async(self, *, pauser: Pauser | None = None) -> AsyncIterator[_E]:
+        """
+        As ``async for excerpt in tailer``, which never ends, waiting as *pauser* does.
+
+        The loop's other tasks run every few milliseconds, also while there is a backlog.
+
+        Args:
+            pauser: One of :mod:`quire.pausers`.
+
+        """
+        return self._follow_async(self.read, pauser or default_pauser())
+
+    async def _follow_async(
+        self, read: Callable[[], _T | None], pauser: Pauser
+    ) -> AsyncIterator[_T]:
+        """Yield what *read* returns, and let the loop's other tasks run every few milliseconds."""
+        import asyncio
+
+        turn_ends = monotonic() + TURN_S
+        while True:
+            # A scan for sub-topics may take long: it pauses, and goes on after the other tasks.
+            # Nor does it wait within a read, as it would behind a file without end-of-file marker.
+            while (is_ready := self._prepare()) is None:  # noqa: ASYNC110 - nobody else knows
+                await asyncio.sleep(0)
+            found = read() if is_ready else None
+            if found is None:
+                await pauser.pause_async()
+            else:
+                pauser.reset()
+                yield found
+                if monotonic() < turn_ends:
+                    continue
+                await asyncio.sleep(0)
+            turn_ends = monotonic() + TURN_S
+
+    def _payload_batch(self, count: int, max_bytes: int) -> pa.RecordBatch:
+        need_arrow()
+        import pyarrow as pa
+
+        rows, *buffers = self._read_columns(count, max_bytes=max_bytes)
+        index, offsets, data = map(pa.py_buffer, buffers)
+        columns: list[pa.Array[Any]] = [
+            pa.Array.from_buffers(pa.uint64(), rows, [None, index]),
+            pa.Array.from_buffers(pa.binary(), rows, [None, offsets, data]),
+        ]
+        return pa.RecordBatch.from_arrays(columns, names=["index", "payload"])
+
+
+def default_pauser() -> Pauser:
+    """Return what waits where no pauser is given."""
+    return Pauser(yield_count=100, min_s=0.000_05, max_s=0.001)

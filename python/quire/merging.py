@@ -1,0 +1,119 @@
+"""Reading several queues in the order of a key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from heapq import heappop, heappush
+from typing import Any, Protocol, TypeVar
+
+from quire import _arguments as arguments
+from quire._following import default_pauser
+from quire.pausers import Pauser
+
+_E_co = TypeVar("_E_co", covariant=True)
+
+
+class Source(Protocol[_E_co]):
+    """A tailer, of any format."""
+
+    def read(self) -> _E_co | None:
+        """Return the next message, or None when nothing is there yet."""
+        ...
+
+    def close(self) -> None:
+        """Close it."""
+        ...
+
+
+class Openable(Protocol[_E_co]):
+    """A queue, of any format."""
+
+    def tailer(self) -> Source[_E_co]:
+        """Return a tailer at its first message."""
+        ...
+
+
+def merge(
+    sources: Iterable[Openable[_E_co] | Source[_E_co]],
+    *,
+    key: Callable[[_E_co], Any],
+    follow: bool = False,
+    wait_for_all: bool = False,
+    pauser: Pauser | None = None,
+) -> Iterator[_E_co]:
+    """
+    Yield the messages of several queues in the order of a key, lazily.
+
+    Each source must be in that order itself; then all are. Messages of equal keys come in the order
+    of the sources. One message of each source is held at a time.
+
+        for excerpt in quire.merge([bids, asks], key=lambda it: it.unpack().unpack_long()):
+            print(excerpt.data)
+
+    Args:
+        sources: Queues, which are read from their start; or tailers, each from where it is. Tailers
+            stay open.
+        key: What to order by, made of an excerpt.
+        follow: Wait for more messages, forever, instead of ending where all sources do.
+        wait_for_all: Hold a message back until every source has one, so that nothing that arrives
+            later can belong before it. Otherwise an empty source does not hold up the others.
+        pauser: How to wait, from :mod:`quire.pausers`.
+
+    """
+    if not callable(key):
+        raise arguments.refusal("key", "a function of an excerpt", key)
+    arguments.flag("follow", follow)
+    arguments.flag("wait_for_all", wait_for_all)
+    given = [*sources]
+    for source in given:
+        if not hasattr(source, "tailer") and not hasattr(source, "read"):
+            raise arguments.refusal("sources", "queues or tailers", source)
+    return _merged(given, key, pauser or default_pauser(), follow=follow, all_first=wait_for_all)
+
+
+def _merged(
+    sources: list[Openable[_E_co] | Source[_E_co]],
+    key: Callable[[_E_co], Any],
+    pauser: Pauser,
+    *,
+    follow: bool,
+    all_first: bool,
+) -> Iterator[_E_co]:
+    with ExitStack() as opened:
+        tailers = [_tailer(source, opened) for source in sources]
+        heads: list[tuple[Any, int, _E_co]] = []
+        empty = [*range(len(tailers))]
+        while True:
+            empty = [place for place in empty if not _take(tailers[place], key, place, heads)]
+            if heads and not (empty and all_first):
+                pauser.reset()
+                _, place, excerpt = heappop(heads)
+                yield excerpt
+                empty.append(place)
+            elif follow:
+                pauser.pause()
+            else:
+                return
+
+
+def _take(
+    tailer: Source[_E_co],
+    key: Callable[[_E_co], Any],
+    place: int,
+    heads: list[tuple[Any, int, _E_co]],
+) -> bool:
+    """Put the next message of a source among the heads; False if it has none."""
+    excerpt = tailer.read()
+    if excerpt is None:
+        return False
+    heappush(heads, (key(excerpt), place, excerpt))
+    return True
+
+
+def _tailer(source: Openable[_E_co] | Source[_E_co], opened: ExitStack) -> Source[_E_co]:
+    if not hasattr(source, "tailer"):
+        return source
+    tailer = source.tailer()
+    opened.callback(tailer.close)
+    return tailer
