@@ -168,7 +168,7 @@ def test_colours_of_a_plot_are_those_of_the_style_sheet() -> None:
     assert "var(--heat-7)" in drawn
     assert palette.BLUE not in drawn
     names = {part.split(")")[0] for part in html.split("var(--")[1:]}
-    night = palette.declarations(by_night=True)
+    night = palette.declarations(dark=True)
     assert all(f"--{name}:" in night for name in names)
 
 

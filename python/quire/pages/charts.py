@@ -1,12 +1,12 @@
 """
-The kinds of plots that pages have, 960 pixels wide.
+The kinds of plots for pages, 960 pixels wide.
 
-Each takes plain numbers and returns a figure of matplotlib, for ``quire.pages.Chart``.
+Each function takes numbers and returns a matplotlib figure for ``quire.pages.Chart``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
 from typing import Any, Final, Literal, TypeAlias
@@ -32,7 +32,7 @@ from quire.pages.style import style
 
 WIDTH: Final = 960
 
-# One unit of a drawing is one pixel of the page.
+# One unit of a figure is one pixel of the page.
 _DPI: Final = 72
 
 Series: TypeAlias = Mapping[str, Sequence[float]]
@@ -41,12 +41,12 @@ Series: TypeAlias = Mapping[str, Sequence[float]]
 @dataclass(frozen=True, slots=True)
 class Labels:
     """
-    What stands at the axes.
+    The labels of the axes.
 
     Attributes:
-        x: What is level, with its unit.
-        y: What is upright, with its unit.
-        ticks: Places on the level axis and their texts; none leaves the choice to matplotlib.
+        x: The label of the horizontal axis, with its unit.
+        y: The label of the vertical axis, with its unit.
+        ticks: Ticks of the horizontal axis and their labels; matplotlib's choice by default.
 
     """
 
@@ -70,7 +70,7 @@ def lines(
     colours: Sequence[str] = SERIES,
     marked: bool = False,
 ) -> Figure:
-    """Plot one line for each series over *x*; *marked* shows each point."""
+    """Plot a line for each series over *x*, with a marker at each point if *marked*."""
     with style():
         figure = canvas(320)
         axes = figure.add_subplot()
@@ -94,14 +94,12 @@ def columns(
     colours: Sequence[str] = SERIES,
     width: float = 0.8,
 ) -> Figure:
-    """Plot upright bars at *x*, the series on top of one another."""
+    """Plot vertical bars at *x*, the series stacked."""
     with style():
         figure = canvas(300)
         axes = figure.add_subplot()
-        bottom = [0.0] * len(x)
-        for (name, values), colour in zip(series.items(), colours, strict=False):
-            axes.bar(x, values, bottom=bottom, color=colour, label=name, width=width)
-            bottom = [below + value for below, value in zip(bottom, values, strict=True)]
+        for it in _stacked(series, colours):
+            axes.bar(x, it.values, bottom=it.base, color=it.colour, label=it.name, width=width)
         if all(isinstance(value, int) for value in x):
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         _finish(axes, labels, "y", key=len(series) > 1)
@@ -118,32 +116,50 @@ def bars(
     written: Callable[[float], str] | None = None,
 ) -> Figure:
     """
-    Plot level bars, the series one behind the other.
+    Plot horizontal bars, the series stacked.
 
     Args:
-        names: What each bar is of, from the top.
+        names: The names of the bars, from the top.
         series: The lengths.
-        labels: What the lengths are.
+        labels: The labels of the axes.
         colours: One for each series.
-        written: Makes the text that is written into a piece; None writes nothing.
+        written: Formats the label inside each part of a bar; None writes no labels.
 
     """
     with style():
         figure = canvas(84 + 29 * len(names))
         axes = figure.add_subplot()
-        left = [0.0] * len(names)
-        for (name, values), colour in zip(series.items(), colours, strict=False):
+        places = range(len(names))
+        for it in _stacked(series, colours):
             drawn = axes.barh(
-                range(len(names)), values, left=left, color=colour, label=name, height=0.74
+                places, it.values, left=it.base, color=it.colour, label=it.name, height=0.74
             )
             if written is not None:
-                texts = [written(value) for value in values]
+                texts = [written(value) for value in it.values]
                 axes.bar_label(drawn, texts, label_type="center", color=SURFACE, fontsize=11.5)
-            left = [before + value for before, value in zip(left, values, strict=True)]
         _rows(axes, names)
         _finish(axes, labels, "x", key=len(series) > 1)
         axes.margins(x=0)
         return figure
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    """One series of a stack, and where each of its bars begins."""
+
+    name: str
+    values: Sequence[float]
+    base: Sequence[float]
+    colour: str
+
+
+def _stacked(series: Series, colours: Sequence[str]) -> Iterator[_Layer]:
+    """Yield the layers of a stack, each on the sum of those before it."""
+    base: list[float] = []
+    for (name, values), colour in zip(series.items(), colours, strict=False):
+        base = base or [0.0] * len(values)
+        yield _Layer(name, values, base, colour)
+        base = [start + value for start, value in zip(base, values, strict=True)]
 
 
 def spans(
@@ -154,7 +170,7 @@ def spans(
     colours: Sequence[str] = SERIES,
     logarithmic: bool = False,
 ) -> Figure:
-    """Plot a point of each series for each name, joined by a line, with its ends beside it."""
+    """Plot the range of all series for each name, with a point for each and labelled ends."""
     with style():
         figure = canvas(84 + 29 * len(names))
         axes = figure.add_subplot()
@@ -186,11 +202,11 @@ def heat(
     Plot a table as coloured cells.
 
     Args:
-        rows: The values by the name of the row, from the top; not a number where there is none.
+        rows: The values by the name of the row, from the top; NaN leaves a cell empty.
         columns: The names of the columns.
-        labels: What the columns are, and what the colours mean.
+        labels: The labels of the horizontal axis, and of the colours.
         steps: The seven values at which the colour changes, in ascending order.
-        digits: Digits after the point of the value in each cell; None writes no values.
+        digits: Decimal places of the value in each cell; None writes no values.
 
     """
     with style():
@@ -215,7 +231,7 @@ def heat(
 def _colour_key(
     figure: Figure, axes: Axes, mesh: QuadMesh, text: str, steps: Sequence[float]
 ) -> None:
-    """Show above the plot where the colours change."""
+    """Add a key of the colours at the top."""
     bar = figure.colorbar(
         mesh, ax=axes, location="top", ticks=list(steps), aspect=38, shrink=0.5, anchor=(0, 0)
     )
@@ -224,7 +240,7 @@ def _colour_key(
 
 
 def _finish(axes: Axes, labels: Labels, grid: Literal["x", "y"], *, key: bool) -> None:
-    """Write what the axes are, and a key above the plot."""
+    """Label the axes, and add a legend at the top."""
     axes.set_xlabel(labels.x)
     axes.set_title(labels.y, loc="left", color=FAINT, fontsize=13, pad=12)
     axes.grid(axis=grid)
@@ -236,7 +252,7 @@ def _finish(axes: Axes, labels: Labels, grid: Literal["x", "y"], *, key: bool) -
 
 
 def _rows(axes: Axes, names: Sequence[str]) -> None:
-    """Name the rows of a plot that is read from the top."""
+    """Label the rows, from the top."""
     axes.set_yticks(range(len(names)), names)
     axes.tick_params(axis="y", labelcolor=INK)
     axes.set_ylim(len(names) - 0.4, -0.6)
@@ -244,7 +260,7 @@ def _rows(axes: Axes, names: Sequence[str]) -> None:
 
 
 def _minus(value: float, digits: int) -> str:
-    """Return a number as text, with a true minus and without one at zero."""
+    """Return a number as text, with a minus sign and no negative zero."""
     return f"{value:z,.{digits}f}".replace("-", "\N{MINUS SIGN}")
 
 
@@ -262,7 +278,7 @@ def _beside(axes: Axes, value: float, place: int, *, before: bool) -> None:
 
 
 def _edges(rows: Sequence[Sequence[float]], steps: Sequence[float]) -> list[float]:
-    """Return *steps* with an end before and after them that holds every value."""
+    """Return *steps* between two ends that enclose every value."""
     values = [value for row in rows for value in row if not isnan(value)]
     first, last = steps[0], steps[-1]
     room = (last - first) / len(steps)

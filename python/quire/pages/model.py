@@ -1,11 +1,9 @@
-"""What a page is made of."""
+"""The parts of a page."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
@@ -16,7 +14,7 @@ Cell: TypeAlias = str | int | float | None
 
 @dataclass(frozen=True, slots=True)
 class Lead:
-    """A figure that stands large at the top of a page, and what it counts."""
+    """A key figure at the top of a page, and what it counts."""
 
     value: str
     label: str
@@ -28,9 +26,9 @@ class Chart:
     A plot.
 
     Attributes:
-        figure: What is drawn, as ``quire.pages.charts`` makes it or by matplotlib's own means.
+        figure: A figure of matplotlib, such as those of ``quire.pages.charts``.
         title: What is plotted, with its unit.
-        says: One sentence that says what one sees; it is read aloud in place of the picture too.
+        says: The caption, one sentence on what the plot shows; screen readers read it too.
 
     """
 
@@ -45,12 +43,11 @@ class Table:
     A table.
 
     Attributes:
-        title: What is in it.
+        title: Its title.
         columns: The headings.
-        rows: A cell for each column: text; a number, which is set to the right with *digits*
-            after the point; or None, a dash.
-        digits: Digits of numbers with a fraction.
-        emphasis: How many rows at the end are sums, set apart from the rest.
+        rows: A cell for each column: text; a number, aligned to the right; or None, a dash.
+        digits: Decimal places of floats.
+        emphasis: How many rows at the end are totals, set in bold.
 
     """
 
@@ -60,44 +57,20 @@ class Table:
     digits: int = 1
     emphasis: int = 0
 
+    @property
+    def numeric(self) -> list[bool]:
+        """Whether each column has numbers, and no text."""
+        columns = [[row[n] for row in self.rows] for n in range(len(self.columns))]
+        values = [[it for it in column if it is not None] for column in columns]
+        return [bool(it) and not any(isinstance(value, str) for value in it) for it in values]
+
 
 Block: TypeAlias = str | Chart | Table
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading, and the paragraphs, tables and plots under it."""
+    """A heading with paragraphs, tables and plots."""
 
     title: str
     blocks: Sequence[Block]
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """
-    A page. The same page gives the same bytes.
-
-    Attributes:
-        title: Its heading.
-        summary: One or two sentences under it.
-        leads: Figures to start with.
-        sections: The rest, in order.
-        footer: Where it comes from.
-
-    """
-
-    title: str
-    summary: str
-    leads: Sequence[Lead] = ()
-    sections: Sequence[Section] = ()
-    footer: str = ""
-
-    def html(self) -> str:
-        """Return the page as HTML; its texts may hold any characters."""
-        from quire.pages.render import render
-
-        return render(self)
-
-    def write(self, path: str | PathLike[str]) -> None:
-        """Write the page into the file at *path*."""
-        Path(path).write_text(self.html(), "utf-8")

@@ -1,8 +1,8 @@
 """
-The colours of pages, by day and by night.
+The colours of pages, light and dark.
 
-Plots are drawn in the colours of the day. In the page each becomes a variable of the style sheet,
-so that one drawing serves both.
+Plots are drawn in the light colours. In a page each colour becomes a variable of the style sheet,
+so that one drawing serves both themes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ GREY: Final = "#a3afba"
 
 SERIES: Final = (BLUE, ORANGE, GREEN, VIOLET, GOLD, RED)
 
-# From nothing to a lot, in steps that a reader can tell apart.
+# From low to high.
 HEAT: Final = (
     "#eef3f5",
     "#d3e3e8",
@@ -34,12 +34,12 @@ HEAT: Final = (
     "#a84529",
     "#742416",
 )
-# What is written on the lower and on the upper steps.
+# The text on the lower and on the upper steps.
 ON_LOW: Final = "#1f2d3b"
 ON_HIGH: Final = "#fffdfb"
 HIGH_FROM: Final = 5
 
-_BY_NIGHT: Final = {
+_DARK: Final = {
     INK: "#e4eaf0",
     FAINT: "#9fadba",
     GRID: "#2d3843",
@@ -90,12 +90,12 @@ _NAMES: Final = {
 
 
 def variable(colour: str) -> str:
-    """Return the variable that stands for a colour, or the colour itself if none does."""
+    """Return the variable of a colour, or the colour itself if it has none."""
     name = _NAMES.get(colour.lower())
     return colour if name is None else f"var(--{name})"
 
 
-def declarations(*, by_night: bool) -> str:
-    """Return the variables with their values, as a style sheet has them."""
-    values = ((name, _BY_NIGHT[day] if by_night else day) for day, name in _NAMES.items())
+def declarations(*, dark: bool) -> str:
+    """Return the CSS declarations of the variables."""
+    values = ((name, _DARK[light] if dark else light) for light, name in _NAMES.items())
     return " ".join(f"--{name}: {value};" for name, value in values)

@@ -1,4 +1,4 @@
-"""The style of plots: theirs alone, whatever the settings of the machine are."""
+"""The style of plots, independent of the machine's matplotlib settings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _STYLE: Final[dict[Any, Any]] = {
     # Text stays text, and identifiers are the same each time.
     "svg.fonttype": "none",
     "svg.hashsalt": "quire",
-    # A `$` in a name is no formula.
+    # A `$` in a name does not start a formula.
     "text.parse_math": False,
     "date.converter": "concise",
     "font.size": 13,
@@ -48,7 +48,7 @@ _STYLE: Final[dict[Any, Any]] = {
 
 @contextmanager
 def style() -> Generator[None]:
-    """Draw in the style of pages, whatever the machine's settings are."""
+    """Draw in the style of pages."""
     with mpl.rc_context():
         mpl.rcdefaults()
         mpl.rcParams.update(_STYLE)

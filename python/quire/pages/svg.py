@@ -1,4 +1,4 @@
-"""Plots of matplotlib as elements of a page: text stays text, colours follow the style sheet."""
+"""Matplotlib figures as inline SVG: text stays text, colours follow the style sheet."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from xml.etree import ElementTree as ET
 
 from matplotlib.figure import Figure
 
+from quire.pages.model import Chart
 from quire.pages.palette import variable
 from quire.pages.style import style
 
@@ -19,29 +20,37 @@ _UNPRINTABLE: Final = dict.fromkeys(_CONTROLS, "�")
 _DROPPED: Final = ("metadata", "style")
 
 
-def drawing(figure: Figure, name: str) -> ET.Element:
+def drawing(chart: Chart, name: str) -> ET.Element:
     """
-    Return *figure* as an ``svg`` element for a page.
+    Return a plot as an ``svg`` element for a page.
 
     Args:
-        figure: The plot.
-        name: What its identifiers start with, so that no two plots of a page share one.
+        chart: The plot.
+        name: The prefix of its identifiers, unique in the page.
 
     """
+    svg = _svg(chart.figure)
+    _adopt(svg, name, _references(svg))
+    for size in ("width", "height", "version"):
+        svg.attrib.pop(size, None)
+    svg.attrib |= {"role": "img", "aria-labelledby": name, "aria-describedby": f"{name}d"}
+    title, description = ET.Element("title", id=name), ET.Element("desc", id=f"{name}d")
+    title.text = chart.title.translate(_UNPRINTABLE)
+    description.text = chart.says.translate(_UNPRINTABLE)
+    svg[:0] = [title, description]
+    return svg
+
+
+def _svg(figure: Figure) -> ET.Element:
     file = io.BytesIO()
     with style():
-        # Layouts creep from draw to draw: one pass, and the same page is the same bytes.
+        # A layout changes with each draw: one pass, so that equal pages are the same bytes.
         figure.draw_without_rendering()
         figure.set_layout_engine("none")
         figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
-    # Matplotlib writes control characters as they are, which no XML may hold.
+    # Matplotlib writes control characters as they are, which XML does not allow.
     text = file.getvalue().decode().translate(_UNPRINTABLE)
-    svg = ET.fromstring(text)  # noqa: S314 - matplotlib's own
-    used = _references(svg)
-    _adopt(svg, name, used)
-    for size in ("width", "height", "version"):
-        svg.attrib.pop(size, None)
-    return svg
+    return ET.fromstring(text)  # noqa: S314 - matplotlib's own
 
 
 def _references(svg: ET.Element) -> set[str]:
@@ -50,7 +59,7 @@ def _references(svg: ET.Element) -> set[str]:
 
 
 def _adopt(part: ET.Element, name: str, used: set[str]) -> None:
-    """Turn an element of an SVG file, and what is in it, into one of an HTML page."""
+    """Turn an element of an SVG file, with its children, into one of an HTML page."""
     part.tag = part.tag.rpartition("}")[2]
     for key, value in list(part.attrib.items()):
         del part.attrib[key]
