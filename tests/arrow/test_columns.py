@@ -24,7 +24,7 @@ from queues import DAY_MS, copy_of, payloads
 
 if TYPE_CHECKING:
     from quire._native import Value
-    from quire.arrow.plan import TypeLike
+    from quire.arrow.declared import TypeLike
 
 JAVA = GOLDEN / "java-5.27ea11"
 TRADE = quire.Schema({"symbol": "utf8", "price": "float64", "qty": "int32"})

@@ -24,7 +24,7 @@ import wire_forms as wire
 from batches import rows, values
 
 if TYPE_CHECKING:
-    from quire.arrow.plan import TypeLike
+    from quire.arrow.declared import TypeLike
 
 ZERO = datetime(1970, 1, 1, tzinfo=UTC)
 NAMES = ["a", "price", "qty", "12", "é", "x" * 31, "y" * 32, "z" * 200]

@@ -23,7 +23,8 @@ import quire
 from batches import plain, rows
 from queues import payloads
 from quire._native import entry_bytes
-from quire.arrow.encoder import Encoder, Form, stored
+from quire.arrow.encoder import Encoder, Form
+from quire.arrow.types import encoded_type
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 record_batch: Any = pa.record_batch  # its stubs want one type of values
@@ -208,7 +209,7 @@ def test_what_is_encoded_is_decoded_to_the_same_columns(
 def _decodable(columns: pa.Schema) -> pa.Schema:
     """Return the columns as the decoder makes them."""
     fields: list[Any] = list(columns)
-    return pa.schema([field.with_type(stored(field.type)) for field in fields])
+    return pa.schema([field.with_type(encoded_type(field.type)) for field in fields])
 
 
 @quire.message

@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute
 
 from quire.archive.cycles import Cycle
-from quire.archive.decoding import ERROR, INDEX, PAYLOAD, SUBTOPIC, TIMESTAMP, Decoding
-from quire.arrow.content import Content
-from quire.arrow.event_time import TIMESTAMP as TIMESTAMP_TYPE
+from quire.archive.decoding import LEADING, Decoding
+from quire.arrow.batches import array_of
+from quire.arrow.content import RowContent
 from quire.arrow.event_time import timed, timestamps
-from quire.arrow.plan import array_of, fields_of
-from quire.arrow.schema import METHOD, Schema
+from quire.arrow.names import (
+    CYCLE,
+    ERROR,
+    INDEX,
+    METHOD,
+    PAYLOAD,
+    SEQUENCE,
+    SUBTOPIC,
+    TIMESTAMP,
+    TOPIC,
+)
+from quire.arrow.schema import Schema
+from quire.arrow.types import CYCLE_TYPE, EVENT_TIME_TYPE, INDEX_TYPE, MESSAGE_COLUMNS, fields_of
 from quire.errors import ArchiveError, CorruptError
 from quire.queue import Queue
 from quire.subtopics import ROUTE
@@ -23,13 +35,6 @@ from quire.tailer import Tailer
 BATCH_ROWS: Final = 65_536
 BATCH_BYTES: Final = 16 * 2**20
 
-# An index never reaches 2**63, and few readers of Parquet know unsigned integers.
-_IN_FRONT: Final = {
-    INDEX: pa.int64(),
-    "_cycle": pa.int32(),
-    "_sequence": pa.int64(),
-    "_topic": pa.string(),
-}
 pc: Any = pyarrow.compute  # its functions are made when it is imported
 
 
@@ -52,15 +57,15 @@ class Columns:
         self._decoding = decoding
         content, types = decoding.content(), decoding.types()
         self._is_raw = content is None and decoding.time_field is None
-        decoded = content or Content("fields", pa.schema([]))
+        decoded = content or RowContent(pa.schema([]))
         if decoding.time_field is not None:
             decoded = timed(decoded, decoding.timed)
-        self._schema = Schema.of_content(decoded._replace(index_name=INDEX))
-        fields: list[Any] = [pa.field(name, it, nullable=False) for name, it in _IN_FRONT.items()]
+        self._schema = Schema.of_content(replace(decoded, index_name=INDEX))
+        fields: list[Any] = [pa.field(it, MESSAGE_COLUMNS[it], nullable=False) for it in LEADING]
         if not self._is_raw:
             fields.append(pa.field(SUBTOPIC, pa.string()))
         if decoding.time_field is not None:
-            fields.append(pa.field(TIMESTAMP, TIMESTAMP_TYPE))
+            fields.append(pa.field(TIMESTAMP, EVENT_TIME_TYPE))
         fields += [pa.field(name, kind) for name, kind in types.items()]
         if content is not None:
             fields.append(pa.field(ERROR, pa.string()))
@@ -79,12 +84,12 @@ class Columns:
         """
         count = min(past - tailer.index, BATCH_ROWS)
         seen, arrays = (self._raw if self._is_raw else self._decoded)(tailer, count, past)
-        index = arrays[INDEX].view(pa.int64())
+        index = arrays[INDEX].view(INDEX_TYPE)
         arrays |= {
             INDEX: index,
-            "_cycle": pa.repeat(pa.scalar(cycle, pa.int32()), len(index)),
-            "_sequence": pc.subtract(index, first),
-            "_topic": pa.repeat(self._topic, len(index)),
+            CYCLE: pa.repeat(pa.scalar(cycle, CYCLE_TYPE), len(index)),
+            SEQUENCE: pc.subtract(index, first),
+            TOPIC: pa.repeat(self._topic, len(index)),
         }
         columns = [arrays[name] for name in self.schema.names]
         return seen, pa.RecordBatch.from_arrays(columns, schema=self.schema)

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Final, Literal
 
 import pyarrow as pa
 
-from quire.arrow.content import Content
-from quire.arrow.plan import fields_of, type_text
-from quire.arrow.schema import METHOD, Schema
-from quire.arrow.types import PARQUETS_TIME, fitting_columns
+from quire.arrow.content import Content, RowContent
+from quire.arrow.names import (
+    CYCLE,
+    ERROR,
+    INDEX,
+    METHOD,
+    PAYLOAD,
+    SEQUENCE,
+    SUBTOPIC,
+    TIMESTAMP,
+    TOPIC,
+)
+from quire.arrow.schema import Schema
+from quire.arrow.types import PARQUET_TIME, fields_of, spark_columns, type_text
 from quire.errors import ArchiveError
 from quire.queue import Queue
 from quire.ranges.event_time import TimeField
@@ -19,13 +29,9 @@ from quire.ranges.event_time import TimeField
 INFER: Final = "infer"
 HISTORY: Final = "history"
 
-INDEX: Final = "_index"
-SUBTOPIC: Final = "_subtopic"
-TIMESTAMP: Final = "_timestamp"
-ERROR: Final = "_error"
-PAYLOAD: Final = "payload"
-IN_FRONT: Final = (INDEX, "_cycle", "_sequence", "_topic")
-_TAKEN: Final = {*IN_FRONT, SUBTOPIC, TIMESTAMP, ERROR, PAYLOAD}
+LEADING: Final = (INDEX, CYCLE, SEQUENCE, TOPIC)
+"""The columns that each file begins with."""
+_RESERVED: Final = {*LEADING, SUBTOPIC, TIMESTAMP, ERROR, PAYLOAD}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +72,9 @@ class Decoding:
 
     def content(self) -> Content | None:
         """Return what the decoder is to make of messages, in types that others know."""
-        return None if self.schema is None else _fitted(Schema.from_text(self.schema).content)
+        return (
+            None if self.schema is None else _spark_content(Schema.from_text(self.schema).content)
+        )
 
     def types(self) -> dict[str, Any]:
         """
@@ -80,7 +88,7 @@ class Decoding:
         if content is None:
             return {}
         columns = columns_of(content, self.method)
-        if taken := sorted(_TAKEN & {*columns.names}):
+        if taken := sorted(_RESERVED & {*columns.names}):
             raise ArchiveError(
                 f"a field has the name of a column that each archive has: name={taken[0]}"
                 " (leave it out: the payload holds it)"
@@ -138,15 +146,9 @@ def columns_of(content: Content, method: str | None) -> pa.Schema:
     return pa.schema([pa.field(METHOD, pa.string()), *arguments])
 
 
-def _fitted(content: Content) -> Content:
-    parts = content.parts
-    if isinstance(parts, tuple):
-        parts = tuple(
-            each._replace(columns=fitting_columns(each.columns, PARQUETS_TIME)) for each in parts
-        )
-    else:
-        parts = fitting_columns(parts, PARQUETS_TIME)
-    return content._replace(parts=parts, history=False, index_name=INDEX)
+def _spark_content(content: Content) -> Content:
+    converted = content.convert(lambda columns: spark_columns(columns, PARQUET_TIME))
+    return replace(converted, history=False, index_name=INDEX)
 
 
 def _inferred(queue: Queue, sample: int, before: Decoding | None) -> Schema:
@@ -155,19 +157,18 @@ def _inferred(queue: Queue, sample: int, before: Decoding | None) -> Schema:
         content = Schema.infer(queue, sample).content
     except ValueError as error:
         raise ArchiveError(str(error)) from None
-    parts: Any = content.parts
     known = None if before is None or not before.inferred else before.content()
     kept: list[Any] = []
-    if known is not None and not isinstance(known.parts, tuple):
+    if isinstance(known, RowContent):
         if known.shape != content.shape:
             raise ArchiveError(
                 f"the messages have another shape than before: path={queue.path}"
                 f" found={content.shape} archived={known.shape}"
             )
-        kept = fields_of(known.parts)
-    names = {*_TAKEN, *(field.name for field in kept)}
-    new = [field for field in fields_of(parts) if field.name not in names]
-    return Schema.of_content(content._replace(parts=pa.schema([*kept, *new])))
+        kept = fields_of(known.columns)
+    names = {*_RESERVED, *(field.name for field in kept)}
+    new = [field for field in fields_of(content.columns) if field.name not in names]
+    return Schema.of_content(content.convert(lambda _: pa.schema([*kept, *new])))
 
 
 def _check_kept(types: Mapping[str, Any], before: Mapping[str, Any]) -> None:

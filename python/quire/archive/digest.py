@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quire.archive.decoding import INDEX, PAYLOAD
+from quire.arrow.names import INDEX, PAYLOAD
 from quire.errors import ArchiveError
 
 _INDEX_BYTES: Final = 8

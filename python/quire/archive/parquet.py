@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from quire._durable import sync_written
-from quire.archive.decoding import INDEX, PAYLOAD
 from quire.archive.digest import Digest
-from quire.arrow.plan import fields_of
+from quire.arrow.names import INDEX, PAYLOAD, SEQUENCE
+from quire.arrow.types import fields_of
 from quire.errors import ArchiveError
 
 GROUP_ROWS: Final = 1_048_576
@@ -20,7 +20,7 @@ GROUP_BYTES: Final = 64 * 2**20
 """Of payloads in a row group: what a run keeps in memory, some times over."""
 
 _READ_ROWS: Final = 16_384
-_ASCENDING: Final = {INDEX, "_sequence"}
+_ASCENDING: Final = {INDEX, SEQUENCE}
 _FAILURES: Final = (pa.ArrowException, OSError, ValueError)
 
 

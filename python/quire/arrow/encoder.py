@@ -9,8 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quire import _native
-from quire.arrow.plan import ERROR, Method, fields_of, plan_field, plan_method, type_text
-from quire.arrow.schema import METHOD, Schema
+from quire.arrow.names import ERROR, METHOD, PAYLOAD, VALUE
+from quire.arrow.plan import Method, plan_field, plan_method
+from quire.arrow.schema import Schema
+from quire.arrow.types import encoded_type, fields_of, is_binary, is_castable, is_text, type_text
 
 if TYPE_CHECKING:
     from quire._native import Borrowed
@@ -18,13 +20,9 @@ if TYPE_CHECKING:
 Form = Literal["raw", "text", "map", "fields", "typed", "method"]
 
 FORMS: Final[tuple[Form, ...]] = get_args(Form)
-PAYLOAD: Final = "payload"
-VALUE: Final = "value"
-
-_UUID_BYTES: Final = 16
 
 
-class _Plan(NamedTuple):
+class _Encoding(NamedTuple):
     """What the native encoder works from."""
 
     content: Literal["raw", "value", "entries", "fields", "typed", "call", "calls"]
@@ -104,7 +102,7 @@ class Encoder:
             WireError: A value has no encoding.
 
         """
-        arrays = [_fitting(batch.column(it.name), it) for it in fields_of(self._plan.columns)]
+        arrays = [_cast(batch.column(it.name), it) for it in fields_of(self._plan.columns)]
         if self._native is None:
             return _payloads(arrays[0])
         offsets, data = self._native.encode(batch.num_rows, [_borrowed(it) for it in arrays])
@@ -121,9 +119,9 @@ def _form_of(
         return "method"
     if schema is not None:
         return {"value": "text"}.get(schema.shape, "fields" if schema.types else "map")  # type: ignore[return-value]
-    if columns.names == [PAYLOAD] and _is_binary(columns.field(0).type):
+    if columns.names == [PAYLOAD] and is_binary(columns.field(0).type):
         return "raw"
-    return "text" if columns.names == [VALUE] and _is_text(columns.field(0).type) else "map"
+    return "text" if columns.names == [VALUE] and is_text(columns.field(0).type) else "map"
 
 
 def _contradictions(
@@ -153,7 +151,7 @@ def _plan(
     method: str | None,
     schema: Schema | None,
     report: Callable[[str], None],
-) -> _Plan | None:
+) -> _Encoding | None:
     if form in {"raw", "text"}:
         return _one_column(form, columns, schema, report)
     if form == "method":
@@ -162,16 +160,16 @@ def _plan(
     fields = _fields(columns, wanted, _added(schema), report)
     if not len(fields):
         report("a message holds at least one value: columns=0")
-    return _Plan("entries" if form == "map" else form, fields)  # type: ignore[arg-type]
+    return _Encoding("entries" if form == "map" else form, fields)  # type: ignore[arg-type]
 
 
 def _one_column(
     form: Form, columns: pa.Schema, schema: Schema | None, report: Callable[[str], None]
-) -> _Plan | None:
+) -> _Encoding | None:
     fields = [it for it in fields_of(columns) if it.name not in _added(schema)]
     fits, kind, wanted = {
-        "raw": (_is_binary, pa.binary(), "binary"),
-        "text": (_is_text, pa.string(), "string"),
+        "raw": (is_binary, pa.binary(), "binary"),
+        "text": (is_text, pa.string(), "string"),
     }[form]
     if len(fields) != 1 or not fits(fields[0].type):
         found = ", ".join(f"{it.name} {type_text(it.type)}" for it in fields)
@@ -179,7 +177,7 @@ def _one_column(
         return None
     content: Literal["raw", "value"] = "raw" if form == "raw" else "value"
     kind = fields[0].type if form == "raw" else kind
-    return _Plan(content, pa.schema([fields[0].with_type(kind)]))
+    return _Encoding(content, pa.schema([fields[0].with_type(kind)]))
 
 
 def _calls(
@@ -187,10 +185,10 @@ def _calls(
     method: str | None,
     schema: Schema | None,
     report: Callable[[str], None],
-) -> _Plan | None:
+) -> _Encoding | None:
     if schema is None:
         fields = _fields(columns, columns, (), report)
-        return _Plan("call", fields, (Method(method or "", None, "arguments", fields),))
+        return _Encoding("call", fields, (Method(method or "", None, "arguments", fields),))
     methods = {it.name: it for it in schema.calls}
     if method is not None:
         called = methods.get(method)
@@ -198,9 +196,9 @@ def _calls(
             report(f"no such method in the schema: method={method} known={', '.join(methods)}")
             return None
         _fields(columns, called.columns, _added(schema), report)
-        return _Plan("call", called.columns, (called,))
+        return _Encoding("call", called.columns, (called,))
     fields = _fields(columns, schema.union, _added(schema), report)
-    return _Plan("calls", fields, tuple(methods.values()))
+    return _Encoding("calls", fields, tuple(methods.values()))
 
 
 def _fields(
@@ -222,13 +220,13 @@ def _fields(
             report(f"a column of the schema is missing: column={field.name}")
             continue
         try:
-            fields.append(field.with_type(stored(field.type)))
+            fields.append(field.with_type(encoded_type(field.type)))
             plan_field(fields[-1])
         except ValueError:
             kind = type_text(field.type)
             report(f"messages hold no values of this type: column={field.name} type={kind}")
             continue
-        if not _is_castable(found.type, fields[-1].type):
+        if not is_castable(found.type, fields[-1].type):
             report(
                 f"the column does not fit the schema: column={field.name}"
                 f" type={type_text(found.type)}"
@@ -249,53 +247,7 @@ def _names(schema: pa.Schema) -> str:
     return ", ".join(schema.names)
 
 
-def _is_binary(kind: Any) -> bool:  # noqa: ANN401 - pyarrow-stubs name each
-    return pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
-
-
-def _is_text(kind: Any) -> bool:  # noqa: ANN401 - as above
-    return (
-        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-    )
-
-
-def _is_castable(found: Any, expected: Any) -> bool:  # noqa: ANN401 - as above
-    try:
-        pa.nulls(0, found).cast(expected)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
-        return False
-    return True
-
-
-def stored(kind: Any) -> Any:  # noqa: ANN401, C901, PLR0911 - a type in its common form
-    """Return the type that is encoded in place of this one, and decoded."""
-    types: Any = pa.types
-    if isinstance(kind, pa.BaseExtensionType):
-        return stored(kind.storage_type)
-    if types.is_large_string(kind) or types.is_string_view(kind):
-        return pa.string()
-    if types.is_large_binary(kind) or types.is_binary_view(kind):
-        return pa.binary()
-    if types.is_dictionary(kind) and kind != pa.dictionary(pa.int32(), pa.string()):
-        return stored(kind.value_type)
-    if types.is_timestamp(kind) and kind.tz is not None:
-        return pa.timestamp(kind.unit, "UTC")
-    if types.is_null(kind):
-        return pa.bool_()
-    if types.is_date64(kind):
-        return pa.date32()
-    if types.is_struct(kind):
-        return pa.struct([it.with_type(stored(it.type)) for it in fields_of(kind)])
-    if types.is_map(kind):
-        item = kind.item_field
-        return pa.map_(stored(kind.key_type), item.with_type(stored(item.type)))
-    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
-        item = kind.value_field
-        return pa.list_(item.with_type(stored(item.type)))
-    return kind
-
-
-def _fitting(array: Any, field: pa.Field[Any]) -> Any:  # noqa: ANN401 - as above
+def _cast(array: Any, field: pa.Field[Any]) -> Any:  # noqa: ANN401 - as above
     if array.type != field.type:
         try:
             array = array.cast(field.type)
@@ -332,7 +284,7 @@ def _borrowed(array: Any) -> Borrowed:  # noqa: ANN401 - as above
     children: list[Any] = []
     count = 2
     if types.is_struct(kind):
-        children, count = [array.field(place) for place in range(kind.num_fields)], 1
+        children, count = [array.field(number) for number in range(kind.num_fields)], 1
     elif types.is_map(kind):
         children = [array.keys, array.items]
     elif types.is_list(kind):

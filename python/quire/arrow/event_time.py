@@ -1,21 +1,21 @@
-"""When messages were made, as a column: a field of theirs tells, or their history."""
+"""The event time of messages as a column, from a field or from their history."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final, TypeAlias, cast
 
 import pyarrow as pa
 import pyarrow.compute
 
-from quire.arrow.content import Content
-from quire.arrow.plan import GUESSED, type_text
-from quire.arrow.schema import HISTORY, Schema
+from quire.arrow.content import Content, RowContent
+from quire.arrow.names import HISTORY
+from quire.arrow.plan import GUESSED_UNIT
+from quire.arrow.types import EVENT_TIME_TYPE, type_text
 from quire.ranges.event_time import GUESSES, TimeField
 
 _Array: TypeAlias = Any  # pyarrow-stubs have a class for each type
-
-TIMESTAMP: Final[Any] = pa.timestamp("us", "UTC")
 
 # Timings of history below this count from the start of a machine, not from 1970.
 _WALL_CLOCK_NS: Final = 10**18
@@ -37,23 +37,22 @@ def timed(content: Content, field: TimeField | None, method: str | None = None) 
 
     """
     if field is None:
-        return content._replace(history=True)
+        return replace(content, history=True)
     top, *inside = field.name.split(".")
-    parts = content.parts
-    if content.shape == "fields" and not isinstance(parts, tuple) and top not in parts.names:
+    is_row = isinstance(content, RowContent) and not content.is_value
+    if is_row and top not in content.names:
         unit: Any = field.unit or "ns"
-        metadata = None if field.unit else GUESSED
+        metadata = None if field.unit else GUESSED_UNIT
         made: Any = pa.field((inside or [top])[-1], pa.timestamp(unit, "UTC"), metadata=metadata)
         for outer in reversed([top, *inside][:-1]):
             made = pa.field(outer, pa.struct([made]))
-        return content._replace(parts=parts.append(made))
-    schema = Schema.of_content(content)
-    columns = schema.arrow if method is None else schema.methods[method]
+        return content.convert(lambda columns: columns.append(made))
+    columns = content.arrow if method is None else content.methods[method]
     known: dict[str, Any] = {name: columns.field(name).type for name in columns.names}
-    ways = [*ways_to(field.name, known)]
-    if not ways:
+    paths = [*paths_to(field.name, known)]
+    if not paths:
         raise ValueError(f"no such field: field={field.name} known={', '.join(known)}")
-    for top, *inside in ways:
+    for top, *inside in paths:
         kind: Any = known[top]
         for name in inside:
             kind = kind.field(name).type
@@ -76,18 +75,18 @@ def timestamps(arrays: Mapping[str, Any], field: TimeField | None, length: int) 
 
     """
     if field is None:
-        return _written(arrays[HISTORY])
-    found = cast("_Array", pa.nulls(length, TIMESTAMP))
+        return _last_timings(arrays[HISTORY])
+    found = cast("_Array", pa.nulls(length, EVENT_TIME_TYPE))
     types = {name: array.type for name, array in arrays.items()}
-    for top, *inside in ways_to(field.name, types):
+    for top, *inside in paths_to(field.name, types):
         array = arrays[top]
         for name in inside:
             array = pc.struct_field(array, name)
-        found = pc.coalesce(found, _moments(array, field))
+        found = pc.coalesce(found, _event_times(array, field))
     return found
 
 
-def ways_to(name: str, columns: Mapping[str, Any]) -> Iterator[list[str]]:
+def paths_to(name: str, columns: Mapping[str, Any]) -> Iterator[list[str]]:
     """
     Yield where a time field is among columns, as its way from the top.
 
@@ -114,25 +113,25 @@ def ways_to(name: str, columns: Mapping[str, Any]) -> Iterator[list[str]]:
             yield [column, top]
 
 
-def _moments(array: _Array, field: TimeField) -> _Array:
+def _event_times(array: _Array, field: TimeField) -> _Array:
     if pa.types.is_integer(array.type):
         unit: Any = field.unit
         if unit is None:
-            return _guessed(array.cast(pa.int64()))
+            return _of_guessed_unit(array.cast(pa.int64()))
         array = array.cast(pa.int64()).cast(pa.timestamp(unit))
-    return pc.cast(array, TIMESTAMP, safe=False)
+    return pc.cast(array, EVENT_TIME_TYPE, safe=False)
 
 
-def _guessed(numbers: _Array) -> _Array:
+def _of_guessed_unit(numbers: _Array) -> _Array:
     """Return numbers as times, in the units that :class:`TimeField` takes them for."""
     made = pc.divide(numbers, 1_000)
     size = pc.abs(numbers)
     for limit, unit_ns in reversed(GUESSES):
         made = pc.if_else(pc.less(size, limit), pc.multiply(numbers, unit_ns // 1_000), made)
-    return made.cast(pa.timestamp("us")).cast(TIMESTAMP)
+    return made.cast(pa.timestamp("us")).cast(EVENT_TIME_TYPE)
 
 
-def _written(history: _Array) -> _Array:
+def _last_timings(history: _Array) -> _Array:
     """Return the last timing of each history, where it is of a wall clock."""
     timings = pc.struct_field(history, "timings")
     lengths = pc.list_value_length(timings)
@@ -141,4 +140,4 @@ def _written(history: _Array) -> _Array:
     places = pc.if_else(has_some, ends, None)
     last = values.take(places) if len(values) else pa.nulls(len(timings), pa.int64())
     wall = pc.if_else(pc.greater_equal(last, _WALL_CLOCK_NS), last, None)
-    return pc.cast(wall.cast(pa.timestamp("ns")), TIMESTAMP, safe=False)
+    return pc.cast(wall.cast(pa.timestamp("ns")), EVENT_TIME_TYPE, safe=False)

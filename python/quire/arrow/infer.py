@@ -3,47 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from quire._native import Queue, Seen, Tailer
+from quire.arrow.content import RowContent
+from quire.arrow.names import VALUE
+from quire.arrow.types import BY_VALUE
 from quire.ranges.cycles import runs_between
 
 if TYPE_CHECKING:
     from quire._native import Sample
 
-_STRETCHES: Final = 10
-_TYPES: Final[dict[str, Any]] = {
-    "bool": pa.bool_(),
-    "int": pa.int64(),
-    "float": pa.float64(),
-    "text": pa.string(),
-    "bytes": pa.binary(),
-    "date": pa.date32(),
-    "time": pa.time64("ns"),
-    "datetime": pa.timestamp("ns"),
-    "instant": pa.timestamp("ns", "UTC"),
-    "uuid": pa.binary(16),
-}
+_RANGES: Final = 10
 _WITHOUT_TEXT: Final = {"bytes", "struct", "list"}
-VALUE: Final = "value"
 
 
-def inferred(
-    queue: Queue, sample: int, *, as_text: bool
-) -> tuple[Literal["fields", "value"], pa.Schema]:
-    """Return what the messages are, and their columns: see :meth:`quire.Schema.infer`."""
-    return inferred_of([queue], sample, as_text=as_text)
-
-
-def inferred_of(
-    queues: Iterable[Queue], sample: int, *, as_text: bool
-) -> tuple[Literal["fields", "value"], pa.Schema]:
+def infer(queues: Iterable[Queue], sample: int, *, as_text: bool) -> RowContent:
     """
     Return what the messages of several queues are, taken together; *sample* of each are looked at.
 
-    One queue is asked for after the other, and none is used behind the next.
+    The queues are taken one at a time: each may be closed when the next is asked for.
 
     Raises:
         ValueError: The queues are empty, or types are in conflict.
@@ -55,7 +36,7 @@ def inferred_of(
     for queue in queues:
         paths.append(queue.path)
         with Tailer(queue) as tailer:
-            for index, messages in stretches(queue, sample):
+            for index, messages in sampled(queue, sample):
                 if tailer.move_to_index(index):
                     count += seen.look(tailer, messages)
     if not count:
@@ -64,12 +45,13 @@ def inferred_of(
         )
     sorts, fields, _ = found = seen.found()
     if sorts == ["struct"]:
-        return "fields", pa.schema([_field(name, inner, as_text=as_text) for name, inner in fields])
-    return "value", pa.schema([_field(VALUE, found, as_text=as_text)])
+        columns = [_field(name, inner, as_text=as_text) for name, inner in fields]
+        return RowContent(pa.schema(columns))
+    return RowContent(pa.schema([_field(VALUE, found, as_text=as_text)]), is_value=True)
 
 
-def stretches(queue: Queue, sample: int) -> Iterator[tuple[int, int]]:
-    """Yield first indexes and counts: *sample* messages, in stretches spread over the queue."""
+def sampled(queue: Queue, sample: int) -> Iterator[tuple[int, int]]:
+    """Yield first indexes and counts of ranges spread over the queue: *sample* messages in all."""
     last = queue.last_index
     between = () if last is None else runs_between(queue, 0, last + 1)
     runs = [(run.first_index, run.count) for run in between]
@@ -77,7 +59,7 @@ def stretches(queue: Queue, sample: int) -> Iterator[tuple[int, int]]:
     if total <= sample:
         yield from runs
         return
-    pieces = min(_STRETCHES, sample)
+    pieces = min(_RANGES, sample)
     starts = [(total - sample // pieces) * piece // max(pieces - 1, 1) for piece in range(pieces)]
     before = 0
     for first, count in runs:
@@ -111,4 +93,4 @@ def _field(name: str, seen: Sample, *, as_text: bool, path: str = "") -> pa.Fiel
         return pa.field(name, pa.list_(_field("item", item, as_text=as_text, path=path)))
     if "empty" in sorts:
         raise ValueError(f"values of different types: field={path} types={', '.join(sorts)}")
-    return pa.field(name, _TYPES[sort])
+    return pa.field(name, BY_VALUE[sort])

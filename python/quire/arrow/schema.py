@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, cast
 
 from quire import _arguments as arguments
 from quire._arrow import need_arrow
 from quire._native import Plan
-from quire.arrow.content import Content, Shape
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -17,13 +16,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from quire._native import Queue, Table
-    from quire.arrow.plan import Method, TypeLike
+    from quire.arrow.content import Content, Shape
+    from quire.arrow.declared import TypeLike
+    from quire.arrow.plan import Method
 
 # What stands for a schema: see Schema.given.
 SchemaLike: TypeAlias = "Schema | Mapping[str, TypeLike] | pa.Schema | type"
-
-HISTORY: Final = "history"
-METHOD: Final = "method"
 
 
 class Schema:
@@ -61,7 +59,8 @@ class Schema:
         need_arrow()
         import pyarrow as pa
 
-        from quire.arrow.plan import columns_of
+        from quire.arrow.content import RowContent
+        from quire.arrow.declared import columns_of
 
         given = cast("object", fields)
         if not isinstance(given, pa.Schema | Mapping):
@@ -70,7 +69,7 @@ class Schema:
                 " (such as {'price': 'float64'}, or a schema of pyarrow)"
             )
         columns = fields if isinstance(fields, pa.Schema) else columns_of(fields)
-        self._set(Content("fields", columns, history, index))
+        self._set(RowContent(columns, history=history, index_name=index))
 
     @classmethod
     def given(cls, schema: SchemaLike) -> Schema:
@@ -104,9 +103,10 @@ class Schema:
 
         """
         need_arrow()
-        from quire.arrow.plan import columns_of
+        from quire.arrow.content import RowContent
+        from quire.arrow.declared import columns_of
 
-        return cls.of_content(Content("value", columns_of({name: type})))
+        return cls.of_content(RowContent(columns_of({name: type}), is_value=True))
 
     @classmethod
     def from_message(
@@ -136,14 +136,18 @@ class Schema:
 
         """
         need_arrow()
-        from quire.arrow.plan import of_codec
+        from quire.arrow.content import RowContent
+        from quire.arrow.declared import of_codec
 
         codec = getattr(message, "__dict__", {}).get("__quire_codec__")
         if codec is None:
             found = getattr(message, "__qualname__", arguments.kind(message))
             raise TypeError(f"not a class of quire.message: class={found}")
         columns = of_codec(codec, types)
-        return cls.of_content(Content("fields", columns, history, index, (*_aliases(message),)))
+        types_named = (*_aliases(message),)
+        return cls.of_content(
+            RowContent(columns, types=types_named, history=history, index_name=index)
+        )
 
     @classmethod
     def from_methods(
@@ -174,7 +178,9 @@ class Schema:
 
         """
         need_arrow()
-        from quire.arrow.plan import Method, columns_of, of_methods
+        from quire.arrow.content import CallContent
+        from quire.arrow.declared import columns_of, of_methods
+        from quire.arrow.plan import Method
 
         methods: list[Method]
         if isinstance(interface, Mapping):
@@ -193,7 +199,7 @@ class Schema:
             from quire.types import names_around
 
             methods = of_methods(methods_of(interface, names_around()), ids)
-        return cls.of_content(Content("calls", tuple(methods), history, index))
+        return cls.of_content(CallContent(tuple(methods), history=history, index_name=index))
 
     @classmethod
     def infer(
@@ -221,21 +227,21 @@ class Schema:
 
         """
         from quire._opening import opened
-        from quire.arrow.infer import inferred
+        from quire.arrow.infer import infer
 
         arguments.one_of("text", "raise")("conflicts", conflicts)
         arguments.whole(1, 2**63 - 1)("sample", sample)
         with opened(queue, "queue") as source:
-            shape, fields = inferred(source, sample, as_text=conflicts == "text")
-        return cls.of_content(Content(shape, fields))
+            content = infer([source], sample, as_text=conflicts == "text")
+        return cls.of_content(content)
 
     @classmethod
     def from_text(cls, text: str) -> Self:
         """
-        Return the schema that :meth:`to_text` told.
+        Return the schema that :meth:`to_text` wrote.
 
         Raises:
-            ValueError: The text is no such thing.
+            ValueError: The text is not a schema.
 
         """
         need_arrow()
@@ -251,26 +257,17 @@ class Schema:
 
     @classmethod
     def of_content(cls, content: Content) -> Self:
-        """Return the schema that is made of this; as :class:`Schema`."""
+        """Return the schema of a content; raises as :class:`Schema` does."""
         schema = cls.__new__(cls)
         schema._set(content)  # noqa: SLF001 - its own
         return schema
 
     def _set(self, content: Content) -> None:
-        from quire.arrow.plan import ERROR, fields_of, plan_field, plan_method
-
+        content.check_names()
         self._content = content
-        parts = content.parts
-        for schema in self.methods.values() if isinstance(parts, tuple) else [self.arrow]:
-            twice = [name for name in schema.names if schema.names.count(name) > 1]
-            if twice or ERROR in schema.names:
-                raise ValueError(f"two columns of one name: name={(twice or [ERROR])[0]}")
-        plan: list[Any] = (
-            [plan_method(method) for method in parts]
-            if isinstance(parts, tuple)
-            else [plan_field(field) for field in fields_of(parts)]
+        self._plan = Plan(
+            content.shape, content.plan(), history=content.history, types=content.types
         )
-        self._plan = Plan(content.shape, plan, history=content.history, types=content.types)
 
     @property
     def content(self) -> Content:
@@ -295,63 +292,32 @@ class Schema:
     @property
     def calls(self) -> tuple[Method, ...]:
         """The methods, without those that are passed over; none if the messages are no calls."""
-        parts = self._content.parts
-        if not isinstance(parts, tuple):
-            return ()
-        return tuple(method for method in parts if method.takes != "passed over")
+        return self._content.calls
 
     @property
     def union(self) -> pa.Schema:
-        """The columns of calls as a tagged union, without index and history."""
-        import pyarrow as pa
-
-        columns: list[Any] = [pa.field(METHOD, pa.string()), *self.columns]
-        return pa.schema(columns)
+        """The columns of a batch, without index and history; of calls, a tagged union."""
+        return self._content.union
 
     @property
     def names(self) -> list[str]:
         """The names of the columns; of methods, their names."""
-        if isinstance(self._content.parts, tuple):
-            return [method.name for method in self._content.parts if method.takes != "passed over"]
-        return list(self._content.parts.names)
+        return self._content.names
 
     @property
     def columns(self) -> pa.Schema:
         """The columns alone, without index and history; of methods, a struct for each."""
-        import pyarrow as pa
-
-        if not isinstance(self._content.parts, tuple):
-            return self._content.parts
-        return pa.schema(
-            [
-                pa.field(method.name, pa.struct(list(method.columns)))
-                for method in self._content.parts
-                if method.takes != "passed over"
-            ]
-        )
+        return self._content.columns
 
     @property
     def arrow(self) -> pa.Schema:
         """The schema of a batch, as pyarrow has it; of methods, that of the tagged union."""
-        import pyarrow as pa
-
-        from quire.arrow.plan import fields_of
-
-        columns = fields_of(self.columns)
-        if isinstance(self._content.parts, tuple):
-            columns.insert(0, pa.field(METHOD, pa.string()))
-        return self._around(columns)
+        return self._content.arrow
 
     @property
     def methods(self) -> dict[str, pa.Schema]:
         """The schema of each method's table; none if the messages are no calls."""
-        if not isinstance(self._content.parts, tuple):
-            return {}
-        return {
-            method.name: self._around(list(method.columns))
-            for method in self._content.parts
-            if method.takes != "passed over"
-        }
+        return self._content.methods
 
     def select(self, columns: Iterable[str]) -> Self:
         """
@@ -364,61 +330,15 @@ class Schema:
             KeyError: There is no such column.
 
         """
-        from quire.arrow.plan import select, selected_methods
-
-        names = arguments.names("columns", columns)
-        parts: pa.Schema | tuple[Method, ...] = (
-            selected_methods(self._content.parts, names)
-            if isinstance(self._content.parts, tuple)
-            else select(self._content.parts, names)
-        )
-        return self.of_content(self._content._replace(parts=parts))
+        return self.of_content(self._content.select(arguments.names("columns", columns)))
 
     def batches(self, tables: Sequence[Table], layout: str) -> dict[str, pa.RecordBatch]:
         """Return what the decoder made as batches: by method, or under an empty name."""
-        from quire.arrow.plan import ERROR, record_batch
-
-        if not isinstance(self._content.parts, tuple) or layout == "union":
-            return {"": record_batch(self.arrow, tables[0], self._content.index_name)}
-        known = self.methods
-        if layout != "tables":
-            return {"": record_batch(known[layout], tables[0], self._content.index_name)}
-        batches = {
-            method.name: record_batch(known[method.name], table, self._content.index_name)
-            for method, table in zip(self._content.parts, tables, strict=False)
-            if method.name in known
-        }
-        *_, rest = tables
-        if rest[4] is not None:
-            batches[ERROR] = record_batch(self._around([]), rest, self._content.index_name)
-        return batches
-
-    def _around(self, fields: list[pa.Field[Any]]) -> pa.Schema:
-        """Put the index in front, and the history behind."""
-        import pyarrow as pa
-
-        if self._content.index_name is not None:
-            fields = [pa.field(self._content.index_name, pa.uint64(), nullable=False), *fields]
-        if self._content.history:
-            source = pa.struct([("id", pa.int32()), ("index", pa.int64())])
-            parts: list[Any] = [("sources", pa.list_(source)), ("timings", pa.list_(pa.int64()))]
-            fields = [*fields, pa.field(HISTORY, pa.struct(parts))]
-        return pa.schema(fields)
+        return self._content.batches(tables, layout)
 
     def __repr__(self) -> str:
         """Show the columns and their types."""
-        from quire.arrow.plan import lines
-
-        if not isinstance(self._content.parts, tuple):
-            columns = "".join(f"\n  {line}," for line in lines(self._content.parts))
-            shape = "Schema.of_value" if self._content.shape == "value" else "Schema"
-            return f"{shape}({columns}\n)" if columns else f"{shape}()"
-        calls = "".join(
-            f"\n  {method.name}({', '.join(lines(method.columns))}),"
-            for method in self._content.parts
-            if method.takes != "passed over"
-        )
-        return f"Schema.from_methods({calls}\n)"
+        return str(self._content)
 
     def __eq__(self, other: object) -> bool:
         """Compare the columns."""

@@ -8,52 +8,53 @@ from typing import Any
 
 import pyarrow as pa
 
-from quire.arrow.content import Content
+from quire.arrow.content import CallContent, Content, RowContent
 from quire.arrow.plan import Method
 
 
 def text_of(content: Content) -> str:
     """Return what a schema is made of as one line of JSON."""
-    parts = content.parts
-    told: dict[str, Any] = {"shape": content.shape}
-    if isinstance(parts, tuple):
-        told["methods"] = [
-            {**method._asdict(), "columns": _columns_text(method.columns)} for method in parts
+    values: dict[str, Any] = {"shape": content.shape}
+    if isinstance(content, CallContent):
+        values["methods"] = [
+            {**method._asdict(), "columns": _columns_text(method.columns)}
+            for method in content.every
         ]
     else:
-        told["columns"] = _columns_text(parts)
-    told |= {
+        values["columns"] = _columns_text(content.columns)
+    values |= {
         "history": content.history,
         "index": content.index_name,
         "types": [*content.types],
     }
-    return json.dumps(told)
+    return json.dumps(values)
 
 
 def content_of(text: str) -> Content:
     """
-    Return what :func:`text_of` told.
+    Return what :func:`text_of` wrote.
 
     Raises:
-        ValueError: The text is no such thing.
+        ValueError: The text is not a schema.
 
     """
     try:
-        told: dict[str, Any] = json.loads(text)
-        methods = told.get("methods")
-        parts = (
-            _columns(told["columns"])
-            if methods is None
-            else tuple(
-                Method(one["name"], one["id"], one["takes"], _columns(one["columns"]))
-                for one in methods
-            )
-        )
-        return Content(
-            told["shape"], parts, bool(told["history"]), told["index"], (*told["types"],)
-        )
+        values: dict[str, Any] = json.loads(text)
+        common: dict[str, Any] = {
+            "history": bool(values["history"]),
+            "index_name": values["index"],
+            "types": (*values["types"],),
+        }
+        if "methods" in values:
+            return CallContent(tuple(_method(it) for it in values["methods"]), **common)
+        is_value = {"fields": False, "value": True}[values["shape"]]
+        return RowContent(_columns(values["columns"]), is_value, **common)
     except (ValueError, TypeError, KeyError, AttributeError, OSError, pa.ArrowException):
         raise ValueError(f"not the text of a schema: text={text!r:.80}") from None
+
+
+def _method(values: dict[str, Any]) -> Method:
+    return Method(values["name"], values["id"], values["takes"], _columns(values["columns"]))
 
 
 def _columns_text(columns: pa.Schema) -> str:

@@ -9,6 +9,7 @@ equal what it expects, types and nullability included.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
@@ -17,44 +18,24 @@ from pyspark.sql import types as spark
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 
 import quire
-from quire.arrow.content import Content
+from quire.arrow import names
+from quire.arrow.content import Content, RowContent
 from quire.arrow.event_time import timed
-from quire.arrow.infer import inferred_of
+from quire.arrow.infer import infer
+from quire.arrow.names import ERROR, PAYLOAD
 from quire.arrow.schema import Schema
 from quire.arrow.schema_loader import PLACE, imported
-from quire.arrow.types import fitting_columns
+from quire.arrow.types import MESSAGE_COLUMNS, spark_columns
 from quire.spark.options import OptionsError, ReadOptions, refuse
 from quire.spark.topics import naming, open_queue, selected_topics
 
-PAYLOAD: Final = "payload"
-ERROR: Final = "_error"
-
-_SOURCES: Final = spark.ArrayType(
-    spark.StructType(
-        [
-            spark.StructField("id", spark.IntegerType()),
-            spark.StructField("index", spark.LongType()),
-        ]
-    )
-)
-_TIMINGS: Final = spark.ArrayType(spark.LongType())
-
 METADATA: Final[Mapping[str, spark.DataType]] = {
-    "_index": spark.LongType(),
-    "_cycle": spark.IntegerType(),
-    "_sequence": spark.LongType(),
-    "_topic": spark.StringType(),
-    "_subtopic": spark.StringType(),
-    "_timestamp": spark.TimestampType(),
-    "_history": spark.StructType(
-        [spark.StructField("sources", _SOURCES), spark.StructField("timings", _TIMINGS)]
-    ),
-    ERROR: spark.StringType(),
+    name: from_arrow_type(kind) for name, kind in MESSAGE_COLUMNS.items()
 }
 """Spark has no unsigned integers: an index is a long. No file of a queue reaches 2**63."""
 
-_DEFAULT: Final = ("_topic", "_index", "_cycle", "_sequence", PAYLOAD)
-_WITH_FIELDS: Final = ("_topic", "_index")
+_DEFAULT: Final = (names.TOPIC, names.INDEX, names.CYCLE, names.SEQUENCE, PAYLOAD)
+_WITH_FIELDS: Final = (names.TOPIC, names.INDEX)
 # pyarrow-stubs have a class for each type.
 _Type: TypeAlias = Any
 _Field: TypeAlias = Any
@@ -80,9 +61,9 @@ def default_columns(options: ReadOptions) -> str | spark.StructType:
         return _chosen(base, options)
     written = None if options.schema is None else options.schema.strip()
     if options.columns is None:
-        names = [*(_DEFAULT if written is None else _WITH_FIELDS)]
-        names += [ERROR] if options.keep_errors else []
-        return ", ".join([*map(_declared, names), *([] if written is None else [written])])
+        chosen = [*(_DEFAULT if written is None else _WITH_FIELDS)]
+        chosen += [ERROR] if options.keep_errors else []
+        return ", ".join([*map(_declared, chosen), *([] if written is None else [written])])
     items = [*_split(options.columns)]
     known = {} if written is None else {item.split()[0]: item for item in _split(written)}
     problems = [
@@ -179,17 +160,17 @@ def decoding(schema: spark.StructType, options: ReadOptions) -> Schema:
     }
     try:
         if base is None:
-            content = Content("fields", pa.schema([*wanted.values()]))
+            content: Content = RowContent(pa.schema([*wanted.values()]))
         elif options.infer_schema:
-            content = _as_inferred(_fitted(base.content), wanted)
+            content = _as_inferred(_spark_content(base.content), wanted)
         else:
-            content = _fitted(base.content)
+            content = _spark_content(base.content)
             _check_columns(_offered(content, options.method), wanted)
             content = _narrowed(content, wanted)
-        if "_timestamp" in schema.names:
+        if names.TIMESTAMP in schema.names:
             content = timed(content, options.time_field, options.method)
-        has_history = content.history or "_history" in schema.names
-        return Schema.of_content(content._replace(index_name="_index", history=has_history))
+        has_history = content.history or names.SPARK_HISTORY in schema.names
+        return Schema.of_content(replace(content, index_name=names.INDEX, history=has_history))
     except ValueError as error:
         raise OptionsError(f"quire source: {error}") from None
 
@@ -201,21 +182,16 @@ def spark_schema(fields: Mapping[str, _Type]) -> spark.StructType:
     )
 
 
-def _fitted(content: Content) -> Content:
+def _spark_content(content: Content) -> Content:
     """Have every column of a type that Spark knows; the index is a column of the source's own."""
-    parts = content.parts
-    if isinstance(parts, tuple):
-        parts = tuple(one._replace(columns=fitting_columns(one.columns)) for one in parts)
-    else:
-        parts = fitting_columns(parts)
-    return content._replace(parts=parts, history=False, index_name="_index")
+    return replace(content.convert(spark_columns), history=False, index_name=names.INDEX)
 
 
 def _offered(content: Content, method: str | None) -> dict[str, _Type]:
     """Return the columns that messages give, with their Arrow types."""
     schema = Schema.of_content(content)
     columns = schema.arrow if method is None else schema.methods[method]
-    return {name: columns.field(name).type for name in columns.names if name != "_index"}
+    return {name: columns.field(name).type for name in columns.names if name != names.INDEX}
 
 
 def _check_columns(offered: Mapping[str, _Type], wanted: Mapping[str, _Field]) -> None:
@@ -232,15 +208,13 @@ def _check_columns(offered: Mapping[str, _Type], wanted: Mapping[str, _Field]) -
 
 def _as_inferred(content: Content, wanted: Mapping[str, _Field]) -> Content:
     """Take the shape from the messages; their types may be others than when Spark was told."""
-    parts = content.parts
-    if isinstance(parts, tuple):  # never inferred
-        return content
-    seen: dict[str, _Field] = {name: parts.field(name) for name in parts.names}
+    inferred = content.columns
+    seen: dict[str, _Field] = {name: inferred.field(name) for name in inferred.names}
     columns: list[_Field] = [
         seen[name] if name in seen and _plain(seen[name].type) == field.type else field
         for name, field in wanted.items()
     ]
-    return content._replace(parts=pa.schema(columns))
+    return content.convert(lambda _: pa.schema(columns))
 
 
 def _plain(kind: _Type) -> _Type:
@@ -250,16 +224,15 @@ def _plain(kind: _Type) -> _Type:
 
 def _narrowed(content: Content, wanted: Mapping[str, _Field]) -> Content:
     """Leave out what is not wanted, where that leaves the rows as they are."""
-    parts = content.parts
-    if isinstance(parts, tuple) or content.shape == "value":
+    if not isinstance(content, RowContent) or content.is_value:
         return content
-    fields: list[_Field] = [parts.field(name) for name in wanted]
-    return content._replace(parts=pa.schema(fields))
+    fields: list[_Field] = [content.fields.field(name) for name in wanted]
+    return replace(content, fields=pa.schema(fields))
 
 
 def _chosen(base: Schema, options: ReadOptions) -> spark.StructType:
     """Return the columns of a schema of Quire's: all of them, or those of the option."""
-    offered = _offered(_fitted(base.content), options.method)
+    offered = _offered(_spark_content(base.content), options.method)
     known = {
         field.name: field
         for field in spark_schema({name: _plain(kind) for name, kind in offered.items()})
@@ -267,22 +240,21 @@ def _chosen(base: Schema, options: ReadOptions) -> spark.StructType:
     known |= {name: spark.StructField(name, kind) for name, kind in METADATA.items()}
     known.setdefault(PAYLOAD, spark.StructField(PAYLOAD, spark.BinaryType()))
     if options.columns is None:
-        names = [*_WITH_FIELDS, *offered, *([ERROR] if options.keep_errors else [])]
+        chosen = [*_WITH_FIELDS, *offered, *([ERROR] if options.keep_errors else [])]
     else:
-        names = [*_split(options.columns)]
+        chosen = [*_split(options.columns)]
         refuse(
             [
                 f"no such column: column={name} known={', '.join(known)}"
-                for name in names
+                for name in chosen
                 if name not in known
             ]
         )
-    return spark.StructType([known[name] for name in names])
+    return spark.StructType([known[name] for name in chosen])
 
 
 def _inferred(options: ReadOptions, sample: int) -> Schema:
-    shape, columns = inferred_of(_one_by_one(options), sample, as_text=True)
-    return Schema.of_content(Content(shape, columns))
+    return Schema.of_content(infer(_one_by_one(options), sample, as_text=True))
 
 
 def _one_by_one(options: ReadOptions) -> Iterator[quire.Queue]:

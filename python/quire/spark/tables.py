@@ -26,13 +26,14 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 import quire
 from quire.archive.columns import Columns
-from quire.archive.decoding import ERROR, HISTORY, Decoding
+from quire.archive.decoding import HISTORY, Decoding
 from quire.archive.gaps import note_losses
 from quire.archive.identity import forget_grown
 from quire.archive.manifest import Archive, Topic
-from quire.arrow.plan import fields_of
-from quire.arrow.schema import METHOD, Schema
+from quire.arrow.names import ERROR, METHOD
+from quire.arrow.schema import Schema
 from quire.arrow.schema_loader import schema_at
+from quire.arrow.types import fields_of
 from quire.discovery import topics_of
 from quire.errors import ArchiveError, CorruptError
 from quire.ranges.cycles import Run, runs_between

@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
+from quire.arrow.names import CYCLE, INDEX, SEQUENCE, TOPIC
 from quire.arrow.schema import Schema
 from quire.spark.columns import checked, default_columns
 from quire.spark.options import ReadOptions
@@ -33,8 +34,8 @@ from quire.spark.topics import open_queue
 _PIECE: Final = 65_536
 _PIECES_MAX: Final = 20_000
 _PIECE_FIELDS: Final[list[tuple[str, pa.DataType]]] = [
-    ("_topic", pa.string()),
-    ("_cycle", pa.int32()),
+    (TOPIC, pa.string()),
+    (CYCLE, pa.int32()),
     ("base", pa.int64()),
     ("first", pa.int64()),
     ("last", pa.int64()),
@@ -126,9 +127,9 @@ def _places(spark: SparkSession, spans: Sequence[Span], plan: RowPlan) -> DataFr
             for (name, kind), column in zip(_PIECE_FIELDS, columns, strict=True)
         }
     )
-    sequence = f.explode(f.sequence("first", "last")).alias("_sequence")
-    made = spark.createDataFrame(table).select("_topic", "_cycle", "base", sequence)
-    made = made.withColumn("_index", f.col("base") + f.col("_sequence"))
+    sequence = f.explode(f.sequence("first", "last")).alias(SEQUENCE)
+    made = spark.createDataFrame(table).select(TOPIC, CYCLE, "base", sequence)
+    made = made.withColumn(INDEX, f.col("base") + f.col(SEQUENCE))
     return made.select(*plan.arrow.names)
 
 

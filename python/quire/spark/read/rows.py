@@ -18,12 +18,25 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
 import quire
+from quire.arrow.batches import array_of
 from quire.arrow.event_time import timestamps
-from quire.arrow.plan import array_of, fields_of
-from quire.arrow.schema import HISTORY, Schema
+from quire.arrow.names import (
+    CYCLE,
+    ERROR,
+    HISTORY,
+    INDEX,
+    PAYLOAD,
+    SEQUENCE,
+    SPARK_HISTORY,
+    SUBTOPIC,
+    TIMESTAMP,
+    TOPIC,
+)
+from quire.arrow.schema import Schema
+from quire.arrow.types import CYCLE_TYPE, INDEX_TYPE, fields_of
 from quire.errors import CorruptError, IndexOutOfRangeError
 from quire.ranges.cycles import Run
-from quire.spark.columns import ERROR, PAYLOAD, arrow_schema, decoding, is_message_column
+from quire.spark.columns import arrow_schema, decoding, is_message_column
 from quire.spark.options import ReadOptions
 from quire.spark.read.partitions import Share, Span
 from quire.spark.topics import naming, open_queue
@@ -31,7 +44,7 @@ from quire.subtopics import ROUTE
 
 # Memory of a worker: a batch ends before its messages have more bytes than this.
 _BATCH_BYTES: Final = 64 * 2**20
-_PLACES: Final = {"_index", "_cycle", "_sequence", "_topic"}
+_POSITION_COLUMNS: Final = {INDEX, CYCLE, SEQUENCE, TOPIC}
 
 _log = logging.getLogger("quire.spark")
 
@@ -77,13 +90,13 @@ class RowPlan:
     @property
     def needs_messages(self) -> bool:
         """Whether messages are read at all; of calls a message may have several rows, or none."""
-        return bool(self.decoded.methods) or not _PLACES.issuperset(self.arrow.names)
+        return bool(self.decoded.methods) or not _POSITION_COLUMNS.issuperset(self.arrow.names)
 
     @property
     def is_raw(self) -> bool:
         """Whether nothing but the bytes is wanted of the messages."""
-        others = {*self.arrow.names} - {PAYLOAD}
-        return self.wants_payload and not self.decoded.methods and _PLACES.issuperset(others)
+        others = {*self.arrow.names} - {PAYLOAD} - _POSITION_COLUMNS
+        return self.wants_payload and not self.decoded.methods and not others
 
 
 def read(share: InputPartition, plan: RowPlan) -> Iterator[pa.RecordBatch]:
@@ -181,7 +194,7 @@ def _columns(
         layout=plan.layout,
         end=end,
         payload=plan.wants_payload,
-        topic=ROUTE if "_subtopic" in plan.arrow.names else None,
+        topic=ROUTE if SUBTOPIC in plan.arrow.names else None,
     )
     batch = plan.decoded.batches(tables, plan.layout)[""]
     columns = cast("list[_Array]", batch.columns)
@@ -189,8 +202,8 @@ def _columns(
     if payload is not None:
         arrays[PAYLOAD] = array_of(pa.binary(), payload)
     if topic is not None:
-        arrays["_subtopic"] = array_of(pa.string(), topic)
-    return seen, arrays.pop("_index"), arrays
+        arrays[SUBTOPIC] = array_of(pa.string(), topic)
+    return seen, arrays.pop(INDEX), arrays
 
 
 def _lost(span: Span, plan: RowPlan, seen: int) -> None:
@@ -218,12 +231,12 @@ class _Rows:
         """Return a batch of the messages at *indexes* (int64 or uint64, one for each row)."""
         index = _as_int64(indexes)
         made: dict[str, Callable[[], _Array]] = {
-            "_index": lambda: index,
-            "_cycle": lambda: pc.shift_right(index, self._shift).cast(pa.int32()),
-            "_sequence": lambda: pc.bit_wise_and(index, self._mask),
-            "_topic": lambda: pa.repeat(pa.scalar(self._topic), len(index)),
-            "_timestamp": lambda: timestamps(arrays, self._plan.options.time_field, len(index)),
-            "_history": lambda: arrays[HISTORY],
+            INDEX: lambda: index,
+            CYCLE: lambda: pc.shift_right(index, self._shift).cast(CYCLE_TYPE),
+            SEQUENCE: lambda: pc.bit_wise_and(index, self._mask),
+            TOPIC: lambda: pa.repeat(pa.scalar(self._topic), len(index)),
+            TIMESTAMP: lambda: timestamps(arrays, self._plan.options.time_field, len(index)),
+            SPARK_HISTORY: lambda: arrays[HISTORY],
             ERROR: lambda: arrays.get(ERROR, pa.nulls(len(index), pa.string())),
         }
         wanted: list[Any] = fields_of(self._plan.arrow)
@@ -238,7 +251,7 @@ class _Rows:
 
 def _as_int64(indexes: _Array) -> _Array:
     array = cast("_Array", pa.array(indexes))
-    return array if pa.types.is_int64(array.type) else array.view(pa.int64())
+    return array if pa.types.is_int64(array.type) else array.view(INDEX_TYPE)
 
 
 def _as_expected(array: _Array, kind: pa.DataType) -> _Array:

@@ -1,0 +1,24 @@
+"""The names of columns, each written down once."""
+
+from __future__ import annotations
+
+from typing import Final
+
+# Of batches, unless the schema says otherwise.
+BATCH_INDEX: Final = "index"
+PAYLOAD: Final = "payload"
+VALUE: Final = "value"
+METHOD: Final = "method"
+HISTORY: Final = "history"
+
+# Of every message, in archives and on Spark.
+INDEX: Final = "_index"
+CYCLE: Final = "_cycle"
+SEQUENCE: Final = "_sequence"
+TOPIC: Final = "_topic"
+SUBTOPIC: Final = "_subtopic"
+TIMESTAMP: Final = "_timestamp"
+SPARK_HISTORY: Final = "_history"
+
+# Why a malformed record is null, with ``errors="column"``.
+ERROR: Final = "_error"
