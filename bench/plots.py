@@ -33,7 +33,7 @@ def draw(results: dict[str, Result], directory: Path) -> dict[str, list[Path]]:
     if "messages" in results:
         made["Objects and calls as messages"] = [_messages(results, directory)]
     if "peers" in results:
-        made["Beside what Python programs use instead"] = [_peers(results, directory)]
+        made["Beside other Python libraries"] = [_peers(results, directory)]
     return made
 
 

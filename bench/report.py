@@ -35,10 +35,10 @@ _TITLES = {
     "latency": "Latency between two processes",
     "contention": "Several writers at once",
     "buffering": "Double buffering",
-    "growth": "In a queue that is large or old",
+    "growth": "Large and old queues",
     "messages": "Objects and calls as messages",
     "spark": "On Spark",
-    "peers": "Beside what Python programs use instead",
+    "peers": "Beside other Python libraries",
 }
 
 
@@ -77,9 +77,9 @@ def _sections(results: dict[str, Result]) -> list[tuple[str, str]]:
     if results.keys() - {"peers", "spark"}:
         head.append(("Where Java is ahead", _losses(losses.losses(results))))
     if "spark" in results:
-        head.append(("Where Spark's own ways are ahead", _losses(spark_tables.losses(results))))
+        head.append(("Where Spark itself is ahead", _losses(spark_tables.losses(results))))
     bodies = [(_TITLES[part], _body(results, part)) for part in _TITLES if part in results]
-    tail = ("How quiet the machine was", tables.surroundings(results))
+    tail = ("Load on the machine", tables.surroundings(results))
     return [*head, *bodies, tail]
 
 
@@ -96,12 +96,12 @@ def _body(results: dict[str, Result], part: str) -> str:
         case "spark":
             return spark_tables.text(results)
     append, stream = (tables.peers(results, kind) for kind in ("append", "stream"))
-    return f"One append a call:\n\n{append}\n\nTo another process, one call a message:\n\n{stream}"
+    return f"One message per call:\n\n{append}\n\nThe same, to another process:\n\n{stream}"
 
 
 def _losses(found: Iterable[str]) -> str:
     lines = [f"- {line}" for line in found]
-    return "\n".join(lines) or "Nowhere, in what was measured."
+    return "\n".join(lines) or "Nowhere in these measurements."
 
 
 def _missed(results: dict[str, Result]) -> str:
@@ -115,13 +115,13 @@ def _missed(results: dict[str, Result]) -> str:
 def _warnings(results: dict[str, Result]) -> list[str]:
     found: list[str] = []
     if any(result["quick"] for result in results.values()):
-        found.append("**Rough figures**: of a quick run, with few rounds and few messages.")
+        found.append("**Rough figures**, from a quick run with few rounds and few messages.")
     every = [one for result in results.values() for one in result["scenarios"]]
     disturbed = sum(map(summary.is_disturbed, every))
     if disturbed:
         found.append(
-            f"**Others used the machine** during {disturbed} of {len(every)} scenarios, marked "
-            "`*`: there, time speaks against Java, and CPU time is the fairer measure."
+            f"**The machine was not idle** during {disturbed} of {len(every)} scenarios, marked "
+            "`*`: in those, wall time is unfair to Java, and CPU time is the fairer measure."
         )
     return found
 
