@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Generator, Iterable
-from contextlib import contextmanager
+from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from quire._terminal import on_one_line
 from quire.cli.arguments import PATH
 from quire.cli.errors import complain
+from quire.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from quire.archive import Failure, Progress, Report
+    from quire.archive import Failure, Report
 
 
 @click.command()
@@ -82,8 +81,8 @@ def archive(path: Path, dest: Path | None, *, verify: bool, **more: Any) -> None
     field, unit = more.pop("timestamp_field"), more.pop("timestamp_unit")
     more["timed"] = None if field is None else TimeField(field, unit)
     more["schema"] = _schema(more["schema"])
-    with _bar() as progress:
-        report = run(path, dest, progress=progress, **more)
+    with Progress() as progress:
+        report = run(path, dest, progress=progress.show, **more)
     click.echo(_summary(report))
     _tell("kept", report.kept)
     _fail("failed", report.failed, "lost", report.lost)
@@ -113,8 +112,8 @@ def _schema(place: str | None) -> Any:  # noqa: ANN401 - a schema, or a word
 def _verify(path: Path, dest: Path | None) -> None:
     from quire.archive import verify
 
-    with _bar() as progress:
-        found = verify(dest or path, None if dest is None else path, progress=progress)
+    with Progress() as progress:
+        found = verify(dest or path, None if dest is None else path, progress=progress.show)
     click.echo(
         f"verified={found.cycles} messages={found.messages} compared={found.compared}"
         f" wrong={len(found.failed)}"
@@ -155,32 +154,3 @@ def _fail(*told: Any) -> None:  # noqa: ANN401 - pairs
         _tell(what, failures)
     if any(told[1::2]):
         raise click.exceptions.Exit(1)
-
-
-@contextmanager
-def _bar() -> Generator[Progress]:
-    """Show on a terminal how far it is; give the function that moves the bar."""
-    if not sys.stderr.isatty():
-        from quire.archive.report import silent
-
-        yield silent
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TaskProgressColumn,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn())
-    with Progress(
-        *columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True
-    ) as bar:
-        task = bar.add_task("")
-
-        def move(what: str, done: int, total: int) -> None:
-            bar.update(task, description=on_one_line(what), completed=done, total=total)
-
-        yield move

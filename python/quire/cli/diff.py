@@ -15,7 +15,8 @@ from quire._terminal import on_one_line
 from quire.cli.arguments import PATH, point_of
 from quire.cli.errors import complain, error_text
 from quire.cli.formats import json_of, yaml_of
-from quire.cli.output import Output, Progress
+from quire.cli.output import Output
+from quire.cli.progress import Progress
 from quire.replaying.compare import Comparison, Difference
 from quire.replaying.values import Node, Values, changes, shown
 
@@ -82,7 +83,7 @@ def diff(
     """  # noqa: D301 - click reads the backspace
     progress = Progress()
     try:
-        comparison = quire.compare(left, right, progress=progress.tell, **how)
+        comparison = quire.compare(left, right, progress=progress.count, **how)
         values = Values(how["ignore"]) if how["values"] or how["ignore"] else None
         if brief:
             is_different = next(comparison, None) is not None

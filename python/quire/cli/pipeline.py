@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable
 from contextlib import nullcontext
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,6 +17,7 @@ import click
 from quire._terminal import on_one_line
 from quire.cli.arguments import PATH
 from quire.cli.group import WholeSummaries
+from quire.cli.progress import Progress
 
 if TYPE_CHECKING:
     from quire.pipeline.report.model import Report
@@ -90,13 +92,28 @@ def run(  # noqa: PLR0913 - one for each option
             write_report(report, folder, page=is_due)
             drawn_at = time.monotonic() if is_due else drawn_at
 
-    with nullcontext() if found.is_full else stop.on_signals():
-        report = quire.pipeline.run(found, master=master, stop=stop, told=told)
+    signals = nullcontext() if found.is_full else stop.on_signals()
+    with signals, Progress() as progress:
+        report = quire.pipeline.run(
+            found, master=master, stop=stop, watch=_batch_and_part(progress), told=told
+        )
     _print(report, as_json=as_json)
     if folder is not None:
         write_report(report, folder)
     if report.outcome == "failed":
         raise click.ClickException(report.errors[0])
+
+
+def _batch_and_part(progress: Progress) -> Callable[[str], None]:
+    """Return what shows a part of the pipeline that is done, and its batch."""
+    batch = ""
+
+    def show(part: str) -> None:
+        nonlocal batch
+        batch = part if part.startswith("batch ") else batch
+        progress.show(part if part == batch else f"{batch}: {part}")
+
+    return show
 
 
 @pipeline.command()

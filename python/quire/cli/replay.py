@@ -13,7 +13,7 @@ import quire
 from quire.cli.arguments import PATH, open_to_look, point_of, told_as_wrong_use
 from quire.cli.errors import INTERRUPTED, complain
 from quire.cli.formats import FORMATS
-from quire.cli.output import Progress
+from quire.cli.progress import Progress
 from quire.cli.read import Look, Printer
 from quire.replaying.pacing import Pace, Replay
 from quire.replaying.replay import Copy, Replayed
@@ -113,8 +113,7 @@ def _show(plan: Replay, style: str, *, with_index: bool) -> None:
 
 
 def _copy(plan: Replay, out: Path) -> None:
-    progress = Progress()
-    with Copy(plan, out, progress=progress.tell) as copy:
+    with Progress() as progress, Copy(plan, out, progress=progress.count) as copy:
         try:
             done = copy.run()
         except KeyboardInterrupt:
@@ -122,8 +121,6 @@ def _copy(plan: Replay, out: Path) -> None:
             with suppress(OSError):
                 complain(f"interrupted: {_told(copy.done())}")
             raise click.exceptions.Exit(INTERRUPTED) from None
-        finally:
-            progress.clear()
     lag = "" if plan.pace is None else f" {_lag(done.behind_s, done.most_behind_s)}"
     click.echo(f"{_told(done)}{lag}")
 

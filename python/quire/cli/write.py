@@ -12,7 +12,7 @@ import quire
 from quire.cli.arguments import PATH
 from quire.cli.errors import INTERRUPTED, complain, error_text
 from quire.cli.inputs import INPUTS, Input, Item, MisreadError
-from quire.cli.output import Progress
+from quire.cli.progress import Progress
 
 _SHOWN: Final = 60
 _FORMAT_OF: Final = {
@@ -71,7 +71,7 @@ class Writer:
                     raise click.ClickException(f"{error_text(error)} {place}") from error
                 else:
                     self.written += 1
-                    self._progress.tell(self.written)
+                    self._progress.count(self.written)
 
     def end(self) -> str:
         """Return what was done."""
