@@ -1,14 +1,13 @@
 //! Only in the build that tests make: see the kernel's `probe/fault.rs`.
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use quire_kernel::probe::fault;
-
-use crate::error::to_py;
 
 /// Starts counting anew, with this fault armed: `name:N:kill`, `name:N:ERRNO`, or none.
 #[pyfunction]
 fn set_fault(fault: &str) -> PyResult<()> {
-    fault::arm(fault).map_err(to_py)
+    fault::arm(fault).map_err(PyValueError::new_err)
 }
 
 /// How often each point was hit since the last call of `set_fault`.

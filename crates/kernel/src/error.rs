@@ -2,11 +2,21 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use quire_wire::WireError;
 
 /// Shorthand for the kernel's results.
 pub type Result<T> = std::result::Result<T, Error>;
+
+/// A lock of a file that stayed taken.
+#[derive(Clone, Copy, Debug)]
+pub struct Locked {
+    /// The process that has it; None for a lock of a description, which has no process.
+    pub holder: Option<u32>,
+    /// How long it was waited for.
+    pub waited: Duration,
+}
 
 /// A kernel operation failed.
 #[derive(Debug, thiserror::Error)]
@@ -100,7 +110,7 @@ pub enum Error {
         file.display(), locked.holder.map_or_else(|| "unknown".to_owned(), |pid| pid.to_string()),
         locked.waited.as_millis()
     )]
-    FileLocked { file: PathBuf, locked: crate::os::range_lock::Locked },
+    FileLocked { file: PathBuf, locked: Locked },
     #[error("a document is open in this thread: close it before appending again")]
     DocumentOpen,
     #[error(

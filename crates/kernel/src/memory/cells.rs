@@ -50,19 +50,19 @@ impl Cells {
     pub fn publish_header(&self, position: u64, old: u32, new: u32) -> Result<(), u32> {
         let word = self.memory.word32(position);
         word.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire)
-            .map(|_| recorder::stored(&self.memory, position, &new.to_le_bytes()))
+            .map(|_| recorder::stored(self.memory.address(), position, &new.to_le_bytes()))
     }
 
     /// Header word, store-release: used to clear what a dead writer left.
     pub fn store_header_release(&self, position: u64, value: u32) {
         self.memory.word32(position).store(value, Ordering::Release);
-        recorder::stored(&self.memory, position, &value.to_le_bytes());
+        recorder::stored(self.memory.address(), position, &value.to_le_bytes());
     }
 
     /// Header word, relaxed store: of a document that an earlier header, still 0, will show.
     pub fn store_header_plain(&self, position: u64, value: u32) {
         self.memory.word32(position).store(value, Ordering::Relaxed);
-        recorder::stored(&self.memory, position, &value.to_le_bytes());
+        recorder::stored(self.memory.address(), position, &value.to_le_bytes());
     }
 
     /// 64-bit word, load-acquire.
@@ -74,14 +74,14 @@ impl Cells {
     /// 64-bit word, store-release.
     pub fn store_release(&self, position: u64, value: u64) {
         self.memory.word64(position).store(value, Ordering::Release);
-        recorder::stored(&self.memory, position, &value.to_le_bytes());
+        recorder::stored(self.memory.address(), position, &value.to_le_bytes());
     }
 
     /// 64-bit word, compare-and-set, acquire and release; returns what was found otherwise.
     pub fn swap_acq_rel(&self, position: u64, old: u64, new: u64) -> Result<(), u64> {
         let word = self.memory.word64(position);
         word.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire)
-            .map(|_| recorder::stored(&self.memory, position, &new.to_le_bytes()))
+            .map(|_| recorder::stored(self.memory.address(), position, &new.to_le_bytes()))
     }
 
     /// 64-bit signed word, raised to `value` if it is less, acquire and release.
@@ -115,19 +115,23 @@ impl Cells {
     /// 64-bit word, added to, acquire and release.
     pub fn add_acq_rel(&self, position: u64, value: u64) {
         let before = self.memory.word64(position).fetch_add(value, Ordering::AcqRel);
-        recorder::stored(&self.memory, position, &before.wrapping_add(value).to_le_bytes());
+        recorder::stored(
+            self.memory.address(),
+            position,
+            &before.wrapping_add(value).to_le_bytes(),
+        );
     }
 
     /// Bytes, plain stores: for the sole writer of positions behind an unpublished header.
     pub fn copy_in_plain(&self, position: u64, bytes: &[u8]) {
         self.memory.copy_in(position, bytes);
-        recorder::stored(&self.memory, position, bytes);
+        recorder::stored(self.memory.address(), position, bytes);
     }
 
     /// Zero bytes, plain stores: for the sole writer of positions behind an unpublished header.
     pub fn zero_plain(&self, position: u64, count: u64) {
         self.memory.zero(position, count);
-        recorder::zeroed(&self.memory, position, count);
+        recorder::zeroed(self.memory.address(), position, count);
     }
 
     /// Bytes, plain loads, copied: of a published document.

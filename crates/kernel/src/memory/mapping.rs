@@ -35,7 +35,7 @@ impl Mapping {
         let (protection, fd) = (libc::PROT_READ | write, file.as_raw_fd());
         let mapping =
             fault::call!("map.new", map(len, protection, fd)).map(|base| Self { base, len })?;
-        recorder::mapped(&mapping, file);
+        recorder::mapped(mapping.address(), file);
         Ok(mapping)
     }
 
@@ -59,7 +59,7 @@ impl Mapping {
     }
 
     /// Where the mapping is.
-    #[cfg(feature = "power-loss")]
+    #[inline]
     pub(crate) fn address(&self) -> usize {
         self.base.as_ptr() as usize
     }

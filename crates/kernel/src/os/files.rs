@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::probe::fault;
 use crate::probe::recorder;
@@ -280,6 +280,25 @@ pub fn left(file: &File) -> io::Result<Left> {
     let block = found.f_frsize as u64;
     let bytes = |blocks: u64| blocks.saturating_mul(block);
     Ok(Left { free: bytes(found.f_bavail as u64), total: bytes(found.f_blocks as u64) })
+}
+
+/// Syncs the name of the directory at `path`, and those of the directories that were `made` for it.
+pub fn sync_names(path: &Path, made: &[PathBuf]) -> Result<()> {
+    let others = made.iter().map(PathBuf::as_path).filter(|made| *made != path);
+    for made in std::iter::once(path).chain(others) {
+        let Some(parent) =
+            std::path::absolute(made).ok().and_then(|it| it.parent().map(Path::to_path_buf))
+        else {
+            continue;
+        };
+        let synced = fault::call!("sync.parent.sync", sync_parent(&parent));
+        match synced {
+            // Another user's directory, which may be entered and not listed.
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {}
+            synced => synced.map_err(|e| Error::io("cannot sync", &parent, e))?,
+        }
+    }
+    Ok(())
 }
 
 /// The name of a network file system with this magic number, on which record locks or shared

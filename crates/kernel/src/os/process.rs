@@ -34,15 +34,6 @@ pub fn after_fork_in_child() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Ends this process as a crash would: nothing is dropped, nothing is written.
-#[cfg(feature = "fault-points")]
-pub fn die() {
-    // SAFETY: the signal goes to this process.
-    unsafe {
-        libc::kill(libc::getpid(), libc::SIGKILL);
-    }
-}
-
 /// The user whose rights this process has.
 #[must_use]
 pub fn user() -> u32 {

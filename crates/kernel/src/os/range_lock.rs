@@ -11,6 +11,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
+use crate::error::Locked;
 use crate::probe::fault;
 
 #[cfg(target_os = "linux")]
@@ -42,15 +43,6 @@ pub struct Range {
     pub start: i64,
     /// Bytes.
     pub length: i64,
-}
-
-/// A lock that stayed taken.
-#[derive(Clone, Copy, Debug)]
-pub struct Locked {
-    /// The process that has it; None for a lock of a description, which has no process.
-    pub holder: Option<u32>,
-    /// How long it was waited for.
-    pub waited: Duration,
 }
 
 /// The whole file, however long it grows.

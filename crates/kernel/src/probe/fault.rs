@@ -57,8 +57,7 @@ mod armed {
     use std::io;
     use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
 
-    use crate::os::process;
-    use crate::{Error, Result};
+    use rustix::process::{Signal, getpid, kill_process};
 
     /// Every name there is; a name that is not here does not compile.
     pub const POINTS: [&str; COUNT] = [
@@ -213,7 +212,7 @@ mod armed {
 
     /// Starts counting anew, with at most one fault: `name:N:kill`, `name:N:ERRNO`, or
     /// `name:N+:ERRNO` for the Nth call and all after it. Without text: none.
-    pub fn arm(fault: &str) -> Result<()> {
+    pub fn arm(fault: &str) -> Result<(), String> {
         ARMED.store(NONE, Ordering::SeqCst);
         for hits in &HITS {
             hits.store(0, Ordering::SeqCst);
@@ -221,7 +220,7 @@ mod armed {
         if fault.is_empty() {
             return Ok(());
         }
-        let bad = || Error::Invalid(format!("not a fault: {fault}, expected name:N:kill"));
+        let bad = || format!("not a fault: {fault}, expected name:N:kill");
         let mut parts = fault.split(':');
         let (Some(name), Some(nth), Some(action)) = (parts.next(), parts.next(), parts.next())
         else {
@@ -259,7 +258,7 @@ mod armed {
     pub fn after(point: usize) {
         if ERRNO.load(Ordering::SeqCst) == KILL && is_due(point, HITS[point].load(Ordering::SeqCst))
         {
-            process::die();
+            let _ = kill_process(getpid(), Signal::KILL);
         }
     }
 

@@ -30,6 +30,12 @@ impl Mapping {
         }
     }
 
+    /// None that a recorder would know.
+    #[must_use]
+    pub const fn address(&self) -> usize {
+        0
+    }
+
     /// Length in bytes.
     #[must_use]
     pub fn len(&self) -> u64 {

@@ -11,19 +11,17 @@ mod off {
     use std::io;
     use std::path::Path;
 
-    use crate::memory::Mapping;
-
     /// Bytes were stored through a mapping.
     #[inline]
-    pub const fn stored(_memory: &Mapping, _position: u64, _bytes: &[u8]) {}
+    pub const fn stored(_address: usize, _position: u64, _bytes: &[u8]) {}
 
     /// Zeros were stored through a mapping.
     #[inline]
-    pub const fn zeroed(_memory: &Mapping, _position: u64, _count: u64) {}
+    pub const fn zeroed(_address: usize, _position: u64, _count: u64) {}
 
     /// A file was mapped.
     #[inline]
-    pub const fn mapped(_memory: &Mapping, _file: &File) {}
+    pub const fn mapped(_address: usize, _file: &File) {}
 
     /// A file was opened, and made if it was missing.
     #[inline]
@@ -74,8 +72,6 @@ mod on {
     use std::io;
     use std::os::unix::fs::MetadataExt;
     use std::path::{Path, PathBuf};
-
-    use crate::memory::Mapping;
 
     /// One change. Files are named as they were when first opened.
     #[derive(Clone, Debug)]
@@ -139,11 +135,11 @@ mod on {
         }
     }
 
-    pub(crate) fn mapped(memory: &Mapping, file: &File) {
+    pub(crate) fn mapped(address: usize, file: &File) {
         with(|recording| {
             let name = file.metadata().ok().and_then(|found| recording.names.get(&found.ino()));
             let Some(name) = name.cloned() else { return };
-            recording.mappings.insert(memory.address(), name);
+            recording.mappings.insert(address, name);
         });
     }
 
@@ -164,16 +160,16 @@ mod on {
         });
     }
 
-    pub(crate) fn stored(memory: &Mapping, position: u64, bytes: &[u8]) {
+    pub(crate) fn stored(address: usize, position: u64, bytes: &[u8]) {
         with(|recording| {
-            if let Some(name) = recording.mappings.get(&memory.address()).cloned() {
+            if let Some(name) = recording.mappings.get(&address).cloned() {
                 recording.events.push(Event::Stored(name, position, bytes.to_vec()));
             }
         });
     }
 
-    pub(crate) fn zeroed(memory: &Mapping, position: u64, count: u64) {
-        stored(memory, position, &vec![0; usize::try_from(count).unwrap_or_default()]);
+    pub(crate) fn zeroed(address: usize, position: u64, count: u64) {
+        stored(address, position, &vec![0; usize::try_from(count).unwrap_or_default()]);
     }
 
     pub(crate) fn resized(file: &File, len: u64) {

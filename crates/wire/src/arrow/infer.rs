@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::decode::fields::SHOWN_MAX;
+use super::decode::column::fields::SHOWN_MAX;
 use super::decode::history;
 use crate::codes::{DATE, DATE_TIME, TIME};
 use crate::compress::Method;

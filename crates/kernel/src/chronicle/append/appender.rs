@@ -24,7 +24,7 @@ pub use crate::chronicle::protocol::lock::open_document::Claim;
 use crate::chronicle::protocol::publish::Payload;
 use crate::chronicle::protocol::table::store::TableStore;
 use crate::chronicle::queue::glance::Glance;
-use crate::chronicle::queue::handle::{Handle, Queue};
+use crate::chronicle::queue::handle::{Handle, LOOK_MS, Queue};
 use crate::os::{clock, process};
 use crate::probe::fault;
 use crate::{Error, Result, warnings};
@@ -33,9 +33,6 @@ mod locking;
 
 /// The clock is read again after this many messages of a bulk write.
 pub const CLOCK_EVERY: usize = 64;
-
-/// An appender looks this often, by the queue's clock, what became of its file and of the disk.
-pub const LOOK_MS: i64 = 1000;
 
 /// Writes messages at the end of a queue.
 pub struct Appender {

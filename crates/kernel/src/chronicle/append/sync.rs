@@ -96,25 +96,6 @@ fn note(table: &TableStore, word: i64, last: Option<i64>) {
     fault::point!("sync.last-synced.cas");
 }
 
-/// Syncs the name of the directory at `path`, and those of the directories that were `made` for it.
-pub fn sync_names(path: &Path, made: &[PathBuf]) -> Result<()> {
-    let others = made.iter().map(PathBuf::as_path).filter(|made| *made != path);
-    for made in std::iter::once(path).chain(others) {
-        let Some(parent) =
-            std::path::absolute(made).ok().and_then(|it| it.parent().map(Path::to_path_buf))
-        else {
-            continue;
-        };
-        let synced = fault::call!("sync.parent.sync", files::sync_parent(&parent));
-        match synced {
-            // Another user's directory, which may be entered and not listed.
-            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {}
-            synced => synced.map_err(|e| Error::io("cannot sync", &parent, e))?,
-        }
-    }
-    Ok(())
-}
-
 /// Syncs the names in a directory.
 fn sync_directory(path: &Path) -> Result<()> {
     let synced = fault::call!("sync.directory.sync", files::sync_directory(path));

@@ -5,6 +5,5 @@ pub mod blocks;
 pub mod document;
 pub mod index;
 pub mod roll_cycle;
-mod roll_cycle_table;
 pub mod store;
 pub mod table;

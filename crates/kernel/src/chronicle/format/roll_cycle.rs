@@ -13,8 +13,10 @@ use std::ops::Range;
 use jiff::civil::{Date, ISOWeekDate, Time, Weekday};
 use jiff::{Span, Timestamp, tz::TimeZone};
 
-pub use super::roll_cycle_table::ALL;
 use crate::{Error, Result};
+pub use table::ALL;
+
+mod table;
 
 /// How roll files end.
 pub const SUFFIX: &str = ".cq4";

@@ -10,8 +10,7 @@
 //! as they should be: what lies behind the damage can be reached.
 
 use super::hints::{self, Pair};
-use super::locate::Known;
-use super::roll_file::{Slot, View};
+use super::roll_file::{Known, Slot, View};
 use crate::chronicle::format::index::{ArrayLayout, Shape};
 use crate::{Error, Result};
 

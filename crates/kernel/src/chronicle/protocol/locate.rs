@@ -8,17 +8,8 @@ use std::sync::Arc;
 
 use super::hints::{self, Pair};
 use super::index_search::{UpTo, last_entry};
-use super::roll_file::{Slot, View};
+use super::roll_file::{Known, Slot, View};
 use crate::{Error, Result};
-
-/// A known message: where, and its number. `None` before the first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Known {
-    /// Position of its header.
-    pub position: u64,
-    /// Its sequence.
-    pub sequence: u64,
-}
 
 /// The end of a file's documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -26,8 +26,8 @@ use std::time::{Duration, SystemTime};
 
 use super::create;
 use super::listing::{self, Names};
-use super::locate::{self, Known, Place};
-use super::roll_file::{Slot, View};
+use super::locate::{self, Place};
+use super::roll_file::{Known, Slot, View};
 use super::table::store::TableStore;
 use crate::chronicle::format::document::HEADER_LEN;
 use crate::chronicle::format::index::ArrayLayout;

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use super::locate::Known;
 use crate::chronicle::format::document::{self, HEADER_LEN, Header};
 use crate::chronicle::format::index::{ArrayLayout, PREAMBLE_MAX, Shape};
 use crate::chronicle::format::store::{self, MAX_HEADER_LEN, StoreLayout};
@@ -57,6 +56,15 @@ impl RollFile {
     pub fn path(&self) -> &Path {
         self.window.path()
     }
+}
+
+/// A known message: where, and its number. `None` before the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// Position of its header.
+    pub position: u64,
+    /// Its sequence.
+    pub sequence: u64,
 }
 
 /// Index entries that were checked, a bounded number of them: each has one place it may be at, and

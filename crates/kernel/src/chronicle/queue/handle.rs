@@ -8,8 +8,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use super::low_space::LowSpace;
 use super::open::{self, FIELDLESS, Opened};
 use super::options::Options;
-use crate::chronicle::append::appender::LOOK_MS;
-use crate::chronicle::append::sync;
 use crate::chronicle::format::index::Shape;
 use crate::chronicle::format::roll_cycle::RollCycle;
 use crate::chronicle::format::table::{self, NO_HIGHEST};
@@ -19,15 +17,17 @@ use crate::chronicle::protocol::locate;
 use crate::chronicle::protocol::lock::recovery;
 use crate::chronicle::protocol::roll_file::{RollFile, Slot, View};
 use crate::chronicle::protocol::table::store::TableStore;
-use crate::chronicle::read::stored_position;
 use crate::memory::pretouch::Pretoucher;
 use crate::memory::window::Growth;
-use crate::os::{clock, process};
+use crate::os::{clock, files, process};
 use crate::probe::fault;
 use crate::{Error, Result, warnings};
 
 /// So many names are looked for one by one rather than listing the directory.
 const FEW_CYCLES: usize = 64;
+
+/// Handles look this often, by the queue's clock, what became of their files and of the disk.
+pub const LOOK_MS: i64 = 1000;
 
 /// What a queue closes when it is closed.
 pub trait Handle: Send + Sync {
@@ -369,7 +369,7 @@ impl Queue {
     /// Syncs the name of the queue's directory, and of those that were made for it, the first time.
     pub fn sync_own_name(&self) -> Result<()> {
         if !self.is_name_synced.load(Ordering::Acquire) {
-            sync::sync_names(self.path(), &self.opened.made)?;
+            files::sync_names(self.path(), &self.opened.made)?;
             self.is_name_synced.store(true, Ordering::Release);
         }
         Ok(())
@@ -493,7 +493,7 @@ impl Queue {
 
     /// Every named tailer and the index it reads next, in the order of their making.
     pub fn named_tailers(&self) -> Result<Vec<(String, i64)>> {
-        Ok(stored_position::named(&self.table_entries()?))
+        Ok(table::named_tailers(&self.table_entries()?))
     }
 
     /// Who holds the lock that a key of the table store names, and whether it lives.

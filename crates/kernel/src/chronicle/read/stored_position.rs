@@ -174,30 +174,6 @@ fn time_text(since_s: i64) -> String {
     time.map_or_else(|| "unknown".to_owned(), |time| time.to_string())
 }
 
-/// The named tailers among the entries of a table: name, and index to read next. The version and the
-/// lock that stand beside a replicated one are none.
-#[must_use]
-pub fn named(entries: &[(String, i64)]) -> Vec<(String, i64)> {
-    let names = entries.iter().filter_map(|(key, value)| Some((name_of(key)?, *value)));
-    let names: Vec<(&str, i64)> = names.collect();
-    let known = |name: &str| names.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
-    let is_beside = |name: &str| {
-        let of = [".version", ".lock"].iter().find_map(|end| name.strip_suffix(end));
-        is_replicated(name) && of.is_some_and(known) && !known(&format!("{name}.version"))
-    };
-    let tailers = names.iter().filter(|(name, _)| !is_beside(name));
-    tailers.map(|(name, value)| ((*name).to_owned(), *value)).collect()
-}
-
-fn name_of(key: &str) -> Option<&str> {
-    let (prefix, name) = key.split_at_checked(TAILER_PREFIX.len())?;
-    prefix.eq_ignore_ascii_case(TAILER_PREFIX).then_some(name)
-}
-
-fn is_replicated(name: &str) -> bool {
-    name.get(..REPLICATED_PREFIX.len()).is_some_and(|it| it.eq_ignore_ascii_case(REPLICATED_PREFIX))
-}
-
 impl Replicated {
     fn open(queue: &Queue, name: &str) -> Result<Self> {
         let table = queue.writable_table("a named tailer")?;

@@ -1,25 +1,14 @@
 //! Messages as rows: what a message looks like from outside.
 
 use super::calls::Calls;
-use super::fields::Fields;
+pub use super::calls::Layout;
+use super::column::fields::{Fields, block_of, is_named};
 use super::table::Table;
 pub use super::table::{Misfits, Rows};
 use crate::arrow::schema::{Field, Plan, Shape};
 use crate::compress;
-use crate::convert;
-use crate::error::{Result, WireError};
-use crate::reader::{self, Reader, Token};
-
-/// How the calls of several methods are laid out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layout {
-    /// A table for each method, and one for what is no call of a known method.
-    Tables,
-    /// One table: a column with the method's name, and a struct for each method.
-    Union,
-    /// The table of the method at this place; other calls are passed over.
-    Only(usize),
-}
+use crate::error::Result;
+use crate::reader::Reader;
 
 /// Messages decoded into columns.
 #[derive(Debug)]
@@ -132,38 +121,4 @@ fn read_fields(
 fn read_value(fields: &mut Fields, mut cursor: Reader<'_>, row: usize) -> Result<()> {
     fields.read_values(&mut cursor, row)?;
     cursor.end()
-}
-
-/// The named values of a block, behind its type's name if it has one, which is one of these.
-#[inline]
-pub fn block_of<'a>(cursor: &mut Reader<'a>, types: &[String]) -> Result<Reader<'a>> {
-    match cursor.block_if() {
-        Some(block) if is_named(&block) => Ok(block),
-        Some(block) => Err(WireError::unexpected("named values", None, block.offset())),
-        None => typed_block_of(cursor, types),
-    }
-}
-
-fn typed_block_of<'a>(cursor: &mut Reader<'a>, types: &[String]) -> Result<Reader<'a>> {
-    let (code, at) = (cursor.peek(), cursor.offset());
-    loop {
-        match cursor.value()? {
-            Token::TypePrefix(name)
-                if types.is_empty() || types.iter().any(|it| it.as_bytes() == name) => {}
-            other @ Token::TypePrefix(_) => {
-                return Err(convert::misfit(&other, &types.join(" or "), at));
-            }
-            Token::Block(block) if is_named(&block) => return Ok(block),
-            _ => return Err(WireError::unexpected("named values", code, at)),
-        }
-    }
-}
-
-/// Whether there are names in front of the values; nothing has any.
-#[inline]
-fn is_named(cursor: &Reader<'_>) -> bool {
-    match cursor.rest().first() {
-        Some(&code) if reader::is_name(code) => true,
-        _ => matches!(cursor.shape(), reader::Shape::Map | reader::Shape::Empty),
-    }
 }

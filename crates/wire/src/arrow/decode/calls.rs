@@ -2,9 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::batch::{Layout, block_of};
+use super::column::fields::{Fields, block_of, shown, skip};
 use super::encoded_name::Head;
-use super::fields::{Fields, shown, skip};
 use super::history;
 use super::table::{Rows, Table};
 use crate::arrow::schema::{Field, Kind, Method, Takes};
@@ -13,6 +12,17 @@ use crate::error::{Result, WireError};
 use crate::latin1;
 use crate::reader::{Name, Reader, Token};
 use crate::writer;
+
+/// How the calls of several methods are laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// A table for each method, and one for what is no call of a known method.
+    Tables,
+    /// One table: a column with the method's name, and a struct for each method.
+    Union,
+    /// The table of the method at this place; other calls are passed over.
+    Only(usize),
+}
 
 /// The calls of a batch.
 #[derive(Debug)]

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 
 use super::arrays::{Array, Bits, Offsets, Strings, Validity};
-use super::fields::{Fields, shown};
+use fields::{Fields, shown};
+
+pub mod fields;
 use super::scalars;
 use crate::arrow::schema::{Field, Kind};
 use crate::codes;

@@ -2,8 +2,9 @@
 //! What the schema does not ask for is skipped by its length.
 //!
 //! - `calls` are method calls, `table` the rows of one table, `history` the history as a column;
-//! - `fields` are columns by name, `encoded_name` finds them without decoding names;
-//! - `column` is values of any kind, `scalars` converts single values where nothing is lost;
+//! - `column` is values of any kind, and the columns by name in it; `encoded_name` finds names without
+//!   decoding them;
+//! - `scalars` converts single values where nothing is lost;
 //! - `arrays` are Arrow's buffers, while they grow.
 
 pub(super) mod arrays;
@@ -11,7 +12,6 @@ pub mod batch;
 mod calls;
 pub(super) mod column;
 mod encoded_name;
-pub(super) mod fields;
 pub(super) mod history;
 mod scalars;
 mod table;

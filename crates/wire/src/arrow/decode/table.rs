@@ -2,7 +2,7 @@
 
 use super::arrays::Array;
 use super::column::Column;
-use super::fields::Fields;
+use super::column::fields::Fields;
 use super::history;
 use crate::arrow::schema::{Field, Kind};
 use crate::error::Result;

@@ -2,14 +2,15 @@
 
 use std::borrow::Cow;
 
-use super::arrays::Array;
-use super::column::Column;
-use super::encoded_name::Head;
-use super::scalars;
+use super::Column;
+use crate::arrow::decode::arrays::Array;
+use crate::arrow::decode::encoded_name::Head;
+use crate::arrow::decode::scalars;
 use crate::arrow::schema::Field;
-use crate::error::Result;
+use crate::convert;
+use crate::error::{Result, WireError};
 use crate::latin1;
-use crate::reader::{Name, Reader};
+use crate::reader::{self, Name, Reader, Token};
 
 /// Names in errors are cut behind so many characters.
 pub const SHOWN_MAX: usize = 80;
@@ -191,5 +192,39 @@ pub fn skip(cursor: &mut Reader<'_>) -> Result<()> {
     match scalars::length_at_once(cursor.rest()) {
         Some(length) if cursor.take(length).is_some() => Ok(()),
         _ => cursor.skip(),
+    }
+}
+
+/// The named values of a block, behind its type's name if it has one, which is one of these.
+#[inline]
+pub fn block_of<'a>(cursor: &mut Reader<'a>, types: &[String]) -> Result<Reader<'a>> {
+    match cursor.block_if() {
+        Some(block) if is_named(&block) => Ok(block),
+        Some(block) => Err(WireError::unexpected("named values", None, block.offset())),
+        None => typed_block_of(cursor, types),
+    }
+}
+
+fn typed_block_of<'a>(cursor: &mut Reader<'a>, types: &[String]) -> Result<Reader<'a>> {
+    let (code, at) = (cursor.peek(), cursor.offset());
+    loop {
+        match cursor.value()? {
+            Token::TypePrefix(name)
+                if types.is_empty() || types.iter().any(|it| it.as_bytes() == name) => {}
+            other @ Token::TypePrefix(_) => {
+                return Err(convert::misfit(&other, &types.join(" or "), at));
+            }
+            Token::Block(block) if is_named(&block) => return Ok(block),
+            _ => return Err(WireError::unexpected("named values", code, at)),
+        }
+    }
+}
+
+/// Whether there are names in front of the values; nothing has any.
+#[inline]
+pub fn is_named(cursor: &Reader<'_>) -> bool {
+    match cursor.rest().first() {
+        Some(&code) if reader::is_name(code) => true,
+        _ => matches!(cursor.shape(), reader::Shape::Map | reader::Shape::Empty),
     }
 }

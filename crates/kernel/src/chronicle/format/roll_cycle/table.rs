@@ -1,6 +1,6 @@
 //! The table of roll cycles (`docs/format.md` §1.2), in the order in which Java tries them.
 
-use super::roll_cycle::RollCycle;
+use super::RollCycle;
 
 const fn row(
     name: &'static str,
