@@ -2,6 +2,8 @@
 //! --release --test loom_hints`. In ordinary builds this file is empty.
 #![cfg(loom)]
 
+use std::sync::atomic::AtomicBool;
+
 use std::convert::Infallible;
 
 use loom::sync::Arc;
@@ -10,7 +12,9 @@ use quire_kernel::chronicle::format::document::{self, Header};
 use quire_kernel::chronicle::format::index::{ArrayLayout, Shape};
 use quire_kernel::chronicle::format::store::StoreLayout;
 use quire_kernel::chronicle::protocol::hints::{self, Pair};
-use quire_kernel::chronicle::protocol::publish::{Payload, end_file, publish};
+use quire_kernel::chronicle::protocol::lock::guard::{LockGuard, LockOf, ProcessLock, WriteGuard};
+use quire_kernel::chronicle::protocol::lock::word::LockWord;
+use quire_kernel::chronicle::protocol::publish::{Payload, end_file, publish_unseen};
 use quire_kernel::memory::{Cells, Mapping};
 
 const SHAPE: Shape = Shape { index_count: 8, index_spacing: 1 };
@@ -28,6 +32,14 @@ fn layout() -> StoreLayout {
     }
 }
 
+static TURN: AtomicBool = AtomicBool::new(false);
+
+/// A write lock that nobody looks at. To be kept: there is no word to release.
+fn guard(cells: &Cells) -> WriteGuard<'_> {
+    let lock = ProcessLock::new(LockWord::new(cells, 0), LockOf::Queue, &TURN);
+    WriteGuard::new(LockGuard::resume(lock, 1))
+}
+
 fn cells() -> Arc<Cells> {
     Arc::new(Cells::new(Mapping::zeroed(160)))
 }
@@ -35,9 +47,11 @@ fn cells() -> Arc<Cells> {
 /// Publishes a message and stores its words, as an appender does.
 fn append(cells: &Cells, position: u64, sequence: u64) {
     let word = document::word(4, false);
-    publish(cells, position, Payload::new(&[7; 4]), word, || Ok(())).unwrap();
-    hints::record(cells, &layout(), SHAPE, position, sequence);
-    hints::store_slot(cells, &layout(), SHAPE, &ARRAY, position, sequence);
+    publish_unseen(cells, position, Payload::new(&[7; 4]), word).unwrap();
+    let held = guard(cells);
+    hints::record(cells, &layout(), SHAPE, position, sequence, &held);
+    hints::store_slot(cells, &layout(), SHAPE, &ARRAY, position, sequence, &held);
+    held.keep();
 }
 
 fn is_message(cells: &Cells, position: u64) -> bool {
@@ -105,9 +119,14 @@ fn a_place_gets_a_message_or_the_end_of_the_file() {
         let (writer, roller) = (Arc::clone(&cells), Arc::clone(&cells));
         let word = document::word(4, false);
         let writer = thread::spawn(move || {
-            publish(&writer, FIRST, Payload::new(&[7; 4]), word, || Ok(())).is_ok()
+            publish_unseen(&writer, FIRST, Payload::new(&[7; 4]), word).is_ok()
         });
-        let roller = thread::spawn(move || end_file(&roller, FIRST, 0).is_ok());
+        let roller = thread::spawn(move || {
+            let held = guard(&roller);
+            let ended = end_file(&roller, FIRST, 0, &held).is_ok();
+            held.keep();
+            ended
+        });
 
         let seen = document::parse(cells.load_header_acquire(FIRST));
         let (written, ended) = (writer.join().unwrap(), roller.join().unwrap());

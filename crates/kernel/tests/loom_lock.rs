@@ -2,11 +2,14 @@
 //! --release --test loom_lock`. In ordinary builds this file is empty.
 #![cfg(loom)]
 
+use std::sync::atomic::AtomicBool;
+
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering};
 use loom::thread;
 use quire_kernel::chronicle::format::document::{self, Header};
 use quire_kernel::chronicle::format::table::UNLOCKED;
+use quire_kernel::chronicle::protocol::lock::guard::{LockGuard, LockOf, ProcessLock, WriteGuard};
 use quire_kernel::chronicle::protocol::lock::word::LockWord;
 use quire_kernel::chronicle::protocol::publish::{NotPublished, Payload, publish, show, store};
 use quire_kernel::memory::{Cells, Mapping};
@@ -16,6 +19,14 @@ const FIRST: u64 = 8;
 const DEAD: u32 = 99;
 const ROBBED: u32 = 1;
 const THIEF: u32 = 2;
+
+static TURN: AtomicBool = AtomicBool::new(false);
+
+/// The write lock as `pid` holds it, or held it once. To be kept: the tests release the word.
+fn guard(cells: &Cells, pid: u32) -> WriteGuard<'_> {
+    let lock = ProcessLock::new(LockWord::new(cells, LOCK), LockOf::Queue, &TURN);
+    WriteGuard::new(LockGuard::resume(lock, pid))
+}
 
 fn cells(holder: u64) -> Arc<Cells> {
     let cells = Cells::new(Mapping::zeroed(64));
@@ -63,20 +74,25 @@ fn a_robbed_holder_publishes_nothing_and_harms_nothing() {
     loom::model(|| {
         let cells = cells(u64::from(ROBBED));
         let lock = LockWord::new(&cells, LOCK);
-        store(&cells, FIRST, Payload::new(&[1; 4]), || lock.still_held(ROBBED)).unwrap();
+        let held = guard(&cells, ROBBED);
+        store(&cells, FIRST, Payload::new(&[1; 4]), &held).unwrap();
+        held.keep();
         assert!(lock.force(u64::from(ROBBED)));
         let robbed = Arc::clone(&cells);
         let robbed = thread::spawn(move || {
             let lock = LockWord::new(&robbed, LOCK);
             let word = document::word(4, false);
-            let shown = show(&robbed, FIRST, word, || lock.still_held(ROBBED));
+            let held = guard(&robbed, ROBBED);
+            let shown = show(&robbed, FIRST, word, &held);
+            held.keep();
             (shown, lock.release(ROBBED))
         });
 
         lock.try_take(THIEF).unwrap();
         let word = document::word(8, false);
-        let held = || lock.still_held(THIEF);
-        publish(&cells, FIRST, Payload::new(&[2; 8]), word, held).unwrap();
+        let held = guard(&cells, THIEF);
+        publish(&cells, FIRST, Payload::new(&[2; 8]), word, &held).unwrap();
+        held.keep();
         lock.release(THIEF).unwrap();
 
         let (shown, released) = robbed.join().unwrap();

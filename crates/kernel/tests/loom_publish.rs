@@ -2,17 +2,28 @@
 //! --test loom_publish`. In ordinary builds this file is empty.
 #![cfg(loom)]
 
+use std::sync::atomic::AtomicBool;
+
 use loom::sync::Arc;
 use loom::thread;
 use quire_kernel::chronicle::format::document::{self, Header};
 use quire_kernel::chronicle::format::table::UNLOCKED;
+use quire_kernel::chronicle::protocol::lock::guard::{LockGuard, LockOf, ProcessLock, WriteGuard};
 use quire_kernel::chronicle::protocol::lock::word::LockWord;
-use quire_kernel::chronicle::protocol::publish::{Payload, publish};
+use quire_kernel::chronicle::protocol::publish::{Payload, publish, publish_unseen};
 use quire_kernel::memory::{Cells, Mapping};
 
 const MESSAGE: [u8; 8] = *b"message!";
 const LOCK: u64 = 0;
 const FIRST: u64 = 8;
+
+static TURN: AtomicBool = AtomicBool::new(false);
+
+/// The write lock as `pid` holds it, or held it once. To be kept: the tests release the word.
+fn guard(cells: &Cells, pid: u32) -> WriteGuard<'_> {
+    let lock = ProcessLock::new(LockWord::new(cells, LOCK), LockOf::Queue, &TURN);
+    WriteGuard::new(LockGuard::resume(lock, pid))
+}
 
 fn cells() -> Arc<Cells> {
     let cells = Cells::new(Mapping::zeroed(64));
@@ -30,7 +41,7 @@ fn a_reader_that_sees_the_header_sees_the_payload_and_nothing_behind_it() {
         let writer = Arc::clone(&cells);
         let handle = thread::spawn(move || {
             let word = document::word(8, false);
-            publish(&writer, FIRST, Payload::new(&MESSAGE), word, || Ok(())).unwrap();
+            publish_unseen(&writer, FIRST, Payload::new(&MESSAGE), word).unwrap();
         });
 
         if let Header::Data(length) = document::parse(cells.load_header_acquire(FIRST)) {
@@ -80,7 +91,9 @@ fn append_if_free(cells: &Cells, pid: u32) -> bool {
         position = document::next(position, length, true);
     }
     let word = document::word(4, false);
-    publish(cells, position, Payload::new(&[1; 4]), word, || lock.still_held(pid)).unwrap();
+    let held = guard(cells, pid);
+    publish(cells, position, Payload::new(&[1; 4]), word, &held).unwrap();
+    held.keep();
     lock.release(pid).unwrap();
     true
 }

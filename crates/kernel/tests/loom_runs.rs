@@ -2,9 +2,12 @@
 //! `RUSTFLAGS="--cfg loom" cargo test --release --test loom_runs`. In ordinary builds this file is empty.
 #![cfg(loom)]
 
+use std::sync::atomic::AtomicBool;
+
 use loom::sync::Arc;
 use loom::thread;
 use quire_kernel::chronicle::format::document::{self, HEADER_LEN, Header};
+use quire_kernel::chronicle::protocol::lock::guard::{LockGuard, LockOf, ProcessLock, WriteGuard};
 use quire_kernel::chronicle::protocol::lock::word::LockWord;
 use quire_kernel::chronicle::protocol::publish::{
     NotPublished, Payload, publish, show, store, store_behind,
@@ -18,6 +21,14 @@ const HOLDER: u32 = 1;
 const THIEF: u32 = 2;
 const RUN: [[u8; 4]; 2] = [*b"one!", *b"two!"];
 
+static TURN: AtomicBool = AtomicBool::new(false);
+
+/// The write lock as `pid` holds it, or held it once. To be kept: the tests release the word.
+fn guard(cells: &Cells, pid: u32) -> WriteGuard<'_> {
+    let lock = ProcessLock::new(LockWord::new(cells, LOCK), LockOf::Queue, &TURN);
+    WriteGuard::new(LockGuard::resume(lock, pid))
+}
+
 /// The write lock is held; a writer that died left what looks like documents.
 fn cells() -> Arc<Cells> {
     let cells = Cells::new(Mapping::zeroed(48));
@@ -30,15 +41,18 @@ fn cells() -> Arc<Cells> {
 
 /// Stores the run behind its first header, which stays 0.
 fn store_run(cells: &Cells) {
-    let lock = || LockWord::new(cells, LOCK).still_held(HOLDER);
-    store(cells, FIRST, Payload::new(&RUN[0]), lock).unwrap();
+    let held = guard(cells, HOLDER);
+    store(cells, FIRST, Payload::new(&RUN[0]), &held).unwrap();
     let word = document::word(4, false);
-    store_behind(cells, SECOND, Payload::new(&RUN[1]), word, lock).unwrap();
+    store_behind(cells, SECOND, Payload::new(&RUN[1]), word, &held).unwrap();
+    held.keep();
 }
 
 fn show_run(cells: &Cells) -> Result<(), NotPublished> {
-    let lock = || LockWord::new(cells, LOCK).still_held(HOLDER);
-    show(cells, FIRST, document::word(4, false), lock)
+    let held = guard(cells, HOLDER);
+    let shown = show(cells, FIRST, document::word(4, false), &held);
+    held.keep();
+    shown
 }
 
 /// Reads to the first header that shows nothing.
@@ -84,7 +98,9 @@ fn a_run_whose_holder_is_robbed_is_never_seen() {
             let lock = LockWord::new(&thief, LOCK);
             lock.try_take(THIEF).unwrap();
             let word = document::word(4, false);
-            publish(&thief, FIRST, Payload::new(b"mine"), word, || lock.still_held(THIEF)).unwrap();
+            let held = guard(&thief, THIEF);
+            publish(&thief, FIRST, Payload::new(b"mine"), word, &held).unwrap();
+            held.keep();
             lock.release(THIEF).unwrap();
         });
 

@@ -9,7 +9,7 @@ use std::thread;
 use quire_kernel::chronicle::format::document::{self, HEADER_LEN, Header};
 use quire_kernel::chronicle::format::table::UNLOCKED;
 use quire_kernel::chronicle::protocol::lock::word::LockWord;
-use quire_kernel::chronicle::protocol::publish::{Payload, publish};
+use quire_kernel::chronicle::protocol::publish::{Payload, publish_unseen};
 use quire_kernel::chronicle::protocol::table::keys::{self, Key};
 use quire_kernel::memory::{Cells, Mapping};
 
@@ -26,7 +26,7 @@ fn a_reader_that_sees_the_header_sees_the_payload() {
     let writer = Arc::clone(&cells);
     let word = document::word(13, false);
     let writer = thread::spawn(move || {
-        publish(&writer, FIRST, Payload::new(&MESSAGE), word, || Ok(())).unwrap();
+        publish_unseen(&writer, FIRST, Payload::new(&MESSAGE), word).unwrap();
     });
 
     while document::parse(cells.load_header_acquire(FIRST)) != Header::Data(13) {

@@ -10,9 +10,10 @@ use quire_kernel::chronicle::append::appender::Appender;
 use quire_kernel::chronicle::format::roll_cycle::RollCycle;
 use quire_kernel::chronicle::format::table::Metadata;
 use quire_kernel::chronicle::protocol::listing::Names;
+use quire_kernel::chronicle::protocol::lock::guard::{LockGuard, WriteGuard};
 use quire_kernel::chronicle::protocol::publish::Payload;
 use quire_kernel::chronicle::protocol::repair;
-use quire_kernel::chronicle::protocol::table::store::TableStore;
+use quire_kernel::chronicle::protocol::table::registry;
 use quire_kernel::chronicle::queue::handle::Queue;
 use quire_kernel::chronicle::queue::options::Options;
 
@@ -37,14 +38,15 @@ fn nothing_is_repaired_without_the_write_lock() {
     let path = old_file(dir.path());
     let before = std::fs::read(&path).expect("read");
     let wanted = Metadata::default();
-    let table =
-        TableStore::open_or_create(dir.path(), Some(&wanted), 0o600, Duration::from_secs(10));
+    let table = registry::open_or_create(dir.path(), Some(&wanted), 0o600, Duration::from_secs(10));
     let table = table.expect("table").expect("made");
     let roll = RollCycle::by_name("FAST_DAILY").expect("a roll cycle");
     let names = Names { dir: dir.path(), roll, epoch_ms: 0 };
 
     assert!(repair::is_due(names, &table).expect("look"));
-    let lost = repair::repair(names, &table);
+    let lock = LockGuard::resume(table.write_lock(), 1);
+    let not_held = WriteGuard::new(lock);
+    let lost = repair::repair(names, &table, &not_held);
 
     assert!(matches!(lost, Err(Error::LockLost { .. })), "{lost:?}");
     assert_eq!(std::fs::read(&path).expect("read"), before);

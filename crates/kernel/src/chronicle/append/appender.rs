@@ -1,9 +1,5 @@
-//! Writing at the end of a queue (`docs/protocol.md`, "Append").
-//!
-//! 1. check the append lock; 2. take the write lock; 3. the cycle is the clock's, or the listing's
-//!    highest if that is greater; 4. open or create its file, rolling if it is another one;
-//! 5. look at the write position again: others may have moved it; 6. walk to the first 0 header;
-//! 7. make room; 8. publish; 9. write position, sequence word, index; 10. release the write lock.
+//! Writing at the end of a queue (`docs/protocol.md` §5). This is the handle; `steps` are the ten steps
+//! of an append.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,22 +10,20 @@ use spin::mutex::{SpinMutex, SpinMutexGuard};
 use quire_wire::writer;
 
 use super::end::Tail;
-use super::sync::{self, Unsynced, is_removed};
-use crate::chronicle::format::blocks;
-use crate::chronicle::format::table::{self, NORMALISED_TO};
-use crate::chronicle::protocol::create;
+use super::sync::{self, Unsynced};
+use crate::chronicle::format::table::{self};
 use crate::chronicle::protocol::listing;
-use crate::chronicle::protocol::lock::guard::{self, Held};
+use crate::chronicle::protocol::lock::gate;
+use crate::chronicle::protocol::lock::guard::WriteGuard;
 pub use crate::chronicle::protocol::lock::open_document::Claim;
 use crate::chronicle::protocol::publish::Payload;
 use crate::chronicle::protocol::table::store::TableStore;
 use crate::chronicle::queue::glance::Glance;
 use crate::chronicle::queue::handle::{Handle, LOOK_MS, Queue};
 use crate::os::{clock, process};
-use crate::probe::fault;
-use crate::{Error, Result, warnings};
+use crate::{Error, Result};
 
-mod locking;
+mod steps;
 
 /// The clock is read again after this many messages of a bulk write.
 pub const CLOCK_EVERY: usize = 64;
@@ -138,11 +132,8 @@ impl Appender {
     ) -> Result<Option<Appended>> {
         self.check_open()?;
         let table = self.table()?;
-        guard::check_append_lock(table, false)?;
-        if !table.write_lock().try_take() {
-            return Ok(None);
-        }
-        let _held = Held { table };
+        gate::check(table.append_lock(), false)?;
+        let Some(guard) = table.try_write() else { return Ok(None) };
         let mut state = self.lock_state();
         self.check_open()?; // another thread may have closed it before it let go of the lock
         let Some(cycle) = state.cycle_at_once(table, self.now(now_ms)) else {
@@ -151,7 +142,7 @@ impl Appender {
         let State { tail, last_index, .. } = &mut *state;
         match tail {
             Some(tail) if tail.is_ready_for(cycle, payload.len()) => {
-                let index = tail.publish(table, payload, false)?;
+                let index = tail.publish(&guard, payload, false)?;
                 *last_index = Some(index);
                 Ok(Some(Appended { index, is_low: tail.is_low() }))
             }
@@ -211,32 +202,34 @@ impl Appender {
         count: usize,
         mut each: impl FnMut(usize, &mut dyn FnMut(Payload<'_>) -> Result<()>) -> Result<()>,
     ) -> Result<Option<i64>> {
-        let held = self.take_lock(false)?;
-        let table = held.table;
+        let table = self.table()?;
+        let guard = self.take_lock(false)?;
         let mut state = self.lock_state();
         self.check_open()?;
         let before = state.last_index.take();
         let mut write = || {
             let mut cycle = 0;
             if let Some(note) = note {
-                cycle = self.cycle(table, &mut state, now_ms)?;
-                self.append_in(table, &mut state, &mut cycle, Payload::new(note), true)?;
+                cycle = self.cycle(table, &guard, &mut state, now_ms)?;
+                self.append_in(table, &guard, &mut state, &mut cycle, Payload::new(note), true)?;
             }
             for number in 0..count {
                 if number % CLOCK_EVERY == 0 {
-                    state.show_run(table)?;
-                    cycle = self.cycle(table, &mut state, now_ms)?;
+                    state.show_run(&guard)?;
+                    cycle = self.cycle(table, &guard, &mut state, now_ms)?;
                 }
-                each(number, &mut |payload| self.add(table, &mut state, &mut cycle, payload))?;
+                each(number, &mut |payload| {
+                    self.add(table, &guard, &mut state, &mut cycle, payload)
+                })?;
             }
             Ok(())
         };
         let written = write();
-        let shown = state.show_run(table);
+        let shown = state.show_run(&guard);
         let last = state.last_index;
         state.last_index = last.or(before);
         drop(state);
-        drop(held);
+        drop(guard);
         written.and(shown).map(|()| last)
     }
 
@@ -245,17 +238,18 @@ impl Appender {
     fn add(
         &self,
         table: &TableStore,
+        guard: &WriteGuard<'_>,
         state: &mut State,
         cycle: &mut i32,
         payload: Payload<'_>,
     ) -> Result<()> {
         if let Some(tail) = &mut state.tail
-            && tail.store_in_run(table, *cycle, payload)?
+            && tail.store_in_run(guard, *cycle, payload)?
         {
             return Ok(());
         }
-        state.show_run(table)?;
-        state.last_index = Some(self.append_in(table, state, cycle, payload, false)?);
+        state.show_run(guard)?;
+        state.last_index = Some(self.append_in(table, guard, state, cycle, payload, false)?);
         Ok(())
     }
 
@@ -278,16 +272,16 @@ impl Appender {
 
     /// Takes the place of the next document; the write lock stays held.
     pub fn claim(&self, now_ms: Option<i64>, metadata: bool) -> Result<Claim> {
-        let held = self.take_lock(metadata)?;
-        let table = held.table;
+        let table = self.table()?;
+        let guard = self.take_lock(metadata)?;
         let mut state = self.lock_state();
         self.check_open()?;
-        let cycle = self.cycle(table, &mut state, now_ms)?;
-        let tail = self.tail(table, &mut state, cycle)?;
+        let cycle = self.cycle(table, &guard, &mut state, now_ms)?;
+        let tail = self.tail(table, &guard, &mut state, cycle)?;
         tail.check_sequence(metadata)?;
         let index = tail.next_index();
         let document = table.document().open();
-        held.keep();
+        guard.keep();
         Ok(Claim { index, metadata, document, looked_ms: clock::coarse_time_ms() })
     }
 
@@ -302,38 +296,41 @@ impl Appender {
     pub fn publish(&self, claim: Claim, payload: &[u8]) -> Result<i64> {
         self.queue.check_generation()?;
         let table = self.table()?;
-        let Some(held) = table.take_document(claim.document) else {
+        let Some(guard) = table.take_document(claim.document) else {
             self.queue.check_open("queue")?;
-            return Err(guard::lost(table.write_lock().word.read()));
+            let (expected, found) = (u64::from(process::pid()), table.write_lock().word.read());
+            return Err(Error::LockLost { expected, found });
         };
         let mut state = self.lock_state();
         self.check_open()?;
         let payload = if payload.is_empty() { &writer::EMPTY_PAYLOAD } else { payload };
-        let written = self.publish_claimed(table, &mut state, &claim, Payload::new(payload));
+        let written =
+            self.publish_claimed(table, &guard, &mut state, &claim, Payload::new(payload));
         if let (Ok(index), false) = (&written, claim.metadata) {
             state.last_index = Some(*index);
         }
         drop(state);
-        drop(held);
+        drop(guard);
         written
     }
 
     fn publish_claimed(
         &self,
         table: &TableStore,
+        guard: &WriteGuard<'_>,
         state: &mut State,
         claim: &Claim,
         payload: Payload<'_>,
     ) -> Result<i64> {
-        table.write_lock().word.still_held(process::pid()).map_err(guard::lost)?;
+        guard.check_held()?;
         if clock::coarse_time_ms().abs_diff(claim.looked_ms) >= LOOK_MS.unsigned_abs() {
             table.check_present()?;
         }
         let (mut cycle, sequence) = self.queue.roll().split(claim.index)?;
-        if self.tail(table, state, cycle)?.sequence != sequence {
-            return Err(guard::lost(table.write_lock().word.read()));
+        if self.tail(table, guard, state, cycle)?.sequence != sequence {
+            return Err(guard.lost_now());
         }
-        self.append_in(table, state, &mut cycle, payload, claim.metadata)
+        self.append_in(table, guard, state, &mut cycle, payload, claim.metadata)
     }
 
     /// Gives up a claimed place: nothing was stored.
@@ -348,10 +345,11 @@ impl Appender {
 
     /// Writes the end-of-file marker into every cycle before the newest that lacks one.
     pub fn normalise_eofs(&self, now_ms: Option<i64>) -> Result<()> {
-        let held = self.take_lock(false)?;
-        let cycle = self.cycle(held.table, &mut self.lock_state(), now_ms)?;
+        let table = self.table()?;
+        let guard = self.take_lock(false)?;
+        let cycle = self.cycle(table, &guard, &mut self.lock_state(), now_ms)?;
         let newest = self.queue.last_cycle()?.unwrap_or(cycle);
-        self.normalise_up_to(held.table, cycle.min(newest), true)
+        self.normalise_up_to(table, &guard, cycle.min(newest), true)
     }
 
     /// Returns when every message that was in the queue at the time of the call is on the medium.
@@ -372,179 +370,6 @@ impl Appender {
     fn lock_state(&self) -> StateGuard<'_> {
         self.state.lock()
     }
-
-    /// Step 3. A clock that is behind does not write into the past.
-    #[inline]
-    fn cycle(&self, table: &TableStore, state: &mut State, now_ms: Option<i64>) -> Result<i32> {
-        let now = self.now(now_ms);
-        if let Some(cycle) = state.cycle_at_once(table, now) {
-            return Ok(cycle);
-        }
-        self.look_around(table, state, now)?;
-        Ok(listing::newest(table, state.clock_cycle.0))
-    }
-
-    #[inline]
-    fn now(&self, now_ms: Option<i64>) -> i64 {
-        now_ms.unwrap_or_else(|| self.queue.options().clock.now_ms())
-    }
-
-    /// What is looked at when the clock moved: its cycle, whether the table and the open file are
-    /// still there, and whether there is space left.
-    #[cold]
-    fn look_around(&self, table: &TableStore, state: &mut State, now: i64) -> Result<()> {
-        table.check_present()?;
-        let (roll, epoch_ms) = (self.queue.roll(), self.queue.epoch_ms());
-        let cycle = roll.cycle_at(now, epoch_ms)?;
-        if let Some(file) = state.tail.as_ref().map(|tail| Arc::clone(tail.view.file())) {
-            if is_removed(&file)? {
-                self.leave_removed(table, state, cycle)?;
-            }
-            self.queue.look_at_space(&file);
-        }
-        let span = roll.span_of(cycle, epoch_ms);
-        let (from, to) = (now.saturating_sub(LOOK_MS) + 1, now.saturating_add(LOOK_MS));
-        state.clock_cycle = (cycle.max(state.lowest), span.start.max(from)..span.end.min(to));
-        Ok(())
-    }
-
-    /// Leaves a file that was removed while it was appended to: nobody else finds what is written
-    /// there. It is ended, for those who read it still, and the next cycle is used.
-    fn leave_removed(&self, table: &TableStore, state: &mut State, cycle: i32) -> Result<()> {
-        state.unsynced.note_lost(state.tail.as_mut())?;
-        let Some(mut tail) = state.tail.take() else { return Ok(()) };
-        let file = Arc::clone(tail.view.file());
-        // The clock's, if that is later; or it was made again, and is used. No index is given twice,
-        // even if a step from here on fails and the next append finds no file at all.
-        let is_next = file.cycle >= cycle && !self.queue.has_file(file.cycle);
-        if is_next {
-            state.lowest = file.cycle.saturating_add(1);
-        }
-        self.queue.close_cycle(&mut tail.view)?;
-        warnings::leave(format!(
-            "the file that was appended to had been removed, with what was in it: file={}",
-            file.path().display()
-        ));
-        if is_next { self.roll_to(table, state, state.lowest) } else { Ok(()) }
-    }
-
-    /// Steps 4 to 9 for one message; `cycle` is the one it went to afterwards. The write lock is
-    /// held.
-    fn append_in(
-        &self,
-        table: &TableStore,
-        state: &mut State,
-        cycle: &mut i32,
-        payload: Payload<'_>,
-        metadata: bool,
-    ) -> Result<i64> {
-        if let Some(tail) = &mut state.tail
-            && !metadata
-            && tail.is_ready_for(*cycle, payload.len())
-        {
-            return tail.publish(table, payload, false);
-        }
-        self.check_length(payload.len())?;
-        let tail = self.tail(table, state, *cycle)?;
-        *cycle = tail.view.file().cycle;
-        tail.check_sequence(metadata)?;
-        let end = tail.make_room(payload.len(), metadata)?;
-        self.queue.pretoucher().keep_ahead(&tail.view.file().window, end);
-        tail.publish(table, payload, metadata)
-    }
-
-    /// Whether a message of this length can be written.
-    pub fn check_length(&self, length: u64) -> Result<()> {
-        let block_bytes = self.queue.block();
-        let limit = blocks::longest_payload(block_bytes);
-        if length <= limit {
-            Ok(())
-        } else {
-            Err(Error::MessageTooLarge { length, limit, block_bytes })
-        }
-    }
-
-    /// Steps 4 to 6: the tail of the cycle's file, up to date.
-    fn tail<'s>(
-        &self,
-        table: &TableStore,
-        state: &'s mut State,
-        cycle: i32,
-    ) -> Result<&'s mut Tail> {
-        let mut cycle = cycle;
-        if state.tail.as_ref().is_none_or(|tail| tail.view.file().cycle != cycle) {
-            self.roll_to(table, state, cycle)?;
-        }
-        while let Err(error) = self.catch_up(state) {
-            if !matches!(error, Error::WriteAfterEof { .. }) || cycle == i32::MAX {
-                return Err(error);
-            }
-            // Somebody ended the newest file, and died before making the next one, or before the
-            // listing told of it.
-            self.queue.refresh()?;
-            cycle = listing::newest(table, cycle + 1);
-            self.roll_to(table, state, cycle)?;
-        }
-        state.tail.as_mut().ok_or_else(|| self.closed())
-    }
-
-    fn catch_up(&self, state: &mut State) -> Result<()> {
-        state.tail.as_mut().ok_or_else(|| self.closed())?.catch_up()
-    }
-
-    /// Step 4: closes the files before `cycle` and opens or creates its file.
-    fn roll_to(&self, table: &TableStore, state: &mut State, cycle: i32) -> Result<()> {
-        match state.tail.take() {
-            Some(mut tail) => {
-                let closed = self.queue.close_cycle(&mut tail.view).map(Some);
-                self.queue.unless_unreadable(tail.view.file().cycle, closed)?;
-                for between in self.queue.cycles_between(tail.view.file().cycle, cycle)? {
-                    self.queue.close_cycle_of(between)?;
-                }
-            }
-            None => self.normalise_up_to(table, cycle, false)?,
-        }
-        let cycle = self.after_version_4(table, cycle)?;
-        let view = self.queue.view_for_append(table, cycle)?;
-        self.queue.look_at_space(view.file());
-        state.tail = Some(Tail::new(view, self.queue.roll(), self.queue.growth())?);
-        state.unsynced.add(cycle);
-        Ok(())
-    }
-
-    /// This cycle, or the next one if its file is of version 4, which is ended: appending goes on in
-    /// version 5.
-    fn after_version_4(&self, table: &TableStore, mut cycle: i32) -> Result<i32> {
-        while let Ok(Some(mut view)) = self.queue.view(cycle)
-            && create::is_of_version_4(view.file())
-            && cycle < i32::MAX
-        {
-            self.queue.close_cycle(&mut view)?;
-            cycle = listing::newest(table, cycle + 1);
-        }
-        Ok(cycle)
-    }
-
-    /// Writes the marker into the cycles below `cycle` that lack it. `normalisedEOFsTo` remembers
-    /// how far that was done, once there was more than the latest file to look at.
-    fn normalise_up_to(&self, table: &TableStore, cycle: i32, always_note: bool) -> Result<()> {
-        let done = table.find(NORMALISED_TO)?.map_or(-1, |position| table.value(position, -1));
-        let done = i32::try_from(done).unwrap_or(-1);
-        let older = self.queue.cycles_between(done, cycle)?;
-        for cycle in &older {
-            if self.queue.close_cycle_of(*cycle)? {
-                warnings::leave(format!("an older cycle had no end-of-file marker: cycle={cycle}"));
-            }
-        }
-        if let (Some(first), Some(last)) = (older.first(), older.last())
-            && (always_note || first != last)
-        {
-            let position = table.find_or_create(NORMALISED_TO, i64::from(*first))?;
-            table.cells().raise_acq_rel(position, i64::from(*last));
-            fault::point!("eof.normalised.cas");
-        }
-        Ok(())
-    }
 }
 
 impl State {
@@ -556,9 +381,9 @@ impl State {
     }
 
     /// Makes the run of a bulk write visible.
-    fn show_run(&mut self, table: &TableStore) -> Result<()> {
+    fn show_run(&mut self, guard: &WriteGuard<'_>) -> Result<()> {
         if let Some(tail) = &mut self.tail
-            && let Some(index) = tail.show_run(table)?
+            && let Some(index) = tail.show_run(guard)?
         {
             self.last_index = Some(index);
         }

@@ -1,16 +1,15 @@
-//! The end of the file being appended to, as far as one appender knows (`docs/protocol.md`,
-//! "Append", steps 5 to 9). The caller holds the write lock.
+//! The end of the file being appended to, as far as one appender knows (steps 5 to 9
+//! of an append, which are listed in `appender/steps.rs`).
 
 use crate::chronicle::format::blocks;
 use crate::chronicle::format::document::{self, HEADER_LEN, NOT_INITIALIZED, TAIL_ZEROS};
 use crate::chronicle::format::roll_cycle::RollCycle;
 use crate::chronicle::protocol::indexing::{self, IndexWriter};
 use crate::chronicle::protocol::locate;
+use crate::chronicle::protocol::lock::guard::WriteGuard;
 use crate::chronicle::protocol::publish::{self, Payload};
 use crate::chronicle::protocol::roll_file::{Slot, View};
-use crate::chronicle::protocol::table::store::TableStore;
 use crate::memory::window::Growth;
-use crate::os::process;
 use crate::probe::fault;
 use crate::{Error, Result, warnings};
 
@@ -139,7 +138,7 @@ impl Tail {
     #[inline]
     pub fn store_in_run(
         &mut self,
-        table: &TableStore,
+        guard: &WriteGuard<'_>,
         cycle: i32,
         payload: Payload<'_>,
     ) -> Result<bool> {
@@ -148,15 +147,15 @@ impl Tail {
             return Ok(false);
         }
         let (position, cells) = (self.free, self.view.region());
-        let (length, lock) = (length_of(payload), still_held(table));
+        let length = length_of(payload);
         let word = document::word(length, false);
         let stored = if is_first {
             self.run.first = (position, word);
-            publish::store(cells, position, payload, lock)
+            publish::store(cells, position, payload, guard)
         } else {
-            publish::store_behind(cells, position, payload, word, lock)
+            publish::store_behind(cells, position, payload, word, guard)
         };
-        stored.map_err(|error| indexing::not_published(&self.view, position, error))?;
+        stored.map_err(|error| indexing::not_published(&self.view, position, error, guard))?;
         if IndexWriter::is_due(&self.view, self.sequence) {
             self.run.due.push((position, self.sequence));
         }
@@ -168,21 +167,21 @@ impl Tail {
     }
 
     /// Steps 8 and 9 for the messages of a run; returns the index of the last, if there are any.
-    pub fn show_run(&mut self, table: &TableStore) -> Result<Option<i64>> {
+    pub fn show_run(&mut self, guard: &WriteGuard<'_>) -> Result<Option<i64>> {
         if self.run.count == 0 {
             return Ok(None);
         }
         let run = std::mem::take(&mut self.run);
         let (position, word) = run.first;
-        let shown = publish::show(self.view.region(), position, word, still_held(table));
+        let shown = publish::show(self.view.region(), position, word, guard);
         if let Err(error) = shown {
             self.forget(&run);
-            return Err(indexing::not_published(&self.view, position, error));
+            return Err(indexing::not_published(&self.view, position, error, guard));
         }
-        IndexWriter::record(&self.view, run.last, self.sequence - 1);
+        IndexWriter::record(&self.view, run.last, self.sequence - 1, guard);
         self.write_position = run.last;
         for &(position, sequence) in &run.due {
-            self.add_to_index(table, position, sequence);
+            self.add_to_index(guard, position, sequence);
         }
         self.run.due = run.due;
         self.run.due.clear();
@@ -198,7 +197,7 @@ impl Tail {
     }
 
     /// Steps 5 and 6.
-    pub fn catch_up(&mut self) -> Result<()> {
+    pub fn catch_up(&mut self, guard: &WriteGuard<'_>) -> Result<()> {
         let left_over = std::mem::take(&mut self.run);
         self.forget(&left_over);
         let file = self.view.file();
@@ -211,7 +210,7 @@ impl Tail {
         loop {
             match self.view.slot(self.free)? {
                 Slot::Waiting(NOT_INITIALIZED) => return Ok(()),
-                Slot::Waiting(found) => return self.clear_abandoned(found),
+                Slot::Waiting(found) => return self.clear_abandoned(found, guard),
                 Slot::EndOfData => {
                     let file = self.view.path();
                     return Err(Error::WriteAfterEof { file, position: self.free });
@@ -233,7 +232,7 @@ impl Tail {
     }
 
     /// Clears a header that a dead or foreign writer left incomplete.
-    fn clear_abandoned(&self, found: u32) -> Result<()> {
+    fn clear_abandoned(&self, found: u32, _guard: &WriteGuard<'_>) -> Result<()> {
         let (file, position) = (self.view.file(), self.free);
         warnings::leave(format!(
             "an unfinished document is written over: file={} position={position:#x} \
@@ -258,19 +257,24 @@ impl Tail {
 
     /// Step 7: room for the message, for the index array it may need, and for a next header.
     /// Returns where it ends.
-    pub fn make_room(&mut self, length: u64, metadata: bool) -> Result<u64> {
+    pub fn make_room(
+        &mut self,
+        length: u64,
+        metadata: bool,
+        guard: &WriteGuard<'_>,
+    ) -> Result<u64> {
         let mut end = self.free + room(length);
         if !metadata && IndexWriter::is_due(&self.view, self.sequence) {
             end += self.index.make_room(&mut self.view, self.sequence)?;
         }
         if end > self.writable_to || self.free >= self.starts_below {
-            let writable_to = self.view.make_writable(self.free, end, self.growth)?;
+            let writable_to = self.view.make_writable(self.free, end, self.growth, guard)?;
             self.note_writable(writable_to);
             let block = self.growth.block;
             self.starts_below = (self.free / block + 1) * block;
         }
         if !metadata && self.write_position == 0 {
-            self.name_a_document()?;
+            self.name_a_document(guard)?;
         }
         Ok(end)
     }
@@ -278,7 +282,7 @@ impl Tail {
     /// Has `writePosition` name a document before the first message is visible: should this process
     /// die right then, Java counts on from what is named there, and miscounts if it is nothing.
     #[cold]
-    fn name_a_document(&mut self) -> Result<()> {
+    fn name_a_document(&mut self, _guard: &WriteGuard<'_>) -> Result<()> {
         let file = self.view.file();
         let (index2index, word) = (file.layout.index2index, file.layout.write_position);
         let position = self.view.word(index2index)?;
@@ -295,33 +299,32 @@ impl Tail {
     #[inline]
     pub fn publish(
         &mut self,
-        table: &TableStore,
+        guard: &WriteGuard<'_>,
         payload: Payload<'_>,
         metadata: bool,
     ) -> Result<i64> {
         let (index, position, length) = (self.next_index(), self.free, length_of(payload));
         let word = document::word(length, metadata);
-        publish::publish(self.view.region(), position, payload, word, still_held(table))
-            .map_err(|error| indexing::not_published(&self.view, position, error))?;
+        publish::publish(self.view.region(), position, payload, word, guard)
+            .map_err(|error| indexing::not_published(&self.view, position, error, guard))?;
         self.free = document::next(position, length, true);
         if metadata {
             return Ok(index);
         }
         let sequence = self.sequence;
         self.sequence += 1;
-        IndexWriter::record(&self.view, position, sequence);
+        IndexWriter::record(&self.view, position, sequence, guard);
         self.write_position = position;
-        self.add_to_index(table, position, sequence);
+        self.add_to_index(guard, position, sequence);
         Ok(index)
     }
 
     /// The slot of a visible message, if it gets one. The message stays without it: a slot that is
     /// missing only makes searches longer.
     #[inline]
-    fn add_to_index(&mut self, table: &TableStore, position: u64, sequence: u64) {
+    fn add_to_index(&mut self, guard: &WriteGuard<'_>, position: u64, sequence: u64) {
         if IndexWriter::is_due(&self.view, sequence) {
-            let lock = still_held(table);
-            match self.index.index(&mut self.view, position, sequence, self.free, lock) {
+            match self.index.index(&mut self.view, position, sequence, self.free, guard) {
                 Ok(free) => self.free = free,
                 Err(error) => self.leave_unindexed(sequence, &error),
             }
@@ -343,12 +346,6 @@ impl Tail {
 #[inline]
 const fn length_of(payload: Payload<'_>) -> u32 {
     payload.len() as u32
-}
-
-#[inline]
-fn still_held(table: &TableStore) -> impl Fn() -> std::result::Result<(), u64> {
-    let (lock, pid) = (table.write_lock().word, process::pid());
-    move || lock.still_held(pid)
 }
 
 /// Bytes a message of this length takes, with the zeros behind it and the next header.

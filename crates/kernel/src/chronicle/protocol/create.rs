@@ -1,4 +1,4 @@
-//! Birth of a roll file (`docs/protocol.md`, "Create"). The caller holds the write lock.
+//! Birth of a roll file (`docs/protocol.md`, "Create").
 //!
 //! 1. create the file, make it long enough, reserve its space; 2. CAS its first header from 0 to
 //!    "not complete"; 3. write the header document; 4. publish both index arrays behind it; 5. CAS
@@ -12,8 +12,8 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use super::indexing::publish_array;
-use super::publish::NotPublished;
+use super::indexing::publish_first_array;
+use super::lock::guard::WriteGuard;
 use super::roll_file::{self, RollFile};
 use super::unfinished;
 use crate::chronicle::format::document::{
@@ -59,7 +59,12 @@ pub fn open_existing(path: &Path, cycle: i32, write: bool) -> Result<Option<Roll
 }
 
 /// Opens the file of a cycle, making it if need be; true if it was made.
-pub fn open_or_create(path: &Path, cycle: i32, new: &NewFile) -> Result<(RollFile, bool)> {
+pub fn open_or_create(
+    path: &Path,
+    cycle: i32,
+    new: &NewFile,
+    guard: &WriteGuard<'_>,
+) -> Result<(RollFile, bool)> {
     let deadline = Instant::now() + ABANDONED_AFTER;
     loop {
         let access = Access { write: true, create_mode: Some(new.mode) };
@@ -76,13 +81,13 @@ pub fn open_or_create(path: &Path, cycle: i32, new: &NewFile) -> Result<(RollFil
             None | Some(NOT_INITIALIZED) => {
                 check_nothing_is_lost(&window, new)?;
                 let layout =
-                    initialise(&window, new).inspect_err(|_| remove_empty(path, &window))?;
+                    initialise(&window, new, guard).inspect_err(|_| remove_empty(path, &window))?;
                 return Ok((RollFile::new(cycle, window, layout), true));
             }
             Some(_) if Instant::now() < deadline => std::thread::sleep(ABANDONED_AFTER / 50),
             Some(_) => {
                 check_nothing_is_lost(&window, new)?;
-                discard(path)?;
+                discard(path, guard)?;
             }
         }
     }
@@ -130,7 +135,7 @@ pub fn check_writable(file: &RollFile) -> Result<()> {
 }
 
 /// Steps 1 to 5.
-fn initialise(window: &Window, new: &NewFile) -> Result<StoreLayout> {
+fn initialise(window: &Window, new: &NewFile, _guard: &WriteGuard<'_>) -> Result<StoreLayout> {
     let (payload, layout) =
         store::encode(new.shape.index_count, new.shape.index_spacing, new.fieldless);
     let header_end = HEADER_LEN + payload.len() as u64;
@@ -147,12 +152,8 @@ fn initialise(window: &Window, new: &NewFile) -> Result<StoreLayout> {
     cells.zero_plain(header_end, TAIL_ZEROS);
     fault::point!("create.body.store");
     let upper_at = header_end.next_multiple_of(document::ALIGNMENT);
-    publish_arrays(cells, upper_at, &layout, new.shape.index_count).map_err(
-        |error| match error {
-            NotPublished::HeaderTaken(found) => corrupt(window, found),
-            NotPublished::LockLost(_) => corrupt(window, NOT_COMPLETE),
-        },
-    )?;
+    publish_arrays(cells, upper_at, &layout, new.shape.index_count)
+        .map_err(|found| corrupt(window, found))?;
     let length = u32::try_from(payload.len()).unwrap_or(document::LENGTH_MASK);
     cells
         .publish_header(0, NOT_COMPLETE, document::word(length, true))
@@ -167,15 +168,12 @@ fn publish_arrays(
     upper_at: u64,
     layout: &StoreLayout,
     index_count: u32,
-) -> std::result::Result<ArrayLayout, NotPublished> {
-    // Nobody looks at these documents before the first header is ready, so no lock is asked about.
-    let unseen = || Ok(());
-    let (upper, lower_at) =
-        publish_array(cells, index::INDEX2INDEX, upper_at, index_count, 0, unseen)?;
+) -> std::result::Result<ArrayLayout, u32> {
+    let (upper, lower_at) = publish_first_array(cells, index::INDEX2INDEX, upper_at, index_count)?;
     fault::point!("create.upper.publish");
     cells.store_release(layout.index2index, upper_at);
     fault::point!("create.index2index.store");
-    let (lower, _) = publish_array(cells, index::INDEX, lower_at, index_count, 0, unseen)?;
+    let (lower, _) = publish_first_array(cells, index::INDEX, lower_at, index_count)?;
     fault::point!("create.lower.publish");
     cells.store_release(upper.slot(0), lower_at);
     fault::point!("create.upper-slot.store");
@@ -197,12 +195,12 @@ fn remove_empty(path: &Path, window: &Window) {
 }
 
 /// Puts the file of an older cycle aside if it is still unfinished after the same wait; true if it
-/// was. The caller holds the write lock.
-pub fn put_aside_unfinished(path: &Path) -> Result<bool> {
+/// was.
+pub fn put_aside_unfinished(path: &Path, guard: &WriteGuard<'_>) -> Result<bool> {
     let deadline = Instant::now() + ABANDONED_AFTER;
     while is_unfinished(path)? {
         if Instant::now() >= deadline {
-            return discard(path).map(|()| true);
+            return discard(path, guard).map(|()| true);
         }
         std::thread::sleep(ABANDONED_AFTER / 50);
     }
@@ -227,7 +225,7 @@ pub fn aside(path: &Path) -> PathBuf {
 }
 
 /// Puts an unfinished file aside.
-pub fn discard(path: &Path) -> Result<()> {
+pub fn discard(path: &Path, _guard: &WriteGuard<'_>) -> Result<()> {
     let aside = aside(path);
     fault::call!("create.file.discard", files::rename(path, &aside))
         .map_err(|e| Error::io("cannot put aside", path, e))?;

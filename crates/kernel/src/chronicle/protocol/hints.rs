@@ -1,11 +1,12 @@
 //! The words that an appender stores behind a message, and how readers take them. They are hints:
 //! what they lead to is confirmed by walking.
 //!
-//! 1. `writePosition` is raised; 2. the sequence word is stored: the low bits of the position above
-//!    the sequence. A reader that meets them in between sees that they do not belong together;
-//! 3. a slot of an index array is stored; 4. the array's `used` and the file's `lastIndex` are
-//!    raised. Whoever sees one of these sees the message.
+//! - 9a. `writePosition` is raised; 9b. the sequence word is stored: the low bits of the position above
+//!   the sequence. A reader that meets them in between sees that they do not belong together;
+//! - 9d. a slot of an index array is stored, the array's `used` and the file's `lastIndex` are raised.
+//!   Whoever sees one of these sees the message.
 
+use super::lock::guard::WriteGuard;
 use crate::chronicle::format::index::{ArrayLayout, Shape};
 use crate::chronicle::format::store::StoreLayout;
 use crate::memory::Cells;
@@ -27,9 +28,16 @@ pub enum Pair {
     Unnumbered(u64),
 }
 
-/// Steps 1 and 2.
+/// Steps 9a and 9b.
 #[inline]
-pub fn record(cells: &Cells, layout: &StoreLayout, shape: Shape, position: u64, sequence: u64) {
+pub fn record(
+    cells: &Cells,
+    layout: &StoreLayout,
+    shape: Shape,
+    position: u64,
+    sequence: u64,
+    _guard: &WriteGuard<'_>,
+) {
     cells.raise_alone(layout.write_position, position.cast_signed());
     fault::point!("append.write-position.store");
     if let Some(word) = layout.sequence {
@@ -63,7 +71,7 @@ pub fn read_pair<E>(
     Ok(if found == 0 { Pair::Empty } else { Pair::Unnumbered(found) })
 }
 
-/// Steps 3 and 4.
+/// Step 9d.
 pub fn store_slot(
     cells: &Cells,
     layout: &StoreLayout,
@@ -71,6 +79,7 @@ pub fn store_slot(
     array: &ArrayLayout,
     position: u64,
     sequence: u64,
+    _guard: &WriteGuard<'_>,
 ) {
     let slot = shape.lower_slot(sequence);
     let was_empty = cells.load_acquire(array.slot(slot)) == 0;

@@ -1,15 +1,16 @@
-//! The two-level index, written by appenders (`docs/protocol.md`, "Index"). The caller holds the
-//! write lock and has just published message `sequence` at `position`.
+//! The two-level index, written by appenders (`docs/protocol.md` §5.1): step 9 of an append
+//! (`append/appender/steps.rs`). Message `sequence` has just been published at `position`.
 //!
-//! 1. raise `writePosition`; 2. store the sequence word;
-//! 3. if the message is due: find the array of its slot, or publish a new one behind the last
-//!    document and CAS it into `index2index`;
-//! 4. store the slot, raise `used`, raise `lastIndex`.
+//! - 9a. raise `writePosition`; 9b. store the sequence word;
+//! - 9c. if the message is due: find the array of its slot, or publish a new one behind the last
+//!   document and CAS it into `index2index`;
+//! - 9d. store the slot, raise `used`, raise `lastIndex`.
 //!
 //! A crash in between leaves a message without a slot: searches walk over it. An array that was
 //! published and not linked is a metadata document nobody looks at.
 
 use super::hints;
+use super::lock::guard::WriteGuard;
 use super::publish::{self, NotPublished, Payload};
 use super::roll_file::View;
 use crate::chronicle::format::document::{self, HEADER_LEN, TAIL_ZEROS};
@@ -33,11 +34,11 @@ impl IndexWriter {
         Ok(Self { upper: view.array(position)?, lower: None, writable: None })
     }
 
-    /// Steps 1 and 2.
+    /// Steps 9a and 9b.
     #[inline]
-    pub fn record(view: &View, position: u64, sequence: u64) {
+    pub fn record(view: &View, position: u64, sequence: u64, guard: &WriteGuard<'_>) {
         let file = view.file();
-        hints::record(view.region(), &file.layout, file.shape, position, sequence);
+        hints::record(view.region(), &file.layout, file.shape, position, sequence, guard);
     }
 
     /// Whether a message of this sequence gets a slot.
@@ -74,7 +75,7 @@ impl IndexWriter {
         Ok(HEADER_LEN + index::PREAMBLE_MAX as u64 + slots + TAIL_ZEROS + HEADER_LEN)
     }
 
-    /// Steps 3 and 4 for a message that is due. `free` is the position behind the last document;
+    /// Steps 9c and 9d for a message that is due. `free` is the position behind the last document;
     /// returns it as it is afterwards.
     pub fn index(
         &mut self,
@@ -82,15 +83,16 @@ impl IndexWriter {
         position: u64,
         sequence: u64,
         free: u64,
-        lock: impl Fn() -> std::result::Result<(), u64>,
+        guard: &WriteGuard<'_>,
     ) -> Result<u64> {
         let Some(upper) = self.upper else { return Ok(free) };
         let shape = view.file().shape;
         let (array, free) = match self.lower_array(view, sequence)? {
             Some(array) => (array, free),
-            None => self.add_lower(view, upper, sequence, free, lock)?,
+            None => self.add_lower(view, upper, sequence, free, guard)?,
         };
-        hints::store_slot(view.region(), &view.file().layout, shape, &array, position, sequence);
+        let layout = &view.file().layout;
+        hints::store_slot(view.region(), layout, shape, &array, position, sequence, guard);
         Ok(free)
     }
 
@@ -115,13 +117,16 @@ impl IndexWriter {
         upper: ArrayLayout,
         sequence: u64,
         free: u64,
-        lock: impl Fn() -> std::result::Result<(), u64>,
+        guard: &WriteGuard<'_>,
     ) -> Result<(ArrayLayout, u64)> {
         let index_count = view.file().shape.index_count;
         let number = view.file().shape.upper_slot(sequence);
         let cells = view.region();
-        let (array, next) = publish_array(cells, index::INDEX, free, index_count, 0, lock)
-            .map_err(|error| not_published(view, free, error))?;
+        let preamble = index::preamble(index::INDEX, free, index_count, 0);
+        let (payload, word) = array_document(&preamble, index_count);
+        publish::publish(cells, free, payload, word, guard)
+            .map_err(|error| not_published(view, free, error, guard))?;
+        let (array, next) = array_at(free, &preamble, payload);
         fault::point!("index.array.publish");
         // A slot that holds something unusable is replaced: the array it should name is lost.
         let found = cells.load_acquire(upper.slot(number));
@@ -135,33 +140,48 @@ impl IndexWriter {
     }
 }
 
-/// Publishes an empty array at a free position that is writable; returns its words and the position
-/// behind it.
-pub fn publish_array(
+/// The document of an empty array: its payload and its header word.
+fn array_document(preamble: &[u8], index_count: u32) -> (Payload<'_>, u32) {
+    let payload = Payload { head: &[], body: preamble, zeros: index::slots_len(index_count) };
+    (payload, document::word(array_length(payload), true))
+}
+
+/// At most 2^20 slots of eight bytes: far below the length a header can hold.
+fn array_length(payload: Payload<'_>) -> u32 {
+    u32::try_from(payload.len()).unwrap_or(document::LENGTH_MASK)
+}
+
+/// The words of the array whose document is at `position`, and the position after it.
+fn array_at(position: u64, preamble: &[u8], payload: Payload<'_>) -> (ArrayLayout, u64) {
+    let slots = position + HEADER_LEN + preamble.len() as u64;
+    let array = ArrayLayout { used: slots - 8, slots };
+    (array, document::next(position, array_length(payload), true))
+}
+
+/// Publishes an empty array in a file that nobody looks at yet, at a free position that is writable;
+/// returns its words and the position after it.
+pub fn publish_first_array(
     cells: &Cells,
     name: &str,
     position: u64,
     index_count: u32,
-    used: u64,
-    lock: impl Fn() -> std::result::Result<(), u64>,
-) -> std::result::Result<(ArrayLayout, u64), NotPublished> {
-    let preamble = index::preamble(name, position, index_count, used);
-    let payload = Payload { head: &[], body: &preamble, zeros: index::slots_len(index_count) };
-    // At most 2^20 slots of eight bytes: far below the length a header can hold.
-    let length = u32::try_from(payload.len()).unwrap_or(document::LENGTH_MASK);
-    publish::publish(cells, position, payload, document::word(length, true), lock)?;
-    let slots = position + HEADER_LEN + preamble.len() as u64;
-    let array = ArrayLayout { used: slots - 8, slots };
-    Ok((array, document::next(position, length, true)))
+) -> std::result::Result<(ArrayLayout, u64), u32> {
+    let preamble = index::preamble(name, position, index_count, 0);
+    let (payload, word) = array_document(&preamble, index_count);
+    publish::publish_unseen(cells, position, payload, word)?;
+    Ok(array_at(position, &preamble, payload))
 }
 
 /// A publish that failed, as an error with its place.
 #[must_use]
-pub fn not_published(view: &View, position: u64, error: NotPublished) -> Error {
+pub fn not_published(
+    view: &View,
+    position: u64,
+    error: NotPublished,
+    guard: &WriteGuard<'_>,
+) -> Error {
     match error {
-        NotPublished::LockLost(found) => {
-            Error::LockLost { expected: u64::from(crate::os::process::pid()), found }
-        }
+        NotPublished::LockLost(found) => guard.lost(found),
         NotPublished::HeaderTaken(found) => Error::corrupt(
             "header changed under the write lock",
             view.file().path(),

@@ -1,19 +1,19 @@
-//! Making one document visible (`docs/protocol.md`, "Publish"). The caller holds the write lock.
+//! Making one document visible: step 8 of an append (`append/appender/steps.rs`). The order is the
+//! protocol:
 //!
-//! The order is the protocol:
+//! - 8a. look at the lock word: it may have been taken away while this process was stopped;
+//! - 8b. store the payload behind a header that is still 0;
+//! - 8c. store eight zero bytes at its end, so that the next header reads 0;
+//! - 8d. look at the lock word again;
+//! - 8e. CAS the header from 0 to the length, with release.
 //!
-//! 1. look at the lock word: it may have been taken away while this process was stopped;
-//! 2. store the payload behind a header that is still 0;
-//! 3. store eight zero bytes at its end, so that the next header reads 0;
-//! 4. look at the lock word again;
-//! 5. CAS the header from 0 to the length, with release.
+//! A crash before 8e leaves bytes behind a 0 header, which the next writer overwrites. A crash after it
+//! leaves a message that is visible and not yet counted: the next writer's walk finds it.
 //!
-//! A crash before 5 leaves bytes behind a 0 header, which the next writer overwrites. A crash after
-//! 5 leaves a message that is visible and not yet counted: the next writer's walk finds it.
-//!
-//! A bulk write does 1 to 3 for a run of documents, with plain headers for all but the first, then 4
-//! and 5 for the first one: that header shows the whole run.
+//! A bulk write does 8a to 8c for a run of documents, with plain headers for all but the first, then 8d
+//! and 8e for the first one: that header shows the whole run.
 
+use super::lock::guard::WriteGuard;
 use crate::chronicle::format::document::{
     END_OF_DATA, EOF_DECORATION, HEADER_LEN, NOT_INITIALIZED, TAIL_ZEROS,
 };
@@ -61,20 +61,20 @@ impl<'a> Payload<'a> {
 }
 
 /// Publishes `payload` at `position` under `header_word`. The range up to eight bytes behind the
-/// payload is writable. `lock` finds out whether the write lock is still held.
+/// payload is writable.
 #[inline]
 pub fn publish(
     cells: &Cells,
     position: u64,
     payload: Payload<'_>,
     header_word: u32,
-    lock: impl Fn() -> Result<(), u64>,
+    guard: &WriteGuard<'_>,
 ) -> Result<(), NotPublished> {
-    store(cells, position, payload, &lock)?;
-    show(cells, position, header_word, lock)
+    store(cells, position, payload, guard)?;
+    show(cells, position, header_word, guard)
 }
 
-/// Steps 1 to 3 for a document that follows one whose header is still 0 and shows both: its own
+/// Steps 8a to 8c for a document that follows one whose header is still 0 and shows both: its own
 /// header is stored as well.
 #[inline]
 pub fn store_behind(
@@ -82,9 +82,9 @@ pub fn store_behind(
     position: u64,
     payload: Payload<'_>,
     header_word: u32,
-    lock: impl Fn() -> Result<(), u64>,
+    guard: &WriteGuard<'_>,
 ) -> Result<(), NotPublished> {
-    store(cells, position, payload, lock)?;
+    store(cells, position, payload, guard)?;
     cells.store_header_plain(position, header_word);
     fault::point!("publish.run-header.store");
     Ok(())
@@ -94,17 +94,24 @@ pub fn store_behind(
 const NO_HEADERS: [u8; 8] = [0; 8];
 const _: () = assert!(TAIL_ZEROS == NO_HEADERS.len() as u64);
 
-/// Steps 1 to 3.
+/// Steps 8a to 8c.
 #[inline]
 pub fn store(
     cells: &Cells,
     position: u64,
     payload: Payload<'_>,
-    lock: impl Fn() -> Result<(), u64>,
+    guard: &WriteGuard<'_>,
 ) -> Result<(), NotPublished> {
+    guard.check().map_err(NotPublished::LockLost)?;
+    copy(cells, position, payload);
+    Ok(())
+}
+
+/// Steps 8b and 8c.
+#[inline]
+fn copy(cells: &Cells, position: u64, payload: Payload<'_>) {
     let body = position + HEADER_LEN + payload.head.len() as u64;
     let end = body + payload.body.len() as u64;
-    lock().map_err(NotPublished::LockLost)?;
     if !payload.head.is_empty() {
         cells.copy_in_plain(position + HEADER_LEN, payload.head);
     }
@@ -115,21 +122,34 @@ pub fn store(
     }
     cells.copy_in_plain(end + payload.zeros, &NO_HEADERS);
     fault::point!("publish.zeros.store");
+}
+
+/// Publishes in a file that nobody looks at yet, so that no lock is asked about; the header found if
+/// it is not 0.
+pub fn publish_unseen(
+    cells: &Cells,
+    position: u64,
+    payload: Payload<'_>,
+    header_word: u32,
+) -> Result<(), u32> {
+    copy(cells, position, payload);
+    cells.publish_header(position, NOT_INITIALIZED, header_word)?;
+    fault::point!("publish.header.cas");
     Ok(())
 }
 
-/// Steps 4 and 5.
+/// Steps 8d and 8e.
 #[inline]
 pub fn show(
     cells: &Cells,
     position: u64,
     header_word: u32,
-    lock: impl Fn() -> Result<(), u64>,
+    guard: &WriteGuard<'_>,
 ) -> Result<(), NotPublished> {
-    lock().map_err(NotPublished::LockLost)?;
+    guard.check().map_err(NotPublished::LockLost)?;
     cells.publish_header(position, NOT_INITIALIZED, header_word).map_err(|found| {
         // A thief of the lock may have published here since it was looked at.
-        lock().map_or_else(NotPublished::LockLost, |()| NotPublished::HeaderTaken(found))
+        guard.check().map_or_else(NotPublished::LockLost, |()| NotPublished::HeaderTaken(found))
     })?;
     fault::point!("publish.header.cas");
     Ok(())
@@ -137,7 +157,12 @@ pub fn show(
 
 /// Ends a file at a position whose header was `found`: no document comes there any more. The mark
 /// behind it is for people who read hex.
-pub fn end_file(cells: &Cells, position: u64, found: u32) -> Result<(), u32> {
+pub fn end_file(
+    cells: &Cells,
+    position: u64,
+    found: u32,
+    _guard: &WriteGuard<'_>,
+) -> Result<(), u32> {
     cells.publish_header(position, found, END_OF_DATA)?;
     fault::point!("eof.header.cas");
     cells.copy_in_plain(position + HEADER_LEN, &EOF_DECORATION);
@@ -147,7 +172,7 @@ pub fn end_file(cells: &Cells, position: u64, found: u32) -> Result<(), u32> {
 
 /// Ends a file of version 4, where headers lie anywhere. One byte of four changes from zero, so that
 /// no reader sees half of it; the writers of that version are gone.
-pub fn end_old_file(cells: &Cells, position: u64) {
+pub fn end_old_file(cells: &Cells, position: u64, _guard: &WriteGuard<'_>) {
     cells.copy_in_plain(position + HEADER_LEN, &EOF_DECORATION);
     fault::point!("eof.mark.store");
     cells.copy_in_plain(position, &END_OF_DATA.to_le_bytes());

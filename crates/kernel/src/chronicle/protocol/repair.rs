@@ -1,5 +1,4 @@
-//! What a power cut, or a crash of the system, left (`docs/durability.md`). The caller holds the
-//! write lock.
+//! What a power cut, or a crash of the system, left (`docs/durability.md`).
 //!
 //! The system writes pages to the medium in an order of its own. Of what was not synced any part may
 //! be missing, so that documents end at a hole while words and index slots lead behind it. Files
@@ -27,14 +26,15 @@ use std::time::{Duration, SystemTime};
 use super::create;
 use super::listing::{self, Names};
 use super::locate::{self, Place};
+use super::lock::guard::WriteGuard;
 use super::roll_file::{Known, Slot, View};
 use super::table::store::TableStore;
 use crate::chronicle::format::document::HEADER_LEN;
 use crate::chronicle::format::index::ArrayLayout;
 use crate::chronicle::format::table;
 use crate::memory::Cells;
+use crate::os::clock;
 use crate::os::files::{self, Access};
-use crate::os::{clock, process};
 use crate::probe::fault;
 use crate::{Error, Result, warnings};
 
@@ -73,13 +73,14 @@ pub fn is_due(names: Names<'_>, table: &TableStore) -> Result<bool> {
 }
 
 /// Looks at the newest files.
-pub fn repair(names: Names<'_>, table: &TableStore) -> Result<()> {
+pub fn repair(names: Names<'_>, table: &TableStore, guard: &WriteGuard<'_>) -> Result<()> {
     let due = due(names, table)?;
     if let Some(oldest) = due.first() {
-        check_lock(table)?;
+        // Others may be writing where this process saw the end, once the lock was taken away.
+        guard.check_held()?;
         set_begun_from(table, i64::from(oldest.cycle))?;
     }
-    due.iter().try_for_each(|file| repair_file(table, file))?;
+    due.iter().try_for_each(|file| repair_file(guard, file))?;
     if begun_from(table)?.is_some() { set_begun_from(table, table::NO_LOWEST) } else { Ok(()) }
 }
 
@@ -131,13 +132,6 @@ fn set_begun_from(table: &TableStore, cycle: i64) -> Result<()> {
     }
 }
 
-/// An error once the lock was taken away: others may be writing where this process saw the end.
-fn check_lock(table: &TableStore) -> Result<()> {
-    let pid = process::pid();
-    let lost = |found| Error::LockLost { expected: u64::from(pid), found };
-    table.write_lock().word.still_held(pid).map_err(lost)
-}
-
 fn path_of(names: Names<'_>, cycle: i32) -> Result<PathBuf> {
     Ok(names.dir.join(names.roll.file_name(cycle, names.epoch_ms)?))
 }
@@ -150,13 +144,13 @@ fn changed(path: &Path) -> Result<Option<SystemTime>> {
     }
 }
 
-fn repair_file(table: &TableStore, due: &Due) -> Result<()> {
+fn repair_file(guard: &WriteGuard<'_>, due: &Due) -> Result<()> {
     let path = &due.path;
     let file = match create::open_existing(path, due.cycle, true) {
         Ok(Some(file)) => Arc::new(file),
         Ok(None) => {
-            check_lock(table)?;
-            return create::put_aside_unfinished(path).map(drop);
+            guard.check_held()?;
+            return create::put_aside_unfinished(path, guard).map(drop);
         }
         Err(Error::Corrupt { .. }) => return Ok(()),
         Err(error) => return Err(error),
@@ -170,8 +164,8 @@ fn repair_file(table: &TableStore, due: &Due) -> Result<()> {
         return Ok(());
     };
     if end.last.is_none() && upper(&mut view, &end)?.is_none() {
-        check_lock(table)?;
-        return create::discard(path);
+        guard.check_held()?;
+        return create::discard(path, guard);
     }
     file.window.refresh_len()?;
     if leads_behind(&mut view, &end)? {
@@ -184,10 +178,10 @@ fn repair_file(table: &TableStore, due: &Due) -> Result<()> {
             end.next_sequence()
         ));
     }
-    check_lock(table)?;
+    guard.check_held()?;
     view.make_words_writable()?;
-    take_back(&mut view, &end)?;
-    check_lock(table)?;
+    take_back(&mut view, &end, guard)?;
+    guard.check_held()?;
     let failed = |e| Error::io("cannot zero", path, e);
     files::zero(file.window.file(), end.position).map_err(failed)?;
     file.window.sync()?;
@@ -281,7 +275,7 @@ fn first_free(view: &View, end: &End) -> u64 {
 }
 
 /// Step 3: what is behind the end gets no name any more.
-fn take_back(view: &mut View, end: &End) -> Result<()> {
+fn take_back(view: &mut View, end: &End, _guard: &WriteGuard<'_>) -> Result<()> {
     let (layout, shape) = (view.file().layout.clone(), view.file().shape);
     let next = end.next_sequence();
     if let Some(upper) = upper(view, end)? {

@@ -1,4 +1,4 @@
-//! Leaving a cycle (`docs/protocol.md`, "Roll"). The caller holds the write lock.
+//! Leaving a cycle (`docs/protocol.md`, "Roll").
 //!
 //! 1. walk to the end of the file; 2. CAS the header there from 0 to end-of-data; 3. store "EOF"
 //!    behind it, for people who read hex; then the next file is opened or created.
@@ -9,6 +9,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::lock::guard::WriteGuard;
 use super::roll_file::{Slot, View};
 use super::{create, locate, publish};
 use crate::chronicle::format::document::{EOF_DECORATION, HEADER_LEN, NOT_INITIALIZED};
@@ -16,7 +17,7 @@ use crate::memory::window::Growth;
 use crate::{Result, warnings};
 
 /// Writes the end-of-file marker; false if it was there.
-pub fn write_eof(view: &mut View, growth: Growth) -> Result<bool> {
+pub fn write_eof(view: &mut View, growth: Growth, guard: &WriteGuard<'_>) -> Result<bool> {
     let deadline = Instant::now() + growth.timeout;
     loop {
         let end = locate::end(view)?;
@@ -31,12 +32,12 @@ pub fn write_eof(view: &mut View, growth: Growth) -> Result<bool> {
         }
         let position = end.position;
         let behind = position + HEADER_LEN + EOF_DECORATION.len() as u64;
-        view.make_writable(position, behind, growth)?;
+        view.make_writable(position, behind, growth, guard)?;
         if create::is_of_version_4(view.file()) {
-            publish::end_old_file(view.region(), position);
+            publish::end_old_file(view.region(), position, guard);
             return Ok(true);
         }
-        if publish::end_file(view.region(), position, found).is_ok() {
+        if publish::end_file(view.region(), position, found, guard).is_ok() {
             if found != NOT_INITIALIZED {
                 warnings::leave(format!(
                     "an unfinished document was closed by the end-of-file marker: file={} \

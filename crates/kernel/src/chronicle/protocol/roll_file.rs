@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use super::lock::guard::WriteGuard;
 use crate::chronicle::format::document::{self, HEADER_LEN, Header};
 use crate::chronicle::format::index::{ArrayLayout, PREAMBLE_MAX, Shape};
 use crate::chronicle::format::store::{self, MAX_HEADER_LEN, StoreLayout};
@@ -430,8 +431,14 @@ impl View {
         self.file.window.reserve(&mut self.region, 0, end)
     }
 
-    /// Makes positions up to `end` writable, for a document at `start`. The caller holds the write lock.
-    pub fn make_writable(&mut self, start: u64, end: u64, growth: Growth) -> Result<u64> {
+    /// Makes positions up to `end` writable, for a document at `start`.
+    pub fn make_writable(
+        &mut self,
+        start: u64,
+        end: u64,
+        growth: Growth,
+        _guard: &WriteGuard<'_>,
+    ) -> Result<u64> {
         let to = self.file.window.writable(&mut self.region, start, end, growth)?;
         // What is present for writing can be read as well.
         (self.clear_from, self.clear_to) = (start, to);

@@ -4,6 +4,7 @@
 use super::handle::Queue;
 use crate::chronicle::protocol::create;
 use crate::chronicle::protocol::locate::{self, Place};
+use crate::chronicle::protocol::lock::guard::WriteGuard;
 use crate::chronicle::protocol::roll;
 use crate::chronicle::protocol::roll_file::View;
 use crate::chronicle::protocol::unfinished;
@@ -70,20 +71,20 @@ impl Queue {
         }
     }
 
-    /// Ends a file; false if it was ended. The caller holds the write lock, here and below.
-    pub fn close_cycle(&self, view: &mut View) -> Result<bool> {
+    /// Ends a file; false if it was ended.
+    pub fn close_cycle(&self, view: &mut View, guard: &WriteGuard<'_>) -> Result<bool> {
         if !create::is_of_version_4(view.file()) {
             create::check_writable(view.file())?;
         }
-        roll::write_eof(view, self.growth())
+        roll::write_eof(view, self.growth(), guard)
     }
 
     /// As [`Queue::close_cycle`], or puts the file aside if whoever began it died. A file that cannot
     /// be read is left as it is, and stops no append to a later one.
-    pub fn close_cycle_of(&self, cycle: i32) -> Result<bool> {
-        let put_aside = || self.put_aside_unfinished(cycle).map(|()| None);
+    pub fn close_cycle_of(&self, cycle: i32, guard: &WriteGuard<'_>) -> Result<bool> {
+        let put_aside = || self.put_aside_unfinished(cycle, guard).map(|()| None);
         let closed = match self.view(cycle) {
-            Ok(Some(mut view)) => self.close_cycle(&mut view).map(Some),
+            Ok(Some(mut view)) => self.close_cycle(&mut view, guard).map(Some),
             Ok(None) => put_aside(),
             Err(Error::Corrupt { .. }) if matches!(self.is_unfinished(cycle), Ok(true)) => {
                 put_aside()
@@ -95,9 +96,9 @@ impl Queue {
 
     /// Puts aside the file of a cycle that was begun and never finished: every reader would wait
     /// for it. One that holds messages stays. The caller writes to a later cycle.
-    pub fn put_aside_unfinished(&self, cycle: i32) -> Result<()> {
+    pub fn put_aside_unfinished(&self, cycle: i32, guard: &WriteGuard<'_>) -> Result<()> {
         self.check_lost_header(cycle)?;
-        if create::put_aside_unfinished(&self.file_for_cycle(cycle)?)? {
+        if create::put_aside_unfinished(&self.file_for_cycle(cycle)?, guard)? {
             self.refresh()?;
         }
         Ok(())

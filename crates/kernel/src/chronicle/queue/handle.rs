@@ -14,6 +14,7 @@ use crate::chronicle::format::table::{self, NO_HIGHEST};
 use crate::chronicle::protocol::create::{self, NewFile};
 use crate::chronicle::protocol::listing::{self, Listing, Names};
 use crate::chronicle::protocol::locate;
+use crate::chronicle::protocol::lock::guard::WriteGuard;
 use crate::chronicle::protocol::lock::recovery;
 use crate::chronicle::protocol::roll_file::{RollFile, Slot, View};
 use crate::chronicle::protocol::table::store::TableStore;
@@ -349,8 +350,13 @@ impl Queue {
         Ok(self.file(cycle)?.map(View::new))
     }
 
-    /// A view of a cycle's file for appending, made if need be. The caller holds the write lock.
-    pub fn view_for_append(&self, table: &TableStore, cycle: i32) -> Result<View> {
+    /// A view of a cycle's file for appending, made if need be.
+    pub fn view_for_append(
+        &self,
+        table: &TableStore,
+        cycle: i32,
+        guard: &WriteGuard<'_>,
+    ) -> Result<View> {
         let path = self.file_for_cycle(cycle)?;
         if let Some(file) = self.open_file(cycle)
             && is_same_file(&file, &path)
@@ -358,7 +364,7 @@ impl Queue {
             create::check_writable(&file)?;
             return Ok(View::new(file));
         }
-        let (file, created) = create::open_or_create(&path, cycle, &self.new_file())?;
+        let (file, created) = create::open_or_create(&path, cycle, &self.new_file(), guard)?;
         // Its creator may have died before it told of the file.
         if created || table.value(table.words().highest, NO_HIGHEST) < i64::from(cycle) {
             listing::note_created(table, cycle);

@@ -12,9 +12,10 @@ use crate::chronicle::format::store::RollFields;
 use crate::chronicle::format::table::{self, Metadata};
 use crate::chronicle::protocol::create;
 use crate::chronicle::protocol::listing::{self, Names};
-use crate::chronicle::protocol::lock::guard::Held;
+use crate::chronicle::protocol::lock::guard::WriteGuard;
 use crate::chronicle::protocol::lock::recovery::{self, ForceUnlock};
 use crate::chronicle::protocol::repair;
+use crate::chronicle::protocol::table::registry;
 use crate::chronicle::protocol::table::store::TableStore;
 use crate::os::{files, paths};
 use crate::probe::fault;
@@ -119,7 +120,7 @@ fn open_for_writing(
     let wanted = wanted_metadata(options, roll, epoch_ms.unwrap_or(roll.default_epoch_ms));
     // One that is gone since it was seen is not made again at once: see `wait_for_noticing`.
     let wanted = (!has_table).then_some(&wanted);
-    let table = TableStore::open_or_create(path, wanted, options.file_mode, options.timeout)?;
+    let table = registry::open_or_create(path, wanted, options.file_mode, options.timeout)?;
     let lost = || Error::TableLost { what: "removed", path: path.join(table::FILE_NAME) };
     let opened = opened(path, options, Some(table.ok_or_else(lost)?), roll)?;
     if let Some(asked) = options.roll_cycle.filter(|asked| *asked != opened.roll) {
@@ -446,9 +447,10 @@ fn repair_after_restart(table: &TableStore, names: Names<'_>, options: &Options)
     }
     // Others must see that the holder lives, in other containers too.
     table.announce()?;
-    recovery::wait(table, table.write_lock(), options.force_unlock, options.timeout)?;
-    let _held = Held { table };
-    repair::repair(names, table)?;
+    let lock = table.write_lock();
+    let taken = recovery::wait(table, lock, options.force_unlock, options.timeout)?;
+    let guard = WriteGuard::new(taken);
+    repair::repair(names, table, &guard)?;
     listing::refresh(names, table)
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::chronicle::format::table::{REPLICATED_PREFIX, TAILER_PREFIX, UNLOCKED};
-use crate::chronicle::protocol::lock::{guard, recovery};
+use crate::chronicle::protocol::lock::{gate, recovery};
 use crate::chronicle::protocol::table::store::TableStore;
 use crate::chronicle::queue::handle::Queue;
 use crate::probe::fault;
@@ -44,7 +44,7 @@ impl Name {
         check_case(table, name)?;
         if name.starts_with(REPLICATED_PREFIX) {
             // As in Java: on a sink the source's position is the one that counts.
-            guard::check_append_lock(table, false)?;
+            gate::check(table.append_lock(), false)?;
         }
         let value = queue.tailer_key(name)?;
         let replicated = if name.starts_with(REPLICATED_PREFIX) {
@@ -126,13 +126,11 @@ impl Name {
         };
         let lock = table.tailer_lock(replicated.lock, &replicated.turn);
         let options = queue.options();
-        recovery::wait(table, lock, options.force_unlock, options.timeout)?;
+        let _guard = recovery::wait(table, lock, options.force_unlock, options.timeout)?;
         cells.store_release(self.value, index.cast_unsigned());
         fault::point!("tailer.replicated.store");
         cells.add_acq_rel(replicated.version, changes);
         fault::point!("tailer.version.add");
-        // Taken from a dead holder at worst: the value is stored either way.
-        let _ = lock.release();
         Ok(())
     }
 }

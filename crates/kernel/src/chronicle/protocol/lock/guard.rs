@@ -1,29 +1,11 @@
-//! The write lock while it is held, and the append lock that is looked at before it is taken
-//! (`docs/protocol.md`, "Append", steps 1 and 10).
+//! The write lock while it is held. Whatever stores takes a [`WriteGuard`]: without one, stores to roll
+//! files do not compile.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::word::LockWord;
-use crate::chronicle::format::table;
-use crate::chronicle::protocol::table::store::TableStore;
 use crate::os::process;
 use crate::{Error, warnings};
-
-/// An error while the append lock is held, as by a replication sink. Metadata may be written by its
-/// holder.
-#[inline]
-pub fn check_append_lock(table: &TableStore, metadata: bool) -> crate::Result<()> {
-    let word = table.cells().load_acquire(table.words().append_lock);
-    if word == table::UNLOCKED {
-        return Ok(());
-    }
-    let holder = table::holder(word);
-    // A power cut may have kept the key and lost its value; no process has this pid.
-    if holder == 0 {
-        return Ok(());
-    }
-    if metadata && holder == process::pid() { Ok(()) } else { Err(Error::AppendLocked(holder)) }
-}
 
 /// A lock word, and the turn that the threads of this process take at it.
 ///
@@ -83,20 +65,12 @@ impl<'a> ProcessLock<'a> {
     /// Takes turn and lock, if both are free.
     #[inline]
     #[must_use]
-    pub fn try_take(self) -> bool {
-        let Some(turn) = self.try_turn() else { return false };
-        let taken = self.word.try_take(process::pid()).is_ok();
-        if taken {
-            turn.keep();
-        }
-        taken
-    }
-
-    /// Lets go of both; the word found if it no longer named this process.
-    #[inline]
-    pub fn release(self) -> Result<(), u64> {
-        let _turn = Turn(self.turn);
-        self.word.release(process::pid())
+    pub fn try_take(self) -> Option<LockGuard<'a>> {
+        let turn = self.try_turn()?;
+        let pid = process::pid();
+        self.word.try_take(pid).ok()?;
+        turn.keep();
+        Some(LockGuard::resume(self, pid))
     }
 }
 
@@ -117,30 +91,71 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// The write lock, taken: let go when dropped (step 10), also on the way out of an error.
-pub struct Held<'a> {
-    /// The table whose lock it is.
-    pub table: &'a TableStore,
+/// A lock, taken: let go when dropped, also on the way out of an error.
+pub struct LockGuard<'a> {
+    lock: ProcessLock<'a>,
+    /// The process that the word names while the lock is held.
+    pid: u32,
 }
 
-impl Held<'_> {
-    /// Stays taken: a document is open.
-    pub fn keep(self) {
-        std::mem::forget(self);
+impl<'a> LockGuard<'a> {
+    /// The guard of a lock that `pid` has taken, with its turn.
+    #[inline]
+    #[must_use]
+    pub const fn resume(lock: ProcessLock<'a>, pid: u32) -> Self {
+        Self { lock, pid }
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for LockGuard<'_> {
     #[inline]
     fn drop(&mut self) {
-        if let Err(found) = self.table.write_lock().release() {
+        let _turn = Turn(self.lock.turn);
+        // A tailer's index is stored either way; a writer may have been in the middle of something.
+        if let Err(found) = self.lock.word.release(self.pid)
+            && self.lock.of == LockOf::Queue
+        {
             warnings::leave(format!("the write lock had been taken away: found={found:#x}"));
         }
     }
 }
 
-/// The write lock was taken away: what its word says now.
-#[must_use]
-pub fn lost(found: u64) -> Error {
-    Error::LockLost { expected: u64::from(process::pid()), found }
+/// The write lock of a queue, taken.
+pub struct WriteGuard<'a>(LockGuard<'a>);
+
+impl<'a> WriteGuard<'a> {
+    /// The guard of the lock that a queue's roll files are changed under.
+    #[inline]
+    #[must_use]
+    pub const fn new(taken: LockGuard<'a>) -> Self {
+        Self(taken)
+    }
+
+    /// Whether the lock is still held; the word found if it was taken away.
+    #[inline]
+    pub fn check(&self) -> Result<(), u64> {
+        self.0.lock.word.still_held(self.0.pid)
+    }
+
+    /// An error if the lock was taken away.
+    pub fn check_held(&self) -> crate::Result<()> {
+        self.check().map_err(|found| self.lost(found))
+    }
+
+    /// The error of a lock that was taken away; its word is `found`.
+    #[must_use]
+    pub fn lost(&self, found: u64) -> Error {
+        Error::LockLost { expected: u64::from(self.0.pid), found }
+    }
+
+    /// The error where what was found says that the lock was taken away.
+    #[must_use]
+    pub fn lost_now(&self) -> Error {
+        self.lost(self.0.lock.word.read())
+    }
+
+    /// Stays taken: a document is open.
+    pub fn keep(self) {
+        std::mem::forget(self.0);
+    }
 }

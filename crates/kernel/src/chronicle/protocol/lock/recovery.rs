@@ -11,7 +11,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::guard::{LockOf, ProcessLock, Turn};
+use super::guard::{LockGuard, LockOf, ProcessLock, Turn};
 use super::interrupt;
 use super::word::LockWord;
 use crate::chronicle::format::table::{self, UNLOCKED};
@@ -50,15 +50,15 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(1);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Takes `lock`, waiting at most `timeout` for a living holder.
-pub fn wait(
+pub fn wait<'a>(
     table: &TableStore,
-    lock: ProcessLock<'_>,
+    lock: ProcessLock<'a>,
     mode: ForceUnlock,
     timeout: Duration,
-) -> Result<()> {
+) -> Result<LockGuard<'a>> {
     for _ in 0..SPINS {
-        if lock.try_take() {
-            return Ok(());
+        if let Some(taken) = lock.try_take() {
+            return Ok(taken);
         }
         std::hint::spin_loop();
     }
@@ -66,7 +66,7 @@ pub fn wait(
     let turn = wait.for_turn(table)?;
     wait.for_word(table, &turn)?;
     turn.keep();
-    Ok(())
+    Ok(LockGuard::resume(lock, process::pid()))
 }
 
 /// A wait for one lock.

@@ -7,10 +7,12 @@
 //! threads want to open other queues. Threads that open the same table take turns at its own gate.
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use super::store::TableStore;
+use crate::chronicle::format::table::{self, Metadata};
 use crate::os::files::{self, Access};
 use crate::os::process;
 use crate::probe::fault;
@@ -53,18 +55,29 @@ pub fn detach(open: &mut OpenTables) {
     inherited.for_each(|file| files::detach_descriptor(&file));
 }
 
+/// Opens the table of `dir` for writing. A table that is missing, or was never completed, is made as
+/// `wanted`; without that the result is None. Its file's locks are waited for up to `timeout`.
+pub fn open_or_create(
+    dir: &Path,
+    wanted: Option<&Metadata>,
+    file_mode: u32,
+    timeout: Duration,
+) -> Result<Option<Arc<TableStore>>> {
+    let path = dir.join(table::FILE_NAME);
+    Opened::new(&path, file_mode)?.join_or_create(path, wanted, timeout)
+}
+
 /// A table's file, opened and registered.
-pub struct Opened {
-    /// The file.
-    pub file: Arc<File>,
-    /// Its device and inode number.
-    pub identity: (u64, u64),
+struct Opened {
+    file: Arc<File>,
+    /// Device and inode number.
+    identity: (u64, u64),
     gate: Gate,
 }
 
 impl Opened {
     /// Opens the table at `path`, made if there is none.
-    pub fn new(path: &Path, file_mode: u32) -> Result<Self> {
+    fn new(path: &Path, file_mode: u32) -> Result<Self> {
         loop {
             let before = open_tables().forks;
             let (file, identity) = open(path, file_mode)?;
@@ -76,17 +89,19 @@ impl Opened {
         }
     }
 
-    /// The table as another queue of this process has it, or as `create` makes it.
-    pub fn join_or(
+    /// The table as another queue of this process has it, or a new one.
+    fn join_or_create(
         self,
-        create: impl FnOnce(Self) -> Result<Option<TableStore>>,
+        path: PathBuf,
+        wanted: Option<&Metadata>,
+        timeout: Duration,
     ) -> Result<Option<Arc<TableStore>>> {
-        let gate = Arc::clone(&self.gate);
-        let mut opened = gate.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut opened = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(table) = opened.upgrade().filter(|table| table.join()) {
             return Ok(Some(table));
         }
-        let Some(table) = create(self)?.map(Arc::new) else { return Ok(None) };
+        let created = TableStore::create(path, self.file, self.identity, wanted, timeout)?;
+        let Some(table) = created.map(Arc::new) else { return Ok(None) };
         *opened = Arc::downgrade(&table);
         Ok(Some(table))
     }

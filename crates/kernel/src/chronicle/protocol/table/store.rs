@@ -15,10 +15,9 @@ use quire_wire::latin1;
 
 use super::file::{self, First, MOST_MAPPED};
 use super::keys::{self, BadTable, Key};
-use super::registry::Opened;
 use super::tailers_in_use::TailersInUse;
 use crate::chronicle::format::table::{self, Metadata};
-use crate::chronicle::protocol::lock::guard::{Held, LockOf, ProcessLock};
+use crate::chronicle::protocol::lock::guard::{LockGuard, LockOf, ProcessLock, WriteGuard};
 use crate::chronicle::protocol::lock::open_document::OpenDocument;
 use crate::chronicle::protocol::lock::word::LockWord;
 use crate::memory::Cells;
@@ -86,18 +85,6 @@ pub struct Words {
 }
 
 impl TableStore {
-    /// Opens the table of `dir` for writing. A table that is missing, or was never completed, is made
-    /// as `wanted`; without that the result is None. Its file's locks are waited for up to `timeout`.
-    pub fn open_or_create(
-        dir: &Path,
-        wanted: Option<&Metadata>,
-        file_mode: u32,
-        timeout: Duration,
-    ) -> Result<Option<Arc<Self>>> {
-        let path = dir.join(table::FILE_NAME);
-        Opened::new(&path, file_mode)?.join_or(|opened| Self::create(path, opened, wanted, timeout))
-    }
-
     /// Counts one more queue; false when the last one has closed the file.
     pub fn join(&self) -> bool {
         let mut used = self.lock_used();
@@ -120,13 +107,15 @@ impl TableStore {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn create(
+    /// The table of a file that was opened for writing. One that is missing, or was never completed, is
+    /// made as `wanted`; without that the result is None.
+    pub(super) fn create(
         path: PathBuf,
-        opened: Opened,
+        file: Arc<File>,
+        identity: (u64, u64),
         wanted: Option<&Metadata>,
         timeout: Duration,
     ) -> Result<Option<Self>> {
-        let Opened { file, identity, .. } = opened;
         let Some(cells) = file::initialise(&path, &file, wanted, timeout)? else {
             return Ok(None);
         };
@@ -286,6 +275,20 @@ impl TableStore {
         )
     }
 
+    /// Takes the write lock, if that needs no wait.
+    #[inline]
+    #[must_use]
+    pub fn try_write(&self) -> Option<WriteGuard<'_>> {
+        self.write_lock().try_take().map(WriteGuard::new)
+    }
+
+    /// The word of the append lock.
+    #[inline]
+    #[must_use]
+    pub fn append_lock(&self) -> u64 {
+        self.cells.load_acquire(self.words.append_lock)
+    }
+
     /// A signed value; `missing` where the key is absent.
     #[must_use]
     pub fn value(&self, position: u64, missing: i64) -> i64 {
@@ -341,8 +344,9 @@ impl TableStore {
 
     /// The write lock that this open document holds; None if it was taken from it, as by the closing
     /// of the last queue.
-    pub fn take_document(&self, number: u64) -> Option<Held<'_>> {
-        self.document.take(number).then(|| Held { table: self })
+    pub fn take_document(&self, number: u64) -> Option<WriteGuard<'_>> {
+        let guard = || WriteGuard::new(LockGuard::resume(self.write_lock(), process::pid()));
+        self.document.take(number).then(guard)
     }
 
     /// The position of a key's value; None when there is no such key. Case does not matter.

@@ -1,0 +1,20 @@
+//! The append lock, which is looked at before the write lock is taken (`docs/protocol.md`, "Append").
+
+use crate::chronicle::format::table;
+use crate::os::process;
+use crate::{Error, Result};
+
+/// An error while the append lock is held, as by a replication sink; `word` is that of the lock. Its
+/// holder may write metadata.
+#[inline]
+pub fn check(word: u64, metadata: bool) -> Result<()> {
+    if word == table::UNLOCKED {
+        return Ok(());
+    }
+    let holder = table::holder(word);
+    // A power cut may have kept the key and lost its value; no process has this pid.
+    if holder == 0 {
+        return Ok(());
+    }
+    if metadata && holder == process::pid() { Ok(()) } else { Err(Error::AppendLocked(holder)) }
+}
