@@ -35,8 +35,9 @@ help: ## Show this list
 demo: $(STAMPS)/demo $(STAMPS)/native ## Record a year of flights, follow it live, analyse it on Spark
 	@$(BIN)/quire demo $(ARGS)
 
-# Tests wait more than they compute, so there are more workers than cores; `-n 0` runs in one process.
-PYTEST := $(BIN)/pytest -n 4 --dist loadgroup
+# One worker more than two cores: some tests wait. Each collects all tests, so more of them cost
+# more than they save; `-n 0` runs in one process.
+PYTEST := $(BIN)/pytest -n 3 --dist loadgroup
 # What can be run here of $(1): all of it, or with a word about it what needs no Java.
 pytest = if .ci/needs jdk maven; then $(MAKE) --no-print-directory $(STAMPS)/interop && \
 	  echo "· pytest -m '$(1)' $(ARGS)" && $(PYTEST) -m "$(1)" $(ARGS); else \

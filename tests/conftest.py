@@ -64,6 +64,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("check")
         if "spark" in kinds:
             item.add_marker(pytest.mark.xdist_group("spark"))  # one worker runs the session
+        elif not kinds & LEFT_TO_CHECK:  # many are shorter than what it takes to hand them out
+            item.add_marker(pytest.mark.xdist_group(item.path.name))
 
 
 @pytest.fixture(scope="session")

@@ -326,7 +326,7 @@ PROMISE = "Killed processes lose nothing acknowledged, and what they left is rep
 def test_a_storm_of_kills_loses_nothing(
     tmp_path: Path, tally: Callable[[str, int, str], None]
 ) -> None:
-    total = storm(tmp_path, scaled(50, 2500), kills=40, spacing_s=0.006)
+    total = storm(tmp_path, scaled(12, 2500), kills=40, spacing_s=0.006)
     tally(PROMISE, total.kills, "kills of forked writers and readers")
     tally(PROMISE, total.inside_a_call, "writers killed inside a call")
     tally(PROMISE, total.messages, "messages between kills")

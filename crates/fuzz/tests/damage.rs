@@ -110,7 +110,9 @@ fn of_each_file(what: &str, mut work: impl FnMut(&Cases, &Golden, &Path, usize, 
 fn one_changed_bit_changes_no_other_message() {
     of_each_file("bits changed", |cases, golden, dir, file, name, stride| {
         for position in golden.positions(file, stride) {
-            for bit in 0..8 {
+            // All bits of a position, or another one for each.
+            let one = u32::try_from(position % 8).unwrap();
+            for bit in if is_torture() { 0..8 } else { one..one + 1 } {
                 let place = || format!("{name}: {position}.{bit}");
                 cases.run(place, || golden.flip(dir, file, position, bit));
             }
