@@ -190,7 +190,7 @@ fn a_message_that_was_not_claimed_is_taken_back() {
     queue.close();
     let path = dir.path().join("AA0.qm");
     let profile = fs::OpenOptions::new().write(true).open(&path).unwrap();
-    profile.write_all_at(&42_u64.to_le_bytes(), 8).unwrap();
+    profile.write_all_at(&42_u64.to_le_bytes(), 0).unwrap();
     let queue = open(dir.path(), 64);
     queue.producer("AA0").unwrap().append(b"second").unwrap();
     queue.close();

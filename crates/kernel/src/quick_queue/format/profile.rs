@@ -47,18 +47,6 @@ impl Profile {
     pub fn previous_end(&self) -> u64 {
         self.ends[0].min(self.ends[1])
     }
-
-    /// Where the older end is, which the next message replaces; the first of two equal ones.
-    #[must_use]
-    pub const fn older_slot(&self) -> usize {
-        (self.ends[1] < self.ends[0]) as usize
-    }
-
-    /// Whether nothing was ever stored.
-    #[must_use]
-    pub fn is_blank(&self) -> bool {
-        *self == Self::default()
-    }
 }
 
 #[cfg(test)]
@@ -68,13 +56,12 @@ mod tests {
     #[test]
     fn the_ends_take_turns() {
         let mut bytes = [0; PROFILE_LEN];
-        assert!(Profile::read(&bytes).is_blank());
-        assert_eq!(Profile::read(&bytes).older_slot(), 0);
+        assert_eq!(Profile::read(&bytes), Profile::default());
         bytes[0] = 0x4A;
         bytes[8] = 0x41;
         bytes[16] = 0xB0;
         let profile = Profile::read(&bytes);
         assert_eq!((profile.data_end(), profile.previous_end()), (0x4A, 0x41));
-        assert_eq!((profile.last, profile.attempt, profile.older_slot()), (0xB0, 0, 1));
+        assert_eq!((profile.last, profile.attempt), (0xB0, 0));
     }
 }

@@ -81,7 +81,7 @@ pub fn proven_begin(
     profile: Profile,
 ) -> Result<Option<u64>> {
     let (begin, end) = (profile.previous_end(), profile.data_end());
-    let is_its_end = end - begin == u64::from(entry.stamp.length());
+    let is_its_end = end.checked_sub(begin) == Some(entry.stamp.length().into());
     let is_stored = entry.begin == begin || entry.begin == 0;
     if !is_its_end || !is_stored || end > index.size().capacity() {
         return Ok(None);

@@ -1,7 +1,7 @@
 //! Named producers that share an index without a lock.
 //!
 //! 1. The message is stored behind the producer's last one, in data of its own.
-//! 2. Its end replaces the older of the two ends in the profile.
+//! 2. Its end replaces the older of the two ends in the profile: they take turns.
 //! 3. The index of the entry to be claimed is stored in the profile (Quire's own step).
 //! 4. The entry's stamp is claimed by compare-and-swap; where another producer has it, the next one.
 //! 5. The entry's index is stored in the profile as the last one claimed.
@@ -33,6 +33,9 @@ use crate::quick_queue::format::producer::Producer;
 use crate::quick_queue::format::profile::{ATTEMPT, LAST, PROFILE, Profile};
 use crate::{Error, Result, warnings};
 
+/// Where the second of the two ends is.
+const OTHER: u64 = 8;
+
 /// A producer: alive as long as it holds the lock of its profile.
 pub struct Shared {
     _queue_lock: Lock,
@@ -45,6 +48,8 @@ pub struct Shared {
     index: Space,
     /// Where the next message begins.
     data_end: u64,
+    /// Where in the profile its end is stored.
+    slot: u64,
     /// No entry before this one is free.
     next: u64,
 }
@@ -74,9 +79,13 @@ impl Shared {
             data,
             index: Space::new(index, file_mode),
             data_end: 0,
+            slot: 0,
             next,
         };
-        shared.data_end = shared.recover()?;
+        let profile = shared.profile.read();
+        shared.data_end = shared.recover(profile)?;
+        shared.check_end(profile)?;
+        shared.slot = shared.profile.settle(profile, shared.data_end);
         // Readers no longer wait for an entry that could not be completed.
         shared.profile.region.store_release(ATTEMPT, next);
         fault::point!("quick-queue.attempt.store");
@@ -99,7 +108,7 @@ impl Shared {
         let (begin, end) = (self.data_end, self.data_end + u64::from(length));
         check_room(size, begin, length, self.next)?;
         self.data.store(begin, message)?;
-        let (slot, replaced) = self.profile.older_end();
+        let (slot, replaced) = (self.slot, self.profile.region.load_acquire(self.slot));
         self.profile.region.store_release(slot, end);
         fault::point!("quick-queue.end.store");
         let claim = Stamp::claim(self.producer, length);
@@ -113,6 +122,7 @@ impl Shared {
         entry.store_release(position + STAMP, claim.completed().word());
         fault::point!("quick-queue.stamp.store");
         self.data_end = end;
+        self.slot = OTHER - slot;
         self.next = index + ENTRY;
         Ok(index)
     }
@@ -145,14 +155,30 @@ impl Shared {
         self.index.sync()
     }
 
+    /// An error where no message can begin at the end that was found.
+    fn check_end(&self, profile: Profile) -> Result<()> {
+        let capacity = self.data.pages().size().capacity();
+        if self.data_end <= capacity {
+            return Ok(());
+        }
+        let found = format!("{:#x} and {:#x}", profile.ends[0], profile.ends[1]);
+        let (path, expected) = (self.profile.window.path(), format!("up to {capacity:#x}"));
+        Err(Error::corrupt(
+            "the ends of a producer's data are beyond the queue",
+            path,
+            0,
+            found,
+            expected,
+        ))
+    }
+
     /// Completes what a dead producer of this name left, or takes it back; where its data ends.
-    fn recover(&mut self) -> Result<u64> {
-        let profile = self.profile.read();
+    fn recover(&mut self, profile: Profile) -> Result<u64> {
         let last = self.last_entry(profile)?;
         match last {
             Some(entry) if entry.stamp.state() == State::Claimed => self.complete(entry, profile),
-            Some(entry) => Ok(self.take_back(entry.end().unwrap_or(0), profile)),
-            None => Ok(self.take_back(0, profile)),
+            Some(entry) => Ok(end_of_data(entry.end().unwrap_or(0), profile)),
+            None => Ok(end_of_data(0, profile)),
         }
     }
 
@@ -231,18 +257,13 @@ impl Shared {
         let end = if let Search::Found(before) = before { before.end() } else { None };
         Ok(profile.data_end().max(end.unwrap_or(0)))
     }
+}
 
-    /// Where the next message begins: behind the last one that an entry names, and where both ends
-    /// lie behind that, behind them.
-    fn take_back(&self, end: u64, profile: Profile) -> u64 {
-        if profile.previous_end() == end && profile.data_end() > end {
-            let newer = 8 * (1 - profile.older_slot() as u64);
-            self.profile.region.store_release(newer, end);
-            fault::point!("quick-queue.end.store");
-            return end;
-        }
-        profile.data_end().max(end)
-    }
+/// Where the next message begins: after the last one that an entry names. An end after that belongs
+/// to a message for which no entry was claimed; where both do, nobody knows what lies there.
+fn end_of_data(named: u64, profile: Profile) -> u64 {
+    let is_taken_back = profile.previous_end() == named;
+    if is_taken_back { named } else { profile.data_end().max(named) }
 }
 
 impl Drop for Shared {
@@ -283,11 +304,16 @@ impl ProfileFile {
         Profile { ends: [word(0), word(8)], last: word(LAST), attempt: word(ATTEMPT) }
     }
 
-    /// Where the older end is, and what it is.
-    #[inline]
-    fn older_end(&self) -> (u64, u64) {
-        let ends = [self.region.load_acquire(0), self.region.load_acquire(8)];
-        if ends[1] < ends[0] { (8, ends[1]) } else { (0, ends[0]) }
+    /// Stores the end of all data as both ends. Returns where the next end goes: where Java stores
+    /// it, which replaces the newer of two different ends.
+    fn settle(&self, found: Profile, end: u64) -> u64 {
+        for (slot, stored) in [(0, found.ends[0]), (OTHER, found.ends[1])] {
+            if stored != end {
+                self.region.store_release(slot, end);
+                fault::point!("quick-queue.end.store");
+            }
+        }
+        if found.ends[0] > found.ends[1] { 0 } else { OTHER }
     }
 
     /// Takes back the end of a message for which no entry could be claimed.

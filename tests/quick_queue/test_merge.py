@@ -1,0 +1,83 @@
+"""`quire.merge`: several queues of any format in the order of a key."""
+
+from __future__ import annotations
+
+import random
+from heapq import merge
+from pathlib import Path
+
+import pytest
+
+import quire
+
+
+def number_of(excerpt: quire.QuickExcerpt | quire.Excerpt) -> int:
+    return int(excerpt.data.split()[0])
+
+
+def filled(path: Path, payloads: list[bytes]) -> quire.QuickQueue:
+    queue = quire.open(path, format="quick-queue", page_bytes=4096)
+    queue.appender().write_many(payloads)
+    return queue
+
+
+def test_it_is_the_merge_of_the_standard_library(tmp_path: Path) -> None:
+    rng = random.Random(7)  # noqa: S311 - to be repeated
+    lists = [
+        [b"%d %d" % (number, place) for number in sorted(rng.choices(range(50), k=count))]
+        for place, count in enumerate((100, 0, 1, 37))
+    ]
+    queues = [filled(tmp_path / str(place), found) for place, found in enumerate(lists)]
+    found = [excerpt.data for excerpt in quire.merge(queues, key=number_of)]
+    assert found == [*merge(*lists, key=lambda payload: int(payload.split()[0]))]
+    assert [*quire.merge([], key=number_of)] == []
+
+
+def test_formats_and_tailers_mix(tmp_path: Path) -> None:
+    journal = quire.open(tmp_path / "journal")
+    journal.appender().write_many([b"0", b"2", b"4"])
+    quick = filled(tmp_path / "quick", [b"0", b"1", b"3", b"5"])
+    tailer = quick.tailer(start=16)
+    found = [number_of(excerpt) for excerpt in quire.merge([journal, tailer], key=number_of)]
+    assert found == [0, 1, 2, 3, 4, 5]
+    assert not tailer.closed
+
+
+def test_it_is_lazy_and_closes_what_it_opened(tmp_path: Path) -> None:
+    queue = filled(tmp_path, [b"1", b"2", b"3"])
+    tailer = queue.tailer()
+    merged = quire.merge([tailer], key=number_of)
+    assert next(merged).data == b"1"
+    assert tailer.index == 16
+    with queue.appender() as appender:
+        appender.write_bytes(b"4")
+    assert [number_of(excerpt) for excerpt in merged] == [2, 3, 4]
+
+
+def test_an_empty_source_holds_up_the_others_only_when_asked(tmp_path: Path) -> None:
+    full, empty = filled(tmp_path / "full", [b"1", b"3"]), filled(tmp_path / "empty", [])
+    assert [number_of(it) for it in quire.merge([full, empty], key=number_of)] == [1, 3]
+    assert [*quire.merge([full, empty], key=number_of, wait_for_all=True)] == []
+    with empty.appender() as appender:
+        appender.write_bytes(b"2")
+    held = quire.merge([full, empty], key=number_of, wait_for_all=True)
+    assert [number_of(it) for it in held] == [1, 2]  # 3 waits for what may come before it
+
+
+def test_following_waits_for_more(tmp_path: Path) -> None:
+    one, other = filled(tmp_path / "one", [b"1"]), filled(tmp_path / "other", [b"2"])
+    merged = quire.merge([one, other], key=number_of, follow=True)
+    assert [number_of(next(merged)) for _ in range(2)] == [1, 2]
+    with other.appender() as appender:
+        appender.write_bytes(b"3")
+    assert number_of(next(merged)) == 3
+
+
+def test_wrong_arguments_are_refused_at_once(tmp_path: Path) -> None:
+    queue = filled(tmp_path, [b"1"])
+    with pytest.raises(TypeError, match="invalid key"):
+        quire.merge([queue], key="data")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="invalid sources"):
+        quire.merge([tmp_path], key=number_of)  # type: ignore[list-item]
+    with pytest.raises(TypeError, match="invalid follow"):
+        quire.merge([queue], key=number_of, follow=1)  # type: ignore[arg-type]
