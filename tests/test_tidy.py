@@ -23,7 +23,7 @@ PYTHON_LAYERS = [
     "types _opening pages",
     "ranges.cycles ranges.event_time ranges.seek",
     "calls arrow",
-    "queue appender tailer subtopics quick_queue merging",
+    "queue appender tailer subtopics vanilla quick_queue merging",
     "_positions ranges",
     "replaying services archive",
     "quire",

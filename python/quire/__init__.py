@@ -17,7 +17,7 @@ Where things are; each imports only what stands above it::
     calls                                      messages, interfaces, method writers and readers
     arrow                                      schemas, and messages as columns both ways
     queue appender tailer subtopics            the handles; open() is in queue
-    quick_queue merging                        those of Quick-Queues; several queues as one
+    vanilla quick_queue merging                those of other formats; several queues as one
     ranges _positions                          ranges, seeking, stored positions
     replaying services archive                 replay and compare; services; Parquet archives
     spark                                      the data source, the sink, sessions
@@ -34,6 +34,7 @@ from quire import _native, pausers, types
 from quire._latency import RunningMinimum
 from quire._native import (
     Excerpt,
+    ExcerptWriter,
     ManualClock,
     MessageHistory,
     MessagePacker,
@@ -42,6 +43,7 @@ from quire._native import (
     QuickExcerpt,
     ReadDocument,
     RollCycle,
+    VanillaExcerpt,
     WriteDocument,
     parse_json,
     parse_yaml,
@@ -96,6 +98,7 @@ from quire.types import (
     uint16,
     uint32,
 )
+from quire.vanilla import VanillaAppender, VanillaQueue, VanillaTailer
 
 if _TYPE_CHECKING:
     from quire.calls.printing import print_all
@@ -113,6 +116,7 @@ __all__ = [
     "DataLossError",
     "DocumentOpenError",
     "Excerpt",
+    "ExcerptWriter",
     "ForkedError",
     "IndexNotAvailableError",
     "IndexOutOfRangeError",
@@ -147,6 +151,10 @@ __all__ = [
     "Typed",
     "UnsafePathError",
     "UnsupportedError",
+    "VanillaAppender",
+    "VanillaExcerpt",
+    "VanillaQueue",
+    "VanillaTailer",
     "WaitTimeoutError",
     "WireError",
     "WriteAfterEofError",

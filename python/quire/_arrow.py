@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from importlib import import_module
+from typing import Any
+
+from quire import _arguments as arguments
+from quire.errors import UnsupportedError
 
 
 def need_arrow() -> None:
@@ -20,3 +24,28 @@ def need_arrow() -> None:
             raise
         text = "batches and schemas need pyarrow: pip install 'quire[arrow]'"
         raise ModuleNotFoundError(text, name="pyarrow") from None
+
+
+def payload_column(batch: object, why: str) -> Any:  # noqa: ANN401 - of pyarrow
+    """
+    Return the one column of a batch that holds messages, where they are raw bytes.
+
+    Raises:
+        UnsupportedError: There are several columns; *why* says why that is no message.
+
+    """
+    need_arrow()
+    import pyarrow as pa
+
+    if isinstance(batch, pa.RecordBatch | pa.Table):
+        if batch.num_columns != 1 and "payload" not in batch.schema.names:
+            names = ", ".join(batch.schema.names)
+            raise UnsupportedError(f"messages of several columns: columns={names} ({why})")
+        batch = batch.column("payload" if batch.num_columns != 1 else 0)
+    if not isinstance(batch, pa.Array | pa.ChunkedArray):
+        raise arguments.refusal("batch", "a batch, table or array of pyarrow", batch)
+    if str(batch.type) not in {"binary", "large_binary", "string", "large_string"}:
+        raise TypeError(f"a binary or string column is needed: type={batch.type}")
+    if batch.null_count:
+        raise ValueError(f"a message cannot be null: null_count={batch.null_count}")
+    return batch

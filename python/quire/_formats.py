@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import Final, Literal, TypeAlias
+from itertools import islice
+from typing import Final, Literal, NoReturn, TypeAlias
 
-Format: TypeAlias = Literal["chronicle", "quick-queue"]
+from quire.errors import NotAQueueError, UnsupportedError
+
+Format: TypeAlias = Literal["chronicle", "vanilla", "quick-queue"]
 
 CHRONICLE: Final = "chronicle"
+VANILLA: Final = "vanilla"
 QUICK_QUEUE: Final = "quick-queue"
-FORMATS: Final = (CHRONICLE, QUICK_QUEUE)
+FORMATS: Final = (CHRONICLE, VANILLA, QUICK_QUEUE)
 
 _SUFFIXES: dict[str, Format] = {
     ".cq4": CHRONICLE,
@@ -23,14 +29,70 @@ _SUFFIXES: dict[str, Format] = {
 _NAMES: dict[str, Format] = {"metadata.cq4t": CHRONICLE, "quick-queue.lock": QUICK_QUEUE}
 
 
+# A Vanilla Chronicle is told by the files of its cycles: directories named by digits.
+_CYCLE = re.compile(r"[\d._-]*\d[\d._-]*")
+_CYCLE_FILE = re.compile(r"(index|data-\d+)-\d+")
+_LOOKED_AT: Final = 64
+_DEEPEST: Final = 6
+
+
 def format_of(path: str) -> Format | None:
-    """Return the format of the queue in a directory; None where there is none yet."""
-    for name, found in _NAMES.items():  # a directory of many files is not looked through
-        if os.path.lexists(os.path.join(path, name)):  # noqa: PTH118 - also of bytes
-            return found
+    """
+    Return the format of the queue in a directory; None where there is none yet.
+
+    Raises:
+        NotAQueueError: It holds files of two formats, among its first.
+
+    """
+    found: set[Format] = {it for name, it in _NAMES.items() if _exists(path, name)}
+    for entry in _entries(path):
+        suffix = os.path.splitext(entry.name)[1]  # noqa: PTH122
+        if suffix in _SUFFIXES:
+            found.add(_SUFFIXES[suffix])
+        elif VANILLA not in found and _is_cycle(entry, _DEEPEST):
+            found.add(VANILLA)
+    if len(found) > 1:
+        names = ", ".join(sorted(found))
+        raise NotAQueueError(f"files of more than one format: formats={names} path={path}")
+    return next(iter(found), None)
+
+
+def _exists(path: str, name: str) -> bool:
+    return os.path.lexists(os.path.join(path, name))  # noqa: PTH118 - also of bytes
+
+
+def _entries(path: str) -> list[os.DirEntry[str]]:
+    """Return the first entries of a directory: one of many files is not looked through."""
     with suppress(OSError), os.scandir(path) as entries:
-        for entry in entries:
-            suffix = os.path.splitext(entry.name)[1]  # noqa: PTH122
-            if suffix in _SUFFIXES:
-                return _SUFFIXES[suffix]
-    return None
+        return [*islice(entries, _LOOKED_AT)]
+    return []
+
+
+def _is_cycle(entry: os.DirEntry[str], depth: int) -> bool:
+    if not _CYCLE.fullmatch(entry.name) or not entry.is_dir(follow_symlinks=False):
+        return False
+    below = _entries(entry.path)
+    if any(_CYCLE_FILE.fullmatch(it.name) for it in below):
+        return True
+    return depth > 1 and any(_is_cycle(it, depth - 1) for it in below)
+
+
+def reasons(told: Mapping[str, str]) -> dict[str, str]:
+    """Return why each name is missing, from lists of names that share a reason."""
+    return {name: reason for names, reason in told.items() for name in names.split()}
+
+
+def unsupported(handle: object, name: str, format_name: str, why: Mapping[str, str]) -> NoReturn:
+    """
+    Raise what an attribute of the journal's handles is in another format, or one nobody has.
+
+    Raises:
+        UnsupportedError: The journal's handles have it.
+        AttributeError: They have not.
+
+    """
+    if name not in why:
+        raise AttributeError(
+            f"'{type(handle).__name__}' object has no attribute '{name}'", name=name, obj=handle
+        )
+    raise UnsupportedError(f"not supported in a {format_name}: {name} ({why[name]})")

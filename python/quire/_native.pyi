@@ -18,6 +18,7 @@ __all__ = [
     "Dump",
     "Encoder",
     "Excerpt",
+    "ExcerptWriter",
     "Kind",
     "ManualClock",
     "MessageHistory",
@@ -40,6 +41,11 @@ __all__ = [
     "RollCycle",
     "Seen",
     "Tailer",
+    "VanillaAppender",
+    "VanillaExcerpt",
+    "VanillaPayloads",
+    "VanillaQueue",
+    "VanillaTailer",
     "WireIn",
     "WireOut",
     "WriteDocument",
@@ -2831,3 +2837,859 @@ def parse_json(text: str, /) -> bytes:
         price: 1.1
 
     """
+
+@disjoint_base
+class VanillaQueue:
+    """An open Vanilla Chronicle. See :class:`quire.VanillaQueue`."""
+
+    def __new__(
+        cls,
+        path: str | PathLike[str],
+        *,
+        read_only: bool = False,
+        create: bool = True,
+        clock: ManualClock | Callable[[], int] | None = None,
+        roll_cycle: str | None = None,
+        cycle_format: str | None = None,
+        cycle_length_ms: int | None = None,
+        cycle_time_zone: str | None = None,
+        entries_per_cycle: int | None = None,
+        tid_bits: int | None = None,
+        index_block_bytes: int | None = None,
+        data_block_bytes: int | None = None,
+        synchronous: bool = False,
+        consumption: str = "topic",
+        linger_ms: int = 10_000,
+        file_mode: int = 0o600,
+        allow_network: bool = False,
+    ) -> Self: ...
+    @property
+    def path(self) -> str:
+        """
+        The queue's directory.
+
+            print(queue.path)
+        """
+
+    @property
+    def read_only(self) -> bool:
+        """
+        Whether the queue was opened with ``read_only=True``.
+
+            assert not queue.read_only
+        """
+
+    @property
+    def closed(self) -> bool:
+        """
+        Whether the queue was closed.
+
+            assert not queue.closed
+        """
+
+    @property
+    def consumption(self) -> Literal["topic", "queue"]:
+        """
+        Who gets a message: every reader of a ``topic``, one consumer of a ``queue``.
+
+            assert queue.consumption == "topic"
+        """
+
+    @property
+    def cycle_format(self) -> str:
+        """
+        The pattern of the cycles' directories.
+
+            assert queue.cycle_format == "yyyyMMdd"
+        """
+
+    @property
+    def cycle_length_ms(self) -> int:
+        """
+        How long a cycle is, in milliseconds.
+
+            assert queue.cycle_length_ms == 86_400_000
+        """
+
+    @property
+    def entries_per_cycle(self) -> int:
+        """
+        How many messages a cycle can number: the power of two that an index is split at.
+
+            cycle, sequence = divmod(index, queue.entries_per_cycle)
+        """
+
+    @property
+    def first_index(self) -> int | None:
+        """
+        The index of the first message; None when there is none.
+
+            tailer.move_to_index(queue.first_index)
+        """
+
+    @property
+    def last_index(self) -> int | None:
+        """
+        The index of the last message; None when there is none.
+
+            assert queue.last_index == appender.last_index_appended
+        """
+
+    @property
+    def entry_count(self) -> int:
+        """
+        The number of messages.
+
+            print(queue.entry_count)
+        """
+
+    @property
+    def cycles(self) -> list[int]:
+        """
+        The cycles that have a directory, in ascending order.
+
+            for cycle in queue.cycles:
+                print(queue.directory_for_cycle(cycle))
+        """
+
+    @property
+    def current_cycle(self) -> int:
+        """
+        The cycle that a message is written to now.
+
+            print(queue.directory_for_cycle(queue.current_cycle))
+        """
+
+    def directory_for_cycle(self, cycle: int) -> str:
+        """
+        Return the directory of a cycle, which need not exist.
+
+            print(queue.directory_for_cycle(queue.current_cycle))
+
+        Raises:
+            IndexOutOfRangeError: There is no such cycle.
+
+        """
+
+    def close(self) -> None:
+        """
+        Close the queue and its handles.
+
+            queue.close()
+        """
+
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *_args: object) -> None: ...
+
+@disjoint_base
+class VanillaAppender:
+    """
+    Writes messages at the end of a Vanilla Chronicle. Calls from several threads are serialised.
+
+    See :class:`quire.VanillaAppender`.
+    """
+
+    def __new__(cls, queue: VanillaQueue, thread_id: int | None = None) -> Self: ...
+    def write_bytes(self, payload: BufferLike, /) -> int:
+        """
+        Append a message, which may be empty; its index.
+
+            index = appender.write_bytes(b"an order")
+
+        Raises:
+            MessageTooLargeError: It does not fit a data file; nothing was written.
+
+        """
+
+    def write_text(self, text: str, /) -> int:
+        """
+        Append a message that is a text, as Java's ``append`` stores it.
+
+            index = appender.write_text("an order")
+        """
+
+    def write_many(self, payloads: Iterable[BufferLike], /) -> int | None:
+        """
+        Append a message for each payload; the last index, or None without a payload.
+
+            last = appender.write_many([b"one", b"two"])
+        """
+
+    def _write_column(
+        self,
+        offsets: BufferLike,
+        data: BufferLike,
+        *,
+        count: int,
+        start: int,
+        wide: bool,
+    ) -> int | None:
+        """Append the elements of a column of Arrow."""
+
+    def writing_excerpt(
+        self,
+        *,
+        synchronous: bool | None = None,
+        claimable: bool | None = None,
+        capacity: int | None = None,
+    ) -> ExcerptWriter:
+        """
+        Start a message that is written field by field; a ``with`` block finishes it.
+
+            with appender.writing_excerpt() as excerpt:
+                excerpt.write_int32(7)
+                excerpt.write_utf("EURUSD")
+
+        Args:
+            synchronous: Finish when the message is on the medium.
+            claimable: Begin with a claim word, for :meth:`VanillaTailer.claim`. The default is
+                that of the queue's ``consumption``.
+            capacity: Start another data file unless this many bytes fit the present one. An
+                excerpt may be longer.
+
+        Raises:
+            ValueError: ``claimable=False`` in a queue with ``consumption="queue"``.
+
+        """
+
+    @property
+    def last_index_appended(self) -> int | None:
+        """
+        The index of the last message that this appender wrote; None before the first.
+
+            assert appender.last_index_appended == index
+        """
+
+    @property
+    def path(self) -> str:
+        """
+        The directory of its queue.
+
+            print(appender.path)
+        """
+
+    @property
+    def closed(self) -> bool:
+        """
+        Whether the appender, or its queue, was closed.
+
+            assert not appender.closed
+        """
+
+    def sync(self) -> None:
+        """
+        Return when this appender's messages of the present cycle are on the medium.
+
+            appender.sync()
+        """
+
+    def close(self) -> None:
+        """
+        Close the appender.
+
+            appender.close()
+        """
+
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *_args: object) -> None: ...
+
+@final
+class ExcerptWriter:
+    """A message that is being written, from :meth:`quire.VanillaAppender.writing_excerpt`."""
+
+    @property
+    def index(self) -> int | None:
+        """
+        The index of the message; None until it is finished.
+
+            print(excerpt.index)
+        """
+
+    @property
+    def position(self) -> int:
+        """
+        How many bytes were written, the claim word included.
+
+            assert excerpt.position == 0
+        """
+
+    def write_bytes(self, data: BufferLike, /) -> None:
+        """
+        Write bytes as they are.
+
+            excerpt.write_bytes(b"raw")
+        """
+
+    def write_int8(self, value: int, /) -> None:
+        """
+        Write a signed number of 8 bits.
+
+            excerpt.write_int8(-1)
+        """
+
+    def write_int16(self, value: int, /) -> None:
+        """
+        Write a signed number of 16 bits.
+
+            excerpt.write_int16(-1)
+        """
+
+    def write_int24(self, value: int, /) -> None:
+        """
+        Write a signed number of 24 bits.
+
+            excerpt.write_int24(-1)
+        """
+
+    def write_int32(self, value: int, /) -> None:
+        """
+        Write a signed number of 32 bits.
+
+            excerpt.write_int32(7)
+        """
+
+    def write_int48(self, value: int, /) -> None:
+        """
+        Write a signed number of 48 bits.
+
+            excerpt.write_int48(1 << 40)
+        """
+
+    def write_int64(self, value: int, /) -> None:
+        """
+        Write a signed number of 64 bits.
+
+            excerpt.write_int64(1 << 60)
+        """
+
+    def write_float32(self, value: float, /) -> None:
+        """
+        Write a floating-point number of 32 bits.
+
+            excerpt.write_float32(1.5)
+        """
+
+    def write_float64(self, value: float, /) -> None:
+        """
+        Write a floating-point number of 64 bits.
+
+            excerpt.write_float64(1.1)
+        """
+
+    def write_boolean(self, value: bool, /) -> None:
+        """
+        Write a boolean as one byte: ``Y`` or 0.
+
+            excerpt.write_boolean(True)
+        """
+
+    def write_char(self, value: str, /) -> None:
+        """
+        Write a character that is one UTF-16 unit.
+
+            excerpt.write_char("A")
+        """
+
+    def write_stop_bit(self, value: int, /) -> None:
+        """
+        Write a number in as few bytes as it needs, 7 bits in each.
+
+            excerpt.write_stop_bit(300)
+        """
+
+    def write_compact_int(self, value: int, /) -> None:
+        """
+        Write a number of 32 bits: in two bytes if it fits.
+
+            excerpt.write_compact_int(4_000)
+        """
+
+    def write_compact_long(self, value: int, /) -> None:
+        """
+        Write a number of 64 bits: in four bytes if it fits.
+
+            excerpt.write_compact_long(4_000)
+        """
+
+    def write_compact_double(self, value: float, /) -> None:
+        """
+        Write a number of 64 bits: in four bytes if a float32 is equal to it.
+
+            excerpt.write_compact_double(0.5)
+        """
+
+    def write_utf(self, text: str | None, /) -> None:
+        """
+        Write a text, or None, after its length: Java's ``writeUTFΔ``.
+
+            excerpt.write_utf("EURUSD")
+        """
+
+    def write_utf16_length(self, text: str, /) -> None:
+        """
+        Write a text after its length of 16 bits: Java's ``writeUTF``.
+
+            excerpt.write_utf16_length("EURUSD")
+
+        Raises:
+            ValueError: The text has more than 65,535 bytes.
+
+        """
+
+    def write_enum(self, value: Any, /) -> None:
+        """
+        Write the name of an enum's member, or a name, of Latin-1 characters.
+
+            excerpt.write_enum("BUY")
+        """
+
+    def append(self, value: str | float, /) -> None:
+        """
+        Write a text, or a number in decimal digits, without a length.
+
+            excerpt.append("price ")
+            excerpt.append(1.5)
+        """
+
+    def finish(self) -> int:
+        """
+        Append the message; its index.
+
+            index = excerpt.finish()
+
+        Raises:
+            ClosedError: It was finished or rolled back.
+
+        """
+
+    def rollback(self) -> None:
+        """
+        Write nothing.
+
+            excerpt.rollback()
+        """
+
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        _exc: BaseException | None,
+        _traceback: TracebackType | None,
+        /,
+    ) -> None: ...
+
+@final
+class VanillaExcerpt:
+    """
+    One message of a Vanilla Chronicle. Equal by value, hashable; a pickled one keeps its bytes.
+
+    Its fields are read one after the other: ``read_*`` and ``parse_*`` go on from :attr:`position`.
+    """
+
+    def __new__(cls, index: int, data: bytes) -> Self: ...
+    @property
+    def index(self) -> int:
+        """
+        The 64-bit index of the message.
+
+            tailer.move_to_index(excerpt.index)
+        """
+
+    @property
+    def data(self) -> bytes:
+        """
+        A copy of the payload; of a claimed message, of what follows the claim word.
+
+            payload = excerpt.data
+        """
+
+    @property
+    def view(self) -> memoryview:
+        """
+        The payload in place, read-only and without a copy.
+
+            first = excerpt.view[:8]
+        """
+
+    @property
+    def position(self) -> int:
+        """
+        Where in the payload the next field is read.
+
+            excerpt.position = 4
+
+        Raises:
+            ValueError: The message ends before it.
+
+        """
+
+    @position.setter
+    def position(self, position: int) -> None: ...
+    def read_bytes(self, count: int, /) -> bytes:
+        """
+        Read this many bytes.
+
+            head = excerpt.read_bytes(3)
+
+        Raises:
+            WireError: The message ends before them, as all of these.
+
+        """
+
+    def read_int8(self) -> int:
+        """
+        Read a signed number of 8 bits.
+
+            value = excerpt.read_int8()
+        """
+
+    def read_int16(self) -> int:
+        """
+        Read a signed number of 16 bits.
+
+            value = excerpt.read_int16()
+        """
+
+    def read_int24(self) -> int:
+        """
+        Read a signed number of 24 bits.
+
+            value = excerpt.read_int24()
+        """
+
+    def read_int32(self) -> int:
+        """
+        Read a signed number of 32 bits.
+
+            value = excerpt.read_int32()
+        """
+
+    def read_int48(self) -> int:
+        """
+        Read a signed number of 48 bits.
+
+            value = excerpt.read_int48()
+        """
+
+    def read_int64(self) -> int:
+        """
+        Read a signed number of 64 bits.
+
+            value = excerpt.read_int64()
+        """
+
+    def read_float32(self) -> float:
+        """
+        Read a floating-point number of 32 bits.
+
+            value = excerpt.read_float32()
+        """
+
+    def read_float64(self) -> float:
+        """
+        Read a floating-point number of 64 bits.
+
+            value = excerpt.read_float64()
+        """
+
+    def read_boolean(self) -> bool:
+        """
+        Read a boolean: true is the byte ``Y``.
+
+            value = excerpt.read_boolean()
+        """
+
+    def read_char(self) -> str:
+        """
+        Read a character of one UTF-16 unit.
+
+            value = excerpt.read_char()
+        """
+
+    def read_stop_bit(self) -> int:
+        """
+        Read a number that :meth:`ExcerptWriter.write_stop_bit` wrote.
+
+            value = excerpt.read_stop_bit()
+        """
+
+    def read_compact_int(self) -> int:
+        """
+        Read a number that :meth:`ExcerptWriter.write_compact_int` wrote.
+
+            value = excerpt.read_compact_int()
+        """
+
+    def read_compact_long(self) -> int:
+        """
+        Read a number that :meth:`ExcerptWriter.write_compact_long` wrote.
+
+            value = excerpt.read_compact_long()
+        """
+
+    def read_compact_double(self) -> float:
+        """
+        Read a number that :meth:`ExcerptWriter.write_compact_double` wrote.
+
+            value = excerpt.read_compact_double()
+        """
+
+    def read_utf(self) -> str | None:
+        """
+        Read a text, or None, that :meth:`ExcerptWriter.write_utf` wrote.
+
+            symbol = excerpt.read_utf()
+        """
+
+    def read_utf16_length(self) -> str:
+        """
+        Read a text that :meth:`ExcerptWriter.write_utf16_length` wrote.
+
+            symbol = excerpt.read_utf16_length()
+        """
+
+    @overload
+    def read_enum(self, cls: type[str] | None = None, /) -> str | None: ...
+    @overload
+    def read_enum(self, cls: type[_T], /) -> _T | None: ...
+    def read_enum(self, cls: type[Any] | None = None, /) -> Any:
+        """
+        Read the name of an enum's member, or None.
+
+            side = excerpt.read_enum()
+
+        Args:
+            cls: The enum to return the member of; ``str`` or None: return the name.
+
+        Raises:
+            KeyError: The enum has no such member; the position stays.
+
+        """
+
+    def parse_int(self) -> int:
+        """
+        Read a whole number in digits, and the one character after it.
+
+            value = excerpt.parse_int()
+        """
+
+    def parse_float(self) -> float:
+        """
+        Read a number in digits, and the one character after it.
+
+            value = excerpt.parse_float()
+        """
+
+    def compare_and_swap_int32(self, offset: int, expected: int, new: int, /) -> bool:
+        """
+        Store *new* in the message at *offset* if *expected* stands there; whether it did.
+
+            taken = excerpt.compare_and_swap_int32(0, 0, 7)
+
+        Raises:
+            ReadOnlyError: The queue was opened read-only.
+            ValueError: There is no aligned word of the message at this offset.
+
+        """
+
+    def compare_and_swap_int64(self, offset: int, expected: int, new: int, /) -> bool:
+        """
+        As :meth:`compare_and_swap_int32`, for 64 bits.
+
+        The word has to lie at a multiple of 8 in its file; messages start at multiples of 4.
+
+            taken = excerpt.compare_and_swap_int64(4, 0, 7)
+        """
+
+    def try_lock(self, offset: int, owner: int | None = None, /) -> bool:
+        """
+        Take the lock word at *offset*, as Java's ``tryLockInt``; true if it is held now.
+
+        An owner may take it up to 255 times, and gives it back as often.
+
+            if excerpt.try_lock(0):
+                excerpt.unlock(0)
+
+        Args:
+            offset: Where the word is: 32 bits that are 0 while the lock is free.
+            owner: 24 bits, not 0; None: the calling thread's native id.
+
+        """
+
+    def unlock(self, offset: int, owner: int | None = None, /) -> None:
+        """
+        Give back a lock of :meth:`try_lock`.
+
+            excerpt.unlock(0)
+
+        Raises:
+            ValueError: The owner does not hold it.
+
+        """
+
+@final
+class VanillaPayloads:
+    """Iterates over payloads alone; ends at "nothing yet"."""
+
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> bytes: ...
+
+@disjoint_base
+class VanillaTailer:
+    """
+    Reads messages of a Vanilla Chronicle. May be used from any thread; calls are serialised.
+
+    See :class:`quire.VanillaTailer`.
+    """
+
+    def __new__(cls, queue: VanillaQueue, name: str | None = None) -> Self: ...
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> VanillaExcerpt: ...
+    def read(self) -> VanillaExcerpt | None:
+        """
+        Return the next message, or None when nothing is there yet.
+
+            while (excerpt := tailer.read()) is not None: ...
+        """
+
+    def claim(self, owner: int, /) -> VanillaExcerpt | None:
+        """
+        Return the next message that no consumer has, claimed for *owner*; None when there is none.
+
+        The data of the excerpt follow the claim word. Messages that others have are passed over.
+
+            excerpt = tailer.claim(owner=7)
+
+        Args:
+            owner: 32 bits, not 0; Java's consumers use their thread id.
+
+        Raises:
+            UnsupportedError: The queue was not opened with ``consumption="queue"``.
+            ReadOnlyError: The queue was opened read-only.
+            ValueError: *owner* is 0.
+
+        """
+
+    def payloads(self) -> VanillaPayloads:
+        """
+        Iterate over the messages' bytes alone: the fast loop.
+
+            for payload in tailer.payloads(): ...
+        """
+
+    def read_bytes(self) -> bytes | None:
+        """
+        Return the next message's bytes, or None when nothing is there yet.
+
+            payload = tailer.read_bytes()
+        """
+
+    def read_text(self) -> str | None:
+        """
+        Return the next message as a text, or None when nothing is there yet.
+
+            text = tailer.read_text()
+
+        Raises:
+            WireError: It is something else; the position stays.
+
+        """
+
+    def read_many(self, count: int, /) -> list[bytes]:
+        """
+        Return the next *count* messages' bytes; fewer at the end of the queue.
+
+            payloads = tailer.read_many(1_000)
+        """
+
+    def _read_columns(
+        self, count: int, /, *, max_bytes: int | None = None
+    ) -> tuple[int, Buffer, Buffer, Buffer]:
+        """Return a count, and buffers of indexes, offsets and payloads."""
+
+    def _prepare(self) -> bool | None:
+        """Return whether there is a message to read."""
+
+    @property
+    def index(self) -> int:
+        """
+        The index of the next message; 0 while there is none and none was read.
+
+            position = tailer.index
+        """
+
+    @property
+    def last_read_index(self) -> int | None:
+        """
+        The index of the message that was delivered last; None before the first.
+
+            print(tailer.last_read_index)
+        """
+
+    def move_to_index(self, index: int, /) -> bool:
+        """
+        Go to a message, or to where the next one of its cycle will be; false unless it is there.
+
+            found = tailer.move_to_index(index)
+        """
+
+    def to_start(self) -> None:
+        """
+        Go to the first message.
+
+            tailer.to_start()
+        """
+
+    def to_end(self) -> None:
+        """
+        Go to where the next message will be.
+
+            tailer.to_end()
+        """
+
+    def commit(self) -> None:
+        """
+        Of a named tailer: what was delivered is done, and is not delivered again.
+
+            tailer.commit()
+        """
+
+    @property
+    def name(self) -> str | None:
+        """
+        The name that the position is kept under; None of a tailer without one.
+
+            assert tailer.name == "risk"
+        """
+
+    @property
+    def path(self) -> str:
+        """
+        The directory of its queue.
+
+            print(tailer.path)
+        """
+
+    @property
+    def closed(self) -> bool:
+        """
+        Whether the tailer, or its queue, was closed.
+
+            assert not tailer.closed
+        """
+
+    def close(self) -> None:
+        """
+        Close the tailer; of a named one, what was delivered is done.
+
+            tailer.close()
+        """
+
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        _exc: BaseException | None,
+        _traceback: TracebackType | None,
+        /,
+    ) -> None: ...

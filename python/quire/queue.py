@@ -16,6 +16,7 @@ from quire.appender import Appender
 from quire.errors import NotAQueueError, UnsupportedError
 from quire.quick_queue import QuickAppender, QuickQueue, QuickTailer
 from quire.tailer import Tailer
+from quire.vanilla import VanillaAppender, VanillaQueue, VanillaTailer
 
 
 def _clock(name: str, found: object) -> object:
@@ -55,10 +56,43 @@ _CHECKS: dict[str, arguments.Check] = {
     "pretouch": arguments.flag,
     "low_space_percent": arguments.whole(0, 255),
     "page_bytes": arguments.optional(arguments.whole(0, 2**63 - 1)),
+    "cycle_format": _TEXT,
+    "cycle_length_ms": arguments.optional(arguments.whole(1, 2**31 - 1)),
+    "cycle_time_zone": _TEXT,
+    "entries_per_cycle": arguments.optional(arguments.whole(0, 2**63 - 1)),
+    "tid_bits": arguments.optional(_UNSIGNED),
+    "index_block_bytes": arguments.optional(arguments.whole(0, 2**63 - 1)),
+    "data_block_bytes": arguments.optional(arguments.whole(0, 2**63 - 1)),
+    "synchronous": arguments.flag,
+    "consumption": arguments.one_of("topic", "queue"),
 }
 # The options that each format knows; ``path`` and ``format`` are everybody's.
 _QUICK_QUEUE = {"read_only", "create", "page_bytes", "file_mode", "allow_network"}
-_CHRONICLE = {*_CHECKS, "timeout_ms", "eof_grace_ms"} - {"page_bytes"}
+_VANILLA = {
+    "read_only",
+    "create",
+    "clock",
+    "roll_cycle",
+    "cycle_format",
+    "cycle_length_ms",
+    "cycle_time_zone",
+    "entries_per_cycle",
+    "tid_bits",
+    "index_block_bytes",
+    "data_block_bytes",
+    "synchronous",
+    "consumption",
+    "linger_ms",
+    "file_mode",
+    "allow_network",
+}
+_OF_OTHERS = (_QUICK_QUEUE | _VANILLA) - {"read_only", "create", "clock", "roll_cycle"}
+_CHRONICLE = ({*_CHECKS} - _OF_OTHERS) | {
+    "file_mode",
+    "allow_network",
+    "timeout_ms",
+    "eof_grace_ms",
+}
 
 
 class _Writable(Protocol):
@@ -164,6 +198,28 @@ def open(  # noqa: A001 - as below
 def open(  # noqa: A001
     path: str | PathLike[str],
     *,
+    format: Literal["vanilla"],
+    roll_cycle: str | None = None,
+    read_only: bool = False,
+    create: bool = True,
+    clock: ManualClock | Callable[[], int] | None = None,
+    cycle_format: str | None = None,
+    cycle_length_ms: int | None = None,
+    cycle_time_zone: str | None = None,
+    entries_per_cycle: int | None = None,
+    tid_bits: int | None = None,
+    index_block_bytes: int | None = None,
+    data_block_bytes: int | None = None,
+    synchronous: bool = False,
+    consumption: Literal["topic", "queue"] = "topic",
+    linger_s: float = 10.0,
+    file_mode: int = 0o600,
+    allow_network: bool = False,
+) -> VanillaQueue: ...
+@overload
+def open(  # noqa: A001
+    path: str | PathLike[str],
+    *,
     format: Literal["chronicle"] | None = None,
     roll_cycle: str | RollCycle | None = None,
     read_only: bool = False,
@@ -211,7 +267,17 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
     pretouch: bool = True,
     low_space_percent: int = 5,
     page_bytes: int | None = None,
-) -> Queue | QuickQueue:
+    cycle_format: str | None = None,
+    cycle_length_ms: int | None = None,
+    cycle_time_zone: str | None = None,
+    entries_per_cycle: int | None = None,
+    tid_bits: int | None = None,
+    index_block_bytes: int | None = None,
+    data_block_bytes: int | None = None,
+    synchronous: bool = False,
+    consumption: Literal["topic", "queue"] = "topic",
+    linger_s: float = 10.0,
+) -> Queue | QuickQueue | VanillaQueue:
     """
     Open the queue in a directory, or create it there.
 
@@ -221,8 +287,8 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
     Args:
         path: The queue's directory; with *read_only* also one ``*.cq4`` file. A relative one is
             resolved now, so that it stays the same when the process changes its directory.
-        format: ``chronicle`` for Chronicle Queue 5, the default of a new queue, or
-            ``quick-queue``. An existing queue tells its own.
+        format: ``chronicle`` for Chronicle Queue 5, the default of a new queue, ``vanilla`` for
+            Vanilla Chronicle, or ``quick-queue``. An existing queue tells its own.
         roll_cycle: How the queue is cut into files, ``FAST_DAILY`` for a new one. See
             :meth:`RollCycle.all`.
         read_only: Change no byte of the directory; it may lie on read-only media.
@@ -253,6 +319,21 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
             this, or less than 200 MiB: at most once a minute, and 0 for never.
         page_bytes: How long the files of a new Quick-Queue are: a power of two from 16 bytes to
             1 GiB, the default.
+        cycle_format: Vanilla Chronicle: the pattern of the cycles' directories, such as
+            ``yyyy/MM/dd``. Java's ``DAYS``, ``HOURS``, ``MINUTES`` and ``SECONDS``, and ``WEEKS``,
+            are given as *roll_cycle* instead.
+        cycle_length_ms: Vanilla Chronicle: how long a cycle is, if *roll_cycle* does not say it.
+        cycle_time_zone: Vanilla Chronicle: the zone of the dates in names; ``GMT`` by default.
+        entries_per_cycle: Vanilla Chronicle: where an index is split, a power of two.
+        tid_bits: Vanilla Chronicle: bits of the thread id in an index entry, 15 to 24.
+        index_block_bytes: Vanilla Chronicle: how long an index file is, a power of two.
+        data_block_bytes: Vanilla Chronicle: how long a data file is, a power of two. These three
+            are detected where there are messages, and Java's defaults otherwise.
+        synchronous: Vanilla Chronicle: an append returns when its message is on the medium.
+        consumption: Vanilla Chronicle: ``queue`` has every message begin with a claim word, for
+            :meth:`VanillaTailer.claim`.
+        linger_s: Vanilla Chronicle: how long a cycle that was left is looked at for messages of
+            slow writers.
         pretouch: Have a thread of the kernel make file space present ahead of an appender that
             writes more than 64 bytes a microsecond, where there is a second processor.
 
@@ -287,13 +368,27 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
         "pretouch": pretouch,
         "low_space_percent": low_space_percent,
         "page_bytes": page_bytes,
+        "cycle_format": cycle_format,
+        "cycle_length_ms": cycle_length_ms,
+        "cycle_time_zone": cycle_time_zone,
+        "entries_per_cycle": entries_per_cycle,
+        "tid_bits": tid_bits,
+        "index_block_bytes": index_block_bytes,
+        "data_block_bytes": data_block_bytes,
+        "synchronous": synchronous,
+        "consumption": consumption,
     }
     options = {name: _CHECKS[name](name, given) for name, given in options.items()}
     options["timeout_ms"] = arguments.milliseconds("timeout_s", timeout_s)
     grace = arguments.optional(arguments.milliseconds)
     options["eof_grace_ms"] = grace("eof_grace_s", eof_grace_s)
+    options["linger_ms"] = arguments.milliseconds("linger_s", linger_s)
     path = arguments.path("path", path)
-    if _format(path, format) == _formats.QUICK_QUEUE:
+    kind = _format(path, format)
+    if kind == _formats.VANILLA:
+        options = _only(options, _VANILLA, "Vanilla Chronicle")
+        return VanillaQueue._reopen(path, options)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+    if kind == _formats.QUICK_QUEUE:
         options = _only(options, _QUICK_QUEUE, "Quick-Queue")
         return QuickQueue._reopen(path, options)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
     options = _only(options, _CHRONICLE, "Chronicle Queue")
@@ -314,7 +409,8 @@ def _format(path: str, asked: str | None) -> Format:
 
 def _only(options: dict[str, Any], known: set[str], name: str) -> dict[str, Any]:
     """Return the options that a format has; an error if another one was given."""
-    defaults = {**(open.__kwdefaults__ or {}), "timeout_ms": 10_000, "eof_grace_ms": 1_000}
+    in_ms = {"timeout_ms": 10_000, "eof_grace_ms": 1_000, "linger_ms": 10_000}
+    defaults = {**(open.__kwdefaults__ or {}), **in_ms}
     for option in options.keys() - known:
         if options[option] != defaults[option]:
             what = option.replace("_ms", "_s") if option not in _CHECKS else option
@@ -323,6 +419,10 @@ def _only(options: dict[str, Any], known: set[str], name: str) -> dict[str, Any]
 
 
 # What is open of another format is a queue, too.
-Queue.register(QuickQueue)
-Appender.register(QuickAppender)
-Tailer.register(QuickTailer)
+for _common, *_others in (
+    (Queue, VanillaQueue, QuickQueue),
+    (Appender, VanillaAppender, QuickAppender),
+    (Tailer, VanillaTailer, QuickTailer),
+):
+    for _other in _others:
+        _common.register(_other)

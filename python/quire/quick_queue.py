@@ -12,8 +12,8 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
 from quire import _arguments as arguments
-from quire import _native
-from quire._arrow import need_arrow
+from quire import _formats, _native
+from quire._arrow import payload_column
 from quire._following import Following
 from quire._native import QuickExcerpt
 from quire.errors import UnsupportedError
@@ -27,27 +27,20 @@ _BATCH_BYTES = 256 * 2**20
 _NO_WIRE = "messages are raw bytes, not BinaryWire: write_bytes, new_message"
 _NO_ROLLING = "there are no cycles: index pages follow one another"
 _NO_TABLE = "nothing is stored about readers: keep tailer.index and open queue.tailer(start=...)"
-_REASONS = {
-    "write_map write_message write_yaml write_json awrite_map awrite_message awrite_yaml "
-    "awrite_json method_writer topic topics writing_document read_map read_message read_messages "
-    "follow_messages follow_messages_async read_batches method_reader reading_document "
-    "history after_last_written": _NO_WIRE,
-    "roll_cycle epoch_ms cycles current_cycle current_file file_for_cycle end_of_cycle "
-    "move_to_time normalise_eofs count_excerpts block_bytes": _NO_ROLLING,
-    "table_value table_entries named_tailers lock_holder commit name last_read_index": _NO_TABLE,
-    "dump wire_type source_id": _NO_WIRE,
-    "direction state": "messages are read forward: move_to_index goes anywhere",
-}
-_REASON = {name: reason for names, reason in _REASONS.items() for name in names.split()}
-
-
-def _unsupported(handle: object, name: str) -> NoReturn:
-    """Raise what an attribute of the journal's handles is here, or one that nobody has."""
-    if name not in _REASON:
-        raise AttributeError(
-            f"'{type(handle).__name__}' object has no attribute '{name}'", name=name, obj=handle
-        )
-    raise UnsupportedError(f"not supported in a Quick-Queue: {name} ({_REASON[name]})")
+_REASONS = _formats.reasons(
+    {
+        "write_map write_message write_yaml write_json awrite_map awrite_message awrite_yaml "
+        "awrite_json method_writer topic topics writing_document read_map read_message "
+        "read_messages follow_messages follow_messages_async read_batches method_reader "
+        "reading_document history after_last_written": _NO_WIRE,
+        "roll_cycle epoch_ms cycles current_cycle current_file file_for_cycle end_of_cycle "
+        "move_to_time normalise_eofs count_excerpts block_bytes": _NO_ROLLING,
+        "table_value table_entries named_tailers lock_holder commit name "
+        "last_read_index": _NO_TABLE,
+        "dump wire_type source_id": _NO_WIRE,
+        "direction state": "messages are read forward: move_to_index goes anywhere",
+    }
+)
 
 
 class QuickAppender(_native.QuickAppender):
@@ -71,7 +64,7 @@ class QuickAppender(_native.QuickAppender):
             UnsupportedError: There are several columns, and none is called ``payload``.
 
         """
-        column = _column(batch)
+        column = payload_column(batch, _NO_WIRE)
         chunks: list[Any] = getattr(column, "chunks", None) or [column]
         last: int | None = None
         for chunk in filter(len, chunks):
@@ -87,7 +80,7 @@ class QuickAppender(_native.QuickAppender):
 
     def __getattr__(self, name: str) -> NoReturn:
         """Say why a method of the journal's appender is missing."""
-        _unsupported(self, name)
+        _formats.unsupported(self, name, "Quick-Queue", _REASONS)
 
 
 class QuickTailer(Following[QuickExcerpt], _native.QuickTailer):
@@ -112,7 +105,7 @@ class QuickTailer(Following[QuickExcerpt], _native.QuickTailer):
 
     def __getattr__(self, name: str) -> NoReturn:
         """Say why a method of the journal's tailer is missing."""
-        _unsupported(self, name)
+        _formats.unsupported(self, name, "Quick-Queue", _REASONS)
 
 
 class QuickQueue(_native.QuickQueue):
@@ -197,23 +190,4 @@ class QuickQueue(_native.QuickQueue):
 
     def __getattr__(self, name: str) -> NoReturn:
         """Say why an attribute of the journal's queue is missing."""
-        _unsupported(self, name)
-
-
-def _column(batch: object) -> Any:  # noqa: ANN401 - of pyarrow
-    """Return the one column of a batch that holds messages."""
-    need_arrow()
-    import pyarrow as pa
-
-    if isinstance(batch, pa.RecordBatch | pa.Table):
-        if batch.num_columns != 1 and "payload" not in batch.schema.names:
-            names = ", ".join(batch.schema.names)
-            raise UnsupportedError(f"messages of several columns: columns={names} ({_NO_WIRE})")
-        batch = batch.column("payload" if batch.num_columns != 1 else 0)
-    if not isinstance(batch, pa.Array | pa.ChunkedArray):
-        raise arguments.refusal("batch", "a batch, table or array of pyarrow", batch)
-    if str(batch.type) not in {"binary", "large_binary", "string", "large_string"}:
-        raise TypeError(f"a binary or string column is needed: type={batch.type}")
-    if batch.null_count:
-        raise ValueError(f"a message cannot be null: null_count={batch.null_count}")
-    return batch
+        _formats.unsupported(self, name, "Quick-Queue", _REASONS)

@@ -9,6 +9,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use quire_kernel::chronicle::read::tailer::OpenDocument;
 use quire_kernel::quick_queue::read::Place;
+use quire_kernel::vanilla::Message;
 
 #[doc = stub!("Buffer")]
 #[pyclass(module = "quire._native", frozen)]
@@ -21,6 +22,8 @@ enum Owner {
     Document(OpenDocument),
     /// A part of a page of a Quick-Queue, which stays mapped.
     Page(Place),
+    /// A message of a Vanilla Chronicle from a position on: it keeps its file mapped.
+    Vanilla(Message, usize),
 }
 
 impl Buffer {
@@ -39,11 +42,17 @@ impl Buffer {
         Self(Owner::Page(place))
     }
 
+    /// A message in its data file, from a position on.
+    pub const fn vanilla(message: Message, start: usize) -> Self {
+        Self(Owner::Vanilla(message, start))
+    }
+
     fn bytes(&self) -> &[u8] {
         match &self.0 {
             Owner::Column(bytes) => bytes,
             Owner::Document(document) => document.payload(),
             Owner::Page(place) => place.bytes(),
+            Owner::Vanilla(message, start) => message.bytes().get(*start..).unwrap_or(&[]),
         }
     }
 }

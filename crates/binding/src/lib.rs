@@ -1,7 +1,8 @@
 //! Python's view of the kernel: types and errors across, the interpreter detached, nothing else.
 //!
 //! - [`handles`] are queues, appenders, tailers and their documents;
-//! - [`quick_queue`] are the same of Quick-Queues, and their fields;
+//! - [`quick_queue`] are the same of Quick-Queues, and their fields, and [`vanilla`] those of Vanilla
+//!   Chronicles;
 //! - [`calls`] are method calls as messages, [`values`] the values in a message, [`arrow`] columns of
 //!   messages;
 //! - [`error`] makes exceptions of errors, [`arguments`] checks what is passed in, [`buffer`] is the
@@ -28,6 +29,7 @@ mod fault_points;
 mod handles;
 mod quick_queue;
 mod values;
+mod vanilla;
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -123,6 +125,16 @@ mod _native {
     use crate::values::schema::Kind;
     #[pymodule_export]
     use crate::values::text::{parse_json, parse_yaml, to_json, to_yaml};
+    #[pymodule_export]
+    use crate::vanilla::appender::VanillaAppender;
+    #[pymodule_export]
+    use crate::vanilla::excerpt::VanillaExcerpt;
+    #[pymodule_export]
+    use crate::vanilla::excerpt_writer::ExcerptWriter;
+    #[pymodule_export]
+    use crate::vanilla::queue::VanillaQueue;
+    #[pymodule_export]
+    use crate::vanilla::tailer::{VanillaPayloads, VanillaTailer};
 
     #[pymodule_export]
     use crate::{after_fork_in_child, after_fork_in_parent, before_fork, entry_bytes};

@@ -2,6 +2,11 @@
 
 use quire_kernel::Error;
 
+use crate::buffer::Buffer;
+
+/// Arrow offsets of 32 bits end here.
+const BATCH_BYTES_MAX: usize = i32::MAX as usize;
+
 /// The buffers of an Arrow binary or string column.
 pub struct Column<'a> {
     /// Where its elements begin and end.
@@ -45,6 +50,39 @@ impl<'a> Column<'a> {
             let bytes = self.offsets.get(place.checked_mul(4)?..)?.first_chunk()?;
             usize::try_from(i32::from_le_bytes(*bytes)).ok()
         }
+    }
+}
+
+/// Messages as columns that are handed out: indexes, and payloads with their offsets.
+pub struct PayloadColumns {
+    indexes: Vec<u8>,
+    offsets: Vec<u8>,
+    data: Vec<u8>,
+    max_bytes: usize,
+}
+
+impl PayloadColumns {
+    /// No message yet, and room for so many bytes of them.
+    pub fn new(max_bytes: Option<usize>) -> Self {
+        let offsets = 0_i32.to_le_bytes().to_vec();
+        let max_bytes = max_bytes.unwrap_or(BATCH_BYTES_MAX).min(BATCH_BYTES_MAX);
+        Self { indexes: Vec::new(), offsets, data: Vec::new(), max_bytes }
+    }
+
+    /// Adds a message; false if it does not fit and belongs to the next batch.
+    pub fn add(&mut self, index: u64, bytes: &[u8]) -> bool {
+        let end = self.data.len().saturating_add(bytes.len());
+        let is_over = end > self.max_bytes && !self.indexes.is_empty();
+        let Some(end) = i32::try_from(end).ok().filter(|_| !is_over) else { return false };
+        self.indexes.extend_from_slice(&index.to_le_bytes());
+        self.offsets.extend_from_slice(&end.to_le_bytes());
+        self.data.extend_from_slice(bytes);
+        true
+    }
+
+    /// Indexes, offsets and bytes.
+    pub fn buffers(self) -> [Buffer; 3] {
+        [self.indexes, self.offsets, self.data].map(Buffer::column)
     }
 }
 

@@ -18,11 +18,17 @@ impl<'a> Message<'a> {
     /// Takes a message of at least one byte.
     #[inline]
     pub fn take(object: &'a Bound<'_, PyAny>) -> PyResult<Self> {
-        let message = match object.cast::<PyBytes>() {
+        let message = Self::any(object)?;
+        if message.bytes().is_empty() { Err(empty()) } else { Ok(message) }
+    }
+
+    /// As [`Message::take`], also without a byte: in formats that have such messages.
+    #[inline]
+    pub fn any(object: &'a Bound<'_, PyAny>) -> PyResult<Self> {
+        Ok(match object.cast::<PyBytes>() {
             Ok(bytes) => Self::Fixed(bytes.as_bytes()),
             Err(_) => Self::Copied(Borrowed::new(object)?.bytes().to_vec()),
-        };
-        if message.bytes().is_empty() { Err(empty()) } else { Ok(message) }
+        })
     }
 
     /// The bytes.

@@ -11,10 +11,9 @@ use super::queue::QuickQueue;
 use crate::arguments::{integer, optional};
 use crate::buffer::Buffer;
 use crate::error::{tell, to_py, told};
+use crate::handles::column::PayloadColumns;
 use crate::handles::repr;
 
-/// Arrow offsets of 32 bits end here.
-const BATCH_BYTES_MAX: usize = i32::MAX as usize;
 /// Signals are looked for after this many messages.
 const MESSAGES_BETWEEN_LOOKS: usize = 1 << 14;
 
@@ -171,13 +170,15 @@ impl QuickTailer {
         max_bytes: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<(usize, Buffer, Buffer, Buffer)> {
         let count = integer("count", count)?;
-        let max_bytes = optional("max_bytes", max_bytes)?.unwrap_or(BATCH_BYTES_MAX);
-        let mut columns = Columns::new(max_bytes.min(BATCH_BYTES_MAX));
+        let mut columns = PayloadColumns::new(optional("max_bytes", max_bytes)?);
         let rows = read_in_steps(py, &self.0, count, |asked| {
-            py.detach(|| self.0.read_while(asked, |message| columns.add(message)))
+            py.detach(|| {
+                self.0.read_while(asked, |message| {
+                    columns.add(message.index, message.bytes.as_slice())
+                })
+            })
         })?;
-        let [indexes, offsets, data] =
-            [columns.indexes, columns.offsets, columns.data].map(Buffer::column);
+        let [indexes, offsets, data] = columns.buffers();
         Ok((rows, indexes, offsets, data))
     }
 
@@ -239,32 +240,5 @@ impl QuickTailer {
             parts.push("closed".to_owned());
         }
         repr::handle(&slf.get_type(), &parts)
-    }
-}
-
-/// A batch as Arrow has it.
-struct Columns {
-    indexes: Vec<u8>,
-    offsets: Vec<u8>,
-    data: Vec<u8>,
-    max_bytes: usize,
-}
-
-impl Columns {
-    fn new(max_bytes: usize) -> Self {
-        let offsets = 0_i32.to_le_bytes().to_vec();
-        Self { indexes: Vec::new(), offsets, data: Vec::new(), max_bytes }
-    }
-
-    /// Adds a message; false if it does not fit and belongs to the next batch.
-    fn add(&mut self, message: &Message<'_>) -> bool {
-        let bytes = message.bytes.as_slice();
-        let end = self.data.len().saturating_add(bytes.len());
-        let is_over = end > self.max_bytes && !self.indexes.is_empty();
-        let Some(end) = i32::try_from(end).ok().filter(|_| !is_over) else { return false };
-        self.indexes.extend_from_slice(&message.index.to_le_bytes());
-        self.offsets.extend_from_slice(&end.to_le_bytes());
-        self.data.extend_from_slice(bytes);
-        true
     }
 }

@@ -1,7 +1,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::protocol::cycle_writer::{CycleWriter, Making};
-use super::protocol::detect::{self, Layout};
+use super::protocol::detect::Layout;
 use super::protocol::directory;
 use super::queue::VanillaQueue;
 use crate::{Error, Result};
@@ -101,15 +101,11 @@ impl VanillaAppender {
         CycleWriter::open(cycle, directory, layout, tid, making)
     }
 
-    /// An error for a message that no data file has room for.
+    /// An error for a message that no data file of the present cycle has room for.
     pub fn check_fits(&self, length: u64) -> Result<()> {
         let state = self.open_state()?;
-        let layout = match &state.writer {
-            Some(writer) => writer.layout,
-            None => detect::default_layout(self.queue.options().layout),
-        };
-        let record = Record { capacity: length, ..Record::default() };
-        check_length(record, &layout)
+        let Some(writer) = &state.writer else { return Ok(()) };
+        check_length(Record { capacity: length, ..Record::default() }, &writer.layout)
     }
 
     /// The index of the last message of this appender.

@@ -15,6 +15,6 @@ mod tailer;
 
 pub use appender::{Record, VanillaAppender};
 pub use message::Message;
-pub use options::{Consumption, VanillaOptions};
+pub use options::{Consumption, VanillaOptions, zone};
 pub use queue::VanillaQueue;
-pub use tailer::VanillaTailer;
+pub use tailer::{Mark, VanillaTailer};

@@ -110,3 +110,12 @@ impl VanillaOptions {
 fn refused(what: &str, name: &str, found: impl std::fmt::Display, expected: &str) -> Result<()> {
     Err(Error::Invalid(format!("{what}: {name}={found} expected={expected}")))
 }
+
+/// A time zone by its name.
+pub fn zone(name: &str) -> Result<TimeZone> {
+    if matches!(name, "GMT" | "UTC") {
+        return Ok(TimeZone::UTC);
+    }
+    TimeZone::get(name)
+        .map_err(|_| Error::Unsupported(format!("a time zone of this name: zone={name}")))
+}

@@ -32,6 +32,13 @@ struct State {
     is_closed: bool,
 }
 
+/// A place to return to.
+pub struct Mark {
+    current: Option<(i32, u64)>,
+    late: Vec<(i32, u64)>,
+    last_read: Option<i64>,
+}
+
 /// Where the next message of a cycle is.
 struct Place {
     reader: CycleReader,
@@ -124,6 +131,38 @@ impl VanillaTailer {
             state.step_over(&message, is_late);
         }
         Ok(count)
+    }
+
+    /// Where the tailer is, for [`VanillaTailer::return_to`].
+    #[must_use]
+    pub fn mark(&self) -> Mark {
+        let state = self.lock();
+        let at = |place: &Place| (place.reader.cycle(), place.sequence);
+        Mark {
+            current: state.current.as_ref().map(at),
+            late: state.late.iter().map(|late| at(&late.place)).collect(),
+            last_read: state.last_read,
+        }
+    }
+
+    /// Goes back to a place: what was delivered since is delivered again.
+    pub fn return_to(&self, mark: Mark) -> Result<()> {
+        let mut state = self.open_state()?;
+        let place = match mark.current {
+            Some((cycle, sequence)) => {
+                self.queue.reader(cycle)?.map(|reader| Place { reader, sequence })
+            }
+            None => None,
+        };
+        state.current = place;
+        state.late.retain_mut(|late| {
+            let before = mark.late.iter().find(|(cycle, _)| *cycle == late.place.reader.cycle());
+            late.place.sequence = before.map_or(0, |(_, sequence)| *sequence);
+            before.is_some()
+        });
+        state.last_read = mark.last_read;
+        state.is_dirty = true;
+        Ok(())
     }
 
     /// Whether there is a message to read. What was delivered before is finished.

@@ -33,6 +33,11 @@ impl FieldWriter {
         &self.0
     }
 
+    /// Takes back what is after `length` bytes.
+    pub fn truncate(&mut self, length: usize) {
+        self.0.truncate(length);
+    }
+
     /// Bytes as they are: fixed-width numbers too.
     pub fn put(&mut self, bytes: &[u8]) {
         self.0.extend_from_slice(bytes);
@@ -61,6 +66,16 @@ impl FieldWriter {
         let units = text_bytes(text);
         self.put_stop_bit(i64::try_from(units.len()).unwrap_or(i64::MAX));
         self.0.extend_from_slice(&units);
+    }
+
+    /// A text after its length in 16 bits; false if it is too long for them.
+    #[must_use]
+    pub fn put_short_utf(&mut self, text: &str) -> bool {
+        let units = text_bytes(text);
+        let Ok(length) = u16::try_from(units.len()) else { return false };
+        self.put(&length.to_le_bytes());
+        self.put(&units);
+        true
     }
 
     /// The text's bytes without a length.
@@ -199,6 +214,14 @@ impl<'a> FieldReader<'a> {
         text(bytes).map(Some).ok_or_else(|| start.error("no text"))
     }
 
+    /// As [`FieldWriter::put_short_utf`] stored it.
+    pub fn short_utf(&mut self) -> Result<String> {
+        let start = *self;
+        let length = u16::from_le_bytes(self.array()?);
+        let bytes = self.take(usize::from(length))?;
+        text(bytes).ok_or_else(|| start.error("no text"))
+    }
+
     /// The name of an enum's value, or none.
     pub fn enum_name(&mut self) -> Result<Option<String>> {
         let start = *self;
@@ -265,7 +288,9 @@ fn low_byte(bits: u64) -> u8 {
     bits.to_le_bytes()[0]
 }
 
-fn text_bytes(text: &str) -> Vec<u8> {
+/// The bytes of a text, without a length.
+#[must_use]
+pub fn text_bytes(text: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     for unit in text.encode_utf16() {
         let [low, middle, high] =
@@ -279,7 +304,9 @@ fn text_bytes(text: &str) -> Vec<u8> {
     out
 }
 
-fn text(bytes: &[u8]) -> Option<String> {
+/// The text that these bytes are; None where they are none.
+#[must_use]
+pub fn text(bytes: &[u8]) -> Option<String> {
     if bytes.is_ascii() {
         return String::from_utf8(bytes.to_vec()).ok();
     }

@@ -1,0 +1,228 @@
+use std::ffi::OsString;
+use std::sync::Arc;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyString, PyTuple};
+use quire_kernel::vanilla::format::fields::text_bytes;
+use quire_kernel::vanilla::{Consumption, Record, VanillaAppender as Kernel};
+
+use super::excerpt_writer::ExcerptWriter;
+use super::queue::VanillaQueue;
+use crate::arguments::{integer, iterator, optional};
+use crate::buffer::Borrowed;
+use crate::error::{tell, told};
+use crate::handles::clock::QueueClock;
+use crate::handles::column::Column;
+use crate::handles::payload::Message;
+use crate::handles::repr;
+
+/// Messages taken from an iterator at a time; a list or tuple is taken whole.
+const CHUNK: usize = 10_000;
+/// Messages between looks for signals.
+const MESSAGES_BETWEEN_LOOKS: usize = 1 << 14;
+/// Messages up to this many bytes are copied with the interpreter attached.
+const SMALL: usize = 4096;
+/// Says that nobody has the message yet.
+const FREE: &[u8] = &[0; 4];
+
+#[doc = stub!("VanillaAppender")]
+#[pyclass(module = "quire._native", frozen, subclass)]
+pub struct VanillaAppender {
+    pub kernel: Arc<Kernel>,
+    pub clock: Arc<QueueClock>,
+}
+
+#[pymethods]
+impl VanillaAppender {
+    #[new]
+    #[pyo3(signature = (queue, thread_id = None))]
+    fn new(
+        py: Python<'_>,
+        queue: &Bound<'_, VanillaQueue>,
+        thread_id: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let queue = queue.get();
+        let thread_id: Option<i64> = optional("thread_id", thread_id)?;
+        let tid =
+            thread_id.map(|id| u32::try_from(id).map_err(|_| bad_thread_id(id))).transpose()?;
+        let kernel = told(py, Kernel::new(Arc::clone(&queue.kernel), tid))?;
+        Ok(Self { kernel: Arc::new(kernel), clock: Arc::clone(&queue.clock) })
+    }
+
+    #[doc = stub!("VanillaAppender.write_bytes")]
+    #[pyo3(signature = (payload, /))]
+    fn write_bytes(&self, py: Python<'_>, payload: &Bound<'_, PyAny>) -> PyResult<i64> {
+        self.write(py, Message::any(payload)?.bytes())
+    }
+
+    #[doc = stub!("VanillaAppender.write_text")]
+    #[pyo3(signature = (text, /))]
+    fn write_text(&self, py: Python<'_>, text: &Bound<'_, PyString>) -> PyResult<i64> {
+        self.write(py, &text_bytes(&text.to_cow()?))
+    }
+
+    #[doc = stub!("VanillaAppender.write_many")]
+    #[pyo3(signature = (payloads, /))]
+    fn write_many(&self, py: Python<'_>, payloads: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
+        if let Ok(list) = payloads.cast::<PyList>() {
+            return self.write_tuple(py, &list.to_tuple());
+        }
+        if let Ok(tuple) = payloads.cast::<PyTuple>() {
+            return self.write_tuple(py, tuple);
+        }
+        let mut items = iterator("payloads", "payloads", payloads)?;
+        let mut last = None;
+        loop {
+            let chunk = items.by_ref().take(CHUNK).collect::<PyResult<Vec<_>>>()?;
+            if chunk.is_empty() {
+                return Ok(last);
+            }
+            last = self.write_tuple(py, &PyTuple::new(py, chunk)?)?;
+        }
+    }
+
+    #[doc = stub!("VanillaAppender._write_column")]
+    #[pyo3(name = "_write_column", signature = (offsets, data, *, count, start, wide))]
+    fn write_column(
+        &self,
+        py: Python<'_>,
+        offsets: &Bound<'_, PyAny>,
+        data: &Bound<'_, PyAny>,
+        count: usize,
+        start: usize,
+        wide: bool,
+    ) -> PyResult<Option<i64>> {
+        let (offsets, data) = (Borrowed::new(offsets)?, Borrowed::new(data)?);
+        // An empty message is one here, as a text may be.
+        let column =
+            Column { offsets: offsets.bytes(), data: data.bytes(), start, wide, text: true };
+        told(py, py.detach(|| column.check(count)))?;
+        self.write_all(py, count, |number| column.element(number))
+    }
+
+    #[doc = stub!("VanillaAppender.writing_excerpt")]
+    #[pyo3(signature = (*, synchronous = None, claimable = None, capacity = None))]
+    fn writing_excerpt(
+        &self,
+        synchronous: Option<bool>,
+        claimable: Option<bool>,
+        capacity: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<ExcerptWriter> {
+        let is_queue = self.is_queue();
+        if is_queue && claimable == Some(false) {
+            return Err(PyValueError::new_err(
+                "every message of a queue with consumption='queue' has a claim word: claimable=False",
+            ));
+        }
+        let capacity: Option<u64> = capacity.map(|given| integer("capacity", given)).transpose()?;
+        Ok(ExcerptWriter::new(
+            Arc::clone(&self.kernel),
+            Arc::clone(&self.clock),
+            synchronous.unwrap_or(false),
+            claimable.unwrap_or(is_queue),
+            capacity.unwrap_or(0),
+        ))
+    }
+
+    #[doc = stub!("VanillaAppender.last_index_appended")]
+    #[getter]
+    fn last_index_appended(&self, py: Python<'_>) -> PyResult<Option<i64>> {
+        told(py, self.kernel.last_index_appended())
+    }
+
+    #[doc = stub!("VanillaAppender.path")]
+    #[getter]
+    fn path(&self) -> OsString {
+        self.kernel.queue().path().as_os_str().to_owned()
+    }
+
+    #[doc = stub!("VanillaAppender.closed")]
+    #[getter]
+    fn closed(&self) -> bool {
+        self.kernel.is_closed()
+    }
+
+    #[doc = stub!("VanillaAppender.sync")]
+    fn sync(&self, py: Python<'_>) -> PyResult<()> {
+        told(py, py.detach(|| self.kernel.sync()))
+    }
+
+    #[doc = stub!("VanillaAppender.close")]
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.kernel.close());
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_args))]
+    fn __exit__(&self, py: Python<'_>, _args: &Bound<'_, PyAny>) {
+        self.close(py);
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> String {
+        let kernel = &slf.get().kernel;
+        let mut parts = vec![repr::path(slf.py(), kernel.queue().path())];
+        if kernel.is_closed() {
+            parts.push("closed".to_owned());
+        }
+        repr::handle(&slf.get_type(), &parts)
+    }
+}
+
+impl VanillaAppender {
+    fn is_queue(&self) -> bool {
+        self.kernel.queue().options().consumption == Consumption::Queue
+    }
+
+    fn record<'a>(&self, body: &'a [u8]) -> Record<'a> {
+        let head = if self.is_queue() { FREE } else { &[] };
+        Record { parts: [head, body], ..Record::default() }
+    }
+
+    fn write(&self, py: Python<'_>, body: &[u8]) -> PyResult<i64> {
+        let now = self.clock.now_ms(py)?;
+        let record = self.record(body);
+        if body.len() <= SMALL && !self.kernel.queue().options().synchronous {
+            return told(py, self.kernel.append(now, record));
+        }
+        told(py, py.detach(|| self.kernel.append(now, record)))
+    }
+
+    /// A tuple keeps its items alive and in place while they are written.
+    fn write_tuple(&self, py: Python<'_>, payloads: &Bound<'_, PyTuple>) -> PyResult<Option<i64>> {
+        let items: Vec<_> = payloads.iter_borrowed().collect();
+        let messages = items.iter().map(|item| Message::any(item)).collect::<PyResult<Vec<_>>>()?;
+        self.write_all(py, messages.len(), |number| Ok(messages[number].bytes()))
+    }
+
+    fn write_all<'a>(
+        &self,
+        py: Python<'_>,
+        count: usize,
+        body: impl Fn(usize) -> quire_kernel::Result<&'a [u8]> + Send + Sync,
+    ) -> PyResult<Option<i64>> {
+        let mut last = None;
+        for from in (0..count).step_by(MESSAGES_BETWEEN_LOOKS) {
+            let now = self.clock.now_ms(py)?;
+            let some = MESSAGES_BETWEEN_LOOKS.min(count - from);
+            last = told(
+                py,
+                py.detach(|| {
+                    let record = |number| Ok(self.record(body(from + number)?));
+                    self.kernel.append_all(now, some, record)
+                }),
+            )?;
+            tell(py)?;
+            py.check_signals()?;
+        }
+        Ok(last)
+    }
+}
+
+#[cold]
+fn bad_thread_id(id: i64) -> PyErr {
+    PyValueError::new_err(format!("invalid thread_id={id}: expected an integer of 24 bits at most"))
+}

@@ -1,0 +1,384 @@
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyMemoryView, PyString, PyType};
+use quire_kernel::vanilla::format::fields::{FieldError, FieldReader};
+use quire_kernel::vanilla::{Message, VanillaQueue};
+
+use crate::arguments::integer;
+use crate::buffer::Buffer;
+use crate::error::{UnsupportedError, WireError, told};
+
+/// The count of a lock word is above the owner.
+const LOCK_COUNT: u32 = 1 << 24;
+
+#[doc = stub!("VanillaExcerpt")]
+#[pyclass(module = "quire._native", frozen)]
+pub struct VanillaExcerpt {
+    index: i64,
+    data: PyOnceLock<Py<PyBytes>>,
+    /// None of an excerpt that was pickled.
+    stored: Option<(Message, Arc<VanillaQueue>)>,
+    /// What is before belongs to the claim.
+    start: usize,
+    position: AtomicUsize,
+}
+
+impl VanillaExcerpt {
+    /// A message as it lies in its file.
+    pub fn of(message: Message, queue: &Arc<VanillaQueue>) -> Self {
+        Self::from(message, queue, 0)
+    }
+
+    /// A message that was claimed: its data follow the claim word.
+    pub fn claimed(message: Message, queue: &Arc<VanillaQueue>) -> Self {
+        Self::from(message, queue, 4)
+    }
+
+    fn from(message: Message, queue: &Arc<VanillaQueue>, start: usize) -> Self {
+        let (index, data) = (message.index, PyOnceLock::new());
+        let stored = Some((message, Arc::clone(queue)));
+        Self { index, data, stored, start, position: AtomicUsize::new(start) }
+    }
+
+    /// The whole payload.
+    fn bytes<'a>(&'a self, py: Python<'a>) -> &'a [u8] {
+        match &self.stored {
+            Some((message, _)) => message.bytes(),
+            None => self.data.get(py).map_or(&[], |data| data.as_bytes(py)),
+        }
+    }
+
+    fn take<'a, T>(
+        &'a self,
+        py: Python<'a>,
+        take: impl FnOnce(&mut FieldReader<'a>) -> Result<T, FieldError>,
+    ) -> PyResult<T> {
+        let mut reader = FieldReader::at(self.bytes(py), self.position.load(Ordering::Acquire));
+        let taken = take(&mut reader).map_err(|error| self.bad_field(&error))?;
+        self.position.store(reader.position(), Ordering::Release);
+        Ok(taken)
+    }
+
+    #[cold]
+    fn bad_field(&self, error: &FieldError) -> PyErr {
+        let FieldError { what, position, length } = error;
+        let index = self.index;
+        WireError::new_err(format!("{what}: position={position} length={length} index={index:#x}"))
+    }
+
+    fn stored(&self) -> PyResult<&(Message, Arc<VanillaQueue>)> {
+        self.stored.as_ref().ok_or_else(|| {
+            UnsupportedError::new_err("not supported: changing an excerpt that was pickled")
+        })
+    }
+
+    fn swap32(&self, py: Python<'_>, offset: u64, old: u32, new: u32) -> PyResult<Result<(), u32>> {
+        let (message, queue) = self.stored()?;
+        told(py, queue.swap32(message, offset, old, new))
+    }
+
+    fn word(&self, py: Python<'_>, offset: u64) -> PyResult<u32> {
+        let bytes = usize::try_from(offset).ok().and_then(|at| self.bytes(py).get(at..));
+        let word = bytes.and_then(|bytes| bytes.first_chunk());
+        word.map(|word| u32::from_le_bytes(*word)).ok_or_else(|| {
+            PyValueError::new_err(format!("no word of the message: offset={offset}"))
+        })
+    }
+}
+
+#[pymethods]
+impl VanillaExcerpt {
+    #[new]
+    #[pyo3(signature = (index, data))]
+    fn new(py: Python<'_>, index: i64, data: Py<PyBytes>) -> Self {
+        let kept = PyOnceLock::new();
+        let _ = kept.set(py, data);
+        Self { index, data: kept, stored: None, start: 0, position: AtomicUsize::new(0) }
+    }
+
+    #[doc = stub!("VanillaExcerpt.index")]
+    #[getter]
+    const fn index(&self) -> i64 {
+        self.index
+    }
+
+    #[doc = stub!("VanillaExcerpt.data")]
+    #[getter]
+    fn data(&self, py: Python<'_>) -> Py<PyBytes> {
+        let copy = || PyBytes::new(py, self.bytes(py).get(self.start..).unwrap_or(&[])).unbind();
+        self.data.get_or_init(py, copy).clone_ref(py)
+    }
+
+    #[doc = stub!("VanillaExcerpt.view")]
+    #[getter]
+    fn view<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyMemoryView>> {
+        match &self.stored {
+            Some((message, _)) => {
+                let buffer = Bound::new(py, Buffer::vanilla(message.clone(), self.start))?;
+                PyMemoryView::from(buffer.as_any())
+            }
+            None => PyMemoryView::from(self.data(py).bind(py).as_any()),
+        }
+    }
+
+    #[doc = stub!("VanillaExcerpt.position")]
+    #[getter]
+    fn position(&self) -> usize {
+        self.position.load(Ordering::Acquire)
+    }
+
+    #[setter]
+    fn set_position(&self, py: Python<'_>, position: &Bound<'_, PyAny>) -> PyResult<()> {
+        let position: usize = integer("position", position)?;
+        let length = self.bytes(py).len();
+        if position > length {
+            let what =
+                format!("a position behind the message: position={position} length={length}");
+            return Err(PyValueError::new_err(what));
+        }
+        self.position.store(position, Ordering::Release);
+        Ok(())
+    }
+
+    #[doc = stub!("VanillaExcerpt.read_bytes")]
+    #[pyo3(signature = (count, /))]
+    fn read_bytes<'py>(
+        &self,
+        py: Python<'py>,
+        count: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let count = integer("count", count)?;
+        self.take(py, |fields| Ok(PyBytes::new(py, fields.take(count)?)))
+    }
+
+    #[doc = stub!("VanillaExcerpt.read_int8")]
+    fn read_int8(&self, py: Python<'_>) -> PyResult<i8> {
+        self.take(py, |fields| fields.array().map(i8::from_le_bytes))
+    }
+
+    #[doc = stub!("VanillaExcerpt.read_int16")]
+    fn read_int16(&self, py: Python<'_>) -> PyResult<i16> {
+        self.take(py, |fields| fields.array().map(i16::from_le_bytes))
+    }
+
+    #[doc = stub!("VanillaExcerpt.read_int24")]
+    fn read_int24(&self, py: Python<'_>) -> PyResult<i64> {
+        self.take(py, |fields| fields.array::<3>().map(|bytes| signed(&bytes)))
+    }
+
+    #[doc = stub!("VanillaExcerpt.read_int32")]
+    fn read_int32(&self, py: Python<'_>) -> PyResult<i32> {
+        self.take(py, |fields| fields.array().map(i32::from_le_bytes))
+    }
+
+    #[doc = stub!("VanillaExcerpt.read_int48")]
+    fn read_int48(&self, py: Python<'_>) -> PyResult<i64> {
+        self.take(py, |fields| fields.array::<6>().map(|bytes| signed(&bytes)))
+    }
+
+    #[doc = stub!("VanillaExcerpt.read_int64")]
+    fn read_int64(&self, py: Python<'_>) -> PyResult<i64> {
+        self.take(py, |fields| fields.array().map(i64::from_le_bytes))
+    }
+
+    #[doc = stub!("VanillaExcerpt.read_float32")]
+    fn read_float32(&self, py: Python<'_>) -> PyResult<f32> {
+        self.take(py, |fields| fields.array().map(f32::from_le_bytes))
+    }
+
+    #[doc = stub!("VanillaExcerpt.read_float64")]
+    fn read_float64(&self, py: Python<'_>) -> PyResult<f64> {
+        self.take(py, |fields| fields.array().map(f64::from_le_bytes))
+    }
+
+    #[doc = stub!("VanillaExcerpt.read_boolean")]
+    fn read_boolean(&self, py: Python<'_>) -> PyResult<bool> {
+        self.take(py, |fields| fields.array().map(|[byte]| byte == b'Y'))
+    }
+
+    #[doc = stub!("VanillaExcerpt.read_char")]
+    fn read_char(&self, py: Python<'_>) -> PyResult<String> {
+        let unit = self.take(py, |fields| fields.array().map(u16::from_le_bytes))?;
+        Ok(String::from_utf16_lossy(&[unit]))
+    }
+
+    #[doc = stub!("VanillaExcerpt.read_stop_bit")]
+    fn read_stop_bit(&self, py: Python<'_>) -> PyResult<i64> {
+        self.take(py, FieldReader::stop_bit)
+    }
+
+    #[doc = stub!("VanillaExcerpt.read_compact_int")]
+    fn read_compact_int(&self, py: Python<'_>) -> PyResult<i32> {
+        self.take(py, FieldReader::compact_int)
+    }
+
+    #[doc = stub!("VanillaExcerpt.read_compact_long")]
+    fn read_compact_long(&self, py: Python<'_>) -> PyResult<i64> {
+        self.take(py, FieldReader::compact_long)
+    }
+
+    #[doc = stub!("VanillaExcerpt.read_compact_double")]
+    fn read_compact_double(&self, py: Python<'_>) -> PyResult<f64> {
+        self.take(py, FieldReader::compact_double)
+    }
+
+    #[doc = stub!("VanillaExcerpt.read_utf")]
+    fn read_utf(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        self.take(py, FieldReader::utf)
+    }
+
+    #[doc = stub!("VanillaExcerpt.read_utf16_length")]
+    fn read_utf16_length(&self, py: Python<'_>) -> PyResult<String> {
+        self.take(py, FieldReader::short_utf)
+    }
+
+    #[doc = stub!("VanillaExcerpt.read_enum")]
+    #[pyo3(signature = (cls = None, /))]
+    fn read_enum<'py>(
+        &self,
+        py: Python<'py>,
+        cls: Option<&Bound<'py, PyType>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let before = self.position.load(Ordering::Acquire);
+        let Some(name) = self.take(py, FieldReader::enum_name)? else { return Ok(None) };
+        let name = PyString::new(py, &name).into_any();
+        match cls.filter(|cls| !cls.is(py.get_type::<PyString>())) {
+            None => Ok(Some(name)),
+            Some(cls) => match cls.get_item(&name) {
+                Ok(member) => Ok(Some(member)),
+                Err(error) => {
+                    self.position.store(before, Ordering::Release);
+                    Err(error)
+                }
+            },
+        }
+    }
+
+    #[doc = stub!("VanillaExcerpt.parse_int")]
+    fn parse_int(&self, py: Python<'_>) -> PyResult<i64> {
+        self.take(py, FieldReader::parse_int)
+    }
+
+    #[doc = stub!("VanillaExcerpt.parse_float")]
+    fn parse_float(&self, py: Python<'_>) -> PyResult<f64> {
+        self.take(py, FieldReader::parse_float)
+    }
+
+    #[doc = stub!("VanillaExcerpt.compare_and_swap_int32")]
+    #[pyo3(signature = (offset, expected, new, /))]
+    fn compare_and_swap_int32(
+        &self,
+        py: Python<'_>,
+        offset: &Bound<'_, PyAny>,
+        expected: &Bound<'_, PyAny>,
+        new: &Bound<'_, PyAny>,
+    ) -> PyResult<bool> {
+        let (expected, new): (i32, i32) = (integer("expected", expected)?, integer("new", new)?);
+        let offset = integer("offset", offset)?;
+        let swapped = self.swap32(py, offset, expected.cast_unsigned(), new.cast_unsigned())?;
+        Ok(swapped.is_ok())
+    }
+
+    #[doc = stub!("VanillaExcerpt.compare_and_swap_int64")]
+    #[pyo3(signature = (offset, expected, new, /))]
+    fn compare_and_swap_int64(
+        &self,
+        py: Python<'_>,
+        offset: &Bound<'_, PyAny>,
+        expected: &Bound<'_, PyAny>,
+        new: &Bound<'_, PyAny>,
+    ) -> PyResult<bool> {
+        let (expected, new): (i64, i64) = (integer("expected", expected)?, integer("new", new)?);
+        let offset = integer("offset", offset)?;
+        let (message, queue) = self.stored()?;
+        let swapped = queue.swap64(message, offset, expected.cast_unsigned(), new.cast_unsigned());
+        Ok(told(py, swapped)?.is_ok())
+    }
+
+    #[doc = stub!("VanillaExcerpt.try_lock")]
+    #[pyo3(signature = (offset, owner = None, /))]
+    fn try_lock(
+        &self,
+        py: Python<'_>,
+        offset: &Bound<'_, PyAny>,
+        owner: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<bool> {
+        let (offset, owner) = (integer("offset", offset)?, owner_of(py, owner)?);
+        if self.swap32(py, offset, 0, LOCK_COUNT | owner)?.is_ok() {
+            return Ok(true);
+        }
+        let found = self.word(py, offset)?;
+        if found & (LOCK_COUNT - 1) != owner {
+            return Ok(false);
+        }
+        let Some(more) = found.checked_add(LOCK_COUNT) else {
+            return Err(PyValueError::new_err("the lock is held 255 times: unlock it first"));
+        };
+        Ok(self.swap32(py, offset, found, more)?.is_ok())
+    }
+
+    #[doc = stub!("VanillaExcerpt.unlock")]
+    #[pyo3(signature = (offset, owner = None, /))]
+    fn unlock(
+        &self,
+        py: Python<'_>,
+        offset: &Bound<'_, PyAny>,
+        owner: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let (offset, owner) = (integer("offset", offset)?, owner_of(py, owner)?);
+        let found = self.word(py, offset)?;
+        let is_owner = found >= LOCK_COUNT && found & (LOCK_COUNT - 1) == owner;
+        let less = if found >> 24 == 1 { 0 } else { found.wrapping_sub(LOCK_COUNT) };
+        if is_owner && self.swap32(py, offset, found, less)?.is_ok() {
+            return Ok(());
+        }
+        Err(PyValueError::new_err(format!(
+            "the lock is not held by this owner: offset={offset} owner={owner} found={found:#010x}"
+        )))
+    }
+
+    fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> bool {
+        let Ok(other) = other.cast::<Self>() else { return false };
+        let other = other.get();
+        self.index == other.index && self.data(py).as_bytes(py) == other.data(py).as_bytes(py)
+    }
+
+    fn __hash__(&self, py: Python<'_>) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (self.index, self.data(py).as_bytes(py)).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyType>, (i64, Py<PyBytes>)) {
+        let this = slf.get();
+        (slf.get_type(), (this.index, this.data(slf.py())))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let length = self.bytes(py).len() - self.start.min(self.bytes(py).len());
+        format!("VanillaExcerpt(index={:#x}, {length} bytes)", self.index)
+    }
+}
+
+/// A number of so many bytes.
+fn signed(bytes: &[u8]) -> i64 {
+    let mut wide = [0; 8];
+    let unused = wide.len() - bytes.len();
+    wide[unused..].copy_from_slice(bytes);
+    i64::from_le_bytes(wide) >> (8 * unused)
+}
+
+/// The owner of a lock, 24 bits: the calling thread where none is given.
+fn owner_of(py: Python<'_>, owner: Option<&Bound<'_, PyAny>>) -> PyResult<u32> {
+    let owner: u64 = match owner {
+        Some(owner) => integer("owner", owner)?,
+        None => py.import("threading")?.call_method0("get_native_id")?.extract()?,
+    };
+    let low = u32::try_from(owner & u64::from(LOCK_COUNT - 1)).unwrap_or_default();
+    if low == 0 { Err(PyValueError::new_err(format!("nobody is owner={owner}"))) } else { Ok(low) }
+}

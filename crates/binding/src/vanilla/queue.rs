@@ -1,0 +1,207 @@
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use quire_kernel::vanilla::protocol::detect::Asked;
+use quire_kernel::vanilla::{Consumption, VanillaOptions, VanillaQueue as Kernel, zone};
+
+use crate::arguments::integer;
+use crate::error::{to_py, told};
+use crate::handles::clock::QueueClock;
+use crate::handles::repr;
+
+#[doc = stub!("VanillaQueue")]
+#[pyclass(module = "quire._native", frozen, subclass)]
+pub struct VanillaQueue {
+    pub kernel: Arc<Kernel>,
+    pub clock: Arc<QueueClock>,
+}
+
+#[pymethods]
+impl VanillaQueue {
+    #[new]
+    #[pyo3(signature = (
+        path, *, read_only = false, create = true, clock = None, roll_cycle = None,
+        cycle_format = None, cycle_length_ms = None, cycle_time_zone = None,
+        entries_per_cycle = None, tid_bits = None, index_block_bytes = None,
+        data_block_bytes = None, synchronous = false, consumption = "topic", linger_ms = 10_000,
+        file_mode = 0o600, allow_network = false
+    ))]
+    #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)] // a Python signature
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        read_only: bool,
+        create: bool,
+        clock: Option<Bound<'_, PyAny>>,
+        roll_cycle: Option<String>,
+        cycle_format: Option<String>,
+        cycle_length_ms: Option<i64>,
+        cycle_time_zone: Option<&str>,
+        entries_per_cycle: Option<u64>,
+        tid_bits: Option<u32>,
+        index_block_bytes: Option<u64>,
+        data_block_bytes: Option<u64>,
+        synchronous: bool,
+        consumption: &str,
+        linger_ms: u64,
+        file_mode: u32,
+        allow_network: bool,
+    ) -> PyResult<Self> {
+        let clock = Arc::new(QueueClock::take(clock));
+        let layout =
+            Asked { tid_bits, index_block: index_block_bytes, data_block: data_block_bytes };
+        let options = VanillaOptions {
+            read_only,
+            create,
+            clock: clock.kernel(),
+            roll_cycle,
+            cycle_format,
+            cycle_length_ms,
+            entries_per_cycle,
+            zone: cycle_time_zone.map(zone).transpose().map_err(to_py)?,
+            layout,
+            synchronous,
+            consumption: consumption_of(consumption)?,
+            linger: Duration::from_millis(linger_ms),
+            file_mode,
+            allow_network,
+        };
+        let opened = py.detach(|| Kernel::open(&path, options));
+        Ok(Self { kernel: Arc::new(told(py, opened)?), clock })
+    }
+
+    #[doc = stub!("VanillaQueue.path")]
+    #[getter]
+    fn path(&self) -> OsString {
+        self.kernel.path().as_os_str().to_owned()
+    }
+
+    #[doc = stub!("VanillaQueue.read_only")]
+    #[getter]
+    fn read_only(&self) -> bool {
+        self.kernel.options().read_only
+    }
+
+    #[doc = stub!("VanillaQueue.closed")]
+    #[getter]
+    fn closed(&self) -> bool {
+        self.kernel.is_closed()
+    }
+
+    #[doc = stub!("VanillaQueue.consumption")]
+    #[getter]
+    fn consumption(&self) -> &'static str {
+        match self.kernel.options().consumption {
+            Consumption::Topic => "topic",
+            Consumption::Queue => "queue",
+        }
+    }
+
+    #[doc = stub!("VanillaQueue.cycle_format")]
+    #[getter]
+    fn cycle_format(&self) -> &str {
+        self.kernel.format().pattern()
+    }
+
+    #[doc = stub!("VanillaQueue.cycle_length_ms")]
+    #[getter]
+    fn cycle_length_ms(&self) -> i64 {
+        self.kernel.format().length_ms()
+    }
+
+    #[doc = stub!("VanillaQueue.entries_per_cycle")]
+    #[getter]
+    fn entries_per_cycle(&self) -> u64 {
+        1 << self.kernel.split().sequence_bits
+    }
+
+    #[doc = stub!("VanillaQueue.first_index")]
+    #[getter]
+    fn first_index(&self, py: Python<'_>) -> PyResult<Option<i64>> {
+        self.ask(py, Kernel::first_index)
+    }
+
+    #[doc = stub!("VanillaQueue.last_index")]
+    #[getter]
+    fn last_index(&self, py: Python<'_>) -> PyResult<Option<i64>> {
+        self.ask(py, Kernel::last_index)
+    }
+
+    #[doc = stub!("VanillaQueue.entry_count")]
+    #[getter]
+    fn entry_count(&self, py: Python<'_>) -> PyResult<u64> {
+        self.ask(py, Kernel::entry_count)
+    }
+
+    #[doc = stub!("VanillaQueue.cycles")]
+    #[getter]
+    fn cycles(&self, py: Python<'_>) -> PyResult<Vec<i32>> {
+        self.ask(py, Kernel::cycles)
+    }
+
+    #[doc = stub!("VanillaQueue.current_cycle")]
+    #[getter]
+    fn current_cycle(&self, py: Python<'_>) -> PyResult<i32> {
+        let now_ms = self.clock.now_ms(py)?;
+        self.kernel.cycle_at(now_ms).map_err(to_py)
+    }
+
+    #[doc = stub!("VanillaQueue.directory_for_cycle")]
+    #[pyo3(signature = (cycle))]
+    fn directory_for_cycle(&self, cycle: &Bound<'_, PyAny>) -> PyResult<OsString> {
+        let cycle = integer("cycle", cycle)?;
+        self.kernel.directory_of(cycle).map(PathBuf::into_os_string).map_err(to_py)
+    }
+
+    #[doc = stub!("VanillaQueue.close")]
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.kernel.close());
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_args))]
+    fn __exit__(&self, py: Python<'_>, _args: &Bound<'_, PyAny>) {
+        self.close(py);
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> String {
+        let kernel = &slf.get().kernel;
+        let mut parts = vec![repr::path(slf.py(), kernel.path())];
+        parts.push(format!("cycle_format={}", kernel.format().pattern()));
+        if kernel.options().read_only {
+            parts.push("read_only".to_owned());
+        }
+        if kernel.is_closed() {
+            parts.push("closed".to_owned());
+        }
+        repr::handle(&slf.get_type(), &parts)
+    }
+}
+
+impl VanillaQueue {
+    fn ask<T: Send>(
+        &self,
+        py: Python<'_>,
+        question: impl FnOnce(&Kernel) -> quire_kernel::Result<T> + Send,
+    ) -> PyResult<T> {
+        let kernel = &self.kernel;
+        told(py, py.detach(|| kernel.check_open("queue").and_then(|()| question(kernel))))
+    }
+}
+
+fn consumption_of(name: &str) -> PyResult<Consumption> {
+    match name {
+        "topic" => Ok(Consumption::Topic),
+        "queue" => Ok(Consumption::Queue),
+        _ => Err(PyValueError::new_err(format!(
+            "invalid consumption={name:?}: expected 'topic' or 'queue'"
+        ))),
+    }
+}

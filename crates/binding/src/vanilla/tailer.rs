@@ -1,0 +1,253 @@
+use std::ffi::OsString;
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList};
+use quire_kernel::vanilla::format::fields;
+use quire_kernel::vanilla::{Message, VanillaTailer as Kernel};
+
+use super::excerpt::VanillaExcerpt;
+use super::queue::VanillaQueue;
+use crate::arguments::{integer, optional};
+use crate::buffer::Buffer;
+use crate::error::{WireError, tell, told};
+use crate::handles::column::PayloadColumns;
+use crate::handles::repr;
+
+/// Signals are looked for after this many messages.
+const MESSAGES_BETWEEN_LOOKS: usize = 1 << 14;
+
+#[doc = stub!("VanillaTailer")]
+#[pyclass(module = "quire._native", frozen, subclass)]
+pub struct VanillaTailer(Arc<Kernel>);
+
+#[doc = stub!("VanillaPayloads")]
+#[pyclass(module = "quire._native", frozen)]
+pub struct VanillaPayloads(Arc<Kernel>);
+
+#[pymethods]
+impl VanillaPayloads {
+    const fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    #[inline]
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let message = told(py, self.0.read())?;
+        Ok(message.map(|message| PyBytes::new(py, message.bytes())))
+    }
+}
+
+/// Reads up to `count` messages, looking for signals in between. An interrupt takes the tailer back.
+fn read_in_steps(
+    py: Python<'_>,
+    tailer: &Kernel,
+    count: usize,
+    mut step: impl FnMut(usize, bool) -> quire_kernel::Result<usize>,
+) -> PyResult<usize> {
+    let start = tailer.mark();
+    let mut taken = 0;
+    while taken < count {
+        let asked = (count - taken).min(MESSAGES_BETWEEN_LOOKS);
+        let some = match step(asked, taken == 0) {
+            Ok(some) => some,
+            // The next call meets it again, as its first.
+            Err(_) if taken > 0 => break,
+            Err(error) => return told(py, Err(error)),
+        };
+        taken += some;
+        if let Err(raised) = tell(py).and_then(|()| py.check_signals()) {
+            told(py, tailer.return_to(start))?;
+            return Err(raised);
+        }
+        if some < asked {
+            break;
+        }
+    }
+    Ok(taken)
+}
+
+#[pymethods]
+impl VanillaTailer {
+    #[new]
+    #[pyo3(signature = (queue, name = None))]
+    fn new(py: Python<'_>, queue: &Bound<'_, VanillaQueue>, name: Option<&str>) -> PyResult<Self> {
+        let queue = Arc::clone(&queue.get().kernel);
+        let tailer = py.detach(|| Kernel::open(queue, name));
+        Ok(Self(Arc::new(told(py, tailer)?)))
+    }
+
+    const fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    #[inline]
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<VanillaExcerpt>> {
+        self.read(py)
+    }
+
+    #[doc = stub!("VanillaTailer.read")]
+    #[inline]
+    fn read(&self, py: Python<'_>) -> PyResult<Option<VanillaExcerpt>> {
+        let message = told(py, self.0.read())?;
+        Ok(message.map(|message| VanillaExcerpt::of(message, self.0.queue())))
+    }
+
+    #[doc = stub!("VanillaTailer.claim")]
+    #[pyo3(signature = (owner, /))]
+    fn claim(&self, py: Python<'_>, owner: &Bound<'_, PyAny>) -> PyResult<Option<VanillaExcerpt>> {
+        let owner: i32 = integer("owner", owner)?;
+        let message = told(py, py.detach(|| self.0.claim(owner.cast_unsigned())))?;
+        Ok(message.map(|message| VanillaExcerpt::claimed(message, self.0.queue())))
+    }
+
+    #[doc = stub!("VanillaTailer.payloads")]
+    fn payloads(&self) -> VanillaPayloads {
+        VanillaPayloads(Arc::clone(&self.0))
+    }
+
+    #[doc = stub!("VanillaTailer.read_bytes")]
+    fn read_bytes<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let message = told(py, self.0.read())?;
+        Ok(message.map(|message| PyBytes::new(py, message.bytes())))
+    }
+
+    #[doc = stub!("VanillaTailer.read_text")]
+    fn read_text(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        let start = self.0.mark();
+        let Some(message) = told(py, self.0.read())? else { return Ok(None) };
+        let Some(text) = fields::text(message.bytes()) else {
+            told(py, self.0.return_to(start))?;
+            return Err(WireError::new_err(format!("no text: index={:#x}", message.index)));
+        };
+        Ok(Some(text))
+    }
+
+    #[doc = stub!("VanillaTailer.read_many")]
+    #[pyo3(signature = (count, /))]
+    fn read_many<'py>(
+        &self,
+        py: Python<'py>,
+        count: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let count = integer("count", count)?;
+        let mut found: Vec<Bound<'py, PyBytes>> = Vec::new();
+        read_in_steps(py, &self.0, count, |asked, is_first| {
+            self.0.read_many(asked, is_first, |message: &Message| {
+                found.push(PyBytes::new(py, message.bytes()));
+                true
+            })
+        })?;
+        PyList::new(py, found)
+    }
+
+    #[doc = stub!("VanillaTailer._read_columns")]
+    #[pyo3(name = "_read_columns", signature = (count, /, *, max_bytes = None))]
+    fn read_columns(
+        &self,
+        py: Python<'_>,
+        count: &Bound<'_, PyAny>,
+        max_bytes: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<(usize, Buffer, Buffer, Buffer)> {
+        let count = integer("count", count)?;
+        let mut columns = PayloadColumns::new(optional("max_bytes", max_bytes)?);
+        let rows = read_in_steps(py, &self.0, count, |asked, is_first| {
+            py.detach(|| {
+                self.0.read_many(asked, is_first, |message: &Message| {
+                    columns.add(message.index.cast_unsigned(), message.bytes())
+                })
+            })
+        })?;
+        let [indexes, offsets, data] = columns.buffers();
+        Ok((rows, indexes, offsets, data))
+    }
+
+    #[doc = stub!("VanillaTailer._prepare")]
+    #[pyo3(name = "_prepare")]
+    fn prepare(&self, py: Python<'_>) -> PyResult<Option<bool>> {
+        told(py, py.detach(|| self.0.has_next())).map(Some)
+    }
+
+    #[doc = stub!("VanillaTailer.index")]
+    #[getter]
+    fn index(&self, py: Python<'_>) -> PyResult<i64> {
+        told(py, py.detach(|| self.0.index()))
+    }
+
+    #[doc = stub!("VanillaTailer.last_read_index")]
+    #[getter]
+    fn last_read_index(&self, py: Python<'_>) -> PyResult<Option<i64>> {
+        told(py, self.0.last_read_index())
+    }
+
+    #[doc = stub!("VanillaTailer.move_to_index")]
+    #[pyo3(signature = (index, /))]
+    fn move_to_index(&self, py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let index = integer("index", index)?;
+        told(py, py.detach(|| self.0.move_to_index(index)))
+    }
+
+    #[doc = stub!("VanillaTailer.to_start")]
+    fn to_start(&self, py: Python<'_>) -> PyResult<()> {
+        told(py, py.detach(|| self.0.to_start()))
+    }
+
+    #[doc = stub!("VanillaTailer.to_end")]
+    fn to_end(&self, py: Python<'_>) -> PyResult<()> {
+        told(py, py.detach(|| self.0.to_end()))
+    }
+
+    #[doc = stub!("VanillaTailer.commit")]
+    fn commit(&self, py: Python<'_>) -> PyResult<()> {
+        told(py, py.detach(|| self.0.commit()))
+    }
+
+    #[doc = stub!("VanillaTailer.name")]
+    #[getter]
+    fn name(&self) -> Option<&str> {
+        self.0.name()
+    }
+
+    #[doc = stub!("VanillaTailer.path")]
+    #[getter]
+    fn path(&self) -> OsString {
+        self.0.queue().path().as_os_str().to_owned()
+    }
+
+    #[doc = stub!("VanillaTailer.closed")]
+    #[getter]
+    fn closed(&self) -> bool {
+        self.0.is_closed()
+    }
+
+    #[doc = stub!("VanillaTailer.close")]
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        told(py, py.detach(|| self.0.close(true)))
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (exc_type, _exc, _traceback, /))]
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        exc_type: Option<Bound<'_, PyAny>>,
+        _exc: Option<Bound<'_, PyAny>>,
+        _traceback: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let is_finished = exc_type.is_none();
+        told(py, py.detach(|| self.0.close(is_finished)))
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> String {
+        let kernel = &slf.get().0;
+        let mut parts = vec![repr::path(slf.py(), kernel.queue().path())];
+        parts.extend(kernel.name().map(|name| format!("name={name}")));
+        if kernel.is_closed() {
+            parts.push("closed".to_owned());
+        }
+        repr::handle(&slf.get_type(), &parts)
+    }
+}
