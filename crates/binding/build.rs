@@ -9,8 +9,10 @@ use std::{env, fs};
 const QUOTES: &str = "\"\"\"";
 
 fn main() {
-    let stub = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python/quire/_native.pyi");
-    println!("cargo::rerun-if-changed={}", stub.display());
+    // Asked when it runs: worktrees that share a target directory share the compiled script.
+    let crate_dir = env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR");
+    let stub = Path::new(&crate_dir).join("../../python/quire/_native.pyi");
+    println!("cargo::rerun-if-changed=../../python/quire/_native.pyi");
     let text = fs::read_to_string(&stub).expect("the stub can be read");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR")).join("stub");
     fs::create_dir_all(&out).expect("OUT_DIR can be written to");

@@ -3448,11 +3448,7 @@ class VanillaExcerpt:
             symbol = excerpt.read_utf16_length()
         """
 
-    @overload
-    def read_enum(self, cls: type[str] | None = None, /) -> str | None: ...
-    @overload
-    def read_enum(self, cls: type[_T], /) -> _T | None: ...
-    def read_enum(self, cls: type[Any] | None = None, /) -> Any:
+    def read_enum(self, cls: type[_T] | None = None, /) -> _T | str | None:
         """
         Read the name of an enum's member, or None.
 
