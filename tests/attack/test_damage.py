@@ -182,8 +182,8 @@ def test_one_changed_bit_changes_no_other_message(
     count = run_damages("one_changed_bit_changes_no_other_message", tmp_path)
     assert count > 2_500
     tally(
-        "A bit that was changed changes the payload it is in and no other, or is refused, or where "
-        "it is in a header what is read is what the headers say",
+        "A flipped bit changes only the payload that contains it, or is refused; in a header, what "
+        "is read is what the headers say",
         count,
         "bits of golden queues changed",
     )
@@ -197,7 +197,7 @@ def test_a_file_cut_at_any_length_reads_as_what_was_written(
     count = run_damages("what_is_read_from_a_file_cut_short_was_written", tmp_path)
     assert count > 5_000
     tally(
-        "A file cut short holds what was written before the cut, and nothing made up",
+        "A truncated file contains what was written before the cut, and nothing invented",
         count,
         "golden files cut short",
     )

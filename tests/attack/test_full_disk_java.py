@@ -43,7 +43,11 @@ def test_a_jvm_that_dies_of_a_full_disk_takes_nothing_along(
         return DISKS
 
     count = on_small_disk(tmp_path / "disk", DISK, work)
-    tally("A JVM that dies of a full disk takes nothing along", count, "disks filled under a JVM")
+    tally(
+        "A JVM that dies of a full disk damages no earlier message",
+        count,
+        "disks filled under a JVM",
+    )
 
 
 def one_death(peer: JavaPeer, disk: Path, path: Path, leave: int) -> None:

@@ -20,7 +20,7 @@ from tally import scaled
 
 pytestmark = pytest.mark.slow
 
-PROMISE = "An interrupt leaves a prefix of what was asked for"
+PROMISE = "An interrupt leaves a prefix of the requested writes"
 
 
 def interrupted(work: Callable[[], object], after_s: float) -> None:
@@ -145,7 +145,7 @@ def test_in_a_read_nothing_is_passed_over_and_nothing_comes_again(
             assert seen == messages[: len(seen)]
             assert taken - len(seen) <= (100 if name == "read_many" else 1)
             assert list(tailer.payloads())[:5] == messages[taken : taken + 5] or not seen
-    tally("An interrupt of a tailer loses no place", len(moments), f"interrupts of {name}")
+    tally("An interrupt does not lose a tailer's position", len(moments), f"interrupts of {name}")
 
 
 def test_tasks_of_one_loop_append_and_tail(queue: quire.Queue) -> None:

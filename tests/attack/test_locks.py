@@ -34,7 +34,7 @@ PATIENCE_S = 60.0
 START_S = 60.0
 SHORT_S = 0.3
 HALF = b"half a message"  # what quire_peer writes into the document that it holds
-PROMISE = "The write lock is taken from the dead at once, and from the living never."
+PROMISE = "The write lock is taken from dead holders at once, and from live ones never."
 Tally = Callable[[str, int, str], None]
 
 

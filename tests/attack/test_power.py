@@ -39,6 +39,6 @@ def test_a_power_cut_keeps_what_was_synced_and_invents_nothing(
     images, again, kept, lost = map(int, found.groups())
     assert images >= wanted
     assert min(again, kept, lost) > 0
-    promise = "What `sync()` covered is whole after a power cut, and nothing is made up"
+    promise = "What `sync()` covered is whole after a power cut, and nothing is invented"
     tally(promise, images, "images of the disk")
     tally(promise, again, "images of an interrupted recovery")

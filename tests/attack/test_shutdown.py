@@ -202,7 +202,7 @@ def test_an_interpreter_ends_as_it_should(
         with queue.tailer("risk") as tailer:
             assert tailer.read_bytes() in (b"one", b"two")
     assert problems_of(path) == []
-    tally("An interpreter may end with handles open", 1, "ways for an interpreter to end")
+    tally("An interpreter may exit with open handles", 1, "ways for an interpreter to end")
 
 
 def test_a_subinterpreter_works_or_is_refused(path: Path) -> None:

@@ -110,7 +110,7 @@ impl Borrowed {
         if length == 0 {
             return &[];
         }
-        // SAFETY: a simple view is contiguous and so many bytes long until it is released.
+        // SAFETY: a simple view is contiguous and `length` bytes long until it is released.
         unsafe { std::slice::from_raw_parts(self.0.buf.cast(), length) }
     }
 }

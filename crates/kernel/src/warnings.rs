@@ -1,7 +1,7 @@
 //! What an operator should know although nothing failed: a forced unlock, a discarded file.
 //!
-//! The kernel cannot log: it may hold the write lock. It leaves a line here; whoever called picks
-//! the lines up afterwards, with no lock held.
+//! The kernel cannot log: it may hold the write lock. It leaves a line here; the caller
+//! collects the lines afterwards, with no lock held.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};

@@ -94,7 +94,7 @@ def _checked(pipeline: Pipeline, step: Step, made: Made) -> DataFrame:
         frame = tagged(made(), step.rules)
         if step.watermark is None and step.deduplicate is None:
             return frame
-        # Spark tells the columns of no rows while datasets are declared.
+        # Spark reveals no columns while data sets are declared.
         arrival = Arrival.of(step, None)
         return arrival.tag_duplicates(arrival.tag_late(frame, None, None), None)
 

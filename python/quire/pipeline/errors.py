@@ -1,4 +1,4 @@
-"""What goes wrong while a pipeline runs, told in one line: where in the file, and why."""
+"""Errors of a running pipeline, each in one line: where in the file, and why."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class StepError(QuireError, ValueError):
 
 
 def failed(pipeline: Pipeline, part: str, line: int, error: BaseException) -> PipelineError:
-    """Return the error that tells which *part* of the pipeline failed, and why."""
+    """Return the error that says which *part* of the pipeline failed, and why."""
     if isinstance(error, PipelineError):
         return error
     return PipelineError(

@@ -8,7 +8,7 @@
 //! In ordinary builds a point is nothing and a call is the call. With the feature `fault-points`,
 //! which only tests build, both are counted, and one of them can be armed, for its Nth time: to
 //! kill the process right after the step, or to have the call fail instead of being made. What a
-//! crash at each name leaves behind is said in `docs/protocol.md`, "Fault points".
+//! crash at each name leaves behind is described in `docs/protocol.md`, "Fault points".
 
 #[cfg(feature = "fault-points")]
 pub use armed::{POINTS, after, arm, before, hits, number_of};
@@ -210,7 +210,7 @@ mod armed {
         left.len() == right.len() && place == left.len()
     }
 
-    /// Starts counting anew, with at most one fault: `name:N:kill`, `name:N:ERRNO`, or
+    /// Restarts the counters, with at most one fault: `name:N:kill`, `name:N:ERRNO`, or
     /// `name:N+:ERRNO` for the Nth call and all after it. Without text: none.
     pub fn arm(fault: &str) -> Result<(), String> {
         ARMED.store(NONE, Ordering::SeqCst);

@@ -106,7 +106,7 @@ mod on {
     thread_local!(static RECORDING: RefCell<Option<Recording>> = const { RefCell::new(None) });
     thread_local!(static FAILURE: Cell<i32> = const { Cell::new(0) });
 
-    /// Begins anew, for this thread, with no files known.
+    /// Starts a new recording for this thread, with no files known.
     pub fn begin() {
         RECORDING.set(Some(Recording::default()));
     }

@@ -135,7 +135,7 @@ fn make_directory(dir: &Path, options: &Options) -> Result<()> {
     created.map_err(|e| Error::io("cannot create", dir, e))
 }
 
-/// Makes the lock file, so that the directory tells its format before the first message.
+/// Creates the lock file, so that the directory shows its format before the first message.
 fn mark(dir: &Path, file_mode: u32) -> Result<()> {
     let access = Access { write: true, create_mode: Some(file_mode) };
     files::open(&dir.join(names::LOCK), access).map(drop)

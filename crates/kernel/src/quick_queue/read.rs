@@ -203,7 +203,7 @@ impl Tailer {
         })
     }
 
-    /// Goes behind the last message.
+    /// Moves past the last message.
     pub fn to_end(&self) -> Result<()> {
         let end = self.queue.end()?;
         self.with_reader(|reader, _| {
@@ -297,7 +297,7 @@ impl Reader {
         Ok(taken)
     }
 
-    /// Hands the next message to `take`, and goes on behind it if that takes it.
+    /// Passes the next message to `take`, and moves past it if that takes it.
     #[inline]
     fn read_if(
         &mut self,

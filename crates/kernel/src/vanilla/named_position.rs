@@ -1,4 +1,4 @@
-//! Where a named tailer goes on: a small file in the queue's directory, which Java passes over.
+//! Where a named tailer resumes: a small file in the queue's directory, which Java ignores.
 //!
 //! | offset | content |
 //! |---|---|

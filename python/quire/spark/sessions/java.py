@@ -157,7 +157,7 @@ def _cache() -> Path:
 
 
 def _write(path: Path, text: str) -> None:
-    """Make a program of *text*, whole or not at all, whoever else is at it; for its owner alone."""
+    """Atomically write *text* as a program for its owner only; others may write it concurrently."""
     if path.exists() and path.read_text("utf-8") == text and os.access(path, os.X_OK):
         return
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

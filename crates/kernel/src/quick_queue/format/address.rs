@@ -21,7 +21,7 @@ pub struct Part {
 }
 
 impl PageSize {
-    /// What the original creates unless told otherwise.
+    /// The default of the original.
     pub const DEFAULT: Self = Self { shift: 30 };
     /// Room for one index entry.
     pub const SMALLEST: Self = Self { shift: 4 };

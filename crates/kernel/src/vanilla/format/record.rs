@@ -10,7 +10,7 @@ pub const LENGTH_LIMIT: u64 = 1 << 30;
 pub enum Length {
     /// Nothing is published here.
     Unpublished,
-    /// So many bytes of payload follow.
+    /// This number of payload bytes follows.
     Bytes(u32),
     /// No length: other bytes were stored here.
     Invalid,

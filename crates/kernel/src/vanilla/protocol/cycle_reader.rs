@@ -137,7 +137,7 @@ impl CycleReader {
         Ok(None)
     }
 
-    /// The first entry of a file, from one on, that is not 0. Holes are passed over.
+    /// The first entry of a file, from one on, that is not 0. Holes are skipped.
     fn taken_slot(&self, number: u64, from: u64, per_file: u64) -> Result<Option<u64>> {
         let path = directory::path_of(&self.directory, FileName::Index(number));
         let Some(block) = Block::open(&path, false)? else { return Ok(None) };

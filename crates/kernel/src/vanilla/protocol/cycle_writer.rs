@@ -198,7 +198,7 @@ impl CycleWriter {
         while number < self.layout.packing.file_limit() {
             let path = directory::path_of(&self.directory, FileName::Data { tid, file: number });
             if let Some(opened) = Block::create_new(&path, block, self.making.mode)? {
-                // Says that a writer lives, to whoever rebuilds an index. Nobody else knows the file.
+                // Shows a rebuild of the index that the writer is alive. Nobody else knows the file.
                 let held = range_lock::try_hold(opened.file(), WHOLE_FILE, Kind::Exclusive);
                 held.map_err(|e| Error::io("cannot lock", &path, e))?;
                 if self.making.synced {

@@ -70,7 +70,7 @@ pub fn is_directory(path: &Path) -> Result<bool> {
     }
 }
 
-/// Files of a cycle with their lengths. Foreign names, links and directories are passed over.
+/// Files of a cycle with their lengths. Foreign names, links and directories are skipped.
 pub fn files(directory: &Path) -> Result<Vec<(FileName, u64)>> {
     let failed = |e| Error::io("cannot list", directory, e);
     let mut files = Vec::new();

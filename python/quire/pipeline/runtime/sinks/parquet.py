@@ -1,7 +1,7 @@
 """
 Batches in a folder of Parquet files, each once, whatever is killed when.
 
-1. A batch is written to `<path>/_quire/<writer>-<batch>.tmp`, which readers of Parquet pass over.
+1. A batch is written to `<path>/_quire/<writer>-<batch>.tmp`, which Parquet readers ignore.
 2. When its files are on the medium, renaming that to `.ready` decides: from here on the batch will
    be there.
 3. Each file is moved to its place, under a name that starts with the writer and the batch.

@@ -17,10 +17,10 @@ pub enum Scan<T> {
     Found(T),
     /// There is nothing yet.
     Nothing,
-    /// It is not through: the same call again goes on from here.
+    /// It is not finished: the same call continues from here.
     Paused,
-    /// Later messages are there, and not before then is it known whether reading goes on to them,
-    /// as where a file lacks its end marker: the same call again tells.
+    /// There are later messages, and only at this instant will it be known whether reading continues
+    /// with them, as when a file lacks its end-of-file marker: repeat the call then.
     Held(Instant),
 }
 
@@ -40,7 +40,7 @@ impl<T> Scan<T> {
 pub enum Take {
     /// It is taken.
     This,
-    /// It is taken, and there are enough: none is looked for behind it.
+    /// It is taken, and it is the last one wanted.
     Last,
     /// It is not stepped over, and the scan ends.
     NotThis,

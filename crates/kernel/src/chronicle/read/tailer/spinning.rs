@@ -4,7 +4,7 @@ use super::{Ask, AtOnce, Scan, Tailer};
 use crate::Result;
 
 impl Tailer {
-    /// Looks for the next message so many times; paused if there was none yet. The position stays.
+    /// Polls for the next message `looks` times; paused if there was none yet. The position stays.
     pub fn spin(&self, looks: usize) -> Result<Scan<()>> {
         for _ in 0..looks {
             match self.look()? {
