@@ -34,6 +34,8 @@ def classes() -> list[type[BaseException]]:
 @pytest.mark.parametrize("kind", classes(), ids=lambda kind: kind.__qualname__)
 def test_an_exception_is_in_the_tree_and_pickles(kind: type[BaseException]) -> None:
     assert issubclass(kind, quire.QuireError)
+    assert kind.__module__ == "quire.errors"
+    assert f"── {kind.__name__} " in str(quire.errors.__doc__) or kind is quire.QuireError
     made = kind(*SPECIAL.get(kind.__name__, ("what is wrong: path=q",)))
     again = pickle.loads(pickle.dumps(made))
     assert type(again) is kind

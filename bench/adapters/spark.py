@@ -31,6 +31,6 @@ def version() -> str:
         raise Missing("pyspark is not installed") from error
     try:
         java.use()
-    except java.NoJavaError as error:
+    except quire.errors.NoJavaError as error:
         raise Missing(str(error)) from error
     return found

@@ -17,6 +17,7 @@ import re
 import secrets
 import shutil
 import stat
+import tempfile
 import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -25,7 +26,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
-from quire.errors import QuireError, UnsafePathError
+from quire.errors import HeldError, UnsafePathError
 
 _FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _SAFE: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -34,20 +35,6 @@ _OTHERS_WRITE: Final = 0o022
 _READ_LIMIT: Final = 64 << 20
 _POLL_S: Final = 0.02
 _TEMPORARY: Final = re.compile(r"\..*\.tmp")
-
-
-class HeldError(QuireError):
-    """Somebody else holds a lock; *holder* is its process, as it told, or ``unknown``."""
-
-    def __init__(self, path: Path, holder: str) -> None:
-        """Tell which lock, and who."""
-        super().__init__(path, holder)
-        self.path = path
-        self.holder = holder
-
-    def __str__(self) -> str:
-        """Return which lock, and who holds it."""
-        return f"the lock is held: lock={self.path} pid={self.holder}"
 
 
 class Access(NamedTuple):
@@ -420,6 +407,32 @@ class SafeFolder:
     ) -> None:
         """Close the handle."""
         self.close()
+
+
+@contextmanager
+def locked_directory(path: str | os.PathLike[str]) -> Generator[None]:
+    """
+    Hold a lock on a directory, at most until the process ends.
+
+    Raises:
+        BlockingIOError: Another process holds it.
+
+    """
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(directory)
+
+
+def replace_file(path: Path, content: bytes, mode: int) -> None:
+    """Write a file under a temporary name, and rename it atomically into place."""
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+    os.chmod(temporary, mode)  # noqa: PTH101
+    os.replace(temporary, path)  # noqa: PTH105
 
 
 def make_folder(path: Path, access: Access = PRIVATE) -> None:

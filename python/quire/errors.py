@@ -27,7 +27,16 @@ QuireError
 ├── LockTimeoutError         also a TimeoutError
 ├── AppendLockedError        only a replication sink may write to the queue now
 ├── DocumentOpenError        this thread has a document open and would wait for itself
-└── WaitTimeoutError         also a TimeoutError
+├── WaitTimeoutError         also a TimeoutError
+├── HeldError                another process holds a lock file
+├── MisreadError             text that does not parse; also a ValueError (`quire write`)
+├── OptionsError             invalid options or schema for Spark; also a ValueError
+├── NoJavaError              no Java that Spark can use
+├── UnfinishedWriteError     a batch of a sink is partly in the queue and cannot be completed
+├── PipelineFileError        an invalid pipeline file; also a ValueError
+├── PipelineError            a pipeline run failed
+├── StepError                a step cannot be computed as declared; also a ValueError
+└── StoppedError             a batch was not started because the run is stopping
 
 Failures of the operating system stay ``OSError``. All of these pickle.
 """
@@ -35,6 +44,10 @@ Failures of the operating system stay ``OSError``. All of these pickle.
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class QuireError(Exception):
@@ -89,7 +102,6 @@ class CorruptError(QuireError):
         found: str | None = None,
         expected: str | None = None,
     ) -> None:
-        """Keep the values apart from the text, for programs."""
         super().__init__(message, file, position, found, expected)
         self.file = file
         self.position = position
@@ -97,7 +109,6 @@ class CorruptError(QuireError):
         self.expected = expected
 
     def __str__(self) -> str:
-        """Return the text alone: it already holds the values."""
         return str(self.args[0])
 
 
@@ -157,13 +168,11 @@ class TailerInUseError(QuireError):
     """
 
     def __init__(self, message: str, pid: int = 0, since_s: int = 0) -> None:
-        """Keep the values apart from the text, for programs."""
         super().__init__(message, pid, since_s)
         self.pid = pid
         self.since = datetime.fromtimestamp(since_s, UTC) if since_s else None
 
     def __str__(self) -> str:
-        """Return the text alone: it already holds the values."""
         return str(self.args[0])
 
 
@@ -184,13 +193,11 @@ class ProducerDiedError(QuireError):
     """
 
     def __init__(self, message: str, producer: str = "", index: int = 0) -> None:
-        """Keep the values apart from the text, for programs."""
         super().__init__(message, producer, index)
         self.producer = producer
         self.index = index
 
     def __str__(self) -> str:
-        """Return the text alone: it already holds the values."""
         return str(self.args[0])
 
 
@@ -216,3 +223,84 @@ class DocumentOpenError(QuireError):
 
 class WaitTimeoutError(QuireError, TimeoutError):
     """Nothing arrived within the time given."""
+
+
+class HeldError(QuireError):
+    """
+    Another process holds a lock file.
+
+    Attributes:
+        path: The lock file.
+        holder: The process id of its holder, or ``unknown``.
+
+    """
+
+    def __init__(self, path: Path, holder: str) -> None:
+        super().__init__(path, holder)
+        self.path = path
+        self.holder = holder
+
+    def __str__(self) -> str:
+        return f"the lock is held: lock={self.path} pid={self.holder}"
+
+
+class MisreadError(QuireError, ValueError):
+    """
+    Text that does not parse.
+
+    Attributes:
+        line: How many lines precede the error.
+        column: Its column.
+
+    """
+
+    def __init__(self, message: str, line: int = 0, column: int = 1) -> None:
+        super().__init__(message, line, column)
+        self.line = line
+        self.column = column
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class OptionsError(QuireError, ValueError):
+    """Invalid options or an invalid schema for Spark; the text lists every problem."""
+
+
+class NoJavaError(QuireError):
+    """Spark needs Java 17 or newer and none was found; the text says what was."""
+
+
+class UnfinishedWriteError(QuireError):
+    """A batch is partly in the queue and the rest cannot be appended."""
+
+
+class PipelineFileError(QuireError, ValueError):
+    """
+    A pipeline file is invalid; the text has one line for each problem.
+
+    Attributes:
+        file: The file.
+        problems: What is wrong, each with its line number first.
+
+    """
+
+    def __init__(self, file: str, problems: tuple[str, ...]) -> None:
+        super().__init__(file, problems)
+        self.file = file
+        self.problems = problems
+
+    def __str__(self) -> str:
+        return "\n".join(f"{self.file}:{problem}" for problem in self.problems)
+
+
+class PipelineError(QuireError):
+    """A pipeline run failed; the text names pipeline, step, file and line."""
+
+
+class StepError(QuireError, ValueError):
+    """A step of a pipeline cannot be computed as its file asks."""
+
+
+class StoppedError(QuireError):
+    """A batch was not started because the run is stopping."""

@@ -11,8 +11,8 @@ from typing import Any, cast
 import pytest
 
 import quire
+from quire.errors import StepError
 from quire.pipeline import PipelineError, Report, Stop, load
-from quire.pipeline.errors import StepError
 from quire.pipeline.report import counts
 from quire.pipeline.report.counts import Counted, Tally
 from quire.pipeline.report.model import BatchReport

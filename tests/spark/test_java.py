@@ -102,7 +102,7 @@ def test_without_a_java_it_says_what_was_found_and_what_to_do(
     monkeypatch.setenv("PATH", str(found.parent))
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))
 
-    with pytest.raises(java.NoJavaError) as told:
+    with pytest.raises(quire.errors.NoJavaError) as told:
         java.use()
 
     assert str(told.value) == (

@@ -9,8 +9,9 @@ from pyspark.sql.types import BinaryType, LongType, StructType
 
 import quire
 from paths import GOLDEN
+from quire.errors import OptionsError
 from quire.ranges.cycles import Run
-from quire.spark.options import OptionsError, ReadOptions
+from quire.spark.options import ReadOptions
 from quire.spark.read.batch import BatchReader
 from quire.spark.read.partitions import RECORDS_PER_PARTITION_MIN, Share, Span, shares_of
 

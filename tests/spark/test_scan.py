@@ -11,8 +11,7 @@ from pyspark.sql.types import LongType, StringType, StructType
 
 import quire
 import quire.spark
-from quire.errors import IndexOutOfRangeError
-from quire.spark.options import OptionsError
+from quire.errors import IndexOutOfRangeError, OptionsError
 from spark_queues import DAYS, PER_DAY, Market, Trade, load, messages_of, record
 
 pytestmark = pytest.mark.spark

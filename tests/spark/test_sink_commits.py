@@ -20,8 +20,9 @@ import pytest
 import quire
 from cli_runs import Cli
 from queues import exit_code, fork, payloads
+from quire.errors import UnfinishedWriteError
 from quire.spark.write import commits, records
-from quire.spark.write.commits import Target, UnfinishedWriteError, abort, commit, finish
+from quire.spark.write.commits import Target, abort, commit, finish
 from quire.spark.write.staging import FOLDER, Part, PartWriter, StagedBatch, Staging, messages_of
 
 pytestmark = pytest.mark.spark

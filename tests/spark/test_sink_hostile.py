@@ -17,9 +17,9 @@ import pytest
 import quire
 from queues import payloads
 from quire._durable import Access
-from quire.errors import CorruptError, QuireError, UnsafePathError
+from quire.errors import CorruptError, QuireError, UnfinishedWriteError, UnsafePathError
 from quire.spark.write import commits
-from quire.spark.write.commits import Target, UnfinishedWriteError, commit, finish, has
+from quire.spark.write.commits import Target, commit, finish, has
 from quire.spark.write.staging import FOLDER, Part, PartWriter, Staging
 
 pytestmark = pytest.mark.spark

@@ -14,9 +14,8 @@ from pyspark.sql.types import LongType, StructType
 
 import quire
 from queues import payloads
-from quire.errors import MessageTooLargeError
-from quire.spark.options import OptionsError
-from quire.spark.write.commits import Target, UnfinishedWriteError, commit, finish
+from quire.errors import MessageTooLargeError, OptionsError, UnfinishedWriteError
+from quire.spark.write.commits import Target, commit, finish
 from quire.spark.write.options import WriteOptions
 from quire.spark.write.staging import FOLDER, Part, PartWriter, Staging
 

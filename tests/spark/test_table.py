@@ -18,7 +18,7 @@ import quire
 import quire.spark
 from queues import DAY_MS, START_MS
 from quire.archive import archive
-from quire.spark.options import OptionsError
+from quire.errors import OptionsError
 from reference import read_queue
 
 pytestmark = pytest.mark.spark

@@ -14,10 +14,10 @@ from urllib.parse import quote, unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from quire._durable import Access, HeldError, SafeFolder
+from quire._durable import Access, SafeFolder
 from quire.archive.decoding import Decoding
 from quire.archive.entry import METADATA_KEY, Entry
-from quire.errors import ArchiveError, UnsafePathError
+from quire.errors import ArchiveError, HeldError, UnsafePathError
 
 LISTS: Final = "_quire"
 _LOCK: Final = "lock"

@@ -5,19 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Generator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
 import click
 
 import quire
+from quire.ranges.event_time import datetime_of
 
 PATH: Final = click.Path(path_type=Path, readable=False)  # the library says why it cannot
 _PAST_INDEXES: Final = 2**63
 _INDEX: Final = re.compile(r"(0[xX][0-9a-fA-F]+|[0-9]+)[: ]*")
 _MILLISECONDS: Final = re.compile(r"-?[0-9]+ms")
-_EPOCH: Final = datetime.fromtimestamp(0, UTC)
 
 
 def index_of(value: str) -> int:
@@ -49,7 +49,7 @@ def point_of(value: str) -> int | datetime:
         return index_of(value)
     try:
         if _MILLISECONDS.fullmatch(value):
-            return _EPOCH + timedelta(milliseconds=int(value.removesuffix("ms")))
+            return datetime_of(int(value.removesuffix("ms")) * 1_000_000)
         return datetime.fromisoformat(value)
     except (ValueError, OverflowError):
         raise click.BadParameter(

@@ -8,42 +8,12 @@ from textwrap import indent
 from typing import IO, Final, NamedTuple
 
 import quire
+from quire.errors import MisreadError
 
 _INDENT: Final = "  "
 _MARK: Final = re.compile(rb"(?:---|\.\.\.)(?:[ \t]+(.*)|[ \t]*)\r?\n?\Z", re.DOTALL)
 _PLACE: Final = re.compile(r"(?: at)? line[ =](\d+) column[ =](\d+)")
 _OF_DUMP: Final = re.compile(r"!!(?:not-ready-)?(?:meta-)?data\b")
-
-
-class MisreadError(quire.QuireError, ValueError):
-    """
-    A text that does not parse.
-
-    Attributes:
-        line: Lines in front of where that shows.
-        column: The column there.
-
-    """
-
-    def __init__(self, message: str, line: int = 0, column: int = 1) -> None:
-        """Keep the place apart from the text."""
-        super().__init__(message, line, column)
-        self.line = line
-        self.column = column
-
-    def __str__(self) -> str:
-        """Return the text alone."""
-        return str(self.args[0])
-
-    @classmethod
-    def of(cls, error: quire.WireError, *, lines: int = 0, columns: int = 0) -> MisreadError:
-        """Take the place out of the words; *lines* and *columns* before it were not read."""
-        text = str(error)
-        place = _PLACE.search(text)
-        if place is None:
-            return cls(text)
-        words = text[: place.start()] + text[place.end() :]
-        return cls(words, int(place[1]) - 1 - lines, max(1, int(place[2]) - columns))
 
 
 class Item(NamedTuple):
@@ -123,7 +93,17 @@ def _parsed(parse: Callable[[str], bytes], text: str, *, lines: int = 0, columns
     try:
         return parse(text)
     except quire.WireError as error:
-        raise MisreadError.of(error, lines=lines, columns=columns) from error
+        raise _malformed(error, lines=lines, columns=columns) from error
+
+
+def _malformed(error: quire.WireError, *, lines: int, columns: int) -> MisreadError:
+    """Move the position out of the text; *lines* and *columns* before it were added here."""
+    text = str(error)
+    place = _PLACE.search(text)
+    if place is None:
+        return MisreadError(text)
+    words = text[: place.start()] + text[place.end() :]
+    return MisreadError(words, int(place[1]) - 1 - lines, max(1, int(place[2]) - columns))
 
 
 def put_text(appender: quire.Appender, method: str | None, data: bytes) -> None:

@@ -168,8 +168,8 @@ def _loaded(file: Path, schedule: str | None) -> Pipeline:
 
     """
     _require_packages()
+    from quire.errors import PipelineFileError
     from quire.pipeline.spec.loader import load, scheduled
-    from quire.pipeline.spec.yaml_lines import PipelineFileError
 
     try:
         found = load(file)

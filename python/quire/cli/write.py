@@ -11,8 +11,9 @@ import click
 import quire
 from quire.cli.arguments import PATH
 from quire.cli.errors import INTERRUPTED, complain, error_text
-from quire.cli.inputs import INPUTS, Input, Item, MisreadError
+from quire.cli.inputs import INPUTS, Input, Item
 from quire.cli.progress import Progress
+from quire.errors import MisreadError
 
 _SHOWN: Final = 60
 _FORMAT_OF: Final = {

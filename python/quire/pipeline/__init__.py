@@ -7,12 +7,11 @@ Needs ``quire[pipeline]``; ``docs/pipelines.md`` teaches it.
 >>> report = quire.pipeline.run(quire.pipeline.load("pipeline.yaml"))  # doctest: +SKIP
 """
 
+from quire.errors import PipelineError, PipelineFileError
 from quire.pipeline.declarative import declare
-from quire.pipeline.errors import PipelineError
 from quire.pipeline.report.model import Report
 from quire.pipeline.runtime.runner import run
 from quire.pipeline.runtime.triggers import Stop
 from quire.pipeline.spec.loader import load
-from quire.pipeline.spec.yaml_lines import PipelineFileError
 
 __all__ = ["PipelineError", "PipelineFileError", "Report", "Stop", "declare", "load", "run"]

@@ -10,18 +10,10 @@ from typing import Final
 
 from pyspark.errors import PySparkException
 
-from quire.errors import QuireError
+from quire.errors import PipelineError, QuireError
 from quire.pipeline.spec.model import Pipeline
 
 _TRACE: Final = "Traceback (most recent call last)"
-
-
-class PipelineError(QuireError):
-    """A run failed; the text names pipeline, step, file and line."""
-
-
-class StepError(QuireError, ValueError):
-    """A step cannot be computed in the way that its file asks for."""
 
 
 def failed(pipeline: Pipeline, part: str, line: int, error: BaseException) -> PipelineError:

@@ -11,7 +11,7 @@ from quire._arguments import shown
 from quire._native import to_json
 from quire.errors import WireError
 
-_EPOCH: Final = datetime.fromtimestamp(0, UTC)
+EPOCH: Final = datetime.fromtimestamp(0, UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 
 # Years 1 to 9999, as datetime has them.
@@ -120,7 +120,12 @@ def nanoseconds_of(time: object) -> int:
 def nanoseconds(time: datetime) -> int:
     """Return a time as nanoseconds of the epoch; one without a zone is in UTC."""
     zoned = time.replace(tzinfo=UTC) if time.tzinfo is None else time
-    return (zoned - _EPOCH) // _MICROSECOND * 1000
+    return (zoned - EPOCH) // _MICROSECOND * 1000
+
+
+def datetime_of(time_ns: int) -> datetime:
+    """Return nanoseconds of the epoch as a datetime in UTC, cut to microseconds."""
+    return EPOCH + timedelta(microseconds=time_ns // 1_000)
 
 
 def _without_type(values: dict[str, Any]) -> Any:  # noqa: ANN401 - what JSON holds

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime
 from os import PathLike
 from typing import Final, TypeAlias, cast
 
@@ -15,7 +15,7 @@ from quire._native import Excerpt
 from quire.errors import IndexOutOfRangeError
 from quire.queue import Queue
 from quire.queue import open as open_queue
-from quire.ranges.event_time import TimeField, nanoseconds, nanoseconds_of
+from quire.ranges.event_time import TimeField, datetime_of, nanoseconds, nanoseconds_of
 from quire.ranges.seek import NOWHERE, check_cycle_start, first_from, index_at
 from quire.tailer import Tailer
 
@@ -30,7 +30,6 @@ PointLike: TypeAlias = int | float | date | str
 
 _CHUNK_BYTES = 8 * 2**20
 _COUNT = 65_536
-_EPOCH: Final = datetime.fromtimestamp(0, UTC)
 _POINT: Final = "an index, a datetime, ISO 8601 text, or seconds since 1970 as a float"
 
 
@@ -111,7 +110,7 @@ def point_of(name: str, given: object) -> Point | None:
             time_ns = nanoseconds_of(given)
         except ValueError:
             raise arguments.out_of_range(name, _POINT, given) from None
-        return _EPOCH + timedelta(microseconds=time_ns // 1_000)
+        return datetime_of(time_ns)
     if isinstance(given, bool) or not hasattr(type(given), "__index__"):
         raise arguments.refusal(name, _POINT, given)
     return cast("int", arguments.whole(0, NOWHERE)(name, given))

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Final
 
 from quire._native import Queue, Tailer
 from quire.ranges.cycles import count_of
-from quire.ranges.event_time import TimeField
+from quire.ranges.event_time import TimeField, datetime_of
 
 # Messages without a time are passed over, but not for ever: a name may be mistyped.
 _LOOK_MAX: Final = 10_000
 _NEVER: Final = 2**63
 NOWHERE: Final = 2**63 - 1
 """An index that no message has."""
-_EPOCH: Final = datetime.fromtimestamp(0, UTC)
 
 
 def index_at(queue: Queue, time_ns: int, field: TimeField | None = None) -> int:
@@ -71,8 +69,8 @@ def check_cycle_start(queue: Queue, time_ns: int) -> None:
     time_ms, rest = divmod(time_ns, 1_000_000)
     cycle, into_ms = divmod(time_ms - epoch_ms, roll.length_ms)
     if rest or into_ms:
-        time = _EPOCH + timedelta(microseconds=time_ns // 1_000)
-        start = _EPOCH + timedelta(milliseconds=epoch_ms + cycle * roll.length_ms)
+        time = datetime_of(time_ns)
+        start = datetime_of((epoch_ms + cycle * roll.length_ms) * 1_000_000)
         raise ValueError(
             f"nothing tells which messages of a cycle came before a time: time={time.isoformat()}"
             f" roll_cycle={roll.name} cycle_start={start.isoformat()};"

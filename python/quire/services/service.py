@@ -18,11 +18,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import functools
 import inspect
 import logging
-import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from time import monotonic
@@ -31,6 +29,7 @@ from typing import Any, Literal, Self, TypeAlias, cast, get_type_hints
 
 from quire import _arguments as arguments
 from quire import pausers
+from quire._durable import locked_directory
 from quire._positions import OUTPUT_POSITION
 from quire.calls.method_reader import method_reader
 from quire.errors import ClosedError, DataLossError, QuireError
@@ -395,15 +394,12 @@ def _tailer(opened: contextlib.ExitStack, queue: Queue, name: str, on_missing: O
 @contextlib.contextmanager
 def _sole_writer(path: str) -> Generator[None]:
     """Keep other services off an output, until the process ends: lock its directory."""
-    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
+    with contextlib.ExitStack() as stack:
         try:
-            fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            stack.enter_context(locked_directory(path))
         except BlockingIOError as error:
             raise QuireError(f"another service writes this output: path={path}") from error
         yield
-    finally:
-        os.close(directory)
 
 
 def _is_to_be_made(handler: object) -> bool:

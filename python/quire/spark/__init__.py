@@ -6,14 +6,13 @@ Queues as Spark frames: ``quire.spark.scan(spark, path)``. Needs ``quire[spark]`
 >>> quire.spark.scan(spark, "/data/trades").count()  # doctest: +SKIP
 """
 
-from quire.errors import DataLossError
+from quire.errors import DataLossError, NoJavaError, UnfinishedWriteError
 from quire.spark.read.frames import scan
 from quire.spark.read.lag import lag_of
-from quire.spark.sessions.java import NoJavaError
 from quire.spark.sessions.session import register, session
 from quire.spark.source import QuireDataSource
 from quire.spark.tables import table
-from quire.spark.write.commits import UnfinishedWriteError, finish
+from quire.spark.write.commits import finish
 
 __all__ = [
     "DataLossError",

@@ -26,7 +26,8 @@ from quire.arrow.names import ERROR, PAYLOAD
 from quire.arrow.schema import Schema
 from quire.arrow.schema_loader import PLACE, imported
 from quire.arrow.types import MESSAGE_COLUMNS, spark_columns
-from quire.spark.options import OptionsError, ReadOptions, refuse
+from quire.errors import OptionsError
+from quire.spark.options import ReadOptions, refuse
 from quire.spark.topics import naming, open_queue, selected_topics
 
 METADATA: Final[Mapping[str, spark.DataType]] = {

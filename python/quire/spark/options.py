@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Final, TypeVar
 
-from quire.errors import QuireError
+from quire.errors import OptionsError
 from quire.ranges.event_time import UNITS_NS, TimeField
 from quire.spark.read.offsets import EARLIEST, LATEST, Bound, parse_offsets, parse_time
 from quire.spark.topics import local_path
@@ -54,10 +54,6 @@ _WIRE_TYPES: Final[Mapping[str, str | None]] = {
 
 _START: Final = Bound(EARLIEST)
 _END: Final = Bound(LATEST)
-
-
-class OptionsError(QuireError, ValueError):
-    """Options or a schema that the data source cannot work with; lists everything wrong."""
 
 
 class Given:

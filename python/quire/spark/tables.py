@@ -35,10 +35,10 @@ from quire.arrow.schema import Schema
 from quire.arrow.schema_loader import schema_at
 from quire.arrow.types import fields_of
 from quire.discovery import topics_of
-from quire.errors import ArchiveError, CorruptError
+from quire.errors import ArchiveError, CorruptError, OptionsError
 from quire.ranges.cycles import Run, runs_between
 from quire.spark.columns import checked
-from quire.spark.options import OptionsError, ReadOptions
+from quire.spark.options import ReadOptions
 from quire.spark.read import rows
 from quire.spark.read.frames import frame_of
 from quire.spark.read.partitions import Share, Span

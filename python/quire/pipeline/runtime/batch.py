@@ -19,7 +19,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.types import LongType, StructType
 
-from quire.pipeline.errors import PipelineError, StepError, named
+from quire.errors import PipelineError, StepError
+from quire.pipeline.errors import named
 from quire.pipeline.report.counts import Counted, Tally
 from quire.pipeline.runtime.event_order import LAST, MARK, RELEASED, Arrival
 from quire.pipeline.runtime.expectations import passed, rejected, tagged, tallies

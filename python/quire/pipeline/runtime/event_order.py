@@ -20,7 +20,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from quire.pipeline.errors import StepError
+from quire.errors import StepError
 from quire.pipeline.runtime.expectations import BROKEN, alive, also, without
 from quire.pipeline.spec.model import DUPLICATE, LATE, Deduplicate, Step, Watermark
 

@@ -17,8 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 import quire.spark
 from quire._durable import PRIVATE, SafeFolder
-from quire.errors import UnsafePathError
-from quire.pipeline.errors import PipelineError, failed, named
+from quire.errors import PipelineError, UnsafePathError
+from quire.pipeline.errors import failed, named
 from quire.pipeline.report.counts import Tally
 from quire.pipeline.report.model import BatchReport, Report, SourceReport
 from quire.pipeline.report.progress import KEPT, Progress

@@ -26,8 +26,8 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from quire._durable import PRIVATE, HeldError, SafeFolder
-from quire.pipeline.errors import PipelineError
+from quire._durable import PRIVATE, SafeFolder
+from quire.errors import HeldError, PipelineError
 from quire.pipeline.spec.model import Source
 
 COMPACT_EVERY: Final = 20

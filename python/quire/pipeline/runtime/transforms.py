@@ -12,7 +12,7 @@ from typing import Any
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 
-from quire.pipeline.errors import StepError
+from quire.errors import StepError
 from quire.pipeline.spec.model import Pipeline, PythonStep, SqlStep, Step
 
 

@@ -12,14 +12,10 @@ from typing import Any, Final, cast
 
 from pyspark.sql.streaming.query import StreamingQuery
 
-from quire.errors import QuireError
+from quire.errors import StoppedError
 
 _POLL_S: Final = 0.1
 _COMMITTED_WITHIN_S: Final = 10.0
-
-
-class StoppedError(QuireError):
-    """A batch was not begun, because the run is to end."""
 
 
 class Stop:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import yaml
 
-from quire.errors import QuireError
+from quire.errors import PipelineFileError
 
 Place = tuple[str | int, ...]
 
@@ -17,20 +17,6 @@ _BYTES_MAX: Final = 1 << 20
 _TEXT_MAX: Final = 64 << 10
 _VALUES_MAX: Final = 50_000
 _DEPTH_MAX: Final = 50
-
-
-class PipelineFileError(QuireError, ValueError):
-    """A pipeline file is invalid; the text has one line for each problem."""
-
-    def __init__(self, file: str, problems: tuple[str, ...]) -> None:
-        """Make the error of a file with these *problems*, each beginning with its line number."""
-        super().__init__(file, problems)
-        self.file = file
-        self.problems = problems
-
-    def __str__(self) -> str:
-        """Return all problems, each on a line of its own."""
-        return "\n".join(f"{self.file}:{problem}" for problem in self.problems)
 
 
 @dataclass(slots=True)

@@ -20,17 +20,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from quire.errors import QuireError
+from quire._durable import replace_file
+from quire.errors import NoJavaError
 
 VERSION_MIN: Final = 17
 
 # What Spark asks for, in its very words.
 _FLAG: Final = "--add-modules=jdk.incubator.vector"
 _ANSWER_S: Final = 30
-
-
-class NoJavaError(QuireError):
-    """Spark needs Java, and there is none that it can use; says what was found instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +158,4 @@ def _write(path: Path, text: str) -> None:
     if path.exists() and path.read_text("utf-8") == text and os.access(path, os.X_OK):
         return
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor, new = tempfile.mkstemp(dir=path.parent)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
-    Path(new).chmod(0o700)
-    Path(new).replace(path)
+    replace_file(path, text.encode(), 0o700)

@@ -31,14 +31,16 @@ from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
 import quire
-from quire._durable import Access, HeldError, SafeFolder
+from quire._durable import Access, SafeFolder
 from quire._native import entry_bytes
 from quire.errors import (
     CorruptError,
     CycleFullError,
+    HeldError,
     LockLostError,
     LockTimeoutError,
     QuireError,
+    UnfinishedWriteError,
     UnsafePathError,
 )
 from quire.spark.topics import stored_wire_type
@@ -60,10 +62,6 @@ _EOF_GRACE_S: Final = 0.0
 _PASSING: Final = (CycleFullError, LockLostError, LockTimeoutError)
 
 _log = logging.getLogger("quire")
-
-
-class UnfinishedWriteError(QuireError):
-    """A write stands half in the queue, and the rest cannot be appended: it says why."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from quire._durable import PRIVATE, SafeFolder
-from quire.pipeline.errors import PipelineError
+from quire.errors import PipelineError
 
 STAGING: Final = "_quire"
 

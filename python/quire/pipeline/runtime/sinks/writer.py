@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
-from quire.pipeline.errors import PipelineError
+from quire.errors import PipelineError
 from quire.pipeline.runtime.event_order import OF_QUEUES
 from quire.pipeline.runtime.sinks.parquet import ParquetFolder
 from quire.pipeline.spec.model import FolderSink, Pipeline, QueueSink, Sink, TableSink
