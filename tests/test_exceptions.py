@@ -13,7 +13,7 @@ import pytest
 import quire
 
 SPECIAL: dict[str, tuple[Any, ...]] = {
-    "HeldError": ("lock", "7"),
+    "LockHeldError": ("lock", "7"),
     "PipelineFileError": ("file", ("a problem",)),
     "CorruptError": ("text", "file", 7, "found", "expected"),
     "TailerInUseError": ("text", 7, 1_700_000_000),

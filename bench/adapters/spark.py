@@ -26,11 +26,12 @@ def version() -> str:
     """Return the version of PySpark, if there is a Java to run it."""
     try:
         found = version_of("pyspark")
+        from quire.errors import NoJavaError
         from quire.spark.sessions import java
     except (ImportError, PackageNotFoundError) as error:
         raise Missing("pyspark is not installed") from error
     try:
         java.use()
-    except quire.errors.NoJavaError as error:
+    except NoJavaError as error:
         raise Missing(str(error)) from error
     return found

@@ -26,7 +26,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
-from quire.errors import HeldError, UnsafePathError
+from quire.errors import LockHeldError, UnsafePathError
 
 _FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _SAFE: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -247,7 +247,7 @@ class SafeFolder:
         try:
             with self.create(temporary) as file:
                 file.write(content)
-                sync_written(file)
+                flush_and_sync(file)
             self.publish(temporary, name)
         except BaseException:
             self.remove(temporary)
@@ -461,7 +461,7 @@ def make_folder(path: Path, access: Access = PRIVATE) -> None:
         sync(folder.parent)
 
 
-def sync_written(file: BufferedWriter) -> None:
+def flush_and_sync(file: BufferedWriter) -> None:
     """Return when what was written to a file is on the medium."""
     file.flush()
     os.fsync(file.fileno())
@@ -522,7 +522,7 @@ def _take(handle: int, path: Path, wait_s: float) -> None:
         except BlockingIOError:
             if time.monotonic() >= deadline:
                 told = os.pread(handle, 20, 0).decode("ascii", "replace").strip()
-                raise HeldError(path, told if told.isdecimal() else "unknown") from None
+                raise LockHeldError(path, told if told.isdecimal() else "unknown") from None
             time.sleep(_POLL_S)
         else:
             return

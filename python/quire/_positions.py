@@ -9,7 +9,7 @@ OUTPUT_POSITION = "service-output"
 """The tailer's name that an output keeps: all that is known of the inputs is from its cycle on."""
 
 
-def stored_place(queue: Queue, index: int) -> tuple[int, int]:
+def stored_position(queue: Queue, index: int) -> tuple[int, int]:
     """
     Return cycle and sequence of an index that a tailer stored.
 

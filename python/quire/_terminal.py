@@ -45,16 +45,16 @@ _IN_JSON: Final = {
 }
 
 
-def harmless(text: str) -> str:
+def escape_controls(text: str) -> str:
     """Return a text with its control characters as escapes."""
     return text if text.isprintable() else text.translate(_ESCAPES)
 
 
-def on_one_line(text: str) -> str:
+def escape_line(text: str) -> str:
     """Return a text with its control characters and line ends as escapes."""
     return text if text.isprintable() else text.translate(_ON_ONE_LINE)
 
 
-def harmless_json(text: str) -> str:
+def escape_json(text: str) -> str:
     """Return JSON on one line with its control characters as escapes."""
     return text if text.isprintable() else text.translate(_IN_JSON)

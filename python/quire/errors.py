@@ -28,8 +28,8 @@ QuireError
 ├── AppendLockedError        only a replication sink may write to the queue now
 ├── DocumentOpenError        this thread has a document open and would wait for itself
 ├── WaitTimeoutError         also a TimeoutError
-├── HeldError                another process holds a lock file
-├── MisreadError             text that does not parse; also a ValueError (`quire write`)
+├── LockHeldError            another process holds a lock file
+├── MalformedInputError      text that does not parse; also a ValueError (`quire write`)
 ├── OptionsError             invalid options or schema for Spark; also a ValueError
 ├── NoJavaError              no Java that Spark can use
 ├── UnfinishedWriteError     a batch of a sink is partly in the queue and cannot be completed
@@ -225,7 +225,7 @@ class WaitTimeoutError(QuireError, TimeoutError):
     """Nothing arrived within the time given."""
 
 
-class HeldError(QuireError):
+class LockHeldError(QuireError):
     """
     Another process holds a lock file.
 
@@ -244,7 +244,7 @@ class HeldError(QuireError):
         return f"the lock is held: lock={self.path} pid={self.holder}"
 
 
-class MisreadError(QuireError, ValueError):
+class MalformedInputError(QuireError, ValueError):
     """
     Text that does not parse.
 

@@ -87,10 +87,10 @@ class Tailer(Following[Excerpt], _native.Tailer, metaclass=ABCMeta):
                 no message has that field.
 
         """
-        from quire.ranges.event_time import nanoseconds_of
+        from quire.ranges.event_time import epoch_ns_of
         from quire.ranges.seek import first_at
 
-        index = first_at(self._queue, nanoseconds_of(time), time_field)
+        index = first_at(self._queue, epoch_ns_of(time), time_field)
         if index is None:
             self.to_end()
             return False

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import quire
 from quire.ranges.event_time import TimeField
-from quire.ranges.seek import index_at
+from quire.ranges.seek import index_at_time
 
 DAY_NS = 86_400 * 10**9
 START_NS = 15_706 * DAY_NS
@@ -53,7 +53,7 @@ def test_a_moment_begins_at_the_first_message_that_is_not_before_it(
         moment = START_NS + shift_ns + wanted
         with quire.open(folder, read_only=True) as queue:
             try:
-                found = index_at(queue, moment, TimeField("time"))
+                found = index_at_time(queue, moment, TimeField("time"))
             except ValueError:
                 found = None
             with queue.tailer() as tailer:
@@ -74,7 +74,7 @@ def test_a_moment_begins_at_the_first_message_that_is_not_before_it(
 def test_without_a_field_a_moment_begins_with_its_cycle(tmp_path: Path) -> None:
     indexes = recorded(tmp_path / "queue", [[1, 2], [], [3]])
     with quire.open(tmp_path / "queue", read_only=True) as queue:
-        found = [index_at(queue, START_NS + day * DAY_NS + 5) for day in (-9, 0, 1, 2, 3)]
+        found = [index_at_time(queue, START_NS + day * DAY_NS + 5) for day in (-9, 0, 1, 2, 3)]
         empty = queue.roll_cycle.to_index(queue.cycles[1], 0)
 
     assert found == [indexes[0], indexes[0], empty, indexes[2], indexes[2] + 1]
@@ -86,7 +86,7 @@ def test_numbers_are_taken_for_the_unit_that_makes_sense(tmp_path: Path, unit: s
     indexes = recorded(tmp_path / "queue", [[second, 2 * second, 3 * second]], unit=unit)
     with quire.open(tmp_path / "queue", read_only=True) as queue:
         for field in (TimeField("time"), TimeField("time", unit)):
-            assert index_at(queue, START_NS + 2 * second, field) == indexes[1]
+            assert index_at_time(queue, START_NS + 2 * second, field) == indexes[1]
 
 
 def test_a_field_that_no_message_has_is_an_error(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_a_field_that_no_message_has_is_an_error(tmp_path: Path) -> None:
         quire.open(tmp_path / "queue", read_only=True) as queue,
         pytest.raises(ValueError, match="no message tells a time: field=tyme"),
     ):
-        index_at(queue, START_NS, TimeField("tyme"))
+        index_at_time(queue, START_NS, TimeField("tyme"))
 
 
 def test_the_search_for_a_time_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,9 +105,9 @@ def test_the_search_for_a_time_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         quire.open(tmp_path / "queue", read_only=True) as queue,
         pytest.raises(ValueError, match=r"no message tells a time: .* looked_at=3"),
     ):
-        index_at(queue, START_NS + 20, TimeField("time"))
+        index_at_time(queue, START_NS + 20, TimeField("time"))
 
 
 def test_an_empty_queue_begins_with_its_first_message_to_come(queue: quire.Queue) -> None:
-    assert index_at(queue, START_NS) == 0
-    assert index_at(queue, START_NS, TimeField("time")) == 0
+    assert index_at_time(queue, START_NS) == 0
+    assert index_at_time(queue, START_NS, TimeField("time")) == 0

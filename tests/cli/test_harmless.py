@@ -10,7 +10,7 @@ import pytest
 import quire
 from cli_runs import Cli
 from queues import DAY_MS, START_MS, store_as
-from quire._terminal import harmless, harmless_json, on_one_line
+from quire._terminal import escape_controls, escape_json, escape_line
 
 BAD = "a\x1b[31m\u202eb\u2066c\x07\x9b2J"
 UNSEEN = {"Cc", "Cf", "Zl", "Zp"}
@@ -27,13 +27,13 @@ def is_harmless(text: str) -> bool:
 
 def test_escapes_and_turned_text_are_shown_as_what_they_are() -> None:
     shown = "a\\x1b[31m\\u202eb\\u2066c\\x07\\x9b2J"
-    assert harmless(BAD) == on_one_line(BAD) == shown
-    assert on_one_line("a\nb\r\u2028") == "a\\nb\\r\\u2028"
-    assert harmless("a\tb\n\u00a0\u4e2d\U0001f468\u200d\U0001f469") == (
+    assert escape_controls(BAD) == escape_line(BAD) == shown
+    assert escape_line("a\nb\r\u2028") == "a\\nb\\r\\u2028"
+    assert escape_controls("a\tb\n\u00a0\u4e2d\U0001f468\u200d\U0001f469") == (
         "a\tb\n\u00a0\u4e2d\U0001f468\u200d\U0001f469"
     )
-    assert harmless_json('"\u202e\x9b"') == '"\\u202e\\u009b"'
-    assert harmless("\ud800\U000e0001") == "\\ud800\\U000e0001"
+    assert escape_json('"\u202e\x9b"') == '"\\u202e\\u009b"'
+    assert escape_controls("\ud800\U000e0001") == "\\ud800\\U000e0001"
 
 
 @pytest.mark.parametrize("verb", ["read", "stat", "dump", "replay", "diff", "write", "archive"])
@@ -82,4 +82,4 @@ def test_what_the_kernel_logs_is_harmless(tmp_path: Path, caplog: pytest.LogCapt
 def test_a_report_shows_names_as_text() -> None:
     from quire.pipeline.report.text import escape
 
-    assert escape(f"[red]{BAD}\n") == f"\\[red]{on_one_line(BAD)}\\n"
+    assert escape(f"[red]{BAD}\n") == f"\\[red]{escape_line(BAD)}\\n"

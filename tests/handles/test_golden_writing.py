@@ -126,10 +126,10 @@ def read_as_java_did(golden: Path, queue: quire.Queue) -> None:
                 tailer.read_many(3)
                 tailer.to_start()
             else:
-                tailer.read_many(len([i for i in indexes_of(golden) if i < stored]))
+                tailer.read_many(len([i for i in index_bounds(golden) if i < stored]))
 
 
-def indexes_of(golden: Path) -> list[int]:
+def index_bounds(golden: Path) -> list[int]:
     roll_cycle, stores = open_queue(golden)
     return [
         roll_cycle.to_index(cycle, document.sequence)

@@ -44,7 +44,7 @@ def test_all_that_is_wrong_with_options_is_told_at_once(
         )
 
     line = told(caught.value)
-    assert "quire.spark.options.OptionsError: quire source: " in line
+    assert "quire.errors.OptionsError: quire source: " in line
     for part in (
         "startingOffsets is not earliest, latest, an index",
         "endingOffsets cannot be earliest",

@@ -21,7 +21,7 @@ from quire.spark import lag_of
 from quire.spark.columns import base_schema
 from quire.spark.options import ReadOptions
 from quire.spark.read.checkpoints import split
-from quire.spark.read.rate_limits import quotas
+from quire.spark.read.rate_limits import split_limit
 from streams import Driver, Source, pairs
 
 
@@ -300,7 +300,7 @@ def test_whatever_happens_each_message_comes_once_and_in_order(
     st.integers(0, 99),
 )
 def test_quotas_fill_the_limit_in_proportion(lags: dict[str, int], limit: int, turn: int) -> None:
-    given_out = quotas(lags, limit, turn)
+    given_out = split_limit(lags, limit, turn)
     total, waiting = sum(lags.values()), sum(lag > 0 for lag in lags.values())
 
     assert sum(given_out.values()) == min(limit, total)
@@ -315,7 +315,7 @@ def test_topics_take_turns_when_not_all_get_a_message() -> None:
     lags = dict.fromkeys("abcde", 100)
     got = Counter[str]()
     for turn in range(0, 10, 2):
-        got.update(quotas(lags, 2, turn))
+        got.update(split_limit(lags, 2, turn))
 
     assert set(got.values()) == {2}
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from quire.errors import NoJavaError
 from quire.spark.sessions import java
 
 FLAG = "--add-modules=jdk.incubator.vector"
@@ -102,7 +103,7 @@ def test_without_a_java_it_says_what_was_found_and_what_to_do(
     monkeypatch.setenv("PATH", str(found.parent))
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))
 
-    with pytest.raises(quire.errors.NoJavaError) as told:
+    with pytest.raises(NoJavaError) as told:
         java.use()
 
     assert str(told.value) == (

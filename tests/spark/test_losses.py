@@ -12,7 +12,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from quire.errors import CorruptError, DataLossError
 from quire.spark.options import ReadOptions
 from quire.spark.read.batch import BatchReader
-from quire.spark.read.partitions import Share
+from quire.spark.read.partitions import Partition
 from quire.spark.read.stream import StreamReader
 from streams import FIELDS, Driver, Source, pairs
 
@@ -138,17 +138,17 @@ def test_a_message_that_is_damaged_when_it_is_read_ends_its_cycle(
         for word in ("true", "false")
     )
     if isinstance(strict, StreamReader):
-        shares = strict.partitions({}, strict.latestOffset({}, ReadAllAvailable()))
+        partitions = strict.partitions({}, strict.latestOffset({}, ReadAllAvailable()))
     else:
-        shares = strict.partitions()
+        partitions = strict.partitions()
     file = file_of(source, "orders", 1)
     content = file.read_bytes()
     at = [it.start() for it in re.finditer(rb"\xb9\x01n", content)][1]
     file.write_bytes(content[: at - 4] + b"\x00\x00\x00\x20" + content[at:])
 
     with pytest.raises(CorruptError, match="topic=orders"):
-        read(strict, shares)
-    assert read(lenient, shares) == source.numbers(("orders", 4), ("orders", 5))
+        read(strict, partitions)
+    assert read(lenient, partitions) == source.numbers(("orders", 4), ("orders", 5))
     assert str(file) in caplog.text
 
 
@@ -158,6 +158,6 @@ def rows_of(source: Source, **options: str) -> list[tuple[str, int]]:
     return read(reader, reader.partitions())
 
 
-def read(reader: BatchReader | StreamReader, shares: list[Share]) -> list[tuple[str, int]]:
-    batches = [it for share in shares for it in reader.read(share)]
+def read(reader: BatchReader | StreamReader, partitions: list[Partition]) -> list[tuple[str, int]]:
+    batches = [it for share in partitions for it in reader.read(share)]
     return pairs(row for batch in batches for row in batch.to_pylist())

@@ -16,7 +16,7 @@ import quire
 from quire.errors import IndexOutOfRangeError
 from quire.spark.options import ReadOptions
 from quire.spark.read.batch import BatchReader
-from quire.spark.read.partitions import Share
+from quire.spark.read.partitions import Partition
 from spark_queues import DAY_MS, DAYS, PER_DAY, START_MS, indexes, load, messages_of, record
 
 pytestmark = pytest.mark.spark
@@ -103,11 +103,11 @@ def test_what_is_written_after_planning_is_not_read(tmp_path: Path) -> None:
     path = record(tmp_path / "queue")
     before = [index for index, _ in messages_of(path)]
     reader = reader_of(path)
-    shares = reader.partitions()
+    partitions = reader.partitions()
     with quire.open(path) as queue, queue.appender() as appender:
         appender.write_map({"n": -1})
 
-    assert indexes_of(reader, shares) == before
+    assert index_bounds(reader, partitions) == before
 
 
 def test_a_pruned_start_is_an_error_unless_loss_is_allowed(
@@ -134,12 +134,12 @@ def test_cycles_deleted_after_planning_are_an_error_unless_loss_is_allowed(
     all_indexes = [index for index, _ in messages_of(path)]
     strict = reader_of(path, column, per_share=70)
     lenient = reader_of(path, column, per_share=70, fail_on_data_loss=False)
-    shares = strict.partitions()
+    partitions = strict.partitions()
     remove_cycle(path, cycle)
 
     with pytest.raises(IndexOutOfRangeError, match=r"was a cycle deleted\? topic=queue"):
-        indexes_of(strict, shares)
-    left = indexes_of(lenient, shares)
+        index_bounds(strict, partitions)
+    left = index_bounds(lenient, partitions)
     assert left == all_indexes[: cycle * PER_DAY] + all_indexes[(cycle + 1) * PER_DAY :]
     assert "topic=queue" in caplog.text
 
@@ -165,7 +165,7 @@ def test_a_file_that_its_writer_never_ended_is_read_like_the_others(
         content.write(bytes(4))
     reader = reader_of(path, column)
 
-    assert indexes_of(reader, reader.partitions()) == all_indexes
+    assert index_bounds(reader, reader.partitions()) == all_indexes
 
 
 def test_a_time_ends_within_a_cycle_only_where_a_field_tells(
@@ -196,8 +196,8 @@ def reader_of(
     return BatchReader(options, schema)
 
 
-def indexes_of(reader: BatchReader, shares: list[Share]) -> list[int]:
-    batches = [batch for share in shares for batch in reader.read(share)]
+def index_bounds(reader: BatchReader, partitions: list[Partition]) -> list[int]:
+    batches = [batch for share in partitions for batch in reader.read(share)]
     return [row["_index"] for batch in batches for row in batch.to_pylist()]
 
 

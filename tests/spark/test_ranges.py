@@ -10,32 +10,37 @@ from pyspark.sql.types import BinaryType, LongType, StructType
 import quire
 from paths import GOLDEN
 from quire.errors import OptionsError
-from quire.ranges.cycles import Run
+from quire.ranges.cycles import CycleRange
 from quire.spark.options import ReadOptions
 from quire.spark.read.batch import BatchReader
-from quire.spark.read.partitions import RECORDS_PER_PARTITION_MIN, Share, Span, shares_of
+from quire.spark.read.partitions import (
+    RECORDS_PER_PARTITION_MIN,
+    Partition,
+    TopicRange,
+    partitions_of,
+)
 
 CYCLE = 1 << 32
 
 
-def span(*runs: Run, topic: str = "q") -> Span:
-    return Span(topic, f"/queues/{topic}", runs)
+def span(*runs: CycleRange, topic: str = "q") -> TopicRange:
+    return TopicRange(topic, f"/queues/{topic}", runs)
 
 
-def as_runs(shares: list[Share]) -> list[list[tuple[str, int, int]]]:
+def as_runs(partitions: list[Partition]) -> list[list[tuple[str, int, int]]]:
     return [
         [(span.topic, run.first_index, run.count) for span in share.spans for run in span.runs]
-        for share in shares
+        for share in partitions
     ]
 
 
 def test_a_share_spans_as_many_cycles_and_topics_as_it_needs() -> None:
     spans = [
-        span(Run(7 * CYCLE, 3), Run(8 * CYCLE, 2), Run(11 * CYCLE, 4)),
-        span(Run(7 * CYCLE, 2), topic="r"),
+        span(CycleRange(7 * CYCLE, 3), CycleRange(8 * CYCLE, 2), CycleRange(11 * CYCLE, 4)),
+        span(CycleRange(7 * CYCLE, 2), topic="r"),
     ]
 
-    assert as_runs(shares_of(spans, 1_000)) == [
+    assert as_runs(partitions_of(spans, 1_000)) == [
         [
             ("q", 7 * CYCLE, 3),
             ("q", 8 * CYCLE, 2),
@@ -43,7 +48,7 @@ def test_a_share_spans_as_many_cycles_and_topics_as_it_needs() -> None:
             ("r", 7 * CYCLE, 2),
         ]
     ]
-    assert as_runs(shares_of(spans, 4)) == [
+    assert as_runs(partitions_of(spans, 4)) == [
         [("q", 7 * CYCLE, 3), ("q", 8 * CYCLE, 1)],
         [("q", 8 * CYCLE + 1, 1), ("q", 11 * CYCLE, 3)],
         [("q", 11 * CYCLE + 3, 1), ("r", 7 * CYCLE, 2)],
@@ -54,13 +59,15 @@ def test_a_share_spans_as_many_cycles_and_topics_as_it_needs() -> None:
 def test_shares_are_as_many_as_asked_for_and_hold_each_message_once(
     counts: list[int], wanted: int
 ) -> None:
-    spans = [span(Run(n * CYCLE, count), topic=f"t{n % 2}") for n, count in enumerate(counts)]
-    shares = shares_of(spans, 1_000, min_partitions=wanted)
+    spans = [
+        span(CycleRange(n * CYCLE, count), topic=f"t{n % 2}") for n, count in enumerate(counts)
+    ]
+    partitions = partitions_of(spans, 1_000, min_partitions=wanted)
 
-    assert len(shares) == max(min(wanted, sum(counts)), 1)
+    assert len(partitions) == max(min(wanted, sum(counts)), 1)
     found = [
         (topic, index)
-        for runs in as_runs(shares)
+        for runs in as_runs(partitions)
         for topic, first, count in runs
         for index in range(first, first + count)
     ]
@@ -70,16 +77,16 @@ def test_shares_are_as_many_as_asked_for_and_hold_each_message_once(
 
 
 def test_there_are_as_many_shares_as_asked_for_if_there_are_as_many_messages() -> None:
-    assert len(shares_of([span(Run(0, 10))], 1_000, min_partitions=5)) == 5
-    assert len(shares_of([span(Run(0, 11))], 1_000, min_partitions=5)) == 5
-    assert len(shares_of([span(Run(0, 3))], 1_000, min_partitions=5)) == 3
-    assert shares_of([span()], 1_000, min_partitions=5) == []
+    assert len(partitions_of([span(CycleRange(0, 10))], 1_000, min_partitions=5)) == 5
+    assert len(partitions_of([span(CycleRange(0, 11))], 1_000, min_partitions=5)) == 5
+    assert len(partitions_of([span(CycleRange(0, 3))], 1_000, min_partitions=5)) == 3
+    assert partitions_of([span()], 1_000, min_partitions=5) == []
 
 
 @pytest.mark.parametrize("total", [0, 1, 9_999, 10_001, 1_000_000, 12_345_678])
 def test_shares_are_about_equal_and_not_above_the_wanted_size(total: int) -> None:
-    shares = shares_of([span(Run(0, total))] if total else [], 100_000)
-    runs = [run for share in shares for span in share.spans for run in span.runs]
+    partitions = partitions_of([span(CycleRange(0, total))] if total else [], 100_000)
+    runs = [run for share in partitions for span in share.spans for run in span.runs]
 
     assert sum(run.count for run in runs) == total
     assert all(run.count <= 100_000 for run in runs)
@@ -88,11 +95,11 @@ def test_shares_are_about_equal_and_not_above_the_wanted_size(total: int) -> Non
 
 
 def test_a_share_and_a_reader_pickle() -> None:
-    found = pickle.loads(pickle.dumps(Share([span(Run(CYCLE, 3))])))
+    found = pickle.loads(pickle.dumps(Partition([span(CycleRange(CYCLE, 3))])))
     schema = StructType().add("n", LongType()).add("payload", BinaryType())
     reader = pickle.loads(pickle.dumps(BatchReader(ReadOptions("/queue"), schema)))
 
-    assert found.spans == (span(Run(CYCLE, 3)),)
+    assert found.spans == (span(CycleRange(CYCLE, 3)),)
     assert isinstance(reader, BatchReader)
 
 

@@ -207,7 +207,7 @@ def test_everything_wrong_is_told_at_once(spark: SparkSession, path: Path, tmp_p
         with pytest.raises(AnalysisException) as raised:
             write(frame, place, **options)
         last = str(raised.value).strip().splitlines()[-2]
-        assert last.startswith("quire.spark.options.OptionsError: quire sink: "), last
+        assert last.startswith("quire.errors.OptionsError: quire sink: "), last
         assert not [it for it in problems if it not in last], last
     assert not (tmp_path / "new").exists()
 

@@ -13,7 +13,7 @@ from quire.archive.cycles import Cycle
 from quire.archive.decoding import LEADING, Decoding
 from quire.arrow.batches import array_of
 from quire.arrow.content import RowContent
-from quire.arrow.event_time import timed, timestamps
+from quire.arrow.event_time import event_times, timed
 from quire.arrow.names import (
     CYCLE,
     ERROR,
@@ -114,7 +114,7 @@ class Columns:
         arrays: dict[str, Any] = dict(zip(batch.schema.names, batch.columns, strict=True))
         arrays.setdefault(ERROR, pa.nulls(batch.num_rows, pa.string()))
         if self._decoding.time_field is not None:
-            arrays[TIMESTAMP] = timestamps(arrays, self._decoding.timed, batch.num_rows)
+            arrays[TIMESTAMP] = event_times(arrays, self._decoding.timed, batch.num_rows)
         if self._decoding.method is not None:
             arrays |= _arguments(arrays, self._decoding.method)
         assert payload is not None and topic is not None  # noqa: S101, PT018 - they were asked for

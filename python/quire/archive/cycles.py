@@ -63,7 +63,7 @@ def look(queue: Queue, known: Collection[int]) -> Look:
         try:
             end = end_of(queue, number)
         except CorruptError as error:
-            damaged[number] = told_of(queue, number, error)
+            damaged[number] = damage_text(queue, number, error)
             continue
         if end is None:  # deleted a moment ago, or never finished: nothing in it was ever readable
             before = previous
@@ -133,7 +133,7 @@ def _newest_with_messages(queue: Queue) -> int:
     return -1
 
 
-def told_of(queue: Queue, number: int, error: CorruptError) -> str:
+def damage_text(queue: Queue, number: int, error: CorruptError) -> str:
     """Return what is wrong with a damaged cycle, and up to which message it can be read."""
     return f"{error}" if " index=" in f"{error}" else f"{error}{_where(queue, number)}"
 

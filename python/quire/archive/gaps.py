@@ -11,7 +11,7 @@ from quire.errors import CorruptError
 from quire.queue import Queue
 
 
-def note_losses(topic: Topic, queue: Queue) -> None:
+def record_losses(topic: Topic, queue: Queue) -> None:
     """Note the cycles that were seen and not archived, and are gone."""
     here = {*queue.cycles}
     noted = {cycle for cycle, _ in topic.lost}
@@ -27,7 +27,7 @@ def note_losses(topic: Topic, queue: Queue) -> None:
         )
 
 
-def note_gone(topic: Topic) -> None:
+def record_deletion(topic: Topic) -> None:
     """Note what was lost with a queue that is gone."""
     newest = topic.newest_known
     if topic.gone or newest is None:
@@ -47,7 +47,7 @@ def is_gone(topic: Topic) -> bool:
     return Path(topic.root).is_dir() or Path(topic.queue).parent.is_dir()
 
 
-def forget_missing(topic: Topic, queue: Queue | None) -> list[tuple[int, str]]:
+def drop_missing(topic: Topic, queue: Queue | None) -> list[tuple[int, str]]:
     """
     Forget the cycles whose files are gone, or cut: those that the queue has are archived again.
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from quire.archive.cycles import end_of, told_of
+from quire.archive.cycles import damage_text, end_of
 from quire.archive.manifest import Topic
 from quire.archive.verification import check_live
 from quire.errors import ArchiveError, CorruptError
 from quire.queue import Queue
 
 
-def check_same(topic: Topic, queue: Queue) -> dict[int, str]:
+def check_identity(topic: Topic, queue: Queue) -> dict[int, str]:
     """
     Look whether the archive holds cycles of this queue, or none yet.
 
@@ -31,14 +31,14 @@ def check_same(topic: Topic, queue: Queue) -> dict[int, str]:
             f"the archive holds another queue of this name: queue={queue.path}"
             + "".join(f" {name}={facts[name]} archived={topic.facts.get(name)}" for name in differ)
         )
-    damaged = forget_grown(topic, queue)
+    damaged = drop_grown(topic, queue)
     is_moved = topic.queue != queue.path
     for cycle in sorted(topic.entries.keys() & {*queue.cycles}, reverse=True):
         try:
             if check_live(queue, topic.entries[cycle], every_byte=is_moved or bool(damaged)):
                 break
         except CorruptError as error:
-            damaged[cycle] = told_of(queue, cycle, error)
+            damaged[cycle] = damage_text(queue, cycle, error)
     else:
         if topic.entries and is_moved:
             raise ArchiveError(
@@ -59,7 +59,7 @@ def facts_of(name: str, queue: Queue) -> dict[str, Any]:
     }
 
 
-def forget_grown(topic: Topic, queue: Queue) -> dict[int, str]:
+def drop_grown(topic: Topic, queue: Queue) -> dict[int, str]:
     """
     Forget cycles without end marker that have more messages than when they were archived.
 
@@ -71,7 +71,7 @@ def forget_grown(topic: Topic, queue: Queue) -> dict[int, str]:
         try:
             end = end_of(queue, entry.cycle)
         except CorruptError as error:
-            damaged[entry.cycle] = told_of(queue, entry.cycle, error)
+            damaged[entry.cycle] = damage_text(queue, entry.cycle, error)
             continue
         if end is not None and end.messages > entry.messages:
             del topic.entries[entry.cycle]

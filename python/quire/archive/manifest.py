@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from quire._durable import Access, SafeFolder
 from quire.archive.decoding import Decoding
 from quire.archive.entry import METADATA_KEY, Entry
-from quire.errors import ArchiveError, HeldError, UnsafePathError
+from quire.errors import ArchiveError, LockHeldError, UnsafePathError
 
 LISTS: Final = "_quire"
 _LOCK: Final = "lock"
@@ -140,7 +140,7 @@ class Archive:
         ):
             try:
                 stack.enter_context(lists.locked(_LOCK))
-            except HeldError as error:
+            except LockHeldError as error:
                 raise ArchiveError(
                     "another run is at work on this archive:"
                     f" lock={lists.path / _LOCK} pid={error.holder}"
@@ -210,7 +210,7 @@ def file_name(roll_file: Path) -> str:
     return f"{roll_file.stem}{_SUFFIX}"
 
 
-def entry_in(file: Path) -> Entry | None:
+def read_entry(file: Path) -> Entry | None:
     """
     Return what a Parquet file tells of itself; None if it is none of an archive.
 
@@ -236,7 +236,7 @@ def _take_in(topic: Topic, file: Path) -> None:
         topic.problems.append(f"a link, or not a file: path={file} (remove it)")
         return
     try:
-        entry = entry_in(file)
+        entry = read_entry(file)
     except ArchiveError as error:
         topic.problems.append(str(error))
         return

@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from quire._durable import sync_written
+from quire._durable import flush_and_sync
 from quire.archive.digest import Digest
 from quire.arrow.names import INDEX, PAYLOAD, SEQUENCE
 from quire.arrow.types import fields_of
@@ -75,7 +75,7 @@ class Writer:
         told: Any = metadata
         self._file.add_key_value_metadata(told)
         self._file.close()
-        sync_written(self._to)
+        flush_and_sync(self._to)
 
     def _end_group(self) -> None:
         if self._waiting:

@@ -13,11 +13,11 @@ Progress: TypeAlias = Callable[[str, int, int], object]
 """Called with what is being done, how many messages are, and how many there are."""
 
 
-def silent(_what: str, _done: int, _total: int) -> None:
+def no_progress(_what: str, _done: int, _total: int) -> None:
     """Tell nobody."""
 
 
-class Counted:
+class ProgressCounter:
     """Tells how far something is."""
 
     def __init__(self, progress: Progress, what: str, before: int, total: int) -> None:

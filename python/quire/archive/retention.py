@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from quire._durable import sync
-from quire._positions import stored_place
+from quire._positions import stored_position
 from quire.archive.cycles import end_of
 from quire.archive.manifest import Topic
 from quire.archive.report import Failure, Report
@@ -67,6 +67,6 @@ def _may_grow(queue: Queue, cycle: int) -> str | None:
 def _reader_in(queue: Queue, cycle: int) -> str | None:
     """Return which named tailer still needs a cycle; None if all are in later ones."""
     for name, index in queue.named_tailers():
-        if stored_place(queue, index)[0] <= cycle:
+        if stored_position(queue, index)[0] <= cycle:
             return f"kept for a named tailer: tailer={name} next={index:#x}"
     return None

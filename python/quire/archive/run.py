@@ -16,11 +16,11 @@ from quire.archive.cycles import Cycle, Look, check_unchanged, look
 from quire.archive.decoding import decoding_of
 from quire.archive.digest import Digest, sha256_of
 from quire.archive.entry import Entry
-from quire.archive.gaps import forget_missing, note_gone, note_losses
-from quire.archive.identity import check_same
+from quire.archive.gaps import drop_missing, record_deletion, record_losses
+from quire.archive.identity import check_identity
 from quire.archive.manifest import Archive, Topic, file_name
 from quire.archive.parquet import Writer
-from quire.archive.report import Counted, Failure, Progress, Report, silent
+from quire.archive.report import Failure, Progress, ProgressCounter, Report, no_progress
 from quire.archive.retention import delete_archived
 from quire.archive.verification import check_file
 from quire.arrow.schema import Schema
@@ -43,7 +43,7 @@ def archive(  # noqa: PLR0913 - by keywords
     delete: bool = False,
     force: bool = False,
     accept_loss: bool = False,
-    progress: Progress = silent,
+    progress: Progress = no_progress,
 ) -> Report:
     """
     Archive the finished cycles of a queue, or of each queue in a directory of queues.
@@ -164,15 +164,15 @@ class _TopicRun:
         try:
             self._adopt()
             with open_queue(self._path, read_only=True, create=False) as queue:
-                damaged = check_same(topic, queue)
+                damaged = check_identity(topic, queue)
                 topic.root = self._root
                 before = topic.decodings[-1] if topic.decodings else None
                 decoding = decoding_of(queue, before, **asked)
                 self._columns = Columns(topic.name, decoding)
                 self._decoding = topic.use(decoding)
                 self._is_same = True
-                self._fail_each([*damaged.items(), *forget_missing(topic, queue)])
-                note_losses(topic, queue)
+                self._fail_each([*damaged.items(), *drop_missing(topic, queue)])
+                record_losses(topic, queue)
                 if accept_loss:
                     topic.lost.clear()
                 self._report.present += len(topic.entries)
@@ -186,8 +186,8 @@ class _TopicRun:
         topic = self._topic
         try:
             self._adopt()
-            self._fail_each(forget_missing(topic, None))
-            note_gone(topic)
+            self._fail_each(drop_missing(topic, None))
+            record_deletion(topic)
             if accept_loss:
                 topic.lost.clear()
                 topic.seen.clear()
@@ -243,7 +243,9 @@ class _TopicRun:
         topic = self._topic
         total, done = sum(cycle.end.messages for cycle in found.finished), 0
         for cycle in found.finished:
-            progress = Counted(self._progress, f"{topic.name} {cycle.file.stem}", done, total)
+            progress = ProgressCounter(
+                self._progress, f"{topic.name} {cycle.file.stem}", done, total
+            )
             try:
                 with self._written(folder, queue, cycle, progress) as (temporary, entry):
                     check_unchanged(queue, cycle, grace_s)
@@ -258,7 +260,7 @@ class _TopicRun:
 
     @contextmanager
     def _written(
-        self, folder: SafeFolder, queue: Queue, cycle: Cycle, progress: Counted
+        self, folder: SafeFolder, queue: Queue, cycle: Cycle, progress: ProgressCounter
     ) -> Generator[tuple[str, Entry]]:
         """Write a cycle's file under a temporary name, and check it; what is not renamed goes."""
         temporary = folder.temporary(file_name(cycle.file))
@@ -270,7 +272,9 @@ class _TopicRun:
         finally:
             folder.remove(temporary)
 
-    def _write(self, file: BufferedWriter, queue: Queue, cycle: Cycle, progress: Counted) -> Entry:
+    def _write(
+        self, file: BufferedWriter, queue: Queue, cycle: Cycle, progress: ProgressCounter
+    ) -> Entry:
         """Write a cycle's file, and return what it should hold."""
         digest, rows, misfits = Digest(), 0, 0
         with Writer(file, self._columns.schema) as writer:

@@ -11,10 +11,10 @@ from quire.archive.columns import Columns, CycleReader
 from quire.archive.cycles import Cycle, end_of
 from quire.archive.digest import Digest, sha256_of
 from quire.archive.entry import Entry
-from quire.archive.gaps import is_gone, note_gone
-from quire.archive.manifest import Archive, Topic, entry_in
+from quire.archive.gaps import is_gone, record_deletion
+from quire.archive.manifest import Archive, Topic, read_entry
 from quire.archive.parquet import digest_in
-from quire.archive.report import Counted, Failure, Progress, Verified, silent
+from quire.archive.report import Failure, Progress, ProgressCounter, Verified, no_progress
 from quire.discovery import topics_of
 from quire.errors import ArchiveError, QuireError
 from quire.queue import Queue
@@ -25,7 +25,7 @@ def verify(
     dest: str | PathLike[str],
     queue: str | PathLike[str] | None = None,
     *,
-    progress: Progress = silent,
+    progress: Progress = no_progress,
 ) -> Verified:
     """
     Read an archive through, and compare it with what it was given and with what the queue has.
@@ -48,12 +48,12 @@ def verify(
         if queues is None:
             path = topic.queue if topic.queue and Path(topic.queue).is_dir() else None
             if is_gone(topic):
-                note_gone(topic)
+                record_deletion(topic)
         elif (path := queues.get(topic.name)) is None and not topic.gone:
             verified.failed.append(Failure(topic.name, None, f"no such queue: path={queue}"))
         verified.failed += [Failure(topic.name, cycle, f"lost: {why}") for cycle, why in topic.lost]
         verified.failed += [Failure(topic.name, None, problem) for problem in topic.problems]
-        counted = Counted(progress, topic.name, verified.messages, total)
+        counted = ProgressCounter(progress, topic.name, verified.messages, total)
         _verify_topic(topic, path, verified, counted)
     return verified
 
@@ -66,7 +66,9 @@ def _topics_of(kept: Archive, verified: Verified) -> Iterator[Topic]:
             verified.failed.append(Failure(name, None, str(error)))
 
 
-def _verify_topic(topic: Topic, path: str | None, verified: Verified, progress: Counted) -> None:
+def _verify_topic(
+    topic: Topic, path: str | None, verified: Verified, progress: ProgressCounter
+) -> None:
     try:
         opened = nullcontext() if path is None else open_queue(path, read_only=True, create=False)
     except (QuireError, OSError) as error:
@@ -97,7 +99,7 @@ def check_file(path: Path, entry: Entry) -> None:
         raise ArchiveError(f"the file is gone: file={path}")
     if entry.sha256 and sha256_of(path) != entry.sha256:
         raise ArchiveError(f"the file's bytes are not those that were written: file={path}")
-    if entry_in(path) != entry.told:
+    if read_entry(path) != entry.told:
         raise ArchiveError(f"the file tells of itself something else than the list: file={path}")
     digest, rows = digest_in(path)
     _check(f"file={path}", digest, entry)

@@ -13,7 +13,7 @@ from quire.arrow.content import Content, RowContent
 from quire.arrow.names import HISTORY
 from quire.arrow.plan import GUESSED_UNIT
 from quire.arrow.types import EVENT_TIME_TYPE, type_text
-from quire.ranges.event_time import GUESSES, TimeField
+from quire.ranges.event_time import UNIT_LIMITS, TimeField
 
 _Array: TypeAlias = Any  # pyarrow-stubs have a class for each type
 
@@ -25,7 +25,7 @@ pc: Any = pyarrow.compute  # its functions are made when it is imported
 
 def timed(content: Content, field: TimeField | None, method: str | None = None) -> Content:
     """
-    Return a schema's content with what tells the time: see :func:`timestamps`.
+    Return a schema's content with what tells the time: see :func:`event_times`.
 
     Args:
         content: What is decoded besides.
@@ -64,7 +64,7 @@ def timed(content: Content, field: TimeField | None, method: str | None = None) 
     return content
 
 
-def timestamps(arrays: Mapping[str, Any], field: TimeField | None, length: int) -> _Array:
+def event_times(arrays: Mapping[str, Any], field: TimeField | None, length: int) -> _Array:
     """
     Return when each message was made, in microseconds since 1970; null where nothing tells.
 
@@ -126,7 +126,7 @@ def _of_guessed_unit(numbers: _Array) -> _Array:
     """Return numbers as times, in the units that :class:`TimeField` takes them for."""
     made = pc.divide(numbers, 1_000)
     size = pc.abs(numbers)
-    for limit, unit_ns in reversed(GUESSES):
+    for limit, unit_ns in reversed(UNIT_LIMITS):
         made = pc.if_else(pc.less(size, limit), pc.multiply(numbers, unit_ns // 1_000), made)
     return made.cast(pa.timestamp("us")).cast(EVENT_TIME_TYPE)
 

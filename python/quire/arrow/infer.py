@@ -11,7 +11,7 @@ from quire._native import Queue, Seen, Tailer
 from quire.arrow.content import RowContent
 from quire.arrow.names import VALUE
 from quire.arrow.types import BY_VALUE
-from quire.ranges.cycles import runs_between
+from quire.ranges.cycles import cycle_ranges
 
 if TYPE_CHECKING:
     from quire._native import Sample
@@ -53,7 +53,7 @@ def infer(queues: Iterable[Queue], sample: int, *, as_text: bool) -> RowContent:
 def sampled(queue: Queue, sample: int) -> Iterator[tuple[int, int]]:
     """Yield first indexes and counts of ranges spread over the queue: *sample* messages in all."""
     last = queue.last_index
-    between = () if last is None else runs_between(queue, 0, last + 1)
+    between = () if last is None else cycle_ranges(queue, 0, last + 1)
     runs = [(run.first_index, run.count) for run in between]
     total = sum(count for _, count in runs)
     if total <= sample:

@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from quire.arrow.schema import Schema
 
-PLACE: Final = re.compile(r"([\w.]+):([\w.]+)")
+REFERENCE: Final = re.compile(r"([\w.]+):([\w.]+)")
 
 
-def imported(module: str, name: str) -> Schema:
+def load_reference(module: str, name: str) -> Schema:
     """
     Return the schema that a name stands for: of an interface, a message, or one as it is.
 
@@ -34,7 +34,7 @@ def imported(module: str, name: str) -> Schema:
     return Schema.from_methods(found)
 
 
-def schema_at(place: str) -> Schema:
+def load_schema(place: str) -> Schema:
     """
     Return the schema at a place.
 
@@ -50,8 +50,8 @@ def schema_at(place: str) -> Schema:
         ValueError: It is the text of no schema.
 
     """
-    if found := PLACE.fullmatch(place):
-        return imported(found[1], found[2])
+    if found := REFERENCE.fullmatch(place):
+        return load_reference(found[1], found[2])
     text = place if place.lstrip().startswith("{") else Path(place).read_text("utf-8")
     told: Any = json.loads(text)
     if isinstance(told.get("shape"), str) and {"columns", "methods"} & told.keys():

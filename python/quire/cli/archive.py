@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quire.cli.arguments import PATH
-from quire.cli.errors import complain
+from quire.cli.errors import print_error
 from quire.cli.progress import Progress
 
 if TYPE_CHECKING:
@@ -98,11 +98,11 @@ def _schema(place: str | None) -> Any:  # noqa: ANN401 - a schema, or a word
     """
     if place in {None, "infer"}:
         return place
-    from quire.arrow.schema_loader import schema_at
+    from quire.arrow.schema_loader import load_schema
 
     sys.path.insert(0, "")  # modules beside the caller are found, as by python -m
     try:
-        return schema_at(str(place))
+        return load_schema(str(place))
     except (ValueError, TypeError, ImportError, AttributeError, OSError) as error:
         raise click.BadParameter(f"no schema here: {place} ({error})") from error
     finally:
@@ -139,7 +139,7 @@ def _summary(report: Report) -> str:
 
 def _tell(what: str, failures: Iterable[Failure]) -> None:
     for failure in failures:
-        complain(f"{what}: {failure}")
+        print_error(f"{what}: {failure}")
 
 
 def _fail(*told: Any) -> None:  # noqa: ANN401 - pairs

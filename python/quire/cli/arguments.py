@@ -37,7 +37,7 @@ def index_of(value: str) -> int:
     return index
 
 
-def point_of(value: str) -> int | datetime:
+def parse_point(value: str) -> int | datetime:
     """
     Return a point of a queue: an index, a time in ISO 8601, or milliseconds with ``ms`` behind.
 
@@ -76,7 +76,7 @@ def replaced(ctx: click.Context, option: click.Parameter, value: object) -> None
 
 
 @contextmanager
-def told_as_wrong_use() -> Generator[None]:
+def value_errors_as_usage() -> Generator[None]:
     """Tell of points and paces that the queue cannot follow."""
     try:
         yield
@@ -86,6 +86,6 @@ def told_as_wrong_use() -> Generator[None]:
         raise click.UsageError(str(error)) from error
 
 
-def open_to_look(path: Path) -> quire.Queue:
+def open_read_only(path: Path) -> quire.Queue:
     """Open a queue, or one roll file, without changing a byte and without waiting for a lock."""
     return quire.open(path, read_only=True, create=False)

@@ -11,9 +11,9 @@ from typing import Any, Final, Literal
 import click
 
 import quire
-from quire._terminal import on_one_line
-from quire.cli.arguments import PATH, point_of
-from quire.cli.errors import complain, error_text
+from quire._terminal import escape_line
+from quire.cli.arguments import PATH, parse_point
+from quire.cli.errors import error_text, print_error
 from quire.cli.formats import json_of, yaml_of
 from quire.cli.output import Output
 from quire.cli.progress import Progress
@@ -41,9 +41,11 @@ _NOTHING: Final = "-"
     "--ignore", metavar="FIELD", multiple=True, help="Compare values without this field. Repeat."
 )
 @click.option(
-    "--from", "start", type=point_of, metavar="POINT", help="Begin with this index, or time."
+    "--from", "start", type=parse_point, metavar="POINT", help="Begin with this index, or time."
 )
-@click.option("--to", "end", type=point_of, metavar="POINT", help="End before this index, or time.")
+@click.option(
+    "--to", "end", type=parse_point, metavar="POINT", help="End before this index, or time."
+)
 @click.option("--time-field", metavar="NAME", help="The field that tells a message's time.")
 @click.option(
     "--limit",
@@ -94,7 +96,7 @@ def diff(
         raise
     except (quire.QuireError, OSError, ValueError) as error:
         progress.clear()
-        complain(error_text(error))
+        print_error(error_text(error))
         raise click.exceptions.Exit(_TROUBLE) from None
     finally:
         progress.clear()
@@ -159,8 +161,8 @@ class _Shown:
         for path, *pair in self._changes(left, right):
             for mark, value in zip("-+", pair, strict=True):
                 if value is not None:
-                    name = f"{on_one_line(path)}: " if path else ""
-                    yield f"{mark}{name}{on_one_line(shown(value))}"
+                    name = f"{escape_line(path)}: " if path else ""
+                    yield f"{mark}{name}{escape_line(shown(value))}"
 
     def _changes(
         self, left: quire.Excerpt, right: quire.Excerpt

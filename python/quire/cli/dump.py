@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from quire._native import Dump
-from quire._terminal import harmless, on_one_line
+from quire._terminal import escape_controls, escape_line
 from quire.cli.arguments import PATH
 from quire.cli.errors import error_text
 from quire.cli.output import Output
@@ -37,14 +37,14 @@ def dump(paths: tuple[Path, ...]) -> None:
     for path in paths:
         for file, has_title in _files(path):
             if has_title:
-                output.write(f"## {on_one_line(file.name)}\n".encode())
+                output.write(f"## {escape_line(file.name)}\n".encode())
             try:
                 for piece in Dump(file):
                     output.write(_shown(piece) if output.is_terminal else piece)
             except (QuireError, OSError) as error:
                 if isinstance(error, BrokenPipeError):
                     raise
-                output.write(f"# {on_one_line(error_text(error))}\n".encode())
+                output.write(f"# {escape_line(error_text(error))}\n".encode())
                 wrong.append(error_text(error))
     output.flush()
     if wrong:
@@ -67,4 +67,4 @@ def _files(path: Path) -> Iterator[tuple[Path, bool]]:
 
 
 def _shown(piece: bytes) -> bytes:
-    return harmless(piece.decode()).encode()
+    return escape_controls(piece.decode()).encode()

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 
-from quire.cli.errors import FAILED, INTERRUPTED, complain, error_text
+from quire.cli.errors import FAILED, INTERRUPTED, error_text, print_error
 from quire.errors import QuireError
 
 
@@ -34,5 +34,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _fail(message: str) -> int:
-    complain(message)
+    print_error(message)
     return FAILED

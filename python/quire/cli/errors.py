@@ -12,11 +12,11 @@ USED_WRONGLY: Final = 2
 INTERRUPTED: Final = 130  # what a shell makes of SIGINT
 
 
-def complain(text: str) -> None:
+def print_error(text: str) -> None:
     """Write an error on one line of stderr, with control characters escaped."""
-    from quire._terminal import on_one_line
+    from quire._terminal import escape_line
 
-    sys.stderr.write(f"quire: {on_one_line(' '.join(map(str.strip, text.splitlines())))}\n")
+    sys.stderr.write(f"quire: {escape_line(' '.join(map(str.strip, text.splitlines())))}\n")
     sys.stderr.flush()
 
 

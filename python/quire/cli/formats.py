@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from quire import ReadDocument, WireError, to_json, to_yaml
-from quire._terminal import harmless, harmless_json, on_one_line
+from quire._terminal import escape_controls, escape_json, escape_line
 
 Render: TypeAlias = Callable[[ReadDocument], str]
 
@@ -19,7 +19,7 @@ def as_text(document: ReadDocument) -> str:
         text = document.text()
     except WireError:
         text = bytes(document.bytes).decode("utf-8", "backslashreplace")
-    return on_one_line(text)
+    return escape_line(text)
 
 
 def as_hex(document: ReadDocument) -> str:
@@ -35,7 +35,7 @@ def as_yaml(document: ReadDocument) -> str:
 def yaml_of(data: bytes | memoryview) -> str:
     """Return what :func:`as_yaml` does, of bytes."""
     try:
-        return harmless(to_yaml(data))
+        return escape_controls(to_yaml(data))
     except WireError:
         return _as_it_reads(bytes(data))
 
@@ -48,7 +48,7 @@ def as_json(document: ReadDocument) -> str:
 def json_of(data: bytes | memoryview) -> str:
     """Return what :func:`as_json` does, of bytes."""
     try:
-        return harmless_json(to_json(data))
+        return escape_json(to_json(data))
     except WireError:
         return f'{{"bytes": "{data.hex()}"}}'
 
@@ -58,7 +58,7 @@ def _as_it_reads(data: bytes) -> str:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
         text = "\0"
-    if text != harmless(text):
+    if text != escape_controls(text):
         return "".join(_in_digits(data, start) for start in range(0, len(data), _WIDTH))
     return text if text.endswith("\n") else f"{text}\n"
 

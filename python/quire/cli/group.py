@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from quire.cli.errors import INTERRUPTED, complain
+from quire.cli.errors import INTERRUPTED, print_error
 
 _SENTENCE: Final = 1_000  # characters, more than any has
 VERBS: Final = {
@@ -90,7 +90,7 @@ def run(arguments: list[str]) -> int:
         error.show()
         return error.exit_code
     except click.ClickException as error:
-        complain(f"{error.format_message()}{_hint(error)}")
+        print_error(f"{error.format_message()}{_hint(error)}")
         return error.exit_code
     except click.Abort:
         return INTERRUPTED

@@ -8,7 +8,7 @@ from textwrap import indent
 from typing import IO, Final, NamedTuple
 
 import quire
-from quire.errors import MisreadError
+from quire.errors import MalformedInputError
 
 _INDENT: Final = "  "
 _MARK: Final = re.compile(rb"(?:---|\.\.\.)(?:[ \t]+(.*)|[ \t]*)\r?\n?\Z", re.DOTALL)
@@ -96,14 +96,14 @@ def _parsed(parse: Callable[[str], bytes], text: str, *, lines: int = 0, columns
         raise _malformed(error, lines=lines, columns=columns) from error
 
 
-def _malformed(error: quire.WireError, *, lines: int, columns: int) -> MisreadError:
+def _malformed(error: quire.WireError, *, lines: int, columns: int) -> MalformedInputError:
     """Move the position out of the text; *lines* and *columns* before it were added here."""
     text = str(error)
     place = _PLACE.search(text)
     if place is None:
-        return MisreadError(text)
+        return MalformedInputError(text)
     words = text[: place.start()] + text[place.end() :]
-    return MisreadError(words, int(place[1]) - 1 - lines, max(1, int(place[2]) - columns))
+    return MalformedInputError(words, int(place[1]) - 1 - lines, max(1, int(place[2]) - columns))
 
 
 def put_text(appender: quire.Appender, method: str | None, data: bytes) -> None:

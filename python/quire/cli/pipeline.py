@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from quire._terminal import on_one_line
+from quire._terminal import escape_line
 from quire.cli.arguments import PATH
 from quire.cli.group import WholeSummaries
 from quire.cli.progress import Progress
@@ -126,7 +126,7 @@ def check(file: Path) -> None:
     """
     found = _loaded(file, None)
     counts = f"{len(found.sources)} sources, {len(found.steps)} steps, {len(found.sinks)} sinks"
-    click.echo(on_one_line(f"{file}: {counts}, {found.schedule}"))
+    click.echo(escape_line(f"{file}: {counts}, {found.schedule}"))
 
 
 @pipeline.command()

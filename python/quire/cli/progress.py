@@ -7,7 +7,7 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
-from quire._terminal import on_one_line
+from quire._terminal import escape_line
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -53,13 +53,13 @@ class Progress:
         if self._is_terminal and (is_due or self._bar is not None):
             if self._bar is None:
                 self._bar = _started(has_total=total is not None)
-            description = on_one_line(what)
+            description = escape_line(what)
             self._bar.update(
                 self._bar.task_ids[0], description=description, completed=done, total=total
             )
         elif is_due:
             share = f" {done:,} of {total:,}" if total is not None else ""
-            sys.stderr.write(f"quire: {on_one_line(what)}{share}\n")
+            sys.stderr.write(f"quire: {escape_line(what)}{share}\n")
             sys.stderr.flush()
             self._wait()
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import click
 
 import quire
-from quire.cli.arguments import PATH, open_to_look, point_of, replaced, told_as_wrong_use
+from quire.cli.arguments import PATH, open_read_only, parse_point, replaced, value_errors_as_usage
 from quire.cli.formats import FORMATS, as_it_is, framed
 from quire.cli.output import Output
 from quire.cli.selection import Bounds, Selection
@@ -119,9 +119,11 @@ class Printer:
     "-n", "--last", type=click.IntRange(min=0), metavar="N", help="Begin N messages before the end."
 )
 @click.option(
-    "--from", "from", type=point_of, metavar="POINT", help="Begin with this index, or time."
+    "--from", "from", type=parse_point, metavar="POINT", help="Begin with this index, or time."
 )
-@click.option("--to", "to", type=point_of, metavar="POINT", help="End before this index, or time.")
+@click.option(
+    "--to", "to", type=parse_point, metavar="POINT", help="End before this index, or time."
+)
 @click.option("--time-field", metavar="NAME", help="The field that tells a message's time.")
 @click.option("--start", "_start", hidden=True, expose_value=False, callback=replaced)
 @click.option("--end", "_end", hidden=True, expose_value=False, callback=replaced)
@@ -190,11 +192,11 @@ def read(path: Path, *, count: int | None, named: str | None, no_index: bool, **
     # What a named tailer reads next tells that the message before it is done: it must be out.
     printer = Printer(look, count, at_once=is_named)
     with (
-        quire.open(path, create=False) if is_named else open_to_look(path) as queue,
+        quire.open(path, create=False) if is_named else open_read_only(path) as queue,
         queue.tailer(named) as tailer,
     ):
         try:
-            with told_as_wrong_use():
+            with value_errors_as_usage():
                 bounds = bounds.between(queue, start, end, field)
             if count != 0:
                 Selection(queue, tailer, bounds, look.passes).each(printer.show, printer.flush)

@@ -10,8 +10,8 @@ from typing import Final
 import click
 
 import quire
-from quire.cli.arguments import PATH, open_to_look, point_of, told_as_wrong_use
-from quire.cli.errors import INTERRUPTED, complain
+from quire.cli.arguments import PATH, open_read_only, parse_point, value_errors_as_usage
+from quire.cli.errors import INTERRUPTED, print_error
 from quire.cli.formats import FORMATS
 from quire.cli.progress import Progress
 from quire.cli.read import Look, Printer
@@ -40,9 +40,11 @@ def pace_of(value: str) -> Pace | None:
 @click.command()
 @click.argument("path", type=PATH)
 @click.option(
-    "--from", "start", type=point_of, metavar="POINT", help="Begin with this index, or time."
+    "--from", "start", type=parse_point, metavar="POINT", help="Begin with this index, or time."
 )
-@click.option("--to", "end", type=point_of, metavar="POINT", help="End before this index, or time.")
+@click.option(
+    "--to", "end", type=parse_point, metavar="POINT", help="End before this index, or time."
+)
 @click.option(
     "--speed",
     "pace",
@@ -90,7 +92,7 @@ def replay(  # noqa: PLR0913, PLR0917 - its options
     """  # noqa: D301 - click reads the backspace
     if out is not None and (style is not None or no_index):
         raise click.UsageError("--to-queue shows no messages: no --format and no --no-index")
-    with open_to_look(path) as queue, told_as_wrong_use():
+    with open_read_only(path) as queue, value_errors_as_usage():
         plan = Replay(queue, start, end, pace=pace, time_field=time_field)
         if out is None:
             _show(plan, style or next(iter(FORMATS)), with_index=not no_index)
@@ -109,7 +111,7 @@ def _show(plan: Replay, style: str, *, with_index: bool) -> None:
         printer.flush()  # what was read before the damage
         raise
     if plan.pace is not None:
-        complain(_lag(plan.pace.behind_s, plan.pace.most_behind_s))
+        print_error(_lag(plan.pace.behind_s, plan.pace.most_behind_s))
 
 
 def _copy(plan: Replay, out: Path) -> None:
@@ -119,7 +121,7 @@ def _copy(plan: Replay, out: Path) -> None:
         except KeyboardInterrupt:
             progress.clear()
             with suppress(OSError):
-                complain(f"interrupted: {_told(copy.done())}")
+                print_error(f"interrupted: {_told(copy.done())}")
             raise click.exceptions.Exit(INTERRUPTED) from None
     lag = "" if plan.pace is None else f" {_lag(done.behind_s, done.most_behind_s)}"
     click.echo(f"{_told(done)}{lag}")

@@ -52,9 +52,9 @@ class Bounds(NamedTuple):
         """
         if start is None and end is None:
             return self
-        from quire.ranges.range import indexes_of
+        from quire.ranges.range import index_bounds
 
-        first, past = indexes_of(queue, start, end, time_field=time_field)
+        first, past = index_bounds(queue, start, end, time_field=time_field)
         newest = _newest(queue)
         is_past = first is not None and newest is not None and first > newest
         if is_past and not isinstance(start, int) and not self.follow:
@@ -128,10 +128,10 @@ class Selection:
 
     def _is_at(self, end: int) -> bool:
         """Go to the first message that does not lie before *end*; return whether there is one."""
-        from quire.ranges.seek import NOWHERE, first_from
+        from quire.ranges.seek import NO_INDEX, first_from
 
         first = first_from(self._queue, end)
-        return first != NOWHERE and self._tailer.move_to_index(first)
+        return first != NO_INDEX and self._tailer.move_to_index(first)
 
     def _go_to(self, start: int) -> None:
         if self._tailer.move_to_index(start):

@@ -11,9 +11,9 @@ from typing import Any, Final
 import click
 
 import quire
-from quire._positions import OUTPUT_POSITION, stored_place
-from quire._terminal import on_one_line
-from quire.cli.arguments import PATH, open_to_look
+from quire._positions import OUTPUT_POSITION, stored_position
+from quire._terminal import escape_line
+from quire.cli.arguments import PATH, open_read_only
 
 _LOCKS: Final = ("chronicle.write.lock", "chronicle.append.lock")
 _TAILER: Final = "index."
@@ -36,7 +36,7 @@ def stat(path: Path, *, as_json: bool) -> None:
       quire stat orders
       quire stat orders --json | jq '.tailers[] | select(.lag > 1000)'
     """  # noqa: D301 - click reads the backspace
-    with open_to_look(path) as queue:
+    with open_read_only(path) as queue:
         facts = facts_of(queue)
     if as_json:
         import json
@@ -149,7 +149,7 @@ def _tailer(
     queue: quire.Queue, name: str, index: int, files: list[dict[str, Any]]
 ) -> dict[str, Any]:
     """Return a tailer's place, and how many messages it has not read."""
-    cycle, sequence = stored_place(queue, index)
+    cycle, sequence = stored_position(queue, index)
     lag = sum(file["messages"] for file in files if file["cycle"] > cycle)
     own = (file["messages"] for file in files if file["cycle"] == cycle)
     return {
@@ -231,7 +231,7 @@ def _size(count: int) -> str:
 
 def _columns(*rows: Iterable[object]) -> Iterator[str]:
     """Yield the rows, each column as wide as its widest cell."""
-    cells = [[on_one_line(str(cell)) for cell in row] for row in rows]
+    cells = [[escape_line(str(cell)) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for row in cells:
         line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))

@@ -10,10 +10,10 @@ import click
 
 import quire
 from quire.cli.arguments import PATH
-from quire.cli.errors import INTERRUPTED, complain, error_text
+from quire.cli.errors import INTERRUPTED, error_text, print_error
 from quire.cli.inputs import INPUTS, Input, Item
 from quire.cli.progress import Progress
-from quire.errors import MisreadError
+from quire.errors import MalformedInputError
 
 _SHOWN: Final = 60
 _FORMAT_OF: Final = {
@@ -83,7 +83,7 @@ class Writer:
 
     def _place(self, path: str, item: Item, error: Exception) -> str:
         line = f"line={item.line}"
-        if isinstance(error, MisreadError):
+        if isinstance(error, MalformedInputError):
             line = f"line={item.line + error.line} column={error.column}"
         return f"file={path} {line} written={self.written}"
 
@@ -94,7 +94,7 @@ class Writer:
         if not self._skip:
             raise click.ClickException(wrong)
         self._progress.clear()
-        complain(wrong)
+        print_error(wrong)
         self.skipped += 1
 
 
@@ -165,7 +165,7 @@ def write(path: Path, files: tuple[str, ...], style: str | None, **more: Any) ->
                 appender.sync()
         except KeyboardInterrupt:
             with suppress(OSError):
-                complain(f"interrupted: {writer.end()}")
+                print_error(f"interrupted: {writer.end()}")
             raise click.exceptions.Exit(INTERRUPTED) from None
         ended = writer.end()
     click.echo(ended)

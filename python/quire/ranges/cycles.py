@@ -10,7 +10,7 @@ from quire.errors import CorruptError
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class CycleRange:
     """Messages of one cycle: *count* of them from *first_index* on."""
 
     first_index: int
@@ -46,12 +46,12 @@ def first_index_of(queue: Queue) -> int | None:
     return next((queue.roll_cycle.to_index(cycle, 0) for cycle in found), None)
 
 
-def runs_between(
+def cycle_ranges(
     queue: Queue,
     start: int,
     end: int,
     skipped: Callable[[CorruptError], object] | None = None,
-) -> Iterator[Run]:
+) -> Iterator[CycleRange]:
     """
     Yield the messages from *start* to *end*, which is excluded; none of them is read.
 
@@ -83,4 +83,4 @@ def runs_between(
         if cycle == last_cycle:
             high = min(high, sequence_of(end))
         if low < high:
-            yield Run(queue.roll_cycle.to_index(cycle, low), high - low)
+            yield CycleRange(queue.roll_cycle.to_index(cycle, low), high - low)

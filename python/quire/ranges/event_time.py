@@ -21,7 +21,7 @@ _PAST_S: Final = 253_402_300_800
 UNITS_NS: Final = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 # A number below the first is a time in units of so many nanoseconds.
-GUESSES: Final = ((10**11, 10**9), (10**14, 10**6), (10**17, 10**3))
+UNIT_LIMITS: Final = ((10**11, 10**9), (10**14, 10**6), (10**17, 10**3))
 
 
 class TimeField:
@@ -82,10 +82,10 @@ class TimeField:
             time = datetime.fromisoformat(text.partition("[")[0])
         except ValueError:
             return None
-        return nanoseconds(time)
+        return epoch_ns(time)
 
 
-def nanoseconds_of(time: object) -> int:
+def epoch_ns_of(time: object) -> int:
     """
     Return a time as nanoseconds of the epoch.
 
@@ -100,14 +100,14 @@ def nanoseconds_of(time: object) -> int:
     """
     expected = "expected=datetime, ISO 8601 text, seconds since 1970"
     if isinstance(time, datetime):
-        return nanoseconds(time)
+        return epoch_ns(time)
     if isinstance(time, str):
         try:
-            return nanoseconds(datetime.fromisoformat(time))
+            return epoch_ns(datetime.fromisoformat(time))
         except ValueError:
             raise ValueError(f"not a time: time={time!r} {expected}") from None
     if isinstance(time, date):
-        return nanoseconds(datetime.combine(time, datetime.min.time()))
+        return epoch_ns(datetime.combine(time, datetime.min.time()))
     if isinstance(time, bool) or not isinstance(time, SupportsFloat):
         raise TypeError(f"not a time: type={type(time).__name__} {expected}")
     if not isinstance(time, int):
@@ -117,7 +117,7 @@ def nanoseconds_of(time: object) -> int:
     return time * UNITS_NS["s"] if isinstance(time, int) else round(time * UNITS_NS["s"])
 
 
-def nanoseconds(time: datetime) -> int:
+def epoch_ns(time: datetime) -> int:
     """Return a time as nanoseconds of the epoch; one without a zone is in UTC."""
     zoned = time.replace(tzinfo=UTC) if time.tzinfo is None else time
     return (zoned - EPOCH) // _MICROSECOND * 1000
@@ -142,4 +142,4 @@ def _inside(value: Any) -> Iterable[Any]:  # noqa: ANN401 - what JSON holds
 
 def _unit_ns(number: float) -> int:
     """Return the unit that puts a number between 1973 and 5138; else nanoseconds."""
-    return next((unit_ns for limit, unit_ns in GUESSES if abs(number) < limit), 1)
+    return next((unit_ns for limit, unit_ns in UNIT_LIMITS if abs(number) < limit), 1)

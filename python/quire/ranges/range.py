@@ -15,8 +15,8 @@ from quire._native import Excerpt
 from quire.errors import IndexOutOfRangeError
 from quire.queue import Queue
 from quire.queue import open as open_queue
-from quire.ranges.event_time import TimeField, datetime_of, nanoseconds, nanoseconds_of
-from quire.ranges.seek import NOWHERE, check_cycle_start, first_from, index_at
+from quire.ranges.event_time import TimeField, datetime_of, epoch_ns, epoch_ns_of
+from quire.ranges.seek import NO_INDEX, check_cycle_start, first_from, index_at_time
 from quire.tailer import Tailer
 
 Source: TypeAlias = Queue | str | PathLike[str]
@@ -34,7 +34,7 @@ _POINT: Final = "an index, a datetime, ISO 8601 text, or seconds since 1970 as a
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class Range:
     """
     Messages that follow one another.
 
@@ -101,22 +101,22 @@ def opened(source: Source, name: str = "source") -> Generator[Queue]:
         yield queue
 
 
-def point_of(name: str, given: object) -> Point | None:
+def parse_point(name: str, given: object) -> Point | None:
     """Take a point: an index, or what stands for a time."""
     if given is None or isinstance(given, datetime):
         return given
     if isinstance(given, str | float | date):
         try:
-            time_ns = nanoseconds_of(given)
+            time_ns = epoch_ns_of(given)
         except ValueError:
             raise arguments.out_of_range(name, _POINT, given) from None
         return datetime_of(time_ns)
     if isinstance(given, bool) or not hasattr(type(given), "__index__"):
         raise arguments.refusal(name, _POINT, given)
-    return cast("int", arguments.whole(0, NOWHERE)(name, given))
+    return cast("int", arguments.whole(0, NO_INDEX)(name, given))
 
 
-def chunk_of(tailer: Tailer, count: int) -> Chunk:
+def read_chunk(tailer: Tailer, count: int) -> Chunk:
     """Return the next messages, *count* or as many as are some MiB, or there."""
     _, indexes, offsets, data = tailer._read_columns(count, max_bytes=_CHUNK_BYTES)  # noqa: SLF001 - the package's own
     return Chunk(memoryview(indexes).cast("Q"), memoryview(offsets).cast("i"), memoryview(data))
@@ -132,7 +132,7 @@ class Chunks:
 
     """
 
-    def __init__(self, tailer: Tailer, stretch: Stretch) -> None:
+    def __init__(self, tailer: Tailer, stretch: Range) -> None:
         """Go to the first message."""
         self._tailer = tailer
         self._past = 0 if stretch.is_empty else stretch.past
@@ -141,7 +141,7 @@ class Chunks:
 
     def take(self, count: int = _COUNT) -> Chunk:
         """Return the next messages, *count* or as many as are some MiB; at the end none."""
-        return chunk_of(self._tailer, count).until(self._past)
+        return read_chunk(self._tailer, count).until(self._past)
 
     def __iter__(self) -> Iterator[Chunk]:
         """Yield all that is left."""
@@ -149,13 +149,13 @@ class Chunks:
             yield chunk
 
 
-def stretch_of(
+def range_of(
     queue: Queue,
     start: Point | None = None,
     end: Point | None = None,
     *,
     time_field: str | None = None,
-) -> Stretch:
+) -> Range:
     """
     Find the messages from *start* (included) to *end* (excluded) that are there now.
 
@@ -163,9 +163,9 @@ def stretch_of(
         queue: The queue.
         start: Where they begin; None: with the first.
         end: Where they end; None: with the last.
-        time_field: A time is that of the first message in which this field is not earlier, found
-            by halving: see :func:`quire.ranges.seek.index_at`. Without it only the start of a cycle
-            can be told.
+        time_field: A time stands for the first message in which this field is not earlier, found
+            by binary search: see :func:`quire.ranges.seek.index_at_time`. Without it, a time must
+            be the start of a cycle.
 
     Raises:
         ValueError: The end lies before the start, or a time within a cycle.
@@ -175,21 +175,21 @@ def stretch_of(
         raise ValueError(f"the end lies before the start: start={shown(start)} end={shown(end)}")
     last = queue.last_index
     if last is None:
-        return Stretch(0, 0)
+        return Range(0, 0)
     field = None if time_field is None else TimeField(time_field)
     first = 0 if start is None else _at(queue, start, field)
     past = last + 1 if end is None else _at(queue, end, field)
-    return Stretch(first_from(queue, first), min(past, last + 1))
+    return Range(first_from(queue, first), min(past, last + 1))
 
 
-def indexes_of(
+def index_bounds(
     queue: Queue, start: Point | None, end: Point | None, *, time_field: str | None = None
 ) -> tuple[int | None, int | None]:
     """
     Return two points of a queue as indexes, a start in time as that of the first message there.
 
     Raises:
-        ValueError: As :func:`stretch_of`.
+        ValueError: As :func:`range_of`.
 
     """
     if start is not None and end is not None and _are_crossed(start, end):
@@ -200,9 +200,9 @@ def indexes_of(
     if first is None or isinstance(start, int):
         return first, past
     found = first_from(queue, first)
-    if found == NOWHERE and queue.last_index is not None:
+    if found == NO_INDEX and queue.last_index is not None:
         return queue.last_index + 1, past
-    return (None if found == NOWHERE else found), past
+    return (None if found == NO_INDEX else found), past
 
 
 def require(queue: Queue, index: int) -> None:
@@ -232,7 +232,7 @@ def shown(point: Point) -> str:
 
 def _are_crossed(start: Point, end: Point) -> bool:
     if isinstance(start, datetime) and isinstance(end, datetime):
-        return nanoseconds(start) > nanoseconds(end)
+        return epoch_ns(start) > epoch_ns(end)
     return isinstance(start, int) and isinstance(end, int) and start > end
 
 
@@ -240,7 +240,7 @@ def _at(queue: Queue, point: Point, field: TimeField | None) -> int:
     """Return the index of a point; that past the last message where it lies behind it."""
     if isinstance(point, int):
         return point
-    time_ns = nanoseconds(point)
+    time_ns = epoch_ns(point)
     if field is None:
         check_cycle_start(queue, time_ns)
-    return index_at(queue, time_ns, field)
+    return index_at_time(queue, time_ns, field)

@@ -13,11 +13,11 @@ from quire.ranges.event_time import TimeField, datetime_of
 # Messages without a time are passed over, but not for ever: a name may be mistyped.
 _LOOK_MAX: Final = 10_000
 _NEVER: Final = 2**63
-NOWHERE: Final = 2**63 - 1
+NO_INDEX: Final = 2**63 - 1
 """An index that no message has."""
 
 
-def index_at(queue: Queue, time_ns: int, field: TimeField | None = None) -> int:
+def index_at_time(queue: Queue, time_ns: int, field: TimeField | None = None) -> int:
     """
     Return the index at which a moment begins; the next one to come, if it lies ahead.
 
@@ -101,8 +101,8 @@ def first_at(queue: Queue, time_ns: int, time_field: str | None = None) -> int |
             return queue.first_index
         if count_of(queue, queue.roll_cycle.cycle_at(time_ms, queue.epoch_ms)):
             check_cycle_start(queue, time_ns)
-    index = first_from(queue, index_at(queue, time_ns, field))
-    return None if index == NOWHERE else index
+    index = first_from(queue, index_at_time(queue, time_ns, field))
+    return None if index == NO_INDEX else index
 
 
 def first_from(queue: Queue, index: int) -> int:
@@ -112,7 +112,7 @@ def first_from(queue: Queue, index: int) -> int:
     for one in queue.cycles:
         if one >= cycle and count_of(queue, one) > (sequence if one == cycle else 0):
             return index if one == cycle else roll.to_index(one, 0)
-    return NOWHERE
+    return NO_INDEX
 
 
 class _Times:

@@ -20,8 +20,8 @@ from quire.ranges.range import (
     PointLike,
     Source,
     opened,
-    point_of,
-    stretch_of,
+    parse_point,
+    range_of,
 )
 from quire.replaying.values import Values
 
@@ -126,7 +126,7 @@ def compare(  # noqa: PLR0913 - by keywords
     if by not in ("position", "index"):
         raise ValueError(f"no such way to compare: by={by!r} known=position, index")
     ignored = arguments.names("ignore", ignore)
-    first, past = point_of("start", start), point_of("end", end)
+    first, past = parse_point("start", start), parse_point("end", end)
     for name, queue in (("left", left), ("right", right)):
         if not isinstance(queue, Queue):
             arguments.queue_path(name, queue)
@@ -161,7 +161,7 @@ class _Side:
         time_field: str | None,
     ) -> None:
         queue = stack.enter_context(opened(source))
-        stretch = stretch_of(queue, start, end, time_field=time_field)
+        stretch = range_of(queue, start, end, time_field=time_field)
         self.chunks = Chunks(stack.enter_context(queue.tailer()), stretch)
         self.waiting: deque[Excerpt] = deque()
         self._has_ended = False

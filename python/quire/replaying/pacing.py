@@ -10,7 +10,7 @@ from quire._native import ReadDocument
 from quire.errors import WireError
 from quire.queue import Queue
 from quire.ranges.event_time import TimeField
-from quire.ranges.range import Point, Stretch, require, stretch_of
+from quire.ranges.range import Point, Range, range_of, require
 
 _NS_PER_S: Final = 1_000_000_000
 _BEGAN_ANEW_NS: Final = _NS_PER_S
@@ -92,7 +92,7 @@ class Replay:
     ) -> None:
         """Find the stretch."""
         self.source = source
-        self.stretch = stretch_of(source, start, end, time_field=time_field)
+        self.stretch = range_of(source, start, end, time_field=time_field)
         self.pace = pace
         self._field = None if time_field is None else TimeField(time_field)
         if isinstance(start, int):
@@ -100,7 +100,7 @@ class Replay:
         if pace is not None and not self.stretch.is_empty:
             self._check_times()
 
-    def documents(self, left: Stretch | None = None) -> Iterator[ReadDocument]:
+    def documents(self, left: Range | None = None) -> Iterator[ReadDocument]:
         """
         Yield each message, open, when it is due.
 

@@ -20,11 +20,11 @@ from quire.ranges.range import (
     Chunk,
     Chunks,
     PointLike,
+    Range,
     Source,
-    Stretch,
-    chunk_of,
     opened,
-    point_of,
+    parse_point,
+    read_chunk,
 )
 from quire.ranges.seek import first_from
 from quire.replaying.pacing import Pace, Replay
@@ -97,7 +97,7 @@ def replay(  # noqa: PLR0913 - by keywords
     """
     pace = None if speed is None else Pace(speed, now, sleep)
     with opened(source) as queue:
-        first, past = point_of("start", start), point_of("end", end)
+        first, past = parse_point("start", start), parse_point("end", end)
         plan = Replay(queue, first, past, pace=pace, time_field=time_field)
         with Copy(plan, out, roll_cycle, progress) as copy:
             return copy.run()
@@ -116,7 +116,7 @@ def replayed(  # noqa: PLR0913 - by keywords
     """Iterate over the messages that :func:`replay` would write, each when it is due."""
     pace = None if speed is None else Pace(speed, now, sleep)
     with opened(source) as queue:
-        first, past = point_of("start", start), point_of("end", end)
+        first, past = parse_point("start", start), parse_point("end", end)
         for document in Replay(queue, first, past, pace=pace, time_field=time_field).documents():
             yield Excerpt(document.index, bytes(document.bytes))
 
@@ -193,11 +193,11 @@ class Copy:
         """Step over the messages that are there."""
         with self._plan.source.tailer() as tailer, self._out.tailer() as there:
             for chunk in Chunks(tailer, self._plan.stretch):
-                found = chunk_of(there, len(chunk))
+                found = read_chunk(there, len(chunk))
                 self._compare_chunk(chunk, found)
                 if len(found) < len(chunk):
                     return
-            if len(found := chunk_of(there, 1)):
+            if len(found := read_chunk(there, 1)):
                 raise self._other(found.indexes[0], "more than the replay")
 
     def _compare_chunk(self, chunk: Chunk, found: Chunk) -> None:
@@ -237,9 +237,9 @@ class Copy:
             self.written += 1
             self._handled(1, document.index, expected)
 
-    def _left(self) -> Stretch:
+    def _left(self) -> Range:
         first = first_from(self._plan.source, self._next)
-        return Stretch(first, self._plan.stretch.past)
+        return Range(first, self._plan.stretch.past)
 
     def _turn_to(self, cycle: int, count: int) -> int:
         """Have *count* messages written in a cycle; return the index that the first must get."""

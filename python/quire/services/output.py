@@ -11,7 +11,7 @@ from quire.calls.interfaces import METHODS
 from quire.calls.method_writer import method_writer
 from quire.errors import QuireError
 from quire.queue import Queue
-from quire.services.recovery import Done, Source, write_note
+from quire.services.recovery import RecoveryPoint, Source, write_checkpoint
 from quire.tailer import Tailer
 
 _RUNS_MAX = 1000
@@ -58,7 +58,7 @@ class Output:
             names=names,
         )
         self._methods: dict[str, Method] = getattr(self._writer, METHODS)
-        self._goal: Done | None = None
+        self._goal: RecoveryPoint | None = None
         self._left = 0
         self._is_live = False
         self._wrote = False
@@ -70,7 +70,7 @@ class Output:
         self.consumed: Callable[[], list[Source]] = list
         """Tells the last message of each input that was, or is, handled."""
 
-    def replay(self, goal: Done) -> None:
+    def replay(self, goal: RecoveryPoint) -> None:
         """Drop what belongs to messages up to a goal, but for what its last one lacks."""
         self._goal = goal
         self._left = goal.outputs or 0
@@ -92,7 +92,7 @@ class Output:
         """
         others = [it for it in self.consumed() if at_hand is None or it[0] != at_hand[0]]
         runs = [*self._runs, *others, *([at_hand] if at_hand else [])]
-        index = write_note(self._appender, runs, self._count if at_hand else None)
+        index = write_checkpoint(self._appender, runs, self._count if at_hand else None)
         self._runs.clear()
         self._appender.sync()
         self._cycle = index // self._per_cycle
@@ -185,7 +185,7 @@ class Output:
         self._runs.clear()
 
     def _note(self) -> None:
-        write_note(self._appender, self._runs)
+        write_checkpoint(self._appender, self._runs)
         self._runs.clear()
 
 

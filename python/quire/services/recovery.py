@@ -25,7 +25,7 @@ _NOTE = entry_bytes(_CONSUMED, "")[:-1]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Done:
+class RecoveryPoint:
     """Of one input everything is done up to a message; of that, so many outputs are there."""
 
     source: int
@@ -34,7 +34,7 @@ class Done:
     """None: all of them, however many."""
 
 
-def done(output: Queue, inputs: Iterable[int]) -> list[Done]:
+def done(output: Queue, inputs: Iterable[int]) -> list[RecoveryPoint]:
     """
     Return what is done, in its order, as far as the order matters.
 
@@ -47,7 +47,7 @@ def done(output: Queue, inputs: Iterable[int]) -> list[Done]:
         return _read_plan(tailer, ids)
 
 
-def write_note(appender: Appender, runs: Iterable[Source], outputs: int | None = None) -> int:
+def write_checkpoint(appender: Appender, runs: Iterable[Source], outputs: int | None = None) -> int:
     """
     Note, where no tailer looks, up to which messages the inputs were handled, in this order.
 
@@ -95,7 +95,7 @@ def _go_to_newest(tailer: Tailer, inputs: set[int]) -> None:
         tailer.move_to_index(first)
 
 
-def _read_plan(tailer: Tailer, inputs: set[int]) -> list[Done]:
+def _read_plan(tailer: Tailer, inputs: set[int]) -> list[RecoveryPoint]:
     """Follow the outputs, and the notes between them: which message was handled when."""
     plan = _Plan()
     while True:
@@ -114,7 +114,7 @@ class _Plan:
     """What is done, while it is being read."""
 
     def __init__(self) -> None:
-        self.entries: list[Done] = []
+        self.entries: list[RecoveryPoint] = []
         self._latest: dict[int, int] = {}
 
     def add_output(self, source: Source) -> None:
@@ -122,7 +122,7 @@ class _Plan:
         before = self._pop_if(source[0])
         is_same = before is not None and before.index == source[1]
         counted = (before.outputs or 0) if before is not None and is_same else 0
-        self._push(Done(*source, counted + 1))
+        self._push(RecoveryPoint(*source, counted + 1))
 
     def add_note(self, runs: list[Source], outputs: int | None) -> None:
         """Take over what a note says; most of it may be known already."""
@@ -135,23 +135,23 @@ class _Plan:
             known = self._latest.get(run[0], -1)
             if run[1] > known or (self.entries and _named(self.entries[-1]) == run):
                 self._pop_if(run[0])
-                self._push(Done(*run, None))
+                self._push(RecoveryPoint(*run, None))
         if at_hand is not None:
             self._pop_if(at_hand[0])
-            self._push(Done(*at_hand, outputs))
+            self._push(RecoveryPoint(*at_hand, outputs))
 
-    def _pop_if(self, source: int) -> Done | None:
+    def _pop_if(self, source: int) -> RecoveryPoint | None:
         """Take the last entry off if it is of this input: a later message says more."""
         if self.entries and self.entries[-1].source == source:
             return self.entries.pop()
         return None
 
-    def _push(self, entry: Done) -> None:
+    def _push(self, entry: RecoveryPoint) -> None:
         self.entries.append(entry)
         self._latest[entry.source] = entry.index
 
 
-def _named(entry: Done) -> Source:
+def _named(entry: RecoveryPoint) -> Source:
     return entry.source, entry.index
 
 

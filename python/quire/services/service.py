@@ -37,7 +37,7 @@ from quire.pausers import TURN_S, Pauser
 from quire.queue import Queue
 from quire.queue import open as open_queue
 from quire.services.output import Output
-from quire.services.recovery import Done, Source, done, reader_name
+from quire.services.recovery import RecoveryPoint, Source, done, reader_name
 from quire.tailer import Tailer
 from quire.types import names_around
 
@@ -102,7 +102,7 @@ class Service:
             raise ValueError(f"no such replay: replay={replay} known=all, missed")
         self._stopping = False
         self._pauser: Pauser | None = None
-        self._goal: Done | None = None
+        self._goal: RecoveryPoint | None = None
         with contextlib.ExitStack() as opened:
             if isinstance(inputs, str | bytes | PathLike | Queue):
                 inputs = [inputs]
@@ -232,13 +232,13 @@ class Service:
         places = ((id_, source.last_index) for id_, source in self._inputs.items())
         return [place for place in places if place[1] >= 0]
 
-    def _still_there(self, plan: list[Done], on_missing: OnMissing) -> list[Done]:
+    def _still_there(self, plan: list[RecoveryPoint], on_missing: OnMissing) -> list[RecoveryPoint]:
         """Return the plan without what older, deleted cycles of the inputs held."""
         last = {entry.source: entry.index for entry in plan}
         first = {id_: self._inputs[id_].first(index, on_missing) for id_, index in last.items()}
         return [entry for entry in plan if entry.index >= first[entry.source]]
 
-    def _missed(self, plan: list[Done]) -> Iterator[Done]:
+    def _missed(self, plan: list[RecoveryPoint]) -> Iterator[RecoveryPoint]:
         """Have each input go to its last message that is done: it may be half done."""
         last = {entry.source: entry for entry in plan}
         for entry in last.values():
@@ -260,7 +260,7 @@ class Service:
         self._step = step
 
     def _replay_one(self) -> bool:
-        goal = cast("Done", self._goal)
+        goal = cast("RecoveryPoint", self._goal)
         source = self._inputs[goal.source]
         self._output.reading = source.at_hand
         if source.last_index < goal.index and not source.read_one():

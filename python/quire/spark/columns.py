@@ -24,11 +24,11 @@ from quire.arrow.event_time import timed
 from quire.arrow.infer import infer
 from quire.arrow.names import ERROR, PAYLOAD
 from quire.arrow.schema import Schema
-from quire.arrow.schema_loader import PLACE, imported
+from quire.arrow.schema_loader import REFERENCE, load_reference
 from quire.arrow.types import MESSAGE_COLUMNS, spark_columns
 from quire.errors import OptionsError
 from quire.spark.options import ReadOptions, refuse
-from quire.spark.topics import naming, open_queue, selected_topics
+from quire.spark.topics import open_queue, selected_topics, topic_in_errors
 
 METADATA: Final[Mapping[str, spark.DataType]] = {
     name: from_arrow_type(kind) for name, kind in MESSAGE_COLUMNS.items()
@@ -110,8 +110,8 @@ def schema_of(text: str) -> Schema | None:
     text = text.strip()
     if text.startswith("{"):
         return Schema.from_text(text)
-    place = PLACE.fullmatch(text)
-    return imported(place[1], place[2]) if place else None
+    place = REFERENCE.fullmatch(text)
+    return load_reference(place[1], place[2]) if place else None
 
 
 def _check_method(method: str, known: Mapping[str, pa.Schema]) -> None:
@@ -264,7 +264,7 @@ def _one_by_one(options: ReadOptions) -> Iterator[quire.Queue]:
     topics = selected_topics(options.path, options.topics, problems.append)
     refuse(problems)
     for topic, path in topics.items():
-        with naming(topic):
+        with topic_in_errors(topic):
             queue = open_queue(path, options.wire_type)
         with queue:
             yield queue

@@ -27,23 +27,23 @@ from pyspark.sql.pandas.types import from_arrow_schema
 import quire
 from quire.archive.columns import Columns
 from quire.archive.decoding import HISTORY, Decoding
-from quire.archive.gaps import note_losses
-from quire.archive.identity import forget_grown
+from quire.archive.gaps import record_losses
+from quire.archive.identity import drop_grown
 from quire.archive.manifest import Archive, Topic
 from quire.arrow.names import ERROR, METHOD
 from quire.arrow.schema import Schema
-from quire.arrow.schema_loader import schema_at
+from quire.arrow.schema_loader import load_schema
 from quire.arrow.types import fields_of
 from quire.discovery import topics_of
 from quire.errors import ArchiveError, CorruptError, OptionsError
-from quire.ranges.cycles import Run, runs_between
+from quire.ranges.cycles import CycleRange, cycle_ranges
 from quire.spark.columns import checked
 from quire.spark.options import ReadOptions
 from quire.spark.read import rows
 from quire.spark.read.frames import frame_of
-from quire.spark.read.partitions import Share, Span
+from quire.spark.read.partitions import Partition, TopicRange
 from quire.spark.read.rows import RowPlan
-from quire.spark.topics import local_path, naming
+from quire.spark.topics import local_path, topic_in_errors
 
 _NOT_OF_TABLES: Final = (
     "startingOffsets", "endingOffsets", "startingTimestamp", "endingTimestamp", "inferSchema",
@@ -81,7 +81,7 @@ class _Part:
     root: str
     decoding: Decoding
     files: list[str]
-    live: Span | None
+    live: TopicRange | None
 
 
 def table(  # noqa: PLR0913 - by keywords
@@ -149,7 +149,7 @@ def _asked(
         raise OptionsError(f"quire table: failOnDataLoss is not one of true, false: {loss}")
     if isinstance(schema, str):
         try:
-            schema = schema_at(schema)
+            schema = load_schema(schema)
         except (ValueError, TypeError, ImportError, AttributeError, OSError) as error:
             raise OptionsError(f"quire table: schema={schema}: {error}") from None
     if isinstance(columns, str):
@@ -199,7 +199,7 @@ def _part(kept: Archive, name: str, path: str | None, asked: _Asked) -> _Part:
     return _Part(name, root, decoding, files, live)
 
 
-def _live(topic: Topic, root: str, asked: _Asked) -> tuple[Span | None, list[str]]:
+def _live(topic: Topic, root: str, asked: _Asked) -> tuple[TopicRange | None, list[str]]:
     """Return what of a topic its queue has alone, and what is in no place."""
     try:
         path = topics_of(root)[topic.name]
@@ -209,13 +209,13 @@ def _live(topic: Topic, root: str, asked: _Asked) -> tuple[Span | None, list[str
     except (quire.QuireError, OSError) as error:
         return None, [f"its queue is gone, or does not open: path={root} ({error})"]
     with queue:
-        forget_grown(topic, queue)
-        note_losses(topic, queue)
+        drop_grown(topic, queue)
+        record_losses(topic, queue)
         problems = [
             why if cycle is None else f"cycle={cycle} was {why}" for cycle, why in topic.lost
         ]
         listed = [cycle for cycle in queue.cycles if cycle not in topic.entries]
-        with naming(topic.name):
+        with topic_in_errors(topic.name):
             runs = [run for cycle in listed for run in _runs(topic, queue, cycle, asked)]
         queue.refresh()
         problems += [
@@ -223,17 +223,17 @@ def _live(topic: Topic, root: str, asked: _Asked) -> tuple[Span | None, list[str
             for cycle in listed
             if cycle not in queue.cycles
         ]
-        return Span(topic.name, queue.path, tuple(runs)), [*topic.problems, *problems]
+        return TopicRange(topic.name, queue.path, tuple(runs)), [*topic.problems, *problems]
 
 
-def _runs(topic: Topic, queue: quire.Queue, cycle: int, asked: _Asked) -> Iterator[Run]:
+def _runs(topic: Topic, queue: quire.Queue, cycle: int, asked: _Asked) -> Iterator[CycleRange]:
     """Yield the messages of a cycle, if there are any."""
     to_index = queue.roll_cycle.to_index
 
     def skipped(error: CorruptError) -> None:
         _log.warning("a damaged cycle is skipped: %s topic=%s", error, topic.name)
 
-    yield from runs_between(
+    yield from cycle_ranges(
         queue,
         to_index(cycle, 0),
         to_index(cycle + 1, 0),
@@ -308,7 +308,7 @@ def _frames(spark: SparkSession, part: _Part, asked: _Asked) -> Iterator[DataFra
 def _live_frame(
     spark: SparkSession,
     part: _Part,
-    live: Span,
+    live: TopicRange,
     schema: spark_types.StructType,
     asked: _Asked,
 ) -> DataFrame:
@@ -337,13 +337,13 @@ def _live_frame(
 
 
 def _decoded(
-    spark: SparkSession, live: Span, plan: RowPlan, schema: spark_types.StructType
+    spark: SparkSession, live: TopicRange, plan: RowPlan, schema: spark_types.StructType
 ) -> DataFrame | None:
     """Return the messages, decoded here; None where they are too many for that."""
     if live.count > SMALL_MESSAGES:
         return None
     batches, size = list[pa.RecordBatch](), 0
-    for batch in rows.read(Share([live]), plan):
+    for batch in rows.read(Partition([live]), plan):
         batches.append(batch)
         size += batch.nbytes
         if size > _SMALL_BYTES:

@@ -16,10 +16,10 @@ from quire.errors import CorruptError, QuireError
 __all__ = [
     "TABLE",
     "local_path",
-    "naming",
     "open_queue",
     "selected_topics",
     "stored_wire_type",
+    "topic_in_errors",
     "topics_of",
 ]
 
@@ -42,7 +42,7 @@ def selected_topics(
 
 
 @contextmanager
-def naming(topic: str) -> Generator[None]:
+def topic_in_errors(topic: str) -> Generator[None]:
     """Have errors name the topic."""
     try:
         yield

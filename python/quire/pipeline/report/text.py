@@ -9,7 +9,7 @@ from rich import markup
 from rich.console import Console
 from rich.table import Table
 
-from quire._terminal import on_one_line
+from quire._terminal import escape_line
 from quire.pipeline.report.model import Report
 
 
@@ -37,7 +37,7 @@ def show(report: Report, console: Console) -> None:
 
 def escape(text: str) -> str:
     """Return a text as itself: without rich's markup, and without effect on a terminal."""
-    return markup.escape(on_one_line(text))
+    return markup.escape(escape_line(text))
 
 
 def _table(*columns: str) -> Table:

@@ -27,7 +27,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from quire._durable import PRIVATE, SafeFolder
-from quire.errors import HeldError, PipelineError
+from quire.errors import LockHeldError, PipelineError
 from quire.pipeline.spec.model import Source
 
 COMPACT_EVERY: Final = 20
@@ -67,7 +67,7 @@ class State:
         with SafeFolder.at(self.folder, PRIVATE) as root, ExitStack() as stack:
             try:
                 stack.enter_context(root.locked(_LOCK))
-            except HeldError as error:
+            except LockHeldError as error:
                 raise PipelineError(
                     f"the pipeline is running: state={self.folder} pid={error.holder}"
                 ) from None

@@ -14,9 +14,15 @@ from quire.errors import CorruptError
 from quire.spark.options import ReadOptions, refuse
 from quire.spark.read import rows
 from quire.spark.read.offsets import EARLIEST, Bound, resolved
-from quire.spark.read.partitions import Share, Span, check_start, shares_of, span_between
+from quire.spark.read.partitions import (
+    Partition,
+    TopicRange,
+    check_start,
+    partitions_of,
+    topic_range,
+)
 from quire.spark.read.rows import RowPlan
-from quire.spark.topics import naming, open_queue, selected_topics
+from quire.spark.topics import open_queue, selected_topics, topic_in_errors
 
 _log = logging.getLogger("quire.spark")
 
@@ -34,11 +40,11 @@ class BatchReader(DataSourceReader):
         refuse_limits(options)
         self._plan = RowPlan.of(schema, options)
 
-    def partitions(self) -> list[Share]:
+    def partitions(self) -> list[Partition]:
         """Cut what is wanted into shares of about equal size; see :func:`planned`."""
         options = self._plan.options
         spans = planned(options)
-        return shares_of(spans, options.records_per_partition, options.min_partitions)
+        return partitions_of(spans, options.records_per_partition, options.min_partitions)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one share; see :func:`quire.spark.read.rows.read`."""
@@ -57,7 +63,7 @@ def refuse_limits(options: ReadOptions) -> None:
         refuse(["maxOffsetsPerTrigger is for streams: endingOffsets says where a batch read ends"])
 
 
-def planned(options: ReadOptions) -> list[Span]:
+def planned(options: ReadOptions) -> list[TopicRange]:
     """
     Return the messages that a batch query reads, topic by topic.
 
@@ -75,31 +81,31 @@ def planned(options: ReadOptions) -> list[Span]:
     return [read(path, topic, options) for topic, path in topics.items()]
 
 
-def _span(path: str, topic: str, options: ReadOptions) -> Span:
-    with naming(topic), open_queue(path, options.wire_type) as queue:
+def _span(path: str, topic: str, options: ReadOptions) -> TopicRange:
+    with topic_in_errors(topic), open_queue(path, options.wire_type) as queue:
         start = resolved(queue, topic, options.starting, options.time_field)
         end = resolved(queue, topic, options.ending, options.time_field, is_end=True)
         if options.starting.time_ns is None:
             check_start(queue, topic, start)
-        return span_between(queue, topic, start, end)
+        return topic_range(queue, topic, start, end)
 
 
-def _readable_span(path: str, topic: str, options: ReadOptions) -> Span:
+def _readable_span(path: str, topic: str, options: ReadOptions) -> TopicRange:
     """Return what can be read of the messages: damaged cycles, and topics, are left out."""
 
     def skipped(error: CorruptError) -> None:
         _log.warning("damaged messages are skipped: %s topic=%s", error, topic)
 
     try:
-        with naming(topic), open_queue(path, options.wire_type) as queue:
+        with topic_in_errors(topic), open_queue(path, options.wire_type) as queue:
             start, end = (
                 _resolved_anyhow(queue, topic, bound, options, is_end=is_end)
                 for bound, is_end in ((options.starting, False), (options.ending, True))
             )
-            return span_between(queue, topic, start, end, skipped)
+            return topic_range(queue, topic, start, end, skipped)
     except CorruptError as error:
         skipped(error)
-        return Span(topic, path, ())
+        return TopicRange(topic, path, ())
 
 
 def _resolved_anyhow(

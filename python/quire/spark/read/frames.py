@@ -25,7 +25,7 @@ from quire.spark.columns import checked, default_columns
 from quire.spark.options import ReadOptions
 from quire.spark.read import rows
 from quire.spark.read.batch import planned, refuse_limits
-from quire.spark.read.partitions import Span, shares_of
+from quire.spark.read.partitions import TopicRange, partitions_of
 from quire.spark.read.rows import RowPlan
 from quire.spark.sessions.session import use_this_python
 from quire.spark.topics import open_queue
@@ -96,7 +96,7 @@ def scan(  # noqa: PLR0913 - by keyword
 
 
 def frame_of(
-    spark: SparkSession, spans: Iterable[Span], plan: RowPlan, schema: StructType
+    spark: SparkSession, spans: Iterable[TopicRange], plan: RowPlan, schema: StructType
 ) -> DataFrame:
     """Return the messages of *spans* as rows of *schema*, by the plan that was made of it."""
     spans = [span for span in spans if span.runs]
@@ -104,18 +104,18 @@ def frame_of(
         return _places(spark, spans, plan)
     use_this_python(spark)
     options = plan.options
-    shares = shares_of(spans, options.records_per_partition, options.min_partitions)
+    partitions = partitions_of(spans, options.records_per_partition, options.min_partitions)
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in cast("list[int]", batch.column(0).to_pylist()):
-                yield from rows.read(shares[number], plan)
+                yield from rows.read(partitions[number], plan)
 
-    numbers = spark.range(0, len(shares), 1, max(len(shares), 1))
+    numbers = spark.range(0, len(partitions), 1, max(len(partitions), 1))
     return numbers.mapInArrow(read, schema)
 
 
-def _places(spark: SparkSession, spans: Sequence[Span], plan: RowPlan) -> DataFrame:
+def _places(spark: SparkSession, spans: Sequence[TopicRange], plan: RowPlan) -> DataFrame:
     """Return the places of messages: each piece of a cycle is one row here, Java makes the rest."""
     total = sum(span.count for span in spans)
     size = max(_PIECE, total // _PIECES_MAX)
@@ -134,7 +134,7 @@ def _places(spark: SparkSession, spans: Sequence[Span], plan: RowPlan) -> DataFr
 
 
 def _pieces(
-    span: Span, options: ReadOptions, size: int
+    span: TopicRange, options: ReadOptions, size: int
 ) -> Iterator[tuple[str, int, int, int, int]]:
     """Yield topic, cycle, the cycle's first index, and the first and last sequence of a piece."""
     with open_queue(span.path, options.wire_type) as queue:

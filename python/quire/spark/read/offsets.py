@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, TypeAlias
 import quire
 from quire.ranges import seek
 from quire.ranges.cycles import first_index_of
-from quire.ranges.event_time import TimeField, nanoseconds
+from quire.ranges.event_time import TimeField, epoch_ns
 
 EARLIEST: Final = "earliest"
 LATEST: Final = "latest"
@@ -87,7 +87,7 @@ def parse_time(text: str, name: str, report: Callable[[str], None]) -> int | Non
             f" {name}={text!r:.80}"
         )
         return None
-    return nanoseconds(moment)
+    return epoch_ns(moment)
 
 
 def resolved(
@@ -108,7 +108,7 @@ def resolved(
     if bound.time_ns is not None:
         if is_end and time_field is None:
             seek.check_cycle_start(queue, bound.time_ns)
-        return seek.index_at(queue, bound.time_ns, time_field)
+        return seek.index_at_time(queue, bound.time_ns, time_field)
     offset = bound.of(topic)
     if isinstance(offset, int):
         return offset

@@ -18,19 +18,19 @@ from pyspark.sql.datasource import InputPartition
 
 import quire
 from quire.errors import CorruptError, IndexOutOfRangeError
-from quire.ranges.cycles import Run, first_index_of, runs_between
+from quire.ranges.cycles import CycleRange, cycle_ranges, first_index_of
 
 # Below this a further task costs more than it saves.
 RECORDS_PER_PARTITION_MIN: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TopicRange:
     """Messages of one topic, in the order of their indexes."""
 
     topic: str
     path: str
-    runs: tuple[Run, ...]
+    runs: tuple[CycleRange, ...]
 
     @property
     def count(self) -> int:
@@ -38,24 +38,24 @@ class Span:
         return sum(run.count for run in self.runs)
 
 
-class Share(InputPartition):
+class Partition(InputPartition):
     """What one task reads."""
 
-    def __init__(self, spans: Sequence[Span]) -> None:
+    def __init__(self, spans: Sequence[TopicRange]) -> None:
         """Keep the spans; Spark sends them to the task."""
         super().__init__(tuple(spans))
         self.spans = tuple(spans)
 
 
-def span_between(
+def topic_range(
     queue: quire.Queue,
     topic: str,
     start: int,
     end: int,
     skipped: Callable[[CorruptError], object] | None = None,
-) -> Span:
+) -> TopicRange:
     """Return the messages of *queue* from *start* to *end*, which is excluded."""
-    return Span(topic, queue.path, tuple(runs_between(queue, start, end, skipped)))
+    return TopicRange(topic, queue.path, tuple(cycle_ranges(queue, start, end, skipped)))
 
 
 def check_start(queue: quire.Queue, topic: str, start: int) -> None:
@@ -80,26 +80,26 @@ def check_start(queue: quire.Queue, topic: str, start: int) -> None:
     )
 
 
-def shares_of(
-    spans: Iterable[Span], records_per_partition: int, min_partitions: int = 1
-) -> list[Share]:
+def partitions_of(
+    spans: Iterable[TopicRange], records_per_partition: int, min_partitions: int = 1
+) -> list[Partition]:
     """Cut spans into shares of about equal size: smaller than asked for if cores would be idle."""
     spans = [span for span in spans if span.runs]
     total = sum(span.count for span in spans)
     sizes = _share_sizes(total, records_per_partition, min_partitions)
-    shares: list[Share] = []
-    taken: list[Span] = []
+    partitions: list[Partition] = []
+    taken: list[TopicRange] = []
     room = next(sizes, 0)
     for span in spans:
-        left: Span | None = span
+        left: TopicRange | None = span
         while left is not None:
             piece, left = _cut(left, room)
             taken.append(piece)
             room -= piece.count
             if not room:
-                shares.append(Share(taken))
+                partitions.append(Partition(taken))
                 taken, room = [], next(sizes, 0)
-    return shares
+    return partitions
 
 
 def _share_sizes(total: int, records_per_partition: int, min_partitions: int) -> Iterator[int]:
@@ -107,19 +107,19 @@ def _share_sizes(total: int, records_per_partition: int, min_partitions: int) ->
     if not total:
         return
     busy = max(ceil(total / (os.cpu_count() or 1)), RECORDS_PER_PARTITION_MIN)
-    shares = max(ceil(total / min(records_per_partition, busy)), min(min_partitions, total))
-    size, larger = divmod(total, shares)
-    yield from (size + (number < larger) for number in range(shares))
+    partitions = max(ceil(total / min(records_per_partition, busy)), min(min_partitions, total))
+    size, larger = divmod(total, partitions)
+    yield from (size + (number < larger) for number in range(partitions))
 
 
-def _cut(span: Span, count: int) -> tuple[Span, Span | None]:
+def _cut(span: TopicRange, count: int) -> tuple[TopicRange, TopicRange | None]:
     """Return the first *count* messages of a span, and the rest if there are more."""
-    runs: list[Run] = []
+    runs: list[CycleRange] = []
     for number, run in enumerate(span.runs):
         if run.count > count:
             if count:
-                runs.append(Run(run.first_index, count))
-            rest = Run(run.first_index + count, run.count - count)
+                runs.append(CycleRange(run.first_index, count))
+            rest = CycleRange(run.first_index + count, run.count - count)
             return (
                 replace(span, runs=tuple(runs)),
                 replace(span, runs=(rest, *span.runs[number + 1 :])),

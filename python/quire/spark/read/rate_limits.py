@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 
-def quotas(lags: Mapping[str, int], limit: int | None, turn: int = 0) -> dict[str, int]:
+def split_limit(lags: Mapping[str, int], limit: int | None, turn: int = 0) -> dict[str, int]:
     """
     Return how many messages each topic may give.
 

@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 
 import quire
 from quire.arrow.batches import array_of
-from quire.arrow.event_time import timestamps
+from quire.arrow.event_time import event_times
 from quire.arrow.names import (
     CYCLE,
     ERROR,
@@ -35,11 +35,11 @@ from quire.arrow.names import (
 from quire.arrow.schema import Schema
 from quire.arrow.types import CYCLE_TYPE, INDEX_TYPE, fields_of
 from quire.errors import CorruptError, IndexOutOfRangeError
-from quire.ranges.cycles import Run
+from quire.ranges.cycles import CycleRange
 from quire.spark.columns import arrow_schema, decoding, is_message_column
 from quire.spark.options import ReadOptions
-from quire.spark.read.partitions import Share, Span
-from quire.spark.topics import naming, open_queue
+from quire.spark.read.partitions import Partition, TopicRange
+from quire.spark.topics import open_queue, topic_in_errors
 from quire.subtopics import ROUTE
 
 # Memory of a worker: a batch ends before its messages have more bytes than this.
@@ -109,15 +109,15 @@ def read(share: InputPartition, plan: RowPlan) -> Iterator[pa.RecordBatch]:
         IndexOutOfRangeError: Messages that were there when the query was planned are gone.
 
     """
-    if isinstance(share, Share):
+    if isinstance(share, Partition):
         for span in share.spans:
             yield from _read_span(span, plan)
 
 
-def _read_span(span: Span, plan: RowPlan) -> Iterator[pa.RecordBatch]:
+def _read_span(span: TopicRange, plan: RowPlan) -> Iterator[pa.RecordBatch]:
     options = plan.options
     with (
-        naming(span.topic),
+        topic_in_errors(span.topic),
         open_queue(span.path, options.wire_type) as queue,
     ):
         rows = _Rows(queue, span, plan)
@@ -137,7 +137,7 @@ def _read_span(span: Span, plan: RowPlan) -> Iterator[pa.RecordBatch]:
 
 
 def _read_messages(
-    queue: quire.Queue, span: Span, plan: RowPlan
+    queue: quire.Queue, span: TopicRange, plan: RowPlan
 ) -> Iterator[tuple[int, _Array, _Arrays]]:
     """
     Yield how many messages a batch is of, the indexes of its rows, and its columns.
@@ -158,7 +158,7 @@ def _read_messages(
 
 
 def _read_run(
-    tailer: quire.Tailer, run: Run, plan: RowPlan
+    tailer: quire.Tailer, run: CycleRange, plan: RowPlan
 ) -> Iterator[tuple[int, _Array, _Arrays]]:
     step = _payloads if plan.is_raw else _columns
     left = run.count if tailer.move_to_index(run.first_index) else 0
@@ -206,7 +206,7 @@ def _columns(
     return seen, arrays.pop(INDEX), arrays
 
 
-def _lost(span: Span, plan: RowPlan, seen: int) -> None:
+def _lost(span: TopicRange, plan: RowPlan, seen: int) -> None:
     message = (
         "messages that were there when the query was planned are gone, was a cycle deleted?"
         f" topic={span.topic} first={span.runs[0].first_index:#x}"
@@ -220,7 +220,7 @@ def _lost(span: Span, plan: RowPlan, seen: int) -> None:
 class _Rows:
     """Makes the batches of a span: what the decoder gave, and the columns that it does not."""
 
-    def __init__(self, queue: quire.Queue, span: Span, plan: RowPlan) -> None:
+    def __init__(self, queue: quire.Queue, span: TopicRange, plan: RowPlan) -> None:
         ones = queue.roll_cycle.to_index(1, 0)
         self._shift: Final = ones.bit_length() - 1
         self._mask: Final = ones - 1
@@ -235,7 +235,7 @@ class _Rows:
             CYCLE: lambda: pc.shift_right(index, self._shift).cast(CYCLE_TYPE),
             SEQUENCE: lambda: pc.bit_wise_and(index, self._mask),
             TOPIC: lambda: pa.repeat(pa.scalar(self._topic), len(index)),
-            TIMESTAMP: lambda: timestamps(arrays, self._plan.options.time_field, len(index)),
+            TIMESTAMP: lambda: event_times(arrays, self._plan.options.time_field, len(index)),
             SPARK_HISTORY: lambda: arrays[HISTORY],
             ERROR: lambda: arrays.get(ERROR, pa.nulls(len(index), pa.string())),
         }

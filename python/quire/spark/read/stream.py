@@ -29,11 +29,11 @@ from quire.spark.options import ReadOptions, refuse
 from quire.spark.read import rows
 from quire.spark.read.checkpoints import Expected, Offsets, joined, split
 from quire.spark.read.offsets import resolved
-from quire.spark.read.partitions import Share, Span, shares_of
-from quire.spark.read.rate_limits import quotas
+from quire.spark.read.partitions import Partition, TopicRange, partitions_of
+from quire.spark.read.rate_limits import split_limit
 from quire.spark.read.rows import RowPlan
-from quire.spark.read.topic_tracker import Ahead, Followed
-from quire.spark.topics import naming, topics_of
+from quire.spark.read.topic_tracker import Backlog, TopicTracker
+from quire.spark.topics import topic_in_errors, topics_of
 
 # So many queues are open at once: a process may not have all that many files.
 _OPEN_MAX: Final = 128
@@ -56,7 +56,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         refuse([f"a stream has no end: {name}" for name in sorted(ending)], of="stream")
         self._options = options
         self._plan = RowPlan.of(schema, options)
-        self._followed: dict[str, Followed] = {}
+        self._followed: dict[str, TopicTracker] = {}
         self._target: Offsets | None = None
         self._newest: dict[str, dict[str, int]] | None = None
         self._turn = 0
@@ -76,7 +76,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         refuse(problems, of="stream")
         offsets: Offsets = {}
         for topic, path in topics.items():
-            with naming(topic), self._skipping(topic):
+            with topic_in_errors(topic), self._skipping(topic):
                 queue = self._topic(topic, path).queue()
                 offsets[topic] = resolved(queue, topic, options.starting, options.time_field)
         return offsets
@@ -90,7 +90,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Fix the end of the query: what is there now."""
         target: Offsets = {}
         for topic, path in self._topics().items():
-            with naming(topic), self._skipping(topic):
+            with topic_in_errors(topic), self._skipping(topic):
                 target[topic] = self._topic(topic, path).end()
         self._target = target
 
@@ -111,7 +111,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             }
         lags = {topic: ahead.count for topic, ahead in wanted.items()}
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        counts = quotas(lags, most, self._turn)
+        counts = split_limit(lags, most, self._turn)
         self._turn += most or 0
         end = {topic: ahead.after(counts[topic]) for topic, ahead in wanted.items()}
         self._newest = {
@@ -128,7 +128,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return, for the query's progress, the newest offset and the lag behind it by topic."""
         return self._newest
 
-    def partitions(self, start: Offsets, end: Offsets) -> list[Share]:
+    def partitions(self, start: Offsets, end: Offsets) -> list[Partition]:
         """
         Cut the messages between two offsets into shares.
 
@@ -137,7 +137,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         """
         topics = self._every_topic()  # of the plan, which may be of an earlier run
-        spans: list[Span] = []
+        spans: list[TopicRange] = []
         (offsets, seen), (stops, planned) = split(start), split(end)
         for topic, stop in stops.items():
             offset = offsets.get(topic, 0)
@@ -149,9 +149,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
             found = self._look(topic, path, offset, expected, stop)
             if path is not None:
-                spans.append(Span(topic, path, found.runs))
+                spans.append(TopicRange(topic, path, found.runs))
         options = self._options
-        return shares_of(spans, options.records_per_partition, options.min_partitions)
+        return partitions_of(spans, options.records_per_partition, options.min_partitions)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the messages of one share; see :func:`quire.spark.read.rows.read`."""
@@ -163,14 +163,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             followed.close()
         self._opened = 0
 
-    def _ahead(self, start: Mapping[str, int], seen: Mapping[str, Expected]) -> dict[str, Ahead]:
+    def _ahead(self, start: Mapping[str, int], seen: Mapping[str, Expected]) -> dict[str, Backlog]:
         """Return what waits in each topic, whether it is new, known, or gone."""
         topics = self._topics()
         every = sorted({*start, *topics})
         chosen = self._options.topics
         return {
             # One that is no longer among `topics` keeps its place.
-            topic: Ahead(start[topic], ())
+            topic: Backlog(start[topic], ())
             if chosen is not None and topic not in chosen
             else self._look(
                 topic, topics.get(topic), start.get(topic, 0), seen.get(topic, Expected())
@@ -185,15 +185,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         offset: int,
         expected: Expected,
         stop: int | None = None,
-    ) -> Ahead:
+    ) -> Backlog:
         """Return what is there from *offset* on, or up to *stop*, which must be there."""
         if path is None:
-            found = Ahead(offset, (), is_lossy=True)
+            found = Backlog(offset, (), is_lossy=True)
             if topic in self._followed:
                 self._followed.pop(topic).close()
         else:
-            followed, found = self._topic(topic, path), Ahead(offset, ())
-            with naming(topic), self._skipping(topic):
+            followed, found = self._topic(topic, path), Backlog(offset, ())
+            with topic_in_errors(topic), self._skipping(topic):
                 if stop is None:
                     found = followed.ahead(offset, expected.later)
                 else:
@@ -214,9 +214,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         except (NotAQueueError, FileNotFoundError):  # all of them are gone, or none is there yet
             return {}
 
-    def _topic(self, topic: str, path: str) -> Followed:
+    def _topic(self, topic: str, path: str) -> TopicTracker:
         if topic not in self._followed:
-            self._followed[topic] = Followed(topic, path, self._options)
+            self._followed[topic] = TopicTracker(topic, path, self._options)
         followed = self._followed[topic]
         if not followed.is_open:
             if self._opened >= _OPEN_MAX:
@@ -238,7 +238,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         else:
             self._unreadable.discard(topic)
 
-    def _tell_loss(self, topic: str, offset: int, found: Ahead) -> None:
+    def _tell_loss(self, topic: str, offset: int, found: Backlog) -> None:
         first = f"{found.runs[0].first_index:#x}" if found.runs else "none"
         told = f"messages are gone: topic={topic} expected={offset:#x} first={first}"
         if self._options.fail_on_data_loss:

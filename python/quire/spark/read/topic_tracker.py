@@ -18,7 +18,7 @@ from pathlib import Path
 
 import quire
 from quire.errors import CorruptError
-from quire.ranges.cycles import Run
+from quire.ranges.cycles import CycleRange
 from quire.spark.options import ReadOptions
 from quire.spark.read.checkpoints import Cycles, Expected, ranges_of
 from quire.spark.topics import TABLE, open_queue
@@ -27,7 +27,7 @@ _log = logging.getLogger("quire.spark")
 
 
 @dataclass(frozen=True, slots=True)
-class Ahead:
+class Backlog:
     """
     The messages from an offset on.
 
@@ -40,7 +40,7 @@ class Ahead:
     """
 
     offset: int
-    runs: tuple[Run, ...]
+    runs: tuple[CycleRange, ...]
     is_lossy: bool = False
     cycles: tuple[int, ...] = ()
 
@@ -49,9 +49,9 @@ class Ahead:
         """How many messages there are."""
         return sum(run.count for run in self.runs)
 
-    def until(self, end: int) -> Ahead:
+    def until(self, end: int) -> Backlog:
         """Return those in front of the offset *end*."""
-        return Ahead(self.offset, tuple(_cut(self.runs, end)), self.is_lossy)
+        return Backlog(self.offset, tuple(_cut(self.runs, end)), self.is_lossy)
 
     def after(self, count: int) -> int:
         """Return the offset behind *count* of the messages."""
@@ -74,7 +74,7 @@ class Ahead:
         return Expected(count if taken > 1 else 0, ranges_of(self.cycles[taken:]))
 
 
-class Followed:
+class TopicTracker:
     """
     A topic, its queue kept open.
 
@@ -123,7 +123,7 @@ class Followed:
             return self.ahead(0).end
         return 0 if last is None else last + 1
 
-    def ahead(self, offset: int, later: Cycles = ()) -> Ahead:
+    def ahead(self, offset: int, later: Cycles = ()) -> Backlog:
         """Return the messages from *offset* on; cycles that are known to have some are *later*."""
         queue = self.queue()
         queue.refresh()
@@ -139,7 +139,7 @@ class Followed:
         if is_shorter:  # another file took its place
             sequence, offset = 0, offset - sequence
         runs = tuple(
-            Run(queue.roll_cycle.to_index(each, low), count - low)
+            CycleRange(queue.roll_cycle.to_index(each, low), count - low)
             for each, count in counts.items()
             if count > (low := sequence if each == cycle else 0)
         )
@@ -148,13 +148,13 @@ class Followed:
         )
         self._forget(counts, cycle)
         cycles = tuple(queue.roll_cycle.to_cycle(run.first_index) for run in runs)
-        return Ahead(offset, runs, is_shorter or is_missing, cycles)
+        return Backlog(offset, runs, is_shorter or is_missing, cycles)
 
-    def between(self, offset: int, end: int, later: Cycles, messages: int) -> Ahead:
+    def between(self, offset: int, end: int, later: Cycles, messages: int) -> Backlog:
         """Return the messages from *offset* to *end*: a batch of so many, if that is known."""
         found = self.ahead(offset, later).until(end)
         is_whole = bool(found.runs) and found.end == end and found.count >= messages
-        return Ahead(found.offset, found.runs, found.is_lossy or not is_whole)
+        return Backlog(found.offset, found.runs, found.is_lossy or not is_whole)
 
     def close(self) -> None:
         """Close the queue; it is opened again when needed."""
@@ -209,8 +209,8 @@ def _lacks(counts: dict[int, int], cycle: int, later: Cycles) -> bool:
     )
 
 
-def _cut(runs: Iterable[Run], end: int) -> Iterable[Run]:
+def _cut(runs: Iterable[CycleRange], end: int) -> Iterable[CycleRange]:
     for run in runs:
         count = min(run.count, end - run.first_index)
         if count > 0:
-            yield Run(run.first_index, count)
+            yield CycleRange(run.first_index, count)

@@ -36,7 +36,7 @@ from quire._native import entry_bytes
 from quire.errors import (
     CorruptError,
     CycleFullError,
-    HeldError,
+    LockHeldError,
     LockLostError,
     LockTimeoutError,
     QuireError,
@@ -227,7 +227,7 @@ def _only_one(target: Target, root: SafeFolder) -> Generator[None]:
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(root.locked(_LOCK, _LOCK_TIMEOUT_S))
-        except HeldError as error:
+        except LockHeldError as error:
             raise LockTimeoutError(
                 f"another write to the queue goes on: path={target.path} pid={error.holder}"
                 f" waited_s={_LOCK_TIMEOUT_S:.0f}"

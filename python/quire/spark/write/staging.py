@@ -23,7 +23,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quire._durable import PRIVATE, Access, SafeFolder, sync_written
+from quire._durable import PRIVATE, Access, SafeFolder, flush_and_sync
 from quire.errors import MessageTooLargeError
 
 FOLDER: Final = ".quire-sink"
@@ -177,7 +177,7 @@ class PartWriter:
         if not self._rows:
             return None
         self._arrow.close()
-        sync_written(self._file)
+        flush_and_sync(self._file)
         self._folder.sync()
         return Part(self._name, self._partition, self._rows)
 
