@@ -20,7 +20,6 @@ SOURCES = (
     "crates/binding/src/*",
     "crates/fuzz/src/bin/*",
     "crates/kernel/src/*",
-    "crates/kernel/src/chronicle/append/appender/*",
     "crates/kernel/src/chronicle/read/tailer/*",
     "crates/kernel/src/probe/*",
     "python/quire/*.pyi",
