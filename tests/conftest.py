@@ -53,17 +53,18 @@ settings.register_profile(
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
     """Set what follows from where a test lies: its kind, its size and its worker."""
     for item in items:
+        starts_spark = item.get_closest_marker("spark") or "spark" in item.fixturenames
         folder = item.path.relative_to(TESTS).parts[0]
         if folder in FOLDER_MARKERS:
             item.add_marker(FOLDER_MARKERS[folder])
         kinds = {mark.name for mark in item.iter_markers()}
         if kinds & LEFT_TO_CHECK and "smoke" not in kinds:
             item.add_marker("check")
-        if "spark" in kinds:
-            item.add_marker(pytest.mark.xdist_group("spark"))  # one worker runs the session
+        if starts_spark:
+            item.add_marker(pytest.mark.xdist_group("spark"))  # one worker runs Sparks
         elif not kinds & LEFT_TO_CHECK:  # many are shorter than what it takes to hand them out
             item.add_marker(pytest.mark.xdist_group(item.path.name))
 

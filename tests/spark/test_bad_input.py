@@ -10,8 +10,6 @@ from pyspark.sql import SparkSession
 
 from spark_queues import load, messages_of, record
 
-pytestmark = pytest.mark.spark
-
 
 def told(error: Exception) -> str:
     """Return the line of ours: behind it Spark adds its number of an error, if any."""

@@ -31,7 +31,6 @@ from spark_queues import (
 if TYPE_CHECKING:
     from quire._native import Value
 
-pytestmark = pytest.mark.spark
 
 HERE = "spark_queues"
 

@@ -11,8 +11,6 @@ from pyspark.sql import SparkSession
 from damages import empty, erase_marker, lose_header
 from spark_queues import DAYS, PER_DAY, load, record
 
-pytestmark = pytest.mark.spark
-
 
 @pytest.mark.parametrize("number", [0, 1])
 @pytest.mark.parametrize("damage", [empty, lose_header])

@@ -14,8 +14,6 @@ import quire.spark
 from quire.archive import archive
 from spark_queues import DAYS, PER_DAY, indexes, load, messages_of, record
 
-pytestmark = pytest.mark.spark
-
 SETTING = "spark.sql.python.filterPushdown.enabled"
 EACH = DAYS * PER_DAY
 COLUMNS = "_topic,_cycle,_index,n long"

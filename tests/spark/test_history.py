@@ -1,12 +1,9 @@
 from pathlib import Path
 from typing import Protocol
 
-import pytest
 from pyspark.sql import SparkSession
 
 import quire
-
-pytestmark = pytest.mark.spark
 
 
 class Say(Protocol):

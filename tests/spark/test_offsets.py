@@ -19,8 +19,6 @@ from quire.spark.read.batch import BatchReader
 from quire.spark.read.partitions import Partition
 from spark_queues import DAY_MS, DAYS, PER_DAY, START_MS, indexes, load, messages_of, record
 
-pytestmark = pytest.mark.spark
-
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:

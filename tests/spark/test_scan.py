@@ -14,8 +14,6 @@ import quire.spark
 from quire.errors import IndexOutOfRangeError, OptionsError
 from spark_queues import DAYS, PER_DAY, Market, Trade, load, messages_of, record
 
-pytestmark = pytest.mark.spark
-
 EACH = DAYS * PER_DAY
 
 

@@ -16,8 +16,6 @@ import pyspark_quire
 import quire
 import quire.spark
 
-pytestmark = pytest.mark.spark
-
 # What Spark's own scripts call, but for java.
 PROGRAMS = ("bash", "chmod", "dirname", "env", "ls", "sh", "uname")
 
@@ -39,6 +37,7 @@ def record(path: Path, count: int) -> None:
             appender.write_map({"number": number})
 
 
+@pytest.mark.spark
 @pytest.mark.slow
 def test_a_machine_without_java_takes_the_packaged_one(tmp_path: Path) -> None:
     record(tmp_path / "queue", 5)

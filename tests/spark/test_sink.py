@@ -24,8 +24,6 @@ from queues import payloads
 from quire.spark.write import commits
 from quire.spark.write.staging import FOLDER
 
-pytestmark = pytest.mark.spark
-
 ROWS = 200
 
 
@@ -360,6 +358,7 @@ print("DONE", flush=True)
 """
 
 
+@pytest.mark.spark
 @pytest.mark.slow
 def test_a_killed_driver_leaves_no_gap_and_no_duplicate(tmp_path: Path) -> None:
     """Killed behind some batches, twice, and run to the end the third time."""

@@ -25,8 +25,6 @@ from quire.spark.write import commits, records
 from quire.spark.write.commits import Target, abort, commit, finish
 from quire.spark.write.staging import FOLDER, Part, PartWriter, StagedBatch, Staging, messages_of
 
-pytestmark = pytest.mark.spark
-
 START_MS = 1_700_000_000_000
 PARTS = {0: 7, 1: 0, 2: 12, 3: 5}
 CHUNK = 5

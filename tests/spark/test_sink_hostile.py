@@ -22,8 +22,6 @@ from quire.spark.write import commits
 from quire.spark.write.commits import Target, commit, finish, has
 from quire.spark.write.staging import FOLDER, Part, PartWriter, Staging
 
-pytestmark = pytest.mark.spark
-
 TOKEN = "0123456789abcdef" * 2
 MESSAGES = [b"one", b"two", b"three"]
 OPTIONS: dict[str, Any] = {"block_bytes": 2**16}

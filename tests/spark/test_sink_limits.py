@@ -19,8 +19,6 @@ from quire.spark.write.commits import Target, commit, finish
 from quire.spark.write.options import WriteOptions
 from quire.spark.write.staging import FOLDER, Part, PartWriter, Staging
 
-pytestmark = pytest.mark.spark
-
 COLUMNS = StructType().add("n", LongType())
 SMALL, LARGE = Target("", {"block_bytes": 2**17}), Target("", {"block_bytes": 2**20})
 

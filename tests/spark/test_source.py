@@ -6,8 +6,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 import quire
 
-pytestmark = pytest.mark.spark
-
 DAY_MS = 86_400_000
 DAYS = 3
 PER_DAY = 50

@@ -10,8 +10,6 @@ from pyspark.sql import SparkSession
 from quire.spark import lag_of
 from streams import Sink, Source, stream
 
-pytestmark = pytest.mark.spark
-
 
 @pytest.fixture
 def source(tmp_path: Path) -> Source:

@@ -18,7 +18,7 @@ from streams import Source
 
 LIVES = 2
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 
 class Life:

@@ -15,8 +15,6 @@ import quire
 from queues import START_MS
 from streams import Sink, Source, stream
 
-pytestmark = pytest.mark.spark
-
 MINUTE_MS = 60_000
 
 

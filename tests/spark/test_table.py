@@ -21,8 +21,6 @@ from quire.archive import archive
 from quire.errors import OptionsError
 from reference import read_queue
 
-pytestmark = pytest.mark.spark
-
 PER_DAY = 100
 SCHEMA = quire.Schema({"n": "int32", "price": "float64", "name": "utf8"})
 
