@@ -3552,7 +3552,7 @@ class VanillaTailer:
         """
         Return the next message that no consumer has, claimed for *owner*; None when there is none.
 
-        The data of the excerpt follow the claim word. Messages that others have are passed over.
+        The data of the excerpt follow the claim word. Messages claimed by others are skipped.
 
             excerpt = tailer.claim(owner=7)
 
