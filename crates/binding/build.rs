@@ -60,7 +60,8 @@ fn identifier(code: &str) -> &str {
     &code[..end]
 }
 
-/// The rest of a docstring whose first line goes on with `first`.
+/// The rest of a docstring whose first line goes on with `first`. Where that is empty it stays: a
+/// block that is indented below the first line of text would lose its indentation without it.
 fn docstring(first: &str, indent: usize, lines: &mut Lines<'_>) -> String {
     if let Some(only) = first.strip_suffix(QUOTES) {
         return only.to_owned();
@@ -68,5 +69,5 @@ fn docstring(first: &str, indent: usize, lines: &mut Lines<'_>) -> String {
     let rest = lines.take_while(|line| line.trim() != QUOTES);
     let rest = rest.map(|line| line.get(indent..).unwrap_or_default());
     let text: Vec<_> = [first].into_iter().chain(rest).collect();
-    text.join("\n").trim().to_owned()
+    text.join("\n").trim_end().to_owned()
 }

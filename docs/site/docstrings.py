@@ -27,6 +27,7 @@ class Docstrings(Extension):
     def on_package(self, *, pkg: Module, **_: Any) -> None:  # noqa: ANN401 - griffe's hook
         """Go through a package that was read."""
         for scope in _scopes(pkg):
+            _drop_declarations(scope)
             _add_overloaded(scope)
             if isinstance(scope, Class):
                 _add_constructor(scope)
@@ -51,6 +52,15 @@ def _docstrings(scope: Module | Class) -> Iterator[Docstring]:
         is_leaf = not member.is_alias and not isinstance(member, Module | Class)
         if is_leaf and member.docstring:
             yield member.docstring
+
+
+def _drop_declarations(scope: Module | Class) -> None:
+    """Drop what a mixin declares of its other base for type checkers: it has no docstring."""
+    if isinstance(scope, Class) and scope.filepath.suffix == ".py":
+        for name, member in list(scope.members.items()):
+            is_code = member.is_function or "property" in member.labels
+            if is_code and not name.startswith("_") and not member.docstring:
+                scope.del_member(name)
 
 
 def _add_overloaded(scope: Module | Class) -> None:

@@ -33,6 +33,7 @@ OTHERS = {
 HOME = {on_site: path for path, on_site in PAGES.items()}
 
 FENCED = re.compile(r"(?ms)(^ *```.*?^ *```$)")
+EXAMPLE = re.compile(r"examples/\d+_(\w+)\.py")
 HEX_BLOCK = re.compile(r"(?m)^```hex file=(\S+)$")
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)#\s]+)(#[^)\s]*)?(?=\))")
 
@@ -60,6 +61,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 def _on_site(link: re.Match[str], source: str, here: str) -> str:
     target = posixpath.normpath(posixpath.join(posixpath.dirname(source), link[1]))
     on_site = PAGES.get(target) or OTHERS.get(target)
+    if example := EXAMPLE.fullmatch(target):
+        on_site = f"examples.md#{example[1].replace('_', '-')}"
     if on_site is None and target.startswith("docs/"):
         on_site = target.removeprefix("docs/")
     if on_site is None:

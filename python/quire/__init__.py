@@ -1,8 +1,8 @@
 """
 A persisted, brokerless, low-latency queue whose files are Chronicle Queue 5 files.
 
-    with quire.open("orders") as queue, queue.appender() as appender:
-        index = appender.write_text("hello")
+>>> with quire.open("orders") as queue, queue.appender() as appender:
+...     index = appender.write_text("hello")
 
 Python and Java processes append to and tail the same directory at the same time.
 

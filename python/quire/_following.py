@@ -45,6 +45,13 @@ class Following(Generic[_E]):
             timeout_s: End when nothing came for so many seconds; None: never end.
             pauser: How to wait, from :mod:`quire.pausers`; its own timeout ends it too.
 
+        Examples:
+            >>> _ = appender.write_many([b"one", b"two"])
+            >>> for message in tailer.follow(timeout_s=0.01):
+            ...     print(message.data)
+            b'one'
+            b'two'
+
         """
         pauser = pauser or default_pauser()
         while True:
@@ -65,6 +72,12 @@ class Following(Generic[_E]):
 
         Raises:
             WaitTimeoutError: Nothing came.
+
+        Examples:
+            >>> _ = appender.write_text("hello")
+            >>> tailer.wait(timeout_s=10)
+            >>> tailer.read_text()
+            'hello'
 
         """
         if timeout_s is not None:
@@ -90,6 +103,15 @@ class Following(Generic[_E]):
 
         Args:
             pauser: One of :mod:`quire.pausers`.
+
+        Examples:
+            >>> import asyncio
+            >>> async def first(tailer):
+            ...     async for message in tailer.follow_async():
+            ...         return message.data
+            >>> _ = appender.write_bytes(b"one")
+            >>> asyncio.run(first(tailer))
+            b'one'
 
         """
         return self._follow_async(self.read, pauser or default_pauser())

@@ -22,6 +22,15 @@ class RunningMinimum:
         max_drift_ppm: More than the clocks drift apart, in microseconds a second; much more makes
             the latencies too small by what it adds up to between two samples near the best.
 
+    Examples:
+        >>> latency = quire.RunningMinimum()
+        >>> latency.sample(start_time=1_000, end_time=6_000)  # the best one so far
+        0
+        >>> latency.sample(start_time=2_000, end_time=7_250)
+        250
+        >>> latency.minimum
+        5000
+
     """
 
     def __init__(self, actual_minimum: int = 0, *, max_drift_ppm: float = 10.0) -> None:

@@ -716,6 +716,7 @@ class Queue:
         Return every key of the table store with its value, in order of creation.
 
         Examples:
+            >>> _ = appender.write_text("hello")
             >>> dict(queue.table_entries())["listing.lowestCycle"]
             19737
 
@@ -1408,20 +1409,25 @@ class WireIn:
         >>> _ = appender.write_map({"symbol": "EURUSD", "price": 1.1, "size": 3})
         >>> with tailer.reading_document() as document:
         ...     wire = document.wire
-        ...     wire.read("price")
+        ...     wire.read("symbol")
         ...     wire.read_name(), wire.read_value()
-        ...     wire.read_name(), wire.skip_value()
         ...     wire.has_more
-        1.1
-        ('symbol', 'EURUSD')
-        ('price', None)
+        ...     wire.read_name()
+        ...     wire.skip_value()
+        ...     wire.has_more
+        'EURUSD'
+        ('price', 1.1)
         True
+        'size'
+        False
 
     """
 
     def read(self, name: str, /, type: Any = None) -> Any:
         """
         Return the value of a field, wherever it is in the document.
+
+        The search starts at the current position. The next read goes on after the field.
 
         Args:
             name: The field's name.
@@ -2172,8 +2178,13 @@ class MessageUnpacker:
     Each call checks what it reads: past the end of the message, or where the bytes are no such
     field, it raises :class:`quire.WireError` and leaves the position.
 
-        message = quire.MessageUnpacker(payload)
-        message.unpack_int()
+    Examples:
+        >>> message = quire.MessageUnpacker(bytes([7, 0, 0, 0, 1]))
+        >>> message.unpack_int()
+        7
+        >>> message.position, message.remaining
+        (4, 1)
+
     """
 
     def __new__(cls, message: BufferLike, /) -> MessageUnpacker: ...
@@ -2293,23 +2304,28 @@ class QuickExcerpt:
     """
     One message of a Quick-Queue. Equal by value, hashable, picklable.
 
-        for excerpt in queue.tailer():
-            print(excerpt.index, excerpt.producer, excerpt.data)
-
-    Attributes:
-        index: The index of the message: a multiple of 16.
-        producer: Who wrote it, in a queue of named producers.
-        data: A copy of its bytes.
+    Examples:
+        >>> with quire.open("book", format="quick-queue") as book:
+        ...     _ = book.appender("AA0").write_bytes(b"an order")
+        ...     for excerpt in book.tailer():
+        ...         print(excerpt.index, excerpt.producer, excerpt.data)
+        0 AA0 b'an order'
 
     """
 
     def __new__(cls, index: int, data: bytes, producer: str | None = None) -> QuickExcerpt: ...
     @property
-    def index(self) -> int: ...
+    def index(self) -> int:
+        """The index of the message: a multiple of 16."""
+
     @property
-    def producer(self) -> str | None: ...
+    def producer(self) -> str | None:
+        """The producer that wrote it; None in a queue with one writer."""
+
     @property
-    def data(self) -> bytes: ...
+    def data(self) -> bytes:
+        """The bytes of the message, as a copy."""
+
     @property
     def view(self) -> memoryview:
         """
@@ -2351,11 +2367,17 @@ class QuickQueue:
         allow_network: bool = False,
     ) -> Self: ...
     @property
-    def path(self) -> str: ...
+    def path(self) -> str:
+        """The directory of the queue, as an absolute path."""
+
     @property
-    def read_only(self) -> bool: ...
+    def read_only(self) -> bool:
+        """Whether the queue was opened with ``read_only=True``."""
+
     @property
-    def closed(self) -> bool: ...
+    def closed(self) -> bool:
+        """Whether the queue was closed."""
+
     @property
     def page_bytes(self) -> int:
         """
@@ -2406,7 +2428,9 @@ class QuickQueue:
         what was written survives the end of the process, but not a power cut.
         """
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close the queue. Idempotent."""
+
     def __enter__(self) -> Self: ...
     def __exit__(
         self,
@@ -2422,13 +2446,17 @@ class QuickAppender:
 
     def __new__(cls, queue: QuickQueue, producer: str | None = None) -> Self: ...
     @property
-    def producer(self) -> str | None: ...
+    def producer(self) -> str | None:
+        """The producer's name; None for the one writer of a queue."""
+
     @property
     def path(self) -> str:
         """The directory of its queue."""
 
     @property
-    def closed(self) -> bool: ...
+    def closed(self) -> bool:
+        """Whether the appender or its queue was closed."""
+
     def new_message(self) -> MessagePacker:
         """
         Return what packs the fields of a message.
@@ -2469,7 +2497,9 @@ class QuickAppender:
             appender.force()
         """
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close the appender. Idempotent."""
+
     def __enter__(self) -> Self: ...
     def __exit__(
         self,
@@ -2495,7 +2525,9 @@ class QuickTailer:
         """The directory of its queue."""
 
     @property
-    def closed(self) -> bool: ...
+    def closed(self) -> bool:
+        """Whether the tailer or its queue was closed."""
+
     @property
     def index(self) -> int:
         """
@@ -2574,7 +2606,9 @@ class QuickTailer:
             tailer.to_end()
         """
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close the tailer. Idempotent."""
+
     def __enter__(self) -> Self: ...
     def __exit__(
         self,
@@ -2599,7 +2633,7 @@ class ReadDocument:
         (True, False, '0x4d1900000000')
         {'symbol': 'EURUSD', 'price': 1.1}
         '{"symbol":"EURUSD","price":1.1}'
-        24
+        31
 
     """
 
@@ -2815,9 +2849,9 @@ def parse_yaml(text: str, /) -> bytes:
         WireError: The text cannot be parsed; the error has the line and column.
 
     Examples:
-        >>> payload = quire.parse_yaml("symbol: EURUSD, price: 1.1")
+        >>> payload = quire.parse_yaml("symbol: EURUSD")
         >>> quire.to_json(payload)
-        '{"symbol":"EURUSD","price":1.1}'
+        '{"symbol":"EURUSD"}'
 
     """
 
@@ -3095,7 +3129,19 @@ class VanillaAppender:
 
 @final
 class ExcerptWriter:
-    """A message that is being written, from :meth:`quire.VanillaAppender.writing_excerpt`."""
+    """
+    A message that is being written, from :meth:`quire.VanillaAppender.writing_excerpt`.
+
+    Examples:
+        >>> with quire.open("book", format="vanilla") as book, book.appender() as appender:
+        ...     with appender.writing_excerpt() as excerpt:
+        ...         excerpt.write_int32(7)
+        ...         excerpt.write_utf("EURUSD")
+        ...     message = book.tailer().read()
+        ...     message.read_int32(), message.read_utf()
+        (7, 'EURUSD')
+
+    """
 
     @property
     def index(self) -> int | None:
@@ -3284,6 +3330,16 @@ class VanillaExcerpt:
     One message of a Vanilla Chronicle. Equal by value, hashable; a pickled one keeps its bytes.
 
     Its fields are read one after the other: ``read_*`` and ``parse_*`` go on from :attr:`position`.
+
+    Examples:
+        >>> with quire.open("book", format="vanilla") as book, book.appender() as appender:
+        ...     with appender.writing_excerpt() as excerpt:
+        ...         excerpt.write_int32(7)
+        ...         excerpt.write_utf("EURUSD")
+        ...     message = book.tailer().read()
+        ...     message.read_int32(), message.read_utf()
+        (7, 'EURUSD')
+
     """
 
     def __new__(cls, index: int, data: bytes) -> Self: ...

@@ -40,7 +40,19 @@ _LOOK_S = 0.02
 
 
 class Appender(_native.Appender, metaclass=ABCMeta):
-    """Writes messages at the end of a queue, from :meth:`quire.Queue.appender`."""
+    """
+    Writes messages at the end of a queue, from :meth:`quire.Queue.appender`.
+
+    Examples:
+        >>> with quire.open("orders") as queue, queue.appender() as appender:
+        ...     index = appender.write_map({"symbol": "EURUSD", "price": 1.1})
+        ...     appender.path == queue.path, appender.closed
+        (True, False)
+        >>> appender.close()
+        >>> appender.closed
+        True
+
+    """
 
     def topic(self, key: Any, *, event: str = ROUTE) -> Topic:  # noqa: ANN401 - any value
         """
@@ -50,15 +62,37 @@ class Appender(_native.Appender, metaclass=ABCMeta):
             key: Any value that has an encoding.
             event: The name in front of the key: that of the method of a router in Java.
 
+        Examples:
+            >>> london = appender.topic("LDN")
+            >>> index = london.write_text("hello")
+            >>> tailer.topics("LDN").read_text()
+            'hello'
+
         """
         return Topic(self, key, event)
 
     def write_yaml(self, text: str) -> int:
-        """Append the message that *text* stands for (:func:`quire.parse_yaml`)."""
+        """
+        Append the message that *text* stands for (:func:`quire.parse_yaml`).
+
+        Examples:
+            >>> index = appender.write_yaml("symbol: EURUSD")
+            >>> tailer.read_map()
+            {'symbol': 'EURUSD'}
+
+        """
         return self.write_bytes(_native.parse_yaml(text))
 
     def write_json(self, text: str) -> int:
-        """Append the message that *text* stands for (:func:`quire.parse_json`)."""
+        """
+        Append the message that *text* stands for (:func:`quire.parse_json`).
+
+        Examples:
+            >>> index = appender.write_json('{"symbol": "EURUSD", "price": 1.1}')
+            >>> tailer.read_map()
+            {'symbol': 'EURUSD', 'price': 1.1}
+
+        """
         return self.write_bytes(_native.parse_json(text))
 
     async def awrite_bytes(self, payload: Buffer, /) -> int:
@@ -72,27 +106,71 @@ class Appender(_native.Appender, metaclass=ABCMeta):
         Raises:
             LockTimeoutError: The lock was held all the time.
 
+        Examples:
+            >>> import asyncio
+            >>> index = asyncio.run(appender.awrite_bytes(b"any bytes"))
+
         """
         return await self._awrite(partial(self.write_bytes, payload))
 
     async def awrite_text(self, text: str, /) -> int:
-        """As :meth:`write_text`, awaiting the write lock: see :meth:`awrite_bytes`."""
+        """
+        As :meth:`write_text`, awaiting the write lock: see :meth:`awrite_bytes`.
+
+        Examples:
+            >>> import asyncio
+            >>> index = asyncio.run(appender.awrite_text("hello"))
+
+        """
         return await self._awrite(partial(self.write_text, text))
 
     async def awrite_map(self, values: Mapping[str, Value], /) -> int:
-        """As :meth:`write_map`, awaiting the write lock: see :meth:`awrite_bytes`."""
+        """
+        As :meth:`write_map`, awaiting the write lock: see :meth:`awrite_bytes`.
+
+        Examples:
+            >>> import asyncio
+            >>> index = asyncio.run(appender.awrite_map({"symbol": "EURUSD"}))
+
+        """
         return await self._awrite(partial(self.write_map, values))
 
     async def awrite_message(self, message: object, /, *, typed: bool = False) -> int:
-        """As :meth:`write_message`, awaiting the write lock: see :meth:`awrite_bytes`."""
+        """
+        As :meth:`write_message`, awaiting the write lock: see :meth:`awrite_bytes`.
+
+        Examples:
+            >>> import asyncio
+            >>> from dataclasses import dataclass
+            >>> @quire.message
+            ... @dataclass
+            ... class Ask:
+            ...     price: float
+            >>> index = asyncio.run(appender.awrite_message(Ask(1.1)))
+
+        """
         return await self._awrite(partial(self.write_message, message, typed=typed))
 
     async def awrite_yaml(self, text: str) -> int:
-        """As :meth:`write_yaml`, awaiting the write lock: see :meth:`awrite_bytes`."""
+        """
+        As :meth:`write_yaml`, awaiting the write lock: see :meth:`awrite_bytes`.
+
+        Examples:
+            >>> import asyncio
+            >>> index = asyncio.run(appender.awrite_yaml("symbol: EURUSD"))
+
+        """
         return await self.awrite_bytes(_native.parse_yaml(text))
 
     async def awrite_json(self, text: str) -> int:
-        """As :meth:`write_json`, awaiting the write lock: see :meth:`awrite_bytes`."""
+        """
+        As :meth:`write_json`, awaiting the write lock: see :meth:`awrite_bytes`.
+
+        Examples:
+            >>> import asyncio
+            >>> index = asyncio.run(appender.awrite_json('{"symbol": "EURUSD"}'))
+
+        """
         return await self.awrite_bytes(_native.parse_json(text))
 
     async def awrite_many(self, payloads: Iterable[Buffer], /) -> int | None:
@@ -101,6 +179,11 @@ class Appender(_native.Appender, metaclass=ABCMeta):
 
         The loop's other tasks run after every 10,000 messages. What was appended before the task is
         cancelled, or the lock is held for too long, stays.
+
+        Examples:
+            >>> import asyncio
+            >>> index = asyncio.run(appender.awrite_many([b"one", b"two"]))
+
         """
         items = iter(payloads)
         chunks = iter(lambda: [*islice(items, _CHUNK)], [])
@@ -121,6 +204,13 @@ class Appender(_native.Appender, metaclass=ABCMeta):
 
         The loop's other tasks run after each chunk of a table or chunked array. What was appended
         before the task is cancelled, or the lock is held for too long, stays.
+
+        Examples:
+            >>> import asyncio
+            >>> import pyarrow as pa
+            >>> batch = pa.RecordBatch.from_pydict({"symbol": ["EURUSD"], "price": [1.1]})
+            >>> last = asyncio.run(appender.awrite_batch(batch))
+
         """
         writes = self._writes(batch, schema, form, type, method, omit_nulls=omit_nulls)
         return await self._awrite_each(writes)
@@ -192,6 +282,17 @@ class Appender(_native.Appender, metaclass=ABCMeta):
             TypeError: A method cannot stand in messages: an annotation has no encoding, two
                 methods have one id, or one returns something else.
 
+        Examples:
+            >>> class Market:
+            ...     def price(self, symbol: str, price: float) -> None: ...
+            >>> market = appender.method_writer(Market)
+            >>> market.price("EURUSD", 1.1)
+            >>> print(tailer.read().to_yaml(), end="")
+            price: [
+              EURUSD,
+              1.1
+            ]
+
         """
         from quire.calls.method_writer import method_writer
         from quire.types import names_around
@@ -249,6 +350,13 @@ class Appender(_native.Appender, metaclass=ABCMeta):
             ValueError: The columns do not make such messages, or an array holds nulls or empty
                 elements; nothing was written.
             WireError: A value has no encoding; nothing was written.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> batch = pa.RecordBatch.from_pydict({"symbol": ["EURUSD"], "bid": [1.1]})
+            >>> last = appender.write_batch(batch)
+            >>> tailer.read_map()
+            {'symbol': 'EURUSD', 'bid': 1.1}
 
         """
         last: int | None = None

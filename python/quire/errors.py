@@ -51,19 +51,55 @@ if TYPE_CHECKING:
 
 
 class QuireError(Exception):
-    """The base of all errors of this package."""
+    """
+    The base of all errors of this package.
+
+    Examples:
+        >>> try:
+        ...     quire.open("nowhere", create=False)
+        ... except quire.QuireError as error:
+        ...     print(type(error).__name__)
+        NotAQueueError
+
+    """
 
 
 class ClosedError(QuireError):
-    """The queue, appender, tailer or document was closed."""
+    """
+    The queue, appender, tailer or document was closed.
+
+    Examples:
+        >>> tailer.close()
+        >>> tailer.read()
+        Traceback (most recent call last):
+        quire.errors.ClosedError: ...
+
+    """
 
 
 class ReadOnlyError(QuireError):
-    """The operation writes, and the queue was opened read-only."""
+    """
+    The operation writes, and the queue was opened read-only.
+
+    Examples:
+        >>> with quire.open("orders", read_only=True) as reader:
+        ...     reader.appender()
+        Traceback (most recent call last):
+        quire.errors.ReadOnlyError: ...
+
+    """
 
 
 class NotAQueueError(QuireError):
-    """The path holds no Chronicle Queue 5 files, or a file there is of another kind."""
+    """
+    The path holds no Chronicle Queue 5 files, or a file there is of another kind.
+
+    Examples:
+        >>> quire.open("nowhere", create=False)
+        Traceback (most recent call last):
+        quire.errors.NotAQueueError: ...
+
+    """
 
 
 class TableLostError(NotAQueueError):
@@ -71,15 +107,40 @@ class TableLostError(NotAQueueError):
     ``metadata.cq4t`` was removed or replaced while the queue was open; nothing was written.
 
     Others may be writing under the lock of another table. Close the queue and open it again.
+
+    Examples:
+        >>> import os
+        >>> os.remove("orders/metadata.cq4t")
+        >>> appender.write_text("hello")
+        Traceback (most recent call last):
+        quire.errors.TableLostError: ...
+
     """
 
 
 class RollCycleMismatchError(QuireError):
-    """The caller named a roll cycle, and the queue already holds data of another one."""
+    """
+    The caller named a roll cycle, and the queue already holds data of another one.
+
+    Examples:
+        >>> _ = appender.write_text("hello")
+        >>> quire.open("orders", roll_cycle="HOURLY")
+        Traceback (most recent call last):
+        quire.errors.RollCycleMismatchError: ...
+
+    """
 
 
 class UnsupportedError(QuireError):
-    """A known thing that Quire does not do, such as another wire type or a network file system."""
+    """
+    A known thing that Quire does not do, such as another wire type or a network file system.
+
+    Examples:
+        >>> quire.open("s3://bucket/orders")
+        Traceback (most recent call last):
+        quire.errors.UnsupportedError: ...
+
+    """
 
 
 class CorruptError(QuireError):
@@ -91,6 +152,15 @@ class CorruptError(QuireError):
         position: Byte position in the file, or None.
         found: What was there, or None.
         expected: What the format asks for, or None.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> _ = Path("20240115F.cq4").write_bytes(b"not a roll file")
+        >>> try:
+        ...     quire.open("20240115F.cq4", read_only=True)
+        ... except quire.CorruptError as error:
+        ...     print("damaged:", error.file, error.position, error.found, error.expected)
+        damaged: ...20240115F.cq4 ...
 
     """
 
@@ -113,27 +183,85 @@ class CorruptError(QuireError):
 
 
 class MessageTooLargeError(QuireError, ValueError):
-    """A message is longer than the queue's blocks allow; nothing was written."""
+    """
+    A message is longer than the queue's blocks allow; nothing was written.
+
+    Examples:
+        >>> appender.write_bytes(bytes(queue.block_bytes))
+        Traceback (most recent call last):
+        quire.errors.MessageTooLargeError: ...
+
+    """
 
 
 class IndexOutOfRangeError(QuireError, LookupError):
-    """An index, cycle or sequence lies outside what the roll cycle can number."""
+    """
+    An index, cycle or sequence lies outside what the roll cycle can number.
+
+    Examples:
+        >>> queue.roll_cycle.to_index(-1, 0)
+        Traceback (most recent call last):
+        quire.errors.IndexOutOfRangeError: ...
+
+    """
 
 
 class IndexNotAvailableError(QuireError):
-    """A double-buffered document gets its index when it is closed."""
+    """
+    A double-buffered document gets its index when it is closed.
+
+    Examples:
+        >>> with (
+        ...     quire.open("buffered", double_buffer=True) as queue,
+        ...     queue.appender() as first,
+        ...     queue.appender() as second,
+        ...     first.writing_document() as held,
+        ...     second.writing_document() as document,
+        ... ):
+        ...     document.index
+        Traceback (most recent call last):
+        quire.errors.IndexNotAvailableError: ...
+
+    """
 
 
 class CycleFullError(QuireError):
-    """The roll cycle cannot number another message; nothing was written."""
+    """
+    The roll cycle cannot number another message; nothing was written.
+
+    Examples:
+        >>> try:
+        ...     index = appender.write_text("hello")
+        ... except quire.CycleFullError as error:
+        ...     print("write again in the next cycle:", error)
+
+    """
 
 
 class WriteAfterEofError(QuireError):
-    """The cycle to append to was closed by an end-of-file marker."""
+    """
+    The cycle to append to was closed by an end-of-file marker.
+
+    Examples:
+        >>> try:
+        ...     index = appender.write_text("hello")
+        ... except quire.WriteAfterEofError as error:
+        ...     print("write again in the next cycle:", error)
+
+    """
 
 
 class LockLostError(QuireError):
-    """The write lock was taken away while this process was stopped; nothing was published."""
+    """
+    The write lock was taken away while this process was stopped; nothing was published.
+
+    Examples:
+        >>> try:
+        ...     index = appender.write_text("hello")
+        ... except quire.LockLostError as error:
+        ...     print("nothing was published, write again:", error)
+
+    """
 
 
 class UnsafePathError(QuireError):
@@ -142,19 +270,55 @@ class UnsafePathError(QuireError):
 
     A link, a pipe, a path instead of a name, or something that another user owns or can write to:
     nothing was followed, and nothing was changed.
+
+    Examples:
+        >>> import quire.archive
+        >>> try:
+        ...     report = quire.archive.archive("orders", "archive")
+        ... except quire.UnsafePathError as error:
+        ...     print("remove the link:", error)
+
     """
 
 
 class ArchiveError(QuireError):
-    """An archive is not what the queue holds or held, or it cannot be worked on."""
+    """
+    An archive is not what the queue holds or held, or it cannot be worked on.
+
+    Examples:
+        >>> import quire.archive
+        >>> quire.archive.verify("nowhere")
+        Traceback (most recent call last):
+        quire.errors.ArchiveError: ...
+
+    """
 
 
 class WireError(QuireError):
-    """Bytes that do not decode as asked, or a value that has no encoding."""
+    """
+    Bytes that do not decode as asked, or a value that has no encoding.
+
+    Examples:
+        >>> _ = appender.write_map({"symbol": "EURUSD"})
+        >>> tailer.read_text()
+        Traceback (most recent call last):
+        quire.errors.WireError: ...
+
+    """
 
 
 class DataLossError(QuireError):
-    """Messages that were to be read next were deleted."""
+    """
+    Messages that were to be read next were deleted.
+
+    Examples:
+        >>> with queue.tailer("risk", on_missing="raise") as tailer:
+        ...     try:
+        ...         message = tailer.read()
+        ...     except quire.DataLossError as error:
+        ...         print("messages were deleted unread:", error)
+
+    """
 
 
 class TailerInUseError(QuireError):
@@ -164,6 +328,14 @@ class TailerInUseError(QuireError):
     Attributes:
         pid: Its process; 0 if that is not known.
         since: When it was opened; None if that is not known.
+
+    Examples:
+        >>> tailer = queue.tailer("risk")
+        >>> try:
+        ...     queue.tailer("risk")
+        ... except quire.TailerInUseError as error:
+        ...     print("in use by process", error.pid, "since", error.since)
+        in use by process ... since ...
 
     """
 
@@ -177,7 +349,16 @@ class TailerInUseError(QuireError):
 
 
 class WriterInUseError(QuireError):
-    """A Quick-Queue has its one writer already, or another appender uses the producer's name."""
+    """
+    A Quick-Queue has its one writer already, or another appender uses the producer's name.
+
+    Examples:
+        >>> with quire.open("book", format="quick-queue") as book, book.appender() as writer:
+        ...     book.appender()
+        Traceback (most recent call last):
+        quire.errors.WriterInUseError: ...
+
+    """
 
 
 class ProducerDiedError(QuireError):
@@ -189,6 +370,13 @@ class ProducerDiedError(QuireError):
     Attributes:
         producer: The producer's name.
         index: The index that the message would have had.
+
+    Examples:
+        >>> with quire.open("book", format="quick-queue") as book:
+        ...     try:
+        ...         message = book.tailer(on_dead="raise").read()
+        ...     except quire.ProducerDiedError as error:
+        ...         print(error.producer, error.index)
 
     """
 
@@ -202,27 +390,83 @@ class ProducerDiedError(QuireError):
 
 
 class ReplayError(QuireError):
-    """The queue to replay into does not hold the replay's beginning, or somebody else writes it."""
+    """
+    The queue to replay into does not hold the replay's beginning, or somebody else writes it.
+
+    Examples:
+        >>> _ = appender.write_text("hello")
+        >>> with quire.open("other") as other, other.appender() as writer:
+        ...     _ = writer.write_text("something else")
+        >>> quire.replay(queue, "other")
+        Traceback (most recent call last):
+        quire.errors.ReplayError: ...
+
+    """
 
 
 class ForkedError(QuireError):
-    """A handle was carried into a forked child; open the queue again there."""
+    """
+    A handle was carried into a forked child; open the queue again there.
+
+    Examples:
+        >>> import multiprocessing
+        >>> def child():
+        ...     with quire.open("orders") as queue:  # not the handle of the parent
+        ...         print(queue.entry_count)
+        >>> process = multiprocessing.get_context("fork").Process(target=child)
+
+    """
 
 
 class LockTimeoutError(QuireError, TimeoutError):
-    """The write lock, or a lock on a file, stayed taken by a living process."""
+    """
+    The write lock, or a lock on a file, stayed taken by a living process.
+
+    Examples:
+        >>> try:
+        ...     index = appender.write_text("hello")
+        ... except quire.LockTimeoutError as error:
+        ...     print("another writer is stuck:", error)
+
+    """
 
 
 class AppendLockedError(QuireError):
-    """The append lock is held, as by a replication sink: only its holder may write."""
+    """
+    The append lock is held, as by a replication sink: only its holder may write.
+
+    Examples:
+        >>> try:
+        ...     index = appender.write_text("hello")
+        ... except quire.AppendLockedError as error:
+        ...     print("this queue is a replica:", error)
+
+    """
 
 
 class DocumentOpenError(QuireError):
-    """The calling thread has a document open, which an append would wait for: close it first."""
+    """
+    The calling thread has a document open, which an append would wait for: close it first.
+
+    Examples:
+        >>> with appender.writing_document() as document:
+        ...     appender.write_text("hello")
+        Traceback (most recent call last):
+        quire.errors.DocumentOpenError: ...
+
+    """
 
 
 class WaitTimeoutError(QuireError, TimeoutError):
-    """Nothing arrived within the time given."""
+    """
+    Nothing arrived within the time given.
+
+    Examples:
+        >>> tailer.wait(timeout_s=0.001)
+        Traceback (most recent call last):
+        quire.errors.WaitTimeoutError: ...
+
+    """
 
 
 class LockHeldError(QuireError):
@@ -268,11 +512,31 @@ class OptionsError(QuireError, ValueError):
 
 
 class NoJavaError(QuireError):
-    """Spark needs Java 17 or newer and none was found; the text says what was."""
+    """
+    Spark needs Java 17 or newer and none was found; the text says what was.
+
+    Examples:
+        >>> import quire.spark
+        >>> try:  # doctest: +SKIP
+        ...     spark = quire.spark.session("trades")
+        ... except quire.spark.NoJavaError as error:
+        ...     print("install Java 17:", error)
+
+    """
 
 
 class UnfinishedWriteError(QuireError):
-    """A batch is partly in the queue and the rest cannot be appended."""
+    """
+    A batch is partly in the queue and the rest cannot be appended.
+
+    Examples:
+        >>> import quire.spark
+        >>> try:
+        ...     count = quire.spark.finish("orders")
+        ... except quire.spark.UnfinishedWriteError as error:
+        ...     print(error)
+
+    """
 
 
 class PipelineFileError(QuireError, ValueError):
@@ -282,6 +546,16 @@ class PipelineFileError(QuireError, ValueError):
     Attributes:
         file: The file.
         problems: What is wrong, each with its line number first.
+
+    Examples:
+        >>> import quire.pipeline
+        >>> from pathlib import Path
+        >>> _ = Path("empty.yaml").write_text("pipeline: trades")
+        >>> try:
+        ...     quire.pipeline.load("empty.yaml")
+        ... except quire.pipeline.PipelineFileError as error:
+        ...     print(len(error.problems) > 0)
+        True
 
     """
 
@@ -295,7 +569,17 @@ class PipelineFileError(QuireError, ValueError):
 
 
 class PipelineError(QuireError):
-    """A pipeline run failed; the text names pipeline, step, file and line."""
+    """
+    A pipeline run failed; the text names pipeline, step, file and line.
+
+    Examples:
+        >>> import quire.pipeline
+        >>> try:  # doctest: +SKIP
+        ...     report = quire.pipeline.run(pipeline)
+        ... except quire.pipeline.PipelineError as error:
+        ...     print(error)
+
+    """
 
 
 class StepError(QuireError, ValueError):

@@ -1,15 +1,14 @@
 """
-Pausers: what a loop does when there was nothing to do.
+Pausers: how a loop waits when there is nothing to do.
 
-    pauser = quire.pausers.balanced()
-    while running:
-        if work():
-            pauser.reset()
-        else:
-            pauser.pause()          # another thread may call pauser.unpause()
+>>> pauser = quire.pausers.balanced()
+>>> while queue.entry_count < 3:  # until there is something to do
+...     _ = appender.write_text("hello")
+...     pauser.pause()  # another thread may call pauser.unpause()
+>>> pauser.reset()
 
-A pauser first returns at once, then lets others run, then sleeps, longer and longer, until it is
-reset. A loop has a pauser of its own; only :meth:`Pauser.unpause` is for other threads.
+A pauser first returns immediately, then yields, then sleeps, longer each time, until it is reset.
+Each loop needs a pauser of its own; only :meth:`Pauser.unpause` may be called from other threads.
 """
 
 from __future__ import annotations
@@ -55,6 +54,17 @@ class Pauser:
         min_s: Then the first sleep, in seconds.
         max_s: Each sleep is longer than the one before, up to this.
         timeout_s: Pausing for longer, without a reset, raises.
+
+    Examples:
+        >>> pauser = quire.pausers.Pauser(busy_count=10, min_s=0.001, max_s=0.01, timeout_s=5)
+        >>> for _ in range(12):
+        ...     pauser.pause()
+        >>> pauser.count_paused
+        2
+        >>> pauser.time_paused_s > 0
+        True
+        >>> pauser.unpause()  # from another thread: ends the sleep
+        >>> pauser.reset()
 
     """
 
@@ -123,6 +133,10 @@ class Pauser:
 
         Raises:
             WaitTimeoutError: The pauses since the last reset add up to more than *timeout_s*.
+
+        Examples:
+            >>> import asyncio
+            >>> asyncio.run(quire.pausers.async_().pause_async())
 
         """
         import asyncio
@@ -218,37 +232,79 @@ class Pauser:
 
 
 def busy() -> Pauser:
-    """Never pause: the lowest latency, for a processor; other threads get the GIL as they must."""
+    """
+    Never pause: the lowest latency, for a processor; other threads get the GIL as they must.
+
+    Examples:
+        >>> pauser = quire.pausers.busy()
+
+    """
     return Pauser(busy_count=math.inf)
 
 
 def yielding(busy_count: int = 2) -> Pauser:
-    """Let other threads and processes run, and never sleep."""
+    """
+    Let other threads and processes run, and never sleep.
+
+    Examples:
+        >>> pauser = quire.pausers.yielding()
+
+    """
     return Pauser(busy_count=busy_count, yield_count=math.inf)
 
 
 def balanced(max_ms: float = 20) -> Pauser:
-    """Spin for part of a millisecond, yield, then sleep from 50 us up to *max_ms*."""
+    """
+    Spin for part of a millisecond, yield, then sleep from 50 us up to *max_ms*.
+
+    Examples:
+        >>> pauser = quire.pausers.balanced(max_ms=5)
+
+    """
     return Pauser(busy_count=500, yield_count=250, min_s=0.000_05, max_s=max_ms / 1000)
 
 
 def sleepy() -> Pauser:
-    """Yield a little, then sleep from 0.5 ms up to 20 ms: next to no processor time."""
+    """
+    Yield a little, then sleep from 0.5 ms up to 20 ms: next to no processor time.
+
+    Examples:
+        >>> pauser = quire.pausers.sleepy()
+
+    """
     return Pauser(yield_count=100, min_s=0.000_5, max_s=0.02)
 
 
 def millis(min_ms: float, max_ms: float | None = None) -> Pauser:
-    """Sleep at once: *min_ms*, then longer up to *max_ms*; without that always alike."""
+    """
+    Sleep at once: *min_ms*, then longer up to *max_ms*; without that always alike.
+
+    Examples:
+        >>> pauser = quire.pausers.millis(1)
+
+    """
     return Pauser(min_s=min_ms / 1000, max_s=(min_ms if max_ms is None else max_ms) / 1000)
 
 
 def timeout(timeout_s: float, *, busy_count: int = 500) -> Pauser:
-    """Spin, then yield, and raise ``WaitTimeoutError`` *timeout_s* seconds after a reset."""
+    """
+    Spin, then yield, and raise ``WaitTimeoutError`` *timeout_s* seconds after a reset.
+
+    Examples:
+        >>> pauser = quire.pausers.timeout(30)
+
+    """
     return Pauser(busy_count=busy_count, yield_count=math.inf, timeout_s=timeout_s)
 
 
 def async_(max_ms: float = 1) -> Pauser:
-    """For :meth:`Pauser.pause_async`: 100 turns of the event loop, then sleeps up to *max_ms*."""
+    """
+    For :meth:`Pauser.pause_async`: 100 turns of the event loop, then sleeps up to *max_ms*.
+
+    Examples:
+        >>> pauser = quire.pausers.async_()
+
+    """
     return Pauser(yield_count=100, min_s=0.000_05, max_s=max_ms / 1000)
 
 

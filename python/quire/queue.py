@@ -105,6 +105,21 @@ class Queue(_native.Queue, metaclass=ABCMeta):
 
     It hands out appenders and tailers, as many as wanted; closing it closes them. It pickles by
     path and options, and is opened again where it arrives.
+
+    Examples:
+        >>> with quire.open("trades", roll_cycle="FAST_DAILY", source_id=3) as queue:
+        ...     queue.first_index, queue.last_index, queue.entry_count, queue.cycles
+        ...     queue.roll_cycle, queue.epoch_ms, queue.source_id, queue.wire_type
+        ...     queue.block_bytes, queue.read_only, queue.closed
+        ...     queue.path, queue.current_file == queue.file_for_cycle(queue.current_cycle)
+        (None, None, 0, [])
+        (RollCycle("FAST_DAILY"), 0, 3, 'BINARY_LIGHT')
+        (67108864, False, False)
+        ('.../trades', True)
+        >>> queue.close()
+        >>> queue.closed
+        True
+
     """
 
     _options: dict[str, Any]
@@ -122,6 +137,10 @@ class Queue(_native.Queue, metaclass=ABCMeta):
 
         Raises:
             ReadOnlyError: The queue was opened read-only.
+
+        Examples:
+            >>> with queue.appender() as appender:
+            ...     index = appender.write_text("hello")
 
         """
         return Appender(self)
@@ -152,6 +171,12 @@ class Queue(_native.Queue, metaclass=ABCMeta):
             DataLossError: The messages to read next were deleted, with ``on_missing="raise"``.
             ValueError: A name that no tailer can have, or that differs in case alone.
 
+        Examples:
+            >>> _ = appender.write_text("hello")
+            >>> with queue.tailer("risk") as tailer:
+            ...     tailer.read_text()
+            'hello'
+
         """
         return Tailer(self, name, on_missing=on_missing, shared=shared)
 
@@ -166,6 +191,14 @@ class Queue(_native.Queue, metaclass=ABCMeta):
         Args:
             out: Write it there piece by piece instead, so that a queue of any size passes through
                 little memory.
+
+        Examples:
+            >>> _ = appender.write_text("hello")
+            >>> print(queue.dump())
+            ## 20240115F.cq4
+            ...
+            hello
+            ...
 
         """
         if out is None:
@@ -346,6 +379,17 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
         CorruptError: The files break a rule of ``docs/format.md``.
         ValueError: No such roll cycle or mode.
         OSError: No permission, no space, and the like.
+
+    Examples:
+        >>> with quire.open("orders", roll_cycle="FAST_DAILY") as queue:
+        ...     with queue.appender() as appender:
+        ...         index = appender.write_text("hello")
+        ...     with queue.tailer() as tailer:
+        ...         tailer.read_text()
+        'hello'
+        >>> with quire.open("orders", read_only=True) as queue:
+        ...     queue.entry_count
+        1
 
     """
     options: dict[str, Any] = {

@@ -44,7 +44,19 @@ _REASONS = _formats.reasons(
 
 
 class QuickAppender(_native.QuickAppender):
-    """Writes messages at the end of a Quick-Queue, from :meth:`QuickQueue.appender`."""
+    """
+    Writes messages at the end of a Quick-Queue, from :meth:`QuickQueue.appender`.
+
+    Examples:
+        >>> with quire.open("book", format="quick-queue") as book, book.appender("AA0") as appender:
+        ...     index = appender.write_bytes(b"an order")
+        ...     appender.producer, appender.closed, appender.path == book.path
+        ('AA0', False, True)
+        >>> appender.close()
+        >>> appender.closed
+        True
+
+    """
 
     def write_batch(self, batch: Any) -> int | None:  # noqa: ANN401 - of pyarrow
         """
@@ -84,7 +96,21 @@ class QuickAppender(_native.QuickAppender):
 
 
 class QuickTailer(Following[QuickExcerpt], _native.QuickTailer):
-    """Reads messages of a Quick-Queue, from :meth:`QuickQueue.tailer`."""
+    """
+    Reads messages of a Quick-Queue, from :meth:`QuickQueue.tailer`.
+
+    Examples:
+        >>> with quire.open("book", format="quick-queue") as book, book.tailer() as tailer:
+        ...     _ = book.appender().write_bytes(b"an order")
+        ...     tailer.read_bytes()
+        ...     tailer.closed, tailer.path == book.path
+        b'an order'
+        (False, True)
+        >>> tailer.close()
+        >>> tailer.closed
+        True
+
+    """
 
     def read_batch(
         self, count: int = _BATCH_COUNT, *, max_bytes: int = _BATCH_BYTES
@@ -115,11 +141,21 @@ class QuickQueue(_native.QuickQueue):
     One process writes it through :meth:`appender`, or named producers share it, each with an
     appender of its own. Readers need no lock. It pickles by path and options.
 
-        with quire.open("book", format="quick-queue") as queue:
-            offset = queue.appender().new_message().pack_int(1).pack_string("A").write_message()
-            for excerpt in queue.tailer():
-                message = excerpt.unpack()
-                print(excerpt.index, message.unpack_int(), message.unpack_string())
+    Examples:
+        >>> with quire.open("book", format="quick-queue") as book:
+        ...     offset = book.appender().new_message().pack_int(1).pack_string("A").write_message()
+        ...     for excerpt in book.tailer():
+        ...         message = excerpt.unpack()
+        ...         print(excerpt.index, message.unpack_int(), message.unpack_string())
+        ...     book.entry_count, book.read_only, book.closed
+        ...     book.path
+        0 1 A
+        (1, False, False)
+        '.../book'
+        >>> book.close()
+        >>> book.closed
+        True
+
     """
 
     _options: dict[str, Any]

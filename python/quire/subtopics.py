@@ -28,6 +28,18 @@ class Topic:
     Writes messages of one sub-topic, from :meth:`quire.Appender.topic`.
 
     Each is one document: the event ``to`` with the key, then the message.
+
+    Examples:
+        >>> london = appender.topic("LDN")
+        >>> london.key
+        'LDN'
+        >>> _ = london.write_text("hello")
+        >>> _ = london.write_map({"symbol": "EURUSD"})
+        >>> _ = london.write_bytes(b"any bytes")
+        >>> tailer = tailer.topics("LDN")
+        >>> tailer.read_text(), tailer.read_map(), tailer.read_bytes()
+        ('hello', {'symbol': 'EURUSD'}, b'any bytes')
+
     """
 
     def __init__(self, appender: Appender, key: Any, event: str) -> None:  # noqa: ANN401 - any value
@@ -60,7 +72,18 @@ class Topic:
         return document.index
 
     def write_message(self, message: object, /, *, typed: bool = False) -> int:
-        """As :meth:`quire.Appender.write_message`."""
+        """
+        As :meth:`quire.Appender.write_message`.
+
+        Examples:
+            >>> from dataclasses import dataclass
+            >>> @quire.message
+            ... @dataclass
+            ... class Open:
+            ...     price: float
+            >>> index = appender.topic("LDN").write_message(Open(1.1))
+
+        """
         with self.writing_document() as document:
             document.write_message(message, typed=typed)
         return document.index
@@ -73,19 +96,52 @@ class Topic:
         return document.index
 
     async def awrite_bytes(self, payload: Buffer, /) -> int:
-        """As :meth:`quire.Appender.awrite_bytes`."""
+        """
+        As :meth:`quire.Appender.awrite_bytes`.
+
+        Examples:
+            >>> import asyncio
+            >>> index = asyncio.run(appender.topic("LDN").awrite_bytes(b"any bytes"))
+
+        """
         return await self._awrite(partial(self.write_bytes, payload))
 
     async def awrite_text(self, text: str, /) -> int:
-        """As :meth:`quire.Appender.awrite_text`."""
+        """
+        As :meth:`quire.Appender.awrite_text`.
+
+        Examples:
+            >>> import asyncio
+            >>> index = asyncio.run(appender.topic("LDN").awrite_text("hello"))
+
+        """
         return await self._awrite(partial(self.write_text, text))
 
     async def awrite_message(self, message: object, /, *, typed: bool = False) -> int:
-        """As :meth:`quire.Appender.awrite_message`."""
+        """
+        As :meth:`quire.Appender.awrite_message`.
+
+        Examples:
+            >>> import asyncio
+            >>> from dataclasses import dataclass
+            >>> @quire.message
+            ... @dataclass
+            ... class Close:
+            ...     price: float
+            >>> index = asyncio.run(appender.topic("LDN").awrite_message(Close(1.1)))
+
+        """
         return await self._awrite(partial(self.write_message, message, typed=typed))
 
     async def awrite_map(self, values: Mapping[str, Value], /) -> int:
-        """As :meth:`quire.Appender.awrite_map`."""
+        """
+        As :meth:`quire.Appender.awrite_map`.
+
+        Examples:
+            >>> import asyncio
+            >>> index = asyncio.run(appender.topic("LDN").awrite_map({"symbol": "EURUSD"}))
+
+        """
         return await self._awrite(partial(self.write_map, values))
 
     async def _awrite(self, write: Callable[[], int]) -> int:
@@ -98,7 +154,15 @@ class Topic:
         record_history: bool | None = None,
         history_form: Literal["packed", "fields"] = "packed",
     ) -> _T:
-        """As :meth:`quire.Appender.method_writer`; each call follows the key as a chained one."""
+        """
+        As :meth:`quire.Appender.method_writer`; each call follows the key as a chained one.
+
+        Examples:
+            >>> class Market:
+            ...     def halt(self, symbol: str) -> None: ...
+            >>> appender.topic("LDN").method_writer(Market).halt("EURUSD")
+
+        """
         from quire.calls.interfaces import methods_of
         from quire.types import kind_of, names_around
 
@@ -115,7 +179,14 @@ class Topic:
 
     @contextmanager
     def writing_document(self) -> Generator[WriteDocument]:
-        """As :meth:`quire.Appender.writing_document`; the key is in it already."""
+        """
+        As :meth:`quire.Appender.writing_document`; the key is in it already.
+
+        Examples:
+            >>> with appender.topic("LDN").writing_document() as document:
+            ...     document.write("symbol", "EURUSD")
+
+        """
         with self._appender.writing_document() as document:
             document.write_bytes(self._route)
             yield document

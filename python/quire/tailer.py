@@ -36,7 +36,23 @@ _BATCH_BYTES = 256 * 2**20
 
 
 class Tailer(Following[Excerpt], _native.Tailer, metaclass=ABCMeta):
-    """Reads messages of a queue, from :meth:`quire.Queue.tailer`."""
+    """
+    Reads messages of a queue, from :meth:`quire.Queue.tailer`.
+
+    Examples:
+        >>> _ = appender.write_many([b"one", b"two"])
+        >>> with queue.tailer("risk") as tailer:
+        ...     for message in tailer:
+        ...         print(message.data)
+        ...     tailer.name, tailer.closed, tailer.path == queue.path
+        b'one'
+        b'two'
+        ('risk', False, True)
+        >>> tailer.close()
+        >>> tailer.closed
+        True
+
+    """
 
     _topics: tuple[Any, ...] = ()
 
@@ -86,6 +102,14 @@ class Tailer(Following[Excerpt], _native.Tailer, metaclass=ABCMeta):
             ValueError: It lies within a cycle that has messages and there is no *time_field*, or
                 no message has that field.
 
+        Examples:
+            >>> for second in (0, 60, 120):
+            ...     _ = appender.write_map({"at": 1_705_314_600 + second, "value": second})
+            >>> tailer.move_to_time("2024-01-15T10:31:00", time_field="at")
+            True
+            >>> tailer.read_map()["value"]
+            60
+
         """
         from quire.ranges.event_time import epoch_ns_of
         from quire.ranges.seek import first_at
@@ -123,6 +147,16 @@ class Tailer(Following[Excerpt], _native.Tailer, metaclass=ABCMeta):
         Raises:
             WireError: A message is something else; the position stays.
 
+        Examples:
+            >>> from dataclasses import dataclass
+            >>> @quire.message
+            ... @dataclass
+            ... class Mid:
+            ...     price: float
+            >>> _ = appender.write_message(Mid(1.1))
+            >>> list(tailer.follow_messages(Mid, timeout_s=0.01))
+            [Mid(price=1.1)]
+
         """
         pauser = pauser or default_pauser()
         while True:
@@ -152,6 +186,20 @@ class Tailer(Following[Excerpt], _native.Tailer, metaclass=ABCMeta):
                 each message names.
             pauser: One of :mod:`quire.pausers`.
 
+        Examples:
+            >>> import asyncio
+            >>> from dataclasses import dataclass
+            >>> @quire.message
+            ... @dataclass
+            ... class Last:
+            ...     price: float
+            >>> async def first(tailer):
+            ...     async for last in tailer.follow_messages_async(Last):
+            ...         return last
+            >>> _ = appender.write_message(Last(1.1))
+            >>> asyncio.run(first(tailer))
+            Last(price=1.1)
+
         """
         return self._follow_async(partial(self.read_message, cls), pauser or default_pauser())
 
@@ -168,6 +216,14 @@ class Tailer(Following[Excerpt], _native.Tailer, metaclass=ABCMeta):
         Raises:
             ValueError: This queue has no source id, or *output* is this queue.
             IndexOutOfRangeError: The message is not there any more.
+
+        Examples:
+            >>> with (
+            ...     quire.open("input", source_id=1) as source,
+            ...     quire.open("output") as output,
+            ...     source.tailer() as tailer,
+            ... ):
+            ...     tailer.after_last_written(output)
 
         """
         from quire._opening import opened
@@ -190,6 +246,12 @@ class Tailer(Following[Excerpt], _native.Tailer, metaclass=ABCMeta):
         Returns:
             This tailer.
 
+        Examples:
+            >>> _ = appender.topic("LDN").write_text("from London")
+            >>> _ = appender.topic("NYC").write_text("from New York")
+            >>> tailer.topics("NYC").read_text()
+            'from New York'
+
         """
         if len(keys) == 1 and isinstance(keys[0], list | tuple | set | frozenset):
             keys = tuple(cast("Iterable[Any]", keys[0]))
@@ -200,7 +262,16 @@ class Tailer(Following[Excerpt], _native.Tailer, metaclass=ABCMeta):
 
     @property
     def topic(self) -> Any:  # noqa: ANN401 - a key as it was given
-        """The key of the message that was delivered last; None unless :meth:`topics` asks."""
+        """
+        The key of the message that was delivered last; None unless :meth:`topics` asks.
+
+        Examples:
+            >>> _ = appender.topic("LDN").write_text("hello")
+            >>> _ = tailer.topics("LDN", "NYC").read_text()
+            >>> tailer.topic
+            'LDN'
+
+        """
         number = self._topic_number
         return None if number is None else self._topics[number]
 
@@ -244,6 +315,16 @@ class Tailer(Following[Excerpt], _native.Tailer, metaclass=ABCMeta):
         Raises:
             TypeError: A handler has no method, or one that cannot be called with a message.
             ValueError: *on_error* and *dead_letter* do not go together.
+
+        Examples:
+            >>> class Printer:
+            ...     def price(self, symbol: str, price: float) -> None:
+            ...         print(symbol, price)
+            >>> appender.method_writer(Printer).price("EURUSD", 1.1)
+            >>> reader = tailer.method_reader(Printer())
+            >>> reader.read_one()
+            EURUSD 1.1
+            True
 
         """
         from quire.calls.method_reader import method_reader
@@ -295,6 +376,12 @@ class Tailer(Following[Excerpt], _native.Tailer, metaclass=ABCMeta):
         Raises:
             WireError: A message does not fit. It is not stepped over: :meth:`read` does that.
 
+        Examples:
+            >>> _ = appender.write_map({"symbol": "EURUSD", "price": 1.1})
+            >>> batch = tailer.read_batch(schema={"symbol": "utf8", "price": "float64"})
+            >>> batch.select(["symbol", "price"]).to_pylist()
+            [{'symbol': 'EURUSD', 'price': 1.1}]
+
         """
         if schema is None:
             arguments.one_of("raise", "column")("errors", errors)
@@ -318,6 +405,18 @@ class Tailer(Following[Excerpt], _native.Tailer, metaclass=ABCMeta):
 
         What is no call of a known method is a misfit; with ``errors="column"`` it is in the batch
         ``_error``. The arguments are those of :meth:`read_batch`.
+
+        Examples:
+            >>> class Market:
+            ...     def price(self, symbol: str, price: float) -> None: ...
+            ...     def halt(self, symbol: str) -> None: ...
+            >>> market = appender.method_writer(Market)
+            >>> market.price("EURUSD", 1.1)
+            >>> market.halt("EURUSD")
+            >>> batches = tailer.read_batches(schema=quire.Schema.from_methods(Market))
+            >>> {name: batch.num_rows for name, batch in batches.items()}
+            {'price': 1, 'halt': 1}
+
         """
         schema = _schema(schema)
         if not schema.methods:

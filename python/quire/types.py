@@ -1,24 +1,40 @@
 """
-Declared types: what an annotation says of the form that a value has in a message.
+Declared types: how an annotation determines the encoding of a value in a message.
 
-========================================  ====================================================
-Annotation                                In a message
-========================================  ====================================================
-``int``, ``quire.int8`` … ``quire.uint32``  the shortest integer; 64 bits, signed, unless named
-``float``, ``quire.float32``              the shortest float
-``bool``, ``str``, ``bytes``              true or false, a string, a blob
-``Decimal``, ``timedelta``                a string, as of Java's BigDecimal and Duration
-``date``, ``time``, ``datetime``          ISO text under a code of its own; a zone is kept
-``quire.types.instant``                   a ``datetime`` with a zone, as Java's ``Instant`` in UTC
-``UUID``                                  16 bytes
-a class of ``Enum``                       its member's name
-``list``, ``tuple``, ``set``, ``dict``    nested, of the element types they name
-a class of :func:`quire.message`          nested, without its name
-``X | None``                              X or null
-``Any``, a union, a type variable         whatever is there, under its own type
-========================================  ====================================================
+| Annotation | In a message |
+|---|---|
+| ``int``, ``quire.int8`` ... ``quire.uint32`` | the shortest integer; signed 64 bits if not named |
+| ``float``, ``quire.float32``, ``quire.float64`` | the shortest float; 64 bits if not named |
+| ``bool``, ``str``, ``bytes`` | true or false, a string, bytes |
+| ``Decimal``, ``timedelta`` | a string, as Java's BigDecimal and Duration |
+| ``date``, ``time``, ``datetime`` | ISO text with a type code of its own; a time zone is kept |
+| ``quire.types.instant`` | a ``datetime`` with a time zone, as Java's ``Instant`` in UTC |
+| ``UUID`` | 16 bytes |
+| a class of ``Enum`` | the name of the member |
+| ``list``, ``tuple``, ``set``, ``dict`` | nested, with the declared element types |
+| a class of :func:`quire.message` | nested, without its name |
+| ``X | None`` | X or null |
+| ``Any``, a union, a type variable | the value with its own type |
 
-None is null wherever Java has a reference: everything but numbers and bool.
+None is null where Java has a reference: everywhere except for numbers and bool.
+
+>>> from dataclasses import dataclass
+>>> @quire.message
+... @dataclass
+... class Widths:
+...     a: quire.int8
+...     b: quire.int16
+...     c: quire.int32
+...     d: quire.int64
+...     e: quire.uint8
+...     f: quire.uint16
+...     g: quire.uint32
+...     h: quire.float32
+...     i: quire.float64
+...     at: quire.types.instant | None = None
+>>> _ = appender.write_message(Widths(-1, -1, -1, -1, 1, 1, 1, 0.5, 0.5))
+>>> tailer.read_message(Widths).g
+1
 """
 
 from __future__ import annotations
@@ -30,6 +46,19 @@ import typing
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
 from quire._native import Codec, Kind
+
+__all__ = [
+    "float32",
+    "float64",
+    "instant",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+]
 
 
 class Width(NamedTuple):

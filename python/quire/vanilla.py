@@ -48,6 +48,11 @@ class VanillaAppender(_native.VanillaAppender):
     Writes messages at the end of a Vanilla Chronicle, from :meth:`VanillaQueue.appender`.
 
     It owns its data files; others write at the same time without waiting.
+
+    Examples:
+        >>> with quire.open("book", format="vanilla") as book, book.appender() as appender:
+        ...     index = appender.write_text("hello")
+
     """
 
     def write_batch(self, batch: Any) -> int | None:  # noqa: ANN401 - of pyarrow
@@ -93,6 +98,13 @@ class VanillaTailer(Following[VanillaExcerpt], _native.VanillaTailer):
     A message of a slow writer that lands in a cycle that was left is delivered when it comes, for
     the queue's ``linger_s``: then indexes go back. A named tailer resumes where it stopped and
     delivers at least once.
+
+    Examples:
+        >>> with quire.open("book", format="vanilla") as book, book.tailer() as tailer:
+        ...     _ = book.appender().write_text("hello")
+        ...     tailer.read_text()
+        'hello'
+
     """
 
     def read_batch(

@@ -1,4 +1,14 @@
-"""Archives: the finished cycles of queues as plain Parquet files, made and verified by pyarrow."""
+"""
+Archives: the finished cycles of queues as plain Parquet files, written and verified by pyarrow.
+
+>>> import quire.archive
+>>> def show(what: str, done: int, total: int) -> None:
+...     print(what, done, total)
+>>> progress: quire.archive.Progress = show
+>>> report = quire.archive.archive("orders", "archive", progress=progress)
+>>> report.is_complete
+True
+"""
 
 from quire.archive.entry import Entry
 from quire.archive.manifest import Archive

@@ -34,6 +34,11 @@ class Entry:
         sha256: Of the file; it stands in the list alone.
         size: The file's length, in the list alone, too; 0 in lists of earlier versions.
 
+    Examples:
+        >>> import quire.archive
+        >>> for entry in quire.archive.archive("orders", "archive").entries:
+        ...     print(entry.cycle, entry.messages, entry.file)
+
     """
 
     cycle: int

@@ -96,6 +96,13 @@ class Archive:
     Args:
         path: The directory.
 
+    Examples:
+        >>> import quire.archive
+        >>> _ = quire.archive.archive("orders", "archive")
+        >>> from pathlib import Path
+        >>> quire.archive.Archive(Path("archive")).exists
+        True
+
     """
 
     def __init__(self, path: Path) -> None:

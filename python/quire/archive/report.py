@@ -32,7 +32,15 @@ class ProgressCounter:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A cycle that was not archived, or does not equal its archive, and why."""
+    """
+    A cycle that was not archived, or does not equal its archive, and why.
+
+    Examples:
+        >>> import quire.archive
+        >>> for failure in quire.archive.archive("orders", "archive").failed:
+        ...     print(failure.topic, failure.cycle, failure.reason)
+
+    """
 
     topic: str
     cycle: int | None
@@ -59,6 +67,12 @@ class Report:
         failed: Cycles that it could not archive, and files or cycles that are damaged.
         lost: Cycles that an earlier run saw, and that are in no place any more.
         bytes: The size of the files it added.
+
+    Examples:
+        >>> import quire.archive
+        >>> report = quire.archive.archive("orders", "archive")
+        >>> report.messages, report.unfinished, report.deleted
+        (0, 0, 0)
 
     """
 
@@ -108,6 +122,12 @@ class Verified:
         messages: How many messages they hold.
         compared: How many of the cycles are still in the queue, and were compared with it.
         failed: What is wrong.
+
+    Examples:
+        >>> import quire.archive
+        >>> _ = quire.archive.archive("orders", "archive")
+        >>> quire.archive.verify("archive").messages
+        0
 
     """
 

@@ -76,6 +76,17 @@ def archive(  # noqa: PLR0913 - by keywords
         NotAQueueError: There is no queue at *path*, nor was there one when it was archived.
         ArchiveError: Another run is at work.
 
+    Examples:
+        >>> import quire.archive
+        >>> day = quire.ManualClock(1_705_314_600_000)
+        >>> with quire.open("trades", clock=day) as trades, trades.appender() as appender:
+        ...     _ = appender.write_map({"symbol": "EURUSD", "price": 1.1})
+        ...     _ = day.advance(86_400_000)  # the first cycle is finished
+        ...     _ = appender.write_map({"symbol": "EURUSD", "price": 1.2})
+        >>> report = quire.archive.archive("trades", "archive")
+        >>> report.messages, report.unfinished, report.is_complete
+        (1, 1, True)
+
     """
     for each in (path, dest):
         check_local(each)

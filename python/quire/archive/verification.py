@@ -39,6 +39,18 @@ def verify(
         ArchiveError: There is no archive.
         NotAQueueError: There is no queue at *queue*.
 
+    Examples:
+        >>> import quire.archive
+        >>> day = quire.ManualClock(1_705_314_600_000)
+        >>> with quire.open("trades", clock=day) as trades, trades.appender() as appender:
+        ...     _ = appender.write_map({"symbol": "EURUSD", "price": 1.1})
+        ...     _ = day.advance(86_400_000)  # the first cycle is finished
+        ...     _ = appender.write_map({"symbol": "EURUSD", "price": 1.2})
+        >>> _ = quire.archive.archive("trades", "archive")
+        >>> verified = quire.archive.verify("archive", "trades")
+        >>> verified.cycles, verified.compared, verified.failed
+        (1, 1, [])
+
     """
     kept, verified = Archive(Path(dest)), Verified()
     topics = [*_topics_of(kept, verified)]

@@ -41,6 +41,18 @@ class Schema:
     Raises:
         ValueError: A type is none that messages are decoded into, or a name is there twice.
 
+    Examples:
+        >>> schema = quire.Schema({"symbol": "utf8", "price": "float64"})
+        >>> schema
+        Schema(
+          symbol: string,
+          price: float64,
+        )
+        >>> schema.names, schema.columns.names, schema.arrow.names, schema.methods
+        (['symbol', 'price'], ['symbol', 'price'], ['index', 'symbol', 'price'], {})
+        >>> quire.Schema.from_text(schema.to_text()) == schema
+        True
+
     """
 
     __slots__ = ("_content", "_plan")
@@ -79,6 +91,10 @@ class Schema:
         Raises:
             TypeError: It is nothing of the kind.
 
+        Examples:
+            >>> quire.Schema.given({"price": "float64"}).names
+            ['price']
+
         """
         if isinstance(schema, Schema):
             return schema
@@ -100,6 +116,11 @@ class Schema:
         Args:
             type: The type of the column, as in :class:`Schema`.
             name: Its name.
+
+        Examples:
+            >>> _ = appender.write_text("hello")
+            >>> tailer.read_batch(schema=quire.Schema.of_value("utf8"))["value"].to_pylist()
+            ['hello']
 
         """
         need_arrow()
@@ -133,6 +154,16 @@ class Schema:
         Raises:
             TypeError: It is no such class.
             ValueError: A field may hold anything, and *types* does not say what.
+
+        Examples:
+            >>> from dataclasses import dataclass
+            >>> @quire.message
+            ... @dataclass
+            ... class Row:
+            ...     symbol: str
+            ...     price: float
+            >>> quire.Schema.from_message(Row).names
+            ['symbol', 'price']
 
         """
         need_arrow()
@@ -175,6 +206,12 @@ class Schema:
         Raises:
             TypeError: A method of the interface cannot stand in messages.
             ValueError: An argument may hold anything, or two methods of one name differ.
+
+        Examples:
+            >>> class Market:
+            ...     def price(self, symbol: str, price: float) -> None: ...
+            >>> quire.Schema.from_methods(Market).methods["price"].names
+            ['index', 'symbol', 'price']
 
         """
         need_arrow()
@@ -224,6 +261,14 @@ class Schema:
         Raises:
             ValueError: The queue is empty, or types are in conflict: the error names both.
             WireError: A message does not decode.
+
+        Examples:
+            >>> _ = appender.write_map({"symbol": "EURUSD", "price": 1.1})
+            >>> quire.Schema.infer(queue)
+            Schema(
+              symbol: string,
+              price: float64,
+            )
 
         """
         from quire._opening import opened
@@ -328,6 +373,10 @@ class Schema:
 
         Raises:
             KeyError: There is no such column.
+
+        Examples:
+            >>> quire.Schema({"symbol": "utf8", "price": "float64"}).select(["price"]).names
+            ['price']
 
         """
         return self.of_content(self._content.select(arguments.names("columns", columns)))

@@ -35,6 +35,14 @@ def method_id(number: int | str, /) -> Callable[[_F], _F]:
     Args:
         number: At most 32 bits, signed, and another one for each method; or one character.
 
+    Examples:
+        >>> class Market:
+        ...     @quire.method_id(7)
+        ...     def halt(self, symbol: str) -> None: ...
+        >>> appender.method_writer(Market).halt("EURUSD")
+        >>> tailer.read().to_json()
+        '{"7":"EURUSD"}'
+
     """
     value = ord(number) if isinstance(number, str) else number
     if not -(2**31) <= value < 2**31:

@@ -23,6 +23,12 @@ class Typed(NamedTuple):
     A value under a type name that no class is registered for: it makes nothing happen.
 
     It is written under the same name again.
+
+    Examples:
+        >>> _ = appender.write_yaml("!Position {symbol: EURUSD}")
+        >>> tailer.read_message()
+        Typed(name='Position', value={'symbol': 'EURUSD'})
+
     """
 
     name: str
@@ -30,7 +36,15 @@ class Typed(NamedTuple):
 
 
 class TypeLiteral(NamedTuple):
-    """The name of a type, as a value: Java's ``Class``."""
+    """
+    The name of a type, as a value: Java's ``Class``.
+
+    Examples:
+        >>> _ = appender.write_map({"of": quire.TypeLiteral("java.lang.String")})
+        >>> tailer.read_map()["of"].name
+        'java.lang.String'
+
+    """
 
     name: str
 
@@ -74,6 +88,20 @@ def message(
     Raises:
         TypeError: The class is of another kind, a field's type has no encoding, or another class
             has this name.
+
+    Examples:
+        >>> from dataclasses import dataclass
+        >>> @quire.message(alias="com.example.Quote", rename="camel")
+        ... @dataclass
+        ... class Quote:
+        ...     symbol: str
+        ...     last_price: float = 0.0
+        >>> _ = appender.write_message(Quote("EURUSD", 1.1), typed=True)
+        >>> print(tailer.read().to_yaml(), end="")
+        !com.example.Quote {
+          symbol: EURUSD,
+          lastPrice: 1.1
+        }
 
     """
     around = names_around(module=False)

@@ -31,6 +31,27 @@ class MethodReader(_native.MethodReader):
     or an ABC, and that has a method for it: chained calls. Other results are of no concern. An
     event nobody handles is passed over. An event may lack arguments that have a default, and have
     more than the method takes.
+
+    Examples:
+        >>> class Printer:
+        ...     def halt(self, symbol: str) -> None:
+        ...         print("halted", symbol)
+        >>> writer = appender.method_writer(Printer)
+        >>> for symbol in ("EURUSD", "GBPUSD", "USDJPY"):
+        ...     writer.halt(symbol)
+        >>> reader = tailer.method_reader(Printer())
+        >>> reader.read_one()
+        halted EURUSD
+        True
+        >>> reader.read_many(1)
+        halted GBPUSD
+        1
+        >>> reader.run(until=lambda: True)  # until there is no more
+        halted USDJPY
+        >>> reader.close()
+        >>> reader.closed, reader.tailer.closed
+        (True, False)
+
     """
 
     _pauser: Pauser | None = None
@@ -66,6 +87,16 @@ class MethodReader(_native.MethodReader):
 
         Handlers are called between two steps of the loop, and hold it up as long as they take; its
         other tasks run every few milliseconds, also while there is a backlog.
+
+        Examples:
+            >>> import asyncio
+            >>> class Printer:
+            ...     def halt(self, symbol: str) -> None:
+            ...         print("halted", symbol)
+            >>> appender.method_writer(Printer).halt("EURUSD")
+            >>> asyncio.run(tailer.method_reader(Printer()).run_async(until=lambda: True))
+            halted EURUSD
+
         """
         import asyncio
 

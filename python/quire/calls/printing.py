@@ -30,6 +30,13 @@ def print_all(interface: Callable[..., _T], /, file: TextIO | None = None) -> _T
     Raises:
         TypeError: A method cannot stand in messages.
 
+    Examples:
+        >>> class Market:
+        ...     def halt(self, symbol: str) -> None: ...
+        >>> quire.print_all(Market).halt("EURUSD")
+        halt: EURUSD
+        ...
+
     """
     methods = methods_of(interface, names_around())
     cls = Interface.of(interface).cls

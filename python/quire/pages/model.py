@@ -14,7 +14,14 @@ Cell: TypeAlias = str | int | float | None
 
 @dataclass(frozen=True, slots=True)
 class Lead:
-    """A key figure at the top of a page, and what it counts."""
+    """
+    A key figure at the top of a page, and what it counts.
+
+    Examples:
+        >>> from quire.pages import Lead
+        >>> lead = Lead("336,776", "flights")
+
+    """
 
     value: str
     label: str
@@ -29,6 +36,11 @@ class Chart:
         figure: A figure of matplotlib, such as those of ``quire.pages.charts``.
         title: What is plotted, with its unit.
         says: The caption, one sentence on what the plot shows; screen readers read it too.
+
+    Examples:
+        >>> from matplotlib.figure import Figure
+        >>> from quire.pages import Chart
+        >>> chart = Chart(Figure(), "Trades per hour", "Most trades are made in the morning.")
 
     """
 
@@ -48,6 +60,10 @@ class Table:
         rows: A cell for each column: text; a number, aligned to the right; or None, a dash.
         digits: Decimal places of floats.
         emphasis: How many rows at the end are totals, set in bold.
+
+    Examples:
+        >>> from quire.pages import Table
+        >>> table = Table("Trades", ["symbol", "trades"], [["EURUSD", 3], ["GBPUSD", 1]])
 
     """
 
@@ -70,7 +86,14 @@ Block: TypeAlias = str | Chart | Table
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading with paragraphs, tables and plots."""
+    """
+    A heading with paragraphs, tables and plots.
+
+    Examples:
+        >>> from quire.pages import Section
+        >>> section = Section("Today", ["Nothing was traded."])
+
+    """
 
     title: str
     blocks: Sequence[Block]

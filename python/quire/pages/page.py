@@ -37,5 +37,12 @@ class Page:
         return render("page.html.jinja", page=self)
 
     def write(self, path: str | PathLike[str]) -> None:
-        """Write the page to a file."""
+        """
+        Write the page to a file.
+
+        Examples:
+            >>> from quire.pages import Page
+            >>> Page("Trades", "What was traded.").write("trades.html")
+
+        """
         Path(path).write_text(self.html(), "utf-8")

@@ -40,6 +40,10 @@ def declare(path: str | Path) -> None:
         PipelineError: A Python step failed.
         PipelineFileError: Something is wrong with the file.
 
+    Examples:
+        >>> import quire.pipeline
+        >>> quire.pipeline.declare("trades.yaml")  # doctest: +SKIP
+
     """
     # Not there without Spark Connect's packages, which nothing else of a pipeline needs.
     from pyspark import pipelines

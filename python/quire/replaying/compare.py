@@ -122,6 +122,12 @@ def compare(  # noqa: PLR0913 - by keywords
     Raises:
         ValueError: There is no such way, or *end* lies before *start*.
 
+    Examples:
+        >>> _ = appender.write_map({"symbol": "EURUSD"})
+        >>> _ = quire.replay(queue, "copy")
+        >>> list(quire.compare(queue, "copy"))
+        []
+
     """
     if by not in ("position", "index"):
         raise ValueError(f"no such way to compare: by={by!r} known=position, index")

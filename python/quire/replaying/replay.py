@@ -94,6 +94,12 @@ def replay(  # noqa: PLR0913 - by keywords
         IndexOutOfRangeError: No message has the index *start*.
         ValueError: Nothing tells the pace, or a time; or *end* lies before *start*.
 
+    Examples:
+        >>> _ = appender.write_many([b"one", b"two"])
+        >>> result = quire.replay(queue, "copy")
+        >>> result.messages, result.written
+        (2, 2)
+
     """
     pace = None if speed is None else Pace(speed, now, sleep)
     with opened(source) as queue:
@@ -113,7 +119,15 @@ def replayed(  # noqa: PLR0913 - by keywords
     now: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], object] = time.sleep,
 ) -> Iterator[Excerpt]:
-    """Iterate over the messages that :func:`replay` would write, each when it is due."""
+    """
+    Iterate over the messages that :func:`replay` would write, each when it is due.
+
+    Examples:
+        >>> _ = appender.write_many([b"one", b"two"])
+        >>> [message.data for message in quire.replayed(queue)]
+        [b'one', b'two']
+
+    """
     pace = None if speed is None else Pace(speed, now, sleep)
     with opened(source) as queue:
         first, past = parse_point("start", start), parse_point("end", end)

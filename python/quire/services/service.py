@@ -80,12 +80,54 @@ def service(  # noqa: PLR0913 - by keywords
         QuireError: Another service writes this output.
         DataLossError: What the service has to go on from was deleted from an input or the output.
 
+    Examples:
+        >>> class Out:
+        ...     def checked(self, order: str) -> None: ...
+        >>> class Risk:
+        ...     def __init__(self, out: Out) -> None:
+        ...         self.out = out
+        ...     def order(self, order: str) -> None:
+        ...         self.out.checked(order)
+        >>> orders, checked = quire.open("in", source_id=1), quire.open("out", source_id=2)
+        >>> with orders.appender() as appender:
+        ...     appender.method_writer(Risk).order("buy 100")
+        >>> with quire.service(inputs=[orders], output=checked, handler=Risk) as service:
+        ...     service.run_once()
+        True
+        >>> checked.entry_count
+        1
+
     """
     return Service(inputs, output, handler, writes, replay, on_missing, names_around())
 
 
 class Service:
-    """A handler between queues, from :func:`quire.service`."""
+    """
+    A handler between queues, from :func:`quire.service`.
+
+    Examples:
+        >>> import threading
+        >>> class Out:
+        ...     def checked(self, order: str) -> None: ...
+        >>> class Risk:
+        ...     def __init__(self, out: Out) -> None:
+        ...         self.out = out
+        ...     def order(self, order: str) -> None:
+        ...         self.out.checked(order)
+        >>> orders, checked = quire.open("in", source_id=1), quire.open("out", source_id=2)
+        >>> with orders.appender() as appender:
+        ...     appender.method_writer(Risk).order("buy 100")
+        >>> with quire.service(inputs=[orders], output=checked, handler=Risk) as service:
+        ...     service.is_replaying, type(service.handler).__name__
+        ...     timer = threading.Timer(0.01, service.stop)
+        ...     timer.start()
+        ...     service.run()  # until stop() is called
+        ...     service.run_once()
+        (False, 'Risk')
+        False
+        >>> service.close()
+
+    """
 
     def __init__(  # noqa: PLR0913, PLR0917 - those of service
         self,
@@ -182,7 +224,28 @@ class Service:
         self._stopping = False
 
     async def run_async(self, pauser: Pauser | None = None) -> None:
-        """As :meth:`run`, while the event loop runs on."""
+        """
+        As :meth:`run`, while the event loop runs on.
+
+        Examples:
+            >>> import asyncio
+            >>> class Out:
+            ...     def checked(self, order: str) -> None: ...
+            >>> class Risk:
+            ...     def __init__(self, out: Out) -> None:
+            ...         self.out = out
+            ...     def order(self, order: str) -> None:
+            ...         self.out.checked(order)
+            >>> orders, checked = quire.open("in", source_id=1), quire.open("out", source_id=2)
+            >>> with orders.appender() as appender:
+            ...     appender.method_writer(Risk).order("buy 100")
+            >>> async def main():
+            ...     with quire.service(inputs=[orders], output=checked, handler=Risk) as service:
+            ...         asyncio.get_running_loop().call_later(0.01, service.stop)
+            ...         await service.run_async()
+            >>> asyncio.run(main())
+
+        """
         self._pauser = pauser = pauser or pausers.async_()
         turn_ends = monotonic() + TURN_S
         while not self._stopping:

@@ -2,8 +2,9 @@
 Queues as Spark frames: ``quire.spark.scan(spark, path)``. Needs ``quire[spark]``.
 
 >>> import quire.spark
->>> spark = quire.spark.session("trades")
->>> quire.spark.scan(spark, "/data/trades").count()  # doctest: +SKIP
+>>> spark = quire.spark.session("trades")  # doctest: +SKIP
+>>> quire.spark.scan(spark, "orders").count()
+0
 """
 
 from quire.errors import DataLossError, NoJavaError, UnfinishedWriteError

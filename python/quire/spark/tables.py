@@ -118,6 +118,14 @@ def table(  # noqa: PLR0913 - by keywords
             asked for that some of its files do not have.
         OptionsError: An option does not go with tables.
 
+    Examples:
+        >>> import quire.spark
+        >>> _ = appender.write_map({"symbol": "EURUSD", "price": 1.1})
+        >>> import quire.archive
+        >>> _ = quire.archive.archive("orders", "archive")
+        >>> quire.spark.table(spark, "orders", "archive").count()
+        1
+
     """
     asked = _asked(schema, method, columns, options)
     kept = Archive(Path(local_path(str(path if archive is None else archive))))

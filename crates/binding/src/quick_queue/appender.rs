@@ -19,7 +19,7 @@ const CHUNK: usize = 10_000;
 /// Messages up to this many bytes are copied with the interpreter attached.
 const SMALL: usize = 4096;
 
-/// Writes messages at the end of a Quick-Queue.
+#[doc = stub!("QuickAppender")]
 #[pyclass(module = "quire._native", frozen, subclass)]
 pub struct QuickAppender(pub Arc<Kernel>);
 
@@ -40,20 +40,24 @@ impl QuickAppender {
         told(py, opened).map(Self)
     }
 
+    #[doc = stub!("QuickAppender.new_message")]
     fn new_message(&self) -> MessagePacker {
         MessagePacker::new(Arc::clone(&self.0))
     }
 
+    #[doc = stub!("QuickAppender.write_bytes")]
     #[pyo3(signature = (payload, /))]
     fn write_bytes(&self, py: Python<'_>, payload: &Bound<'_, PyAny>) -> PyResult<u64> {
         append(py, &self.0, Message::take(payload)?.bytes())
     }
 
+    #[doc = stub!("QuickAppender.write_text")]
     #[pyo3(signature = (text, /))]
     fn write_text(&self, py: Python<'_>, text: &Bound<'_, PyString>) -> PyResult<u64> {
         append(py, &self.0, text.to_cow()?.as_bytes())
     }
 
+    #[doc = stub!("QuickAppender.write_many")]
     #[pyo3(signature = (payloads, /))]
     fn write_many(&self, py: Python<'_>, payloads: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
         if let Ok(list) = payloads.cast::<PyList>() {
@@ -93,25 +97,30 @@ impl QuickAppender {
         told(py, written)
     }
 
+    #[doc = stub!("QuickAppender.producer")]
     #[getter]
     fn producer(&self) -> Option<String> {
         self.0.name().map(|name| name.to_string())
     }
 
+    #[doc = stub!("QuickAppender.path")]
     #[getter]
     fn path(&self) -> OsString {
         self.0.path().as_os_str().to_owned()
     }
 
+    #[doc = stub!("QuickAppender.closed")]
     #[getter]
     fn closed(&self) -> bool {
         self.0.is_closed()
     }
 
+    #[doc = stub!("QuickAppender.force")]
     fn force(&self, py: Python<'_>) -> PyResult<()> {
         told(py, py.detach(|| self.0.sync()))
     }
 
+    #[doc = stub!("QuickAppender.close")]
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.0.close());
     }

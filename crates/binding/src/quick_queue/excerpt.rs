@@ -8,11 +8,13 @@ use quire_kernel::quick_queue::read::{Message, Place};
 use super::unpacker::MessageUnpacker;
 use crate::buffer::Buffer;
 
-/// One message of a Quick-Queue: its index and its bytes.
+#[doc = stub!("QuickExcerpt")]
 #[pyclass(module = "quire._native", frozen)]
 pub struct QuickExcerpt {
+    #[doc = stub!("QuickExcerpt.index")]
     #[pyo3(get)]
     index: u64,
+    #[doc = stub!("QuickExcerpt.producer")]
     #[pyo3(get)]
     producer: Option<String>,
     data: PyOnceLock<Py<PyBytes>>,
@@ -50,12 +52,14 @@ impl QuickExcerpt {
         Self { index, producer, data: kept, place: None }
     }
 
+    #[doc = stub!("QuickExcerpt.data")]
     #[getter]
     fn data(&self, py: Python<'_>) -> Py<PyBytes> {
         let copy = || PyBytes::new(py, self.place.as_ref().map_or(&[], Place::bytes)).unbind();
         self.data.get_or_init(py, copy).clone_ref(py)
     }
 
+    #[doc = stub!("QuickExcerpt.view")]
     #[getter]
     fn view<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyMemoryView>> {
         match &self.place {
@@ -67,6 +71,7 @@ impl QuickExcerpt {
         }
     }
 
+    #[doc = stub!("QuickExcerpt.unpack")]
     fn unpack(&self, py: Python<'_>) -> MessageUnpacker {
         MessageUnpacker::of(self.data(py))
     }

@@ -12,7 +12,7 @@ use super::{appender, decimal};
 use crate::arguments::integer;
 use crate::buffer::Borrowed;
 
-/// Fields of a message to be written, one after the other.
+#[doc = stub!("MessagePacker")]
 #[pyclass(module = "quire._native", frozen)]
 pub struct MessagePacker {
     appender: Arc<Appender>,
@@ -51,6 +51,7 @@ fn utf16<'py>(text: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyBytes>> {
 
 #[pymethods]
 impl MessagePacker {
+    #[doc = stub!("MessagePacker.pack_byte")]
     #[pyo3(signature = (value, /))]
     fn pack_byte<'py>(
         slf: PyRef<'py, Self>,
@@ -60,12 +61,14 @@ impl MessagePacker {
         Ok(slf)
     }
 
+    #[doc = stub!("MessagePacker.pack_boolean")]
     #[pyo3(signature = (value, /))]
     fn pack_boolean(slf: PyRef<'_, Self>, value: bool) -> PyRef<'_, Self> {
         slf.add(&[value.into()]);
         slf
     }
 
+    #[doc = stub!("MessagePacker.pack_short")]
     #[pyo3(signature = (value, /))]
     fn pack_short<'py>(
         slf: PyRef<'py, Self>,
@@ -75,6 +78,7 @@ impl MessagePacker {
         Ok(slf)
     }
 
+    #[doc = stub!("MessagePacker.pack_char")]
     #[pyo3(signature = (value, /))]
     fn pack_char<'py>(
         slf: PyRef<'py, Self>,
@@ -89,6 +93,7 @@ impl MessagePacker {
         Ok(slf)
     }
 
+    #[doc = stub!("MessagePacker.pack_int")]
     #[pyo3(signature = (value, /))]
     fn pack_int<'py>(
         slf: PyRef<'py, Self>,
@@ -98,6 +103,7 @@ impl MessagePacker {
         Ok(slf)
     }
 
+    #[doc = stub!("MessagePacker.pack_long")]
     #[pyo3(signature = (value, /))]
     fn pack_long<'py>(
         slf: PyRef<'py, Self>,
@@ -107,6 +113,7 @@ impl MessagePacker {
         Ok(slf)
     }
 
+    #[doc = stub!("MessagePacker.pack_float")]
     #[pyo3(signature = (value, /))]
     fn pack_float(slf: PyRef<'_, Self>, value: f64) -> PyResult<PyRef<'_, Self>> {
         #[allow(clippy::cast_possible_truncation)] // rounded, as Java does
@@ -119,12 +126,14 @@ impl MessagePacker {
         Ok(slf)
     }
 
+    #[doc = stub!("MessagePacker.pack_double")]
     #[pyo3(signature = (value, /))]
     fn pack_double(slf: PyRef<'_, Self>, value: f64) -> PyRef<'_, Self> {
         slf.add(&value.to_le_bytes());
         slf
     }
 
+    #[doc = stub!("MessagePacker.pack_string")]
     #[pyo3(signature = (value, /))]
     fn pack_string<'py>(
         slf: PyRef<'py, Self>,
@@ -135,6 +144,7 @@ impl MessagePacker {
         Ok(slf)
     }
 
+    #[doc = stub!("MessagePacker.pack_unicode")]
     #[pyo3(signature = (value, /))]
     fn pack_unicode<'py>(
         slf: PyRef<'py, Self>,
@@ -145,6 +155,7 @@ impl MessagePacker {
         Ok(slf)
     }
 
+    #[doc = stub!("MessagePacker.pack_decimal")]
     #[pyo3(signature = (value, /))]
     fn pack_decimal<'py>(
         slf: PyRef<'py, Self>,
@@ -155,6 +166,7 @@ impl MessagePacker {
         Ok(slf)
     }
 
+    #[doc = stub!("MessagePacker.pack_big_integer")]
     #[pyo3(signature = (value, /))]
     fn pack_big_integer<'py>(
         slf: PyRef<'py, Self>,
@@ -165,6 +177,7 @@ impl MessagePacker {
         Ok(slf)
     }
 
+    #[doc = stub!("MessagePacker.pack_bytes")]
     #[pyo3(signature = (value, /))]
     fn pack_bytes<'py>(
         slf: PyRef<'py, Self>,
@@ -175,6 +188,7 @@ impl MessagePacker {
         Ok(slf)
     }
 
+    #[doc = stub!("MessagePacker.pack_raw")]
     #[pyo3(signature = (value, /))]
     fn pack_raw<'py>(
         slf: PyRef<'py, Self>,
@@ -184,6 +198,7 @@ impl MessagePacker {
         Ok(slf)
     }
 
+    #[doc = stub!("MessagePacker.write_message")]
     fn write_message(&self, py: Python<'_>) -> PyResult<u64> {
         let fields = self.with(std::mem::take);
         let written = appender::append(py, &self.appender, &fields);
@@ -194,10 +209,12 @@ impl MessagePacker {
         written
     }
 
+    #[doc = stub!("MessagePacker.discard")]
     fn discard(&self) {
         self.with(Vec::clear);
     }
 
+    #[doc = stub!("MessagePacker.__len__")]
     fn __len__(&self) -> usize {
         self.with(|fields| fields.len())
     }

@@ -10,7 +10,7 @@ use quire_kernel::quick_queue::queue::{Options, QuickQueue as Kernel};
 use crate::error::told;
 use crate::handles::repr;
 
-/// A Quick-Queue: a directory of index and data pages.
+#[doc = stub!("QuickQueue")]
 #[pyclass(module = "quire._native", frozen, subclass)]
 pub struct QuickQueue {
     pub kernel: Arc<Kernel>,
@@ -37,26 +37,31 @@ impl QuickQueue {
         Ok(Self { kernel: told(py, opened)? })
     }
 
+    #[doc = stub!("QuickQueue.path")]
     #[getter]
     fn path(&self) -> OsString {
         self.kernel.path().as_os_str().to_owned()
     }
 
+    #[doc = stub!("QuickQueue.read_only")]
     #[getter]
     fn read_only(&self) -> bool {
         self.kernel.is_read_only()
     }
 
+    #[doc = stub!("QuickQueue.closed")]
     #[getter]
     fn closed(&self) -> bool {
         self.kernel.is_closed()
     }
 
+    #[doc = stub!("QuickQueue.page_bytes")]
     #[getter]
     fn page_bytes(&self, py: Python<'_>) -> PyResult<u64> {
         self.ask(py, |queue| queue.page_size().map(PageSize::bytes))
     }
 
+    #[doc = stub!("QuickQueue.form")]
     #[getter]
     fn form(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
         let layout = self.ask(py, Kernel::layout)?;
@@ -66,25 +71,30 @@ impl QuickQueue {
         }))
     }
 
+    #[doc = stub!("QuickQueue.first_index")]
     #[getter]
     fn first_index(&self, py: Python<'_>) -> PyResult<Option<u64>> {
         self.ask(py, Kernel::first_index)
     }
 
+    #[doc = stub!("QuickQueue.last_index")]
     #[getter]
     fn last_index(&self, py: Python<'_>) -> PyResult<Option<u64>> {
         self.ask(py, Kernel::last_index)
     }
 
+    #[doc = stub!("QuickQueue.end_index")]
     #[getter]
     fn end_index(&self, py: Python<'_>) -> PyResult<u64> {
         self.ask(py, Kernel::end)
     }
 
+    #[doc = stub!("QuickQueue.force")]
     fn force(&self, py: Python<'_>) -> PyResult<()> {
         self.ask(py, Kernel::sync)
     }
 
+    #[doc = stub!("QuickQueue.close")]
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.kernel.close());
     }

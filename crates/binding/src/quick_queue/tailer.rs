@@ -17,11 +17,11 @@ use crate::handles::repr;
 /// Signals are looked for after this many messages.
 const MESSAGES_BETWEEN_LOOKS: usize = 1 << 14;
 
-/// Reads messages of a Quick-Queue.
+#[doc = stub!("QuickTailer")]
 #[pyclass(module = "quire._native", frozen, subclass)]
 pub struct QuickTailer(Arc<Kernel>);
 
-/// Iterates over payloads alone.
+#[doc = stub!("QuickPayloads")]
 #[pyclass(module = "quire._native", frozen)]
 pub struct QuickPayloads(Arc<Kernel>);
 
@@ -120,19 +120,23 @@ impl QuickTailer {
         self.read(py)
     }
 
+    #[doc = stub!("QuickTailer.read")]
     #[inline]
     fn read(&self, py: Python<'_>) -> PyResult<Option<QuickExcerpt>> {
         read(py, &self.0, |message| QuickExcerpt::of(py, message))
     }
 
+    #[doc = stub!("QuickTailer.payloads")]
     fn payloads(&self) -> QuickPayloads {
         QuickPayloads(Arc::clone(&self.0))
     }
 
+    #[doc = stub!("QuickTailer.read_bytes")]
     fn read_bytes<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         read(py, &self.0, |message| bytes(py, message))
     }
 
+    #[doc = stub!("QuickTailer.read_text")]
     fn read_text<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyString>>> {
         let Some((index, found)) =
             read(py, &self.0, |message| (message.index, bytes(py, message)))?
@@ -148,6 +152,7 @@ impl QuickTailer {
         }
     }
 
+    #[doc = stub!("QuickTailer.read_many")]
     #[pyo3(signature = (count, /))]
     fn read_many<'py>(
         &self,
@@ -182,41 +187,48 @@ impl QuickTailer {
         Ok((rows, indexes, offsets, data))
     }
 
-    /// Whether there is something to read.
+    // Whether there is something to read.
     #[pyo3(name = "_prepare")]
     fn prepare(&self, py: Python<'_>) -> PyResult<Option<bool>> {
         told(py, self.0.is_ready()).map(Some)
     }
 
+    #[doc = stub!("QuickTailer.index")]
     #[getter]
     fn index(&self, py: Python<'_>) -> PyResult<u64> {
         told(py, self.0.index())
     }
 
+    #[doc = stub!("QuickTailer.move_to_index")]
     #[pyo3(signature = (index, /))]
     fn move_to_index(&self, py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<bool> {
         let index = integer("index", index)?;
         told(py, py.detach(|| self.0.move_to_index(index)))
     }
 
+    #[doc = stub!("QuickTailer.to_start")]
     fn to_start(&self, py: Python<'_>) -> PyResult<()> {
         told(py, py.detach(|| self.0.to_start()))
     }
 
+    #[doc = stub!("QuickTailer.to_end")]
     fn to_end(&self, py: Python<'_>) -> PyResult<()> {
         told(py, py.detach(|| self.0.to_end()))
     }
 
+    #[doc = stub!("QuickTailer.path")]
     #[getter]
     fn path(&self) -> OsString {
         self.0.queue().path().as_os_str().to_owned()
     }
 
+    #[doc = stub!("QuickTailer.closed")]
     #[getter]
     fn closed(&self) -> bool {
         self.0.is_closed()
     }
 
+    #[doc = stub!("QuickTailer.close")]
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.0.close());
     }

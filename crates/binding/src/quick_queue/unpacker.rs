@@ -11,7 +11,7 @@ use crate::arguments::integer;
 use crate::buffer::Borrowed;
 use crate::error::WireError;
 
-/// Fields of a message, read in the order in which they were packed.
+#[doc = stub!("MessageUnpacker")]
 #[pyclass(module = "quire._native", frozen)]
 pub struct MessageUnpacker {
     message: Py<PyBytes>,
@@ -60,60 +60,74 @@ impl MessageUnpacker {
         Ok(Self::of(bytes.unbind()))
     }
 
+    #[doc = stub!("MessageUnpacker.unpack_byte")]
     fn unpack_byte(&self, py: Python<'_>) -> PyResult<i8> {
         self.next(py, |fields| fields.take("byte").map(i8::from_le_bytes))
     }
 
+    #[doc = stub!("MessageUnpacker.unpack_boolean")]
     fn unpack_boolean(&self, py: Python<'_>) -> PyResult<bool> {
         self.next(py, |fields| fields.take("boolean").map(|byte| byte == [1]))
     }
 
+    #[doc = stub!("MessageUnpacker.unpack_short")]
     fn unpack_short(&self, py: Python<'_>) -> PyResult<i16> {
         self.next(py, |fields| fields.take("short").map(i16::from_le_bytes))
     }
 
+    #[doc = stub!("MessageUnpacker.unpack_char")]
     fn unpack_char<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         text(py, &self.next(py, |fields| fields.take::<2>("char"))?)
     }
 
+    #[doc = stub!("MessageUnpacker.unpack_int")]
     fn unpack_int(&self, py: Python<'_>) -> PyResult<i32> {
         self.next(py, |fields| fields.take("int").map(i32::from_le_bytes))
     }
 
+    #[doc = stub!("MessageUnpacker.unpack_long")]
     fn unpack_long(&self, py: Python<'_>) -> PyResult<i64> {
         self.next(py, |fields| fields.take("long").map(i64::from_le_bytes))
     }
 
+    #[doc = stub!("MessageUnpacker.unpack_float")]
     fn unpack_float(&self, py: Python<'_>) -> PyResult<f32> {
         self.next(py, |fields| fields.take("float").map(f32::from_le_bytes))
     }
 
+    #[doc = stub!("MessageUnpacker.unpack_double")]
     fn unpack_double(&self, py: Python<'_>) -> PyResult<f64> {
         self.next(py, |fields| fields.take("double").map(f64::from_le_bytes))
     }
 
+    #[doc = stub!("MessageUnpacker.unpack_string")]
     fn unpack_string<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
         self.next(py, |fields| fields.string().map(|text| PyString::new(py, text)))
     }
 
+    #[doc = stub!("MessageUnpacker.unpack_unicode")]
     fn unpack_unicode<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         text(py, self.next(py, Fields::unicode)?)
     }
 
+    #[doc = stub!("MessageUnpacker.unpack_decimal")]
     #[pyo3(signature = (*, legacy = false))]
     fn unpack_decimal<'py>(&self, py: Python<'py>, legacy: bool) -> PyResult<Bound<'py, PyAny>> {
         let value = self.next(py, |fields| Decimal::unpack(fields, legacy))?;
         decimal::decimal(py, value)
     }
 
+    #[doc = stub!("MessageUnpacker.unpack_big_integer")]
     fn unpack_big_integer<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         decimal::integer(py, self.next(py, |fields| fields.counted("big_integer"))?)
     }
 
+    #[doc = stub!("MessageUnpacker.unpack_bytes")]
     fn unpack_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         self.next(py, |fields| fields.counted("bytes").map(|bytes| PyBytes::new(py, bytes)))
     }
 
+    #[doc = stub!("MessageUnpacker.unpack_raw")]
     #[pyo3(signature = (count, /))]
     fn unpack_raw<'py>(
         &self,
@@ -124,11 +138,13 @@ impl MessageUnpacker {
         self.next(py, |fields| fields.take_many("raw", count).map(|bytes| PyBytes::new(py, bytes)))
     }
 
+    #[doc = stub!("MessageUnpacker.position")]
     #[getter]
     fn position(&self) -> usize {
         self.position.load(Ordering::Relaxed)
     }
 
+    #[doc = stub!("MessageUnpacker.remaining")]
     #[getter]
     fn remaining(&self, py: Python<'_>) -> usize {
         self.message.as_bytes(py).len().saturating_sub(self.position())

@@ -19,7 +19,17 @@ _COMMITTED_WITHIN_S: Final = 10.0
 
 
 class Stop:
-    """Ends a run after the batch at hand."""
+    """
+    Ends a run after the batch at hand.
+
+    Examples:
+        >>> import quire.pipeline
+        >>> stop = quire.pipeline.Stop()
+        >>> stop.ask()  # from another thread or a signal handler
+        >>> stop.is_asked
+        True
+
+    """
 
     def __init__(self) -> None:
         """Let it run."""

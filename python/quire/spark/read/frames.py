@@ -75,6 +75,12 @@ def scan(  # noqa: PLR0913 - by keyword
         NotAQueueError: There is no queue.
         IndexOutOfRangeError: The messages to start from are gone.
 
+    Examples:
+        >>> import quire.spark
+        >>> _ = appender.write_map({"symbol": "EURUSD", "price": 1.1})
+        >>> quire.spark.scan(spark, "orders", schema="symbol string, price double").count()
+        1
+
     """
     struct = schema if isinstance(schema, StructType) else None
     described = None if isinstance(schema, StructType) else schema

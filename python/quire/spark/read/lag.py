@@ -14,6 +14,11 @@ def lag_of(progress: Mapping[str, Any] | None) -> dict[str, int]:
     Args:
         progress: Of a query, as ``query.lastProgress``; None before the first batch.
 
+    Examples:
+        >>> import quire.spark
+        >>> quire.spark.lag_of(query.lastProgress)  # doctest: +SKIP
+        {'orders': 17, 'trades': 0}
+
     """
     lags: dict[str, int] = {}
     for source in progress["sources"] if progress else ():

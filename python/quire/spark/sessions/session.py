@@ -38,6 +38,12 @@ def register(spark: SparkSession) -> None:
 
     In a local session whose workers' Python nobody chose, that is this interpreter from now on:
     Spark would take the ``python3`` of the path, which may lack this package.
+
+    Examples:
+        >>> import quire.spark
+        >>> quire.spark.register(spark)
+        >>> orders = spark.read.format("quire").load("orders")
+
     """
     use_this_python(spark)
     spark.dataSource.register(QuireDataSource)
@@ -84,6 +90,10 @@ def session(  # noqa: PLR0913 - by keyword
 
     Raises:
         NoJavaError: There is no Java 17 or newer.
+
+    Examples:
+        >>> import quire.spark
+        >>> spark = quire.spark.session("trades", cores=2)  # doctest: +SKIP
 
     """
     # The workers must be this interpreter, or they may lack this package.

@@ -183,6 +183,11 @@ def finish(path: str, *, staging_location: str | None = None) -> int:
     Raises:
         UnfinishedWriteError: What was staged is gone.
 
+    Examples:
+        >>> import quire.spark
+        >>> quire.spark.finish("orders")
+        0
+
     """
     target = Target(str(path), location=staging_location)
     if not target.folder.exists():
