@@ -7,16 +7,48 @@ import sys
 import tomllib
 from pathlib import Path
 
+import rust_modules
 from paths import ROOT
 from python_modules import NATIVE, bound_in, circles, imports, packages, trees
 
-# The kernel, lowest first.
-LAYERS = [
-    "probe os memory wire chronicle::format quick_queue::format",
-    "chronicle::protocol quick_queue::protocol",
-    "chronicle quick_queue",
+# The modules of the Rust crates, lowest first; each names only what stands below it, or beside it.
+RUST_LAYERS = [
+    "quire_wire::codes quire_wire::error",
+    "quire_wire::compress quire_wire::latin1 quire_wire::number quire_wire::reader",
+    "quire_wire::temporal quire_wire::writer",
+    "quire_wire::convert quire_wire::fieldless quire_wire::history quire_wire::message",
+    "quire_wire::arrow quire_wire::text quire_wire::topic",
+    "quire_wire",
+    "quire_kernel::error quire_kernel::probe quire_kernel::warnings",
+    "quire_kernel::os",
+    "quire_kernel::memory",
+    "quire_kernel::chronicle::format",
+    "quire_kernel::quick_queue::format quire_kernel::vanilla::format",
+    "quire_kernel::chronicle::protocol",
+    "quire_kernel::quick_queue::protocol quire_kernel::vanilla::protocol",
+    "quire_kernel::chronicle::queue",
+    "quire_kernel::chronicle quire_kernel::quick_queue quire_kernel::vanilla",
+    "quire_kernel::fork",
+    "quire_kernel",
+    "quire_binding::arguments quire_binding::buffer quire_binding::repr",
+    "quire_binding::error quire_binding::fault_points",
+    "quire_binding::calls::history quire_binding::values",
+    "quire_binding::handles::clock quire_binding::handles::column quire_binding::handles::payload",
+    "quire_binding::handles::roll_cycle quire_binding::handles::scan quire_binding::handles::spin",
+    "quire_binding::arrow",
+    "quire_binding::handles",
+    "quire_binding::arrow::infer quire_binding::calls quire_binding::quick_queue",
+    "quire_binding::vanilla",
+    "quire_binding",
 ]
-HEIGHT = {part: height for height, parts in enumerate(LAYERS) for part in parts.split()}
+RUST_RANKS = {name: rank for rank, names in enumerate(RUST_LAYERS) for name in names.split()}
+# Values hold values: the classes of declared types, what writes them and what reads them.
+# A handle of Quick-Queue has its queue, which makes the handle.
+RECURSIVE = (
+    "quire_binding::values::",
+    "quire_binding::quick_queue::",
+    "quire_kernel::quick_queue::",
+)
 # The Python modules, lowest first. What the handles are built on takes the native ones.
 PYTHON_LAYERS = [
     "_arguments _arrow _durable _formats _following _latency _terminal discovery errors pausers",
@@ -41,6 +73,7 @@ HANDLES = {"quire.queue", "quire.appender", "quire.tailer", "quire.subtopics"}
 MIN_WORDS = 40  # characters of a package's docstring
 OWN = {"bench", "pyspark_quire", "quire"}
 BROUGHT_ALONG = {"numpy"}  # by pandas
+CRATES = set(rust_modules.FOLDERS.values())  # what their roots declare serves all of their modules
 
 
 def tracked(*suffixes: str, under: str = ".") -> list[tuple[str, str]]:
@@ -54,16 +87,23 @@ def test_no_file_is_too_long_to_read() -> None:
     assert not [name for name, text in tracked(".py", ".rs") if text.count("\n") > 600]
 
 
-def test_the_kernel_imports_point_one_way() -> None:
-    for name, text in tracked(".rs", under="crates/kernel/src"):
-        height = height_of("::".join(Path(name).with_suffix("").parts[3:]), len(LAYERS))
-        used = re.findall(r"\bcrate::([\w:]+)", re.sub(r"//.*", "", text))
-        assert not [path for path in used if height_of(path, 0) > height], name
+def test_every_rust_module_has_a_rank_and_names_nothing_above_it() -> None:
+    for module, targets in rust_modules.edges().items():
+        above = [it for it in targets if rust_rank(it) > rust_rank(module) and it not in CRATES]
+        assert not above, f"{module} names {above}"
 
 
-def height_of(path: str, unknown: int) -> int:
-    layers = [part for part in HEIGHT if f"{path}::".startswith(f"{part}::")]
-    return HEIGHT[max(layers, key=len)] if layers else unknown
+def test_no_circle_of_rust_modules() -> None:
+    found = circles(rust_modules.edges())
+    assert not [it for it in found if not all(name.startswith(RECURSIVE) for name in it)]
+
+
+def rust_rank(module: str) -> int:
+    """Return a module's rank, which may be that of a folder above it."""
+    known = [
+        name for name in RUST_RANKS if name not in CRATES and f"{module}::".startswith(f"{name}::")
+    ]
+    return RUST_RANKS[max(known, key=len) if module not in CRATES else module]
 
 
 def test_unsafe_stays_where_memory_is_touched() -> None:

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use quire_kernel::chronicle::protocol::lock::interrupt;
 use quire_kernel::{Error, warnings};
 
-use crate::handles::repr;
+use crate::repr;
 
 pyo3::import_exception!(quire.errors, QuireError);
 pyo3::import_exception!(quire.errors, ClosedError);

@@ -6,7 +6,7 @@
 //! - [`calls`] are method calls as messages, [`values`] the values in a message, [`arrow`] columns of
 //!   messages;
 //! - [`error`] makes exceptions of errors, [`arguments`] checks what is passed in, [`buffer`] is the
-//!   buffer protocol and the only `unsafe`.
+//!   buffer protocol and the only `unsafe`, [`repr`] the text that an interpreter shows.
 // PyO3 hands arguments over by value.
 #![allow(clippy::needless_pass_by_value)]
 // Docstrings come from the stub, and are not in Rust's form.
@@ -28,6 +28,7 @@ mod error;
 mod fault_points;
 mod handles;
 mod quick_queue;
+mod repr;
 mod values;
 mod vanilla;
 
@@ -72,9 +73,11 @@ fn entry_bytes<'py>(
 #[pymodule(gil_used = false)]
 mod _native {
     #[pymodule_export]
-    use crate::arrow::decode::{Plan, Seen, kind_parts};
+    use crate::arrow::decode::{Plan, kind_parts};
     #[pymodule_export]
     use crate::arrow::encode::Encoder;
+    #[pymodule_export]
+    use crate::arrow::infer::Seen;
     #[pymodule_export]
     use crate::buffer::Buffer;
     #[pymodule_export]
@@ -98,15 +101,15 @@ mod _native {
     #[pymodule_export]
     use crate::handles::read_document::ReadDocument;
     #[pymodule_export]
+    use crate::handles::read_document::wire_in::{RawIn, WireIn};
+    #[pymodule_export]
     use crate::handles::roll_cycle::RollCycle;
     #[pymodule_export]
     use crate::handles::tailer::{Payloads, Tailer};
     #[pymodule_export]
-    use crate::handles::wire_in::{RawIn, WireIn};
-    #[pymodule_export]
-    use crate::handles::wire_out::{RawOut, WireOut};
-    #[pymodule_export]
     use crate::handles::write_document::WriteDocument;
+    #[pymodule_export]
+    use crate::handles::write_document::wire_out::{RawOut, WireOut};
     #[pymodule_export]
     use crate::quick_queue::appender::QuickAppender;
     #[pymodule_export]

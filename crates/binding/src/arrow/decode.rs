@@ -13,7 +13,6 @@ use quire_wire::WireError;
 use quire_wire::arrow::decode::Array;
 use quire_wire::arrow::decode::batch::{Batch, Layout, Misfits, Rows};
 use quire_wire::arrow::extras::Beside;
-use quire_wire::arrow::infer;
 use quire_wire::arrow::schema::{Field, Kind, Method, Plan as Schema, Shape, Takes, Unit};
 
 use crate::buffer::Buffer;
@@ -192,7 +191,7 @@ pub fn read<'py>(
 }
 
 /// The error of the message to read next, which was not stepped over.
-fn at_next(py: Python<'_>, tailer: &Tailer, fault: WireError) -> PyResult<PyErr> {
+pub fn at_next(py: Python<'_>, tailer: &Tailer, fault: WireError) -> PyResult<PyErr> {
     let Some(open) = scan::through(py, || tailer.scan_document(false))? else {
         return Ok(to_py(fault.into()));
     };
@@ -279,57 +278,6 @@ fn array(py: Python<'_>, array: Array) -> PyResult<Bound<'_, PyTuple>> {
         buffers,
         children.collect::<PyResult<Vec<_>>>()?,
         array.dictionary.map(|values| self::array(py, *values)).transpose()?,
-    )
-        .into_pyobject(py)
-}
-
-#[doc = stub!("Seen")]
-#[pyclass(module = "quire._native", frozen)]
-pub struct Seen(std::sync::Mutex<infer::Seen>);
-
-#[pymethods]
-impl Seen {
-    #[new]
-    fn new() -> Self {
-        Self(std::sync::Mutex::default())
-    }
-
-    #[doc = stub!("Seen.look")]
-    #[pyo3(signature = (tailer, count, /))]
-    fn look(
-        &self,
-        py: Python<'_>,
-        tailer: &Bound<'_, crate::handles::tailer::Tailer>,
-        count: usize,
-    ) -> PyResult<usize> {
-        let tailer = tailer.get().kernel();
-        let (mut reading, mut fault) = (Reading::default(), None);
-        scan::batch(py, tailer, &mut reading, |reading| {
-            let mut seen = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            tailer.scan_many(reading, count, |_, bytes| {
-                fault = seen.look(bytes).err();
-                if fault.is_none() { Take::This } else { Take::NotThis }
-            })
-        })?;
-        match fault {
-            None => Ok(reading.taken),
-            Some(fault) => Err(at_next(py, tailer, fault)?),
-        }
-    }
-
-    fn found<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        found(py, &self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
-    }
-}
-
-/// The sorts of values, what is under each name, what is in lists.
-fn found<'py>(py: Python<'py>, seen: &infer::Seen) -> PyResult<Bound<'py, PyTuple>> {
-    let sorts: Vec<_> = seen.sorts().map(infer::Sort::name).collect();
-    let fields = seen.fields().iter().map(|(name, seen)| Ok((name, found(py, seen)?)));
-    (
-        sorts,
-        fields.collect::<PyResult<Vec<_>>>()?,
-        seen.item().map(|seen| found(py, seen)).transpose()?,
     )
         .into_pyobject(py)
 }

@@ -19,8 +19,8 @@ use quire_wire::reader::{self, Name, Reader, Shape, Token};
 use super::history::Handling;
 use super::method::Method;
 use crate::error::to_py;
-use crate::handles::repr;
 use crate::handles::tailer::{self, Tailer};
+use crate::repr;
 use crate::values::decode;
 use crate::values::failure::Result;
 

@@ -12,7 +12,8 @@ use quire_kernel::chronicle::protocol::publish::Payload;
 use super::history;
 use super::method::Method;
 use crate::error::to_py;
-use crate::handles::appender::{Appender, in_wire_of};
+use crate::handles::appender::Appender;
+use crate::handles::payload::in_wire_of;
 use crate::handles::write_document::WriteDocument;
 
 /// A buffer that has grown beyond this is not kept.

@@ -7,19 +7,18 @@ use pyo3::types::{PyList, PyString, PyTuple};
 use quire_kernel::chronicle::append::appender::{Appender as Kernel, CLOCK_EVERY};
 use quire_kernel::chronicle::protocol::lock::patience::{self, Patience};
 use quire_kernel::chronicle::protocol::publish::Payload;
-use quire_kernel::chronicle::queue::handle as kernel_queue;
-use quire_wire::{fieldless, writer};
+use quire_wire::writer;
 
 use super::clock::QueueClock;
 use super::column::Column;
-use super::payload::Message;
+use super::payload::{Message, in_wire_of};
 use super::queue::Queue;
-use super::repr;
 use super::write_document::WriteDocument;
 use crate::arguments::iterator;
 use crate::buffer::Borrowed;
 use crate::error::{to_py, told};
-use crate::values::{codec, encode, failure};
+use crate::repr;
+use crate::values::{codec, encode};
 
 /// Messages taken from an iterator at a time; a list or tuple is taken whole.
 const CHUNK: usize = 10_000;
@@ -231,11 +230,6 @@ impl Appender {
         let _ = (exc_type, exc, traceback);
         self.close(py);
     }
-}
-
-/// A message as the queue's wire type has it.
-pub fn in_wire_of(queue: &kernel_queue::Queue, message: Vec<u8>) -> failure::Result<Vec<u8>> {
-    if queue.is_fieldless() { Ok(fieldless::without_names(&message)?) } else { Ok(message) }
 }
 
 impl Appender {

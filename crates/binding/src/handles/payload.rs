@@ -3,8 +3,11 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use quire_kernel::chronicle::queue::handle::Queue;
+use quire_wire::fieldless;
 
 use crate::buffer::Borrowed;
+use crate::values::failure;
 
 /// The bytes of one message.
 pub enum Message<'a> {
@@ -39,6 +42,11 @@ impl<'a> Message<'a> {
             Self::Copied(bytes) => bytes,
         }
     }
+}
+
+/// A message as the queue's wire type has it.
+pub fn in_wire_of(queue: &Queue, message: Vec<u8>) -> failure::Result<Vec<u8>> {
+    if queue.is_fieldless() { Ok(fieldless::without_names(&message)?) } else { Ok(message) }
 }
 
 #[cold]

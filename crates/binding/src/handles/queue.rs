@@ -11,10 +11,10 @@ use quire_kernel::chronicle::queue::options::Options;
 use quire_kernel::chronicle::{dump, format};
 
 use super::clock::QueueClock;
-use super::repr;
 use super::roll_cycle::{RollCycle, named};
 use crate::arguments::{integer, text};
 use crate::error::{to_py, told};
+use crate::repr;
 
 #[doc = stub!("Queue")]
 #[pyclass(module = "quire._native", frozen, subclass)]

@@ -8,14 +8,17 @@ use quire_wire::reader::Reader;
 use quire_wire::text::summary;
 use quire_wire::{compress, history, message};
 
-use super::repr;
 use super::scan;
-use super::wire_in::{RawIn, WireIn};
 use crate::buffer::Buffer;
 use crate::calls::history::MessageHistory;
 use crate::error::{to_py, told};
+use crate::repr;
 use crate::values::text;
 use crate::values::{codec, decode, failure};
+
+use wire_in::{RawIn, WireIn};
+
+pub mod wire_in;
 
 #[doc = stub!("ReadDocument")]
 #[pyclass(module = "quire._native", frozen)]

@@ -16,7 +16,6 @@ use quire_wire::topic::Topics;
 use super::excerpt::Excerpt;
 use super::queue::Queue;
 use super::read_document::ReadDocument;
-use super::repr;
 use super::scan;
 use super::spin;
 use crate::arguments::{integer, optional, seconds, text};
@@ -25,6 +24,7 @@ use crate::arrow::decode::{Plan, Wanted};
 use crate::buffer::Buffer;
 use crate::calls::history::MessageHistory;
 use crate::error::{to_py, told};
+use crate::repr;
 use crate::values::{codec, decode, failure};
 
 /// Arrow offsets of 32 bits end here.

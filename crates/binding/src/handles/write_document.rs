@@ -7,13 +7,16 @@ use quire_kernel::chronicle::append::appender::{Appender, Claim};
 use quire_kernel::chronicle::protocol::publish::Payload;
 use quire_wire::writer;
 
-use super::appender::in_wire_of;
 use super::clock::QueueClock;
-use super::repr;
-use super::wire_out::{RawOut, WireOut};
+use super::payload::in_wire_of;
 use crate::buffer::Borrowed;
 use crate::error::{to_py, told};
+use crate::repr;
 use crate::values::{codec, encode, failure};
+
+use wire_out::{RawOut, WireOut};
+
+pub mod wire_out;
 
 #[doc = stub!("WriteDocument")]
 #[pyclass(module = "quire._native", frozen)]

@@ -12,7 +12,7 @@ use crate::buffer::Borrowed;
 use crate::error::{to_py, told};
 use crate::handles::column::Column;
 use crate::handles::payload::Message;
-use crate::handles::repr;
+use crate::repr;
 
 /// Messages taken from an iterator at a time; a list or tuple is taken whole.
 const CHUNK: usize = 10_000;

@@ -8,7 +8,7 @@ use quire_kernel::quick_queue::protocol::directory::Form;
 use quire_kernel::quick_queue::queue::{Options, QuickQueue as Kernel};
 
 use crate::error::told;
-use crate::handles::repr;
+use crate::repr;
 
 #[doc = stub!("QuickQueue")]
 #[pyclass(module = "quire._native", frozen, subclass)]

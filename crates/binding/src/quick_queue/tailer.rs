@@ -12,7 +12,7 @@ use crate::arguments::{integer, optional};
 use crate::buffer::Buffer;
 use crate::error::{tell, to_py, told};
 use crate::handles::column::PayloadColumns;
-use crate::handles::repr;
+use crate::repr;
 
 /// Signals are looked for after this many messages.
 const MESSAGES_BETWEEN_LOOKS: usize = 1 << 14;

@@ -1,8 +1,13 @@
-//! Python's classes for values that have no native form, imported once.
+//! Python's classes for values that have no native form, imported once, and the names of classes and of
+//! members of enums.
 
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
+use quire_wire::WireError;
+
+use super::failure::Result;
 
 macro_rules! classes {
     ($($(#[$doc:meta])* $name:ident = $module:literal . $class:literal;)+) => {$(
@@ -26,4 +31,18 @@ classes! {
     enumeration = "enum"."Enum";
     typed = "quire.calls.messages"."Typed";
     type_literal = "quire.calls.messages"."TypeLiteral";
+}
+
+/// The name of an enum's member.
+pub fn enum_name(member: &Bound<'_, PyAny>) -> Result<String> {
+    let name = member.getattr(intern!(member.py(), "name"))?;
+    match name.extract::<String>() {
+        Ok(name) if !name.contains('|') => Ok(name),
+        _ => Err(WireError::new("a combination of flags has no name").with("value", member).into()),
+    }
+}
+
+/// The name of an object's type, for errors.
+pub fn type_name(value: &Bound<'_, PyAny>) -> String {
+    value.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string())
 }

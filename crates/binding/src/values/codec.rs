@@ -20,7 +20,7 @@ use quire_wire::writer::put_type_prefix;
 
 use super::failure::{Failure, Result};
 use super::schema::Kind;
-use super::{decode, encode, fixed};
+use super::{classes, decode, encode, fixed};
 
 /// The classes by the names that stand in messages.
 static REGISTERED: RwLock<Option<HashMap<Vec<u8>, Py<Codec>>>> = RwLock::new(None);
@@ -248,7 +248,7 @@ impl Codec {
             }
             _ => Err(WireError::new("the value does not fit")
                 .with("expected", &self.alias)
-                .with("type", encode::type_name(object))
+                .with("type", classes::type_name(object))
                 .into()),
         }
     }

@@ -161,7 +161,7 @@ fn put_scalar_object(out: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) 
     } else if value.is_instance_of::<PyByteArray>() || value.is_instance_of::<PyMemoryView>() {
         writer::put_scalar(out, Scalar::Bytes(Borrowed::new(value)?.bytes()))?;
     } else if value.is_instance(classes::enumeration(py)?)? {
-        writer::put_text(out, &enum_name(value)?);
+        writer::put_text(out, &classes::enum_name(value)?);
     } else if let Ok(text) = value.cast::<PyString>() {
         writer::put_text(out, &text.to_cow()?);
     } else if value.is_instance_of::<PyInt>() {
@@ -214,15 +214,6 @@ fn put_under(out: &mut Vec<u8>, name: &str, value: &Bound<'_, PyAny>, depth: usi
     put_value(out, value, depth)
 }
 
-/// The name of an enum's member.
-pub fn enum_name(member: &Bound<'_, PyAny>) -> Result<String> {
-    let name = member.getattr(intern!(member.py(), "name"))?;
-    match name.extract::<String>() {
-        Ok(name) if !name.contains('|') => Ok(name),
-        _ => Err(WireError::new("a combination of flags has no name").with("value", member).into()),
-    }
-}
-
 /// A decimal as Java's `BigDecimal` shows it where it needs no exponent.
 pub fn decimal_text(value: &Bound<'_, PyAny>) -> Result<String> {
     let text = value.str()?.to_cow()?.into_owned();
@@ -243,7 +234,7 @@ pub fn put_uuid(out: &mut Vec<u8>, value: &Bound<'_, PyAny>) -> PyResult<()> {
 
 #[cold]
 fn no_encoding(value: &Bound<'_, PyAny>) -> super::failure::Failure {
-    let name = type_name(value);
+    let name = classes::type_name(value);
     let why = match name.as_str() {
         "NAType" => "a missing value: write None instead",
         "ndarray" | "Series" => "an array has no encoding: write its tolist(), or write_batch",
@@ -252,14 +243,9 @@ fn no_encoding(value: &Bound<'_, PyAny>) -> super::failure::Failure {
     WireError::new(why).with("type", name).into()
 }
 
-/// The name of an object's type, for errors.
-pub fn type_name(value: &Bound<'_, PyAny>) -> String {
-    value.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string())
-}
-
 /// A mapping, or an error that says so.
 pub fn mapping<'a, 'py>(object: &'a Bound<'py, PyAny>) -> PyResult<&'a Bound<'py, PyMapping>> {
     object.cast::<PyMapping>().map_err(|_| {
-        PyTypeError::new_err(format!("a mapping is needed: type={}", type_name(object)))
+        PyTypeError::new_err(format!("a mapping is needed: type={}", classes::type_name(object)))
     })
 }

@@ -82,7 +82,7 @@ impl Kind {
         match &self.0 {
             Form::Bytes => self.put_bytes(out, value),
             Form::Enum(members) if value.is_instance(members.class.bind(py))? => {
-                writer::put_text(out, &encode::enum_name(value)?);
+                writer::put_text(out, &classes::enum_name(value)?);
                 Ok(())
             }
             Form::Decimal if value.is_instance(classes::decimal(py)?)? => {

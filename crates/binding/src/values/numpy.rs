@@ -9,7 +9,7 @@ use quire_wire::codes::{DATE, DATE_TIME};
 use quire_wire::temporal as text;
 
 use super::failure::Result;
-use super::{encode, temporal};
+use super::{classes, temporal};
 
 /// What a numpy scalar stands for.
 pub enum Plain<'py> {
@@ -89,6 +89,6 @@ fn duration<'py>(value: &Bound<'py, PyAny>) -> Result<Plain<'py>> {
 fn no_time(value: &Bound<'_, PyAny>) -> super::failure::Failure {
     WireError::new("no date, time or duration that Java knows: write None for a missing one")
         .with("found", value)
-        .with("type", encode::type_name(value))
+        .with("type", classes::type_name(value))
         .into()
 }

@@ -9,8 +9,8 @@ use pyo3::types::{PyMapping, PyType};
 use quire_wire::WireError;
 use quire_wire::convert::Width;
 
+use super::classes;
 use super::codec::Codec;
-use super::encode;
 use super::failure::{Failure, Result};
 
 #[doc = stub!("Kind")]
@@ -218,7 +218,7 @@ impl Kind {
         WireError::new("the value does not fit")
             .with("expected", self.name())
             .with("found", shown.chars().take(60).collect::<String>())
-            .with("type", encode::type_name(value))
+            .with("type", classes::type_name(value))
             .into()
     }
 }
@@ -237,7 +237,7 @@ impl Members {
     /// The name of a member.
     pub fn name_of(&self, member: &Bound<'_, PyAny>) -> Result<String> {
         if member.is_instance(self.class.bind(member.py()))? {
-            return encode::enum_name(member);
+            return classes::enum_name(member);
         }
         Err(WireError::new("not a member of the enum").with("value", member).into())
     }

@@ -10,7 +10,7 @@ use quire_wire::codes::{DATE, DATE_TIME, TIME, ZONED_DATE_TIME};
 use quire_wire::temporal::{self, Date, Stamp, Time, Zone};
 
 use super::classes;
-use super::encode::type_name;
+use super::classes::type_name;
 use super::failure::{Failure, Result};
 
 /// The years that Python knows.

@@ -15,7 +15,7 @@ use crate::error::{tell, told};
 use crate::handles::clock::QueueClock;
 use crate::handles::column::Column;
 use crate::handles::payload::Message;
-use crate::handles::repr;
+use crate::repr;
 
 /// Messages taken from an iterator at a time; a list or tuple is taken whole.
 const CHUNK: usize = 10_000;

@@ -11,7 +11,7 @@ use quire_kernel::vanilla::{Consumption, VanillaOptions, VanillaQueue as Kernel,
 use crate::arguments::integer;
 use crate::error::{to_py, told};
 use crate::handles::clock::QueueClock;
-use crate::handles::repr;
+use crate::repr;
 
 #[doc = stub!("VanillaQueue")]
 #[pyclass(module = "quire._native", frozen, subclass)]

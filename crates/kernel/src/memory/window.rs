@@ -17,7 +17,6 @@ use std::time::Duration;
 use super::pages::Pages;
 use super::prealloc::Supply;
 use super::{Cells, Mapping, is_unsupported};
-use crate::chronicle::format::blocks;
 use crate::os::files;
 use crate::os::range_lock::{Kind, RecordLock, WHOLE_FILE};
 use crate::probe::fault;
@@ -29,15 +28,6 @@ pub const CHUNK: u64 = 64 << 10;
 const HEADROOM: u64 = 1 << 30;
 /// The pretoucher's step in bytes.
 const TOUCH_STEP: u64 = 128 << 10;
-
-/// How a roll file grows.
-#[derive(Clone, Copy, Debug)]
-pub struct Growth {
-    /// Block size in bytes.
-    pub block: u64,
-    /// How long another process may keep the file locked.
-    pub timeout: Duration,
-}
 
 /// One mapping of the file. The window makes a larger one when the file outgrows it; whoever holds
 /// the old one may go on using it.
@@ -245,19 +235,19 @@ impl Window {
         Ok(done)
     }
 
-    /// Makes positions up to `end` writable through `region`, for a document at `start`: the file is
-    /// long enough, its blocks are reserved, its pages are present. Returns how far that holds. The
-    /// caller holds the write lock; an error means that nothing was stored.
+    /// Makes positions from `start` to `end` writable through `region`: the file has at least `len`
+    /// bytes, its blocks are reserved, its pages are present. Returns how far that holds. Another
+    /// process may keep the file locked for up to `timeout`. An error means that nothing was stored.
     pub fn writable(
         &self,
         region: &mut Arc<Region>,
         start: u64,
         end: u64,
-        growth: Growth,
+        len: u64,
+        timeout: Duration,
     ) -> Result<u64> {
-        let len = blocks::file_len(start, end, growth.block);
         if len > self.file_len() {
-            self.grow(len, growth.timeout)?;
+            self.grow(len, timeout)?;
         }
         self.supply.measure(end);
         let present = self.supply.present_to();

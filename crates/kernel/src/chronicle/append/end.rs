@@ -1,7 +1,7 @@
 //! The end of the file being appended to, as far as one appender knows (steps 5 to 9
 //! of an append, which are listed in `appender/steps.rs`).
 
-use crate::chronicle::format::blocks;
+use crate::chronicle::format::blocks::{self, Growth};
 use crate::chronicle::format::document::{self, HEADER_LEN, NOT_INITIALIZED, TAIL_ZEROS};
 use crate::chronicle::format::roll_cycle::RollCycle;
 use crate::chronicle::protocol::indexing::{self, IndexWriter};
@@ -9,7 +9,6 @@ use crate::chronicle::protocol::locate;
 use crate::chronicle::protocol::lock::guard::WriteGuard;
 use crate::chronicle::protocol::publish::{self, Payload};
 use crate::chronicle::protocol::roll_file::{Slot, View};
-use crate::memory::window::Growth;
 use crate::probe::fault;
 use crate::{Error, Result, warnings};
 

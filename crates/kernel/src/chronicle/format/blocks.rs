@@ -1,11 +1,22 @@
 //! How long a roll file is (`docs/format.md` §7): blocks, and an overlap behind the last one.
 
+use std::time::Duration;
+
 use super::document::LENGTH_MASK;
 
 /// Block size when none is given.
 pub const DEFAULT_BLOCK: u64 = 64 << 20;
 const PAGE: u64 = 4096;
 const KIB_64: u64 = 64 << 10;
+
+/// How a roll file grows.
+#[derive(Clone, Copy, Debug)]
+pub struct Growth {
+    /// Block size in bytes.
+    pub block: u64,
+    /// How long another process may keep the file locked.
+    pub timeout: Duration,
+}
 
 /// The least block size for index arrays of this many slots.
 #[must_use]

@@ -16,13 +16,14 @@ use super::indexing::publish_first_array;
 use super::lock::guard::WriteGuard;
 use super::roll_file::{self, RollFile};
 use super::unfinished;
+use crate::chronicle::format::blocks::{self, Growth};
 use crate::chronicle::format::document::{
     self, HEADER_LEN, NOT_COMPLETE, NOT_INITIALIZED, TAIL_ZEROS,
 };
 use crate::chronicle::format::index::{self, ArrayLayout, Shape};
 use crate::chronicle::format::store::{self, StoreLayout};
 use crate::memory::Cells;
-use crate::memory::window::{Growth, Window};
+use crate::memory::window::Window;
 use crate::os::files::{self, Access};
 use crate::probe::fault;
 use crate::{Error, Result, warnings};
@@ -141,7 +142,8 @@ fn initialise(window: &Window, new: &NewFile, _guard: &WriteGuard<'_>) -> Result
     let header_end = HEADER_LEN + payload.len() as u64;
     let arrays = 2 * (index::slots_len(new.shape.index_count) + index::PREAMBLE_MAX as u64 + 16);
     let mut region = window.region();
-    window.writable(&mut region, 0, header_end + arrays, new.growth)?;
+    let (end, Growth { block, timeout }) = (header_end + arrays, new.growth);
+    window.writable(&mut region, 0, end, blocks::file_len(0, end, block), timeout)?;
     let cells: &Cells = &region;
     cells
         .publish_header(0, NOT_INITIALIZED, NOT_COMPLETE)

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use super::lock::guard::WriteGuard;
 use super::roll_file::{Slot, View};
 use super::{create, locate, publish};
+use crate::chronicle::format::blocks::Growth;
 use crate::chronicle::format::document::{EOF_DECORATION, HEADER_LEN, NOT_INITIALIZED};
-use crate::memory::window::Growth;
 use crate::{Result, warnings};
 
 /// Writes the end-of-file marker; false if it was there.

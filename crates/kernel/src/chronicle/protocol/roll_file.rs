@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::lock::guard::WriteGuard;
+use crate::chronicle::format::blocks::{self, Growth};
 use crate::chronicle::format::document::{self, HEADER_LEN, Header};
 use crate::chronicle::format::index::{ArrayLayout, PREAMBLE_MAX, Shape};
 use crate::chronicle::format::store::{self, MAX_HEADER_LEN, StoreLayout};
 use crate::memory::pages::Pages;
-use crate::memory::window::{CHUNK, Growth, Readable, Region, Window};
+use crate::memory::window::{CHUNK, Readable, Region, Window};
 use crate::os::files::{self, Access};
 use crate::{Error, Result};
 
@@ -439,7 +440,9 @@ impl View {
         growth: Growth,
         _guard: &WriteGuard<'_>,
     ) -> Result<u64> {
-        let to = self.file.window.writable(&mut self.region, start, end, growth)?;
+        let len = blocks::file_len(start, end, growth.block);
+        let window = &self.file.window;
+        let to = window.writable(&mut self.region, start, end, len, growth.timeout)?;
         // What is present for writing can be read as well.
         (self.clear_from, self.clear_to) = (start, to);
         Ok(to)

@@ -5,7 +5,7 @@ use pyo3::types::PyString;
 use quire_wire::WireError;
 use quire_wire::writer::{self, put_stop_bit, put_type_prefix};
 
-use super::write_document::WriteDocument;
+use super::WriteDocument;
 use crate::buffer::Borrowed;
 use crate::values::encode;
 use crate::values::failure::Result;

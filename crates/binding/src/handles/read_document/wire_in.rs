@@ -6,7 +6,7 @@ use quire_wire::WireError;
 use quire_wire::latin1;
 use quire_wire::reader::{self, Name, Reader};
 
-use super::read_document::ReadDocument;
+use super::ReadDocument;
 use crate::values::failure::{Failure, Result};
 use crate::values::schema;
 

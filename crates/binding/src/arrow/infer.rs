@@ -1,0 +1,58 @@
+//! What the messages of a queue look like, for a schema that nobody declared.
+
+use std::sync::{Mutex, PoisonError};
+
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use quire_kernel::chronicle::read::tailer::{Reading, Take};
+use quire_wire::arrow::infer;
+
+use super::decode::at_next;
+use crate::handles::scan;
+use crate::handles::tailer::Tailer;
+
+#[doc = stub!("Seen")]
+#[pyclass(module = "quire._native", frozen)]
+pub struct Seen(Mutex<infer::Seen>);
+
+#[pymethods]
+impl Seen {
+    #[new]
+    fn new() -> Self {
+        Self(Mutex::default())
+    }
+
+    #[doc = stub!("Seen.look")]
+    #[pyo3(signature = (tailer, count, /))]
+    fn look(&self, py: Python<'_>, tailer: &Bound<'_, Tailer>, count: usize) -> PyResult<usize> {
+        let tailer = tailer.get().kernel();
+        let (mut reading, mut fault) = (Reading::default(), None);
+        scan::batch(py, tailer, &mut reading, |reading| {
+            let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            tailer.scan_many(reading, count, |_, bytes| {
+                fault = seen.look(bytes).err();
+                if fault.is_none() { Take::This } else { Take::NotThis }
+            })
+        })?;
+        match fault {
+            None => Ok(reading.taken),
+            Some(fault) => Err(at_next(py, tailer, fault)?),
+        }
+    }
+
+    fn found<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        found(py, &self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// The sorts of values, what is under each name, what is in lists.
+fn found<'py>(py: Python<'py>, seen: &infer::Seen) -> PyResult<Bound<'py, PyTuple>> {
+    let sorts: Vec<_> = seen.sorts().map(infer::Sort::name).collect();
+    let fields = seen.fields().iter().map(|(name, seen)| Ok((name, found(py, seen)?)));
+    (
+        sorts,
+        fields.collect::<PyResult<Vec<_>>>()?,
+        seen.item().map(|seen| found(py, seen)).transpose()?,
+    )
+        .into_pyobject(py)
+}
