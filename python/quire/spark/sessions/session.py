@@ -42,7 +42,9 @@ def register(spark: SparkSession) -> None:
     Examples:
         >>> import quire.spark
         >>> quire.spark.register(spark)
-        >>> orders = spark.read.format("quire").load("orders")
+        >>> _ = appender.write_map({"symbol": "EURUSD"})
+        >>> spark.read.format("quire").load(queue.path).count()
+        1
 
     """
     use_this_python(spark)
