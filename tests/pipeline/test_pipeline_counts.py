@@ -76,7 +76,7 @@ def test_a_batch_that_failed_does_not_count(pipeline: Pipeline) -> None:
 def test_a_count_that_does_not_come_is_unknown(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(counts, "_TOLD_WITHIN_S", 0.05)
+    monkeypatch.setattr(counts, "_COUNTED_WITHIN_S", 0.05)
     tally = Tally(pipeline)
     counted(tally, pipeline, 10, 8)
     tally.end()
@@ -174,8 +174,8 @@ def test_a_report_that_fails_ends_no_run(
     for number in range(2 * KEPT):
         run.batches.append(BatchReport(batch=number, started=run.started, duration_s=1.0))
     for _ in range(3):  # in the same two seconds
-        run.has_news = True
-        run._tell()  # pyright: ignore[reportPrivateUsage]
+        run.has_new_batches = True
+        run._publish_report()  # pyright: ignore[reportPrivateUsage]
 
     (report,) = told
     assert report.outcome == "running"

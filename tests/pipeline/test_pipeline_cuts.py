@@ -8,7 +8,7 @@ import random
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from quire.pipeline.runtime.event_order import Arrival
+from quire.pipeline.runtime.event_order import EventOrder
 from quire.pipeline.runtime.expectations import passed, tagged
 from quire.pipeline.spec.model import Deduplicate, Watermark
 
@@ -38,7 +38,7 @@ def test_duplicates_do_not_depend_on_where_batches_begin(spark: SparkSession) ->
     rows = recorded(60)
     rule = Deduplicate(by=("key",), within=f"{WITHIN}s", action="drop")
     watermark = Watermark(column="at", delay="1 hour", action="drop")
-    arrival = Arrival(("number",), watermark, rule, (), None)
+    event_order = EventOrder(("number",), watermark, rule, (), None)
     assert 10 < len(firsts(rows)) < 50
 
     for cuts in ([], [30], [7, 8, 41]):
@@ -48,8 +48,8 @@ def test_duplicates_do_not_depend_on_where_batches_begin(spark: SparkSession) ->
         for batch, (start, end) in enumerate(itertools.pairwise(edges)):
             frame = spark.createDataFrame(rows[start:end], "number long, key long, at long")
             frame = frame.selectExpr("number", "key", "timestamp_seconds(at) as at").coalesce(1)
-            frame = arrival.tag_duplicates(tagged(frame, ()), known).localCheckpoint()
+            frame = event_order.tag_duplicates(tagged(frame, ()), known).localCheckpoint()
             kept += [row.number for row in passed(frame).collect()]
-            keys = arrival.keys(frame, batch)
+            keys = event_order.keys(frame, batch)
             known = (keys if known is None else known.unionByName(keys)).localCheckpoint()
         assert sorted(kept) == firsts(rows), cuts

@@ -150,7 +150,7 @@ def test_the_plots_show_the_flow_the_rules_and_the_batches() -> None:
     page = page_of(REPORT)
 
     assert bars(page, "Rows by step, in the order they are computed") == {
-        "handed on": [1000, 980],
+        "passed on": [1000, 980],
         "quarantined": [0, 7],
         "dropped": [0, 3],
         "held": [0, 10],

@@ -113,6 +113,7 @@ def test_a_damaged_record_of_batches_is_refused(tmp_path: Path, text: str) -> No
 
 
 SOURCES = (QueueSource(format="quire", path="/data/trades"),)
+SOURCES[0].locate("trades", 1)
 
 
 def run_to_checkpoint(folder: Path) -> str:
@@ -122,7 +123,7 @@ def run_to_checkpoint(folder: Path) -> str:
         (folder / "checkpoint" / "offsets").mkdir(parents=True)
         (folder / "checkpoint" / "metadata").write_text("{}")
         (folder / "checkpoint" / "offsets" / "0").write_text("v1")
-        state.begin()
+        state.sync_offsets()
     return state.identity
 
 
@@ -193,7 +194,7 @@ def test_links_in_a_state_are_not_followed(tmp_path: Path, name: str) -> None:
         it = State(state)
         with it.opened():
             it.belongs_to(SOURCES)
-            it.forget(3)
+            it.prune(3)
 
     with pytest.raises((UnsafePathError, PipelineError), match=str(place)):
         use()

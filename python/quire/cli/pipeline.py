@@ -82,20 +82,14 @@ def run(  # noqa: PLR0913 - one for each option
     from quire.pipeline.runtime.runner import write_report
 
     stop = quire.pipeline.Stop()
-
-    drawn_at = -_DRAWN_EVERY_S
-
-    def told(report: Report) -> None:
-        nonlocal drawn_at
-        if folder is not None:
-            is_due = time.monotonic() >= drawn_at + _DRAWN_EVERY_S
-            write_report(report, folder, page=is_due)
-            drawn_at = time.monotonic() if is_due else drawn_at
-
     signals = nullcontext() if found.is_full else stop.on_signals()
     with signals, Progress() as progress:
         report = quire.pipeline.run(
-            found, master=master, stop=stop, watch=_batch_and_part(progress), told=told
+            found,
+            master=master,
+            stop=stop,
+            watch=_batch_and_part(progress),
+            on_report=_report_writer(folder),
         )
     _print(report, as_json=as_json)
     if folder is not None:
@@ -104,8 +98,24 @@ def run(  # noqa: PLR0913 - one for each option
         raise click.ClickException(report.errors[0])
 
 
+def _report_writer(folder: Path | None) -> Callable[[Report], None]:
+    """Return what writes a report, with its page only now and then."""
+    from quire.pipeline.runtime.runner import write_report
+
+    drawn_at = -_DRAWN_EVERY_S
+
+    def write(report: Report) -> None:
+        nonlocal drawn_at
+        if folder is not None:
+            is_due = time.monotonic() >= drawn_at + _DRAWN_EVERY_S
+            write_report(report, folder, page=is_due)
+            drawn_at = time.monotonic() if is_due else drawn_at
+
+    return write
+
+
 def _batch_and_part(progress: Progress) -> Callable[[str], None]:
-    """Return what shows a part of the pipeline that is done, and its batch."""
+    """Return what shows the part of the pipeline that is done, with its batch."""
     batch = ""
 
     def show(part: str) -> None:

@@ -7,7 +7,7 @@ In a definitions file of a Declarative Pipelines project:
 >>> quire.pipeline.declare("trades.yaml")  # doctest: +SKIP
 
 Sources become temporary views, steps materialized views, and the rows in quarantine the
-materialized view `<pipeline>_quarantine`. Each is computed from everything that the sources hold,
+materialized view `<pipeline>_quarantine`. Each is computed from all data of the sources,
 as with ``mode: full``; sinks, schedules and state are Declarative Pipelines' own.
 """
 
@@ -21,9 +21,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from quire.pipeline.errors import named
-from quire.pipeline.runtime.event_order import Arrival
-from quire.pipeline.runtime.expectations import TAGS, VERDICT, alive, rejected, tagged, without
-from quire.pipeline.runtime.sources import whole
+from quire.pipeline.runtime.event_order import EventOrder
+from quire.pipeline.runtime.expectations import TAGS, VERDICT, passes, rejected, tagged, without
+from quire.pipeline.runtime.sources import read_all
 from quire.pipeline.runtime.transforms import transformed
 from quire.pipeline.spec.loader import load
 from quire.pipeline.spec.model import Pipeline, Source, SqlStep, Step
@@ -34,24 +34,24 @@ Made = Callable[[], DataFrame]
 
 def declare(path: str | Path) -> None:
     """
-    Declare the datasets of a pipeline's file. Call it in a definitions file.
+    Declare the datasets of a pipeline file. Call it in a definitions file.
 
     Raises:
         PipelineError: A Python step failed.
-        PipelineFileError: Something is wrong with the file.
+        PipelineFileError: The file is wrong.
 
     Examples:
         >>> import quire.pipeline
         >>> quire.pipeline.declare("trades.yaml")  # doctest: +SKIP
 
     """
-    # Not there without Spark Connect's packages, which nothing else of a pipeline needs.
+    # Needs the packages of Spark Connect, which nothing else of a pipeline needs.
     from pyspark import pipelines
 
     pipeline = load(path)
-    # Spark refuses some settings once its session runs; those are no business of a dataset's.
-    theirs = {key: it for key, it in pipeline.settings.items() if key.startswith("spark.sql.")}
-    conf = SETTINGS | theirs
+    # Spark refuses other settings once its session runs.
+    settings = {key: it for key, it in pipeline.settings.items() if key.startswith("spark.sql.")}
+    conf = SETTINGS | settings
     quarantined: list[Made] = []
 
     def add(step: Step, made: Made, *, is_kept: bool) -> None:
@@ -79,7 +79,7 @@ def declare(path: str | Path) -> None:
 
 def _source(pipeline: Pipeline, source: Source) -> DataFrame:
     with named(pipeline, f"source {source.name}", source.line):
-        return whole(SparkSession.active(), source)
+        return read_all(SparkSession.active(), source)
 
 
 def _step(pipeline: Pipeline, step: Step) -> DataFrame:
@@ -93,25 +93,25 @@ def _step(pipeline: Pipeline, step: Step) -> DataFrame:
 
 
 def _checked(pipeline: Pipeline, step: Step, made: Made) -> DataFrame:
-    """Return rows with what the step's rules say of them."""
+    """Return the rows, tagged by the step's rules."""
     with named(pipeline, f"step {step.name}", step.line):
         frame = tagged(made(), step.rules)
         if step.watermark is None and step.deduplicate is None:
             return frame
         # Spark reveals no columns while data sets are declared.
-        arrival = Arrival.of(step, None)
-        return arrival.tag_duplicates(arrival.tag_late(frame, None, None), None)
+        event_order = EventOrder.of(step, None)
+        return event_order.tag_duplicates(event_order.tag_late(frame, None, None), None)
 
 
 def _passed(step: Step, checked: str) -> DataFrame:
-    """Return the rows that go on; a row that breaks a `fail` rule fails the dataset."""
+    """Return the rows that pass; a row that breaks a `fail` rule fails the dataset."""
     message = F.lit(f"rule broken: step={step.name}")
     failing = F.when(F.col(VERDICT) == "fail", F.raise_error(message).cast("boolean"))
     rows = SparkSession.active().table(checked)
-    return without(rows.where(failing.otherwise(alive())), *TAGS)
+    return without(rows.where(failing.otherwise(passes())), *TAGS)
 
 
 def _rejected(pipeline: Pipeline, step: Step, checked: str) -> DataFrame:
-    """Return the rows of a step for quarantine."""
+    """Return the rows of a step that go to quarantine."""
     rows = SparkSession.active().table(checked)
     return rejected(rows, pipeline=pipeline.name, step=step.name)

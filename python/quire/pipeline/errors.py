@@ -17,7 +17,7 @@ _TRACE: Final = "Traceback (most recent call last)"
 
 
 def failed(pipeline: Pipeline, part: str, line: int, error: BaseException) -> PipelineError:
-    """Return the error that says which *part* of the pipeline failed, and why."""
+    """Return the error for a *part* of the pipeline that failed, with its reason."""
     if isinstance(error, PipelineError):
         return error
     return PipelineError(
@@ -28,7 +28,7 @@ def failed(pipeline: Pipeline, part: str, line: int, error: BaseException) -> Pi
 @contextmanager
 def named(pipeline: Pipeline, part: str, line: int) -> Generator[None]:
     """
-    Give an error that comes from a part of the pipeline the part's name.
+    Raise errors of a part of the pipeline with its name and line.
 
     Raises:
         PipelineError: The part failed.
@@ -41,9 +41,9 @@ def named(pipeline: Pipeline, part: str, line: int) -> Generator[None]:
 
 
 def reason(error: BaseException) -> str:
-    """Return the line of a Spark error that says what is wrong: without the trace around it."""
-    told = getattr(error, "getMessage", None)
-    text = str((told() if callable(told) else None) or error)
+    """Return the essential line of an error, without Spark's stack traces."""
+    message = getattr(error, "getMessage", None)
+    text = str((message() if callable(message) else None) or error)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if any(_TRACE in line for line in lines):
         lines = [_last_of_trace(lines)]
@@ -62,7 +62,7 @@ def _place(error: BaseException) -> str:
 
 
 def _last_of_trace(lines: list[str]) -> str:
-    """Return what Python says at the end of a trace that Java's lines may follow."""
+    """Return the last line of a Python traceback, which Java's may follow."""
     start = max(n for n, line in enumerate(lines) if _TRACE in line)
     python = [
         line for line in lines[start + 1 :] if not line.startswith(("at ", "...", "Caused by:"))

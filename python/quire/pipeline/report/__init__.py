@@ -1,1 +1,1 @@
-"""The report of a pipeline run: its model, and its forms as text and as a page."""
+"""The report of a run: its model, its text and its page."""

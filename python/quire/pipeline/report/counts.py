@@ -1,4 +1,4 @@
-"""Counts rows while a pipeline runs, and makes the report of it."""
+"""Counts of rows while a pipeline runs, and their reports."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from quire.pipeline.report.model import RuleReport, SinkReport, StepReport
 from quire.pipeline.spec.model import DUPLICATE, LATE, Pipeline, Rule, Sink, Step
 
-# What an observation counted is told by another thread of Spark's, soon after the job's end.
-_TOLD_WITHIN_S: Final = 5.0
+# A thread of Spark reports an observation soon after the end of its job.
+_COUNTED_WITHIN_S: Final = 5.0
 _POLL_S: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What one job counted of a step with rules."""
+    """The counts of a step with rules, from one job."""
 
     rows: int
     quarantined: int
@@ -31,10 +31,10 @@ class Counted:
 
 @dataclass(slots=True)
 class _Step:
-    """What was counted of a step: in a batch, or over all of them."""
+    """The counts of a step: in a batch, or over all of them."""
 
     out: int | None = None
-    is_unknown: bool = False  # a count that did not come: the sum is not known either
+    is_unknown: bool = False  # a count is missing, so the sum is unknown
     quarantined: int = 0
     dropped: int = 0
     held: int | None = None
@@ -54,13 +54,13 @@ class _Step:
 
     @property
     def known(self) -> int | None:
-        """The rows that were handed on; None if they were not counted."""
+        """The rows that it passed on; None if they were not counted."""
         return None if self.is_unknown else self.out
 
 
 @dataclass(slots=True)
 class _Sink:
-    """What was written to a sink: in a batch, or over all of them."""
+    """The counts of a sink: in a batch, or over all of them."""
 
     rows: int | None = 0
     batches: int = 0
@@ -75,7 +75,7 @@ class _Sink:
 
 @dataclass(frozen=True, slots=True)
 class BatchCounts:
-    """Sums of one batch; None where a count did not come."""
+    """Sums of one batch; None where a count is missing."""
 
     rows_in: int | None
     rows_out: int | None
@@ -83,7 +83,7 @@ class BatchCounts:
 
 
 class Tally:
-    """The counts of a run; those of the batch at hand count once it is done."""
+    """The counts of a run; those of the current batch are added when it ends."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         """Start at zero."""
@@ -96,11 +96,11 @@ class Tally:
         self._observed: dict[str, Observation] = {}
 
     def begin(self) -> None:
-        """Begin a batch; of one that failed nothing counts."""
+        """Begin a batch; the counts of one that failed are discarded."""
         self._batch, self._written, self._observed = {}, {}, {}
 
     def observed(self, name: str, frame: DataFrame) -> DataFrame:
-        """Return *frame*, whose rows are counted by the first job that reads it."""
+        """Return *frame* so that the first job that reads it counts its rows."""
         self._observed[name] = Observation()
         return frame.observe(self._observed[name], F.count(F.lit(1)).alias("rows"))
 
@@ -109,7 +109,7 @@ class Tally:
         self._of(name).duration_s += duration_s
 
     def checked(self, name: str, counted: Counted) -> None:
-        """Take what was counted of a step with rules."""
+        """Set the counts of a step with rules."""
         step = self._of(name)
         step.out = counted.rows - counted.quarantined - counted.dropped
         step.quarantined = counted.quarantined
@@ -117,12 +117,12 @@ class Tally:
         step.broken = Counter(counted.broken)
 
     def held(self, name: str, *, out: int, held: int) -> None:
-        """Correct what a step handed on: some rows wait, others need no longer wait."""
+        """Set how many rows a step passed on, and how many wait for their window."""
         step = self._of(name)
         step.out, step.held = out, held
 
     def wrote(self, sink: Sink, part: str, *, is_new: bool) -> None:
-        """Take that a sink has the batch."""
+        """Record that a sink has the batch."""
         observation = self._observed.pop(part)
         self._written[sink.destination] = _Sink(
             rows=_rows(observation, _deadline()) if is_new else 0,
@@ -131,7 +131,7 @@ class Tally:
         )
 
     def end(self) -> BatchCounts:
-        """End a batch: collect what was observed, and return its sums."""
+        """End a batch: collect the observations, and return its sums."""
         deadline = _deadline()
         for name, observation in self._observed.items():
             step = self._of(name)
@@ -239,17 +239,17 @@ def _sum(counts: Sequence[int | None]) -> int | None:
 
 
 def _deadline() -> float:
-    return time.monotonic() + _TOLD_WITHIN_S
+    return time.monotonic() + _COUNTED_WITHIN_S
 
 
 def _rows(observation: Observation, deadline: float) -> int | None:
     """
-    Return what was counted; None if no job read the frame, or only a part of it was planned.
+    Return the count of an observation; None if no job read its whole frame.
 
-    Then `Observation.get` would wait for ever: its future is asked instead.
+    `Observation.get` would then wait for ever, so its future is polled.
     """
-    told = cast("Any", observation)._jo.future()  # noqa: SLF001 - nothing public asks
-    while not told.isCompleted():
+    future = cast("Any", observation)._jo.future()  # noqa: SLF001 - no public way
+    while not future.isCompleted():
         if time.monotonic() >= deadline:
             return None
         time.sleep(_POLL_S)

@@ -1,4 +1,4 @@
-"""The report of a run as a page: what flowed where, what failed, and how long it took."""
+"""The report of a run as a page: rows, failures and durations."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from quire.pages.model import Block
 from quire.pages.palette import BLUE, GREY, ORANGE, RED
 from quire.pipeline.report.model import BatchReport, Report, StepReport
 
-# Fewer than these are no curve.
+# Fewer batches make no curve.
 _BATCHES_MIN: Final = 2
 
-# What Spark calls the sum of the others.
+# Spark's name for the sum of the other phases.
 _WHOLE: Final = "triggerExecution"
 
 # Below this a bar cannot be seen.
 _SECONDS_MIN: Final = 0.05
 
-_PARTS: Final = {"handed on": BLUE, "quarantined": RED, "dropped": ORANGE, "held": GREY}
+_PARTS: Final = {"passed on": BLUE, "quarantined": RED, "dropped": ORANGE, "held": GREY}
 
 
 def page_of(report: Report) -> Page:
@@ -63,12 +63,12 @@ def _flow(report: Report) -> Iterator[Block]:
     counted = [step for step in report.steps if step.rows_out is not None]
     if counted:
         parts = {
-            "handed on": [float(step.rows_out or 0) for step in counted],
+            "passed on": [float(step.rows_out or 0) for step in counted],
             "quarantined": [float(step.quarantined) for step in counted],
             "dropped": [float(step.dropped) for step in counted],
             "held": [float(step.held) for step in counted],
         }
-        present = {name: rows for name, rows in parts.items() if name == "handed on" or any(rows)}
+        present = {name: rows for name, rows in parts.items() if name == "passed on" or any(rows)}
         figure = charts.bars(
             [step.name for step in counted],
             present,
@@ -100,7 +100,7 @@ def _says_flow(steps: Sequence[StepReport]) -> str:
     dropped = sum(step.dropped for step in steps)
     held = sum(step.held for step in steps)
     if not quarantined + dropped + held:
-        return "No row was held back: every step handed on all that it computed."
+        return "Every step passed on all of its rows."
     waiting = f" {_rows(held)} wait until their window is complete." if held else ""
     return (
         f"{_rows(quarantined)} went to quarantine and {_rows(dropped)} were dropped on the way."
@@ -191,7 +191,7 @@ def _batches(batches: Sequence[BatchReport]) -> Iterator[Block]:
 
 
 def _batch_durations(batches: Sequence[BatchReport], numbers: Sequence[int]) -> Chart:
-    """Return a plot of the batches' durations, by part where Spark told them."""
+    """Return a plot of the durations of batches, by phase if Spark reported them."""
     names = sorted({name for batch in batches for name in batch.durations} - {_WHOLE})
     parts = {name: [batch.durations.get(name, 0.0) for batch in batches] for name in names}
     parts = parts or {"whole": [batch.duration_s for batch in batches]}

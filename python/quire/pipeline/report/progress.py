@@ -1,4 +1,4 @@
-"""What Spark tells about the batches of a stream: durations, offsets, lag."""
+"""Spark's progress reports of a stream: durations, offsets and lag of its batches."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from quire.pipeline.report.model import BatchReport
 from quire.spark.read.checkpoints import EXPECTED
 from quire.spark.read.lag import lag_of
 
-# A run that goes on for weeks must not grow: of its batches the last ones are told.
+# A run may take weeks: only its last batches are kept.
 KEPT: Final = 500
 
 
@@ -17,21 +17,21 @@ class Progress:
     """Spark's reports of one run, by batch."""
 
     def __init__(self) -> None:
-        """Know nothing."""
+        """Start without reports."""
         self._batches: dict[int, dict[str, Any]] = {}
         self._first: list[dict[str, Any]] = []
 
     def add(self, found: Any) -> None:  # noqa: ANN401 - a dictionary or a StreamingQueryProgress
-        """Take what Spark reports of a batch; a batch without rows tells nothing new."""
-        told: dict[str, Any] = json.loads(found.json) if hasattr(found, "json") else found
-        if told["numInputRows"] or told["batchId"] not in self._batches:
-            self._batches[told["batchId"]] = told
-            self._first = self._first or told["sources"]
+        """Add the report of a batch; one without rows does not replace one with rows."""
+        progress: dict[str, Any] = json.loads(found.json) if hasattr(found, "json") else found
+        if progress["numInputRows"] or progress["batchId"] not in self._batches:
+            self._batches[progress["batchId"]] = progress
+            self._first = self._first or progress["sources"]
             while len(self._batches) > KEPT:
                 del self._batches[next(iter(self._batches))]
 
     def completed(self, batch: BatchReport) -> BatchReport:
-        """Return a batch's report with what Spark knows of it."""
+        """Return the report of a batch, completed by Spark's."""
         found = self._batches.get(batch.batch)
         if found is None:
             return batch
@@ -70,7 +70,7 @@ def _offset(found: object) -> dict[str, Any] | None:
 
 
 def _lag(source: dict[str, Any]) -> int | None:
-    """Return how many messages a source had left; None if it does not tell."""
+    """Return how many messages a source had left; None if unknown."""
     latest = source.get("latestOffset")
     text = latest if isinstance(latest, str) else json.dumps(latest)
     try:

@@ -1,4 +1,4 @@
-"""A report as text: what a terminal shows at the end of a run."""
+"""The report of a run as text, for a terminal."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def shown(report: Report, *, width: int | None = None) -> str:
 
 def show(report: Report, console: Console) -> None:
     """Print the report."""
-    told = f"{report.pipeline}: {report.outcome} in {report.duration_s:.1f} s"
-    console.print(f"[bold]{escape(told)}[/bold]  (run {report.run}, {report.schedule})")
+    title = f"{report.pipeline}: {report.outcome} in {report.duration_s:.1f} s"
+    console.print(f"[bold]{escape(title)}[/bold]  (run {report.run}, {report.schedule})")
     console.print(_steps(report))
     if any(step.rules for step in report.steps):
         console.print(_rules(report))
@@ -36,7 +36,7 @@ def show(report: Report, console: Console) -> None:
 
 
 def escape(text: str) -> str:
-    """Return a text as itself: without rich's markup, and without effect on a terminal."""
+    """Return a text without rich's markup or terminal control characters."""
     return markup.escape(escape_line(text))
 
 

@@ -1,1 +1,1 @@
-"""Running a pipeline: batches, their state, sources, transforms and sinks."""
+"""The execution of a pipeline: batches, their state, sources, transforms and sinks."""

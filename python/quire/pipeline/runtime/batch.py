@@ -1,9 +1,9 @@
 """
-One batch of a pipeline: its steps in order, then its sinks, then what the next batch needs to know.
+One batch of a pipeline: its steps in order, its sinks, then the state for the next batch.
 
-A step with rules is computed once and kept in memory, and counted in one job; other steps are
-counted while the sinks read them. No sink is written before every rule was counted, so that a
-batch that breaks a `fail` rule leaves nothing behind.
+A step with rules is computed once, cached, and counted in one job; other steps are counted while
+the sinks read them. No sink is written before all rules are counted, so a batch that breaks a
+`fail` rule writes nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pyspark.sql.types import LongType, StructType
 from quire.errors import PipelineError, StepError
 from quire.pipeline.errors import named
 from quire.pipeline.report.counts import Counted, Tally
-from quire.pipeline.runtime.event_order import LAST, MARK, RELEASED, Arrival
+from quire.pipeline.runtime.event_order import LAST, MARK, RELEASED, EventOrder
 from quire.pipeline.runtime.expectations import passed, rejected, tagged, tallies
 from quire.pipeline.runtime.sinks.writer import BatchWriter
 from quire.pipeline.runtime.sources import mixes_topics
@@ -36,17 +36,17 @@ Watch = Callable[[str], None]
 @dataclass(slots=True)
 class Batch:
     """
-    A batch while it is computed.
+    A batch being computed.
 
     Attributes:
         pipeline: The pipeline.
         number: The batch's number.
         run: The id of the run that computes it.
-        state: What earlier batches kept; None when everything is computed anew.
+        state: What earlier batches saved; None if everything is recomputed.
         writers: The sinks, in the file's order.
         quarantine: Where rows in quarantine go.
         tally: Where rows are counted.
-        watch: Told of each thing that is done.
+        watch: Called with the name of each part that is done.
 
     """
 
@@ -73,7 +73,7 @@ class Batch:
         """
         try:
             if self.state is not None:
-                self.state.forget(self.number)
+                self.state.prune(self.number)
             for source in self.pipeline.sources:
                 self._source(source, sources[source.name])
             for step in self.pipeline.steps:
@@ -102,10 +102,10 @@ class Batch:
 
     def _check_order(self, step: Step, frame: DataFrame) -> None:
         """
-        Look whether the order of rows is that of one queue.
+        Check that the columns of a step order its rows.
 
         Raises:
-            StepError: Rows of several queues, and an index without its topic.
+            StepError: The rows are those of several queues, and the topic is missing.
 
         """
         has_order = step.watermark is not None or step.deduplicate is not None
@@ -114,13 +114,13 @@ class Batch:
             return
         if mixes_topics(self.pipeline, step.name):
             raise StepError(
-                "rows of several queues, whose indexes tell no order among them: keep the column"
-                " _topic, or name other columns by order:"
+                "rows of several queues, whose indexes do not compare: keep the column"
+                " _topic, or name other columns under order:"
             )
 
     @contextmanager
     def _named(self, name: str, part: str, line: int) -> Generator[None]:
-        """Measure a part, and give an error that comes from it its name."""
+        """Time a part, and raise its errors with its name."""
         started = time.monotonic()
         try:
             with named(self.pipeline, part, line):
@@ -129,20 +129,20 @@ class Batch:
             self.tally.took(name, time.monotonic() - started)
 
     def _checked(self, step: Step, frame: DataFrame, *, is_counted: bool) -> DataFrame:
-        """Return the rows of a step that go on; count all, and keep the others aside."""
+        """Return the rows of a step that pass; count all, and collect those for quarantine."""
         if not step.is_checked:
             several = self.pipeline.uses(step.name) > 1
             if is_counted:
                 frame = self.tally.observed(step.name, frame)
             return self._persist(frame) if several else frame
         frame = tagged(frame, step.rules)
-        arrival = None
+        event_order = None
         if step.watermark is not None or step.deduplicate is not None:
-            arrival = Arrival.of(step, frame.columns)
-            frame = self._arrived(step, arrival, frame)
+            event_order = EventOrder.of(step, frame.columns)
+            frame = self._tag_events(step, event_order, frame)
         frame = self._persist(frame)
         counted = self._count(step, frame)
-        if counted.quarantined or self.state is None:  # what is replaced may be by nothing
+        if counted.quarantined or self.state is None:  # an empty quarantine replaces the former one
             self._rejected.append(
                 rejected(
                     frame,
@@ -153,7 +153,7 @@ class Batch:
                 )
             )
         out = passed(frame)
-        return out if arrival is None else self._handed_on(step, arrival, frame, out)
+        return out if event_order is None else self._handed_on(step, event_order, frame, out)
 
     def _persist(self, frame: DataFrame) -> DataFrame:
         frame = frame.persist(StorageLevel.MEMORY_AND_DISK)
@@ -176,78 +176,78 @@ class Batch:
         counted = Counted(found["rows"], found["quarantine"], found["drop"], broken)
         self.tally.checked(step.name, counted)
         if found["fail"]:
-            told = ", ".join(f"{name} ({count} rows)" for name, count in broken.items() if count)
+            names = ", ".join(f"{name} ({count} rows)" for name, count in broken.items() if count)
             raise PipelineError(
                 f"{self.pipeline.file}:{step.line}: rule broken, nothing was written: "
-                f"pipeline={self.pipeline.name} step={step.name} rules={told}"
+                f"pipeline={self.pipeline.name} step={step.name} rules={names}"
             )
         return counted
 
-    def _arrived(self, step: Step, arrival: Arrival, frame: DataFrame) -> DataFrame:
-        """Tag late rows and duplicates, and see to it that the next batch knows of this one."""
-        marks = self._marks(step, arrival, frame)
-        released_us = arrival.released_us(marks) if step.window_us is not None else None
-        frame = arrival.tag_late(frame, marks, released_us)
+    def _tag_events(self, step: Step, event_order: EventOrder, frame: DataFrame) -> DataFrame:
+        """Tag late rows and duplicates, given what earlier batches saved."""
+        marks = self._marks(step, event_order, frame)
+        released_us = event_order.released_us(marks) if step.window_us is not None else None
+        frame = event_order.tag_late(frame, marks, released_us)
         keys = None
         if self.state is not None and step.deduplicate is not None:
             what = f"{step.name}-keys"
-            schema = arrival.keys(frame, self.number).schema
-            keys = self.state.before(frame.sparkSession, what, self.number, schema)
-        return arrival.tag_duplicates(frame, keys)
+            schema = event_order.keys(frame, self.number).schema
+            keys = self.state.load(frame.sparkSession, what, self.number, schema)
+        return event_order.tag_duplicates(frame, keys)
 
-    def _marks(self, step: Step, arrival: Arrival, frame: DataFrame) -> DataFrame | None:
-        """Return the latest times that earlier batches kept."""
+    def _marks(self, step: Step, event_order: EventOrder, frame: DataFrame) -> DataFrame | None:
+        """Return the watermarks that earlier batches saved."""
         if self.state is None or step.watermark is None:
             return None
-        fields = frame.select(*arrival.by).schema.fields if arrival.by else []
+        fields = frame.select(*event_order.by).schema.fields if event_order.by else []
         schema = StructType([*fields]).add(MARK, LongType()).add(RELEASED, LongType())
-        return self.state.before(frame.sparkSession, f"{step.name}-marks", self.number, schema)
+        return self.state.load(frame.sparkSession, f"{step.name}-marks", self.number, schema)
 
     def _handed_on(
-        self, step: Step, arrival: Arrival, frame: DataFrame, out: DataFrame
+        self, step: Step, event_order: EventOrder, frame: DataFrame, out: DataFrame
     ) -> DataFrame:
-        """Return the rows that need not wait, and let the others, and what is known, be kept."""
+        """Return the rows whose window is complete; save the others, watermarks and keys."""
         if self.state is None:
             return out
         state, number, spark = self.state, self.number, frame.sparkSession
-        marks = self._marks(step, arrival, frame)
+        marks = self._marks(step, event_order, frame)
         after = marks
         if step.watermark is not None:
-            released_us = arrival.released_us(marks)
+            released_us = event_order.released_us(marks)
             since = released_us if released_us is not None else -(2**62)
-            after = self._persist(arrival.marks(frame, marks, since))
+            after = self._persist(event_order.marks(frame, marks, since))
             self._keep(after, f"{step.name}-marks")
         if step.deduplicate is not None:
-            self._keep_keys(step, arrival, frame, after)
+            self._keep_keys(step, event_order, frame, after)
         if step.window_us is None:
             return out
-        held = state.before(spark, f"{step.name}-held", number, out.schema)
+        held = state.load(spark, f"{step.name}-held", number, out.schema)
         waiting = self._persist(out if held is None else held.unionByName(out))
-        is_complete = arrival.is_complete(arrival.released_us(after))
+        is_complete = event_order.is_complete(event_order.released_us(after))
         row = waiting.agg(F.count_if(is_complete), F.count_if(~is_complete)).head()
         self.tally.held(step.name, out=int(row[0]) if row else 0, held=int(row[1]) if row else 0)
         self._keep(waiting.where(~is_complete), f"{step.name}-held")
         return waiting.where(is_complete)
 
     def _keep(self, frame: DataFrame, what: str, *, full: bool = True) -> None:
-        """Keep a frame once the sinks are written."""
+        """Save a frame once the sinks are written."""
         state = self.state
         if state is not None:
-            self._kept.append(lambda: state.keep(frame, what, self.number, full=full))
+            self._kept.append(lambda: state.save(frame, what, self.number, full=full))
 
     def _keep_keys(
-        self, step: Step, arrival: Arrival, frame: DataFrame, marks: DataFrame | None
+        self, step: Step, event_order: EventOrder, frame: DataFrame, marks: DataFrame | None
     ) -> None:
-        """Keep the batch's keys; now and then all of them, without those no one asks for."""
+        """Save the batch's keys; every so often all keys, without those that have expired."""
         what = f"{step.name}-keys"
-        keys = arrival.keys(frame, self.number)
+        keys = event_order.keys(frame, self.number)
         if self.state is None or self.number % COMPACT_EVERY:
             self._keep(keys, what, full=False)
             return
-        before = self.state.before(frame.sparkSession, what, self.number, keys.schema)
+        before = self.state.load(frame.sparkSession, what, self.number, keys.schema)
         if before is not None:
-            keys = arrival.last(before.unionByName(keys))
-        horizon_us = arrival.horizon_us(marks)
+            keys = event_order.last(before.unionByName(keys))
+        horizon_us = event_order.horizon_us(marks)
         if horizon_us is not None:
             keys = keys.where((F.col(LAST) >= horizon_us) | F.col(LAST).isNull())
         self._keep(keys, what)
@@ -259,7 +259,7 @@ class Batch:
             with self._named(part, f"{part} to {sink.destination}", sink.line):
                 frame = self._frames[sink.step]
                 if order := writer.order(frame):
-                    # Sorting reads its rows twice: what is counted below it must not be.
+                    # Sorting reads its input twice; rows must be counted once.
                     frame = self._persist(frame).orderBy(*order)
                 frame = self.tally.observed(part, frame)
                 is_new = writer.write(frame, self.number)

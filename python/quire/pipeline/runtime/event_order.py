@@ -1,13 +1,13 @@
 """
-Late rows, duplicates, and windows that are complete: rules about rows in the order they came.
+Late rows, duplicates and complete windows: rules that depend on the order of rows.
 
-Whether a row is late or a duplicate depends on the rows in front of it, in the order of the step,
-and on nothing else: not on where batches begin. So `once` and `every 30s` give the same answers.
+Whether a row is late or a duplicate depends only on the rows before it, in the order of the step,
+not on where batches begin. So `once` and `every 30s` give the same results.
 
-- A row is late when its time lies more than the delay before the latest time in front of it, among
-  rows with the same `by`. Late rows do not count for that.
-- A row is a duplicate when one with the same keys came before it: ever, or, with `within`, the
-  last one before it not further away in time.
+- A row is late if its time is more than the delay before the latest time so far, among rows with
+  the same `by`. Late rows do not advance that time.
+- A row is a duplicate if a row with the same keys came before it: at any time or, with `within`,
+  if the last of them is at most that far away in time.
 - A window is complete when all `by` are past its end by the delay. Its rows are held until then.
 """
 
@@ -21,20 +21,20 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from quire.errors import StepError
-from quire.pipeline.runtime.expectations import BROKEN, alive, also, without
+from quire.pipeline.runtime.expectations import BROKEN, passes, tag_rule, without
 from quire.pipeline.spec.model import DUPLICATE, LATE, Deduplicate, Step, Watermark
 
 MARK: Final = "_quire_mark"  # the latest time of each `by`, microseconds
-RELEASED: Final = "_quire_released"  # the end of the windows that were handed on, microseconds
+RELEASED: Final = "_quire_released"  # the end of the released windows, microseconds
 LAST: Final = "_quire_last"  # the time of the last row with the keys, microseconds
-PLACE: Final = "_quire_place"  # where that row came: its batch, and its order there
+PLACE: Final = "_quire_place"  # the place of that row: its batch, and its order within
 
 OF_QUEUES: Final = ("_topic", "_index")
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
-    """The columns that put the rows of a step in order, and its rules about that."""
+class EventOrder:
+    """The order of the rows of a step, and the rules that depend on it."""
 
     order: tuple[str, ...]
     watermark: Watermark | None
@@ -43,23 +43,23 @@ class Arrival:
     window_us: int | None
 
     @staticmethod
-    def of(step: Step, known: Sequence[str] | None) -> Arrival:
+    def of(step: Step, known: Sequence[str] | None) -> EventOrder:
         """
-        Return the rules of *step*; rows of queues are in the order of their topic and index.
+        Return the order of a step; rows of queues are ordered by topic and index.
 
         Args:
             step: The step.
-            known: The columns of its rows; None takes those for granted that it needs.
+            known: The columns of its rows; None assumes those that it needs.
 
         Raises:
-            StepError: Nothing tells the order of rows, or a column is not there.
+            StepError: The order of rows is unknown, or a column is missing.
 
         """
         columns = OF_QUEUES if known is None else known
         order = step.order or tuple(name for name in OF_QUEUES if name in columns)
         if not step.order and "_index" not in order:
             raise StepError(
-                "the order of rows is not known: keep the column _index, or name others by order:"
+                "the order of rows is unknown: keep the column _index, or name others under order:"
             )
         watermark = step.watermark
         by = watermark.by if watermark is not None else None
@@ -72,7 +72,7 @@ class Arrival:
             raise StepError(
                 f"no such columns: {', '.join(missing)} (there are: {', '.join(known)})"
             )
-        return Arrival(order, watermark, step.deduplicate, by, step.window_us)
+        return EventOrder(order, watermark, step.deduplicate, by, step.window_us)
 
     def time(self) -> Column:
         """Return the time of a row in microseconds."""
@@ -83,12 +83,12 @@ class Arrival:
     def tag_late(
         self, frame: DataFrame, marks: DataFrame | None, released_us: int | None
     ) -> DataFrame:
-        """Tag late rows, given the latest times of earlier batches and what they released."""
+        """Tag late rows, given the watermarks of earlier batches and what they released."""
         if self.watermark is None:
             return frame
-        in_front = Window.partitionBy(*self.by).orderBy(*self.order)
-        in_front = in_front.rowsBetween(Window.unboundedPreceding, -1)
-        seen = F.max(F.when(alive(), self.time())).over(in_front)
+        before = Window.partitionBy(*self.by).orderBy(*self.order)
+        before = before.rowsBetween(Window.unboundedPreceding, -1)
+        seen = F.max(F.when(passes(), self.time())).over(before)
         frame = frame.withColumn("_quire_seen", seen)
         if marks is not None:
             frame = _joined(frame, F.broadcast(marks.select(*self.by, MARK)), self.by)
@@ -97,19 +97,19 @@ class Arrival:
         is_late = self.time() < F.col("_quire_seen") - self.watermark.delay_us
         if self.window_us is not None and released_us is not None:
             is_late |= self.window_end() <= released_us
-        frame = also(frame, is_late, LATE, self.watermark.action)
+        frame = tag_rule(frame, is_late, LATE, self.watermark.action)
         return without(frame, "_quire_seen")
 
     def marks(self, tagged: DataFrame, before: DataFrame | None, released_us: int) -> DataFrame:
-        """Return the latest time of each `by` behind this batch."""
-        found = tagged.where(_arrived()).select(*self.by, self.time().alias(MARK))
+        """Return the watermark of each `by` after this batch."""
+        found = tagged.where(_is_on_time()).select(*self.by, self.time().alias(MARK))
         if before is not None:
             found = found.unionByName(before.select(*self.by, MARK))
         found = found.groupBy(*self.by).agg(F.max(MARK).alias(MARK)).where(F.col(MARK).isNotNull())
         return found.withColumn(RELEASED, F.lit(released_us).cast("long"))
 
     def released_us(self, marks: DataFrame | None) -> int | None:
-        """Return the time up to which windows are complete; None while nothing is known."""
+        """Return the time up to which windows are complete; None while it is unknown."""
         if marks is None or self.watermark is None:
             return None
         row = marks.agg(F.min(MARK), F.max(RELEASED)).head()
@@ -123,7 +123,7 @@ class Arrival:
         return (F.floor(self.time() / F.lit(length)) + 1) * F.lit(length)
 
     def is_complete(self, released_us: int | None) -> Column:
-        """Whether the window of a row is complete; a row without a time waits for nothing."""
+        """Whether the window of a row is complete; a row without a time has none."""
         bound = F.lit(released_us).cast("long")
         return F.coalesce(self.window_end() <= bound, self.time().isNull())
 
@@ -132,7 +132,7 @@ class Arrival:
         rule = self.deduplicate
         if rule is None:
             return frame
-        same = Window.partitionBy(*rule.by, alive()).orderBy(*self.order)
+        same = Window.partitionBy(*rule.by, passes()).orderBy(*self.order)
         frame = frame.withColumns(
             {
                 "_quire_again": F.row_number().over(same) > 1,
@@ -154,24 +154,24 @@ class Arrival:
         if rule.within_us is not None:
             away = F.abs(self.time() - F.col("_quire_previous"))
             is_again &= F.coalesce(away <= rule.within_us, F.expr("true"))
-        frame = also(frame, is_again, DUPLICATE, rule.action)
+        frame = tag_rule(frame, is_again, DUPLICATE, rule.action)
         return without(frame, "_quire_again", "_quire_previous")
 
     def keys(self, tagged: DataFrame, batch: int) -> DataFrame:
-        """Return the keys of the batch's rows, duplicates too, and of each the last row's time."""
+        """Return the keys of the batch's rows, including duplicates, with the last row's time."""
         by = self.deduplicate.by if self.deduplicate is not None else ()
         order = [F.col(name).alias(f"order{number}") for number, name in enumerate(self.order)]
         place = F.struct(F.lit(batch).cast("long").alias("batch"), *order)
-        arrived = tagged.where(_arrived())
+        arrived = tagged.where(_is_on_time())
         return self.last(arrived.select(*by, self.time().alias(LAST), place.alias(PLACE)))
 
     def last(self, keys: DataFrame) -> DataFrame:
-        """Return the time of the last row with each of the keys: not the latest of their times."""
+        """Return the time of the last row of each key, which need not be the latest time."""
         by = self.deduplicate.by if self.deduplicate is not None else ()
         return keys.groupBy(*by).agg(F.max_by(LAST, PLACE).alias(LAST), F.max(PLACE).alias(PLACE))
 
     def horizon_us(self, marks: DataFrame | None) -> int | None:
-        """Return the time before which keys need not be known; None if all must be."""
+        """Return the time before which keys have expired; None if they never do."""
         rule = self.deduplicate
         released_us = self.released_us(marks)
         if rule is None or rule.within_us is None or released_us is None:
@@ -179,13 +179,13 @@ class Arrival:
         return released_us - rule.within_us
 
 
-def _arrived() -> Column:
-    """Whether a row came in time and whole: it may be a duplicate."""
-    return alive() | F.array_contains(F.col(BROKEN), DUPLICATE)
+def _is_on_time() -> Column:
+    """Whether a row is neither late nor rejected; it may be a duplicate."""
+    return passes() | F.array_contains(F.col(BROKEN), DUPLICATE)
 
 
 def _joined(frame: DataFrame, other: DataFrame, by: tuple[str, ...]) -> DataFrame:
-    """Join what is known of each key, where null equals null."""
+    """Join by keys, where null equals null."""
     other = other.withColumnsRenamed({name: f"_quire_of_{name}" for name in by})
     condition = F.expr("true")
     for name in by:

@@ -1,8 +1,8 @@
 """
-Rules of rows: each row is tagged with the rules it breaks, and with what is to become of it.
+Rules of rows: each row is tagged with the rules it breaks and the resulting action.
 
-`_quire_broken` lists the names of the broken rules, `_quire_verdict` is `fail`, `quarantine`,
-`drop`, or null for rows that go on. These are plain expressions: nothing is computed here.
+`_quire_broken` lists the names of the broken rules; `_quire_verdict` is `fail`, `quarantine`,
+`drop`, or null for rows that pass. Only expressions are built here; nothing is computed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TAGS: Final = (BROKEN, VERDICT)
 
 
 def tagged(frame: DataFrame, rules: Sequence[Rule]) -> DataFrame:
-    """Tag each row with the rules that it breaks. A condition that is null is broken."""
+    """Tag each row with the rules that it breaks; a condition that is null is broken."""
     broken = {rule: ~F.coalesce(F.expr(rule.condition), F.expr("false")) for rule in rules}
     names = [F.when(is_broken, F.lit(rule.name)) for rule, is_broken in broken.items()]
     listed = F.filter(F.array(*names), lambda name: name.isNotNull()) if names else F.array()
@@ -30,7 +30,7 @@ def tagged(frame: DataFrame, rules: Sequence[Rule]) -> DataFrame:
 
 
 def _verdict(rules: Iterable[Rule]) -> Column:
-    """Return the gravest action of the broken rules."""
+    """Return the most severe action of the broken rules."""
     found: Column = F.lit(None).cast("string")
     for action in reversed(ACTIONS[:-1]):
         names = [F.lit(rule.name) for rule in rules if rule.action == action]
@@ -40,14 +40,14 @@ def _verdict(rules: Iterable[Rule]) -> Column:
     return found
 
 
-def alive() -> Column:
-    """Whether a row goes on, by the rules applied so far."""
+def passes() -> Column:
+    """Whether a row passes the rules applied so far."""
     return F.col(VERDICT).isNull()
 
 
-def also(frame: DataFrame, is_broken: Column, name: str, action: Action) -> DataFrame:
-    """Tag the rows that break one more rule; of rows that do not go on nothing is asked."""
-    is_broken = alive() & F.coalesce(is_broken, F.expr("false"))
+def tag_rule(frame: DataFrame, is_broken: Column, name: str, action: Action) -> DataFrame:
+    """Tag the rows that break one more rule; only rows that pass so far are checked."""
+    is_broken = passes() & F.coalesce(is_broken, F.expr("false"))
     verdict = F.lit(None).cast("string") if action == "warn" else F.lit(action)
     frame = frame.withColumn("_quire_is", is_broken)
     listed = F.array_append(F.col(BROKEN), F.lit(name))
@@ -61,12 +61,12 @@ def also(frame: DataFrame, is_broken: Column, name: str, action: Action) -> Data
 
 
 def passed(frame: DataFrame) -> DataFrame:
-    """Return the rows that go on, without tags."""
-    return without(frame.where(alive()), *TAGS)
+    """Return the rows that pass, without tags."""
+    return without(frame.where(passes()), *TAGS)
 
 
 def without(frame: DataFrame, *names: str) -> DataFrame:
-    """Return *frame* without some columns. Unlike `drop` it needs no frame whose tables exist."""
+    """Return *frame* without some columns; unlike `drop`, tables need not exist yet."""
     return frame.selectExpr(f"* except ({', '.join(names)})")
 
 
@@ -86,7 +86,7 @@ def _count(condition: Column) -> Column:
 
 
 def rejected(frame: DataFrame, **about: object) -> DataFrame:
-    """Return the rows for quarantine, the same form for all steps: *about* columns, rules, row."""
+    """Return the rows for quarantine: the *about* columns, the broken rules, the row as JSON."""
     whole = F.struct("*").dropFields(*TAGS)
     row = F.to_json(whole, {"ignoreNullFields": "false"})
     return frame.where(F.col(VERDICT) == "quarantine").select(

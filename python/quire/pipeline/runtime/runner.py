@@ -1,4 +1,4 @@
-"""Running a pipeline: a session, its stream of batches, and the report at the end."""
+"""Running a pipeline: its session, its stream of batches, and its report."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from quire.pipeline.report.model import BatchReport, Report, SourceReport
 from quire.pipeline.report.progress import KEPT, Progress
 from quire.pipeline.runtime.batch import Batch, Watch
 from quire.pipeline.runtime.sinks.writer import BatchWriter, check_sinks
-from quire.pipeline.runtime.sources import apart, followed, streams, together, whole
+from quire.pipeline.runtime.sources import merge, read_all, read_stream, split, streams
 from quire.pipeline.runtime.state import State
 from quire.pipeline.runtime.triggers import Stop, until_finished
-from quire.pipeline.spec.model import Pipeline, TableSink
+from quire.pipeline.spec.model import Pipeline, Sink, TableSink
 
-_TOLD_EVERY_S: Final = 2.0
+_REPORTED_EVERY_S: Final = 2.0
 
 _log = logging.getLogger("quire")
 
@@ -41,22 +41,22 @@ def run(  # noqa: PLR0913 - by keyword
     master: str | None = None,
     stop: Stop | None = None,
     watch: Watch = lambda _: None,
-    told: Callable[[Report], None] = lambda _: None,
+    on_report: Callable[[Report], None] = lambda _: None,
 ) -> Report:
     """
-    Run a pipeline as its schedule says, and return the report, also of a run that failed.
+    Run a pipeline on its schedule, and return the report, even if the run failed.
 
     Args:
         pipeline: What :func:`quire.pipeline.load` returned.
-        spark: A session to run in; None makes one, and stops it at the end.
-        master: The address of a cluster for a session that is made; None is this machine.
-        stop: Ends a run that goes on until it is stopped, after the batch at hand.
-        watch: Called with a few words for each thing that was done, such as ``step clean``.
-        told: Called with the report so far while a run goes on: where batches are new, at most
-            every two seconds. What it raises is logged, and the run goes on.
+        spark: The session to run in; None creates one, and stops it at the end.
+        master: The address of a cluster for a new session; None is this machine.
+        stop: Stops the run after the current batch.
+        watch: Called with the name of each part that is done, such as ``step clean``.
+        on_report: Called with the report so far, after new batches and at most every two seconds.
+            What it raises is logged, and the run continues.
 
     Raises:
-        PipelineError: It cannot begin: it is running, or a package is missing.
+        PipelineError: The pipeline is running already, or a package is missing.
 
     """
     check_sinks(pipeline)
@@ -64,7 +64,7 @@ def run(  # noqa: PLR0913 - by keyword
     with state.opened():
         session = spark or _session(pipeline, master)
         try:
-            return _Run(pipeline, state, session, stop or Stop(), watch, told).run()
+            return _Run(pipeline, state, session, stop or Stop(), watch, on_report).run()
         finally:
             if spark is None:
                 session.stop()
@@ -84,15 +84,15 @@ class _Run:
     spark: SparkSession
     stop: Stop
     watch: Watch
-    told: Callable[[Report], None]
+    on_report: Callable[[Report], None]
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     batches: deque[BatchReport] = field(default_factory=lambda: deque(maxlen=KEPT))
     progress: Progress = field(default_factory=Progress)
     tally: Tally = field(init=False)
     run_id: str = field(init=False)
     error: PipelineError | None = None
-    has_news: bool = False
-    told_at: float = 0.0
+    has_new_batches: bool = False
+    reported_at: float = 0.0
     counting: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
@@ -100,14 +100,14 @@ class _Run:
         self.run_id = f"{self.started:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
 
     def run(self) -> Report:
-        """Run to the end, and keep the report."""
+        """Run to the end, and save the report."""
         try:
             if self.pipeline.is_full:
                 self._run_whole()
             else:
                 self._run_stream()
         except PipelineError as error:
-            self.error = self.error or error  # of a batch: Spark told it in its own words
+            self.error = self.error or error  # a batch's own error says more than Spark's
         self._refresh_tables()
         report = self._report()
         try:
@@ -116,30 +116,30 @@ class _Run:
             _log.warning("the run's report cannot be kept: %s", error)
         return report
 
-    def _tell(self) -> None:
-        """Tell what is new: the stream's batches are another thread's, and do not wait for it."""
-        if not self.has_news or time.monotonic() < self.told_at + _TOLD_EVERY_S:
+    def _publish_report(self) -> None:
+        """Report new batches; they are computed by another thread, which does not wait."""
+        if not self.has_new_batches or time.monotonic() < self.reported_at + _REPORTED_EVERY_S:
             return
-        self.has_news = False
+        self.has_new_batches = False
         try:
-            self.told(self._report(is_over=False))
+            self.on_report(self._report(is_over=False))
         except Exception:  # noqa: BLE001 - whatever drawing or a disk raises
             _log.warning("the run goes on, but its report failed", exc_info=True)
-        self.told_at = time.monotonic()
+        self.reported_at = time.monotonic()
 
     def _refresh_tables(self) -> None:
-        """Let the session see what was added to tables: batches have a session of their own."""
+        """Refresh the session's view of tables, which batches write in a session of their own."""
         for sink in self.pipeline.sinks:
             if isinstance(sink, TableSink) and self.spark.catalog.tableExists(sink.table):
                 self.spark.catalog.refreshTable(sink.table)
 
     def _run_whole(self) -> None:
-        """Compute everything from everything, and replace what the sinks have."""
+        """Compute everything from all rows, and replace what the sinks have."""
         identity = f"{self.pipeline.name}-{self.run_id}"
         frames: dict[str, DataFrame] = {}
         for source in self.pipeline.sources:
             with named(self.pipeline, f"source {source.name}", source.line):
-                frames[source.name] = whole(self.spark, source)
+                frames[source.name] = read_all(self.spark, source)
         self._compute(self.spark, frames, 0, identity, None)
 
     def _run_stream(self) -> None:
@@ -148,9 +148,9 @@ class _Run:
         parts: list[tuple[str, DataFrame]] = []
         for source in streams(self.pipeline):
             with named(self.pipeline, f"source {source.name}", source.line):
-                frame = followed(self.spark, source, limited=schedule.kind != "once")
+                frame = read_stream(self.spark, source, limited=schedule.kind != "once")
             parts.append((source.name, frame))
-        writer = together(parts).writeStream.foreachBatch(self._batch)
+        writer = merge(parts).writeStream.foreachBatch(self._batch)
         writer = writer.queryName(f"quire pipeline {self.pipeline.name}")
         writer = writer.option("checkpointLocation", str(self.state.checkpoint))
         if schedule.every_us is None:
@@ -159,21 +159,21 @@ class _Run:
             writer = writer.trigger(processingTime=f"{schedule.every_us // 1000} milliseconds")
         with named(self.pipeline, "the stream", 1):
             query = writer.start()
-            until_finished(query, self.stop, self.progress.add, self._tell)
+            until_finished(query, self.stop, self.progress.add, self._publish_report)
 
     def _batch(self, batch: DataFrame, number: int) -> None:
-        """Compute a batch of the stream: Spark's thread calls it."""
+        """Compute a batch of the stream, in Spark's thread."""
         with self.stop.held():
             spark = batch.sparkSession
             names = [source.name for source in streams(self.pipeline)]
             several = len(names) > 1
             batch = batch.persist() if several else batch
             try:
-                self.state.begin()
-                frames = apart(batch, names)
+                self.state.sync_offsets()
+                frames = split(batch, names)
                 for source in self.pipeline.sources:
                     if not source.stream:
-                        frames[source.name] = whole(spark, source)
+                        frames[source.name] = read_all(spark, source)
                 self._compute(spark, frames, number, self.state.identity, self.state)
             except Exception as error:
                 self.error = failed(self.pipeline, "the batch", 1, error)
@@ -191,26 +191,10 @@ class _Run:
         state: State | None,
     ) -> None:
         """Compute and count one batch."""
-        pipeline, replace = self.pipeline, state is None
-        former = rf"{pipeline.name}-\d{{8}}T\d{{6}}Z-[0-9a-f]{{6}}|{self.state.identity}"
         self.tally.begin()
         started, clock = datetime.now(UTC), time.monotonic()
         self.watch(f"batch {number}")
-        Batch(
-            pipeline=pipeline,
-            number=number,
-            run=self.run_id,
-            state=state,
-            writers=[
-                BatchWriter(sink, sink.step, identity, former=former, replace=replace)
-                for sink in pipeline.sinks
-            ],
-            quarantine=BatchWriter(
-                pipeline.quarantine, "quarantine", identity, former=former, replace=replace
-            ),
-            tally=self.tally,
-            watch=self.watch,
-        ).run_all(spark, frames)
+        self._new_batch(number, identity, state).run_all(spark, frames)
         with self.counting:
             counts = self.tally.end()
             duration_s = time.monotonic() - clock
@@ -225,10 +209,28 @@ class _Run:
                     rows_per_s=(counts.rows_in or 0) / duration_s if duration_s else 0.0,
                 )
             )
-        self.has_news = True
+        self.has_new_batches = True
+
+    def _new_batch(self, number: int, identity: str, state: State | None) -> Batch:
+        pipeline = self.pipeline
+        former = rf"{pipeline.name}-\d{{8}}T\d{{6}}Z-[0-9a-f]{{6}}|{self.state.identity}"
+
+        def writer(sink: Sink, name: str) -> BatchWriter:
+            return BatchWriter(sink, name, identity, former=former, replace=state is None)
+
+        return Batch(
+            pipeline=pipeline,
+            number=number,
+            run=self.run_id,
+            state=state,
+            writers=[writer(sink, sink.step) for sink in pipeline.sinks],
+            quarantine=writer(pipeline.quarantine, "quarantine"),
+            tally=self.tally,
+            watch=self.watch,
+        )
 
     def _report(self, *, is_over: bool = True) -> Report:
-        """Return the report of what was done so far."""
+        """Return the report so far."""
         with self.counting:
             return self._reported(is_over=is_over)
 

@@ -25,7 +25,7 @@ _NAME: Final = "_quire_source"
 LIMITS: Final = ("maxoffsetspertrigger", "maxfilespertrigger", "maxbytespertrigger")
 
 
-def whole(spark: SparkSession, source: Source) -> DataFrame:
+def read_all(spark: SparkSession, source: Source) -> DataFrame:
     """Return all rows of a source."""
     if isinstance(source, TableSource):
         return spark.read.table(source.table)
@@ -35,14 +35,14 @@ def whole(spark: SparkSession, source: Source) -> DataFrame:
     return reader.load(source.path)
 
 
-def followed(spark: SparkSession, source: Source, *, limited: bool) -> DataFrame:
+def read_stream(spark: SparkSession, source: Source, *, limited: bool) -> DataFrame:
     """Return a source as a stream; files without a schema get that of the present files."""
     options = source.spark_options if limited else _without_limits(source)
     reader = spark.readStream.format(source.format).options(**options)
     if source.ddl is not None:
         reader = reader.schema(source.ddl)
     elif source.format != "quire":
-        reader = reader.schema(whole(spark, source).schema)
+        reader = reader.schema(read_all(spark, source).schema)
     return reader.load(source.path)
 
 
@@ -77,7 +77,7 @@ def _is_one_queue(path: str) -> bool:
         return True  # Spark reports that there is none
 
 
-def together(frames: Sequence[tuple[str, DataFrame]]) -> DataFrame:
+def merge(frames: Sequence[tuple[str, DataFrame]]) -> DataFrame:
     """Return several streams as one; a single one as it is."""
     if len(frames) == 1:
         return frames[0][1]
@@ -97,8 +97,8 @@ def together(frames: Sequence[tuple[str, DataFrame]]) -> DataFrame:
     return joined
 
 
-def apart(batch: DataFrame, names: Sequence[str]) -> dict[str, DataFrame]:
-    """Return the rows of each source of a batch; the inverse of :func:`together`."""
+def split(batch: DataFrame, names: Sequence[str]) -> dict[str, DataFrame]:
+    """Return the rows of each source of a batch; the inverse of :func:`merge`."""
     if len(names) == 1:
         return {names[0]: batch}
     return {name: batch.where(F.col(_NAME) == name).select(f"{name}.*") for name in names}

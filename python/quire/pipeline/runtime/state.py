@@ -1,16 +1,16 @@
 """
-What a pipeline keeps between its batches, in one folder.
+The state of a pipeline between batches, in one folder.
 
-    <state>/<pipeline>/lock          held while it runs, so that no two runs share the folder
-                       identity      names this state: sinks know its batches by it
+    <state>/<pipeline>/lock          held by a run, so that no two runs share the folder
+                       identity      the name of this state, by which sinks identify its batches
                        sources.json  the sources whose offsets the checkpoint has
-                       checkpoint/   Spark's: which offsets each batch reads, which are done
+                       checkpoint/   Spark's: the offsets of each batch, and which are done
                        kept/<what>/  frames by batch: <number>.full, or <number>.delta on top
                        runs/         the report of each run
-                       quarantine/   rows in quarantine, if the file names no other place
+                       quarantine/   rows in quarantine, unless the file names another place
 
-What batch *n* keeps is made of what batch *n - 1* kept and of the batch's rows. A batch that is run
-again after a kill therefore keeps the same, and replaces what the first attempt left.
+What batch *n* saves depends on what batch *n - 1* saved and on the batch's rows. A batch repeated
+after a kill therefore saves the same, and replaces what the first attempt left.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ _KEPT: Final = "kept"
 _RUNS: Final = "runs"
 _NAME: Final = re.compile(rb"[0-9a-f]{12}")
 _BATCH: Final = re.compile(r"([0-9]{9,18})(\.full|\.delta)")
-_ANEW: Final = "remove the folder to read everything again"
+_HINT: Final = "remove the folder to read everything again"
 
 
 class State:
-    """The folder of one pipeline's state; see the head of the module."""
+    """The folder of one pipeline's state; see the module's docstring."""
 
     def __init__(self, folder: Path) -> None:
-        """Remember the folder; nothing is made before :meth:`opened`."""
+        """Take the folder; :meth:`opened` creates it."""
         self.folder = folder
         self.checkpoint = folder / _CHECKPOINT
         self.identity = ""
@@ -77,10 +77,10 @@ class State:
 
     def _identity(self, root: SafeFolder) -> str:
         """
-        Return the name of this state: a new one where Spark's checkpoint is not there.
+        Return the name of this state; a new one if Spark has no checkpoint.
 
         Raises:
-            PipelineError: There is a checkpoint, and no name that sinks know its batches by.
+            PipelineError: There is a checkpoint, but no valid name.
 
         """
         if self._has_checkpoint(root):
@@ -89,8 +89,8 @@ class State:
                 if _NAME.fullmatch(found):
                     return found.decode()
             raise PipelineError(
-                "the name that sinks know the batches of this state by is missing or damaged:"
-                f" file={self.folder / _IDENTITY} ({_ANEW})"
+                "the identity of the state, by which sinks know its batches, is missing or damaged:"
+                f" file={self.folder / _IDENTITY} ({_HINT})"
             )
         for left in (_CHECKPOINT, _KEPT, _SOURCES):
             root.remove(left)
@@ -107,10 +107,10 @@ class State:
 
     def belongs_to(self, sources: Sequence[Source]) -> None:
         """
-        Remember the sources that are followed, in the order of the stream.
+        Record the followed sources, in the order of the stream.
 
         Raises:
-            PipelineError: The state is that of others: its offsets would be taken for theirs.
+            PipelineError: The state, with its offsets, is that of other sources.
 
         """
         found = [[source.name, source.format, source.path] for source in sources]
@@ -122,8 +122,8 @@ class State:
         if found != expected:
             raise PipelineError(
                 f"the state is that of other sources: state={self.folder}"
-                f" expected={_told(expected)} found={_told(found)}"
-                f" (name another state:, or {_ANEW})"
+                f" expected={_listed(expected)} found={_listed(found)}"
+                f" (name another state:, or {_HINT})"
             )
 
     def _sources(self, root: SafeFolder) -> list[list[str]]:
@@ -133,17 +133,17 @@ class State:
         if not _are_sources(found):
             raise PipelineError(
                 "the list of sources is missing or damaged:"
-                f" file={self.folder / _SOURCES} ({_ANEW})"
+                f" file={self.folder / _SOURCES} ({_HINT})"
             )
         sources: list[list[str]] = found
         return sources
 
-    def begin(self) -> None:
+    def sync_offsets(self) -> None:
         """
-        Have on the medium what Spark says the batch at hand reads: before any sink has it.
+        Make the offsets of the current batch durable, before any sink has the batch.
 
-        With offsets that a power cut took back, a batch of the same number would hold other rows,
-        and sinks that have the first one would pass over them.
+        If a power cut took them back, a batch of the same number would hold other rows, and sinks
+        that have the first one would skip them.
         """
         with SafeFolder.at(self.folder) as root, suppress(FileNotFoundError):
             with root.sub(_CHECKPOINT) as checkpoint:
@@ -151,21 +151,21 @@ class State:
             root.sync()
 
     def keep_report(self, run: str, text: str) -> None:
-        """Keep the report of a run."""
+        """Save the report of a run."""
         with SafeFolder.at(self.folder) as root, root.private(_RUNS) as runs:
             runs.replace(f"{run}.json", text.encode())
 
-    def before(
+    def load(
         self, spark: SparkSession, what: str, batch: int, schema: StructType
     ) -> DataFrame | None:
-        """Return the frame kept before *batch*, with rows of later ones behind; None at first."""
+        """Return the frame saved before *batch*, with later deltas appended; None at first."""
         kept = self._kept(what, batch)
         base = max((it for it in kept if it[1] == _FULL), default=None)
         paths = [str(path) for number, _, path in kept if base is None or number >= base[0]]
         return spark.read.schema(schema).parquet(*paths) if paths else None
 
-    def keep(self, frame: DataFrame, what: str, batch: int, *, full: bool = True) -> None:
-        """Keep a frame for the batches behind *batch*: all there is, or what is new."""
+    def save(self, frame: DataFrame, what: str, batch: int, *, full: bool = True) -> None:
+        """Save a frame for the batches after *batch*: all rows, or only the new ones."""
         made = f"{batch:09}.tmp"
         with (
             SafeFolder.at(self.folder) as root,
@@ -179,8 +179,8 @@ class State:
                 written.sync_tree()
             folder.publish(made, f"{batch:09}{_FULL if full else _DELTA}")
 
-    def forget(self, batch: int) -> None:
-        """Remove what no batch from *batch* on reads."""
+    def prune(self, batch: int) -> None:
+        """Remove what *batch* and later ones do not read."""
         with suppress(FileNotFoundError), SafeFolder.at(self.folder) as root, root.sub(_KEPT) as it:
             for what in it.folders():
                 kept = self._kept(what, batch)
@@ -191,7 +191,7 @@ class State:
                             folder.remove(path.name)
 
     def _kept(self, what: str, batch: int) -> list[tuple[int, str, Path]]:
-        """Return number, kind and place of what batches before *batch* kept, oldest first."""
+        """Return number, kind and path of what batches before *batch* saved, oldest first."""
         try:
             with SafeFolder.at(self.folder) as root, root.below((_KEPT, what)) as folder:
                 names = [it for it in folder.folders() if _BATCH.fullmatch(it)]
@@ -204,12 +204,12 @@ class State:
 
 
 def _are_sources(found: Any) -> bool:  # noqa: ANN401 - from JSON
-    """Whether this is a list of lists of texts."""
+    """Whether this is a list of lists of strings."""
     if type(found) is not list:
         return False
     rows: list[Any] = [*found]
     return all(type(row) is list and all(type(it) is str for it in row) for row in rows)
 
 
-def _told(sources: list[list[str]]) -> str:
+def _listed(sources: list[list[str]]) -> str:
     return "; ".join(" ".join(source) for source in sources)

@@ -1,4 +1,4 @@
-"""What a step makes of its inputs: SQL, or a Python function from DataFrames to a DataFrame."""
+"""The transform of a step: SQL, or a Python function from DataFrames to a DataFrame."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def transformed(
     Return the rows of *step* before its rules.
 
     Raises:
-        StepError: A Python transform returned something else than a DataFrame.
+        StepError: A Python transform did not return a DataFrame.
 
     """
     if isinstance(step, SqlStep):

@@ -1,4 +1,4 @@
-"""Waiting for a stream to finish, or ending it between two batches."""
+"""Waiting for a stream to finish, or stopping it between two batches."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _COMMITTED_WITHIN_S: Final = 10.0
 
 class Stop:
     """
-    Ends a run after the batch at hand.
+    Stops a run after the current batch.
 
     Examples:
         >>> import quire.pipeline
@@ -32,41 +32,41 @@ class Stop:
     """
 
     def __init__(self) -> None:
-        """Let it run."""
+        """Make one that has not been asked."""
         self._asked = threading.Event()
         self._batch = threading.Lock()
 
     @property
     def is_asked(self) -> bool:
-        """Whether the run is to end."""
+        """Whether the run is to stop."""
         return self._asked.is_set()
 
     def ask(self) -> None:
-        """End the run after the batch at hand. Safe in a signal handler."""
+        """Stop the run after the current batch. Safe in a signal handler."""
         self._asked.set()
 
     @contextmanager
     def held(self) -> Generator[None]:
         """
-        Compute a batch: the stream is not ended before it is done.
+        Hold off the stop while a batch is computed.
 
         Raises:
-            StoppedError: The run is to end.
+            StoppedError: The run is stopping.
 
         """
         with self._batch:
             if self.is_asked:
-                raise StoppedError("the run is to end")
+                raise StoppedError("the run is stopping")
             yield
 
     def wait_for_batch(self) -> None:
-        """Wait for the batch at hand."""
+        """Wait for the current batch."""
         with self._batch:
             pass
 
     @contextmanager
     def on_signals(self) -> Generator[None]:
-        """Ask on SIGTERM and SIGINT; the second one interrupts."""
+        """Ask on SIGTERM and SIGINT; the second signal interrupts."""
 
         def ask(_number: int, _frame: FrameType | None) -> None:
             if self.is_asked:
@@ -88,9 +88,9 @@ def until_finished(
     waited: Callable[[], None],
 ) -> None:
     """
-    Wait until the stream is through, or *stop* ends it; hand on what it tells about its batches.
+    Wait until the stream ends or *stop* ends it, and report the progress of its batches.
 
-    *waited* is called again and again meanwhile.
+    *waited* is called repeatedly meanwhile.
 
     Raises:
         StreamingQueryException: A batch failed.
@@ -114,7 +114,7 @@ def until_finished(
 
 
 def _end(query: StreamingQuery, stop: Stop) -> None:
-    """Wait until the batch at hand is done and Spark has noted that."""
+    """Wait until the current batch is done and Spark has committed it."""
     stop.wait_for_batch()
     deadline = time.monotonic() + _COMMITTED_WITHIN_S
     while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:

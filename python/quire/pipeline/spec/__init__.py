@@ -1,1 +1,1 @@
-"""The definition of a pipeline: its model, how it is loaded from YAML, and its validation."""
+"""The definition of a pipeline: its model, loading and validation."""

@@ -1,1 +1,1 @@
-"""Sinks of a pipeline; each adds a batch exactly once, also when the batch is run again."""
+"""Sinks; each adds a batch exactly once, even if the batch is repeated."""

@@ -1,18 +1,17 @@
 """
-Batches in a folder of Parquet files, each once, whatever is killed when.
+A folder of Parquet files to which each batch is added exactly once, despite kills.
 
 1. A batch is written to `<path>/_quire/<writer>-<batch>.tmp`, which Parquet readers ignore.
-2. When its files are on the medium, renaming that to `.ready` decides: from here on the batch will
-   be there.
+2. When its files are durable, renaming that to `.ready` commits the batch.
 3. Each file is moved to its place, under a name that starts with the writer and the batch.
-4. When their names are on the medium, `<path>/_quire/<writer>` says that the batch is done; the
-   staging folder is removed.
+4. When their names are durable, `<path>/_quire/<writer>` records the batch as done; the staging
+   folder is removed.
 
-A kill, or a power cut, before step 2 leaves a folder that the next attempt removes. After step 2
-the next write, whichever batch it is for, first moves what was not moved. A batch that is done is
-not written again. The writer is the identity of the pipeline's state, so that batches of another
-state with the same numbers are others. With `replace` step 3 begins with removing the former files:
-those whose names say that the same pipeline and step wrote them, and no others.
+A kill or power cut before step 2 leaves a folder that the next attempt removes. After step 2 the
+next write, of any batch, first moves the files that are left. A batch that is done is not written
+again. The writer is the identity of the pipeline's state, so batches of another state with the same
+numbers are distinct. With `replace`, step 3 begins by removing the former files: only those whose
+names say that the same pipeline and step wrote them.
 """
 
 from __future__ import annotations
@@ -36,19 +35,19 @@ _BATCH: Final = re.compile(rb"[0-9]{1,18}")
 
 
 class ParquetFolder:
-    """One writer's view of a folder; see the head of the module."""
+    """One writer's view of a folder; see the module's docstring."""
 
     def __init__(self, path: str, writer: str, former: str | None = None) -> None:
         """
-        Take over what a writer that was killed left.
+        Take the folder, which :meth:`write` creates.
 
         Args:
             path: The folder.
-            writer: Whose batches are written.
-            former: The writers whose files a replacing one removes, as a regular expression.
+            writer: The writer of the batches.
+            former: A regular expression of the writers whose files `replace` removes.
 
         Raises:
-            PipelineError: The path is an address that is no folder of this machine.
+            PipelineError: The path is a URL.
 
         """
         if ":/" in path and not path.startswith("file:"):
@@ -64,7 +63,7 @@ class ParquetFolder:
 
     def has(self, batch: int) -> bool:
         """
-        Whether a batch is there; what was decided and not finished is finished first.
+        Whether a batch has been written; completes a committed batch first.
 
         Raises:
             PipelineError: The record of the batches is damaged.
@@ -77,7 +76,7 @@ class ParquetFolder:
             return self._last(staging) >= batch
 
     def write(self, batch: int, write: Callable[[str], None], *, replace: bool = False) -> None:
-        """Put the files there which *write* makes in the folder that it is given."""
+        """Add the files that *write* creates in the folder passed to it."""
         with self._opened() as (folder, staging):
             self._finish(folder, staging)
             made = f"{self._writer}-{batch:09}"
@@ -90,12 +89,12 @@ class ParquetFolder:
 
     @contextmanager
     def _opened(self) -> Generator[tuple[SafeFolder, SafeFolder]]:
-        """Open the folder, and in it the one that batches are staged in."""
+        """Open the folder and its staging folder."""
         with SafeFolder.at(self._path, PRIVATE) as folder, folder.private(STAGING) as staging:
             yield folder, staging
 
     def _last(self, staging: SafeFolder) -> int:
-        """Return the last batch that is there; -1: none is."""
+        """Return the last batch that is done; -1 if none is."""
         try:
             found = staging.read(self._writer)
         except FileNotFoundError:
@@ -108,7 +107,7 @@ class ParquetFolder:
         return int(found)
 
     def _finish(self, folder: SafeFolder, staging: SafeFolder) -> None:
-        """Move what was decided."""
+        """Complete the committed batches."""
         staging.sweep()
         names = staging.folders()
         for ready in [it for it in names if self._is_mine(it)]:
@@ -130,7 +129,7 @@ class ParquetFolder:
         return re.fullmatch(rf"{re.escape(self._writer)}-\d{{9,18}}{_READY}", name) is not None
 
     def _remove_former(self, folder: SafeFolder, stem: str) -> None:
-        """Remove for good the files that the same pipeline and step wrote before."""
+        """Durably remove the files that the same pipeline and step wrote before."""
         for way in [it for it in folder.tree() if it[:1] != (STAGING,)]:
             with folder.below(way) as inside:
                 for name in inside.files(_SUFFIX):
@@ -140,9 +139,9 @@ class ParquetFolder:
 
     def _publish(self, folder: SafeFolder, staging: SafeFolder, ready: str, stem: str) -> None:
         """
-        Move the files of a batch to their places for good.
+        Durably move the files of a batch to their places.
 
-        All its folders are synced, also those whose files a run that was killed has moved.
+        All its folders are synced, including those whose files a killed run has moved.
         """
         with staging.sub(ready) as source:
             for way in source.tree():
