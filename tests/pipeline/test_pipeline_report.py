@@ -40,6 +40,14 @@ def test_times_are_utc_to_the_millisecond_and_durations_to_the_microsecond() -> 
     assert (found["duration_s"], found["durations"]) == (0.333333, {"a": 0.666667})
 
 
+def test_names_that_are_not_utf_8_are_escaped() -> None:
+    found = Report.read(EXAMPLE).model_dump() | {"file": "a\udcff.yaml", "errors": ["a\udcff"]}
+
+    report = Report.model_validate(found)
+    assert (report.file, report.errors) == (r"a\udcff.yaml", (r"a\udcff",))
+    assert Report.from_json(report.to_json()) == report
+
+
 def test_what_is_no_report_is_refused_with_its_place() -> None:
     found = json.loads(EXAMPLE.read_text("utf-8"))
     found["sinks"][0]["rows"] = "many"

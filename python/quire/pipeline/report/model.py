@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, Field, PlainSerializer, ValidationError
+from pydantic import AfterValidator, BaseModel, Field, PlainSerializer, ValidationError
 
 VERSION: Final = 1
 
@@ -22,6 +22,12 @@ def _timestamp(time: datetime) -> str:
     return text.replace("+00:00", "Z")
 
 
+def _encodable(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+# Names of files may have bytes that are not UTF-8, which JSON cannot hold.
+Text = Annotated[str, AfterValidator(_encodable)]
 Time = Annotated[datetime, PlainSerializer(_timestamp, when_used="json")]
 Seconds = Annotated[float, PlainSerializer(lambda it: round(it, 6), when_used="json")]
 
@@ -43,7 +49,7 @@ class RuleReport(BaseModel, frozen=True, extra="forbid"):
     condition: str
     action: str
     broken: int
-    destination: str | None = None
+    destination: Text | None = None
 
 
 class StepReport(BaseModel, frozen=True, extra="forbid"):
@@ -93,7 +99,7 @@ class SourceReport(BaseModel, frozen=True, extra="forbid"):
 
     name: str
     format: str
-    path: str
+    path: Text
     rows: int | None = None
     start: Mapping[str, Any] | None = None
     end: Mapping[str, Any] | None = None
@@ -117,7 +123,7 @@ class SinkReport(BaseModel, frozen=True, extra="forbid"):
 
     step: str
     format: str
-    destination: str
+    destination: Text
     rows: int | None = 0
     batches: int = 0
     repeated: int = 0
@@ -188,7 +194,7 @@ class Report(BaseModel, frozen=True, extra="forbid"):
     version: Literal[1] = VERSION
     pipeline: str
     run: str
-    file: str
+    file: Text
     schedule: str
     mode: str
     outcome: str
@@ -198,8 +204,8 @@ class Report(BaseModel, frozen=True, extra="forbid"):
     steps: tuple[StepReport, ...] = ()
     sinks: tuple[SinkReport, ...] = ()
     batches: tuple[BatchReport, ...] = ()
-    quarantine: str | None = None
-    errors: tuple[str, ...] = ()
+    quarantine: Text | None = None
+    errors: tuple[Text, ...] = ()
 
     @property
     def duration_s(self) -> float:

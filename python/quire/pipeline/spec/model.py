@@ -318,6 +318,11 @@ class _Source(Part):
         """The action for messages that do not decode; None if reading fails by itself."""
         return None
 
+    @property
+    def spark_options(self) -> dict[str, str]:
+        """The options for Spark's reader."""
+        return self.options
+
     def checks(self) -> Step:
         """Return the rules of its rows as those of a step."""
         action = self.malformed_action
@@ -369,11 +374,6 @@ class FileSource(_Source):
     stream: StrictBool = False
     """Whether each batch reads the new files, or all of them."""
 
-    @property
-    def spark_options(self) -> dict[str, str]:
-        """The options for Spark's reader."""
-        return self.options
-
 
 class TableSource(_Source):
     """A table that the session's catalog knows; each batch reads all of it."""
@@ -392,11 +392,6 @@ class TableSource(_Source):
         """The name of the table."""
         return self.table
 
-    @property
-    def spark_options(self) -> dict[str, str]:
-        """The options for Spark's reader."""
-        return self.options
-
 
 Source: TypeAlias = Annotated[QueueSource | FileSource | TableSource, Field(discriminator="format")]
 
@@ -410,15 +405,8 @@ class _Sink(Part):
     """The options of the format."""
 
 
-class FolderSink(_Sink):
-    """A folder of Parquet files, or a Delta table."""
-
-    hints: ClassVar[Mapping[str, str]] = {"table": "only for format table"}
-
-    format: Literal["parquet", "delta"]
+class _PathSink(_Sink):
     path: Location
-    partition_by: Names = ()
-    """The columns that become folders."""
 
     @property
     def destination(self) -> str:
@@ -426,7 +414,17 @@ class FolderSink(_Sink):
         return self.path
 
 
-class QueueSink(_Sink):
+class FolderSink(_PathSink):
+    """A folder of Parquet files, or a Delta table."""
+
+    hints: ClassVar[Mapping[str, str]] = {"table": "only for format table"}
+
+    format: Literal["parquet", "delta"]
+    partition_by: Names = ()
+    """The columns that become folders."""
+
+
+class QueueSink(_PathSink):
     """A queue."""
 
     hints: ClassVar[Mapping[str, str]] = {
@@ -435,12 +433,6 @@ class QueueSink(_Sink):
     }
 
     format: Literal["quire"]
-    path: Location
-
-    @property
-    def destination(self) -> str:
-        """What reports and errors call it."""
-        return self.path
 
 
 class TableSink(_Sink):
