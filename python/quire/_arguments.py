@@ -1,4 +1,4 @@
-"""Arguments of the wrong kind: refused with their name, what is expected and what was found."""
+"""Checks of arguments; errors name the argument, what is expected and what was found."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ def refusal(name: str, expected: str, found: object) -> TypeError:
 
 
 def out_of_range(name: str, expected: str, found: object) -> ValueError:
-    """Return the error for an argument of the right type that makes no sense."""
+    """Return the error for an argument of the right type with an invalid value."""
     return ValueError(f"invalid {name}: expected {expected}, found {shown(found)}")
 
 
 def kind(found: object) -> str:
-    """Return what an argument is, as errors have it."""
+    """Return the type of an argument, as errors show it."""
     return "None" if found is None else type(found).__name__
 
 
 def shown(found: object) -> str:
-    """Return a value as errors have it: numbers of thousands of digits have no text."""
+    """Return a value as errors show it; huge integers by their size."""
     if isinstance(found, int) and found.bit_length() > 128:  # noqa: PLR2004 - two machine words
         return f"an integer of {found.bit_length()} bits"
     return f"{found!r:.80}"
 
 
 def path(name: str, found: object) -> str:
-    """Take a path: text, bytes or a path object."""
+    """Check a path: text, bytes or a path object."""
     try:
         return os.fsdecode(cast("str", found))
     except TypeError:
@@ -45,7 +45,7 @@ def path(name: str, found: object) -> str:
 
 
 def queue_path(name: str, found: object) -> str:
-    """Take the path of a queue, where an open queue would do too."""
+    """Check the path of a queue, where an open queue is allowed too."""
     try:
         return path(name, found)
     except TypeError:
@@ -53,21 +53,21 @@ def queue_path(name: str, found: object) -> str:
 
 
 def text(name: str, found: object) -> str:
-    """Take text."""
+    """Check text."""
     if not isinstance(found, str):
         raise refusal(name, "text", found)
     return found
 
 
 def flag(name: str, found: object) -> bool:
-    """Take True or False, also those of numpy; what merely counts as one is a mistake."""
+    """Check True or False, numpy's included; other truthy values are mistakes."""
     if not isinstance(found, bool) and type(found).__module__ != "numpy":
         raise refusal(name, "True or False", found)
     return bool(found)
 
 
 def whole(low: int, high: int) -> Check:
-    """Return what takes an integer within these bounds."""
+    """Return a check for an integer within these bounds."""
 
     def check(name: str, found: object) -> int:
         try:
@@ -82,7 +82,7 @@ def whole(low: int, high: int) -> Check:
 
 
 def seconds(name: str, found: object) -> float:
-    """Take a duration in seconds; infinity is one."""
+    """Check a duration in seconds, which may be infinite."""
     if isinstance(found, bool | str | bytes) or not isinstance(found, SupportsFloat):
         raise refusal(name, "seconds", found)
     try:
@@ -95,18 +95,18 @@ def seconds(name: str, found: object) -> float:
 
 
 def milliseconds(name: str, found: object) -> int:
-    """Take a duration in seconds, and return it in milliseconds."""
+    """Check a duration in seconds, and return it in milliseconds."""
     ms = seconds(name, found) * _MS_PER_S
     return min(round(ms), _FOREVER_MS) if isfinite(ms) else _FOREVER_MS
 
 
 def optional(check: Check) -> Check:
-    """Return what takes None besides."""
+    """Return a check that also allows None."""
     return lambda name, found: None if found is None else check(name, found)
 
 
 def names(name: str, found: object) -> list[str]:
-    """Take names: several, or the one that a text is."""
+    """Check names: an iterable of them, or a single one."""
     if isinstance(found, str):
         return [found]
     if not isinstance(found, Iterable) or isinstance(found, bytes):
@@ -119,7 +119,7 @@ def names(name: str, found: object) -> list[str]:
 
 
 def one_of(*known: str) -> Check:
-    """Return what takes one of some words."""
+    """Return a check for one of these words."""
 
     def check(name: str, found: object) -> str:
         if not isinstance(found, str):

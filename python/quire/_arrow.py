@@ -1,4 +1,4 @@
-"""The optional pyarrow, asked for where it is needed first."""
+"""The optional pyarrow."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from quire.errors import UnsupportedError
 
 def need_arrow() -> None:
     """
-    Check that pyarrow is there.
+    Check that pyarrow is installed.
 
     Raises:
-        ModuleNotFoundError: It is not; the message says what to install.
+        ModuleNotFoundError: It is not; the text says how to install it.
 
     """
     try:

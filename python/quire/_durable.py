@@ -1,10 +1,9 @@
 """
-Files and folders that are on the medium, whole or not at all, and locks that end with a run.
+Durable files and folders, atomic renames, and locks that end with the process.
 
 Every lock file, atomic replace and fsync of the package goes through this module. What stands in
-a queue, an archive or a pipeline's state may have come from somebody else, so `SafeFolder` takes
-plain names only, follows no link, and lets nobody use what it makes who may not use the folder
-around it.
+a queue, an archive or a pipeline's state may have been made by another user, so `SafeFolder` takes
+plain names only, follows no link, and gives nobody more access than the folder around it does.
 """
 
 from __future__ import annotations
@@ -188,7 +187,7 @@ class SafeFolder:
         return [name for name, it in modes.items() if stat.S_ISDIR(it) or stat.S_ISLNK(it)]
 
     def has(self, name: str) -> bool:
-        """Whether something of this name is there, a link that leads nowhere too."""
+        """Whether the name exists, even as a dangling link."""
         return self.stat(name) is not None
 
     def stat(self, name: str) -> os.stat_result | None:
@@ -204,7 +203,7 @@ class SafeFolder:
 
         Raises:
             FileNotFoundError: It is not there.
-            UnsafePathError: It is a link, or no plain file.
+            UnsafePathError: It is not a regular file.
 
         """
         return os.fdopen(self._opened(name, os.O_RDONLY), "rb")
@@ -242,7 +241,7 @@ class SafeFolder:
         return f".{_plain(name)}.{secrets.token_hex(8)}.tmp"
 
     def replace(self, name: str, content: bytes) -> None:
-        """Write a file of this content, in place of what is there."""
+        """Write a file, atomically replacing one of the same name."""
         temporary = self.temporary(name)
         try:
             with self.create(temporary) as file:
@@ -254,12 +253,12 @@ class SafeFolder:
             raise
 
     def publish(self, temporary: str, name: str) -> None:
-        """Rename what is on the medium, and return when its name is there too."""
+        """Atomically rename a complete, fsynced file into place, and fsync the folder."""
         self.move(temporary, self, name)
         self.sync()
 
     def move(self, name: str, folder: SafeFolder, new: str) -> None:
-        """Rename a file into a folder of the same file system, in place of what is there."""
+        """Atomically rename a file into a folder of the same file system."""
         os.rename(_plain(name), _plain(new), src_dir_fd=self._handle, dst_dir_fd=folder._handle)
 
     def remove(self, name: str) -> None:
@@ -345,13 +344,13 @@ class SafeFolder:
     @contextmanager
     def locked(self, name: str, wait_s: float = 0.0) -> Generator[None]:
         """
-        Hold a lock that ends with the process, however it ends.
+        Hold a lock file, at most until the process ends.
 
-        It is a file that only those may open who may write to this folder.
+        Only users who may write to this folder can open it.
 
         Raises:
             HeldError: Somebody else holds it, for all the time to wait.
-            UnsafePathError: It is a link, or no plain file.
+            UnsafePathError: It is not a regular file.
 
         """
         handle = self._opened(name, os.O_RDWR | os.O_CREAT)
@@ -365,7 +364,7 @@ class SafeFolder:
             os.close(handle)
 
     def _check_lock(self, handle: int, name: str) -> None:
-        """Refuse a file that is another one too, and keep those out who may only read."""
+        """Refuse a file with another hard link, and lock out users who may only read."""
         found, path = os.fstat(handle), self.path / name
         if found.st_nlink > 1:
             raise UnsafePathError(f"the lock is another file too: lock={path} (remove it)")
@@ -462,13 +461,13 @@ def make_folder(path: Path, access: Access = PRIVATE) -> None:
 
 
 def flush_and_sync(file: BufferedWriter) -> None:
-    """Return when what was written to a file is on the medium."""
+    """Flush a file and make its content durable."""
     file.flush()
     os.fsync(file.fileno())
 
 
 def sync(path: Path) -> None:
-    """Return when a file, or the names in a folder, are on the medium."""
+    """Make a file, or the names in a folder, durable."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -477,7 +476,7 @@ def sync(path: Path) -> None:
 
 
 def _give(handle: int, access: Access) -> None:
-    """Let others use a folder that was just made, as far as they may."""
+    """Set the permissions of a folder that was just made."""
     found = os.fstat(handle)
     mode = access.mode_in(found.st_gid) | found.st_mode & stat.S_ISGID
     if mode != stat.S_IMODE(found.st_mode):
@@ -486,10 +485,10 @@ def _give(handle: int, access: Access) -> None:
 
 def _plain(name: str) -> str:
     """
-    Return a name that names something in the folder itself.
+    Check that a name is of an entry of the folder itself.
 
     Raises:
-        UnsafePathError: It is a path, or leads elsewhere.
+        UnsafePathError: It is a path.
 
     """
     if name in {"", ".", ".."} or "/" in name or "\0" in name:
@@ -499,10 +498,10 @@ def _plain(name: str) -> str:
 
 def _check_users(found: os.stat_result, around: os.stat_result, path: Path) -> None:
     """
-    Do nothing if only those could make something, and write to it, who may write to its folder.
+    Check that nobody can write to something who cannot write to the folder around it.
 
     Raises:
-        UnsafePathError: Somebody else could.
+        UnsafePathError: Another user can.
 
     """
     writers = 0 if around.st_mode & stat.S_ISVTX else around.st_mode & _OTHERS_WRITE
@@ -521,8 +520,8 @@ def _take(handle: int, path: Path, wait_s: float) -> None:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() >= deadline:
-                told = os.pread(handle, 20, 0).decode("ascii", "replace").strip()
-                raise LockHeldError(path, told if told.isdecimal() else "unknown") from None
+                holder = os.pread(handle, 20, 0).decode("ascii", "replace").strip()
+                raise LockHeldError(path, holder if holder.isdecimal() else "unknown") from None
             time.sleep(_POLL_S)
         else:
             return

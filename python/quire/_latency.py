@@ -1,4 +1,4 @@
-"""Latencies between machines whose clocks agree on nothing."""
+"""Latencies between machines whose clocks are not synchronised."""
 
 from __future__ import annotations
 

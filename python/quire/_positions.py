@@ -1,4 +1,4 @@
-"""Positions that a queue's table keeps under a name: those of named tailers, and of services."""
+"""Positions stored in a queue's table: of named tailers and of services."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from quire.errors import IndexOutOfRangeError
 from quire.queue import Queue
 
 OUTPUT_POSITION = "service-output"
-"""The tailer's name that an output keeps: all that is known of the inputs is from its cycle on."""
+"""The named tailer of a service's output: recovery reads from its cycle on."""
 
 
 def stored_position(queue: Queue, index: int) -> tuple[int, int]:
     """
     Return cycle and sequence of an index that a tailer stored.
 
-    Those of a place before all messages where nothing was stored, or an index that no message can
-    have: a tailer of that name starts at the first message.
+    (-1, 0), before all messages, if nothing was stored or no message can have the index: a tailer
+    of that name starts at the first message.
     """
     roll = queue.roll_cycle
     if index > 0:

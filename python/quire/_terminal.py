@@ -1,4 +1,4 @@
-"""Text that no terminal acts on, whatever a queue, a path or a message put into it."""
+"""Text that is safe to print on a terminal, whatever a queue, a path or a message holds."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _JOINERS: Final = "\u200c\u200d"  # of scripts, and of emoji
 
 class _Escapes(dict[int, str | int]):
     """
-    Escapes of characters that would move a terminal's cursor, or turn the order of what it shows.
+    Escapes of characters that move a terminal's cursor or reorder its text.
 
-    Tabs and line ends do no harm.
+    Tabs and line ends are kept.
     """
 
     def __missing__(self, code: int) -> str | int:

@@ -1,4 +1,4 @@
-"""Where queues are: the one in a directory, or every one below it."""
+"""Finding queues: the one in a directory, or every one below it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+:)//?")
 
 def check_local(path: str | os.PathLike[str]) -> None:
     """
-    Refuse what looks like a URL: as a path it would name a directory ``scheme:``.
+    Refuse a URL: as a path it would name a directory ``scheme:``.
 
     Raises:
-        UnsupportedError: It does. Of a path object that has lost one of the slashes, unless there
-            is a directory of that name.
+        UnsupportedError: It is a URL, or a path object made of one, which lost a slash, unless
+            there is a directory of that name.
 
     """
     text = os.fspath(path)
@@ -66,7 +66,7 @@ def topics_of(path: str | os.PathLike[str]) -> dict[str, str]:
 
 
 def _refuse(error: OSError) -> None:
-    """Leave out no queue without a word."""
+    """Raise, rather than silently leave out queues."""
     raise error
 
 

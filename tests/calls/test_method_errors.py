@@ -187,7 +187,7 @@ BAD_READERS: list[tuple[Callable[[Any], object], type[Exception], str]] = [
     (
         lambda tailer: tailer.method_reader(Talker(), on_error="ignore"),
         ValueError,
-        "on_error=ignore known=raise, skip, dead_letter",
+        "invalid on_error=.ignore.: expected",
     ),
     (
         lambda tailer: tailer.method_reader(Talker(), on_error="dead_letter"),

@@ -13,8 +13,10 @@ import sys
 import tempfile
 from pathlib import Path
 
+import click
+
 from paths import ROOT
-from quire.cli.group import VERBS
+from quire.cli.group import VERBS, quire
 
 PAGE = ROOT / "docs/cli.md"
 PYTHON = re.compile(r"(?ms)^```python\n(.*?)^```$")
@@ -70,6 +72,14 @@ def renewed(page: str, where: Path) -> str:
 def test_the_page_shows_what_the_commands_print(tmp_path: Path) -> None:
     page = PAGE.read_text("utf-8")
     assert alike(renewed(page, tmp_path)) == alike(page)
+
+
+def test_the_summary_of_each_verb_fits_one_line_of_help() -> None:
+    context = click.Context(quire, info_name="quire", max_content_width=100, terminal_width=100)
+    names = [*VERBS]
+    lines = quire.get_help(context).splitlines()
+    start = lines.index("Commands:")
+    assert [line.split()[0] for line in lines[start + 1 :] if line] == sorted(names)
 
 
 def test_every_verb_is_documented_with_its_help_and_an_example() -> None:

@@ -52,7 +52,7 @@ class Columns:
     """
 
     def __init__(self, topic: str, decoding: Decoding = Decoding()) -> None:  # noqa: B008 - frozen
-        """Settle the schema of the files."""
+        """Make the schema of the files."""
         self._topic = pa.scalar(topic)
         self._decoding = decoding
         content, types = decoding.content(), decoding.types()
@@ -76,10 +76,10 @@ class Columns:
         Return how many of the messages up to *past* were read, and their rows.
 
         Args:
-            tailer: Stands at the first of them.
+            tailer: A tailer at the first of them.
             cycle: The cycle that they are of.
             first: The cycle's first index.
-            past: The index behind the last.
+            past: The index after the last message.
 
         """
         count = min(past - tailer.index, BATCH_ROWS)
@@ -134,7 +134,7 @@ def _arguments(arrays: dict[str, Any], method: str) -> dict[str, Any]:
 
 class CycleReader:
     """
-    Reads the messages of one cycle as rows, every one of them or none.
+    Reads the messages of one cycle as rows; it raises unless all of them can be read.
 
     Args:
         queue: The queue.
@@ -173,8 +173,8 @@ class CycleReader:
         try:
             seen, batch = self._columns.read(tailer, self._cycle.number, self._first, past)
         except CorruptError as error:
-            told, *values = error.args
-            raise CorruptError(f"{told} index={self._next:#x}", *values) from None
+            message, *values = error.args
+            raise CorruptError(f"{message} index={self._next:#x}", *values) from None
         if not seen or _index_in(batch, 0) != self._next:
             raise self._ends_early()
         self._next += seen
@@ -191,7 +191,7 @@ class CycleReader:
 
 
 def misfits_in(batch: Any) -> int:  # noqa: ANN401 - pyarrow-stubs leave columns open
-    """Return how many rows say why they have no typed columns."""
+    """Return the number of malformed records: rows with a reason in ``_error``."""
     if ERROR not in batch.schema.names:
         return 0
     errors = batch.column(ERROR)

@@ -1,4 +1,4 @@
-"""Which cycles of a queue are finished."""
+"""Which cycles of a queue are finished, and so may be archived."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class End(NamedTuple):
     position: int
     messages: int
     ended: bool
-    """An end-of-file marker is there."""
+    """Whether there is an end-of-file marker."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """A cycle that is finished, or seems so, and when it was looked at (monotonic seconds)."""
+    """A finished cycle, and when it was inspected (monotonic seconds)."""
 
     number: int
     file: Path
@@ -50,7 +50,7 @@ class Look:
 
 
 def look(queue: Queue, known: Collection[int]) -> Look:
-    """Look at the cycles of a queue that are not *known*."""
+    """Inspect the cycles of a queue that are not *known*."""
     finished: list[Cycle] = []
     unfinished: list[int] = []
     damaged: dict[int, str] = {}
@@ -102,7 +102,7 @@ def end_of(queue: Queue, number: int) -> End | None:
 
 def check_unchanged(queue: Queue, cycle: Cycle, grace_s: float) -> None:
     """
-    Do nothing if a cycle is as it was looked at; without an end marker, for the grace time.
+    Check that a cycle has not changed; without an end-of-file marker, wait for the grace time.
 
     Raises:
         ArchiveError: It grew, or its file is gone.
@@ -134,7 +134,7 @@ def _newest_with_messages(queue: Queue) -> int:
 
 
 def damage_text(queue: Queue, number: int, error: CorruptError) -> str:
-    """Return what is wrong with a damaged cycle, and up to which message it can be read."""
+    """Return what is wrong with a damaged cycle, and the first index that cannot be read."""
     return f"{error}" if " index=" in f"{error}" else f"{error}{_where(queue, number)}"
 
 

@@ -1,4 +1,4 @@
-"""How messages become typed columns: what runs were told, and the archive keeps."""
+"""How messages become typed columns: the options of a run, as the archive keeps them."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ _RESERVED: Final = {*LEADING, SUBTOPIC, TIMESTAMP, ERROR, PAYLOAD}
 @dataclass(frozen=True, slots=True)
 class Decoding:
     """
-    What becomes of messages, beside their bytes.
+    What messages become, in addition to their bytes.
 
     Attributes:
         schema: What they look like, as the text of a schema; None: nothing is decoded.
         method: The one method whose arguments are columns; of None each method is a struct.
-        time_field: The field that tells ``_timestamp``, or ``history``; None: no such column.
+        time_field: The field for ``_timestamp``, or ``history``; None: no such column.
         time_unit: What a number there counts since 1970; None: as :class:`TimeField` says.
         inferred: Whether the schema is what samples of the messages hold.
 
@@ -56,7 +56,7 @@ class Decoding:
 
     @classmethod
     def of(cls, known: Mapping[str, Any]) -> Decoding:
-        """Return what JSON holds."""
+        """Return the decoding that JSON holds."""
         return cls(**{it.name: known[it.name] for it in fields(cls) if it.name in known})
 
     def to_json(self) -> dict[str, Any]:
@@ -65,13 +65,13 @@ class Decoding:
 
     @property
     def timed(self) -> TimeField | None:
-        """The field that tells the time; None where there is none, or history does."""
+        """The event time field; None if there is none, or the history is used."""
         if self.time_field in {None, HISTORY}:
             return None
         return TimeField(str(self.time_field), self.time_unit)
 
     def content(self) -> Content | None:
-        """Return what the decoder is to make of messages, in types that others know."""
+        """Return the columns, in types that Spark and other readers of Parquet have."""
         return (
             None if self.schema is None else _spark_content(Schema.from_text(self.schema).content)
         )
@@ -106,7 +106,7 @@ def decoding_of(  # noqa: PLR0913 - by keywords
     sample: int,
 ) -> Decoding:
     """
-    Return how the messages of a queue are decoded: as before where nothing else is asked for.
+    Return how the messages of a queue are decoded; as before, unless options say otherwise.
 
     Raises:
         ArchiveError: Nothing can be inferred, or a column had another type before.
@@ -121,7 +121,7 @@ def decoding_of(  # noqa: PLR0913 - by keywords
     elif isinstance(schema, Schema):
         text = schema.to_text()
     if method is not None and text is None:
-        raise ArchiveError(f"method of what? give its interface as schema: method={method}")
+        raise ArchiveError(f"method= requires schema=, the interface: method={method}")
     name, unit = (None, None) if timed is None else (timed.name, timed.unit)
     made = Decoding(text, method, name, unit, inferred)
     _check_kept(made.types(), {} if before is None else before.types())
@@ -152,7 +152,7 @@ def _spark_content(content: Content) -> Content:
 
 
 def _inferred(queue: Queue, sample: int, before: Decoding | None) -> Schema:
-    """Return what the messages hold; columns that were inferred before stay as they are."""
+    """Infer the schema of the messages; columns inferred before keep their types."""
     try:
         content = Schema.infer(queue, sample).content
     except ValueError as error:

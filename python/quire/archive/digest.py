@@ -1,4 +1,4 @@
-"""A digest of messages, the same however they come in batches."""
+"""A digest of messages that does not depend on how they are batched."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _COMPUTE: Any = pc  # its functions are made when it is imported
 
 class Digest:
     """
-    What holds of a stretch of messages: count, first and last index, and a SHA-256.
+    Summarises a range of messages: count, first and last index, and a SHA-256.
 
-    That is the hash of three hashes, one behind the other: of all indexes (8 bytes each, little
-    endian), of all lengths (the same), and of all payloads.
+    The SHA-256 is of three concatenated hashes: of all indexes (8 bytes each, little endian), of
+    all lengths (likewise), and of all payloads.
     """
 
     def __init__(self) -> None:
-        """Begin without a message."""
+        """Start without messages."""
         self.messages = 0
         self.payload_bytes = 0
         self.first_index: int | None = None
@@ -34,7 +34,7 @@ class Digest:
 
     def add(self, batch: Any) -> None:  # noqa: ANN401 - pyarrow-stubs leave columns open
         """
-        Take rows in; those of one index, one behind the other, are one message.
+        Add rows; consecutive rows with the same index are one message.
 
         Args:
             batch: A record batch with the columns ``_index`` and ``payload``.
@@ -45,7 +45,7 @@ class Digest:
         """
         indexes, payloads = batch.column(INDEX), batch.column(PAYLOAD)
         if indexes.null_count or payloads.null_count:
-            raise ArchiveError(f"a row without a message: behind={self.last_index}")
+            raise ArchiveError(f"a row without a message: after={self.last_index}")
         indexes, payloads = self._once(indexes, payloads)
         if not len(indexes):
             return
@@ -63,17 +63,17 @@ class Digest:
 
     @property
     def hex(self) -> str:
-        """The digest of what was taken in, as 64 digits."""
+        """The SHA-256 so far, as 64 hexadecimal digits."""
         return hashlib.sha256(b"".join(part.digest() for part in self._hashes)).hexdigest()
 
     def _once(self, indexes: Any, payloads: Any) -> tuple[Any, Any]:  # noqa: ANN401 - as above
-        """Leave out rows of the message before them."""
+        """Drop further rows of the same message."""
         last = pa.array([self.last_index], pa.int64())
         before: Any = pa.concat_arrays([last, indexes.slice(0, len(indexes) - 1)])
         steps = _COMPUTE.coalesce(_COMPUTE.subtract(indexes, before), 1)
         smallest = _COMPUTE.min(steps).as_py()
         if smallest < 0:
-            raise ArchiveError(f"indexes do not ascend: behind={self.last_index}")
+            raise ArchiveError(f"indexes do not ascend: after={self.last_index}")
         if smallest:
             return indexes, payloads
         mask = _COMPUTE.greater(steps, 0)

@@ -1,4 +1,4 @@
-"""What an archive tells of a cycle: in the metadata of its file, and in the list of its topic."""
+"""The entry of a cycle, in the metadata of its file and in the manifest of its topic."""
 
 from __future__ import annotations
 
@@ -79,11 +79,11 @@ class Entry:
 
     def metadata(self, about: Mapping[str, Any]) -> dict[bytes, bytes]:
         """Return the file's own metadata, with more *about* its queue."""
-        told = {**about, **self.to_json()}
-        del told["sha256"], told["size"]
-        return {METADATA_KEY: json.dumps(told).encode()}
+        values = {**about, **self.to_json()}
+        del values["sha256"], values["size"]
+        return {METADATA_KEY: json.dumps(values).encode()}
 
     @property
     def told(self) -> Entry:
-        """The entry as its file tells it."""
+        """The entry as its file holds it."""
         return replace(self, sha256="", size=0)

@@ -35,13 +35,13 @@ def record_deletion(topic: Topic) -> None:
     noted = {cycle for cycle, _ in topic.lost}
     gone = topic.seen - topic.entries.keys() - noted
     topic.lost += [(cycle, "deleted before it was archived") for cycle in sorted(gone)]
-    told = (None, f"the queue is gone, with what came behind cycle {newest}: path={topic.queue}")
+    loss = (None, f"the queue is gone, with all after cycle {newest}: path={topic.queue}")
     if None not in noted:
-        topic.lost.append(told)
+        topic.lost.append(loss)
 
 
 def is_gone(topic: Topic) -> bool:
-    """Return whether a queue is not where it was, though the place is there."""
+    """Return whether a queue is gone from an existing directory."""
     if not topic.queue or Path(topic.queue).is_dir():
         return False
     return Path(topic.root).is_dir() or Path(topic.queue).parent.is_dir()
@@ -84,4 +84,4 @@ def _is_live(queue: Queue | None, cycle: int) -> bool:
     try:
         return queue is not None and end_of(queue, cycle) is not None
     except CorruptError:
-        return True  # it is told of when it is to be archived
+        return True  # reported when it is archived

@@ -44,7 +44,7 @@ def check_identity(topic: Topic, queue: Queue) -> dict[int, str]:
             raise ArchiveError(
                 "the archive was made from another directory, and no cycle of it is here to"
                 f" compare: queue={queue.path} archived={topic.queue}"
-                + "".join(f" ({told})" for told in damaged.values())
+                + "".join(f" ({problem})" for problem in damaged.values())
             )
     topic.queue, topic.facts, topic.gone = queue.path, facts, False
     return damaged
@@ -63,7 +63,7 @@ def drop_grown(topic: Topic, queue: Queue) -> dict[int, str]:
     """
     Forget cycles without end marker that have more messages than when they were archived.
 
-    Java's writers whose clock is behind can still append there. Return those that are damaged,
+    Java writers with a slow clock can still append there. Return those that are damaged,
     and how.
     """
     damaged: dict[int, str] = {}

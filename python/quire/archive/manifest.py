@@ -1,4 +1,4 @@
-"""Where things are in an archive, and what is there: by topic, cycle by cycle."""
+"""The manifest of an archive: its topics, their cycles, and where their files are."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ class Archive:
 
     def topic(self, name: str) -> Topic:
         """
-        Return what is there of a topic: what its list says, and files that came after the list.
+        Return a topic: what its manifest lists, and files that were published after it.
 
         Raises:
             ArchiveError: The list is of another version, or damaged.
@@ -219,7 +219,7 @@ def file_name(roll_file: Path) -> str:
 
 def read_entry(file: Path) -> Entry | None:
     """
-    Return what a Parquet file tells of itself; None if it is none of an archive.
+    Return the entry in a Parquet file's metadata; None if it is not of an archive.
 
     Raises:
         ArchiveError: It is damaged.
@@ -238,7 +238,7 @@ def read_entry(file: Path) -> Entry | None:
 
 
 def _take_in(topic: Topic, file: Path) -> None:
-    """Add what a file that is not in the list tells of itself, or what is wrong with it."""
+    """Add a file that the manifest does not list, or what is wrong with it."""
     if not is_plain(file):
         topic.problems.append(f"a link, or not a file: path={file} (remove it)")
         return

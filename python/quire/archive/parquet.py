@@ -1,4 +1,4 @@
-"""One cycle as a Parquet file: written, read again, and only then there."""
+"""One cycle as a Parquet file."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class Writer:
     def __init__(self, file: BufferedWriter, schema: pa.Schema) -> None:
         """Write the file's beginning."""
         plain = [it.name for it in fields_of(schema) if not pa.types.is_nested(it.type)]
-        told = [name for name in plain if name != PAYLOAD]
+        indexed = [name for name in plain if name != PAYLOAD]
         options: Any = {
             "compression": "zstd",
-            "use_dictionary": [name for name in told if name not in _ASCENDING],
+            "use_dictionary": [name for name in indexed if name not in _ASCENDING],
             "column_encoding": dict.fromkeys(_ASCENDING, "DELTA_BINARY_PACKED"),
-            "write_statistics": told,
+            "write_statistics": indexed,
             "write_page_index": True,
             "write_page_checksum": True,
             "sorting_columns": [pq.SortingColumn(0)],
@@ -72,8 +72,8 @@ class Writer:
     def close(self, metadata: dict[bytes, bytes]) -> None:
         """End the file, with metadata, and have it on the medium."""
         self._end_group()
-        told: Any = metadata
-        self._file.add_key_value_metadata(told)
+        values: Any = metadata
+        self._file.add_key_value_metadata(values)
         self._file.close()
         flush_and_sync(self._to)
 

@@ -1,4 +1,4 @@
-"""What runs tell: of archiving, and of verifying."""
+"""The reports of archiving and of verifying."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class ProgressCounter:
     """Tells how far something is."""
 
     def __init__(self, progress: Progress, what: str, before: int, total: int) -> None:
-        """Begin behind *before* messages of *total*."""
+        """Start after *before* of *total* messages."""
         self._progress, self._what, self._done, self._total = progress, what, before, total
 
     def add(self, messages: int) -> None:
-        """Tell that so many more are done."""
+        """Add to the number of messages done."""
         self._done += messages
         self._progress(self._what, self._done, self._total)
 

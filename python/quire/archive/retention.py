@@ -1,4 +1,4 @@
-"""Deleting from a queue the cycles that its archive holds."""
+"""Retention: deleting cycles from a queue once its archive holds them."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def delete_archived(topic: Topic, path: str, report: Report, *, force: bool) -> 
 
     Args:
         topic: What the archive holds of the queue.
-        path: The queue; it is opened for writing, to tell others which files are left.
-        report: Where to say what was deleted, and what was kept.
-        force: Do not ask where the named tailers are.
+        path: The queue; opened for writing, to update its list of files.
+        report: Receives what was deleted and what was kept.
+        force: Ignore the positions of named tailers.
 
     """
     with open_queue(path, create=False) as queue:

@@ -50,22 +50,22 @@ def archive(  # noqa: PLR0913 - by keywords
 
     A cycle is finished when an end-of-file marker closes it, or when a later one has a message and
     nothing came for the grace time. Its file is read again and compared before it gets its name;
-    what is there from earlier runs is left as it is. Killed at any moment, a run leaves finished
+    files of earlier runs stay as they are. Killed at any moment, a run leaves finished
     files alone, and the next one does the rest.
 
     Args:
         path: The queue, or the directory of queues; nothing is written there, but by
             *delete*.
         dest: The archive's directory, made if it is not there.
-        schema: What the messages look like: its fields become typed columns beside the payload.
+        schema: What the messages look like: its fields become typed columns besides the payload.
             ``infer``: what a sample of each queue's messages holds. None: as in the run before.
             A message that does not fit has its reason in ``_error``.
         method: Of a schema of methods: only the arguments of this one are columns, null in the
             rows of others.
         timed: The field that a column ``_timestamp`` is taken from; of the name ``history`` it is
             the history.
-        sample: Infer from so many messages.
-        grace_s: For so many seconds a cycle without end-of-file marker must not change.
+        sample: How many messages to infer from.
+        grace_s: How long a cycle without an end-of-file marker must stay unchanged, in seconds.
         delete: Delete from the queue what the archive holds, once both were compared again. The
             newest cycle stays, and what a named tailer has not read.
         force: Delete also that.
@@ -73,7 +73,7 @@ def archive(  # noqa: PLR0913 - by keywords
         progress: Called now and then.
 
     Raises:
-        NotAQueueError: There is no queue at *path*, nor was there one when it was archived.
+        NotAQueueError: There is no queue at *path*, and none was archived from it.
         ArchiveError: Another run is at work.
 
     Examples:
@@ -170,7 +170,7 @@ class _TopicRun:
         self._decoding = 0
 
     def run(self, grace_s: float, asked: Mapping[str, Any], *, accept_loss: bool) -> None:
-        """Do all that there is to do for a queue; what goes wrong is in the report."""
+        """Archive a queue; failures go into the report."""
         topic = self._topic
         try:
             self._adopt()
@@ -193,7 +193,7 @@ class _TopicRun:
         self._tell_lost()
 
     def lose(self, *, accept_loss: bool) -> None:
-        """Report what is lost where the queue is gone."""
+        """Report the losses of a queue that is gone."""
         topic = self._topic
         try:
             self._adopt()
@@ -214,7 +214,7 @@ class _TopicRun:
         self._report.lost += [Failure(topic.name, cycle, why) for cycle, why in topic.still_lost]
 
     def delete(self, *, force: bool) -> None:
-        """Delete from the queue what the archive holds."""
+        """Delete archived cycles from the queue."""
         if not self._is_same:
             return
         try:
@@ -237,7 +237,7 @@ class _TopicRun:
         self._archive.keep(topic)
 
     def _adopt(self) -> None:
-        """Complete the entries of files that a killed run finished, and did not list."""
+        """Complete the entries of files that a killed run published but did not list."""
         topic = self._topic
         self._fail_each((None, problem) for problem in topic.problems)
         for entry in [each for each in topic.entries.values() if not each.sha256]:
@@ -273,7 +273,7 @@ class _TopicRun:
     def _written(
         self, folder: SafeFolder, queue: Queue, cycle: Cycle, progress: ProgressCounter
     ) -> Generator[tuple[str, Entry]]:
-        """Write a cycle's file under a temporary name, and check it; what is not renamed goes."""
+        """Write a cycle under a temporary name and check it; remove it unless it was published."""
         temporary = folder.temporary(file_name(cycle.file))
         try:
             entry = self._write(folder.create(temporary), queue, cycle, progress)
@@ -286,7 +286,7 @@ class _TopicRun:
     def _write(
         self, file: BufferedWriter, queue: Queue, cycle: Cycle, progress: ProgressCounter
     ) -> Entry:
-        """Write a cycle's file, and return what it should hold."""
+        """Write a cycle's file, and return its entry."""
         digest, rows, misfits = Digest(), 0, 0
         with Writer(file, self._columns.schema) as writer:
             for batch in CycleReader(queue, self._columns, cycle):
@@ -327,5 +327,5 @@ class _TopicRun:
 
 
 def _completed(entry: Entry, file: Path) -> Entry:
-    """Return an entry with what only the list tells of its file."""
+    """Return an entry with the facts that only the manifest holds: its file's hash and size."""
     return replace(entry, sha256=sha256_of(file), size=file.stat().st_size)

@@ -1,4 +1,4 @@
-"""Whether an archive still holds what it was given, and what the queue has."""
+"""Verifying an archive against its own manifest and against the queue."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def verify(
     progress: Progress = no_progress,
 ) -> Verified:
     """
-    Read an archive through, and compare it with what it was given and with what the queue has.
+    Read a whole archive, and compare it with its manifest and with the queue.
 
     Args:
         dest: The archive.
-        queue: The queue, or the directory of queues; None: where it was when it was archived.
-        progress: Called now and then.
+        queue: The queue, or the directory of queues; None: the path it was archived from.
+        progress: Called from time to time.
 
     Raises:
         ArchiveError: There is no archive.
@@ -101,7 +101,7 @@ def _verify_topic(
 
 def check_file(path: Path, entry: Entry) -> None:
     """
-    Read a file through, and do nothing if it holds what its entry says.
+    Check that a file holds what its entry says.
 
     Raises:
         ArchiveError: It does not, or it is not there.
@@ -112,7 +112,7 @@ def check_file(path: Path, entry: Entry) -> None:
     if entry.sha256 and sha256_of(path) != entry.sha256:
         raise ArchiveError(f"the file's bytes are not those that were written: file={path}")
     if read_entry(path) != entry.told:
-        raise ArchiveError(f"the file tells of itself something else than the list: file={path}")
+        raise ArchiveError(f"the file's metadata differs from the manifest: file={path}")
     digest, rows = digest_in(path)
     _check(f"file={path}", digest, entry)
     if rows != entry.rows:

@@ -1,4 +1,4 @@
-"""Arrow columns as messages, one for each row: what :class:`quire.Schema` decodes, encoded."""
+"""Encoding Arrow columns as messages, one per row: the inverse of decoding with a schema."""
 
 from __future__ import annotations
 
@@ -23,35 +23,35 @@ FORMS: Final[tuple[Form, ...]] = get_args(Form)
 
 
 class _Encoding(NamedTuple):
-    """What the native encoder works from."""
+    """The plan of the native encoder."""
 
     content: Literal["raw", "value", "entries", "fields", "typed", "call", "calls"]
     columns: pa.Schema
-    """The columns as it takes them, in its order."""
+    """The columns, in the order of the native encoder."""
     methods: tuple[Method, ...] = ()
 
 
 class Encoder:
     """
-    Makes messages of the rows of Arrow batches; no Python object is made of a row.
+    Encodes the rows of Arrow batches as messages, without a Python object per row.
 
     Args:
         columns: The schema of the batches.
         form: What a row becomes. ``raw``: the bytes of the one binary column as they are. ``text``:
             the one string as a text value. ``map``: an entry for each column, as Java's
             ``writeMap``. ``fields``: a field for each column, as ``write_message`` writes an object
-            of a message class. ``typed``: the same behind the name of a type. ``method``: a call.
+            of a message class. ``typed``: the same after the name of a type. ``method``: a call.
             None: ``typed`` with *type*, ``method`` with *method* or a schema of methods,
             ``fields`` with the schema of a message class, ``raw`` for one binary column
             ``payload``, ``text`` for one string column ``value``, else ``map``.
-        type: The name of the type in front of the fields.
+        type: The name of the type that precedes the fields.
         method: The method that is called: with a column for each argument (an object is a struct),
             or, with a schema of methods, the columns that ``read_batch(method=…)`` gives.
-        schema: What the messages are to look like: columns are checked against it, and cast where
-            nothing is lost; the ones that it adds to a batch (index, history) are left out. With
+        schema: The schema of the messages: columns are checked against it, and cast where that
+            loses nothing; those that it adds to a batch (index, history) are left out. With
             methods, and no *method*, the batches are those of ``read_batch``: the name in
             ``method``, and a struct for each method.
-        omit_nulls: Leave out the names of what is null, instead of writing a null.
+        omit_nulls: Leave out null fields instead of writing a null.
         fieldless: For a queue of wire type ``FIELDLESS_BINARY``.
 
     Raises:
@@ -236,7 +236,7 @@ def _fields(
 
 
 def _added(schema: Schema | None) -> tuple[str, ...]:
-    """Return the columns that are in a batch of the schema and not in messages."""
+    """Return the columns of a batch of the schema that are not in messages."""
     if schema is None:
         return ()
     own = {*schema.columns.names, METHOD}

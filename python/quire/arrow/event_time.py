@@ -25,11 +25,11 @@ pc: Any = pyarrow.compute  # its functions are made when it is imported
 
 def timed(content: Content, field: TimeField | None, method: str | None = None) -> Content:
     """
-    Return a schema's content with what tells the time: see :func:`event_times`.
+    Return a schema's content with the columns that :func:`event_times` needs.
 
     Args:
         content: What is decoded besides.
-        field: The field that tells; None: the history does.
+        field: The event time field; None: take the time from the history.
         method: The one method whose arguments are columns; None: a union, if there are methods.
 
     Raises:
@@ -58,7 +58,7 @@ def timed(content: Content, field: TimeField | None, method: str | None = None) 
             kind = kind.field(name).type
         if not (pa.types.is_integer(kind) or pa.types.is_temporal(kind)):
             raise ValueError(
-                f"a column of this type tells no time: field={field.name} type={type_text(kind)}"
+                f"a column of this type holds no time: field={field.name} type={type_text(kind)}"
                 " (declare it as a whole number or a timestamp, or leave it out)"
             )
     return content
@@ -66,11 +66,11 @@ def timed(content: Content, field: TimeField | None, method: str | None = None) 
 
 def event_times(arrays: Mapping[str, Any], field: TimeField | None, length: int) -> _Array:
     """
-    Return when each message was made, in microseconds since 1970; null where nothing tells.
+    Return the event time of each message in microseconds; null if it has none.
 
     Args:
         arrays: The decoded columns by name, with ``history`` if there is no field.
-        field: The field that tells, also one inside a struct; None: the history does.
+        field: The event time field, which may be inside a struct; None: use the history.
         length: How many rows there are.
 
     """

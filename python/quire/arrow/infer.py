@@ -22,12 +22,12 @@ _WITHOUT_TEXT: Final = {"bytes", "struct", "list"}
 
 def infer(queues: Iterable[Queue], sample: int, *, as_text: bool) -> RowContent:
     """
-    Return what the messages of several queues are, taken together; *sample* of each are looked at.
+    Infer one content for the messages of several queues, from *sample* messages of each.
 
     The queues are taken one at a time: each may be closed when the next is asked for.
 
     Raises:
-        ValueError: The queues are empty, or types are in conflict.
+        ValueError: The queues are empty, or types conflict.
         WireError: A message does not decode.
 
     """

@@ -35,11 +35,11 @@ class Schema:
             of Python (``float`` has 64 bits, by name too; ``float32`` is the other) or of pyarrow,
             ``{name: type}`` for fields inside, or ``[type]`` for a list. Or a schema of
             pyarrow; a field that is not nullable there must be in every message.
-        history: Add the column ``history``: the sources and timings in front of a message.
+        history: Add the column ``history``: the sources and timings that precede a message.
         index: The name of the first column, the messages' indexes; None leaves it out.
 
     Raises:
-        ValueError: A type is none that messages are decoded into, or a name is there twice.
+        ValueError: Messages cannot be decoded into a type, or a name occurs twice.
 
     Examples:
         >>> schema = quire.Schema({"symbol": "utf8", "price": "float64"})
@@ -196,10 +196,10 @@ class Schema:
         it is a message, a column for each of its fields.
 
         Args:
-            interface: A Protocol, an ABC, or another class, whose annotations tell the types, those
-                of the interfaces that its methods return too. Or the arguments of each method by
+            interface: A Protocol, an ABC, or another class, whose annotations give the types, as do
+                those of the interfaces that its methods return. Or the arguments of each method by
                 its name: their names and types, or a Schema for the fields of the one argument.
-            ids: The numbers that stand for methods in the messages, if no ``method_id`` tells.
+            ids: The ids of methods that have no ``method_id``.
             history: As in :class:`Schema`.
             index: As in :class:`Schema`.
 
@@ -247,19 +247,19 @@ class Schema:
         conflicts: Literal["text", "raise"] = "text",
     ) -> Self:
         """
-        Return the schema of what a sample of the messages holds.
+        Infer the schema from a sample of the messages.
 
         Integers of any width become ``int64``, integers and floats ``float64``; named values become
         structs. Every column may be null.
 
         Args:
             queue: The queue, or its path; its messages are fields, or values without a name.
-            sample: Look at so many messages, spread over the queue.
-            conflicts: What becomes of a field with values of different types: a column of ``text``,
-                or an error. Nested values beside others are an error always.
+            sample: How many messages to inspect, spread over the queue.
+            conflicts: How to treat a field with values of different types: as a column of ``text``,
+                or an error. Nested and other values in one field are always an error.
 
         Raises:
-            ValueError: The queue is empty, or types are in conflict: the error names both.
+            ValueError: The queue is empty, or types conflict; the error names them.
             WireError: A message does not decode.
 
         Examples:
@@ -386,7 +386,7 @@ class Schema:
         return self._content.batches(tables, layout)
 
     def __repr__(self) -> str:
-        """Show the columns and their types."""
+        """Return the columns and their types."""
         return str(self._content)
 
     def __eq__(self, other: object) -> bool:
@@ -403,7 +403,7 @@ class Schema:
 
 
 def _aliases(message: type) -> Iterator[str]:
-    """Yield the names of a class and of those derived from it, which stand in its place."""
+    """Yield the aliases of a class and of its subclasses, which are accepted in its place."""
     codec = vars(message).get("__quire_codec__")
     if codec is not None:
         yield codec.alias

@@ -1,4 +1,4 @@
-"""Schemas by where they are: a name in a module, a file, or their own text."""
+"""Loading schemas: from a name in a module, from a file, or from text."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ REFERENCE: Final = re.compile(r"([\w.]+):([\w.]+)")
 
 def load_reference(module: str, name: str) -> Schema:
     """
-    Return the schema that a name stands for: of an interface, a message, or one as it is.
+    Return the schema of an interface, of a message class, or a schema itself, by its name.
 
     Raises:
         ImportError: There is no such module.
         AttributeError: It has no such name.
-        TypeError: That is nothing to make a schema of.
+        TypeError: It cannot be made into a schema.
         ValueError: A field or argument has no type that a column could have.
 
     """
@@ -36,7 +36,7 @@ def load_reference(module: str, name: str) -> Schema:
 
 def load_schema(place: str) -> Schema:
     """
-    Return the schema at a place.
+    Load a schema.
 
     Args:
         place: ``module:Name``, the text of :meth:`quire.Schema.to_text`, or a file that holds this
@@ -46,14 +46,14 @@ def load_schema(place: str) -> Schema:
         OSError: There is no such file.
         ImportError: There is no such module.
         AttributeError: It has no such name.
-        TypeError: That is nothing to make a schema of.
-        ValueError: It is the text of no schema.
+        TypeError: It cannot be made into a schema.
+        ValueError: The text is not a schema.
 
     """
     if found := REFERENCE.fullmatch(place):
         return load_reference(found[1], found[2])
     text = place if place.lstrip().startswith("{") else Path(place).read_text("utf-8")
-    told: Any = json.loads(text)
-    if isinstance(told.get("shape"), str) and {"columns", "methods"} & told.keys():
+    values: Any = json.loads(text)
+    if isinstance(values.get("shape"), str) and {"columns", "methods"} & values.keys():
         return Schema.from_text(text)
-    return Schema(told)
+    return Schema(values)

@@ -1,4 +1,4 @@
-"""What methods an interface or a handler has: their events, parameters, and what they return."""
+"""The methods of interfaces and handlers: their events, parameters and results."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _Seen: TypeAlias = dict[tuple[object, ...], dict[str, Method]]
 
 def method_id(number: int | str, /) -> Callable[[_F], _F]:
     """
-    Have a method stand in messages as a number instead of its name, as Java's ``@MethodId``.
+    Encode a method as a number instead of its name, as Java's ``@MethodId``.
 
     Args:
-        number: At most 32 bits, signed, and another one for each method; or one character.
+        number: A signed 32-bit integer, unique per interface; or one character.
 
     Examples:
         >>> class Market:
@@ -56,7 +56,7 @@ def method_id(number: int | str, /) -> Callable[[_F], _F]:
 
 
 class Interface(NamedTuple):
-    """A class, and what stands for its type variables."""
+    """A class, and the arguments of its type variables."""
 
     cls: type
     substitutes: Mapping[Any, Any]
@@ -64,11 +64,11 @@ class Interface(NamedTuple):
     @classmethod
     def of(cls, annotation: object, around: Mapping[Any, Any] | None = None) -> Interface:
         """
-        Take apart a class, generic or not.
+        Split a class, generic or not, into its origin and arguments.
 
         Args:
             annotation: The class, or a generic one with arguments.
-            around: What stands for the type variables among the arguments.
+            around: The values of type variables among the arguments.
 
         """
         origin = typing.get_origin(annotation) or annotation
@@ -119,7 +119,7 @@ class _Signature:
         del self.parameters[0]
         return self
 
-    def resolve(self, annotation: Any) -> Any:  # noqa: ANN401 - whatever stands behind a colon
+    def resolve(self, annotation: Any) -> Any:  # noqa: ANN401 - any annotation
         """Return the type that an annotation names."""
         if isinstance(annotation, str):
             holder = types.SimpleNamespace(__annotations__={"it": annotation})
@@ -128,12 +128,12 @@ class _Signature:
                 annotation = typing.get_type_hints(holder, names, None, include_extras=True)["it"]
             except NameError as error:
                 raise TypeError(
-                    f"an annotation that cannot be told: annotation={annotation!r} error={error}"
+                    f"unresolved annotation: annotation={annotation!r} error={error}"
                 ) from None
         return _substituted(annotation, self.substitutes)
 
-    def returned(self) -> Any:  # noqa: ANN401 - whatever stands behind an arrow
-        """Return the type of what is returned, if it can be told, apart from None."""
+    def returned(self) -> Any:  # noqa: ANN401 - any annotation
+        """Return the return type without None; None if it cannot be resolved."""
         try:
             found = self.resolve(self.returns)
         except (TypeError, AttributeError, SyntaxError):
@@ -144,7 +144,7 @@ class _Signature:
         return found
 
     def kind(self, number: int) -> Kind | None:
-        """Return the kind of a parameter; None where nothing is said."""
+        """Return the kind of a parameter; None if it has no annotation."""
         if number >= len(self.parameters):
             return None
         annotation = self.parameters[number].annotation
@@ -157,10 +157,10 @@ def methods_of(interface: object, names: _Names) -> dict[str, Method]:
 
     Args:
         interface: A Protocol, an ABC, or another class; generic ones with or without arguments.
-        names: What annotations may name besides the globals of their module.
+        names: Names that annotations may use besides the globals of their module.
 
     Raises:
-        TypeError: A method cannot stand in messages.
+        TypeError: A method cannot be encoded in messages.
 
     """
     found = _methods(Interface.of(interface), names, {})
@@ -210,10 +210,10 @@ def handlers_of(
     handler: object, interface: object, names: _Names
 ) -> list[tuple[Method, _Function]]:
     """
-    Return the methods of a handler and what calls them, for a reader.
+    Return the methods of a handler and the functions to call, for a reader.
 
-    The type of a parameter is what the handler's own annotation says, or else that of a class it
-    derives from, or of *interface*. So is the interface of what it returns.
+    The type of a parameter comes from the handler's own annotation, else from a class it derives
+    from, else from *interface*; likewise the interface of its result.
 
     Args:
         handler: An object with methods, or a method writer.
@@ -305,7 +305,7 @@ def _is_interface(cls: type) -> bool:
 def _method(
     name: str, signatures: list[_Signature], following: dict[str, Method] | None, where: str
 ) -> Method:
-    """Make a method: the first signature has the parameters, the others may know more of them."""
+    """Make a method of the first signature; the others may add types of its parameters."""
     parameters: list[tuple[str, Kind, tuple[object, ...]]] = []
     for number, parameter in enumerate(signatures[0].parameters):
         has_default = parameter.default is not Parameter.empty
@@ -327,12 +327,12 @@ def _method(
 
 
 def event_of(name: str) -> str:
-    """Return what a method is called in messages: ``from_`` stands for ``from``."""
+    """Return the event of a method: ``from_`` stands for ``from``."""
     return name[:-1] if name.endswith("_") and keyword.iskeyword(name[:-1]) else name
 
 
 def check_ids(methods: Iterable[Method]) -> None:
-    """Refuse two methods that stand in messages as the same number."""
+    """Refuse two methods with the same id."""
     by_id: dict[int, str] = {}
     for method in methods:
         if method.id is not None and by_id.setdefault(method.id, method.name) != method.name:
@@ -342,7 +342,7 @@ def check_ids(methods: Iterable[Method]) -> None:
             )
 
 
-def _substituted(annotation: Any, substitutes: Mapping[Any, Any]) -> Any:  # noqa: ANN401 - whatever stands behind a colon
+def _substituted(annotation: Any, substitutes: Mapping[Any, Any]) -> Any:  # noqa: ANN401 - any annotation
     if isinstance(annotation, TypeVar):
         return substitutes.get(annotation, annotation)
     open_ones = getattr(annotation, "__parameters__", ())

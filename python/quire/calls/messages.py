@@ -1,4 +1,4 @@
-"""Self-describing messages: Python classes that stand in messages under a name."""
+"""Self-describing messages: Python classes that are encoded under a type name."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from quire.types import kind_of, names_around
 
 _T = TypeVar("_T")
 
-# What the kernel makes objects with, past the class's `__init__`.
+# How the binding makes objects without calling `__init__`.
 new_object: Any = object.__new__
 set_attribute: Any = object.__setattr__
 
 
 class Typed(NamedTuple):
     """
-    A value under a type name that no class is registered for: it makes nothing happen.
+    A value under a type name that no class is registered for.
 
-    It is written under the same name again.
+    It is written back under the same name.
 
     Examples:
         >>> _ = appender.write_yaml("!Position {symbol: EURUSD}")
@@ -79,10 +79,10 @@ def message(
         cls: The class, when used as a decorator without arguments.
         alias: The name in messages; the class's own by default. Java's side gives its class the
             same alias, or full name.
-        bytes_layout: Write the fields one behind the other without names or types, as Java's
+        bytes_layout: Write the fields one after the other without names or types, as Java's
             ``BytesInBinaryMarshallable`` classes: faster, and both sides must agree on all fields.
         unknown: What becomes of fields that the class does not have: ``ignore`` them, or ``keep``
-            them with the object and write them again behind its own.
+            them with the object and write them again after its own.
         rename: Makes the names in messages of those of the class: ``camel`` for ``lastPrice``.
 
     Raises:
@@ -152,7 +152,7 @@ class _Field(NamedTuple):
 
 
 class _Resolver(NamedTuple):
-    """Finds the kinds of a class's fields, once all the classes they name are defined."""
+    """Resolves the kinds of a class's fields, once all classes they name are defined."""
 
     cls: type
     fields: list[_Field] | None
@@ -245,7 +245,7 @@ def _of_struct(cls: Any) -> Iterator[_Field]:  # noqa: ANN401 - msgspec is not i
 
 
 def _build_of(cls: type) -> str:
-    """Tell how the kernel makes its objects in the fastest way that makes them whole."""
+    """Return the fastest way in which the binding can make complete objects."""
     own_making = cls.__new__ is not new_object or hasattr(cls, "__struct_fields__")
     if own_making or hasattr(cls, "__attrs_post_init__"):
         return "call"

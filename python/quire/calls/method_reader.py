@@ -28,8 +28,8 @@ class MethodReader(_native.MethodReader):
 
     A document's events are handled in their order. What a handler's method returns handles the next
     event of the same document, if the method's annotation says that it is an interface, a Protocol
-    or an ABC, and that has a method for it: chained calls. Other results are of no concern. An
-    event nobody handles is passed over. An event may lack arguments that have a default, and have
+    or an ABC, and that has a method for it: chained calls. Other results are ignored. An
+    event without a handler is skipped. An event may lack arguments that have a default, and have
     more than the method takes.
 
     Examples:
@@ -63,11 +63,11 @@ class MethodReader(_native.MethodReader):
         Read messages as they come, until the reader is closed.
 
         Args:
-            pauser: What to do when there is none, see :mod:`quire.pausers`; balanced by default.
-            until: Called when there is none; true ends it.
+            pauser: How to wait, from :mod:`quire.pausers`; balanced by default.
+            until: Called when there is no message; a true result ends the loop.
 
         Raises:
-            WaitTimeoutError: The pauser has a timeout, and nothing came for so long.
+            WaitTimeoutError: The pauser has a timeout, and no message arrived within it.
 
         """
         pauser = self._begin(pauser)
@@ -85,8 +85,8 @@ class MethodReader(_native.MethodReader):
         """
         As :meth:`run`, while the event loop runs on.
 
-        Handlers are called between two steps of the loop, and hold it up as long as they take; its
-        other tasks run every few milliseconds, also while there is a backlog.
+        Handlers run on the event loop and block it while they run; other tasks run every few
+        milliseconds, even during a backlog.
 
         Examples:
             >>> import asyncio
@@ -146,7 +146,7 @@ def method_reader(  # noqa: PLR0913 - the options of Tailer.method_reader
     scanning: bool,
     names: Mapping[str, Any],
 ) -> MethodReader:
-    """Make the object behind :meth:`quire.Tailer.method_reader`."""
+    """Implement :meth:`quire.Tailer.method_reader`."""
     found = [pair for handler in handlers for pair in handlers_of(handler, interface, names)]
     if not found and default is None and metadata_handler is None:
         raise TypeError("a method reader needs a handler: handlers=()")
@@ -175,7 +175,9 @@ def _on_failure(
     if on_error == "skip":
         return _skip
     if dead_letter is None:
-        raise ValueError(f"no such way: on_error={on_error} known=raise, skip, dead_letter")
+        raise ValueError(
+            f"invalid on_error={on_error!r}: expected 'raise', 'skip' or 'dead_letter'"
+        )
     return _DeadLetters(tailer, dead_letter)
 
 
@@ -192,7 +194,7 @@ class _DeadLetters:
         self._appender = _appender_of(to)
 
     def __call__(self, index: int, payload: bytes, error: Exception) -> None:
-        """Write the message, where it was, and what was wrong."""
+        """Write the message, its index and queue, and the error."""
         self._appender.write_map(
             {
                 "index": index,

@@ -31,7 +31,7 @@ def method_writer(  # noqa: PLR0913 - the options of Appender.method_writer
     filter: Filter | None,  # noqa: A002 - its name in the call
     names: Mapping[str, Any],
 ) -> _T:
-    """Make the object behind :meth:`quire.Appender.method_writer`."""
+    """Implement :meth:`quire.Appender.method_writer`."""
     interfaces = (interface, *more)
     found: dict[str, Method] = {}
     for each in reversed(interfaces):
@@ -61,7 +61,7 @@ def method_writer(  # noqa: PLR0913 - the options of Appender.method_writer
 
 
 def _bases(classes: list[type]) -> tuple[type, ...]:
-    """Leave out the classes that others derive from."""
+    """Return the classes without those that others derive from."""
     return tuple(
         cls
         for number, cls in enumerate(classes)

@@ -19,8 +19,8 @@ def print_all(interface: Callable[..., _T], /, file: TextIO | None = None) -> _T
     """
     Return an object of the interface that prints each call as a YAML document.
 
-    It stands in for a method writer, or for a component behind the same interface, and shows what
-    a queue would hold. A chain of calls is printed with its last one.
+    It replaces a method writer, or a component with the same interface, and shows what a queue
+    would hold. A chain of calls is printed with its last call.
 
     Args:
         interface: A Protocol, an ABC, or another class, as for
@@ -28,7 +28,7 @@ def print_all(interface: Callable[..., _T], /, file: TextIO | None = None) -> _T
         file: Where to; None: to ``sys.stdout``, as it is when a call is made.
 
     Raises:
-        TypeError: A method cannot stand in messages.
+        TypeError: A method cannot be encoded in messages.
 
     Examples:
         >>> class Market:
@@ -62,7 +62,7 @@ def _call(method: Method, file: TextIO | None, before: bytes) -> Callable[..., A
 
 
 class _Chain:
-    """What a call returned: its methods go on with the same document."""
+    """The result of a call in a chain: its methods add to the same document."""
 
     def __init__(self, methods: dict[str, Method], file: TextIO | None, calls: bytes) -> None:
         for name, method in methods.items():

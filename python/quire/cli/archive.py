@@ -24,39 +24,44 @@ if TYPE_CHECKING:
 @click.option(
     "--verify",
     is_flag=True,
-    help="Read the archive DEST through, and compare it with the queue where that still is.",
+    help="Verify the archive DEST, and compare it with the queue if that still exists.",
 )
 @click.option(
     "--schema",
     metavar="SCHEMA",
-    help="Typed columns beside the payload: module:Name of a message class, an interface or a"
-    " schema; a JSON file of names and types; or infer. Without it: as in the run before.",
+    help="Typed columns besides the payload: module:Name of a message class, an interface or a"
+    " schema; a JSON file of names and types; or infer. Default: as in the previous run.",
 )
-@click.option("--method", metavar="NAME", help="Of an interface: the arguments of this one alone.")
+@click.option("--method", metavar="NAME", help="Only the arguments of this method of an interface.")
 @click.option(
     "--timestamp-field",
     metavar="NAME",
-    help="The field that a column _timestamp is taken from, or history.",
+    help="The event time field for the column _timestamp, or history.",
 )
 @click.option(
     "--timestamp-unit",
     type=click.Choice(["s", "ms", "us", "ns"]),
-    help="What a number there counts since 1970. Without it: what puts it between 1973 and 5138.",
+    help="The unit of numbers there. Default: the one that puts them between 1973 and 5138.",
 )
 @click.option(
     "--delete",
     is_flag=True,
-    help="Delete from the queue what the archive holds, once both are compared byte by byte.",
+    help="Delete archived cycles from the queue after comparing both byte by byte.",
 )
-@click.option("--force", is_flag=True, help="With --delete: also what named tailers have not read.")
+@click.option(
+    "--force", is_flag=True, help="With --delete: also cycles that named tailers have not read."
+)
 @click.option("--accept-loss", is_flag=True, help="Forget the cycles that are reported as lost.")
 def archive(path: Path, dest: Path | None, *, verify: bool, **more: Any) -> None:  # noqa: ANN401
     """
-    Archive the finished cycles of the queue at PATH, or of each queue below it, in DEST.
+    Archive finished cycles as Parquet files.
 
-    Each becomes a Parquet file DEST/topic=NAME/CYCLE.parquet with the messages' indexes and bytes.
-    It is read again and compared before it gets its name. A second run adds what was finished
-    since. A cycle is finished when a later one has messages, or its file an end-of-file marker.
+    PATH is a queue, or a directory of queues; DEST is the archive.
+
+    Each cycle becomes a Parquet file DEST/topic=NAME/CYCLE.parquet with the indexes and bytes of
+    its messages, read back and compared before it is renamed into place. Further runs add what was
+    finished since. A cycle is finished when a later one has messages, or when its file has an
+    end-of-file marker.
 
     \b
     Examples:
@@ -68,13 +73,13 @@ def archive(path: Path, dest: Path | None, *, verify: bool, **more: Any) -> None
         raise click.ClickException("archives need pyarrow: pip install 'quire[arrow]'")
     if verify:
         if any(more.values()):
-            raise click.UsageError("--verify changes nothing: it goes with no other option")
+            raise click.UsageError("--verify cannot be combined with other options")
         _verify(path, dest)
         return
     if dest is None:
-        raise click.UsageError("where to? give DEST, the directory of the archive")
+        raise click.UsageError("DEST is missing: give the directory of the archive")
     if more["force"] and not more["delete"]:
-        raise click.UsageError("--force says what to delete: give --delete, too")
+        raise click.UsageError("--force requires --delete")
     from quire.archive import archive as run
     from quire.ranges.event_time import TimeField
 
@@ -100,7 +105,7 @@ def _schema(place: str | None) -> Any:  # noqa: ANN401 - a schema, or a word
         return place
     from quire.arrow.schema_loader import load_schema
 
-    sys.path.insert(0, "")  # modules beside the caller are found, as by python -m
+    sys.path.insert(0, "")  # modules in the working directory are found, as by python -m
     try:
         return load_schema(str(place))
     except (ValueError, TypeError, ImportError, AttributeError, OSError) as error:
@@ -142,15 +147,15 @@ def _tell(what: str, failures: Iterable[Failure]) -> None:
         print_error(f"{what}: {failure}")
 
 
-def _fail(*told: Any) -> None:  # noqa: ANN401 - pairs
+def _fail(*reported: Any) -> None:  # noqa: ANN401 - pairs
     """
-    Tell what went wrong.
+    Report failures, and exit with 1 if there are any.
 
     Raises:
         click.exceptions.Exit: Something did.
 
     """
-    for what, failures in zip(told[::2], told[1::2], strict=True):
+    for what, failures in zip(reported[::2], reported[1::2], strict=True):
         _tell(what, failures)
-    if any(told[1::2]):
+    if any(reported[1::2]):
         raise click.exceptions.Exit(1)

@@ -1,4 +1,4 @@
-"""What the verbs have in common: paths, indexes, opening a queue to look at it."""
+"""What the verbs share: paths, points, and opening a queue read-only."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MILLISECONDS: Final = re.compile(r"-?[0-9]+ms")
 
 def index_of(value: str) -> int:
     """
-    Return an index as it is shown: hexadecimal with ``0x``, or decimal; a colon may stand behind.
+    Parse an index: hexadecimal with ``0x``, or decimal; a trailing colon is allowed.
 
     Raises:
         click.BadParameter: It is none.
@@ -39,7 +39,7 @@ def index_of(value: str) -> int:
 
 def parse_point(value: str) -> int | datetime:
     """
-    Return a point of a queue: an index, a time in ISO 8601, or milliseconds with ``ms`` behind.
+    Return a point of a queue: an index, a time in ISO 8601, or milliseconds with the suffix ``ms``.
 
     Raises:
         click.BadParameter: It is none of them.
@@ -60,7 +60,7 @@ def parse_point(value: str) -> int | datetime:
 
 def replaced(ctx: click.Context, option: click.Parameter, value: object) -> None:
     """
-    Refuse an option that had another meaning.
+    Refuse an option that was replaced.
 
     Raises:
         click.UsageError: It was given.
@@ -77,7 +77,7 @@ def replaced(ctx: click.Context, option: click.Parameter, value: object) -> None
 
 @contextmanager
 def value_errors_as_usage() -> Generator[None]:
-    """Tell of points and paces that the queue cannot follow."""
+    """Turn errors about points and paces into usage errors."""
     try:
         yield
     except ValueError as error:
@@ -87,5 +87,5 @@ def value_errors_as_usage() -> Generator[None]:
 
 
 def open_read_only(path: Path) -> quire.Queue:
-    """Open a queue, or one roll file, without changing a byte and without waiting for a lock."""
+    """Open a queue, or one roll file, read-only and without waiting for a lock."""
     return quire.open(path, read_only=True, create=False)

@@ -21,14 +21,14 @@ _PACKAGES_FOR_SPARK: Final = ("pyspark", "pyarrow")
     type=click.Path(file_okay=False, path_type=Path),
     default=DEFAULT_FOLDER,
     show_default=True,
-    help="Where the files go. Made anew: a former demo there is deleted, anything else is not.",
+    help="Where the files go. An earlier demo there is deleted; anything else is refused.",
 )
-@click.option("--keep", is_flag=True, help="Move a former demo aside instead of deleting it.")
-@click.option("--limit", type=click.IntRange(min=1), help="Take only so many flights.")
+@click.option("--keep", is_flag=True, help="Move an earlier demo aside instead of deleting it.")
+@click.option("--limit", type=click.IntRange(min=1), help="Use only this many flights.")
 @click.option("--no-spark", is_flag=True, help="Analyse the journal in plain Python.")
 def demo(folder: Path, limit: int | None, *, keep: bool, no_spark: bool) -> None:
     """
-    Record the flights of New York in 2013 and find out when they are late.
+    Record the flights of New York in 2013, and analyse their delays.
 
     336,776 real flights become events in true time order, recorded into a queue of daily files
     while a named tailer in a second process follows. A Spark job then reads the journal; its

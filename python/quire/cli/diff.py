@@ -34,29 +34,32 @@ _NOTHING: Final = "-"
     type=click.Choice(["position", "index"]),
     default="position",
     show_default=True,
-    help="Compare messages at the same place, or of the same index.",
+    help="Pair messages by position, or by index.",
 )
-@click.option("--values", is_flag=True, help="Compare what messages hold, not their bytes.")
+@click.option("--values", is_flag=True, help="Compare values, not bytes.")
 @click.option(
-    "--ignore", metavar="FIELD", multiple=True, help="Compare values without this field. Repeat."
+    "--ignore",
+    metavar="FIELD",
+    multiple=True,
+    help="Compare values without this field. Repeatable.",
 )
 @click.option(
-    "--from", "start", type=parse_point, metavar="POINT", help="Begin with this index, or time."
+    "--from", "start", type=parse_point, metavar="POINT", help="Start at this index or time."
 )
 @click.option(
-    "--to", "end", type=parse_point, metavar="POINT", help="End before this index, or time."
+    "--to", "end", type=parse_point, metavar="POINT", help="Stop before this index or time."
 )
-@click.option("--time-field", metavar="NAME", help="The field that tells a message's time.")
+@click.option("--time-field", metavar="NAME", help="The field that holds the event time.")
 @click.option(
     "--limit",
     type=click.IntRange(min=0),
     default=20,
     metavar="N",
     show_default=True,
-    help="Show so many differences; all are counted.",
+    help="How many differences to show; all are counted.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for programs.")
-@click.option("-q", "--brief", is_flag=True, help="Say nothing, and stop at the first difference.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
+@click.option("-q", "--brief", is_flag=True, help="Print nothing; stop at the first difference.")
 def diff(
     left: Path,
     right: Path,
@@ -67,15 +70,17 @@ def diff(
     **how: Any,  # noqa: ANN401 - click checks them
 ) -> None:
     """
-    Compare the queues at A and B, message by message, as they are when it begins.
+    Compare two queues, message by message.
 
-    Exit codes are those of diff: 0 where there is no difference, 1 where there is one, 2 for
-    whatever goes wrong. A POINT is as for replay.
+    Only messages that exist at the start of the comparison are read.
 
-    A message that one queue lacks is found by those behind it, unless more than 128 are different
-    in a row. With --values neither encodings nor the order of fields matter, and the fields that
-    changed are shown. --ignore time leaves out that field wherever it stands, trade.time one within
-    trade, and history the history of messages.
+    Exit codes are those of diff: 0 without differences, 1 with differences, 2 on failure. A POINT
+    is as for replay.
+
+    A message that one queue lacks is found by those after it, unless more than 128 are different
+    in a row. With --values, neither encodings nor the order of fields matter, and changed fields
+    are shown. --ignore time leaves out that field at every level, trade.time the one within trade,
+    and history the history of messages.
 
     \b
     Examples:

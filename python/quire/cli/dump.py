@@ -22,7 +22,7 @@ _OF_VERSION_4 = "directory-listing.cq4t"
 @click.argument("paths", metavar="PATH...", type=PATH, nargs=-1, required=True)
 def dump(paths: tuple[Path, ...]) -> None:
     """
-    Show every document of the queues or single files at PATH.
+    Print every document of queues or single files.
 
     Positions, states and payloads, as Java's DumpMain prints them: roll files, their indexes, and
     the table of the queue. A damaged file is shown up to the damage, and the others after it.

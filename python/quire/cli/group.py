@@ -83,7 +83,7 @@ def quire() -> None:
 
 
 def run(arguments: list[str]) -> int:
-    """Run one command line and return its exit code; what went wrong is told on stderr."""
+    """Run one command line and return its exit code; errors go to stderr."""
     try:
         code = quire.main(arguments, prog_name="quire", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:

@@ -1,4 +1,4 @@
-"""What ``quire write`` reads: how a file falls into items, and an item becomes a message."""
+"""Input formats of ``quire write``: splitting a file into items, and encoding each."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Input(NamedTuple):
 
 
 def lines(stream: IO[bytes]) -> Iterator[Item]:
-    """Yield each line, as soon as it is there, without its end."""
+    """Yield each line as it arrives, without its line end."""
     for number, line in enumerate(stream, 1):
         yield Item(number, line.removesuffix(b"\n").removesuffix(b"\r"))
 
@@ -44,7 +44,7 @@ def filled_lines(stream: IO[bytes]) -> Iterator[Item]:
 
 
 def whole(stream: IO[bytes]) -> Iterator[Item]:
-    """Yield all there is."""
+    """Yield the whole input."""
     yield Item(1, stream.read())
 
 

@@ -1,4 +1,4 @@
-"""``quire read``: messages of a queue as text: all, some, the last, and those still to come."""
+"""``quire read``: print messages of a queue: all, a range, the last ones, or as they arrive."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Printer:
 
     Args:
         look: How, and which.
-        count: Stop after so many; None: never.
+        count: Stop after this many; None: never.
         at_once: Hand on each message before the next is read.
 
     """
@@ -114,30 +114,28 @@ class Printer:
 
 @click.command()
 @click.argument("path", type=PATH)
-@click.option("-f", "--follow", is_flag=True, help="Wait for more, until interrupted.")
+@click.option("-f", "--follow", is_flag=True, help="Wait for new messages until interrupted.")
 @click.option(
-    "-n", "--last", type=click.IntRange(min=0), metavar="N", help="Begin N messages before the end."
+    "-n", "--last", type=click.IntRange(min=0), metavar="N", help="Start N messages before the end."
 )
 @click.option(
-    "--from", "from", type=parse_point, metavar="POINT", help="Begin with this index, or time."
+    "--from", "from", type=parse_point, metavar="POINT", help="Start at this index or time."
 )
 @click.option(
-    "--to", "to", type=parse_point, metavar="POINT", help="End before this index, or time."
+    "--to", "to", type=parse_point, metavar="POINT", help="Stop before this index or time."
 )
-@click.option("--time-field", metavar="NAME", help="The field that tells a message's time.")
+@click.option("--time-field", metavar="NAME", help="The field that holds the event time.")
 @click.option("--start", "_start", hidden=True, expose_value=False, callback=replaced)
 @click.option("--end", "_end", hidden=True, expose_value=False, callback=replaced)
-@click.option(
-    "--count", type=click.IntRange(min=0), metavar="N", help="End when N messages were shown."
-)
-@click.option("--reverse", is_flag=True, help="From the newest to the oldest.")
+@click.option("--count", type=click.IntRange(min=0), metavar="N", help="Stop after N messages.")
+@click.option("--reverse", is_flag=True, help="Newest first.")
 @click.option(
     "-i",
     "--include",
     type=pattern_of,
     metavar="REGEX",
     multiple=True,
-    help="Only what holds this. Repeat: and this.",
+    help="Only messages that match. Repeatable: all must match.",
 )
 @click.option(
     "-e",
@@ -145,7 +143,7 @@ class Printer:
     type=pattern_of,
     metavar="REGEX",
     multiple=True,
-    help="Not what holds this. Repeat: nor this.",
+    help="Leave out messages that match. Repeatable.",
 )
 @click.option(
     "--format",
@@ -153,26 +151,26 @@ class Printer:
     type=click.Choice([*FORMATS]),
     default=next(iter(FORMATS)),
     show_default=True,
-    help="How messages are shown.",
+    help="Output format.",
 )
-@click.option("--metadata", is_flag=True, help="Show metadata documents, too.")
-@click.option("--no-index", is_flag=True, help="Show the messages alone.")
-@click.option("--named", metavar="TAILER", help="Go on where this named tailer is, and move it.")
+@click.option("--metadata", is_flag=True, help="Show metadata documents too.")
+@click.option("--no-index", is_flag=True, help="Leave out the indexes.")
+@click.option("--named", metavar="TAILER", help="Resume at this named tailer, and move it.")
 def read(path: Path, *, count: int | None, named: str | None, no_index: bool, **more: Any) -> None:  # noqa: ANN401 - click checks them
     """
-    Show the messages of the queue at PATH, or of one of its roll files.
+    Print the messages of a queue, or of one of its files.
 
-    Without --follow it ends with what was the last message when it began. Patterns are looked for
-    in the text as it is shown, without the index. --last counts the messages that they let through.
-    A POINT is as for replay.
+    Without --follow, it stops at the last message at the time of the start. Patterns are matched
+    against the text as printed, without the index; --last counts matching messages. A POINT is as
+    for replay.
 
     \b
-    yaml   what Java's tools show
+    yaml   as Java's tools print it
     json   an array of objects, each with its index and message
-    jsonl  such an object on each line
-    text   a line for each message: its text, or its bytes as UTF-8
-    hex    a line for each message: its bytes
-    raw    the bytes alone, one message behind the other
+    jsonl  one such object per line
+    text   one line per message: its text, or its bytes as UTF-8
+    hex    one line per message: its bytes
+    raw    the bytes alone, one message after the other
 
     \b
     Examples:
@@ -189,7 +187,7 @@ def read(path: Path, *, count: int | None, named: str | None, no_index: bool, **
     if bounds.reverse and bounds.last is not None:
         count = bounds.last if count is None else min(count, bounds.last)
     is_named = named is not None
-    # What a named tailer reads next tells that the message before it is done: it must be out.
+    # The next read of a named tailer commits the message before it: that must be flushed first.
     printer = Printer(look, count, at_once=is_named)
     with (
         quire.open(path, create=False) if is_named else open_read_only(path) as queue,

@@ -1,4 +1,4 @@
-"""``quire replay``: a stretch of a queue once more, at its pace, shown or into another queue."""
+"""``quire replay``: replay a range of a queue, on the terminal or into another queue."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def pace_of(value: str) -> Pace | None:
 @click.command()
 @click.argument("path", type=PATH)
 @click.option(
-    "--from", "start", type=parse_point, metavar="POINT", help="Begin with this index, or time."
+    "--from", "start", type=parse_point, metavar="POINT", help="Start at this index or time."
 )
 @click.option(
-    "--to", "end", type=parse_point, metavar="POINT", help="End before this index, or time."
+    "--to", "end", type=parse_point, metavar="POINT", help="Stop before this index or time."
 )
 @click.option(
     "--speed",
@@ -52,17 +52,17 @@ def pace_of(value: str) -> Pace | None:
     default=_FASTEST,
     metavar="SPEED",
     show_default=True,
-    help="1x as it was, 10x ten times as fast, max without waiting.",
+    help="1x is the original pace, 10x ten times as fast, max as fast as possible.",
 )
-@click.option("--time-field", metavar="NAME", help="The field that tells a message's time.")
+@click.option("--time-field", metavar="NAME", help="The field that holds the event time.")
 @click.option("--to-queue", "out", type=PATH, metavar="OUT", help="Write to the queue at OUT.")
 @click.option(
     "--format",
     "style",
     type=click.Choice([*FORMATS]),
-    help="How messages are shown.  [default: yaml]",
+    help="Output format.  [default: yaml]",
 )
-@click.option("--no-index", is_flag=True, help="Show the messages alone.")
+@click.option("--no-index", is_flag=True, help="Leave out the indexes.")
 def replay(  # noqa: PLR0913, PLR0917 - its options
     path: Path,
     start: int | datetime | None,
@@ -75,15 +75,15 @@ def replay(  # noqa: PLR0913, PLR0917 - its options
     no_index: bool,
 ) -> None:
     """
-    Replay the queue at PATH, or one of its roll files, from one point to another.
+    Replay a range of a queue, or of one of its files.
 
-    Without --to-queue the messages are shown, as read does. OUT gets the same bytes in the same
-    cycles, each time, whatever the speed; a replay that was interrupted or killed goes on when it
-    is repeated. Metadata is left out.
+    Without --to-queue, messages are printed as by read. OUT always gets the same bytes in the same
+    cycles, at any speed; repeat a replay that was interrupted or killed to resume it. Metadata is
+    left out.
 
     A POINT is an index, 0x… or decimal; or a time, such as 2024-01-15T10:30:00Z (UTC without a
-    zone) or 1705314600000ms. Without --time-field a time is the start of a cycle, and the pace that
-    of the history of the messages.
+    zone) or 1705314600000ms. Without --time-field, a time must be the start of a cycle, and the
+    pace is taken from the history of the messages.
 
     \b
     Examples:

@@ -28,7 +28,7 @@ class Bounds(NamedTuple):
     metadata: bool
 
     def is_past(self, index: int, newest: int | None) -> bool:
-        """Return whether a message lies behind the stretch, in the direction of reading."""
+        """Return whether a message lies after the range, in reading direction."""
         if self.reverse:
             return self.start is not None and index < self.start
         if self.end is not None and index >= self.end:
@@ -37,7 +37,7 @@ class Bounds(NamedTuple):
         return not self.follow and not self.metadata and (newest is None or index > newest)
 
     def is_before(self, index: int) -> bool:
-        """Return whether a message lies in front of the stretch, in the direction of reading."""
+        """Return whether a message lies before the range, in reading direction."""
         return self.reverse and self.end is not None and index >= self.end
 
     def between(
@@ -146,7 +146,7 @@ class Selection:
         )
 
     def _go_back(self, count: int, passes: Callable[[quire.ReadDocument], bool]) -> None:
-        """Stand in front of the last *count* messages that pass."""
+        """Go before the last *count* messages that pass."""
         start = None
         if count and self._newest is not None:
             with self._queue.tailer() as looker:

@@ -26,10 +26,10 @@ _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
 def stat(path: Path, *, as_json: bool) -> None:
     """
-    Tell about the queue at PATH, or about one of its roll files.
+    Describe a queue, or one of its files.
 
-    Nothing is changed and no lock is waited for: the queue may be in use, by Java or Quire, or lie
-    on a read-only disk. What is told about a queue in use is true of some moment for each file.
+    Changes nothing and waits for no lock: the queue may be in use by Java or Quire, or be on a
+    read-only disk. In a queue in use, files are described as of slightly different moments.
 
     \b
     Examples:
@@ -50,7 +50,7 @@ def stat(path: Path, *, as_json: bool) -> None:
 
 
 def facts_of(queue: quire.Queue) -> dict[str, Any]:
-    """Return all that is told about a queue, as JSON has it."""
+    """Return everything that is shown about a queue, as in JSON."""
     with queue.tailer() as tailer:
         files = [_file(queue, tailer, cycle) for cycle in queue.cycles]
     filled = [(file["cycle"], file["messages"]) for file in files if file["messages"]]
@@ -117,7 +117,7 @@ def _file(queue: quire.Queue, tailer: quire.Tailer, cycle: int) -> dict[str, Any
 
 
 def _rate(queue: quire.Queue, tailer: quire.Tailer, cycle: int, messages: int) -> float | None:
-    """Return messages a second between the first and the last one; None if they do not tell."""
+    """Return messages per second between the first and the last; None if they have no times."""
     if messages <= 1:
         return None
     first, last = (
@@ -125,7 +125,7 @@ def _rate(queue: quire.Queue, tailer: quire.Tailer, cycle: int, messages: int) -
         for sequence in (0, messages - 1)
     )
     if first is None or last is None or first >= last:
-        return None  # the clock began anew in between
+        return None  # the clock was reset in between
     return (messages - 1) * 1e9 / (last - first)
 
 

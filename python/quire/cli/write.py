@@ -42,7 +42,7 @@ def roll_cycle_of(value: str) -> quire.RollCycle:
 
 
 class Writer:
-    """Writes items as messages and tells of those that are none."""
+    """Writes items as messages, and reports malformed ones."""
 
     def __init__(self, appender: quire.Appender, method: str | None, *, skip: bool) -> None:
         """Begin with nothing written."""
@@ -110,31 +110,34 @@ class Writer:
     "--format",
     "style",
     type=click.Choice([*INPUTS]),
-    help="What the input is. Without it: by the file's name, or yaml.",
+    help="Input format. Default: by the file's suffix, else yaml.",
 )
 @click.option("--text", "as_text", is_flag=True, help="As --format text.")
 @click.option("--hex", "as_hex", is_flag=True, help="As --format hex.")
-@click.option("--method", metavar="NAME", help="Each is the argument of a call of this method.")
-@click.option("--create", is_flag=True, help="Make the queue if there is none.")
+@click.option("--method", metavar="NAME", help="Write calls of this method, an item each.")
+@click.option("--create", is_flag=True, help="Create the queue if there is none.")
 @click.option(
-    "--roll-cycle", type=roll_cycle_of, metavar="NAME", help="Make it with this roll cycle."
+    "--roll-cycle",
+    type=roll_cycle_of,
+    metavar="NAME",
+    help="Roll cycle of a new queue.",
 )
 @click.option(
     "--on-error",
     type=click.Choice(["stop", "skip"]),
     default="stop",
     show_default=True,
-    help="At an item that is no message.",
+    help="What to do at a malformed item.",
 )
-@click.option("--sync", is_flag=True, help="End when all of it is on the medium.")
+@click.option("--sync", is_flag=True, help="Sync before exiting, so that everything is durable.")
 def write(path: Path, files: tuple[str, ...], style: str | None, **more: Any) -> None:  # noqa: ANN401
     """
-    Append to the queue at PATH what the FILEs hold, or stdin.
+    Append messages from files or stdin to a queue.
 
-    What came before an item that is refused stays written; the message tells how much that was.
+    Items before a malformed one stay written; the error says how many.
 
     \b
-    yaml   each document is a message; a line with --- stands between two
+    yaml   each document is a message; lines with --- separate them
     jsonl  each line is a message
     text   each line is a text value
     hex    each line is the bytes of a message
@@ -190,10 +193,10 @@ def _one_style(style: str | None, *, text: bool, hexadecimal: bool) -> str | Non
 
 def _by_name(file: str) -> str:
     """
-    Return the format that a file's name tells; YAML of stdin and of names without a suffix.
+    Return the format by a file's suffix; YAML for stdin and names without a suffix.
 
     Raises:
-        click.UsageError: The name tells of a format that is none of ours.
+        click.UsageError: The suffix is of an unknown format.
 
     """
     suffix = Path(file).suffix.lower()

@@ -16,7 +16,7 @@ from quire.demo.flights import number, open_rows
 QUANTILE: Final = 0.95
 TOLERANCE: Final = 1e-9
 
-# A flight is on time until it is so many minutes late, as the US authority counts.
+# A flight is on time if it is less than this many minutes late, by the US definition.
 LATE_MIN: Final = 15
 VERY_LATE_MIN: Final = 60
 

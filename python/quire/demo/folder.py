@@ -1,4 +1,4 @@
-"""The directory of a run: made anew each time, and only ever deleted when a run made it."""
+"""The directory of a run: recreated by each run, and deleted only if a run made it."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from quire.errors import QuireError, WaitTimeoutError
 
 TAILER: Final = "flight-totals"
 
-# Of so many messages one is timed, here and in the recorder.
+# One message in this many is timed, here and in the recorder.
 TIMED_EVERY: Final = 200
 
 _BATCH: Final = 2_000
@@ -140,7 +140,7 @@ class Follower:
 
 
 def _serve(path: str, pipe: Connection) -> None:
-    """Run in the process: follow until told where the journal ends, then report and leave."""
+    """Run in the child process: follow until the end of the journal is known, then report."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the recorder decides when to stop
     try:
         with quire.open(path, create=False) as queue, queue.tailer(TAILER) as tailer:

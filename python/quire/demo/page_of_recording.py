@@ -22,7 +22,7 @@ _QUANTILES: Final = ((0.5, "median"), (0.9, "90th percentile"), (0.99, "99th per
 
 
 def recorded(recording: Recording, analysis: Analysis) -> Iterator[Block]:
-    """Yield what is told about the recording."""
+    """Yield the sections on the recording."""
     written = recording.written
     yield (
         f"{written.events:,} events were written in the order in which they happened:"
@@ -46,7 +46,7 @@ def recorded(recording: Recording, analysis: Analysis) -> Iterator[Block]:
 
 
 def checking(checks: Sequence[Check]) -> Iterator[Block]:
-    """Yield what is told about the checks."""
+    """Yield the sections on the checks."""
     yield (
         "The figures of flights were computed from the journal, and once more without it, in plain"
         " Python from the data set's own file."
@@ -73,7 +73,7 @@ def _followed(recording: Recording) -> Iterator[Block]:
             Labels("seconds since the first event was written", "milliseconds"),
             colours=(ORANGE, BLUE),
         ),
-        "How far the live tailer was behind",
+        "Lag of the live tailer",
         f"While the events were written, the tailer {TAILER} read them in another process. From"
         f" just before an append until the other process had decoded the event it took"
         f" {_duration(percentile(delays, _QUANTILES[0][0]))} at the median, {_duration(delays[-1])}"

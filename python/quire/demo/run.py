@@ -1,4 +1,4 @@
-"""One run of the demo, step by step, and what it tells on the way."""
+"""One run of the demo, step by step."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ _Result = TypeVar("_Result")
 
 class DemoRun:
     """
-    Runs the steps in order; each tells what it did and how long it took.
+    Runs the steps in order; each prints what it did and how long it took.
 
     Args:
-        console: Where it tells.
+        console: Where to print.
         folder: Where the files go.
         limit: How many flights to take, or None for all.
 

@@ -1,4 +1,4 @@
-"""Messages by the cycle: which there are, told by the queue's index."""
+"""The messages of each cycle, as counted by the queue's index."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class CycleRange:
 
     @property
     def end_index(self) -> int:
-        """The index behind the last."""
+        """The index after the last message."""
         return self.first_index + self.count
 
 
@@ -53,13 +53,13 @@ def cycle_ranges(
     skipped: Callable[[CorruptError], object] | None = None,
 ) -> Iterator[CycleRange]:
     """
-    Yield the messages from *start* to *end*, which is excluded; none of them is read.
+    Yield the ranges from *start* to *end* (exclusive) cycle by cycle; no message is read.
 
     Args:
         queue: The queue.
         start: The first index.
         end: The index after the last.
-        skipped: Called with the damage of each cycle that is left out; None: damage is raised.
+        skipped: Called with the error of each damaged cycle, which is skipped; None: raise it.
 
     Raises:
         CorruptError: A file is damaged.

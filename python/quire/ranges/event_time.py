@@ -1,4 +1,4 @@
-"""When a message was made: by a field that it holds, or by its history."""
+"""The event time of a message: from a field that it holds, or from its history."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _PAST_S: Final = 253_402_300_800
 
 UNITS_NS: Final = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
-# A number below the first is a time in units of so many nanoseconds.
+# Upper limit of a number, and the nanoseconds of its unit.
 UNIT_LIMITS: Final = ((10**11, 10**9), (10**14, 10**6), (10**17, 10**3))
 
 
 class TimeField:
     """
-    A field that tells a message's time.
+    The field that holds the event time of messages.
 
     Args:
-        name: Its name, at the top of the message or within what stands there, as the arguments of
-            a call do. ``trade.time`` is the field ``time`` of ``trade``.
-        unit: What a number there counts: one of :data:`UNITS_NS`. None: what puts it between 1973
-            and 5138.
+        name: Its name, at the top level of the message or one level below, as in the arguments
+            of a call. ``trade.time`` is the field ``time`` of ``trade``.
+        unit: The unit of a number: one of :data:`UNITS_NS`. None: the one that puts it between
+            1973 and 5138.
 
     """
 
@@ -44,7 +44,7 @@ class TimeField:
         self._unit_ns = None if unit is None else UNITS_NS[unit]
 
     def of(self, message: bytes | memoryview) -> int | None:
-        """Return the time in nanoseconds of the epoch; None where the message tells none."""
+        """Return the event time in nanoseconds of the epoch; None if the message has none."""
         try:
             values = json.loads(to_json(message), object_hook=_without_type)
         except (WireError, ValueError):
@@ -129,7 +129,7 @@ def datetime_of(time_ns: int) -> datetime:
 
 
 def _without_type(values: dict[str, Any]) -> Any:  # noqa: ANN401 - what JSON holds
-    """Return what stands behind a type's name."""
+    """Return the value without its type name."""
     (name, *more) = values or ("",)
     return values[name] if name.startswith("@") and not more else values
 

@@ -1,4 +1,4 @@
-"""A stretch of a queue: the messages from one point to another, and how they are read in bulk."""
+"""Ranges of a queue: the messages from one point to another, and reading them in bulk."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _POINT: Final = "an index, a datetime, ISO 8601 text, or seconds since 1970 as a
 @dataclass(frozen=True, slots=True)
 class Range:
     """
-    Messages that follow one another.
+    Consecutive messages.
 
     Attributes:
-        first: The index of the first of them.
-        past: None of them reaches this index.
+        first: The index of the first message.
+        past: The end, exclusive.
 
     """
 
@@ -49,19 +49,19 @@ class Range:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there are none."""
+        """Whether there are no messages."""
         return self.first >= self.past
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """
-    Some messages, as an Arrow binary column.
+    Messages as an Arrow binary column.
 
     Attributes:
-        indexes: The index of each, of 64 bits.
-        offsets: Where each begins in *data*, and where the last one ends, of 32 bits.
-        data: The payloads, one behind the other.
+        indexes: The index of each message (64 bits).
+        offsets: Where each starts in *data*, and where the last ends (32 bits).
+        data: The concatenated payloads.
 
     """
 
@@ -70,20 +70,20 @@ class Chunk:
     data: memoryview
 
     def __len__(self) -> int:
-        """Return how many messages there are."""
+        """Return the number of messages."""
         return len(self.indexes)
 
     def excerpts(self) -> Iterator[Excerpt]:
-        """Yield each of them."""
+        """Yield each message."""
         for number, index in enumerate(self.indexes):
             yield Excerpt(index, self.payload(number))
 
     def payload(self, number: int) -> bytes:
-        """Return the bytes of one of them."""
+        """Return the payload of one message."""
         return bytes(self.data[self.offsets[number] : self.offsets[number + 1]])
 
     def until(self, past: int) -> Chunk:
-        """Return the messages whose indexes are lower."""
+        """Return the messages with lower indexes."""
         count = bisect_left(self.indexes, past)
         if count == len(self):
             return self
@@ -93,7 +93,7 @@ class Chunk:
 
 @contextmanager
 def opened(source: Source, name: str = "source") -> Generator[Queue]:
-    """Open a queue to read it; one that is open stays so. *name* is that of the argument."""
+    """Open a queue read-only; an open one is used, and left open. *name* is the argument's."""
     if isinstance(source, Queue):
         yield source
         return
@@ -102,7 +102,7 @@ def opened(source: Source, name: str = "source") -> Generator[Queue]:
 
 
 def parse_point(name: str, given: object) -> Point | None:
-    """Take a point: an index, or what stands for a time."""
+    """Parse a point: an index, or a time in any of its forms."""
     if given is None or isinstance(given, datetime):
         return given
     if isinstance(given, str | float | date):
@@ -117,18 +117,18 @@ def parse_point(name: str, given: object) -> Point | None:
 
 
 def read_chunk(tailer: Tailer, count: int) -> Chunk:
-    """Return the next messages, *count* or as many as are some MiB, or there."""
+    """Return up to *count* messages, capped at 8 MiB of payload."""
     _, indexes, offsets, data = tailer._read_columns(count, max_bytes=_CHUNK_BYTES)  # noqa: SLF001 - the package's own
     return Chunk(memoryview(indexes).cast("Q"), memoryview(offsets).cast("i"), memoryview(data))
 
 
 class Chunks:
     """
-    The messages of a stretch, some MiB at a time.
+    Reads a range in chunks of up to 8 MiB.
 
     Args:
-        tailer: Reads them.
-        stretch: Which.
+        tailer: The tailer to read with.
+        stretch: The range.
 
     """
 
@@ -140,11 +140,11 @@ class Chunks:
             tailer.move_to_index(stretch.first)
 
     def take(self, count: int = _COUNT) -> Chunk:
-        """Return the next messages, *count* or as many as are some MiB; at the end none."""
+        """Return up to *count* messages, capped at 8 MiB of payload; empty at the end."""
         return read_chunk(self._tailer, count).until(self._past)
 
     def __iter__(self) -> Iterator[Chunk]:
-        """Yield all that is left."""
+        """Yield the remaining chunks."""
         while len(chunk := self.take()):
             yield chunk
 
@@ -157,18 +157,18 @@ def range_of(
     time_field: str | None = None,
 ) -> Range:
     """
-    Find the messages from *start* (included) to *end* (excluded) that are there now.
+    Return the range of the current messages from *start* to *end* (exclusive).
 
     Args:
         queue: The queue.
-        start: Where they begin; None: with the first.
-        end: Where they end; None: with the last.
+        start: Where the range starts; None: at the first message.
+        end: Where it ends; None: after the last message.
         time_field: A time stands for the first message in which this field is not earlier, found
             by binary search: see :func:`quire.ranges.seek.index_at_time`. Without it, a time must
             be the start of a cycle.
 
     Raises:
-        ValueError: The end lies before the start, or a time within a cycle.
+        ValueError: *end* precedes *start*, or a time lies within a cycle.
 
     """
     if start is not None and end is not None and _are_crossed(start, end):
@@ -186,7 +186,7 @@ def index_bounds(
     queue: Queue, start: Point | None, end: Point | None, *, time_field: str | None = None
 ) -> tuple[int | None, int | None]:
     """
-    Return two points of a queue as indexes, a start in time as that of the first message there.
+    Return two points as indexes; a start given as a time is that of the first message from it.
 
     Raises:
         ValueError: As :func:`range_of`.
@@ -207,7 +207,7 @@ def index_bounds(
 
 def require(queue: Queue, index: int) -> None:
     """
-    Look whether there is a message.
+    Check that a message exists.
 
     Raises:
         IndexOutOfRangeError: There is none with this index.
@@ -226,7 +226,7 @@ def require(queue: Queue, index: int) -> None:
 
 
 def shown(point: Point) -> str:
-    """Return a point as messages of errors have it."""
+    """Return a point as errors show it."""
     return f"{point:#x}" if isinstance(point, int) else point.isoformat()
 
 
@@ -237,7 +237,7 @@ def _are_crossed(start: Point, end: Point) -> bool:
 
 
 def _at(queue: Queue, point: Point, field: TimeField | None) -> int:
-    """Return the index of a point; that past the last message where it lies behind it."""
+    """Return the index of a point."""
     if isinstance(point, int):
         return point
     time_ns = epoch_ns(point)

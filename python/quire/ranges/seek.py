@@ -1,4 +1,4 @@
-"""Times in a queue: the index at which a moment begins."""
+"""Seeking by event time: the index of the first message that is not earlier."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from quire._native import Queue, Tailer
 from quire.ranges.cycles import count_of
 from quire.ranges.event_time import TimeField, datetime_of
 
-# Messages without a time are passed over, but not for ever: a name may be mistyped.
+# Messages without an event time are skipped, up to a limit: the name may be mistyped.
 _LOOK_MAX: Final = 10_000
 _NEVER: Final = 2**63
 NO_INDEX: Final = 2**63 - 1
@@ -19,19 +19,19 @@ NO_INDEX: Final = 2**63 - 1
 
 def index_at_time(queue: Queue, time_ns: int, field: TimeField | None = None) -> int:
     """
-    Return the index at which a moment begins; the next one to come, if it lies ahead.
+    Return the index of the first message not earlier than a time; the next index if none is.
 
-    Without a field that is the start of the moment's cycle. With one it is the first message whose
-    time is not before the moment, found by halving: where times go back here and there it is one
-    near it. Messages that tell no time go with the next that does.
+    Without a field, that is the start of the cycle of the time. With one, the message is found by
+    binary search: where event times are slightly out of order, the result is a message near it. A
+    message without an event time counts as one with that of the next message that has one.
 
     Args:
         queue: The queue.
-        time_ns: The moment, in nanoseconds since 1970.
-        field: What tells the messages' times.
+        time_ns: The time, in nanoseconds of the epoch.
+        field: The field that holds the event time.
 
     Raises:
-        ValueError: No message has the field, or none for a long stretch.
+        ValueError: No message has the field, or none in a long range.
 
     """
     last = queue.last_index
@@ -59,10 +59,10 @@ def index_at_time(queue: Queue, time_ns: int, field: TimeField | None = None) ->
 
 def check_cycle_start(queue: Queue, time_ns: int) -> None:
     """
-    Do nothing if a moment is the start of a cycle.
+    Check that a time is the start of a cycle.
 
     Raises:
-        ValueError: Nothing tells which messages of its cycle came before it.
+        ValueError: It is not: its cycle's messages cannot be ordered relative to it.
 
     """
     roll, epoch_ms = queue.roll_cycle, queue.epoch_ms
@@ -85,8 +85,8 @@ def first_at(queue: Queue, time_ns: int, time_field: str | None = None) -> int |
     Args:
         queue: The queue.
         time_ns: The time, in nanoseconds since 1970.
-        time_field: The field that holds a message's time. Without it the time of a message is that
-            of its cycle, so that only the start of a cycle that has messages can be told.
+        time_field: The field that holds a message's time. Without it, the time of a message is
+            that of its cycle, so the time must be the start of a cycle that has messages.
 
     Raises:
         ValueError: The time lies within a cycle that has messages, or no message has the field.
@@ -116,7 +116,7 @@ def first_from(queue: Queue, index: int) -> int:
 
 
 class _Times:
-    """The times of messages; one that tells none has that of the next that does."""
+    """Event times; a message without one has that of the next that has one."""
 
     def __init__(self, queue: Queue, tailer: Tailer, field: TimeField, cycles: list[int]) -> None:
         self._queue = queue
@@ -125,7 +125,7 @@ class _Times:
         self._cycles = cycles
 
     def of_cycle(self, cycle: int) -> int:
-        """Return the time at which a cycle begins; an empty one begins with the next."""
+        """Return the event time of a cycle's first message; of an empty one, that of the next."""
         to_index = self._queue.roll_cycle.to_index
         for one in self._cycles[bisect_left(self._cycles, cycle) :]:
             if self._tailer.move_to_index(to_index(one, 0)):
@@ -133,13 +133,13 @@ class _Times:
         return _NEVER
 
     def of(self, cycle: int, sequence: int) -> int:
-        """Return the time of a message; one behind all others if none tells any more."""
+        """Return the event time of a message; `_NEVER` if none follows."""
         if self._tailer.move_to_index(self._queue.roll_cycle.to_index(cycle, sequence)):
             return self._next(cycle)
         return _NEVER
 
     def missing(self, cycle: int, looked: str = "all") -> ValueError:
-        """Return what tells that no message has the field."""
+        """Return the error for a field that no message has."""
         return ValueError(
             f"no message tells a time: field={self._field.name} path={self._queue.path}"
             f" from={self._queue.roll_cycle.to_index(cycle, 0):#x} looked_at={looked}"

@@ -104,7 +104,7 @@ def compare(  # noqa: PLR0913 - by keywords
     """
     Compare the messages of two queues as they are when the iteration begins.
 
-    By position, a message that one of them lacks is found where the messages behind it are alike
+    By position, a message that one of them lacks is found where the messages after it are equal
     again within 128 messages; else each is compared with the one at its place.
 
     Args:
@@ -115,12 +115,12 @@ def compare(  # noqa: PLR0913 - by keywords
         ignore: Names of fields that do not matter, wherever they stand; ``trade.time`` is a
             ``time`` within a ``trade``, and ``history`` the history. Values are compared then.
         start: Begin both with the first message that does not lie before this index, or time.
-        end: Stop in front of this index, or time.
+        end: Stop before this index, or time.
         time_field: The field that *start* and *end* are about; see :func:`quire.replay`.
         progress: Called now and then with how many messages of the first queue were compared.
 
     Raises:
-        ValueError: There is no such way, or *end* lies before *start*.
+        ValueError: *by* is unknown, or *end* precedes *start*.
 
     Examples:
         >>> _ = appender.write_map({"symbol": "EURUSD"})
@@ -130,7 +130,7 @@ def compare(  # noqa: PLR0913 - by keywords
 
     """
     if by not in ("position", "index"):
-        raise ValueError(f"no such way to compare: by={by!r} known=position, index")
+        raise ValueError(f"invalid by={by!r}: expected 'position' or 'index'")
     ignored = arguments.names("ignore", ignore)
     first, past = parse_point("start", start), parse_point("end", end)
     for name, queue in (("left", left), ("right", right)):
@@ -173,7 +173,7 @@ class _Side:
         self._has_ended = False
 
     def fill(self, count: int, more: int = 0) -> None:
-        """Have *count* messages wait, if there are so many, and *more* where they are small."""
+        """Buffer *count* messages if there are that many, and *more* if they are small."""
         while (missing := count - len(self.waiting)) > 0 and not self._has_ended:
             chunk = self.chunks.take(max(missing, more))
             self._has_ended = not len(chunk)

@@ -23,7 +23,7 @@ class Pace:
     Args:
         speed: How often faster than they were written.
         now: Seconds of a clock that only goes forward.
-        sleep: Waits so many seconds.
+        sleep: Waits for a number of seconds.
 
     """
 
@@ -46,11 +46,11 @@ class Pace:
 
     def wait(self, time_ns: int | None, *, may_begin_anew: bool) -> None:
         """
-        Wait until a message is due; one that tells no time, or an older one than before, is.
+        Wait until a message is due: at once if it has no event time, or an earlier one.
 
         Args:
             time_ns: When it was made.
-            may_begin_anew: A time before the others is of a clock that began anew.
+            may_begin_anew: An earlier time means that the clock was reset.
 
         """
         if time_ns is None:
@@ -75,9 +75,9 @@ class Replay:
     Args:
         source: The queue.
         start: The first message: an index, or a time. See :func:`quire.replay`.
-        end: The message to stop in front of.
+        end: The first message to leave out.
         pace: Waits for each message; None: nothing waits.
-        time_field: The field that tells a message's time. None: its history does.
+        time_field: The field that holds the event time; None: take it from the history.
 
     """
 
@@ -127,7 +127,7 @@ class Replay:
             require(self.source, start)
 
     def _check_times(self) -> None:
-        """Look whether the first message tells its time; later ones need not."""
+        """Check that the first message has an event time; later ones need none."""
         with self.source.tailer() as tailer:
             tailer.move_to_index(self.stretch.first)
             with tailer.reading_document() as document:

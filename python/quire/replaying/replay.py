@@ -39,8 +39,8 @@ class Replayed:
         messages: How many there are in the stretch.
         written: How many of them were written; the others were there already.
         last: The index of the last one in the new queue; None if there is none.
-        behind_s: How far the last message was behind the pace, in seconds.
-        most_behind_s: How far one was at most.
+        behind_s: How late the last message was, in seconds.
+        most_behind_s: How late the latest one was.
 
     """
 
@@ -67,9 +67,9 @@ def replay(  # noqa: PLR0913 - by keywords
     """
     Write the messages of a queue from *start* to *end* to another, byte for byte.
 
-    The same stretch always gives the same messages in the same cycles, and with the same indexes
-    where it begins with a cycle. A replay that was killed goes on when it is repeated: what *out*
-    holds is compared with the source first.
+    The same range always gives the same messages in the same cycles, and the same indexes if it
+    starts with a cycle. Repeat a replay that was killed to resume it: what *out* already holds is
+    compared with the source first.
 
     Args:
         source: The queue, or its directory. Metadata is left out.
@@ -77,22 +77,21 @@ def replay(  # noqa: PLR0913 - by keywords
             epoch, wire type and source id.
         start: The first message: its index, or a time: a datetime, a date or ISO 8601 text (UTC
             without a zone), or seconds since 1970 as a float; None: the oldest one.
-        end: The message to stop in front of, as an index or a time; None: behind the message that
-            is the newest one when the replay begins.
-        speed: 1.0 writes the messages at the pace they were made, 10.0 ten times as fast; None: as
-            fast as possible.
+        end: The first message to leave out, as an index or a time; None: replay up to the
+            newest message at the start of the replay.
+        speed: 1.0 keeps the original pace, 10.0 is ten times as fast; None: as fast as possible.
         time_field: The field that holds a message's time. Without it the pace comes from the
             history of the messages, and *start* and *end* are times at which a cycle begins.
-        roll_cycle: Cut *out* in another way: each message goes into the cycle that the source's
-            cycle begins in.
-        now: Tells the seconds that *speed* is about.
-        sleep: Waits some seconds.
-        progress: Called now and then with how many messages were handled.
+        roll_cycle: Roll *out* differently: each message goes into the cycle in which its source
+            cycle starts.
+        now: The clock for *speed*, in seconds.
+        sleep: Waits for a number of seconds.
+        progress: Called from time to time with the number of messages handled.
 
     Raises:
-        ReplayError: *out* holds something else, or somebody else writes it.
+        ReplayError: *out* holds something else, or another process writes it.
         IndexOutOfRangeError: No message has the index *start*.
-        ValueError: Nothing tells the pace, or a time; or *end* lies before *start*.
+        ValueError: No event time sets the pace or resolves a bound; or *end* precedes *start*.
 
     Examples:
         >>> _ = appender.write_many([b"one", b"two"])
@@ -198,13 +197,13 @@ class Copy:
         return self.done()
 
     def done(self) -> Replayed:
-        """Return what was done so far."""
+        """Return the result so far."""
         pace = self._plan.pace
         behind = (0.0, 0.0) if pace is None else (pace.behind_s, pace.most_behind_s)
         return Replayed(self.messages, self.written, self.last, *behind)
 
     def _compare(self) -> None:
-        """Step over the messages that are there."""
+        """Compare what the target holds with the source, and skip it."""
         with self._plan.source.tailer() as tailer, self._out.tailer() as there:
             for chunk in Chunks(tailer, self._plan.stretch):
                 found = read_chunk(there, len(chunk))
@@ -256,7 +255,7 @@ class Copy:
         return Range(first, self._plan.stretch.past)
 
     def _turn_to(self, cycle: int, count: int) -> int:
-        """Have *count* messages written in a cycle; return the index that the first must get."""
+        """Set the clock to a cycle; return the index that the first of *count* messages gets."""
         self._clock.now_ms = self._begin_ms(cycle)
         return self._numbers.take(self._clock.now_ms, count)
 
@@ -279,7 +278,7 @@ class Copy:
         return source.epoch_ms + cycle * source.roll_cycle.length_ms
 
     def _runs(self, chunk: Chunk) -> Iterator[tuple[int, int, int]]:
-        """Yield each cycle of a chunk, and the numbers of its messages from and to."""
+        """Yield each cycle of a chunk, and where its messages start and end in the chunk."""
         roll, first = self._plan.source.roll_cycle, 0
         while first < len(chunk):
             cycle = roll.to_cycle(chunk.indexes[first])
@@ -295,7 +294,7 @@ class Copy:
 
 
 class _Numbers:
-    """The indexes that messages get."""
+    """Predicts the indexes of the messages that are written."""
 
     def __init__(self, queue: Queue) -> None:
         self._roll = queue.roll_cycle

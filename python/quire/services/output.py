@@ -1,4 +1,4 @@
-"""What the handler of a service calls: written once, however often it is called."""
+"""The output of a service: each call is written once, however often the handler repeats it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _RUNS_MAX = 1000
 
 
 class Output:
-    """Drops what is there already, writes the rest, and notes the order of several inputs."""
+    """Drops calls that were already written, writes the others, and writes checkpoints."""
 
     def __init__(
         self,
@@ -64,19 +64,19 @@ class Output:
         self._wrote = False
         self._runs: list[Source] = []
         self.out: Any = _Out(self.method)
-        """What the handler gets."""
+        """The object that the handler calls."""
         self.reading: Callable[[], Source] | None = None
-        """Tells which message the service handles, if it does."""
+        """Returns the message that the service is handling, if any."""
         self.consumed: Callable[[], list[Source]] = list
-        """Tells the last message of each input that was, or is, handled."""
+        """Returns the last message of each input that was, or is being, handled."""
 
     def replay(self, goal: RecoveryPoint) -> None:
-        """Drop what belongs to messages up to a goal, but for what its last one lacks."""
+        """Drop the outputs of messages up to the recovery point, except those it lacks."""
         self._goal = goal
         self._left = goal.outputs or 0
 
     def live(self) -> None:
-        """Write everything from here on."""
+        """Write every call from now on."""
         self._is_live = True
         self._wrote = False
         cycles = self._queue.cycles
@@ -85,10 +85,10 @@ class Output:
 
     def note_all(self, at_hand: Source | None = None) -> None:
         """
-        Note where each input is, so that the next life needs nothing of what is before the note.
+        Checkpoint the position of every input, so that recovery reads nothing before it.
 
-        It is on the medium before anything is given free: by the named tailer of the output, which
-        this moves, and by those of the inputs, which the service moves after this.
+        It is durable before older files may be deleted: before the named tailer of the output moves
+        here, and those of the inputs move in the service.
         """
         others = [it for it in self.consumed() if at_hand is None or it[0] != at_hand[0]]
         runs = [*self._runs, *others, *([at_hand] if at_hand else [])]
@@ -99,7 +99,7 @@ class Output:
         self._kept.move_to_index(index)
 
     def handled(self, source: int, index: int) -> None:
-        """Hear which message of which input was handled; only those without outputs are noted."""
+        """Record that a message was handled; only those without outputs need a checkpoint."""
         wrote, self._wrote = self._wrote, False
         if wrote:
             return
@@ -110,7 +110,7 @@ class Output:
             self._note()
 
     def finish(self) -> None:
-        """Note what was handled since the last output: the next life keeps to it."""
+        """Checkpoint what was handled since the last output."""
         if self._runs:
             self._note()
 
@@ -132,7 +132,7 @@ class Output:
         return call
 
     def _at_hand(self) -> Source:
-        """Return the message that is being handled: outputs of any other would not be counted."""
+        """Return the message that is being handled; recovery counts outputs of no other."""
         sources = MessageHistory.current().sources
         if not sources or self.reading is None:
             raise QuireError(
@@ -148,7 +148,7 @@ class Output:
         return sources[-1]
 
     def _called(self, source: Source, following: Any, ended: Callable[[Source], None]) -> Any:  # noqa: ANN401 - a chain or None
-        """Return what a call did, and say so when a document ended with it."""
+        """Return the result of a call, and report when it completed a document."""
         if following is None:
             if source != self._current:
                 self._current, self._count = source, 0
@@ -190,7 +190,7 @@ class Output:
 
 
 class _Out:
-    """The output, as its interface; methods are looked up when they are first called."""
+    """The output as its interface; each method is looked up on first use."""
 
     def __init__(self, method: Callable[[str], Callable[..., Any]]) -> None:
         self._method = method
@@ -202,7 +202,7 @@ class _Out:
 
 
 class _Following:
-    """What a call returned that others are made on."""
+    """The result of a call in a chain."""
 
     def __init__(self, target: Any, goes_on: Callable[[Callable[[], Any]], Any]) -> None:  # noqa: ANN401 - a chain
         self._target = target
@@ -214,7 +214,7 @@ class _Following:
 
 
 class _Dropped:
-    """What a call returned that was dropped: so are those made on it."""
+    """The result of a dropped call in a chain: the calls on it are dropped too."""
 
     def __init__(self, methods: dict[str, Method]) -> None:
         self._methods = methods
@@ -226,7 +226,7 @@ class _Dropped:
 
 
 def _dropping(method: Method) -> Callable[..., _Dropped | None]:
-    """Return what encodes a call and drops it: one that failed when it was made fails again."""
+    """Return a function that encodes a call and drops it; an invalid call raises as before."""
 
     def call(*arguments: Any, **named: Any) -> _Dropped | None:  # noqa: ANN401 - as the interface has them
         method.event_bytes(*arguments, **named)

@@ -1,4 +1,4 @@
-"""What the output of a service tells to be done: the history of its messages, and notes between."""
+"""The recovery point of a service, derived from its output queue."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ Source: TypeAlias = tuple[int, int]
 """A message of an input: the input's source id, and the index."""
 
 _CONSUMED = "consumed"
-"""The metadata event of a note: up to which messages the inputs were handled, in this order."""
+"""The metadata event of a checkpoint: the last handled message of each input, in order."""
 _OUTPUTS = "outputs"
-"""Beside it: the last of these messages was being handled, and had so many outputs by then."""
+"""Its second event: how many outputs the last of these messages had so far."""
 _NOTE = entry_bytes(_CONSUMED, "")[:-1]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RecoveryPoint:
-    """Of one input everything is done up to a message; of that, so many outputs are there."""
+    """Every message of an input up to *index* was handled; the last may lack outputs."""
 
     source: int
     index: int
     outputs: int | None
-    """None: all of them, however many."""
+    """How many outputs of the last message are written; None: all of them."""
 
 
 def done(output: Queue, inputs: Iterable[int]) -> list[RecoveryPoint]:
     """
-    Return what is done, in its order, as far as the order matters.
+    Return the recovery points, in the order of handling as far as it matters.
 
-    Only the last entry may be half done: whoever handled it handled nothing after it.
+    Only the last may lack outputs: nothing was handled after it.
     """
     ids = set(inputs)
     with output.tailer(on_missing="skip") as tailer:
@@ -49,15 +49,15 @@ def done(output: Queue, inputs: Iterable[int]) -> list[RecoveryPoint]:
 
 def write_checkpoint(appender: Appender, runs: Iterable[Source], outputs: int | None = None) -> int:
     """
-    Note, where no tailer looks, up to which messages the inputs were handled, in this order.
+    Write a checkpoint as metadata, which tailers skip: which messages were handled, in order.
 
     Args:
         appender: Of the output.
         runs: The messages.
-        outputs: The last of them is being handled, and so many outputs of it were written.
+        outputs: How many outputs of the last message are written; None: it is handled.
 
     Returns:
-        The index of the message after the note.
+        The index of the message after the checkpoint.
 
     """
     with appender.writing_document(metadata=True) as document:
@@ -76,7 +76,7 @@ def reader_name(output: str) -> str:
 
 
 def _go_to_newest(tailer: Tailer, inputs: set[int]) -> None:
-    """Go to the first output of the newest message: what is before it is done."""
+    """Go to the first output of the newest message: everything before it was handled."""
     tailer.direction = "backward"
     tailer.to_end()
     newest: Source | None = None
@@ -96,7 +96,7 @@ def _go_to_newest(tailer: Tailer, inputs: set[int]) -> None:
 
 
 def _read_plan(tailer: Tailer, inputs: set[int]) -> list[RecoveryPoint]:
-    """Follow the outputs, and the notes between them: which message was handled when."""
+    """Read the outputs and the checkpoints between them, in the order of handling."""
     plan = _Plan()
     while True:
         with tailer.reading_document(include_metadata=True) as document:
@@ -111,7 +111,7 @@ def _read_plan(tailer: Tailer, inputs: set[int]) -> list[RecoveryPoint]:
 
 
 class _Plan:
-    """What is done, while it is being read."""
+    """The recovery points, while the output is read."""
 
     def __init__(self) -> None:
         self.entries: list[RecoveryPoint] = []
@@ -125,7 +125,7 @@ class _Plan:
         self._push(RecoveryPoint(*source, counted + 1))
 
     def add_note(self, runs: list[Source], outputs: int | None) -> None:
-        """Take over what a note says; most of it may be known already."""
+        """Apply a checkpoint; most of it may be known already."""
         at_hand = runs[-1] if runs and outputs is not None else None
         if at_hand is not None:
             runs = runs[:-1]
@@ -141,7 +141,7 @@ class _Plan:
             self._push(RecoveryPoint(*at_hand, outputs))
 
     def _pop_if(self, source: int) -> RecoveryPoint | None:
-        """Take the last entry off if it is of this input: a later message says more."""
+        """Remove the last entry if it is of this input: a later message supersedes it."""
         if self.entries and self.entries[-1].source == source:
             return self.entries.pop()
         return None

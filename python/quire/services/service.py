@@ -58,24 +58,24 @@ def service(  # noqa: PLR0913 - by keywords
     """
     Return a service that reads *inputs*, calls *handler*, and writes what that calls to *output*.
 
-    It goes on behind what its output holds: what was written is not written again.
+    It resumes after what its output holds: nothing is written twice.
 
     Args:
-        inputs: Queues, or paths of queues that are there, each with a source id of its own, other
+        inputs: Queues, or paths of existing queues, each with a source id of its own, other
             than 0.
-        output: The queue, or the path of one that is there, that no other service writes.
+        output: A queue, or the path of an existing one, that no other service writes.
         handler: A class, or a function that returns an object, or a ``functools.partial`` of these,
             with one parameter: what to call for an output. Or an object with an attribute for that,
             ``out``, which its class annotates.
         writes: The interface of the outputs; None: the annotation of that parameter or attribute.
         replay: ``all``: the handler sees all messages again, oldest first, to rebuild its state.
-            ``missed``: it has no state, and sees those that the output does not tell to be done.
+            ``missed``: it has no state, and sees those that the output does not show as handled.
         on_missing: What happens when messages were deleted that the service still needs: ``raise``;
             ``warn`` through the logger ``quire``, or ``skip`` without a word, and go on with what
             is left: then messages may be lost, or written twice.
 
     Raises:
-        ValueError: Source ids that do not tell the inputs apart, or no interface to be found.
+        ValueError: Inputs share a source id, or no interface was found.
         NotAQueueError: There is no queue at a path.
         QuireError: Another service writes this output.
         DataLossError: What the service has to go on from was deleted from an input or the output.
@@ -259,7 +259,7 @@ class Service:
         self._stopping = False
 
     def stop(self) -> None:
-        """End :meth:`run` behind the message at hand; from any thread, or a signal handler."""
+        """End :meth:`run` after the current message; from any thread, or a signal handler."""
         self._stopping = True
         if self._pauser is not None:
             self._pauser.unpause()
@@ -409,7 +409,7 @@ class _Input:
 
     def first(self, goal: int, on_missing: OnMissing) -> int:
         """
-        Return the index from which on messages are there, as the one of the goal is.
+        Return the first available index, if the message of the target is available.
 
         Raises:
             DataLossError: The goal's cycle is gone, and so may be what came after it.

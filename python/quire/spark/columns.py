@@ -78,7 +78,7 @@ def default_columns(options: ReadOptions) -> str | spark.StructType:
 
 def base_schema(options: ReadOptions) -> Schema | None:
     """
-    Return what the options say the messages look like; None where columns tell it, or nothing.
+    Return the schema that the options give; None if they give columns alone, or nothing.
 
     Raises:
         OptionsError: The class is not there or is none of messages, or nothing can be inferred.
@@ -121,7 +121,7 @@ def _check_method(method: str, known: Mapping[str, pa.Schema]) -> None:
 
 def checked(schema: spark.StructType, options: ReadOptions) -> spark.StructType:
     """
-    Return *schema* when the source can fill it.
+    Check that the source can fill a schema, and return it.
 
     Raises:
         OptionsError: It has columns of the wrong or of an unsupported type, none at all, or
@@ -136,7 +136,7 @@ def checked(schema: spark.StructType, options: ReadOptions) -> spark.StructType:
         if named != schema.names:
             problems.append("give a schema or the option columns, not both")
     if options.keep_errors and ERROR not in schema.names:
-        problems.append(f"onError=column tells the reason in a column: add {ERROR} string")
+        problems.append(f"onError=column needs a column for the reason: add {ERROR} string")
     refuse(problems)
     return schema
 
@@ -148,7 +148,7 @@ def arrow_schema(schema: spark.StructType) -> pa.Schema:
 
 def decoding(schema: spark.StructType, options: ReadOptions) -> Schema:
     """
-    Return what the decoder is to make of the messages: the fields of *schema*, which was checked.
+    Return the decoder's schema for the fields of a checked Spark schema.
 
     Raises:
         OptionsError: The columns do not fit what the options say the messages look like.
@@ -184,12 +184,12 @@ def spark_schema(fields: Mapping[str, _Type]) -> spark.StructType:
 
 
 def _spark_content(content: Content) -> Content:
-    """Have every column of a type that Spark knows; the index is a column of the source's own."""
+    """Convert every column to a type that Spark has; the index is a column of the source."""
     return replace(content.convert(spark_columns), history=False, index_name=names.INDEX)
 
 
 def _offered(content: Content, method: str | None) -> dict[str, _Type]:
-    """Return the columns that messages give, with their Arrow types."""
+    """Return the columns that messages provide, with their Arrow types."""
     schema = Schema.of_content(content)
     columns = schema.arrow if method is None else schema.methods[method]
     return {name: columns.field(name).type for name in columns.names if name != names.INDEX}
@@ -208,7 +208,7 @@ def _check_columns(offered: Mapping[str, _Type], wanted: Mapping[str, _Field]) -
 
 
 def _as_inferred(content: Content, wanted: Mapping[str, _Field]) -> Content:
-    """Take the shape from the messages; their types may be others than when Spark was told."""
+    """Take the shape from the messages; their types may have changed since Spark planned."""
     inferred = content.columns
     seen: dict[str, _Field] = {name: inferred.field(name) for name in inferred.names}
     columns: list[_Field] = [
@@ -219,12 +219,12 @@ def _as_inferred(content: Content, wanted: Mapping[str, _Field]) -> Content:
 
 
 def _plain(kind: _Type) -> _Type:
-    """Return the type as which Spark gets it: a UUID is its bytes."""
+    """Return the type that Spark receives: a UUID becomes its bytes."""
     return pa.binary() if pa.types.is_fixed_size_binary(kind) else kind
 
 
 def _narrowed(content: Content, wanted: Mapping[str, _Field]) -> Content:
-    """Leave out what is not wanted, where that leaves the rows as they are."""
+    """Push the projection down to the decoder, where that does not change the rows."""
     if not isinstance(content, RowContent) or content.is_value:
         return content
     fields: list[_Field] = [content.fields.field(name) for name in wanted]
@@ -232,7 +232,7 @@ def _narrowed(content: Content, wanted: Mapping[str, _Field]) -> Content:
 
 
 def _chosen(base: Schema, options: ReadOptions) -> spark.StructType:
-    """Return the columns of a schema of Quire's: all of them, or those of the option."""
+    """Return the columns of a Quire schema: all of them, or those of the option."""
     offered = _offered(_spark_content(base.content), options.method)
     known = {
         field.name: field
@@ -259,7 +259,7 @@ def _inferred(options: ReadOptions, sample: int) -> Schema:
 
 
 def _one_by_one(options: ReadOptions) -> Iterator[quire.Queue]:
-    """Yield each topic's queue, one open at a time: a process may not have many files."""
+    """Yield each topic's queue, one open at a time, to save file descriptors."""
     problems: list[str] = []
     topics = selected_topics(options.path, options.topics, problems.append)
     refuse(problems)
@@ -288,7 +288,7 @@ def _problems(field: spark.StructField) -> Iterator[str]:
 
 
 def _split(columns: str) -> Iterator[str]:
-    """Cut at the commas that stand outside brackets; white space becomes single spaces."""
+    """Split at commas outside brackets; white space becomes single spaces."""
     depth, start = 0, 0
     for place, letter in enumerate(columns + ","):
         depth += (letter in "(<") - (letter in ")>")

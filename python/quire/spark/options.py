@@ -1,4 +1,4 @@
-"""The options of the data source, checked before any data is read."""
+"""The options of the data source, validated before any data is read."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _NAMES: Final = (
     "onError",
 )
 
-# Options that say something about another one.
+# Options that require another one.
 _NEEDS: Final = {"sampleRows": "inferSchema", "timestampUnit": "timestampField"}
 
 _T = TypeVar("_T")
@@ -158,18 +158,18 @@ class ReadOptions:
         topics: The only topics that are read; None: every one.
         starting: Where it begins, that message included.
         ending: Where it ends, that message excluded.
-        time_field: The field that tells a message's time; None: its history does.
+        time_field: The event time field; None: take the time from the history.
         columns: The columns as the user wrote them, or None for the default ones.
         schema: What the messages look like: text of a schema, a class, or columns; or None.
         method: The one method whose calls are rows, or None.
         infer_schema: Find out what the messages look like.
-        sample_rows: From so many messages of each topic.
+        sample_rows: How many messages of each topic to infer from.
         records_per_partition: How many messages one task reads, about.
         min_partitions: How many tasks there are at least, if there are as many messages.
         max_per_trigger: How many messages of a stream one batch has at most; None: no limit.
         batch_rows: How many rows one Arrow batch holds, at most.
         fail_on_data_loss: Whether messages that are gone are an error.
-        wire_type: The wire type, where the files do not tell; None: they do.
+        wire_type: The wire type; None: the one in the files.
         keep_errors: Whether messages that do not decode are rows with ``_error``.
         given: The names of the options that were given, in lower case.
 

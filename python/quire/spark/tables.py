@@ -197,10 +197,10 @@ def _part(kept: Archive, name: str, path: str | None, asked: _Asked) -> _Part:
         if not problems or not left:
             break
     if problems:
-        told = f"the table would lack messages: topic={name} {'; '.join(problems)}"
+        problem = f"the table would lack messages: topic={name} {'; '.join(problems)}"
         if asked.fail_on_data_loss:
-            raise ArchiveError(f"{told} (failOnDataLoss=false reads what is left)")
-        _log.warning("%s", told)
+            raise ArchiveError(f"{problem} (failOnDataLoss=false reads what is left)")
+        _log.warning("%s", problem)
     decoding = _decoding(topic, asked)
     _check_columns(topic, decoding, asked)
     files = [_escaped(topic.file(entry)) for _, entry in sorted(topic.entries.items())]
@@ -324,7 +324,7 @@ def _live_frame(
     flattened = decoding.method
     if flattened is not None:
         schema = _spark_schema(part, replace(decoding, method=None))
-    told: dict[str, str | None] = {
+    values: dict[str, str | None] = {
         "path": part.root,
         "schema": decoding.schema,
         "timestampField": None if decoding.time_field == HISTORY else decoding.time_field,
@@ -332,9 +332,9 @@ def _live_frame(
         **asked.source,
         "failOnDataLoss": str(asked.fail_on_data_loss).lower(),
     }
-    if told["timestampField"] is not None:
-        told["timestampUnit"] = decoding.time_unit
-    options = ReadOptions.of({name: value for name, value in told.items() if value is not None})
+    if values["timestampField"] is not None:
+        values["timestampUnit"] = decoding.time_unit
+    options = ReadOptions.of({name: value for name, value in values.items() if value is not None})
     plan = RowPlan.of(checked(schema, options), options)
     frame = _decoded(spark, live, plan, schema)
     if frame is None:
@@ -372,9 +372,9 @@ def _flattened(frame: DataFrame, method: str) -> DataFrame:
     inside = [f.col(method)[name].alias(name) for name in struct.names]
     names = frame.schema.names
     others = {it.name for it in frame.schema if isinstance(it.dataType, spark_types.StructType)}
-    front = names[: names.index(METHOD) + 1]
-    behind = [name for name in names if name not in {*front, *others}]
-    return frame.select(*front, *inside, *behind)
+    leading = names[: names.index(METHOD) + 1]
+    trailing = [name for name in names if name not in {*leading, *others}]
+    return frame.select(*leading, *inside, *trailing)
 
 
 def _chosen(united: DataFrame, asked: _Asked, parts: list[_Part]) -> DataFrame:

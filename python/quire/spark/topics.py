@@ -1,4 +1,4 @@
-"""Topics: the queue in a directory, or every queue below it."""
+"""Topics on Spark: the queue in a directory, or every queue below it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def selected_topics(
 
 @contextmanager
 def topic_in_errors(topic: str) -> Generator[None]:
-    """Have errors name the topic."""
+    """Add the topic to errors."""
     try:
         yield
     except CorruptError as error:
@@ -56,7 +56,7 @@ def topic_in_errors(topic: str) -> Generator[None]:
 
 def open_queue(path: str, wire_type: str | None) -> quire.Queue:
     """
-    Open a queue to read; a file system of another host's will do for that.
+    Open a queue read-only, on network file systems too.
 
     Raises:
         NotAQueueError: There is none.

@@ -111,7 +111,7 @@ def _readable_span(path: str, topic: str, options: ReadOptions) -> TopicRange:
 def _resolved_anyhow(
     queue: quire.Queue, topic: str, bound: Bound, options: ReadOptions, *, is_end: bool
 ) -> int:
-    """Return the index of a bound: of ``earliest`` and ``latest`` beside damaged files too."""
+    """Resolve a bound; ``earliest`` and ``latest`` also where files are damaged."""
     try:
         return resolved(queue, topic, bound, options.time_field, is_end=is_end)
     except CorruptError:

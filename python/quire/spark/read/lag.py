@@ -1,4 +1,4 @@
-"""How far a stream is behind, as its progress tells."""
+"""The lag of a stream, from its progress."""
 
 from __future__ import annotations
 

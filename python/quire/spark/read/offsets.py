@@ -102,7 +102,7 @@ def resolved(
     Return the index that a bound means in a queue: of the next message after it.
 
     Raises:
-        ValueError: It ends within a cycle, and nothing tells its messages' times.
+        ValueError: A time lies within a cycle, and there is no event time field.
 
     """
     if bound.time_ns is not None:

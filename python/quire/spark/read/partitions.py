@@ -64,7 +64,7 @@ def check_start(queue: quire.Queue, topic: str, start: int) -> None:
 
     Raises:
         IndexOutOfRangeError: The first of them are gone.
-        CorruptError: A file before them, or theirs, is damaged, so that nobody can tell.
+        CorruptError: A file at or before the start is damaged, so that it cannot be checked.
 
     """
     first = queue.first_index

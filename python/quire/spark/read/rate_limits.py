@@ -10,7 +10,7 @@ def split_limit(lags: Mapping[str, int], limit: int | None, turn: int = 0) -> di
     Return how many messages each topic may give.
 
     All of them if the limit allows. Else in proportion to what waits in each, but one at least, so
-    that a small topic beside a large one does not wait for it; if there are more topics than
+    that a small topic does not wait for a large one; if there are more topics than
     messages allowed, they take turns.
 
     Args:
@@ -27,7 +27,7 @@ def split_limit(lags: Mapping[str, int], limit: int | None, turn: int = 0) -> di
         first = turn % len(waiting)
         chosen = [*waiting[first:], *waiting[:first]][:limit]
         return {topic: int(topic in chosen) for topic in lags}
-    # Beside the one of each topic, so many are dealt out, of so many.
+    # After one message per topic, the rest is divided in proportion.
     dealt, rest = limit - len(waiting), total - len(waiting)
     parts = {topic: divmod(dealt * (lags[topic] - 1), rest) for topic in waiting}
     given = {topic: 1 + parts[topic][0] if topic in parts else 0 for topic in lags}

@@ -1,7 +1,7 @@
 """
-Reading: the messages of a task's share as Arrow batches, a batch at a time.
+Reading the messages of a partition as Arrow batches, one at a time.
 
-What is decoded is what was asked for: if that is no more than where messages are, none are read.
+Only the requested columns are decoded; if they are positions alone, no message is read.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class RowPlan:
 
 def read(share: InputPartition, plan: RowPlan) -> Iterator[pa.RecordBatch]:
     """
-    Yield the rows of a share, or none where Spark planned a task for nothing.
+    Yield the rows of a partition.
 
     Raises:
         WireError: A message does not decode, and errors are no column.
@@ -142,8 +142,8 @@ def _read_messages(
     """
     Yield how many messages a batch is of, the indexes of its rows, and its columns.
 
-    Cycle by cycle: a tailer that goes on by itself waits behind a file without an end marker, and
-    steps over one that was deleted.
+    Cycle by cycle: a tailer alone would wait after a file without an end-of-file marker, and skip
+    a deleted one.
     """
     with queue.tailer() as tailer:
         for run in span.runs:

@@ -61,7 +61,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._newest: dict[str, dict[str, int]] | None = None
         self._turn = 0
         self._opened = 0
-        self._told: dict[str, int] = {}
+        self._reported: dict[str, int] = {}
         self._unreadable: set[str] = set()
 
     def initialOffset(self) -> Offsets:  # noqa: N802 - Spark's name
@@ -87,7 +87,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable() if limit is None else ReadMaxRows(limit)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """Fix the end of the query: what is there now."""
+        """Fix the end of the query: the current end of each topic."""
         target: Offsets = {}
         for topic, path in self._topics().items():
             with topic_in_errors(topic), self._skipping(topic):
@@ -125,7 +125,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return joined(end, {topic: there[topic].expected(counts[topic]) for topic in end})
 
     def reportLatestOffset(self) -> dict[str, dict[str, int]] | None:  # noqa: N802 - Spark's name
-        """Return, for the query's progress, the newest offset and the lag behind it by topic."""
+        """Return, for the query's progress, the newest offset and the lag of each topic."""
         return self._newest
 
     def partitions(self, start: Offsets, end: Offsets) -> list[Partition]:
@@ -164,7 +164,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._opened = 0
 
     def _ahead(self, start: Mapping[str, int], seen: Mapping[str, Expected]) -> dict[str, Backlog]:
-        """Return what waits in each topic, whether it is new, known, or gone."""
+        """Return the backlog of each topic, whether it is new, known, or gone."""
         topics = self._topics()
         every = sorted({*start, *topics})
         chosen = self._options.topics
@@ -186,7 +186,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         expected: Expected,
         stop: int | None = None,
     ) -> Backlog:
-        """Return what is there from *offset* on, or up to *stop*, which must be there."""
+        """Return the backlog from *offset*, up to *stop* if given, which must exist."""
         if path is None:
             found = Backlog(offset, (), is_lossy=True)
             if topic in self._followed:
@@ -203,7 +203,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return found
 
     def _topics(self) -> dict[str, str]:
-        """Return the topics to follow that are there."""
+        """Return the existing topics to follow."""
         chosen = self._options.topics
         found = self._every_topic()
         return {it: path for it, path in found.items() if chosen is None or it in chosen}
@@ -226,7 +226,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @contextmanager
     def _skipping(self, topic: str) -> Generator[None]:
-        """Where losses are allowed, go on without a topic that cannot be read."""
+        """Skip a topic that cannot be read, where data loss is allowed."""
         try:
             yield
         except CorruptError as error:
@@ -240,9 +240,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _tell_loss(self, topic: str, offset: int, found: Backlog) -> None:
         first = f"{found.runs[0].first_index:#x}" if found.runs else "none"
-        told = f"messages are gone: topic={topic} expected={offset:#x} first={first}"
+        problem = f"messages are gone: topic={topic} expected={offset:#x} first={first}"
         if self._options.fail_on_data_loss:
-            raise DataLossError(f"{told} (failOnDataLoss=false goes on at the first that is there)")
-        if self._told.get(topic) != offset:
-            self._told[topic] = offset
-            _log.warning("%s", told)
+            raise DataLossError(f"{problem} (failOnDataLoss=false continues with the next)")
+        if self._reported.get(topic) != offset:
+            self._reported[topic] = offset
+            _log.warning("%s", problem)

@@ -29,12 +29,12 @@ _log = logging.getLogger("quire.spark")
 @dataclass(frozen=True, slots=True)
 class Backlog:
     """
-    The messages from an offset on.
+    The messages from an offset onwards.
 
     Attributes:
         offset: Where the stream is if none of them are taken.
         runs: The messages, cycle by cycle.
-        is_lossy: Whether others in front of them, or between, are gone.
+        is_lossy: Whether messages before or among them are gone.
         cycles: The cycle of each run.
 
     """
@@ -50,11 +50,11 @@ class Backlog:
         return sum(run.count for run in self.runs)
 
     def until(self, end: int) -> Backlog:
-        """Return those in front of the offset *end*."""
+        """Return those before the offset *end*."""
         return Backlog(self.offset, tuple(_cut(self.runs, end)), self.is_lossy)
 
     def after(self, count: int) -> int:
-        """Return the offset behind *count* of the messages."""
+        """Return the offset after *count* of the messages."""
         left = count
         for run in self.runs:
             if 0 < left <= run.count:
@@ -64,11 +64,11 @@ class Backlog:
 
     @property
     def end(self) -> int:
-        """The offset behind all of the messages."""
+        """The offset after all of the messages."""
         return self.after(self.count)
 
     def expected(self, count: int) -> Expected:
-        """Return what a checkpoint has to say beside the offset after *count* of the messages."""
+        """Return what a checkpoint holds besides the offset after *count* of the messages."""
         end = self.after(count)
         taken = sum(run.first_index < end for run in self.runs)
         return Expected(count if taken > 1 else 0, ranges_of(self.cycles[taken:]))
@@ -112,7 +112,7 @@ class TopicTracker:
         return self._queue is not None
 
     def end(self) -> int:
-        """Return the offset behind the newest message."""
+        """Return the offset after the newest message."""
         queue = self.queue()
         queue.refresh()
         try:
@@ -151,7 +151,7 @@ class TopicTracker:
         return Backlog(offset, runs, is_shorter or is_missing, cycles)
 
     def between(self, offset: int, end: int, later: Cycles, messages: int) -> Backlog:
-        """Return the messages from *offset* to *end*: a batch of so many, if that is known."""
+        """Return the messages from *offset* to *end*: *messages* of them, if that is known."""
         found = self.ahead(offset, later).until(end)
         is_whole = bool(found.runs) and found.end == end and found.count >= messages
         return Backlog(found.offset, found.runs, found.is_lossy or not is_whole)
@@ -190,7 +190,7 @@ class TopicTracker:
         )
 
     def _forget(self, counts: dict[int, int], cycle: int) -> None:
-        """Keep the counts of the files that are there, and of the cycle that was read last."""
+        """Keep the counts of existing files, and of the cycle that was read last."""
         kept = {each: n for each, n in self._finished.items() if each in counts or each == cycle}
         self._finished = kept
 

@@ -77,12 +77,12 @@ def use() -> Path:
 
 
 def ask(program: Path) -> Java | None:
-    """Return what a Java says of itself; None if there is none that starts."""
+    """Return a Java by its own ``-version``; None if it does not start."""
     for flags in ([_FLAG], []):
         answer = _run([str(program), *flags, "-version"])
-        told = re.search(r'version "(?:1\.)?(\d+)', answer or "")
-        if told:
-            return Java(program, int(told[1]), complete=bool(flags))
+        found = re.search(r'version "(?:1\.)?(\d+)', answer or "")
+        if found:
+            return Java(program, int(found[1]), complete=bool(flags))
     return None
 
 

@@ -3,7 +3,7 @@ Sending this copy of the package to a cluster whose Python has none.
 
 The package is native, and Python imports no native module from a zip: a ``--py-files`` does not do.
 An archive does, which Spark unpacks where an executor runs, with its name on the workers' path.
-Queries are planned beside the driver by workers of their own, which find the package by a link.
+Workers that plan queries on the driver's machine find the package through a link.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def settings(others: Mapping[str, str]) -> dict[str, str]:
 
 @cache
 def _folder() -> Path:
-    """Make the archive and the links; they are there until this process ends."""
+    """Make the archive and the links, which are removed when the process ends."""
     folder = Path(tempfile.mkdtemp(prefix="quire-shipped-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     links = folder / "links"

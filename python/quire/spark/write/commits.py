@@ -1,22 +1,22 @@
 """
 Appending what tasks staged, each batch once.
 
-The driver does it, under one lock for each queue (the file `lock` in `.quire-sink`):
+The driver commits, under one lock per queue (the file `lock` in `.quire-sink`):
 
-1. finish what an earlier writer left half done;
-2. if the batch is recorded as done, drop what was staged: it is a replay;
-3. write `manifest.json`: the parts in their order, and the queue's last index;
-4. append the parts in chunks. In front of each chunk, under the same hold of the queue's write
-   lock, goes a metadata document, the mark: it tells the manifest, the part, the row, and how many
-   messages follow;
+1. complete batches that an earlier writer left unfinished;
+2. if the batch is recorded as done, drop what was staged: it is a repeat;
+3. write `manifest.json`: the parts in order, and the queue's last index;
+4. append the parts in chunks. Before each chunk, under the same hold of the queue's write lock,
+   write a metadata document, the mark: the manifest's token, the part, the row, and the number of
+   messages that follow;
 5. sync the queue, and record the batch as done in `done.json`;
 6. remove the manifest, then the parts.
 
-A crash before 3 leaves nothing in the queue, and the batch comes again. From 3 on the batch is
-finished by whoever comes next: the marks behind the manifest's index tell which chunk was last, and
-as many messages behind its mark as equal the staged ones are there already.
+After a crash before step 3 the queue is unchanged, and Spark repeats the batch. From step 3 on, the
+next writer completes the batch: the last mark after the manifest's index names the last chunk, and
+the messages after it that equal the staged ones are already in the queue.
 
-What is in `.quire-sink` may have come with the queue from anywhere: see `manifests` and `_durable`.
+Files in `.quire-sink` are not trusted: see `manifest` and `_durable`.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ class Target:
     Attributes:
         path: Its directory.
         options: What it is opened, or made, with.
-        sync: Have each batch on the medium before it is recorded as done.
-        location: Where tasks stage, as the user named it; None: in the queue's directory.
+        sync: Make each batch durable before it is recorded as done.
+        location: Where tasks stage, as given by the user; None: in the queue's directory.
 
     """
 
@@ -84,12 +84,12 @@ class Target:
 
     @property
     def folder(self) -> Path:
-        """What is remembered of its writers."""
+        """The folder with the records of its writers."""
         return Path(self.path, FOLDER)
 
     @property
     def staging(self) -> Staging:
-        """Where tasks stage."""
+        """The folder where tasks stage."""
         return Staging.of(self.path, self.location)
 
 
@@ -112,14 +112,14 @@ def commit(
     target: Target, writer: str, batch: int, parts: Sequence[Part], *, kept: bool = True
 ) -> bool:
     """
-    Have a batch in the queue, once however often it comes.
+    Append a batch exactly once, however often Spark repeats it.
 
     Args:
         target: The queue.
         writer: Who writes: batches are numbered by writer.
         batch: Its number.
         parts: What was staged.
-        kept: Remember that it was done; else it is never asked for again.
+        kept: Record that it was done; False: it cannot be repeated.
 
     Returns:
         Whether the batch was new; if not, its parts were dropped.
@@ -169,7 +169,7 @@ def abort(target: Target, writer: str, batch: int) -> None:
 
 def finish(path: str, *, staging_location: str | None = None) -> int:
     """
-    Append what is missing of writes to a queue that were cut short after their tasks were done.
+    Complete interrupted writes to a queue whose tasks had finished.
 
     The next write does so too.
 
@@ -215,7 +215,7 @@ def has(path: str, writer: str, batch: int, *, staging_location: str | None = No
 
 @contextlib.contextmanager
 def opened(target: Target) -> Generator[_Open]:
-    """Open the queue, as the only one of its sinks."""
+    """Open the queue as its only sink."""
     with _records(target).made() as root, _only_one(target, root):
         root.sweep()
         with quire.open(target.path, **_options(target, root)) as queue:
@@ -276,7 +276,7 @@ def _manifest(root: SafeFolder, writer: str, batch: int) -> Manifest:
 @contextlib.contextmanager
 def _parts_of(target: Target, root: SafeFolder, manifest: Manifest) -> Generator[SafeFolder]:
     """
-    Open the folder of a batch's parts: beside its manifest, or where the user says.
+    Open the folder of a batch's parts: that of its manifest, or the one the user names.
 
     Raises:
         FileNotFoundError: It is not there.
@@ -337,7 +337,7 @@ def _append(found: _Open, manifest: Manifest, start: Place) -> None:
 
 @contextlib.contextmanager
 def _told(found: _Open, manifest: Manifest) -> Generator[None]:
-    """Tell what to do where trying again does not help."""
+    """Add to errors that a retry does not solve what the user can do."""
     try:
         yield
     except (*_PASSING, UnfinishedWriteError):

@@ -1,8 +1,8 @@
 """
 The manifest of a batch: what is to be in the queue, once it was begun.
 
-It lies beside the record of its writer, as `<writer>/<batch>/manifest.json`. Writer and batch are
-told by where it lies, its parts by their bare names, so that a copy of the queue has its own.
+Its path is `<writer>/<batch>/manifest.json`, in the folder of the writer's record. Writer and batch
+are given by the path, parts by their names alone, so that a copy of the queue has its own.
 Nothing that it says is believed before it was checked: it may come with a queue from anywhere.
 """
 

@@ -26,11 +26,11 @@ def last_done(root: SafeFolder, writer: str) -> int:
     """
     try:
         with root.sub(writer) as folder:
-            told = folder.read(_DONE)
+            content = folder.read(_DONE)
     except FileNotFoundError:
         return -1
     try:
-        found = json.loads(told)["batch"]
+        found = json.loads(content)["batch"]
     except (ValueError, TypeError, KeyError, RecursionError):
         found = None
     if type(found) is not int:
@@ -45,9 +45,9 @@ def last_done(root: SafeFolder, writer: str) -> int:
 
 def record(root: SafeFolder, manifest: Manifest) -> None:
     """Remember that a batch is done."""
-    told = {"batch": manifest.batch, "token": manifest.token, "rows": manifest.rows}
+    values = {"batch": manifest.batch, "token": manifest.token, "rows": manifest.rows}
     with root.sub(manifest.writer) as folder:
-        folder.replace(_DONE, json.dumps(told).encode())
+        folder.replace(_DONE, json.dumps(values).encode())
 
 
 def sweep(root: SafeFolder, writer: str, batch: int, *, all_of_it: bool) -> None:

@@ -3,8 +3,9 @@ Where a write's messages wait until all of its tasks are done.
 
 A task puts its messages into a file of its own, `<folder>/<writer>/<batch>/part-….arrow`: an Arrow
 file with one column. The folder is `.quire-sink` in the queue's directory, or one of its own
-in another place, which tasks on other machines see too. Only the files that the driver is told of
-count; those of attempts that failed are swept. They are told by their bare names, so that a queue
+in another place, which tasks on other machines see too. Only the files that
+tasks report to the driver count; those of failed attempts are swept. They are named without a
+path, so that a queue
 that is copied or moved has what was staged in it with it.
 """
 
@@ -151,7 +152,7 @@ class PartWriter:
 
     def write(self, messages: pa.Array[Any]) -> None:
         """
-        Add messages behind the others.
+        Append messages.
 
         Raises:
             MessageTooLargeError: One does not go into the queue; there it would be in the way.
