@@ -22,6 +22,7 @@ SOURCES = (
     "crates/kernel/src/*",
     "crates/kernel/src/chronicle/read/tailer/*",
     "crates/kernel/src/probe/*",
+    "crates/wire/src/**/*",
     "python/quire/*.pyi",
     "python/quire/pages/*",
     "python/quire/pipeline/*",

@@ -1,16 +1,16 @@
-//! BinaryWire: the code table (`docs/format.md` §8.1).
+//! The code table of BinaryWire (`docs/format.md` §8.1).
 
-/// Length in u8, then so many bytes.
+/// An 8-bit length, followed by that many bytes.
 pub const BYTES_LENGTH8: u8 = 0x80;
-/// Length in u16, then so many bytes.
+/// A 16-bit length, followed by that many bytes.
 pub const BYTES_LENGTH16: u8 = 0x81;
-/// Length in u32, then so many bytes.
+/// A 32-bit length, followed by that many bytes.
 pub const BYTES_LENGTH32: u8 = 0x82;
-/// First byte of a blob inside one of the three above.
+/// The first byte of a blob in one of the three blocks above.
 pub const U8_ARRAY: u8 = 0x8A;
-/// Capacity, used, then so many 64-bit integers.
+/// Capacity, used count, and 64-bit integers to fill the capacity.
 pub const I64_ARRAY: u8 = 0x8D;
-/// Padding of a 32-bit length.
+/// Padding with a 32-bit length.
 pub const PADDING32: u8 = 0x8E;
 /// One byte of padding.
 pub const PADDING: u8 = 0x8F;
@@ -18,11 +18,11 @@ pub const PADDING: u8 = 0x8F;
 pub const FLOAT32: u8 = 0x90;
 /// A 64-bit float.
 pub const FLOAT64: u8 = 0x91;
-/// A stop-bit integer to divide by 100.
+/// A stop-bit integer, divided by 100.
 pub const FLOAT_STOP_2: u8 = 0x92;
-/// A stop-bit integer to divide by 10,000.
+/// A stop-bit integer, divided by 10,000.
 pub const FLOAT_STOP_4: u8 = 0x94;
-/// A stop-bit integer to divide by 1,000,000.
+/// A stop-bit integer, divided by 1,000,000.
 pub const FLOAT_STOP_6: u8 = 0x96;
 /// Unsigned 8 bits.
 pub const UINT8: u8 = 0xA1;
@@ -42,7 +42,7 @@ pub const INT64: u8 = 0xA7;
 pub const SET_LOW_INT8: u8 = 0xA8;
 /// Unsigned 16 bits, reserved form.
 pub const SET_LOW_INT16: u8 = 0xA9;
-/// Signed 64 bits, shown in hexadecimal.
+/// Signed 64 bits, printed in hexadecimal.
 pub const INT64_0X: u8 = 0xAF;
 /// False.
 pub const FALSE: u8 = 0xB0;
@@ -52,48 +52,48 @@ pub const TRUE: u8 = 0xB1;
 pub const TIME: u8 = 0xB2;
 /// A zoned date and time as text: the last of the four text codes that start at [`TIME`].
 pub const ZONED_DATE_TIME: u8 = 0xB5;
-/// The name of the following value's type.
+/// The type name of the next value.
 pub const TYPE_PREFIX: u8 = 0xB6;
 /// A field name of any length.
 pub const FIELD_NAME_ANY: u8 = 0xB7;
 /// A string of any length.
 pub const STRING_ANY: u8 = 0xB8;
-/// An event name; also each key of a map.
+/// An event name or a map key.
 pub const EVENT_NAME: u8 = 0xB9;
 /// A numeric field name.
 pub const FIELD_NUMBER: u8 = 0xBA;
-/// No value.
+/// Null.
 pub const NULL: u8 = 0xBB;
-/// The name of a type, as a value.
+/// A type name as a value.
 pub const TYPE_LITERAL: u8 = 0xBC;
 /// A key that is not a string.
 pub const EVENT_OBJECT: u8 = 0xBD;
 /// A comment.
 pub const COMMENT: u8 = 0xBE;
-/// A field name of 0 bytes; up to 31 bytes follow from here.
+/// An empty field name; the next 31 codes are names of 1 to 31 bytes.
 pub const FIELD_NAME0: u8 = 0xC0;
-/// A string of 0 bytes; up to 31 bytes follow from here.
+/// An empty string; the next 31 codes are strings of 1 to 31 bytes.
 pub const STRING_0: u8 = 0xE0;
-/// The length bits of the two above.
+/// The length bits of the two codes above.
 pub const SHORT_LENGTH_MASK: u8 = 0x1F;
-/// Longest string or name with its length in the code.
+/// The longest string or name whose length fits in its code.
 pub const SHORT_LENGTH_MAX: usize = SHORT_LENGTH_MASK as usize;
-/// Uuid: two 64-bit integers, the high one first.
+/// UUID: two 64-bit integers, high half first.
 pub const UUID: u8 = 0xA0;
-/// History in its packed form, as the first byte of a block.
+/// The first byte of a block with packed history.
 pub const HISTORY_MESSAGE: u8 = 0x86;
-/// Reserved: an array of unsigned 16 bits.
+/// Reserved: an array of unsigned 16-bit integers.
 pub const U16_ARRAY: u8 = 0x8B;
-/// Reserved: an array of 32 bits.
+/// Reserved: an array of 32-bit integers.
 pub const I32_ARRAY: u8 = 0x8C;
-/// Local date as text.
+/// A local date as text.
 pub const DATE: u8 = 0xB3;
-/// Local date and time as text.
+/// A local date and time as text.
 pub const DATE_TIME: u8 = 0xB4;
 /// Reserved: a hint.
 pub const HINT: u8 = 0xBF;
 
-/// The name of a code in the table.
+/// The name of a code, for messages.
 #[must_use]
 pub const fn name(code: u8) -> &'static str {
     match code {

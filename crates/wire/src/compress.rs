@@ -1,4 +1,4 @@
-//! Compressed blobs: the type in front of them names the method (`docs/format.md` §8.6).
+//! Compressed blobs; the type prefix names the algorithm (`docs/format.md` §8.6).
 
 use std::cell::Cell;
 use std::io::Read;
@@ -7,34 +7,33 @@ use flate2::read::{GzDecoder, GzEncoder, ZlibDecoder, ZlibEncoder};
 
 use crate::error::{Result, WireError};
 
-/// What the blobs of one message may become when they are unpacked, all together: a message of a
-/// megabyte has room for thousands of bombs.
+/// Limit on the decompressed size of all blobs of one message together: a message of one megabyte
+/// can contain thousands of decompression bombs.
 pub const UNPACKED_MAX: usize = 256 << 20;
 
 thread_local! {
-    /// What the blobs of the message that this thread decodes have become.
+    /// Decompressed bytes so far in the message that this thread is decoding.
     static UNPACKED: Cell<usize> = const { Cell::new(0) };
 }
 
-/// To be called by whatever decodes a message, before its first value.
+/// Call this before decoding the first value of a message.
 #[inline]
 pub fn begin_message() {
     UNPACKED.set(0);
 }
 
-/// How a blob is compressed.
+/// A compression algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// gzip.
     Gzip,
-    /// zlib, which Java's library calls lzw.
+    /// zlib, which Java's library calls `lzw`.
     Lzw,
-    /// Snappy in its raw format.
+    /// Snappy, raw format.
     Snappy,
 }
 
 impl Method {
-    /// The method of this type name.
+    /// The algorithm with this type name.
     #[must_use]
     pub fn named(name: &[u8]) -> Option<Self> {
         match name {
@@ -45,7 +44,7 @@ impl Method {
         }
     }
 
-    /// The name of the type in front of the blob.
+    /// The type prefix of the blob.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -55,8 +54,8 @@ impl Method {
         }
     }
 
-    /// Unpacks a blob of the message that is being decoded: up to `limit` bytes, and together with
-    /// its other blobs up to [`UNPACKED_MAX`].
+    /// Decompresses a blob of the current message, up to `limit` bytes and, together with its other
+    /// blobs, up to [`UNPACKED_MAX`].
     pub fn unpack(self, packed: &[u8], limit: usize) -> Result<Vec<u8>> {
         let before = UNPACKED.get();
         let unpacked = self.unpack_alone(packed, limit.min(UNPACKED_MAX - before))?;
@@ -64,7 +63,7 @@ impl Method {
         Ok(unpacked)
     }
 
-    /// Unpacks a blob, up to `limit` bytes.
+    /// Decompresses a blob, up to `limit` bytes.
     pub fn unpack_alone(self, packed: &[u8], limit: usize) -> Result<Vec<u8>> {
         match self {
             Self::Gzip => self.read(GzDecoder::new(packed), limit),
@@ -79,7 +78,7 @@ impl Method {
         }
     }
 
-    /// Packs a blob.
+    /// Compresses a blob.
     pub fn pack(self, bytes: &[u8]) -> Result<Vec<u8>> {
         let level = flate2::Compression::default();
         match self {

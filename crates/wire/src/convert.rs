@@ -1,5 +1,5 @@
-//! What a value becomes where a type is declared, as Java's readers convert (`docs/format.md` §8).
-//! What Java turns into nonsense is refused; the table of both is `docs/compatibility.md`.
+//! Converts values to declared types as Java's readers do (`docs/format.md` §8). Conversions that
+//! lose the value in Java are errors; `docs/compatibility.md` has the table.
 
 use std::borrow::Cow;
 
@@ -9,20 +9,18 @@ use crate::latin1;
 use crate::number::{java_f64, parse_f64, parse_i64};
 use crate::reader::{self, Token, text as decoded};
 
-/// A width of integers.
+/// The range of an integer type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Width {
-    /// The smallest.
     pub min: i64,
-    /// The largest.
     pub max: i64,
 }
 
 impl Width {
-    /// 64 bits, with a sign.
+    /// Signed 64 bits.
     pub const I64: Self = Self { min: i64::MIN, max: i64::MAX };
 
-    /// So many bits, up to 64; without a sign, up to 32.
+    /// A range in bits: up to 64 signed, up to 32 unsigned.
     #[must_use]
     pub const fn of(bits: u32, signed: bool) -> Self {
         if signed {
@@ -37,8 +35,8 @@ impl Width {
     }
 }
 
-/// An integer. 64 bits take floats, cut to their integer; smaller ones do not. The value that Java
-/// has for "no value" comes from an empty text, and for 64 bits from null.
+/// Reads an integer. Only the 64-bit type accepts floats, which it truncates. Java's value for
+/// "no value" results from an empty string and, for 64 bits, from null.
 #[inline]
 pub fn int(token: Token<'_>, width: Width, at: usize) -> Result<i64> {
     match token {
@@ -68,7 +66,7 @@ fn other_int(token: Token<'_>, width: Width, at: usize) -> Result<i64> {
     }
 }
 
-/// A float of 64 bits.
+/// Reads a 64-bit float.
 #[inline]
 #[allow(clippy::cast_precision_loss)] // as Java does
 pub fn float(token: Token<'_>, at: usize) -> Result<f64> {
@@ -84,7 +82,7 @@ pub fn float(token: Token<'_>, at: usize) -> Result<f64> {
     }
 }
 
-/// A float of 32 bits, as the decimal that was written where there is one.
+/// Reads a 32-bit float; a decimal is converted directly, without rounding twice.
 #[inline]
 #[allow(clippy::cast_possible_truncation)] // to see whether it is too large
 pub fn float32(token: Token<'_>, at: usize) -> Result<f64> {
@@ -92,7 +90,7 @@ pub fn float32(token: Token<'_>, at: usize) -> Result<f64> {
     Ok(if (value as f32).is_infinite() { f64::from(value as f32) } else { value })
 }
 
-/// True or false. As in Java, a text of at most one character is false, and no other is either.
+/// As in Java, a one-character string is false; longer strings are an error.
 #[inline]
 pub fn boolean(token: Token<'_>, at: usize) -> Result<bool> {
     match token {
@@ -102,7 +100,7 @@ pub fn boolean(token: Token<'_>, at: usize) -> Result<bool> {
     }
 }
 
-/// A text; None for null. Scalars become theirs, and a blob each byte a character.
+/// A string; None for null. Scalars are formatted, and blobs become one character per byte.
 #[inline]
 pub fn text(token: Token<'_>, at: usize) -> Result<Option<Cow<'_, str>>> {
     Ok(Some(match token {
@@ -124,7 +122,7 @@ pub fn text(token: Token<'_>, at: usize) -> Result<Option<Cow<'_, str>>> {
     }))
 }
 
-/// The bytes of a blob; None for null.
+/// A blob; None for null.
 #[inline]
 pub fn bytes(token: Token<'_>, at: usize) -> Result<Option<&[u8]>> {
     match token {
@@ -137,7 +135,7 @@ pub fn bytes(token: Token<'_>, at: usize) -> Result<Option<&[u8]>> {
     }
 }
 
-/// The value is not what was declared.
+/// The error for a value that is not of the declared type.
 #[cold]
 #[must_use]
 pub fn misfit(token: &Token<'_>, expected: &str, at: usize) -> WireError {
@@ -147,7 +145,7 @@ pub fn misfit(token: &Token<'_>, expected: &str, at: usize) -> WireError {
         .with("offset", at)
 }
 
-/// A token in a few words.
+/// A short description of a token.
 fn shown(token: &Token<'_>) -> String {
     match token {
         Token::Null => "null".into(),

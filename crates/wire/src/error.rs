@@ -1,26 +1,26 @@
-//! What is wrong with a message, and where in it.
+//! Errors in a message, with their location.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use crate::codes;
 
-/// A message that cannot be read or written as asked: `what: name=value ...`.
+/// A message that cannot be read or written: `what is wrong: name=value ...`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WireError(Box<Told>);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Told {
     what: Cow<'static, str>,
-    /// The names that lead to the value, the outermost first.
+    /// The names that lead to the value, outermost first.
     field: String,
     details: String,
-    /// The message: its index, file and position.
+    /// The message's index, file and position.
     place: String,
 }
 
 impl WireError {
-    /// Something that needs no more words.
+    /// An error without details.
     #[must_use]
     pub fn new(what: impl Into<Cow<'static, str>>) -> Self {
         Self(Box::new(Told { what: what.into(), ..Told::default() }))
@@ -34,13 +34,13 @@ impl WireError {
         self
     }
 
-    /// The bytes at `offset` end before the value does.
+    /// The bytes end before the value at `offset` does.
     #[must_use]
     pub fn early(what: impl Into<Cow<'static, str>>, offset: usize) -> Self {
         Self::new(what).with("offset", offset).with("found", "the end")
     }
 
-    /// Another code than the one that was needed.
+    /// The code is not one that is valid here.
     #[must_use]
     pub fn unexpected(expected: &str, found: Option<u8>, offset: usize) -> Self {
         let found = found.map_or("the end".into(), described);
@@ -50,7 +50,7 @@ impl WireError {
             .with("offset", offset)
     }
 
-    /// Names the field around what was wrong.
+    /// Adds an enclosing field to the path of the value.
     #[must_use]
     pub fn inside(mut self, name: impl fmt::Display) -> Self {
         let inner = std::mem::take(&mut self.0.field);
@@ -59,7 +59,7 @@ impl WireError {
         self
     }
 
-    /// Names the message. The innermost wins: a message may be looked at on behalf of another.
+    /// Adds the message. The first call wins: a message may be read while another one is.
     #[must_use]
     pub fn in_message(mut self, index: i64, file: impl fmt::Display, position: u64) -> Self {
         if self.0.place.is_empty() {
@@ -69,7 +69,7 @@ impl WireError {
     }
 }
 
-/// A code, and the name it has in the table.
+/// A code with its name.
 fn described(code: u8) -> String {
     format!("{code:#04x} ({})", codes::name(code))
 }
@@ -85,5 +85,5 @@ impl fmt::Display for WireError {
 
 impl std::error::Error for WireError {}
 
-/// Results of reading and writing values.
+/// The result of reading or writing values.
 pub type Result<T> = std::result::Result<T, WireError>;

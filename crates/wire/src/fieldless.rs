@@ -1,12 +1,12 @@
-//! Messages of a `FIELDLESS_BINARY` queue: values in their order, without the names of their fields.
-//! The names of events stay (`docs/format.md` §8).
+//! Messages of a `FIELDLESS_BINARY` queue: values in order, without field names.
+//! Event names are kept (`docs/format.md` §8).
 
 use crate::error::Result;
 use crate::reader::{self, Name, Reader, Shape, Token};
 use crate::writer;
 use crate::writer::{close_block, open_block, put_type_prefix};
 
-/// The message without the names of its fields.
+/// The message without its field names.
 pub fn without_names(message: &[u8]) -> Result<Vec<u8>> {
     let mut out = Vec::with_capacity(message.len());
     content(&mut out, message, &mut Reader::new(message), 0)?;
@@ -19,7 +19,7 @@ fn content(out: &mut Vec<u8>, message: &[u8], cursor: &mut Reader<'_>, depth: us
             let start = cursor.offset();
             match cursor.name()? {
                 Some(Name::Event(_)) => out.extend_from_slice(&message[start..cursor.offset()]),
-                // The id of a method: Java keeps it.
+                // A method id: Java keeps it.
                 Some(Name::Number(_)) if depth == 0 => {
                     out.extend_from_slice(&message[start..cursor.offset()]);
                 }

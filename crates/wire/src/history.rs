@@ -1,8 +1,8 @@
-//! The history of a message (`docs/format.md` §8.8): which messages led to it, and when each was
-//! written and read. It stands in front of the message's events.
+//! The history of a message (`docs/format.md` §8.8): the messages that led to it, and when each was
+//! written and read. It precedes the message's events.
 //!
-//! Two forms are read: fields (`sources`, `timings`), and packed. What follows the known content of
-//! either, such as the service name of one release, is passed over.
+//! Two forms are read: fields (`sources`, `timings`), and packed. Any content after the known part,
+//! such as the service name that one Java release writes, is skipped.
 
 use crate::codes::{BYTES_LENGTH16, FIELD_NUMBER, HISTORY_MESSAGE};
 use crate::error::{Result, WireError};
@@ -10,33 +10,33 @@ use crate::reader::{self, Name, Reader, Shape, Token};
 use crate::writer::put_hex;
 use crate::writer::{self, put_compact, put_number, put_stop_bit};
 
-/// The event's name, where it has one.
+/// The event name of a history.
 pub const NAME: &str = "history";
-/// The event's number, where it has none.
+/// The event number of a history that has no name.
 pub const ID: i64 = -1;
-/// Java's arrays hold so many sources, and twice as many timings.
+/// The capacity of Java's array of sources.
 pub const SOURCES_MAX: usize = 128;
-/// As [`SOURCES_MAX`].
+/// The capacity of Java's array of timings.
 pub const TIMINGS_MAX: usize = 2 * SOURCES_MAX;
 /// Java reads the counts of the packed form as signed bytes.
 const PACKED_MAX: usize = i8::MAX as usize;
 
-/// Where a message comes from, and when it was on its way.
+/// The history of a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct History {
-    /// The id of each queue it went through, and the index of the message there.
+    /// For each queue it went through, the source id and the message's index there.
     pub sources: Vec<(i32, i64)>,
-    /// Nanoseconds of the machine's monotonic clock: write, read, write, and so on.
+    /// Nanoseconds of the machine's monotonic clock, in turn: written, read, and so on.
     pub timings: Vec<i64>,
 }
 
-/// The history in front of a message's events; None where there is none.
+/// The history before a message's events, or None.
 pub fn of_message(message: &[u8]) -> Result<Option<History>> {
     let mut cursor = Reader::new(message);
     if !cursor.peek().is_some_and(reader::is_name) {
         return Ok(None);
     }
-    // Bytes of any kind may begin like a name.
+    // Arbitrary bytes may start like a name.
     let name = cursor.name().unwrap_or_default();
     if name.is_some_and(is_history) { History::read(&mut cursor).map(Some) } else { Ok(None) }
 }
@@ -52,14 +52,14 @@ pub fn is_history(name: Name<'_>) -> bool {
 }
 
 impl History {
-    /// Reads the value of the event.
+    /// Reads the event's value.
     pub fn read(cursor: &mut Reader<'_>) -> Result<Self> {
         let mut found = Self::default();
         found.read_into(cursor)?;
         Ok(found)
     }
 
-    /// As [`History::read`], into what there is.
+    /// Like [`History::read`], but reuses the vectors of this history.
     pub fn read_into(&mut self, cursor: &mut Reader<'_>) -> Result<()> {
         self.sources.clear();
         self.timings.clear();
@@ -104,7 +104,7 @@ impl History {
                     let (pairs, _) = numbers.as_chunks();
                     let pair = |[id, index]: &[i64; 2]| {
                         let id = i32::try_from(*id).map_err(|_| {
-                            WireError::new("a source id has 32 bits").with("found", id)
+                            WireError::new("source id does not fit in 32 bits").with("found", id)
                         })?;
                         Ok((id, *index))
                     };
@@ -120,8 +120,8 @@ impl History {
         Ok(())
     }
 
-    /// Appends the event of a message written at `now`: packed, or as fields where that is asked for
-    /// or more than the packed form holds.
+    /// Appends the event of a message written at `now`: packed, or as fields if requested or if it
+    /// exceeds the packed form.
     pub fn put(&self, out: &mut Vec<u8>, now: i64, as_fields: bool) -> Result<()> {
         let (sources, timings) = (self.sources.len(), self.timings.len() + 1);
         if sources > SOURCES_MAX || timings > TIMINGS_MAX {
@@ -176,7 +176,7 @@ impl History {
     }
 }
 
-/// A list of integers; the length of a history is limited.
+/// A list of integers, bounded by the limits of a history.
 fn read_numbers(cursor: &mut Reader<'_>, limit: usize, into: &mut Vec<i64>) -> Result<()> {
     let at = cursor.offset();
     let Token::Block(mut list) = cursor.value()? else {
@@ -201,7 +201,7 @@ fn read_numbers(cursor: &mut Reader<'_>, limit: usize, into: &mut Vec<i64>) -> R
     Ok(())
 }
 
-/// A block whose length has 16 bits, as a history's has.
+/// A block with a 16-bit length, like that of a history.
 fn open_short(out: &mut Vec<u8>) -> usize {
     put_number(out, BYTES_LENGTH16, [0; 2]);
     out.len()
@@ -216,7 +216,7 @@ fn close_short(out: &mut [u8], start: usize) {
 mod tests {
     use super::*;
 
-    /// Two messages of Java's, without their events, and what they tell.
+    /// Two messages written by Java, without their events, and the expected histories.
     fn cases() -> [(Vec<u8>, History); 2] {
         let hex = |text: &str| -> Vec<u8> {
             text.as_bytes()

@@ -1,8 +1,8 @@
-//! Names as Java writes them (`docs/format.md` §8.4): one byte a character, U+0000 to U+00FF.
+//! Names as Java writes them (`docs/format.md` §8.4): Latin-1, one byte per character.
 
 use std::borrow::Cow;
 
-/// The characters of a name's bytes.
+/// Decodes a name.
 #[inline]
 #[must_use]
 pub fn decode(bytes: &[u8]) -> Cow<'_, str> {
@@ -13,7 +13,7 @@ pub fn decode(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// The bytes of a name; None if it has other characters.
+/// Encodes a name; None if it has characters above U+00FF.
 #[inline]
 #[must_use]
 pub fn encode(text: &str) -> Option<Cow<'_, [u8]>> {
@@ -24,7 +24,7 @@ pub fn encode(text: &str) -> Option<Cow<'_, [u8]>> {
     bytes.collect::<Option<_>>().map(Cow::Owned)
 }
 
-/// Whether two names are the same but for case, as `Character.toLowerCase` has it.
+/// Compares two names case-insensitively, by the rules of Java's `Character.toLowerCase`.
 #[must_use]
 pub fn eq_ignore_case(one: &[u8], other: &[u8]) -> bool {
     let same = |(a, b): (&u8, &u8)| lower(*a) == lower(*b);

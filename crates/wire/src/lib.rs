@@ -1,14 +1,14 @@
-//! BinaryWire, the encoding of Chronicle Queue's messages (`docs/format.md` §8): bytes to values and
-//! back. No I/O, no `unsafe`, and nothing of queues or of Python.
+//! BinaryWire, the encoding of Chronicle Queue's messages (`docs/format.md` §8), and conversions.
+//! No I/O, no `unsafe`, and no dependency on queues or Python.
 //!
-//! - [`codes`] is the table of codes, [`reader`] reads tokens, [`writer`] appends them;
-//! - [`number`], [`temporal`], [`latin1`] and [`compress`] know numbers, dates and times, names and
-//!   compressed blobs; [`convert`] makes of a value what a declared type asks for;
-//! - [`message`] looks at a message as a whole; [`history`] says which messages led to one, [`topic`]
-//!   finds messages by their routing key, [`fieldless`] is the form without field names;
-//! - [`text`] shows messages as YAML, JSON or hexadecimal, and parses YAML and JSON;
-//! - [`arrow`] makes Arrow columns of messages, and messages of columns;
-//! - [`WireError`] says what is wrong with a message, and where.
+//! - [`codes`] is the code table, [`reader`] reads tokens, [`writer`] appends them;
+//! - [`number`], [`temporal`], [`latin1`] and [`compress`] handle numbers, dates and times, names,
+//!   compressed blobs; [`convert`] converts a value to a declared type;
+//! - [`message`] handles a message as a whole; [`history`] is the origin of a message, [`topic`]
+//!   filters messages by routing key, [`fieldless`] drops field names;
+//! - [`text`] prints messages as YAML, JSON or hexadecimal, and parses YAML and JSON;
+//! - [`arrow`] converts messages to Arrow columns, and columns to messages;
+//! - [`WireError`] states what is wrong with a message, and where.
 #![forbid(unsafe_code)]
 
 pub mod arrow;
@@ -29,5 +29,5 @@ pub mod writer;
 
 pub use error::{Result, WireError};
 
-/// Nesting deeper than this is refused, in both directions.
+/// Deeper nesting is rejected, on reading and writing.
 pub const DEPTH_MAX: usize = 64;

@@ -1,4 +1,4 @@
-//! Messages looked at whole (`docs/format.md` §8).
+//! Whole messages (`docs/format.md` §8).
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use crate::codes::{STRING_0, STRING_ANY};
 use crate::error::{Result, WireError};
 use crate::reader::{self, Name, Reader, Shape, Token};
 
-/// The text of a message that is one string value, and not null.
+/// The content of a message that is a single non-null string.
 pub fn text(message: &[u8]) -> Result<Cow<'_, str>> {
     let mut cursor = Reader::new(message);
     let code = cursor.peek();
@@ -22,7 +22,7 @@ pub fn text(message: &[u8]) -> Result<Cow<'_, str>> {
     Ok(found)
 }
 
-/// Reads every token of a message: names with values, or values alone. How many there were.
+/// Reads every token of a message, names with values or plain values; returns their number.
 pub fn check(message: &[u8]) -> Result<usize> {
     let mut cursor = Reader::new(message);
     let mut count = 0;

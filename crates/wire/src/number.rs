@@ -1,7 +1,7 @@
-//! Numbers as Java shows them.
+//! Numbers as Java prints them.
 
-/// A float as Java's `Double.toString` shows it: plain from 0.001 to below ten million, else with an
-/// exponent, with as many digits as tell it from its neighbours.
+/// A float as Java's `Double.toString` prints it: plain from 0.001 to below ten million, otherwise
+/// with an exponent, with the fewest digits that identify it.
 #[must_use]
 pub fn java_f64(value: f64) -> String {
     if value.is_nan() {
@@ -19,7 +19,7 @@ pub fn java_f64(value: f64) -> String {
     text.replace('e', "E")
 }
 
-/// The float that Java's wire reads from a text. None where there is none; an empty one is NaN.
+/// Parses a float as Java's wire does: None if invalid, NaN if empty.
 #[must_use]
 pub fn parse_f64(text: &str) -> Option<f64> {
     match text.trim() {
@@ -33,8 +33,8 @@ pub fn parse_f64(text: &str) -> Option<f64> {
     }
 }
 
-/// The integer that Java's wire reads from a text: fractions are rounded, what is too large is cut
-/// to the largest, and an empty text is the smallest there is.
+/// Parses an integer as Java's wire does: fractions are rounded, overflow saturates,
+/// and an empty string is the minimum.
 #[must_use]
 #[allow(clippy::cast_possible_truncation)] // saturates, as Java does
 pub fn parse_i64(text: &str) -> Option<i64> {

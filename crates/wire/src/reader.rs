@@ -1,5 +1,5 @@
-//! BinaryWire, read (`docs/format.md` §8): bytes, names and values, every code of the table checked
-//! against the bytes that are there. Nothing is copied, and nothing is believed before it is bounded.
+//! Reading BinaryWire (`docs/format.md` §8): bytes, names and values. Every code is checked against
+//! the remaining bytes, nothing is copied, and every length is bounded before use.
 
 use std::borrow::Cow;
 
@@ -13,77 +13,70 @@ use crate::codes::{
 };
 use crate::error::{Result, WireError};
 
-/// The names of the types of maps that need no class.
+/// The types of maps that need no Java class.
 pub const MAPS: [&[u8]; 3] = [b"!map", b"!omap", b"!seqmap"];
 
-/// The type before an empty map, which nothing else tells from an empty list.
+/// The type that precedes an empty map; without it, the map would read as an empty list.
 pub const EMPTY_MAP: &str = "!omap";
 
-/// A value, or what stands in front of one.
+/// A value, or a prefix of one.
 #[derive(Clone, Copy, Debug)]
 pub enum Token<'a> {
-    /// No value.
     Null,
-    /// True or false.
     Bool(bool),
-    /// An integer, and the code that tells its width.
+    /// An integer, and the code that gives its width.
     Int(i64, u8),
-    /// A float of 32 bits.
     Float32(f32),
-    /// A float of 64 bits, or a stop-bit one.
+    /// A 64-bit float, also in stop-bit form.
     Float64(f64),
-    /// A string, encoded.
+    /// The encoded bytes of a string.
     Text(&'a [u8]),
-    /// A date, a time or both, as text, and the code that tells which.
+    /// A date, a time or both as text, and the code that says which.
     Temporal(&'a [u8], u8),
-    /// A UUID: its high half first.
+    /// A UUID, high half first.
     Uuid(u64, u64),
-    /// The name of a type, as a value.
+    /// A type name as a value.
     TypeLiteral(&'a [u8]),
-    /// The name of the following value's type.
+    /// The type name of the next value.
     TypePrefix(&'a [u8]),
-    /// A block: a map, a list, a blob, history; see [`Reader::shape`].
+    /// A block: a map, list, blob or history; see [`Reader::shape`].
     Block(Reader<'a>),
-    /// An array of 64-bit integers, as many as are used, and how many there is room for.
+    /// An array of 64-bit integers, of which the first are in use.
     Longs {
         /// The integers in use, little-endian.
         used: &'a [u8],
-        /// Those there is room for beyond.
+        /// The unused rest of the capacity.
         spare: &'a [u8],
     },
 }
 
-/// The name in front of a value.
+/// The name of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Name<'a> {
-    /// A field name.
     Field(&'a [u8]),
-    /// An event name, or the key of a map.
+    /// An event name or a map key.
     Event(&'a [u8]),
-    /// A numeric field name, or a method id.
+    /// A numeric field name or a method id.
     Number(i64),
-    /// A key that is a value of its own follows.
+    /// A complex key, encoded as a value, follows.
     Object,
 }
 
-/// What the content of a block is, by its first byte.
+/// The content of a block, according to its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// Nothing: an empty list, map or object.
+    /// An empty list, map or object.
     Empty,
-    /// Names and values.
     Map,
-    /// Values.
     List,
-    /// The bytes behind the first.
+    /// Bytes, after the first.
     Blob,
-    /// The history of a message, packed.
+    /// The packed history of a message.
     History,
-    /// An array of 64-bit integers.
     Longs,
 }
 
-/// Whether a code begins a name.
+/// Whether a name starts with this code.
 #[must_use]
 pub const fn is_name(code: u8) -> bool {
     matches!(
@@ -92,38 +85,37 @@ pub const fn is_name(code: u8) -> bool {
     )
 }
 
-/// A place in the bytes of one document. The methods that return an `Option` return None where the
-/// bytes end early or are of another kind; nothing is read outside them.
+/// A position in the bytes of one document. Methods that return an `Option` return None if the
+/// bytes end early or are of another kind. No access goes beyond the bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Where `bytes` begin in the document.
+    /// The offset of `bytes` in the document.
     base: usize,
 }
 
 /// Bytes and codes.
 impl<'a> Reader<'a> {
-    /// A reader at the start of `bytes`.
     #[must_use]
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0, base: 0 }
     }
 
-    /// The offset of the next byte, in the document.
+    /// The offset of the next byte in the document.
     #[must_use]
     pub const fn offset(&self) -> usize {
         self.base + self.at
     }
 
-    /// The reader at an offset that it has passed.
+    /// A reader at an earlier offset.
     #[must_use]
     pub const fn back_to(&self, offset: usize) -> Self {
         let at = offset.saturating_sub(self.base);
         Self { bytes: self.bytes, at: if at < self.at { at } else { self.at }, base: self.base }
     }
 
-    /// The next code, not taken; padding is skipped; None at the end.
+    /// The next code, without consuming it; skips padding. None at the end.
     pub fn peek(&mut self) -> Option<u8> {
         loop {
             match *self.bytes.get(self.at)? {
@@ -138,14 +130,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The next code; padding is skipped.
+    /// Consumes the next code; skips padding.
     pub fn code(&mut self) -> Option<u8> {
         let code = self.peek()?;
         self.at += 1;
         Some(code)
     }
 
-    /// The next `count` bytes.
     pub fn take(&mut self, count: usize) -> Option<&'a [u8]> {
         let end = self.at.checked_add(count)?;
         let found = self.bytes.get(self.at..end)?;
@@ -153,7 +144,7 @@ impl<'a> Reader<'a> {
         Some(found)
     }
 
-    /// Steps over these bytes if they are next.
+    /// Consumes these bytes if they are next.
     #[inline]
     pub fn take_if(&mut self, expected: &[u8]) -> bool {
         let found = self.rest().starts_with(expected);
@@ -163,12 +154,10 @@ impl<'a> Reader<'a> {
         found
     }
 
-    /// The next `N` bytes.
     pub fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         self.take(N)?.try_into().ok()
     }
 
-    /// The next u32.
     pub fn u32(&mut self) -> Option<u32> {
         self.array().map(u32::from_le_bytes)
     }
@@ -198,16 +187,16 @@ impl<'a> Reader<'a> {
         self.take(count)
     }
 
-    /// The bytes not read yet.
+    /// The remaining bytes.
     #[must_use]
     pub fn rest(&self) -> &'a [u8] {
         self.bytes.get(self.at..).unwrap_or_default()
     }
 }
 
-/// Names and values, with an error that says what is wrong.
+/// Names and values, with errors that say what is wrong.
 impl<'a> Reader<'a> {
-    /// The next value's token; padding in front of it is skipped.
+    /// The token of the next value; skips padding.
     #[inline]
     pub fn value(&mut self) -> Result<Token<'a>> {
         let Some(code) = self.peek() else {
@@ -251,7 +240,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Capacity, how many are used, and as many integers as the capacity says.
+    /// An array: capacity, used count, and as many integers as its capacity.
     fn longs(&mut self) -> Option<Token<'a>> {
         let capacity = usize::try_from(i64::from_le_bytes(self.array()?)).ok()?;
         let used = usize::try_from(i64::from_le_bytes(self.array()?)).ok()?;
@@ -260,7 +249,7 @@ impl<'a> Reader<'a> {
         Some(Token::Longs { used, spare })
     }
 
-    /// The integer whose code was `code`.
+    /// The integer after `code`.
     pub fn integer_after(&mut self, code: u8) -> Option<i64> {
         match code {
             0..=0x7F => Some(i64::from(code)),
@@ -275,7 +264,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The block whose code was `code`.
+    /// The block after `code`.
     pub fn block_after(&mut self, code: u8) -> Option<Self> {
         let count = match code {
             BYTES_LENGTH8 => self.array().map(|[byte]| usize::from(byte))?,
@@ -287,7 +276,7 @@ impl<'a> Reader<'a> {
         self.take(count).map(|bytes| Self { bytes, at: 0, base })
     }
 
-    /// The next name; None at the end. Comments in front of it are skipped.
+    /// The next name; None at the end. Skips comments before it.
     #[inline]
     pub fn name(&mut self) -> Result<Option<Name<'a>>> {
         loop {
@@ -317,13 +306,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Steps over one value, whatever it is.
+    /// Skips one value of any kind.
     pub fn skip(&mut self) -> Result<()> {
         while let Token::TypePrefix(_) = self.value()? {}
         Ok(())
     }
 
-    /// Nothing may follow but padding.
+    /// Fails unless only padding remains.
     pub fn end(mut self) -> Result<()> {
         match self.peek() {
             None => Ok(()),
@@ -332,7 +321,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Names and values of a known kind: None, with the reader unmoved, if the next token is another.
+/// Names and values of an expected kind: None, without moving, if the next token is another.
 impl<'a> Reader<'a> {
     /// A field or event name.
     pub fn name_if(&mut self) -> Option<&'a [u8]> {
@@ -384,7 +373,7 @@ impl<'a> Reader<'a> {
 
 /// The content of a block.
 impl<'a> Reader<'a> {
-    /// What it is.
+    /// The kind of content.
     #[must_use]
     pub fn shape(&self) -> Shape {
         match self.rest().first() {
@@ -401,14 +390,14 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The bytes of a blob, if it is one.
+    /// The bytes of a blob, or None.
     #[must_use]
     pub fn blob(&self) -> Option<&'a [u8]> {
         self.rest().split_first().filter(|(first, _)| **first == U8_ARRAY).map(|(_, rest)| rest)
     }
 }
 
-/// Why a code gave no token: the bytes end early, or it begins no value.
+/// The error for a code that gave no token: the bytes end early, or no value has this code.
 #[cold]
 fn refused(code: u8, at: usize) -> WireError {
     match code {
@@ -424,14 +413,14 @@ fn refused(code: u8, at: usize) -> WireError {
         | STRING_0..=0xFF
             if code != 0x93 && code != 0x95 =>
         {
-            WireError::early("a value ends early, or its length is none", at)
+            WireError::early("a value ends early, or its length is invalid", at)
                 .with("code", format_args!("{code:#04x}"))
         }
         _ => WireError::unexpected("a value", Some(code), at),
     }
 }
 
-/// One level deeper, or an error where that is too deep.
+/// One level deeper; an error beyond [`DEPTH_MAX`].
 pub fn deeper(depth: usize, at: usize) -> Result<usize> {
     if depth < DEPTH_MAX {
         return Ok(depth + 1);
@@ -439,7 +428,7 @@ pub fn deeper(depth: usize, at: usize) -> Result<usize> {
     Err(WireError::new("nested too deep").with("limit", DEPTH_MAX).with("offset", at))
 }
 
-/// A string's text: UTF-8, with surrogates encoded as three bytes each (CESU-8) or as one character.
+/// Decodes a string: UTF-8, with surrogates as three bytes each (CESU-8) or as one character.
 pub fn text(bytes: &[u8], at: usize) -> Result<Cow<'_, str>> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Ok(Cow::Borrowed(text)),

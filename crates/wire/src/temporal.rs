@@ -1,11 +1,11 @@
-//! Dates and times as the text that Java's `java.time` classes show (`docs/format.md` §8.1).
+//! Dates and times as text, in the forms of Java's `java.time` classes (`docs/format.md` §8.1).
 
 use crate::codes::{DATE, DATE_TIME, TIME, ZONED_DATE_TIME};
 
-/// A day of the calendar.
+/// A calendar date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Date {
-    /// The year; Java's reach further than Python's.
+    /// May be outside Python's range.
     pub year: i32,
     /// 1 to 12.
     pub month: u8,
@@ -31,23 +31,20 @@ pub struct Time {
 pub struct Zone<'a> {
     /// Seconds east of UTC.
     pub offset_s: i32,
-    /// Its name, as `Europe/Paris`.
+    /// A zone name, such as `Europe/Paris`.
     pub name: Option<&'a str>,
 }
 
-/// What stands in the text.
+/// The parts of a parsed text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp<'a> {
-    /// The day.
     pub date: Option<Date>,
-    /// The time of day.
     pub time: Option<Time>,
-    /// The zone.
     pub zone: Option<Zone<'a>>,
 }
 
 impl Stamp<'_> {
-    /// The code that belongs to what there is.
+    /// The code for this combination of parts.
     #[must_use]
     pub const fn code(&self) -> u8 {
         match (self.date, self.time, self.zone) {
@@ -83,7 +80,7 @@ impl Date {
         era * 146_097 + day_of_era - 719_468
     }
 
-    /// The day so many days after 1970-01-01; years that do not fit end at the outermost.
+    /// The date this many days after 1970-01-01, clamped to the range of years.
     #[must_use]
     pub fn of_epoch_day(days: i64) -> Self {
         let days = days.clamp(-700_000_000_000, 700_000_000_000) + 719_468;
@@ -112,7 +109,7 @@ impl Time {
     }
 }
 
-/// Reads a date, a time, or both with or without a zone.
+/// Parses a date, a time, or both, with or without a zone.
 #[must_use]
 pub fn parse(text: &str) -> Option<Stamp<'_>> {
     let Some((day, rest)) = text.split_once('T') else {
@@ -126,7 +123,7 @@ pub fn parse(text: &str) -> Option<Stamp<'_>> {
     Some(Stamp { date: Some(date(day)?), time: Some(time(clock)?), zone })
 }
 
-/// The time, and what follows it: `Z` or an offset, and a name in brackets.
+/// Parses a time and its zone: `Z` or an offset, and a name in brackets.
 #[must_use]
 pub fn split_offset(text: &str) -> (&str, &str) {
     text.split_at(text.find(['Z', '+', '-', '[']).unwrap_or(text.len()))
@@ -187,8 +184,8 @@ fn offset_seconds(text: &str) -> Option<i32> {
     (seconds <= 18 * 3600).then_some(sign * seconds)
 }
 
-/// A time in the ISO form of most languages, as Java shows it: no seconds where they are zero, and
-/// fractions of 3, 6 or 9 digits.
+/// Converts a time from the usual ISO form to Java's: no seconds if they are zero, and fractions of
+/// 3, 6 or 9 digits.
 #[must_use]
 pub fn java_time(iso: &str) -> String {
     let (whole, fraction) = iso.split_once('.').unwrap_or((iso, ""));
@@ -203,13 +200,13 @@ pub fn java_time(iso: &str) -> String {
     }
 }
 
-/// An offset as Java shows it: `Z` for none.
+/// Converts an offset to Java's form: `Z` for zero.
 #[must_use]
 pub fn java_offset(iso: &str) -> &str {
     if iso == "+00:00" { "Z" } else { iso }
 }
 
-/// A duration of nanoseconds as Java shows it, as `PT25H1M-0.5S`; days are hours.
+/// Formats nanoseconds as Java's `Duration` does, such as `PT25H1M-0.5S`: days become hours.
 #[must_use]
 pub fn java_duration(nanos: i128) -> String {
     use std::fmt::Write;
@@ -235,7 +232,7 @@ pub fn java_duration(nanos: i128) -> String {
     text
 }
 
-/// Microseconds of a duration in ISO form, `P1DT2H3M4.5S`; finer fractions are cut.
+/// Parses an ISO duration such as `P1DT2H3M4.5S` to microseconds; finer fractions are truncated.
 #[must_use]
 pub fn parse_duration(text: &str) -> Option<i64> {
     let (sign, rest) = match text.strip_prefix('-') {
@@ -255,7 +252,7 @@ pub fn parse_duration(text: &str) -> Option<i64> {
     total.checked_mul(sign)
 }
 
-/// Adds up numbers with units, which stand in this order.
+/// Sums numbers with units, which must be in this order.
 fn sum(mut text: &str, units: &[(char, i64)]) -> Option<i64> {
     let mut total = 0_i64;
     for (unit, seconds) in units {

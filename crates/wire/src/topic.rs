@@ -1,5 +1,5 @@
-//! Sub-topics: a routing key in front of a message, as the first event of its document
-//! (`docs/format.md` §8.7, §8.8), and a filter of messages by it.
+//! Sub-topics: the routing key that is the first event of a document
+//! (`docs/format.md` §8.7, §8.8), and a filter of messages by key.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -9,15 +9,15 @@ use crate::error::{Result, WireError};
 use crate::history;
 use crate::reader::Reader;
 
-/// The keys whose messages are wanted.
+/// The requested keys.
 pub struct Topics {
     event: Vec<u8>,
-    /// The place of each key among those asked for.
+    /// The position of each key in the request.
     keys: HashMap<Key<'static>, usize>,
 }
 
-/// A key as it is compared. Numbers are equal whatever their width; what is neither text nor a
-/// number is equal where its bytes are.
+/// A key in comparable form. Numbers compare by value regardless of width; keys that are neither
+/// strings nor numbers compare by their bytes.
 #[derive(PartialEq, Eq, Hash)]
 enum Key<'a> {
     Text(Cow<'a, [u8]>),
@@ -25,17 +25,17 @@ enum Key<'a> {
     Encoded(Cow<'a, [u8]>),
 }
 
-/// A message that is wanted.
+/// A message with a requested key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// The place of its key among those asked for.
+    /// The position of its key in the request.
     pub key: usize,
-    /// Where the message begins, behind its key; 0 where history stands in front of the key.
+    /// The offset of the message, after its key; 0 if history precedes the key.
     pub start: u32,
 }
 
 impl Topics {
-    /// A filter by keys, each encoded with its event name, as it is in front of a message.
+    /// A filter by keys, each encoded with its event name as at the start of a message.
     pub fn new(routes: &[Vec<u8>]) -> Result<Self> {
         let mut filter = Self { event: Vec::new(), keys: HashMap::new() };
         for (place, route) in routes.iter().enumerate() {
@@ -52,7 +52,7 @@ impl Topics {
         Ok(filter)
     }
 
-    /// Tells whether a message is of one of the topics.
+    /// Matches a message against the requested keys.
     #[must_use]
     pub fn find(&self, message: &[u8]) -> Option<Wanted> {
         let mut cursor = Reader::new(message);
@@ -89,7 +89,7 @@ impl<'a> Key<'a> {
     }
 }
 
-/// Steps over the history in front of a call; false with the cursor unmoved where there is none.
+/// Skips the history before a call; false, without moving, if there is none.
 fn skip_history(cursor: &mut Reader<'_>) -> bool {
     let start = *cursor;
     let named = matches!(cursor.name(), Ok(Some(name)) if history::is_history(name));

@@ -1,5 +1,5 @@
-//! BinaryWire, written (`docs/format.md` §8.2-8.6): values as tokens, in the forms that Java's writers
-//! choose. Each function appends one.
+//! Writing BinaryWire (`docs/format.md` §8.2-8.6): values as tokens, in the forms of Java's writers.
+//! Each function appends one.
 
 use std::borrow::Cow;
 
@@ -13,23 +13,18 @@ use crate::codes::{
 use crate::error::{Result, WireError};
 use crate::latin1;
 
-/// The payload of a message without bytes, which no reader would see otherwise.
+/// The payload of an empty message: without it, readers would not see the message.
 pub const EMPTY_PAYLOAD: [u8; 1] = [PADDING];
 
-/// A value without parts.
+/// A scalar value.
 #[derive(Clone, Copy, Debug)]
 pub enum Scalar<'a> {
-    /// No value.
     Null,
-    /// True or false.
     Bool(bool),
-    /// An integer: 32 bits where it fits, else 64.
+    /// An integer: 32 bits if it fits, otherwise 64.
     Int(i64),
-    /// A 64-bit float.
     Float(f64),
-    /// A string.
     Text(&'a str),
-    /// A byte array.
     Bytes(&'a [u8]),
 }
 
@@ -49,14 +44,14 @@ pub fn put_stop_bit(out: &mut Vec<u8>, value: i64) {
     }
 }
 
-/// Appends padding so that the byte after the next code sits at a multiple of `alignment`
+/// Appends padding so that the byte after the next code is aligned to a multiple of `alignment`
 /// (`docs/format.md` §3.2).
 pub fn pad_before_code(out: &mut Vec<u8>, alignment: usize) {
     let code_end = out.len() + 1;
     put_padding(out, code_end.next_multiple_of(alignment) - code_end);
 }
 
-/// Appends `count` bytes of padding: single bytes below 5, one run from there on.
+/// Appends `count` bytes of padding: as single bytes below 5, otherwise as one block.
 pub fn put_padding(out: &mut Vec<u8>, count: usize) {
     const RUN: usize = 5;
     if let Some(inside) = count.checked_sub(RUN) {
@@ -90,7 +85,7 @@ pub fn put_compact(out: &mut Vec<u8>, value: i64) {
     }
 }
 
-/// The float that converts back to this integer, by Java's saturating cast.
+/// The float that Java's saturating cast converts back to this integer.
 #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
 fn exact_f32(value: i64) -> Option<f32> {
     let float = value as f32;
@@ -103,7 +98,7 @@ pub fn put_number<const N: usize>(out: &mut Vec<u8>, code: u8, bytes: [u8; N]) {
     out.extend_from_slice(&bytes);
 }
 
-/// Appends a string value. Characters beyond the first 65,536 become two surrogates of three bytes
+/// Appends a string value. Characters above U+FFFF become two surrogates of three bytes
 /// each, as Java writes them (CESU-8, `docs/format.md` §8.5).
 pub fn put_text(out: &mut Vec<u8>, text: &str) {
     if text.bytes().any(|byte| byte >= 0xF0) {
@@ -113,7 +108,7 @@ pub fn put_text(out: &mut Vec<u8>, text: &str) {
     }
 }
 
-/// Appends a string value that is encoded already.
+/// Appends a string value that is already encoded.
 pub fn put_text_bytes(out: &mut Vec<u8>, text: &[u8]) {
     if text.len() <= SHORT_LENGTH_MAX {
         out.push(STRING_0 | text.len().to_le_bytes()[0]);
@@ -124,7 +119,7 @@ pub fn put_text_bytes(out: &mut Vec<u8>, text: &[u8]) {
     out.extend_from_slice(text);
 }
 
-/// UTF-8 with surrogates encoded as three bytes each.
+/// UTF-8 with surrogates as three bytes each.
 #[must_use]
 pub fn cesu8(text: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len() * 3 / 2);
@@ -152,34 +147,34 @@ pub fn put_event(out: &mut Vec<u8>, name: impl AsRef<[u8]>) {
     out.extend_from_slice(name);
 }
 
-/// Appends a field name of less than 32 bytes, in ASCII.
+/// Appends an ASCII field name shorter than 32 bytes.
 pub fn put_short_field(out: &mut Vec<u8>, name: &'static str) {
     debug_assert!(name.len() <= SHORT_LENGTH_MAX);
     out.push(FIELD_NAME0 | name.len().to_le_bytes()[0]);
     out.extend_from_slice(name.as_bytes());
 }
 
-/// Appends a type prefix and an open block; [`close_block`] wants the place returned.
+/// Appends a type prefix and opens a block; pass the result to [`close_block`].
 pub fn open_object(out: &mut Vec<u8>, name: &str) -> usize {
     put_type_prefix(out, name);
     open_block(out)
 }
 
-/// Appends the name of the following value's type.
+/// Appends the type name of the next value.
 pub fn put_type_prefix(out: &mut Vec<u8>, name: &str) {
     out.push(TYPE_PREFIX);
     put_stop_bit(out, name.len().cast_signed() as i64);
     out.extend_from_slice(name.as_bytes());
 }
 
-/// Appends an open block of a 32-bit length.
+/// Opens a block with a 32-bit length.
 pub fn open_block(out: &mut Vec<u8>) -> usize {
     out.push(BYTES_LENGTH32);
     out.extend_from_slice(&[0; 4]);
     out.len()
 }
 
-/// Fills in the length of a block.
+/// Fills in the length of an open block.
 pub fn close_block(out: &mut [u8], start: usize) {
     let length = u32::try_from(out.len() - start).unwrap_or(u32::MAX);
     out[start - 4..start].copy_from_slice(&length.to_le_bytes());
@@ -194,7 +189,7 @@ pub fn put_key(out: &mut Vec<u8>, key: &str) -> Result<()> {
     Ok(())
 }
 
-/// Appends a field name; one that is a number in digits as that number, as Java does.
+/// Appends a field name; a decimal number becomes a numeric name, as in Java.
 pub fn put_field(out: &mut Vec<u8>, name: &str) -> Result<()> {
     if let Some(number) = number(name) {
         put_field_number(out, number);
@@ -220,23 +215,23 @@ fn number(name: &str) -> Option<i64> {
 
 fn latin1(name: &str) -> Result<Cow<'_, [u8]>> {
     latin1::encode(name).ok_or_else(|| {
-        WireError::new("a name is made of Latin-1 characters")
+        WireError::new("a name must consist of Latin-1 characters")
             .with("name", format_args!("{name:?}"))
     })
 }
 
-/// Appends a numeric field name, or a method id.
+/// Appends a numeric field name or a method id.
 pub fn put_field_number(out: &mut Vec<u8>, number: i64) {
     out.push(FIELD_NUMBER);
     put_stop_bit(out, number);
 }
 
-/// Appends what stands in front of a key that is a value of its own.
+/// Appends the prefix of a complex key.
 pub fn put_object_key(out: &mut Vec<u8>) {
     out.push(EVENT_OBJECT);
 }
 
-/// Appends a value, boxed.
+/// Appends a value as Java boxes it.
 pub fn put_scalar(out: &mut Vec<u8>, value: Scalar<'_>) -> Result<()> {
     match value {
         Scalar::Null => put_null(out),
@@ -255,7 +250,7 @@ pub fn put_scalar(out: &mut Vec<u8>, value: Scalar<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Appends an integer at a width of so many bits.
+/// Appends an integer with a fixed width in bits.
 pub fn put_boxed_int(out: &mut Vec<u8>, value: i64, bits: u32) {
     let bytes = value.to_le_bytes();
     match bits {
@@ -266,37 +261,35 @@ pub fn put_boxed_int(out: &mut Vec<u8>, value: i64, bits: u32) {
     }
 }
 
-/// Appends a float of 64 bits as it is.
+/// Appends a 64-bit float without shortening it.
 pub fn put_boxed_f64(out: &mut Vec<u8>, value: f64) {
     put_number(out, FLOAT64, value.to_le_bytes());
 }
 
-/// Appends a float of 32 bits as it is.
+/// Appends a 32-bit float without shortening it.
 pub fn put_boxed_f32(out: &mut Vec<u8>, value: f32) {
     put_number(out, FLOAT32, value.to_le_bytes());
 }
 
-/// Appends "no value".
 pub fn put_null(out: &mut Vec<u8>) {
     out.push(NULL);
 }
 
-/// Appends true or false.
 pub fn put_bool(out: &mut Vec<u8>, value: bool) {
     out.push(if value { TRUE } else { FALSE });
 }
 
-/// Appends 64 bits whatever their value, to be shown in hexadecimal.
+/// Appends 64 bits in full width, printed in hexadecimal.
 pub fn put_hex(out: &mut Vec<u8>, value: i64) {
     put_number(out, INT64_0X, value.to_le_bytes());
 }
 
-/// Appends 64 bits whatever their value.
+/// Appends 64 bits in full width.
 pub fn put_int64(out: &mut Vec<u8>, value: i64) {
     put_number(out, INT64, value.to_le_bytes());
 }
 
-/// Appends a float of 64 bits in the shortest form (`docs/format.md` §8.4).
+/// Appends a 64-bit float in its shortest form (`docs/format.md` §8.4).
 #[allow(clippy::cast_possible_truncation, clippy::float_cmp)] // compared to see what was lost
 pub fn put_f64(out: &mut Vec<u8>, value: f64) {
     if value.trunc() == value {
@@ -314,7 +307,7 @@ pub fn put_f64(out: &mut Vec<u8>, value: f64) {
     }
 }
 
-/// Appends a float of 32 bits in the shortest form (`docs/format.md` §8.4).
+/// Appends a 32-bit float in its shortest form (`docs/format.md` §8.4).
 #[allow(clippy::cast_possible_truncation, clippy::float_cmp)] // compared to see what was lost
 pub fn put_f32(out: &mut Vec<u8>, value: f32) {
     if value.trunc() == value && value.abs() < INTEGRAL_32 {
@@ -327,16 +320,16 @@ pub fn put_f32(out: &mut Vec<u8>, value: f32) {
     put_number(out, FLOAT32, value.to_le_bytes());
 }
 
-/// A fraction is stored as an integer of millionths between minus the first and the second.
+/// Bounds between which fractions are stored as millionths: minus the first, and the second.
 const FRACTION_64: (f64, f64) = (34_359_738_368.0, 4_398_046_511_104.0);
 const FRACTION_32: (f64, f64) = (16_384.0, 2_097_152.0);
-/// Floats of 32 bits from here on have no shorter form.
+/// From here up, 32-bit floats have no shorter form.
 const INTEGRAL_32: f32 = 65_536.0;
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::float_cmp)]
 fn put_integral(out: &mut Vec<u8>, value: f64) {
     let fits_f32 = f64::from(value as f32) == value;
-    let number = value as i64; // saturates: the bounds are looked at first
+    let number = value as i64; // saturates: the bounds were checked
     match value {
         0.0..=255.0 => put_number(out, UINT8, (number as u8).to_le_bytes()),
         0.0..=65_535.0 => put_number(out, UINT16, (number as u16).to_le_bytes()),
@@ -359,23 +352,22 @@ fn put_fraction(out: &mut Vec<u8>, millionths: i64) {
     put_stop_bit(out, value);
 }
 
-/// Appends a UUID: its high half first.
+/// Appends a UUID, high half first.
 pub fn put_uuid(out: &mut Vec<u8>, high: u64, low: u64) {
     put_number(out, UUID, high.to_le_bytes());
     out.extend_from_slice(&low.to_le_bytes());
 }
 
-/// Appends a date, a time or both as text, under its code.
+/// Appends a date, a time or both as text, with this code.
 pub fn put_temporal(out: &mut Vec<u8>, code: u8, text: &str) {
     put_long_text(out, code, text.as_bytes());
 }
 
-/// Appends the name of a type as a value.
+/// Appends a type name as a value.
 pub fn put_type_literal(out: &mut Vec<u8>, name: &str) {
     put_long_text(out, TYPE_LITERAL, name.as_bytes());
 }
 
-/// Appends a comment.
 pub fn put_comment(out: &mut Vec<u8>, text: &str) {
     put_long_text(out, COMMENT, text.as_bytes());
 }
@@ -386,7 +378,7 @@ fn put_long_text(out: &mut Vec<u8>, code: u8, text: &[u8]) {
     out.extend_from_slice(text);
 }
 
-/// Appends an array of 64-bit integers with room for `capacity` of them, 8-aligned in the document.
+/// Appends an array of 64-bit integers with this capacity, 8-aligned in the document.
 pub fn put_longs(out: &mut Vec<u8>, used: &[i64], capacity: usize) {
     pad_before_code(out, 8);
     let count = |count: usize| (count.cast_signed() as i64).to_le_bytes();
@@ -398,7 +390,7 @@ pub fn put_longs(out: &mut Vec<u8>, used: &[i64], capacity: usize) {
     out.resize(out.len() + 8 * capacity.saturating_sub(used.len()), 0);
 }
 
-/// Appends a block of bytes in the shortest form.
+/// Appends a block of bytes in its shortest form.
 pub fn put_blob(out: &mut Vec<u8>, value: &[u8]) -> Result<()> {
     put_length(out, value.len() + 1)?;
     out.push(U8_ARRAY);
@@ -406,7 +398,7 @@ pub fn put_blob(out: &mut Vec<u8>, value: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Appends the code and the length of a block of so many bytes, in the shortest form.
+/// Appends the code and length of a block in the shortest form.
 pub fn put_length(out: &mut Vec<u8>, length: usize) -> Result<()> {
     if let Ok(length) = u8::try_from(length) {
         put_number(out, BYTES_LENGTH8, length.to_le_bytes());
@@ -414,14 +406,14 @@ pub fn put_length(out: &mut Vec<u8>, length: usize) -> Result<()> {
         put_number(out, BYTES_LENGTH16, length.to_le_bytes());
     } else {
         let length = u32::try_from(length)
-            .map_err(|_| WireError::new("a block too long").with("length", length))?;
+            .map_err(|_| WireError::new("the block is too long").with("length", length))?;
         put_number(out, BYTES_LENGTH32, length.to_le_bytes());
     }
     Ok(())
 }
 
-/// The token in front of a string of `length` bytes, for strings that are not copied; how many of
-/// its bytes count.
+/// The token before a string of `length` bytes, for strings that are not copied, and how many of
+/// its bytes are in use.
 #[must_use]
 pub fn text_head(length: usize) -> ([u8; 11], usize) {
     let mut head = [0; 11];
@@ -435,7 +427,7 @@ pub fn text_head(length: usize) -> ([u8; 11], usize) {
     (head, out.len())
 }
 
-/// A string's bytes as Java stores them; None where they are its UTF-8 already.
+/// A string's bytes as Java stores them; None if they are plain UTF-8.
 #[must_use]
 pub fn stored_text(text: &[u8]) -> Option<Vec<u8>> {
     let has_wide = text.iter().any(|byte| *byte >= 0xF0);

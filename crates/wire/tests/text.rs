@@ -79,24 +79,24 @@ fn what_people_write_is_read() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told_with_its_place() {
+fn invalid_text_is_reported_with_its_position() {
     for (text, what) in [
         ("", "expected=a message found=the end line=1 column=1"),
         ("a: [1\n", "expected=a comma or ]"),
         ("a: x\u{1}\n", "a control character: write it as an escape, in quotes: line=1 column=5"),
-        ("a: &x 1\n", "anchors and aliases are not read"),
-        ("a: *x\n", "anchors and aliases are not read"),
+        ("a: &x 1\n", "anchors and aliases are not supported"),
+        ("a: *x\n", "anchors and aliases are not supported"),
         ("a: b: c\n", "expected=the end of the line found=\": c\" line=1 column=5"),
         ("a: 1\n---\nb: 2\n", "expected=one document"),
         ("a:\n   b: 1\n  c: 2\n", "expected=the indentation"),
         ("a: \"x\n", "expected=a closing quote"),
         ("a: \"\\q\"\n", "expected=an escape"),
-        ("a: !byte 200\n", "a value that its type does not have: type=byte found=\"200\""),
+        ("a: !byte 200\n", "invalid value for the type: type=byte found=\"200\""),
         ("a: !!binary x\n", "not Base64"),
         ("a: !byte[] \"\\u20AC\"\n", "bytes are characters up to U+00FF"),
-        ("!T {\"\\u20AC\": 1}", "a name is made of Latin-1 characters"),
+        ("!T {\"\\u20AC\": 1}", "a name must consist of Latin-1 characters"),
         ("a: @x\n", "expected=a value found=\"@x\" line=1 column=4"),
-        ("a: !<tag:x> 1\n", "expected=the name of a type alone"),
+        ("a: !<tag:x> 1\n", "expected=a plain type name"),
     ] {
         let fault = yaml(text).unwrap_err().to_string();
         assert!(fault.contains(what), "{fault} for {text}");
@@ -150,12 +150,12 @@ fn what_json_has_no_name_for_is_text() {
 }
 
 #[test]
-fn json_that_cannot_be_read_is_told() {
+fn invalid_json_is_reported() {
     for (text, what) in [
         ("", "EOF while parsing a value at line 1 column 0"),
         ("{\"a\":}", "expected value at line 1 column 6"),
         ("1 2", "trailing characters"),
-        ("{\"@A\":1,\"b\":2}", "a type and its value stand alone"),
+        ("{\"@A\":1,\"b\":2}", "a type must be the only key"),
         ("{\"@!binary\":\"x\"}", "Invalid"),
         ("{\"@T\":{\"\u{20ac}\":1}}", "Latin-1"),
     ] {

@@ -1,4 +1,4 @@
-//! What stands beside the values of a message's rows: its bytes, and its sub-topic.
+//! Columns that do not come from the values of a message: its bytes, and its routing key.
 
 use super::decode::arrays::Array;
 use super::decode::column::Column;
@@ -6,7 +6,7 @@ use super::decode::history;
 use super::schema::{Field, Kind};
 use crate::reader::{Name, Reader};
 
-/// The columns that are wanted, one value for each row.
+/// The requested columns, with one value per row.
 #[derive(Debug, Default)]
 pub struct Beside {
     payload: Option<Column>,
@@ -20,7 +20,7 @@ struct Topic {
 }
 
 impl Beside {
-    /// The bytes of the messages, if wanted, and the keys behind the event of this name.
+    /// The bytes of the messages, if requested, and the keys of this event.
     #[must_use]
     pub fn new(payload: bool, event: Option<&str>) -> Self {
         let column = |kind| Column::new(&Field { name: String::new(), nullable: true, kind });
@@ -28,13 +28,13 @@ impl Beside {
         Self { payload: payload.then(|| column(Kind::Binary)), topic: event.map(topic) }
     }
 
-    /// No column is wanted.
+    /// Whether no column is requested.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.payload.is_none() && self.topic.is_none()
     }
 
-    /// Appends those of a message that has so many rows.
+    /// Appends the values of a message that has this many rows.
     #[inline]
     pub fn add(&mut self, message: &[u8], rows: usize) {
         for _ in 0..rows {
@@ -47,7 +47,7 @@ impl Beside {
         }
     }
 
-    /// The finished columns: the bytes, the keys.
+    /// The finished columns: bytes, then keys.
     #[must_use]
     pub fn finish(self) -> [Option<Array>; 2] {
         [self.payload.map(Column::finish), self.topic.map(|topic| topic.keys.finish())]
@@ -55,7 +55,7 @@ impl Beside {
 }
 
 impl Topic {
-    /// The key as text; null where the message has none, or one that is no text and no number.
+    /// The key as text; null if the message has none, or one that is neither a string nor a number.
     fn add(&mut self, message: &[u8]) {
         let length = self.keys.len();
         let found = key_behind(&self.event, message).map(|mut key| self.keys.read(&mut key));
@@ -66,7 +66,7 @@ impl Topic {
     }
 }
 
-/// Where the key begins: behind the history, if there is one, and the event's name.
+/// The position of the key: after any history and the event's name.
 fn key_behind<'a>(event: &[u8], message: &'a [u8]) -> Option<Reader<'a>> {
     let mut cursor = Reader::new(message);
     history::take(&mut cursor).ok()?;

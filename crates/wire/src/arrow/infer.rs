@@ -1,4 +1,4 @@
-//! What the messages of a queue look like, merged from a sample of them.
+//! The types of values in a queue's messages, merged from a sample.
 
 use std::collections::HashMap;
 
@@ -11,39 +11,28 @@ use crate::history::History;
 use crate::latin1;
 use crate::reader::{self, Name, Reader, Shape, Token};
 
-/// A sort of value.
+/// A type of value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Sort {
-    /// True or false.
     Bool,
-    /// An integer of any width.
     Int,
-    /// A float of any width.
     Float,
-    /// A string.
     Text,
-    /// A byte array.
     Bytes,
-    /// A date.
     Date,
-    /// A time of day.
     Time,
-    /// A date and a time, of no zone.
+    /// A date and time without a zone.
     DateTime,
-    /// A point in time.
+    /// A date and time with a zone.
     Instant,
-    /// A UUID.
     Uuid,
-    /// An empty list or map; nothing tells which.
+    /// An empty list or map: the encoding is the same.
     Empty,
-    /// Named values.
     Struct,
-    /// A list.
     List,
 }
 
 impl Sort {
-    /// Every sort.
     pub const ALL: [Self; 13] = [
         Self::Bool,
         Self::Int,
@@ -60,7 +49,6 @@ impl Sort {
         Self::List,
     ];
 
-    /// Its name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -81,7 +69,7 @@ impl Sort {
     }
 }
 
-/// What was seen in one place of the messages.
+/// The types found at one place of the messages.
 #[derive(Debug, Default)]
 pub struct Seen {
     sorts: [bool; Sort::ALL.len()],
@@ -91,24 +79,24 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// The sorts of values, nulls left out.
+    /// The types of values found, except nulls.
     pub fn sorts(&self) -> impl Iterator<Item = Sort> {
         Sort::ALL.into_iter().filter(|sort| self.sorts[*sort as usize])
     }
 
-    /// What was seen under each name, in the order in which the names came first.
+    /// What was found under each name, in order of first appearance.
     #[must_use]
     pub fn fields(&self) -> &[(String, Self)] {
         &self.fields
     }
 
-    /// What was seen in the lists.
+    /// What was found in lists.
     #[must_use]
     pub fn item(&self) -> Option<&Self> {
         self.item.as_deref()
     }
 
-    /// Looks at a message: named values, with or without a block around them, or one value.
+    /// Adds a message: named values, with or without a block around them, or one value.
     pub fn look(&mut self, message: &[u8]) -> Result<()> {
         let mut cursor = Reader::new(message);
         if matches!(cursor.shape(), Shape::Map | Shape::Empty) {

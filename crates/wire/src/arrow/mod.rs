@@ -1,6 +1,6 @@
-//! Arrow columns: a [`schema`] says what is wanted of which messages, [`infer`] proposes one from a
-//! sample; [`decode`] makes columns of messages, [`extras`] those that do not come from the values,
-//! and [`encode`] messages of columns.
+//! Arrow columns: a [`schema`] defines what is decoded from which messages, [`infer`] collects the
+//! facts to propose one from a sample, [`decode`] converts messages to columns, [`extras`] adds
+//! columns that are not message values, and [`encode`] converts columns to messages.
 
 pub mod decode;
 pub mod encode;

@@ -1,26 +1,22 @@
-//! What is decoded into which columns.
+//! The schema of decoded columns.
 
 use crate::DEPTH_MAX;
 use crate::error::{Result, WireError};
 use crate::{history, writer};
 
-/// What a column counts time in.
+/// The unit of a time column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Seconds.
     Second,
-    /// Milliseconds.
     Milli,
-    /// Microseconds.
     Micro,
-    /// Nanoseconds.
     Nano,
-    /// Nanoseconds, and numbers in the unit that puts them between 1973 and 5138.
+    /// Nanoseconds; for numbers, the unit that gives a date between 1973 and 5138.
     Guessed,
 }
 
 impl Unit {
-    /// How many make a second.
+    /// Units per second.
     #[must_use]
     pub const fn per_second(self) -> i64 {
         match self {
@@ -32,53 +28,44 @@ impl Unit {
     }
 }
 
-/// What a column holds; each is laid out as Arrow's type of that name.
+/// The type of a column, laid out as the Arrow type of the same name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// True or false, a bit each.
+    /// One bit per value.
     Bool,
     /// An integer of 1, 2, 4 or 8 bytes.
     Int {
-        /// Its width.
         bytes: usize,
-        /// Whether it may be negative.
         signed: bool,
     },
-    /// A float of 32 bits.
     Float32,
-    /// A float of 64 bits.
     Float64,
-    /// A string.
     Text,
-    /// A string out of a few: each different one is stored once.
+    /// A dictionary-encoded string.
     Dictionary,
-    /// A byte array.
     Binary,
-    /// A UUID: 16 bytes, the highest first.
+    /// A UUID: 16 bytes, big-endian.
     Uuid,
     /// A time since 1970 in UTC.
     Timestamp(Unit),
-    /// Days since 1970.
     Date,
     /// A time since midnight: 4 bytes for seconds and milliseconds, else 8.
     Time(Unit),
-    /// A decimal number of 128 bits.
+    /// A 128-bit decimal.
     Decimal {
-        /// How many digits there are at most.
+        /// The maximum number of digits.
         precision: u8,
-        /// How many of them are behind the point.
+        /// The number of digits after the decimal point.
         scale: u8,
     },
-    /// Named values.
     Struct(Vec<Field>),
-    /// A list.
     List(Box<Field>),
-    /// A map: names, and values of one kind.
+    /// A map from names to values of one type.
     Map(Box<Field>),
 }
 
 impl Kind {
-    /// Its name, as Arrow has it.
+    /// Arrow's name of the type.
     #[must_use]
     pub fn name(&self) -> String {
         let unit = |unit: &Unit| match unit {
@@ -111,68 +98,62 @@ impl Kind {
 /// A named column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// The name, in messages and of the column.
+    /// Also the name in messages.
     pub name: String,
     /// Whether it may be missing or null.
     pub nullable: bool,
-    /// What it holds.
     pub kind: Kind,
 }
 
 /// A method whose calls are decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Method {
-    /// The event's name.
     pub name: String,
-    /// Its method id, where there is one.
     pub id: Option<i64>,
-    /// Its arguments.
     pub takes: Takes,
 }
 
-/// What a method's call is decoded into.
+/// The columns of a method's calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Takes {
-    /// Nothing: the method is known, and its calls are passed over.
+    /// None: the method is known, and its calls are skipped.
     PassedOver,
-    /// Its arguments, a column each.
+    /// One column per argument.
     Arguments(Vec<Field>),
-    /// The fields of its one argument.
+    /// The fields of its only argument.
     Object(Vec<Field>),
 }
 
 impl Method {
-    /// Its calls are passed over.
+    /// Whether its calls are skipped.
     #[must_use]
     pub const fn is_passed_over(&self) -> bool {
         matches!(self.takes, Takes::PassedOver)
     }
 }
 
-/// What the messages of a queue look like.
+/// The shape of a queue's messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// Named values, with or without a type's name and a length around them.
+    /// Named values, with or without a type prefix and a block.
     Fields(Vec<Field>),
-    /// One value without a name, such as a text.
+    /// One value without a name, such as a string.
     Value(Field),
-    /// Method calls.
     Calls(Vec<Method>),
 }
 
-/// What is decoded into which columns.
+/// A schema: which values become which columns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// What the messages look like.
     pub shape: Shape,
-    /// Whether the history in front of a message becomes a column.
+    /// Whether message history becomes a column.
     pub history: bool,
-    /// The types that a message may name, where it names one; any if there are none.
+    /// The accepted type prefixes; empty accepts any.
     pub types: Vec<String>,
 }
 
 impl Plan {
-    /// A plan, checked: names that a message can have, nothing twice, no deeper than messages are.
+    /// Checks and creates a schema: valid names, no duplicates, nesting within the limit.
     pub fn new(shape: Shape, history: bool) -> Result<Self> {
         match &shape {
             Shape::Fields(fields) => check_all(fields, 0)?,
@@ -188,9 +169,8 @@ impl Plan {
                     }
                     writer::put_key(&mut Vec::new(), &method.name)?;
                     if method.id.map_or(method.name == history::NAME, |id| id == history::ID) {
-                        return Err(
-                            WireError::new("this event is the history").inside(&method.name)
-                        );
+                        return Err(WireError::new("this event name is reserved for the history")
+                            .inside(&method.name));
                     }
                     match &method.takes {
                         Takes::PassedOver => {}
@@ -204,7 +184,7 @@ impl Plan {
         Ok(Self { shape, history, types: Vec::new() })
     }
 
-    /// The same plan, for messages of these types.
+    /// The same schema for messages with these type prefixes.
     #[must_use]
     pub fn of_types(self, types: Vec<String>) -> Self {
         Self { types, ..self }
@@ -230,12 +210,14 @@ fn check(field: &Field, depth: usize) -> Result<()> {
         Kind::Struct(fields) => check_all(fields, depth + 1),
         Kind::List(item) | Kind::Map(item) => check(item, depth + 1),
         Kind::Int { bytes, .. } if ![1, 2, 4, 8].contains(bytes) => {
-            Err(WireError::new("no such width of an integer").with("bytes", bytes))
+            Err(WireError::new("invalid integer width").with("bytes", bytes))
         }
         Kind::Decimal { precision, scale }
             if *precision == 0 || precision > &38 || scale > precision =>
         {
-            Err(WireError::new("no such decimal").with("precision", precision).with("scale", scale))
+            Err(WireError::new("invalid decimal type")
+                .with("precision", precision)
+                .with("scale", scale))
         }
         _ => Ok(()),
     }

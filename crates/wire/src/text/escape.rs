@@ -1,8 +1,8 @@
-//! Strings of text documents: when they are quoted, and how (`docs/format.md` §8.9).
+//! Strings in text documents: when and how they are quoted (`docs/format.md` §8.9).
 
 use crate::error::{Result, WireError};
 
-/// What surrounds a string.
+/// The quotes around a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Quotes {
     None,
@@ -11,14 +11,14 @@ enum Quotes {
 }
 
 const PLAIN: u8 = 0;
-/// The string needs double quotes.
+/// A byte that requires double quotes.
 const QUOTED: u8 = 1;
-/// It does at its start.
+/// A byte that requires them at the start of a string.
 const QUOTED_FIRST: u8 = 2;
 const DOUBLE_MARK: u8 = 4;
 const SINGLE_MARK: u8 = 8;
 
-/// What each byte does to the string it is in.
+/// What each byte requires of the string that contains it.
 const CLASS: [u8; 256] = {
     let mut class = [PLAIN; 256];
     let mut at = 0;
@@ -44,13 +44,13 @@ const CLASS: [u8; 256] = {
     class
 };
 
-/// Appends a string of the wire, quoted where it has to be. Java knows no characters of four bytes.
-/// What only looks quoted stays so in a dump; where it is to be `read_back`, it is quoted.
+/// Appends an encoded string, quoted if necessary. Java has no four-byte sequences. A dump leaves a
+/// string that only looks quoted as it is; `read_back` quotes it.
 #[inline]
 pub fn put_text(out: &mut String, text: &[u8], read_back: bool) -> Result<()> {
     let quotes = quotes(text, read_back);
     if quotes == Quotes::None {
-        // Nothing but ASCII comes here.
+        // Only ASCII gets here.
         out.push_str(std::str::from_utf8(text).unwrap_or_default());
         return Ok(());
     }
@@ -69,7 +69,7 @@ pub fn put_text(out: &mut String, text: &[u8], read_back: bool) -> Result<()> {
     Ok(())
 }
 
-/// Appends a string, quoted where it has to be.
+/// Appends a string, quoted if necessary.
 pub fn put_str(out: &mut String, text: &str) {
     match quotes(text.as_bytes(), false) {
         Quotes::None => out.push_str(text),
@@ -78,7 +78,7 @@ pub fn put_str(out: &mut String, text: &str) {
     }
 }
 
-/// Appends bytes as a string of Latin-1.
+/// Appends bytes as a Latin-1 string.
 pub fn put_latin1(out: &mut String, text: &[u8], read_back: bool) {
     let mark = match quotes(text, read_back) {
         Quotes::None => return out.push_str(std::str::from_utf8(text).unwrap_or_default()),
@@ -116,7 +116,7 @@ fn quotes(text: &[u8], read_back: bool) -> Quotes {
     }
 }
 
-/// Appends a UTF-16 unit, escaped where it has to be.
+/// Appends a UTF-16 unit, escaped if necessary.
 fn put_unit(out: &mut String, unit: u16, mark: char) {
     let short = match unit {
         0 => '0',
@@ -153,7 +153,7 @@ fn put_unit(out: &mut String, unit: u16, mark: char) {
     out.push(short);
 }
 
-/// The next UTF-16 unit of CESU-8 that is not ASCII, and the bytes it takes.
+/// Decodes the next non-ASCII UTF-16 unit of CESU-8; returns it and its length.
 fn unit(bytes: &[u8]) -> Option<(u16, usize)> {
     let tail = |at: usize| {
         let byte = *bytes.get(at)?;

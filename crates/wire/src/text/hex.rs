@@ -1,10 +1,10 @@
-//! Bytes as Java's dump shows those it cannot read: 16 of them in a line, and what they are as text.
+//! A hex dump in Java's form for bytes that are not a message: 16 per line, with their characters.
 
 use std::fmt::Write;
 
 const WIDTH: u64 = 16;
 
-/// Appends the bytes of a file from `position` on. Lines like the one before are left out.
+/// Dumps the bytes of a file from `position` on. Lines equal to the previous one are omitted.
 pub fn put(out: &mut String, bytes: &[u8], position: u64) {
     let end = position + bytes.len() as u64;
     let (mut last, mut has_gap) = (None, false);

@@ -1,5 +1,5 @@
-//! Messages as JSON, and JSON as messages, in the form of Java's JSON wire (`docs/format.md` §8.11):
-//! a type stands around its value, `{"@Trade":{"price":1.5}}`.
+//! Messages as JSON, and JSON as messages, in the form of Java's JSON wire (`docs/format.md` §8.11);
+//! a typed value is wrapped in an object, as in `{"@Trade":{"price":1.5}}`.
 
 use std::fmt;
 
@@ -17,8 +17,8 @@ use crate::latin1;
 use crate::reader::{self, EMPTY_MAP, MAPS, Name, Reader, Shape, Token};
 use crate::writer::{self, put_type_prefix};
 
-/// Appends a message as JSON, on one line: an object of its named values, or its one value, or a list
-/// of several.
+/// Appends a message as JSON on one line: an object if it has named values, its only value, or a
+/// list of several values.
 pub fn put(out: &mut String, message: &[u8]) -> Result<()> {
     let start = out.len();
     compress::begin_message();
@@ -86,7 +86,7 @@ fn put_map(out: &mut String, cursor: &mut Reader<'_>, depth: usize) -> Result<()
         }
         out.push(':');
         if cursor.peek().is_none() {
-            out.push_str("null"); // an event of its own
+            out.push_str("null"); // an event without a value
         } else {
             put_value(out, cursor, depth)?;
         }
@@ -95,7 +95,7 @@ fn put_map(out: &mut String, cursor: &mut Reader<'_>, depth: usize) -> Result<()
     Ok(())
 }
 
-/// A key that is no string, as text: its type left out, and what is no scalar as JSON in it.
+/// A key that is not a string, as text: without its type, and as JSON if it is not a scalar.
 fn put_key(out: &mut String, cursor: &mut Reader<'_>, depth: usize) -> Result<()> {
     let depth = reader::deeper(depth, cursor.offset())?;
     while cursor.type_prefix_if().is_some() {}
@@ -225,7 +225,7 @@ fn put_history(out: &mut String, history: &History) {
     out.push('}');
 }
 
-/// A float; JSON has no name for those that are no number, so they are strings.
+/// A float; NaN and infinities become strings, since JSON has no names for them.
 fn put_float(out: &mut String, value: f64) {
     use fmt::Write;
     let _ = match value {
@@ -256,7 +256,7 @@ fn put_string(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// Reads JSON as a message.
+/// Encodes JSON as a message.
 pub fn parse(text: &str) -> Result<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len());
     let mut reader = serde_json::Deserializer::from_str(text);
@@ -266,11 +266,11 @@ pub fn parse(text: &str) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-/// A value to come, and where it goes.
+/// Deserializes the next value into the message.
 struct Value<'a> {
     out: &'a mut Vec<u8>,
     depth: usize,
-    /// A type stands in front of it: its names are those of fields.
+    /// Whether a type precedes the value, so that its names are field names.
     is_typed: bool,
 }
 
@@ -317,7 +317,7 @@ impl<'de> Visitor<'de> for Value<'_> {
         Ok(())
     }
 
-    #[allow(clippy::cast_precision_loss)] // as Java takes an integer of more than 63 bits
+    #[allow(clippy::cast_precision_loss)] // as Java reads an integer of more than 63 bits
     fn visit_u64<E>(self, value: u64) -> std::result::Result<(), E> {
         match i64::try_from(value) {
             Ok(value) => writer::put_int64(self.out, value),
@@ -350,7 +350,7 @@ impl<'de> Visitor<'de> for Value<'_> {
             return match from.next_key::<String>()? {
                 None => Ok(()),
                 Some(more) => Err(A::Error::custom(format_args!(
-                    "a type and its value stand alone in an object: type={name:?} found={more:?}"
+                    "a type must be the only key of its object: type={name:?} found={more:?}"
                 ))),
             };
         }
@@ -365,7 +365,7 @@ impl<'de> Visitor<'de> for Value<'_> {
             }
             Ok(())
         };
-        // The message itself has no block around its entries.
+        // The top level has no block around its entries.
         if self.depth == 0 && !is_typed && self.out.is_empty() {
             entries(self.out, 1)?;
             if self.out.is_empty() {
@@ -374,13 +374,13 @@ impl<'de> Visitor<'de> for Value<'_> {
             return Ok(());
         }
         if is_empty && !is_typed {
-            put_type_prefix(self.out, EMPTY_MAP); // nothing else tells it from an empty list
+            put_type_prefix(self.out, EMPTY_MAP); // distinguishes it from an empty list
         }
         self.block(entries)
     }
 }
 
-/// The value behind a type.
+/// The value of a type.
 fn put_typed_value<'de, A: MapAccess<'de>>(
     to: &mut Value<'_>,
     name: &str,

@@ -1,11 +1,11 @@
-//! Where Java's text wire puts lines, spaces and commas (`docs/format.md` §8.9). What separates two
-//! values is not known before the second one comes, so each leaves it behind for the next.
+//! Line breaks, spaces and commas as in Java's text wire (`docs/format.md` §8.9). The separator of
+//! two values depends on the second, so each value leaves one pending for the next.
 
-/// What stands between the last value and the next.
+/// The separator between the last value and the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Separator {
     Nothing,
-    /// A comment ended its line: nothing more, and then the indentation.
+    /// A comment ended its line: only the indentation follows.
     AfterComment,
     Space,
     NewLine,
@@ -29,40 +29,39 @@ impl Separator {
     }
 }
 
-/// A text document as it grows.
+/// A text document being written.
 pub struct Layout<'a> {
-    /// The text.
     pub out: &'a mut String,
-    /// Where the document begins in it.
+    /// The offset in `out` where the document begins.
     start: usize,
     separator: Separator,
-    /// What came in front of each block around.
+    /// The separator before each enclosing block.
     outer: Vec<Separator>,
     /// Values go on one line.
     on_one_line: bool,
 }
 
-/// A list that was opened.
+/// An open list.
 pub struct List {
     on_one_line: bool,
     at: usize,
 }
 
-/// A map that was opened.
+/// An open map.
 pub struct Map {
     was_on_one_line: bool,
-    /// None: the map is the whole document and has no brackets.
+    /// None if the map is the whole document and has no brackets.
     on_one_line: Option<bool>,
 }
 
 impl<'a> Layout<'a> {
-    /// A document behind what `out` holds already.
+    /// Starts a document after the existing content of `out`.
     pub fn new(out: &'a mut String) -> Self {
         let start = out.len();
         Self { out, start, separator: Separator::Nothing, outer: Vec::new(), on_one_line: false }
     }
 
-    /// Appends what stands in front of a value or a name.
+    /// Appends the separator before a value or a name.
     #[inline]
     pub fn separate(&mut self) {
         let separator = std::mem::replace(&mut self.separator, Separator::Nothing);
@@ -75,7 +74,7 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// Notes that a value ended.
+    /// Records the end of a value.
     #[inline]
     pub fn end_value(&mut self) {
         self.separator = match (self.outer.is_empty(), self.on_one_line) {
@@ -89,12 +88,12 @@ impl<'a> Layout<'a> {
         self.tidy();
     }
 
-    /// Appends what stands between a name and its value.
+    /// Appends the separator between a name and its value.
     pub fn end_name(&mut self) {
         self.out.push_str(": ");
     }
 
-    /// Appends the name of the next value's type.
+    /// Appends the type name of the next value.
     pub fn put_type(&mut self, name: &str) {
         self.separate();
         self.out.push('!');
@@ -102,7 +101,6 @@ impl<'a> Layout<'a> {
         self.out.push(' ');
     }
 
-    /// Appends a comment.
     pub fn put_comment(&mut self, text: &str) {
         self.separate();
         self.out.push_str("# ");
@@ -111,14 +109,14 @@ impl<'a> Layout<'a> {
         self.separator = Separator::AfterComment;
     }
 
-    /// Begins a key that is a value of its own; what [`Layout::end_key`] needs.
+    /// Starts a complex key; pass the result to [`Layout::end_key`].
     pub fn start_key(&mut self) -> bool {
         self.separate();
         self.out.push_str("? ");
         self.set_on_one_line(true)
     }
 
-    /// Ends such a key.
+    /// Ends a complex key.
     pub fn end_key(&mut self, was_on_one_line: bool) {
         self.set_on_one_line(was_on_one_line);
         if self.text().last().is_some_and(|last| *last <= b' ') {
@@ -128,7 +126,7 @@ impl<'a> Layout<'a> {
         self.separator = Separator::Nothing;
     }
 
-    /// Puts what follows on one line, or no more; returns how it was.
+    /// Switches one-line layout on or off; returns the previous setting.
     pub fn set_on_one_line(&mut self, is: bool) -> bool {
         let was = std::mem::replace(&mut self.on_one_line, is);
         if was && !is && self.separator.has_comma() {
@@ -137,7 +135,6 @@ impl<'a> Layout<'a> {
         was
     }
 
-    /// Opens a list.
     pub fn open_list(&mut self) -> List {
         self.open('[');
         if self.on_one_line {
@@ -148,7 +145,6 @@ impl<'a> Layout<'a> {
         List { on_one_line: self.on_one_line, at: self.out.len() }
     }
 
-    /// Closes it.
     pub fn close_list(&mut self, list: &List) {
         let end = if list.on_one_line { ' ' } else { '\n' };
         let has_values = self.out.len() > list.at + 1;
@@ -165,7 +161,7 @@ impl<'a> Layout<'a> {
         self.close(']');
     }
 
-    /// Opens a map. Those in the depth may be on one line.
+    /// Opens a map. Nested maps may be on one line.
     pub fn open_map(&mut self, may_be_on_one_line: bool) -> Map {
         let was_on_one_line = self.on_one_line;
         self.on_one_line |= may_be_on_one_line && self.outer.len() > 1;
@@ -178,7 +174,6 @@ impl<'a> Layout<'a> {
         Map { was_on_one_line, on_one_line: Some(on_one_line) }
     }
 
-    /// Closes it.
     pub fn close_map(&mut self, map: &Map) {
         let Some(on_one_line) = map.on_one_line else {
             if self.out.len() == self.start {
@@ -237,7 +232,7 @@ impl<'a> Layout<'a> {
         self.text().last() == Some(&b'\n')
     }
 
-    /// Leaves no empty line, no space at the end of a line, and one space of two behind a word.
+    /// Removes empty lines, trailing spaces, and the second of two spaces after a word.
     #[inline]
     fn tidy(&mut self) {
         match self.text() {
@@ -252,7 +247,7 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// Ends the document as a dump does.
+    /// Ends the document like Java's dump.
     pub fn finish(mut self) {
         self.tidy();
     }

@@ -1,8 +1,8 @@
-//! Messages as text and back: [`yaml`] and [`yaml_parser`], [`json`], [`hex`] for bytes that are no
-//! message, and [`summary`] for a few words.
+//! Messages as text and back: [`yaml`] and [`yaml_parser`], [`json`], [`hex`] for other
+//! bytes, and [`summary`] for a short form.
 //!
-//! What text is made of: [`layout`] puts lines and commas, [`escape`] quotes strings, [`number`] and
-//! [`uuid`] show values; [`source`] is text that is parsed, [`scalar`] a value in it.
+//! Shared parts: [`layout`] writes separators, [`escape`] quotes strings, [`number`] and
+//! [`uuid`] format values, [`source`] is a text being parsed, [`scalar`] a value in it.
 
 pub mod escape;
 pub mod hex;
@@ -18,7 +18,7 @@ pub mod yaml_parser;
 
 use crate::compress::UNPACKED_MAX;
 
-/// What a compressed blob may become when it is shown: text shrinks to a fifth or so.
+/// Limit on the decompressed size of a blob that is printed: text compresses to about a fifth.
 #[must_use]
 pub fn unpacked_max(packed: &[u8]) -> usize {
     const ALWAYS: usize = 1 << 20;

@@ -4,22 +4,21 @@ use std::fmt::Write;
 
 use crate::number::java_f64;
 
-/// Floats from here up are in scientific notation.
+/// Floats from here up use scientific notation.
 const SCIENTIFIC_FROM: f64 = 1e15;
-/// Floats below are, too.
+/// So do floats below this one.
 const SCIENTIFIC_BELOW: f64 = 1e-7;
-/// Floats below are scaled to a factor and a power of ten, and keep nine digits behind the point.
+/// Floats below are scaled to a factor and a power of ten, with nine digits after the point.
 const SCALED_BELOW: f64 = 1e-3;
-/// No more decimals are tried before the shortest text that reads back the same.
+/// After this many decimals, the shortest string that round-trips is used.
 const DECIMALS_MAX: usize = 18;
-/// The numbers below 100, each of two digits.
+/// The two-digit numbers from 00 to 99.
 const PAIRS: &str = "00010203040506070809101112131415161718192021222324252627282930313233343536373839\
                      40414243444546474849505152535455565758596061626364656667686970717273747576777879\
                      8081828384858687888990919293949596979899";
-/// More digits are beyond what a float holds.
+/// Further digits exceed the precision of a float.
 const MANTISSA_MAX: f64 = 1e15;
 
-/// Appends an integer.
 #[inline]
 pub fn put_int(out: &mut String, value: i64) {
     if value < 0 {
@@ -28,7 +27,7 @@ pub fn put_int(out: &mut String, value: i64) {
     put_digits(out, value.unsigned_abs(), 1);
 }
 
-/// Appends a number with at least so many digits.
+/// Appends a number, padded with zeros to a minimum number of digits.
 fn put_digits(out: &mut String, number: u64, least: usize) {
     if number >= 100 || least > 2 {
         put_digits(out, number / 100, least.saturating_sub(2));
@@ -37,12 +36,11 @@ fn put_digits(out: &mut String, number: u64, least: usize) {
     out.push_str(if number < 10 && least < 2 { &digits[1..] } else { digits });
 }
 
-/// Appends an integer in hexadecimal.
+/// Appends an integer as hexadecimal.
 pub fn put_hex(out: &mut String, value: i64) {
     let _ = write!(out, "{value:#x}");
 }
 
-/// Appends a float.
 #[allow(clippy::cast_possible_truncation, clippy::float_cmp)] // compared to see what was lost
 pub fn put_f64(out: &mut String, value: f64) {
     let size = value.abs();
@@ -63,7 +61,7 @@ pub fn put_f64(out: &mut String, value: f64) {
     }
 }
 
-/// A small float as a factor of 1 to 10 and a power of ten.
+/// Splits a small float into a factor of 1 to 10 and a power of ten.
 fn put_scaled(out: &mut String, value: f64) {
     let sevenths = (value * 1e16).round() / 1e9;
     let (by, exponent) = match sevenths.abs() {
@@ -77,7 +75,7 @@ fn put_scaled(out: &mut String, value: f64) {
     out.push_str(exponent);
 }
 
-/// The fewest decimals that read back the same.
+/// The fewest decimals that round-trip.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -1,4 +1,4 @@
-//! Strings, numbers and the like as they stand in text.
+//! Strings, numbers and other scalars in text.
 
 use std::borrow::Cow;
 
@@ -8,22 +8,22 @@ use crate::error::{Result, WireError};
 use crate::latin1;
 use crate::{reader, temporal, writer};
 
-/// Characters of four bytes begin with this or more.
+/// The lowest first byte of a four-byte UTF-8 sequence.
 const LEAD_OF_FOUR: u8 = 0xF0;
-/// The shortest date.
+/// The length of the shortest date.
 const DATE_MIN: usize = "2024-01-15".len();
 
-/// What stands where a string, a number or the like may.
+/// A parsed scalar.
 #[derive(Debug)]
 pub enum Scalar<'a> {
-    /// Without quotes: what it is shows in what it looks like.
+    /// Unquoted: its type follows from its content.
     Plain(&'a str),
-    /// In quotes: a string, encoded as in messages.
+    /// Quoted: a string, encoded as in messages.
     Quoted(Vec<u8>),
 }
 
 impl Scalar<'_> {
-    /// A string: UTF-8, or surrogates of three bytes each.
+    /// A string: UTF-8, or three-byte surrogates.
     #[must_use]
     pub fn quoted(text: Vec<u8>) -> Self {
         Self::Quoted(if text.iter().any(|byte| *byte >= LEAD_OF_FOUR) {
@@ -33,7 +33,6 @@ impl Scalar<'_> {
         })
     }
 
-    /// The string.
     pub fn text(&self) -> Result<Cow<'_, str>> {
         match self {
             Self::Plain(text) => Ok(Cow::Borrowed(text)),
@@ -41,8 +40,8 @@ impl Scalar<'_> {
         }
     }
 
-    /// The string as a name. Java's dump may show its upper half of Latin-1 as the end of Unicode's
-    /// first plane.
+    /// The string as a name. Java's dump may print characters from U+0080 to U+00FF as those from
+    /// U+FF80 to U+FFFF.
     pub fn name(&self) -> Result<Cow<'_, str>> {
         let text = self.text()?;
         let is_shifted = |c: char| ('\u{FF80}'..='\u{FFFF}').contains(&c);
@@ -54,7 +53,7 @@ impl Scalar<'_> {
         Ok(Cow::Owned(text.chars().map(low).collect()))
     }
 
-    /// The string as bytes, one a character.
+    /// The string as bytes, one per character.
     pub fn latin1(&self) -> Result<Vec<u8>> {
         let text = self.text()?;
         latin1::encode(&text).map(Cow::into_owned).ok_or_else(|| {
@@ -63,7 +62,6 @@ impl Scalar<'_> {
         })
     }
 
-    /// Appends the value.
     pub fn put(&self, out: &mut Vec<u8>) {
         match self {
             Self::Plain("true") => writer::put_bool(out, true),
@@ -78,7 +76,7 @@ impl Scalar<'_> {
     }
 }
 
-/// Characters of four bytes as two surrogates, among which escapes may have left others.
+/// Encodes four-byte characters as surrogate pairs; escapes may have produced other surrogates.
 fn stored(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len() * 3 / 2);
     let mut rest = text;
@@ -97,7 +95,7 @@ fn put_f64(out: &mut Vec<u8>, value: f64) {
     writer::put_number(out, FLOAT64, value.to_le_bytes());
 }
 
-/// Numbers as Java's text wire hands them on, boxed; dates and times; else a string.
+/// Numbers as Java's text wire boxes them, dates and times; anything else is a string.
 fn put_plain(out: &mut Vec<u8>, text: &str) {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     if !digits.starts_with(|first: char| first.is_ascii_digit()) {
@@ -134,7 +132,7 @@ fn float(text: &str) -> Option<f64> {
     is_number.then(|| text.parse().ok()).flatten()
 }
 
-/// Appends the name of a field, or a key. Names are Latin-1; any other key is a value of its own.
+/// Appends a field name or a key. Names are Latin-1; any other key is encoded as a value.
 pub fn put_name(out: &mut Vec<u8>, name: &str, is_field: bool) -> Result<()> {
     // Java's dump refuses control characters in field names.
     if is_field && !name.bytes().any(|byte| byte < b' ') {
@@ -148,11 +146,11 @@ pub fn put_name(out: &mut Vec<u8>, name: &str, is_field: bool) -> Result<()> {
     Ok(())
 }
 
-/// Appends a value whose type was told.
+/// Appends a value of an explicit type.
 pub fn put_typed(out: &mut Vec<u8>, name: &[u8], value: &Scalar<'_>) -> Result<()> {
     let text = value.text()?;
     let wrong = || {
-        WireError::new("a value that its type does not have")
+        WireError::new("invalid value for the type")
             .with("type", String::from_utf8_lossy(name))
             .with("found", format_args!("{text:?}"))
     };
@@ -191,7 +189,7 @@ pub fn put_typed(out: &mut Vec<u8>, name: &[u8], value: &Scalar<'_>) -> Result<(
     Ok(())
 }
 
-/// Appends what an escape stands for, given what follows its backslash; the bytes it takes.
+/// Appends the character of an escape, given the text after its backslash; returns its length.
 pub fn put_escaped(text: &mut Vec<u8>, rest: &[u8]) -> Option<usize> {
     let byte = match *rest.first()? {
         b'0' => 0,
@@ -212,7 +210,7 @@ pub fn put_escaped(text: &mut Vec<u8>, rest: &[u8]) -> Option<usize> {
         b'u' => return put_unit(text, digits(rest, 4)?, 5),
         b'U' => return put_unit(text, digits(rest, 8)?, 9),
         b'\n' => {
-            // The line goes on.
+            // An escaped line break.
             let more = &rest[1..];
             return Some(1 + more.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count());
         }
@@ -228,7 +226,7 @@ fn digits(rest: &[u8], count: usize) -> Option<u32> {
     is_number.then(|| u32::from_str_radix(digits, 16).ok()).flatten()
 }
 
-/// Appends a character; a surrogate, whole pairs of which stand for one, in three bytes.
+/// Appends a character; surrogates take three bytes each, and a pair of them is one character.
 fn put_unit(text: &mut Vec<u8>, unit: u32, taken: usize) -> Option<usize> {
     if let Some(character) = char::from_u32(unit) {
         text.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());

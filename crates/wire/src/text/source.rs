@@ -1,27 +1,24 @@
-//! Text in the making of a message: characters, lines and what stands in them.
+//! The text being parsed: characters, lines and the scalars in them.
 
 use super::scalar::{self, Scalar};
 use crate::error::{Result, WireError};
 
-/// A place in a text.
+/// A position in a text.
 pub struct Source<'a> {
-    /// The text.
     pub text: &'a [u8],
-    /// The place.
     pub at: usize,
 }
 
-/// Where a value stands.
+/// The context of a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// On lines of its own.
+    /// In block style, on its own lines.
     Block,
-    /// Inside of brackets.
+    /// In flow style, within brackets.
     Flow,
 }
 
 impl<'a> Source<'a> {
-    /// The start of a text.
     #[must_use]
     pub const fn new(text: &'a str) -> Self {
         Self { text: text.as_bytes(), at: 0 }
@@ -32,7 +29,9 @@ impl<'a> Source<'a> {
         match self.peek() {
             Some(b'"') => self.double_quoted(),
             Some(b'\'') => self.single_quoted(),
-            Some(b'&' | b'*') => Err(self.unexpected("a value: anchors and aliases are not read")),
+            Some(b'&' | b'*') => {
+                Err(self.unexpected("a value: anchors and aliases are not supported"))
+            }
             Some(b'@' | b'`' | b'%' | b',' | b'[' | b']' | b'{' | b'}' | b'|' | b'>' | b'!') => {
                 Err(self.unexpected("a value"))
             }
@@ -56,7 +55,7 @@ impl<'a> Source<'a> {
             }
             self.at += 1;
         }
-        // Cut at ASCII, so still UTF-8.
+        // Cut at ASCII bytes, so it is still UTF-8.
         let text = std::str::from_utf8(&self.text[start..self.at]).unwrap_or_default();
         Scalar::Plain(text.trim_end_matches([' ', '\t']))
     }
@@ -104,7 +103,7 @@ impl<'a> Source<'a> {
         Ok(Scalar::quoted(text))
     }
 
-    /// The end of a line in quotes: a space, or as many new lines as there are empty lines.
+    /// Folds a line break in a quoted string: into a space, or one newline per empty line.
     fn fold(&mut self, text: &mut Vec<u8>) {
         while text.last().is_some_and(|last| matches!(last, b' ' | b'\t' | b'\r')) {
             text.pop();
@@ -120,7 +119,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// A string of several lines, behind `|` or `>`.
+    /// A block scalar, after `|` or `>`.
     pub fn lines(&mut self, least: usize, mark: u8) -> Result<Scalar<'a>> {
         self.at += 1;
         let end = match self.peek() {
@@ -167,29 +166,27 @@ impl<'a> Source<'a> {
         if !text.is_empty() {
             text.extend(std::iter::repeat_n(b'\n', lines));
         }
-        // The line's end was taken; the value's is there.
+        // The line break was consumed; the one of the value is already there.
         self.at -= usize::from(self.at > 0 && self.text[self.at - 1] == b'\n');
         Ok(Scalar::quoted(text))
     }
 
-    /// What is left.
     pub fn rest(&self) -> &'a [u8] {
         &self.text[self.at..]
     }
 
-    /// The byte here.
     pub fn peek(&self) -> Option<u8> {
         self.text.get(self.at).copied()
     }
 
-    /// Steps over this byte, if it is here.
+    /// Consumes this byte if it is next.
     pub fn takes(&mut self, byte: u8) -> bool {
         let is = self.peek() == Some(byte);
         self.at += usize::from(is);
         is
     }
 
-    /// Takes the colon behind a name.
+    /// Consumes the colon after a name.
     pub fn takes_colon(&mut self, place: Place) -> bool {
         self.skip_spaces();
         let is = self.peek() == Some(b':') && ends_name(self.text.get(self.at + 1), place);
@@ -201,47 +198,47 @@ impl<'a> Source<'a> {
         self.peek() == Some(mark) && self.text.get(self.at + 1).is_none_or(u8::is_ascii_whitespace)
     }
 
-    /// Whether an item of a list begins here.
+    /// Whether a list item starts here.
     pub fn is_item(&self) -> bool {
         self.is_mark(b'-')
     }
 
-    /// Whether a key that is a value begins here.
+    /// Whether a complex key (`?`) starts here.
     pub fn is_key_mark(&self) -> bool {
         self.is_mark(b'?')
     }
 
-    /// Steps to the next line with content: whether it starts at this column.
+    /// Moves to the next line with content; returns whether it starts at this column.
     pub fn is_at(&mut self, indent: usize) -> bool {
         self.skip_lines();
         self.at < self.text.len() && self.column() == indent
     }
 
-    /// How far into its line the place is.
+    /// The column, from 0.
     pub fn column(&self) -> usize {
         let line = self.text[..self.at].iter().rposition(|byte| *byte == b'\n');
         self.at - line.map_or(0, |at| at + 1)
     }
 
-    /// Whether nothing but a comment follows on the line.
+    /// Whether the rest of the line is empty or a comment.
     pub fn is_line_over(&self) -> bool {
         matches!(self.peek(), None | Some(b'\n' | b'\r' | b'#'))
     }
 
-    /// Steps over space on the line.
+    /// Skips spaces on the line.
     pub fn skip_spaces(&mut self) {
         while matches!(self.peek(), Some(b' ' | b'\t')) {
             self.at += 1;
         }
     }
 
-    /// Steps to the next line.
+    /// Moves to the next line.
     pub fn skip_line(&mut self) {
         let length = self.rest().iter().position(|byte| *byte == b'\n');
         self.at = length.map_or(self.text.len(), |length| self.at + length + 1);
     }
 
-    /// Steps over space, empty lines and comments.
+    /// Skips spaces, empty lines and comments.
     pub fn skip_lines(&mut self) {
         loop {
             match self.peek() {
@@ -252,7 +249,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Steps over what may stand between a tag and its value.
+    /// Skips whitespace that may separate a tag from its value.
     pub fn skip_between(&mut self, place: Place) {
         match place {
             Place::Block => self.skip_spaces(),
@@ -260,14 +257,14 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Nothing may follow on the line.
+    /// Fails unless the line ends here.
     pub fn end_of_line(&mut self) -> Result<()> {
-        // A string of several lines ends in front of the next.
+        // A block scalar ends at the start of the next line.
         self.skip_spaces();
         if self.is_line_over() { Ok(()) } else { Err(self.unexpected("the end of the line")) }
     }
 
-    /// Nothing may follow.
+    /// Fails unless the text ends here.
     pub fn end(&mut self) -> Result<()> {
         self.skip_lines();
         if self.at == self.text.len() {
@@ -277,7 +274,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// What is wrong here.
+    /// An error that states what was expected and found here.
     #[cold]
     pub fn unexpected(&self, expected: &str) -> WireError {
         let rest = String::from_utf8_lossy(&self.rest()[..self.rest().len().min(20)]);
@@ -286,7 +283,7 @@ impl<'a> Source<'a> {
         WireError::new("cannot read the text").with("expected", expected).with("found", found)
     }
 
-    /// Adds the place to what is wrong.
+    /// Adds the line and column to an error.
     #[cold]
     pub fn placed(&self, fault: WireError) -> WireError {
         let line = lines_in(&self.text[..self.at]) + 1;
@@ -294,12 +291,12 @@ impl<'a> Source<'a> {
     }
 }
 
-/// How many lines end in it.
+/// Counts line breaks.
 fn lines_in(text: &[u8]) -> usize {
     text.split(|byte| *byte == b'\n').count() - 1
 }
 
-/// Whether what follows a colon makes it the end of a name.
+/// Whether a colon followed by this byte ends a name.
 fn ends_name(next: Option<&u8>, place: Place) -> bool {
     match next {
         None => true,

@@ -1,19 +1,19 @@
-//! A message in a few words, for people who look at an object that holds one.
+//! A short form of a message, for the `repr` of objects that hold one.
 
 use std::fmt::Write;
 
 use super::json;
 
-/// So many characters of a message are shown.
+/// Limit in characters for text.
 const SHOWN_MAX: usize = 100;
-/// So many bytes of one that is no text.
+/// Limit in bytes for anything else.
 const HEX_MAX: usize = 24;
-/// Longer messages are not read for this.
+/// Longer messages are not decoded.
 const READ_MAX: usize = 1 << 16;
-/// Java takes messages that begin below for raw bytes.
+/// Java treats messages whose first byte is below this one as raw bytes.
 const WIRE_FROM: u8 = 0x80;
 
-/// What a message looks like: JSON if it is BinaryWire, itself if it is printable, else hexadecimal.
+/// The message as JSON if it is BinaryWire, as a string if printable, otherwise as hexadecimal.
 #[must_use]
 pub fn of(message: &[u8]) -> String {
     if message.first().is_some_and(|first| *first >= WIRE_FROM) && message.len() <= READ_MAX {

@@ -1,13 +1,13 @@
 //! UUIDs as text.
 
-/// The text of a UUID of two halves.
+/// Formats the two halves of a UUID.
 #[must_use]
 pub fn shown(high: u64, low: u64) -> String {
     let (a, b, c) = (high >> 32, high >> 16 & 0xFFFF, high & 0xFFFF);
     format!("{a:08x}-{b:04x}-{c:04x}-{:04x}-{:012x}", low >> 48, low << 16 >> 16)
 }
 
-/// Its halves.
+/// Parses a UUID into its two halves.
 #[must_use]
 pub fn parse(text: &str) -> Option<(u64, u64)> {
     let lengths = text.split('-').map(str::len);

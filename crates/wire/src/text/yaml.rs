@@ -1,4 +1,4 @@
-//! A message as text: YAML, byte for byte as Java's dump shows it (`docs/format.md` §8.9).
+//! A message as YAML, byte for byte as Java's dump prints it (`docs/format.md` §8.9).
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -16,13 +16,13 @@ use crate::reader::{self, Reader, Token};
 use crate::temporal;
 use crate::text;
 
-/// The number that stands for the history of a message.
+/// The numeric name of a message's history.
 const HISTORY: i64 = -1;
-/// Longs of a pair are shown as a plain list.
+/// The type of two longs, which are printed as a plain list.
 const PAIR: usize = 2;
 
-/// Appends a message as text. What Java's dump shows in hexadecimal is a fault, and nothing is
-/// appended; with `more`, what only the dump does not know is shown as Java's text wire writes it.
+/// Appends a message as text. If Java's dump would print it as hexadecimal, this fails and appends
+/// nothing; `more` also allows what only Java's text wire, not its dump, can print.
 pub fn put(out: &mut String, message: &[u8], more: bool) -> Result<()> {
     let start = out.len();
     let mut writer = Writer { to: Layout::new(out), more };
@@ -49,14 +49,14 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// One value or name, or what stands between them.
+    /// A value or name, or what separates them.
     fn one(&mut self, from: &mut Reader<'_>, is_first: bool, depth: usize) -> Result<()> {
         let Some(&code) = from.rest().first() else { return Ok(()) };
         let at = from.offset();
         match code {
             PADDING => drop(from.take(1)),
             PADDING32 => skip_padding(from)?,
-            // Java takes a message that begins so for raw bytes.
+            // Java treats a message with this first byte as raw bytes.
             0..=0x7F if is_first => return Err(WireError::unexpected("a name", Some(code), at)),
             STRING_0..=0xFF => {
                 from.take(1);
@@ -169,7 +169,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// A key that is a value of its own.
+    /// A complex key.
     fn key(&mut self, from: &mut Reader<'_>, depth: usize) -> Result<()> {
         let depth = reader::deeper(depth, from.offset())?;
         from.take(1);
@@ -185,7 +185,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// The type of the value that follows. True if the value was shown along with it.
+    /// The type of the next value. True if the value was printed with it.
     fn typed(&mut self, from: &mut Reader<'_>) -> Result<bool> {
         let at = from.offset();
         let name = from.type_prefix_if().ok_or_else(|| WireError::early("a type", at))?;
@@ -210,7 +210,7 @@ impl Writer<'_> {
 
     fn block(&mut self, mut block: Reader<'_>, depth: usize) -> Result<()> {
         match block.rest().first() {
-            // What follows the known content is left out.
+            // Anything after the known content is omitted.
             Some(&HISTORY_MESSAGE) => self.history(&mut block),
             Some(&U8_ARRAY) => {
                 let (blob, more) = (&block.rest()[1..], self.more);
@@ -330,7 +330,7 @@ fn skip_padding(from: &mut Reader<'_>) -> Result<()> {
     skipped.map(drop).ok_or_else(|| WireError::early("padding ends early", at))
 }
 
-/// The bytes of the blob under the cursor; None if there is something else.
+/// The blob at the reader's position; None if it is something else.
 fn next_blob<'a>(from: &mut Reader<'a>) -> Result<Option<&'a [u8]>> {
     if !matches!(from.rest().first(), Some(BYTES_LENGTH8..=BYTES_LENGTH32)) {
         return Ok(None);

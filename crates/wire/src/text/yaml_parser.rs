@@ -1,7 +1,7 @@
-//! Text as a message: the YAML that [`super::yaml`] shows and people write (`docs/format.md` §8.10).
+//! Parses the YAML that [`super::yaml`] prints and people write (`docs/format.md` §8.10).
 //!
-//! No YAML library reads what Java prints: surrogates as two escapes, brackets closed in the first
-//! column, `? key: value` on one line. Everything is read once, from left to right.
+//! No YAML library reads what Java prints: surrogates as two escapes, closing brackets in the first
+//! column, `? key: value` on one line. The parser makes one pass, from left to right.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -13,7 +13,7 @@ use crate::reader;
 use crate::writer;
 use crate::writer::put_type_prefix;
 
-/// Reads a YAML document as a message.
+/// Encodes a YAML document as a message.
 pub fn yaml(text: &str) -> Result<Vec<u8>> {
     if let Some(at) = text.bytes().position(|byte| byte < b' ' && !b"\t\n\r".contains(&byte)) {
         let mut source = Source::new(text);
@@ -34,12 +34,12 @@ struct Parser<'a> {
     out: Vec<u8>,
 }
 
-/// What the names of a map become.
+/// How the names of a map are encoded.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Names {
-    /// Keys, as of Java's maps, or event names.
+    /// As keys, as in Java's maps, or event names.
     Keys,
-    /// Field names, as of Java's objects.
+    /// As field names, as in Java's objects.
     Fields,
 }
 
@@ -52,7 +52,7 @@ impl Parser<'_> {
         }
         let indent = self.from.column();
         if self.from.takes(b'{') {
-            // The whole message: its entries stand without a block around them.
+            // The top level: its entries have no block around them.
             self.flow_entries(Names::Keys, 1)?;
             if self.out.is_empty() {
                 let block = writer::open_block(&mut self.out);
@@ -80,7 +80,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// One entry or value of the message itself.
+    /// One entry or value of the top level.
     fn entry_or_value(&mut self, indent: usize) -> Result<()> {
         if self.from.is_key_mark() {
             return self.object_key(indent, Place::Block, 0);
@@ -97,7 +97,7 @@ impl Parser<'_> {
         self.from.end_of_line()
     }
 
-    /// A list or map whose lines start at a column, or a value on a line of its own.
+    /// A list or map whose lines start at a column, or a value on its own line.
     fn block(&mut self, indent: usize, names: Names, depth: usize) -> Result<()> {
         let is_list = self.from.is_item();
         if !is_list && !self.from.is_key_mark() {
@@ -136,7 +136,7 @@ impl Parser<'_> {
             }
             let name = self.from.scalar(Place::Block)?;
             if !self.from.takes_colon(Place::Block) {
-                return Err(self.from.unexpected("a colon behind a name"));
+                return Err(self.from.unexpected("a colon after a name"));
             }
             self.put_name(&name, names)?;
             self.value_behind(indent + 1, depth)?;
@@ -158,8 +158,8 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// What stands behind a name and its colon, or behind the dash of an item: on the same line, or on
-    /// the next ones, from column `least` on.
+    /// The value after a name and its colon, or after the dash of an item: on the same line or the
+    /// next ones, from column `least` on.
     fn value_behind(&mut self, least: usize, depth: usize) -> Result<()> {
         self.from.skip_spaces();
         let mut names = Names::Keys;
@@ -172,7 +172,7 @@ impl Parser<'_> {
         }
         let is_unpacked = |comment: &[u8]| self.from.rest().starts_with(comment);
         if is_unpacked(b"# gzip\n") || is_unpacked(b"# lzw\n") {
-            // What was compressed stands behind the comment, in the first column.
+            // The compressed value follows the comment, in the first column.
             self.from.skip_line();
             self.from.scalar(Place::Block)?.put(&mut self.out);
             return self.from.end_of_line();
@@ -191,7 +191,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// A value that begins here.
+    /// A value that starts here.
     fn value(&mut self, least: usize, place: Place, names: Names, depth: usize) -> Result<()> {
         let mut names = names;
         while self.from.peek() == Some(b'!') {
@@ -251,7 +251,7 @@ impl Parser<'_> {
                 let name = self.from.scalar(Place::Flow)?;
                 self.from.skip_lines();
                 if !self.from.takes(b':') {
-                    return Err(self.from.unexpected("a colon behind a name"));
+                    return Err(self.from.unexpected("a colon after a name"));
                 }
                 self.put_name(&name, names)?;
                 self.flow_value(depth)?;
@@ -280,7 +280,7 @@ impl Parser<'_> {
         self.value(indent + 1, place, Names::Keys, reader::deeper(depth, self.from.at)?)?;
         self.from.skip_lines();
         if !self.from.takes(b':') {
-            return Err(self.from.unexpected("a colon behind a key"));
+            return Err(self.from.unexpected("a colon after a key"));
         }
         match place {
             Place::Block => self.value_behind(indent + 1, depth),
@@ -288,8 +288,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Reads a tag. True if it was the value, or the value was read along with it; else it was the
-    /// name of the following value's type.
+    /// Reads a tag. Returns true if the tag is the value or the value was read with it, false if it
+    /// was the type name of the value that follows.
     fn tag(&mut self, place: Place, depth: usize) -> Result<bool> {
         let start = self.from.at + 1;
         let length = self.from.text[start..].iter().position(u8::is_ascii_whitespace);
@@ -327,9 +327,9 @@ impl Parser<'_> {
                 let value = self.from.scalar(place)?;
                 scalar::put_typed(&mut self.out, name, &value)?;
             }
-            b"" => return Err(self.from.unexpected("the name of a type")),
+            b"" => return Err(self.from.unexpected("a type name")),
             name if name.starts_with(b"<") => {
-                return Err(self.from.unexpected("the name of a type alone"));
+                return Err(self.from.unexpected("a plain type name"));
             }
             name => {
                 put_type_prefix(&mut self.out, &String::from_utf8_lossy(name));

@@ -1,21 +1,21 @@
-//! Arrow's buffers, while they grow. A column can be cut back: a row that turns out wrong goes.
+//! Growing Arrow buffers. A column can be truncated, to drop a malformed row.
 
 /// A finished column: Arrow's buffers in Arrow's order.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Array {
-    /// How many values there are.
+    /// The number of values.
     pub length: usize,
-    /// How many of them are null.
+    /// The number of nulls.
     pub nulls: usize,
-    /// Validity first (None: all are valid), then what the type needs.
+    /// Validity first (None if all values are valid), then the buffers of the type.
     pub buffers: Vec<Option<Vec<u8>>>,
-    /// The columns inside.
+    /// The nested columns.
     pub children: Vec<Array>,
-    /// For dictionaries: the values that the codes stand for.
+    /// The values of a dictionary.
     pub dictionary: Option<Box<Array>>,
 }
 
-/// A bit for each value.
+/// A bitmap.
 #[derive(Debug, Default)]
 pub struct Bits {
     bytes: Vec<u8>,
@@ -39,7 +39,7 @@ impl Bits {
         self.bytes.get(place / 8).is_some_and(|byte| byte & (1 << (place % 8)) != 0)
     }
 
-    /// So many set bits.
+    /// A bitmap with this many set bits.
     fn ones(length: usize) -> Self {
         let mut bits = Self { bytes: vec![0xFF; length.div_ceil(8)], length };
         bits.truncate(length);
@@ -62,7 +62,7 @@ impl Bits {
     }
 }
 
-/// Which values are there. No bits are kept before the first null.
+/// The validity bitmap, which is allocated at the first null.
 #[derive(Debug, Default)]
 pub struct Validity {
     length: usize,
@@ -97,14 +97,14 @@ impl Validity {
         self.length = self.length.min(length);
     }
 
-    /// The start of an array: its length, how many are null, and the bits.
+    /// An array with its length, null count and validity.
     pub fn into_array(self) -> Array {
         let bits = self.bits.filter(|_| self.nulls > 0).map(Bits::into_bytes);
         Array { length: self.length, nulls: self.nulls, buffers: vec![bits], ..Array::default() }
     }
 }
 
-/// Where each of the values of a column of different lengths ends.
+/// The offsets of a column with variable-length values.
 #[derive(Debug)]
 pub struct Offsets(Vec<u8>);
 
@@ -115,20 +115,20 @@ impl Default for Offsets {
 }
 
 impl Offsets {
-    /// The end of the next value, if Arrow can count that far.
+    /// The end of the next value, unless it exceeds what Arrow's offsets can address.
     #[inline]
     pub fn push(&mut self, end: usize) -> Option<()> {
         self.0.extend_from_slice(&i32::try_from(end).ok()?.to_le_bytes());
         Some(())
     }
 
-    /// A value of no length.
+    /// Appends an empty value.
     #[inline]
     pub fn push_same(&mut self) {
         self.0.extend_from_within(self.0.len() - 4..);
     }
 
-    /// Keeps so many values; where the last of them ends.
+    /// Truncates to this many values; returns the end of the last one.
     pub fn truncate(&mut self, count: usize) -> usize {
         self.0.truncate(4 * (count + 1));
         let last = self.0.last_chunk().map_or(0, |last| i32::from_le_bytes(*last));
@@ -140,7 +140,7 @@ impl Offsets {
     }
 }
 
-/// Strings, or byte arrays.
+/// Strings or byte arrays.
 #[derive(Debug, Default)]
 pub struct Strings {
     offsets: Offsets,

@@ -1,4 +1,4 @@
-//! Messages as rows: what a message looks like from outside.
+//! A batch of messages decoded into rows.
 
 use super::calls::Calls;
 pub use super::calls::Layout;
@@ -26,7 +26,7 @@ enum Content<'p> {
 }
 
 impl<'p> Batch<'p> {
-    /// An empty batch. The layout is that of calls.
+    /// An empty batch; `layout` applies to method calls.
     #[must_use]
     pub fn new(plan: &'p Plan, misfits: Misfits, layout: Layout) -> Self {
         let table = |fields: &[Field]| Table::new(fields, plan.history, misfits);
@@ -38,19 +38,19 @@ impl<'p> Batch<'p> {
         Self { content, messages: 0, bytes: 0 }
     }
 
-    /// How many messages have a row.
+    /// The number of messages that have a row.
     #[must_use]
     pub const fn messages(&self) -> usize {
         self.messages
     }
 
-    /// How many bytes these messages had.
+    /// The total length of these messages.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// How many rows there are; of several tables, in all.
+    /// The number of rows, in all tables together.
     #[must_use]
     pub fn rows(&self) -> usize {
         match &self.content {
@@ -59,7 +59,7 @@ impl<'p> Batch<'p> {
         }
     }
 
-    /// Adds a message. Where misfits are raised and it is one, nothing is added.
+    /// Adds a message. If malformed messages are errors and this one is, nothing is added.
     #[inline]
     pub fn add(&mut self, index: i64, message: &[u8]) -> Result<()> {
         compress::begin_message();
@@ -92,7 +92,7 @@ impl<'p> Batch<'p> {
         Ok(())
     }
 
-    /// The finished tables, in the order of the plan.
+    /// The finished tables, in the order of the schema.
     #[must_use]
     pub fn finish(self) -> Vec<Rows> {
         match self.content {
@@ -102,7 +102,7 @@ impl<'p> Batch<'p> {
     }
 }
 
-/// Named values: at the top of the message, or in a block with or without a type's name.
+/// Named values: at the top level of the message, or in a block with or without a type prefix.
 #[inline]
 fn read_fields(
     fields: &mut Fields,

@@ -1,4 +1,4 @@
-//! Method calls as rows of their methods' tables.
+//! Method calls as rows of the tables of their methods.
 
 use std::borrow::Cow;
 
@@ -13,14 +13,14 @@ use crate::latin1;
 use crate::reader::{Name, Reader, Token};
 use crate::writer;
 
-/// How the calls of several methods are laid out.
+/// The layout of calls of several methods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// A table for each method, and one for what is no call of a known method.
+    /// One table per method, and one for malformed messages.
     Tables,
-    /// One table: a column with the method's name, and a struct for each method.
+    /// One table: a column with the method's name, and one struct per method.
     Union,
-    /// The table of the method at this place; other calls are passed over.
+    /// Only the table of the method at this position; other calls are skipped.
     Only(usize),
 }
 
@@ -29,17 +29,17 @@ pub enum Layout {
 pub struct Calls<'p> {
     methods: &'p [Method],
     layout: Layout,
-    /// One; for [`Layout::Tables`] one for each method, and one for what is no call of theirs.
+    /// One; for [`Layout::Tables`] one per method, and one for malformed messages.
     tables: Vec<Table>,
-    /// The event of each method, and the method that was called last: likely the next one's too.
+    /// The event of each method, and the last method called, which is likely the next one too.
     heads: Vec<Head>,
     last: usize,
-    /// The tables that the present message has rows in, and how many they had before.
+    /// The tables in which the current message has rows, with their previous number of rows.
     touched: Vec<(usize, usize)>,
 }
 
 impl<'p> Calls<'p> {
-    /// No calls, in tables that `table` makes.
+    /// An empty set of calls; `table` creates the tables.
     pub fn new(methods: &'p [Method], layout: Layout, table: impl Fn(&[Field]) -> Table) -> Self {
         let tables = match layout {
             Layout::Tables => {
@@ -52,7 +52,7 @@ impl<'p> Calls<'p> {
         Self { methods, layout, tables, heads, last: 0, touched: Vec::new() }
     }
 
-    /// Adds a row for each call of a message; whether there was one.
+    /// Adds a row for each call of a message; returns whether there was one.
     #[inline]
     pub fn add(&mut self, index: i64, cursor: &mut Reader<'_>) -> Result<bool> {
         self.touched.clear();
@@ -108,7 +108,7 @@ impl<'p> Calls<'p> {
         }
     }
 
-    /// The table of a method, and for the union its column; None where its calls are passed over.
+    /// A method's table and, for the union, its column; None if its calls are skipped.
     fn place_of(&self, number: usize) -> Option<(usize, usize)> {
         if self.methods[number].is_passed_over() {
             return None;
@@ -145,7 +145,7 @@ impl<'p> Calls<'p> {
             column.push_with(|inside| read_arguments(&method.takes, inside, cursor, row))
         });
         if let Err(fault) = read {
-            // The next call begins behind this one's value, if that has an end.
+            // The next call starts after this one's value, if its end can be found.
             *cursor = start;
             if let Err(fault) = skip_if_any(cursor) {
                 table.truncate(row);
@@ -160,7 +160,7 @@ impl<'p> Calls<'p> {
         table.end_row(index, read)
     }
 
-    /// A call of a method that the plan does not know: a row of the union, else a misfit.
+    /// A call of a method that is not in the schema: a row of the union, otherwise malformed.
     fn add_unknown(
         &mut self,
         name: Name<'_>,
@@ -192,12 +192,11 @@ impl<'p> Calls<'p> {
         table.end_row(index, Err(fault))
     }
 
-    /// How many rows there are in all tables.
+    /// The number of rows in all tables.
     pub fn rows(&self) -> usize {
         self.tables.iter().map(Table::rows).sum()
     }
 
-    /// The finished tables.
     pub fn finish(self) -> Vec<Rows> {
         self.tables.into_iter().map(Table::finish).collect()
     }
@@ -215,13 +214,13 @@ fn head_of(method: &Method) -> Head {
     let mut head = Vec::new();
     match method.id {
         Some(id) => writer::put_field_number(&mut head, id),
-        // Names that no message can have were refused when the plan was made.
+        // Names that no message can have were rejected with the schema.
         None => drop(writer::put_key(&mut head, &method.name)),
     }
     Head::new(&head)
 }
 
-/// Steps over an event's value; it may have none.
+/// Skips the value of an event; it may have none.
 fn skip_if_any(cursor: &mut Reader<'_>) -> Result<()> {
     if cursor.peek().is_some() { skip(cursor) } else { Ok(()) }
 }
@@ -262,7 +261,7 @@ fn columns_of(method: &Method) -> &[Field] {
     }
 }
 
-/// The method's name, and a struct for each method.
+/// The columns of the union: the method's name, and one struct per method.
 fn union_of(methods: &[Method]) -> Vec<Field> {
     let field = |name: &str, kind| Field { name: name.into(), nullable: true, kind };
     let wanted = methods.iter().filter(|method| !method.is_passed_over());

@@ -1,4 +1,4 @@
-//! One column while it grows: values of any kind, and what is inside them.
+//! A column under construction: values of any kind, and their nested columns.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use crate::error::{Result, WireError};
 use crate::latin1;
 use crate::reader::{Name, Reader, Shape, Token};
 
-/// A column while it grows.
+/// A column under construction.
 #[derive(Debug)]
 pub struct Column {
     validity: Validity,
@@ -37,7 +37,6 @@ enum Data {
 }
 
 impl Column {
-    /// An empty column.
     pub fn new(field: &Field) -> Self {
         let kind = field.kind.clone();
         let data = match &field.kind {
@@ -61,13 +60,13 @@ impl Column {
         Self { validity: Validity::default(), nullable: field.nullable, kind, data }
     }
 
-    /// How many values there are.
+    /// The number of values.
     #[inline]
     pub const fn len(&self) -> usize {
         self.validity.len()
     }
 
-    /// Appends the next value of a message. After an error, [`Column::truncate`] is due.
+    /// Appends the next value of a message. After an error, call [`Column::truncate`].
     #[inline]
     pub fn read(&mut self, cursor: &mut Reader<'_>) -> Result<()> {
         let taken = match &mut self.data {
@@ -85,7 +84,7 @@ impl Column {
         self.read_any(cursor)
     }
 
-    /// As [`Column::read`], whatever the value is.
+    /// Like [`Column::read`], without the fast path for expected values.
     fn read_any(&mut self, cursor: &mut Reader<'_>) -> Result<()> {
         let start = *cursor;
         let value = cursor.value()?;
@@ -139,16 +138,15 @@ impl Column {
         Ok(())
     }
 
-    /// Appends a null, unless there must be a value.
+    /// Appends a null, or fails if the column is not nullable.
     pub fn push_missing(&mut self) -> Result<()> {
         if self.nullable {
             self.push_null();
             return Ok(());
         }
-        Err(WireError::new("a value that must not be null").with("expected", self.kind.name()))
+        Err(WireError::new("the column is not nullable").with("expected", self.kind.name()))
     }
 
-    /// Appends a null.
     pub fn push_null(&mut self) {
         let length = self.validity.len();
         match &mut self.data {
@@ -169,7 +167,7 @@ impl Column {
         }
     }
 
-    /// Appends a text, or nothing where Arrow cannot count further.
+    /// Appends a string, unless it exceeds what Arrow's offsets can address.
     pub fn push_text(&mut self, text: &str) {
         if let Data::Text(strings) = &mut self.data
             && strings.push(text.as_bytes()).is_some()
@@ -180,7 +178,7 @@ impl Column {
         }
     }
 
-    /// Appends bytes, or nothing where Arrow cannot count further.
+    /// Appends bytes, unless they exceed what Arrow's offsets can address.
     #[inline]
     pub fn push_bytes(&mut self, bytes: &[u8]) {
         if let Data::Binary(strings) = &mut self.data
@@ -192,7 +190,7 @@ impl Column {
         }
     }
 
-    /// Appends a value of a struct that `make` appends the parts of.
+    /// Appends a struct whose fields are appended by `make`.
     pub fn push_with(&mut self, make: impl FnOnce(&mut Fields) -> Result<()>) -> Result<()> {
         if let Data::Struct(fields) = &mut self.data {
             make(fields)?;
@@ -201,7 +199,7 @@ impl Column {
         Ok(())
     }
 
-    /// Keeps so many values, and takes back what an error left behind them.
+    /// Truncates to this many values, including what an error left in nested columns.
     pub fn truncate(&mut self, length: usize) {
         match &mut self.data {
             Data::Bits(bits) => bits.truncate(length),
@@ -219,7 +217,6 @@ impl Column {
         self.validity.truncate(length);
     }
 
-    /// The finished column.
     pub fn finish(self) -> Array {
         let mut array = self.validity.into_array();
         match self.data {
@@ -252,7 +249,7 @@ impl Column {
     }
 }
 
-/// The value behind a type's name.
+/// The value after a type prefix.
 fn behind<'a>(cursor: &mut Reader<'a>) -> Result<Token<'a>> {
     loop {
         match cursor.value()? {
@@ -352,7 +349,7 @@ fn put_entries(
 
 #[cold]
 fn full() -> WireError {
-    WireError::new("a column holds at most 2 GiB, ask for fewer messages")
+    WireError::new("a column holds at most 2 GiB, request fewer messages")
 }
 
 #[cold]

@@ -1,15 +1,15 @@
-//! Names as the tokens that messages hold, compared without decoding them.
+//! Names as encoded in messages, compared without decoding.
 
 use crate::reader::Reader;
 
-/// The bytes of a word: names are compared by words.
+/// The size of a word: names are compared word by word.
 const WORD: usize = size_of::<u128>();
 
 /// The token of a name.
 #[derive(Debug)]
 pub struct Head {
     bytes: Box<[u8]>,
-    /// The token in one word, where it fits, and which of the word's bits count.
+    /// The token in one word, if it fits, and the mask of the bits in use.
     word: u128,
     mask: u128,
 }
@@ -30,7 +30,7 @@ impl Head {
         *self.bytes == *bytes
     }
 
-    /// Steps over the name if it is next.
+    /// Consumes the name if it is next.
     #[inline]
     pub fn take(&self, cursor: &mut Reader<'_>) -> bool {
         match cursor.rest().first_chunk() {

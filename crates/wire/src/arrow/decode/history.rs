@@ -1,4 +1,4 @@
-//! The history in front of a message (`docs/format.md` §8.8), as a column.
+//! The history of a message (`docs/format.md` §8.8) as a column.
 
 use super::column::Column;
 use crate::arrow::schema::{Field, Kind};
@@ -11,7 +11,7 @@ use crate::writer::{close_block, open_block, put_field, put_hex, put_int64};
 const INT32: Kind = Kind::Int { bytes: 4, signed: true };
 const INT64: Kind = Kind::Int { bytes: 8, signed: true };
 
-/// `history`: the sources, each an id and an index, and the timings.
+/// The column `history`: sources, each with an id and an index, and timings.
 #[must_use]
 pub fn field() -> Field {
     let field = |name: &str, nullable, kind| Field { name: name.into(), nullable, kind };
@@ -21,7 +21,7 @@ pub fn field() -> Field {
     field(history::NAME, true, Kind::Struct(parts))
 }
 
-/// Steps over the history, if one is next: what to read it from.
+/// Skips the history, if it is next; returns its content.
 pub fn take<'a>(cursor: &mut Reader<'a>) -> Result<Option<Reader<'a>>> {
     let mut ahead = *cursor;
     if !ahead.peek().is_some_and(reader::is_name) {
@@ -36,7 +36,7 @@ pub fn take<'a>(cursor: &mut Reader<'a>) -> Result<Option<Reader<'a>>> {
     Ok(Some(found))
 }
 
-/// Appends the history that [`take`] found.
+/// Appends the history that [`take`] returned.
 pub fn read(column: &mut Column, mut from: Reader<'_>) -> Result<()> {
     let found = History::read(&mut from)?;
     let mut fields = Vec::new();

@@ -1,11 +1,11 @@
-//! Messages decoded straight into Arrow's buffers: a [`batch`] takes messages and ends as buffers.
-//! What the schema does not ask for is skipped by its length.
+//! Decodes messages into Arrow buffers: a [`batch`] takes messages and finishes as buffers.
+//! Values that are not in the schema are skipped by their length.
 //!
-//! - `calls` are method calls, `table` the rows of one table, `history` the history as a column;
-//! - `column` is values of any kind, and the columns by name in it; `encoded_name` finds names without
-//!   decoding them;
-//! - `scalars` converts single values where nothing is lost;
-//! - `arrays` are Arrow's buffers, while they grow.
+//! - `calls` decodes method calls, `table` is the rows of one table, `history` the history column;
+//! - `column` is a column of any kind, with its nested columns by name; `encoded_name` matches
+//!   names without decoding them;
+//! - `scalars` converts single values losslessly;
+//! - `arrays` are the growing Arrow buffers.
 
 pub(super) mod arrays;
 pub mod batch;

@@ -1,4 +1,4 @@
-//! Values of one kind as those of another, where nothing is lost on the way.
+//! Lossless conversions between kinds of values.
 
 use std::borrow::Cow;
 
@@ -13,8 +13,8 @@ use crate::temporal::{self, Stamp};
 
 const SECONDS_OF_DAY: i64 = 86_400;
 
-/// Appends the number at the start of `bytes` if it has one of the usual forms, and returns how long
-/// it is. Nothing is appended otherwise: [`put`] knows every form.
+/// Fast path for the common encodings of a number: appends it and returns its encoded length.
+/// Otherwise appends nothing, and [`put`] handles the value.
 #[inline]
 pub fn put_at_once(out: &mut Vec<u8>, kind: &Kind, bytes: &[u8]) -> Option<usize> {
     match kind {
@@ -37,7 +37,7 @@ pub fn put_at_once(out: &mut Vec<u8>, kind: &Kind, bytes: &[u8]) -> Option<usize
     }
 }
 
-/// The short string at the start of `bytes`, if it is ASCII.
+/// The short ASCII string at the start of `bytes`.
 #[inline]
 pub fn text_at_once(bytes: &[u8]) -> Option<&[u8]> {
     let (code, rest) = bytes.split_first()?;
@@ -45,7 +45,7 @@ pub fn text_at_once(bytes: &[u8]) -> Option<&[u8]> {
     rest.get(..usize::from(length)).filter(|text| text.is_ascii())
 }
 
-/// How long the value at the start of `bytes` is, if its code or the next bytes tell.
+/// The length of the value at the start of `bytes`, if its code or the next bytes give it.
 #[inline]
 pub fn length_at_once(bytes: &[u8]) -> Option<usize> {
     let (code, rest) = bytes.split_first()?;
@@ -65,7 +65,7 @@ pub fn length_at_once(bytes: &[u8]) -> Option<usize> {
     })
 }
 
-/// An integer under a code of its own, and how long it is.
+/// An integer with its own code, and its encoded length.
 #[inline]
 fn whole(bytes: &[u8]) -> Option<(i64, usize)> {
     let (code, rest) = bytes.split_first()?;
@@ -81,7 +81,7 @@ fn whole(bytes: &[u8]) -> Option<(i64, usize)> {
     })
 }
 
-/// As [`whole`] for a float, of up to four groups of seven bits where it is a stop-bit one.
+/// Like [`whole`] for a float; stop-bit floats of up to four groups of seven bits.
 #[inline]
 #[allow(clippy::cast_precision_loss)] // the nearest, as anywhere
 fn number(bytes: &[u8]) -> Option<(f64, usize)> {
@@ -99,7 +99,7 @@ fn number(bytes: &[u8]) -> Option<(f64, usize)> {
     for (place, group) in groups.iter().enumerate() {
         value |= u32::from(group & 0x7F) << (7 * place);
         if group & 0x80 == 0 {
-            // A last group of nothing makes it negative.
+            // An empty last group makes it negative.
             let positive = *group != 0 || place == 0;
             return positive.then(|| (f64::from(value) / scale, place + 2));
         }
@@ -107,8 +107,8 @@ fn number(bytes: &[u8]) -> Option<(f64, usize)> {
     None
 }
 
-/// Appends a number, a time or a UUID as the bytes that `kind` lays it out as; None if the value is
-/// of another kind, or is not among those of `kind`.
+/// Appends a number, time or UUID in the layout of `kind`; None if the value is
+/// of another kind or out of range.
 #[inline]
 pub fn put(out: &mut Vec<u8>, kind: &Kind, value: &Token<'_>) -> Option<()> {
     match kind {
@@ -141,7 +141,7 @@ fn put_other(out: &mut Vec<u8>, kind: &Kind, value: &Token<'_>) -> Option<()> {
     Some(())
 }
 
-/// How many bytes a value takes; 0 for kinds that [`put`] does not know.
+/// The size of a value; 0 for kinds that [`put`] does not handle.
 pub const fn width(kind: &Kind) -> usize {
     match kind {
         Kind::Int { bytes, .. } => *bytes,
@@ -152,7 +152,7 @@ pub const fn width(kind: &Kind) -> usize {
     }
 }
 
-/// True or false, or their names.
+/// A boolean, or its name.
 pub fn truth(value: &Token<'_>) -> Option<bool> {
     match value {
         Token::Bool(value) => Some(*value),
@@ -162,7 +162,7 @@ pub fn truth(value: &Token<'_>) -> Option<bool> {
     }
 }
 
-/// A value as text, as Java's readers make it; a UUID too, which they refuse.
+/// A value as text, as Java's readers convert it; also a UUID, which they reject.
 pub fn text<'a>(value: &Token<'a>) -> Option<Cow<'a, str>> {
     let Token::Uuid(high, low) = value else { return convert::text(*value, 0).ok().flatten() };
     let digits = format!("{high:016x}{low:016x}");
@@ -190,7 +190,7 @@ fn put_unsigned(out: &mut Vec<u8>, value: u64, bytes: usize) -> Option<()> {
     Some(())
 }
 
-/// Java's writers store some integers as floats, and 2^63 - 1 as 2^63: the cast saturates as Java's.
+/// Java stores some integers as floats, and 2^63 - 1 as 2^63; the cast saturates like Java's.
 #[inline]
 fn integer(value: &Token<'_>) -> Option<i64> {
     match value {
@@ -238,7 +238,7 @@ fn float(value: &Token<'_>) -> Option<f64> {
     }
 }
 
-/// The nearest float of 32 bits; none for what is too large for one.
+/// The nearest 32-bit float; None if it would overflow.
 #[allow(clippy::cast_possible_truncation)]
 fn narrow(value: &Token<'_>) -> Option<f32> {
     if let Token::Float32(value) = value {
@@ -254,8 +254,8 @@ fn stamp<'a>(value: &Token<'a>) -> Option<Stamp<'a>> {
     temporal::parse(std::str::from_utf8(text).ok()?)
 }
 
-/// A number counts in the column's unit. Without a zone a text is in UTC; what is finer than the
-/// unit is cut off.
+/// A number is in the column's unit. Text without a zone is in UTC; digits finer than the
+/// unit are truncated.
 fn timestamp(value: &Token<'_>, unit: Unit) -> Option<i64> {
     if let Token::Int(count, _) = value
         && unit != Unit::Guessed
@@ -273,7 +273,7 @@ fn timestamp(value: &Token<'_>, unit: Unit) -> Option<i64> {
     seconds.checked_mul(unit.per_second())?.checked_add(part)
 }
 
-/// A number as nanoseconds, in the unit that makes sense of it.
+/// A number as nanoseconds, in the unit that gives a plausible date.
 #[allow(clippy::cast_possible_truncation)] // bounded
 fn guessed(value: &Token<'_>) -> Option<i64> {
     const BOUND: f64 = 9_223_372_036_854_775_808.0;
@@ -327,7 +327,7 @@ fn uuid(value: &Token<'_>) -> Option<[u8; 16]> {
     Some(number.swap_bytes().to_le_bytes())
 }
 
-/// A number of at most so many digits, as an integer of its last place.
+/// A decimal with at most this many digits, as an integer in units of its last digit.
 fn decimal(value: &Token<'_>, precision: u8, scale: u8) -> Option<i128> {
     let text = match value {
         Token::Int(_, _) | Token::Text(_) | Token::Float32(_) | Token::Float64(_) => text(value)?,
@@ -346,7 +346,7 @@ fn decimal(value: &Token<'_>, precision: u8, scale: u8) -> Option<i128> {
     if figures.is_empty() || !figures.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    // The number is `figures` times ten to minus this.
+    // The number is `figures` times ten to the power of minus this.
     let places = i32::try_from(fraction.len()).ok()?.checked_sub(exponent)?;
     let missing = i32::from(scale).checked_sub(places)?;
     if missing < 0 {

@@ -1,4 +1,4 @@
-//! The rows of one table: columns, and what stands beside them.
+//! The rows of one table, with their history and other extra columns.
 
 use super::arrays::Array;
 use super::column::Column;
@@ -8,43 +8,42 @@ use crate::arrow::schema::{Field, Kind};
 use crate::error::Result;
 use crate::reader::Reader;
 
-/// What becomes of a message that does not fit.
+/// How malformed messages are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Misfits {
-    /// It is an error.
+    /// They raise an error.
     Raise,
-    /// It is a row without values, and its error is in a column.
+    /// They become a row of nulls, with the error in an extra column.
     Keep,
 }
 
 /// A finished table.
 #[derive(Debug)]
 pub struct Rows {
-    /// How many rows there are.
+    /// The number of rows.
     pub count: usize,
-    /// The index of each row's message: 64 bits, little-endian.
+    /// The message index of each row: 64 bits, little-endian.
     pub indexes: Vec<u8>,
-    /// The columns of the plan.
+    /// The columns of the schema.
     pub columns: Vec<Array>,
-    /// The history, if it was asked for.
+    /// The history, if requested.
     pub history: Option<Array>,
-    /// What is wrong with a row, where misfits are kept.
+    /// The errors of malformed rows, if those are kept.
     pub errors: Option<Array>,
 }
 
-/// The rows of one table while they are read.
+/// A table under construction.
 #[derive(Debug)]
 pub struct Table {
     indexes: Vec<u8>,
     rows: usize,
     pub fields: Fields,
     history: Option<Column>,
-    /// There where misfits are kept.
+    /// Present if malformed messages are kept.
     errors: Option<Column>,
 }
 
 impl Table {
-    /// An empty table.
     pub fn new(fields: &[Field], with_history: bool, misfits: Misfits) -> Self {
         let errors = Field { name: String::new(), nullable: true, kind: Kind::Text };
         Self {
@@ -56,18 +55,18 @@ impl Table {
         }
     }
 
-    /// Nothing of the messages is wanted.
+    /// Whether no column is requested.
     pub const fn is_blank(&self) -> bool {
         self.fields.is_empty() && self.history.is_none()
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     pub const fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Makes a row of what was read: columns without a value get a null. An error is kept, or given
-    /// back and no row made.
+    /// Ends a row: columns without a value get a null. An error is kept, or returned
+    /// and no row added.
     #[inline]
     pub fn end_row(&mut self, index: i64, read: Result<()>) -> Result<()> {
         let row = self.rows;
@@ -95,7 +94,7 @@ impl Table {
         Ok(())
     }
 
-    /// As [`Table::end_row`] for a row of the union, whose first column is the method's name.
+    /// Like [`Table::end_row`], for a row of the union, whose first column is the method's name.
     pub fn end_call(&mut self, index: i64, read: Result<()>, method: &str) -> Result<()> {
         self.end_row(index, read)?;
         if let Some(column) = self.fields.at(0) {
@@ -106,7 +105,7 @@ impl Table {
         Ok(())
     }
 
-    /// Steps over the history, if it is next, and appends it if it is asked for.
+    /// Skips the history if it is next, and appends it if requested.
     #[inline]
     pub fn take_history(&mut self, cursor: &mut Reader<'_>) -> Result<()> {
         match self.history {
@@ -115,7 +114,7 @@ impl Table {
         }
     }
 
-    /// Appends the history, if it is asked for and there is one.
+    /// Appends the history, if requested and present.
     pub fn read_history(&mut self, past: Option<Reader<'_>>) -> Result<()> {
         match (&mut self.history, past) {
             (Some(column), Some(from)) => history::read(column, from),
@@ -123,7 +122,7 @@ impl Table {
         }
     }
 
-    /// Keeps so many rows.
+    /// Truncates to this many rows.
     pub fn truncate(&mut self, rows: usize) {
         self.fields.truncate(rows);
         for column in self.history.iter_mut().chain(&mut self.errors) {
@@ -133,7 +132,6 @@ impl Table {
         self.rows = rows;
     }
 
-    /// The finished table.
     pub fn finish(self) -> Rows {
         Rows {
             count: self.rows,

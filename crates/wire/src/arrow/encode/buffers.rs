@@ -1,21 +1,21 @@
-//! Arrow's buffers, as somebody else holds them: every access is checked.
+//! Arrow buffers owned by another library: every access is checked.
 
 use crate::error::{Result, WireError};
 
 /// A column: Arrow's buffers in Arrow's order.
 #[derive(Debug, Default)]
 pub struct Buffers<'a> {
-    /// How many values there are.
+    /// The number of values.
     pub length: usize,
-    /// The place of the first one.
+    /// The offset of the first value.
     pub start: usize,
-    /// Of times: they have a zone, and count in UTC.
+    /// For timestamps: they have a zone, and so are in UTC.
     pub has_zone: bool,
-    /// Validity first (None: all are valid), then what the type needs.
+    /// Validity first (None if all values are valid), then the buffers of the type.
     pub buffers: Vec<Option<&'a [u8]>>,
-    /// The columns inside.
+    /// The nested columns.
     pub children: Vec<Self>,
-    /// For dictionaries: the values that the codes stand for.
+    /// The values of a dictionary.
     pub dictionary: Option<Box<Self>>,
 }
 
@@ -24,12 +24,12 @@ impl<'a> Buffers<'a> {
         self.buffers.get(place).copied().flatten()
     }
 
-    /// Which values there are; None: all.
+    /// The validity bitmap; None if all values are valid.
     pub fn validity(&self) -> Result<Option<Bits<'a>>> {
         self.buffer(0).map(|bytes| self.bits_of(bytes)).transpose()
     }
 
-    /// Values of a bit each.
+    /// One-bit values.
     pub fn bits(&self) -> Result<Bits<'a>> {
         self.bits_of(self.buffer(1).unwrap_or_default())
     }
@@ -42,12 +42,12 @@ impl<'a> Buffers<'a> {
         Ok(Bits { bytes, start: self.start })
     }
 
-    /// Values of so many bytes each.
+    /// Fixed-size values.
     pub fn fixed<const N: usize>(&self) -> Result<&'a [[u8; N]]> {
         self.counted(self.length)
     }
 
-    /// The values behind offsets: one more than there are values.
+    /// The offsets of variable-length values: one more than there are values.
     pub fn offsets(&self) -> Result<Offsets<'a>> {
         if self.length == 0 {
             return Ok(Offsets(&[]));
@@ -55,7 +55,6 @@ impl<'a> Buffers<'a> {
         self.counted(self.length + 1).map(Offsets)
     }
 
-    /// Byte arrays.
     pub fn strings(&self) -> Result<Strings<'a>> {
         Ok(Strings { offsets: self.offsets()?, data: self.buffer(2).unwrap_or_default() })
     }
@@ -67,7 +66,7 @@ impl<'a> Buffers<'a> {
     }
 }
 
-/// A bit for each value.
+/// A bitmap.
 #[derive(Clone, Copy, Debug)]
 pub struct Bits<'a> {
     bytes: &'a [u8],
@@ -82,12 +81,12 @@ impl Bits<'_> {
     }
 }
 
-/// Where values begin and end.
+/// The offsets of variable-length values.
 #[derive(Clone, Copy, Debug)]
 pub struct Offsets<'a>(&'a [[u8; 4]]);
 
 impl Offsets<'_> {
-    /// The range of a value; it does not lie in the wrong order.
+    /// The range of a value; None if its end is before its start.
     #[inline]
     pub fn range(&self, row: usize) -> Result<std::ops::Range<usize>> {
         let at = |place: usize| {
@@ -101,7 +100,7 @@ impl Offsets<'_> {
     }
 }
 
-/// Byte arrays, one behind the other.
+/// Concatenated byte arrays.
 #[derive(Clone, Copy, Debug)]
 pub struct Strings<'a> {
     offsets: Offsets<'a>,
@@ -115,7 +114,7 @@ impl<'a> Strings<'a> {
     }
 }
 
-/// The buffers do not hold what they say.
+/// The error for buffers shorter than the column claims.
 #[cold]
 pub fn short() -> WireError {
     WireError::new("the column's buffers are too short for its values")

@@ -1,4 +1,4 @@
-//! One borrowed column: its values as tokens.
+//! A borrowed column, whose values are encoded as tokens.
 
 use super::buffers::{Bits, Buffers, Offsets, Strings, short};
 use super::temporal;
@@ -8,27 +8,27 @@ use crate::reader::EMPTY_MAP;
 use crate::writer;
 use crate::writer::{put_text_bytes, put_type_prefix};
 
-/// In which form values are written (`docs/format.md` §8.3-8.7).
+/// The form in which values are written (`docs/format.md` §8.3-8.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// As entries of Java's `writeMap`.
+    /// Entries of Java's `writeMap`.
     Entries,
-    /// As fields of Java's generated writers, whose types are declared.
+    /// Fields of Java's generated writers, with declared types.
     Declared,
-    /// As what collections hold, of which Java's generated writers forget the type.
+    /// Elements of collections, for which Java's generated writers do not use the declared type.
     Boxed,
 }
 
-/// How rows become messages.
+/// How rows are encoded.
 #[derive(Clone, Copy, Debug)]
 pub struct Manner {
-    /// The names of named values are those of map entries, not of fields.
+    /// Named values are map entries, not fields.
     pub as_entries: bool,
-    /// Nulls are left out where values have names.
+    /// Null values with names are omitted.
     pub omit_nulls: bool,
 }
 
-/// A column of somebody else's.
+/// A column borrowed from another library.
 #[derive(Debug)]
 pub struct Column<'a> {
     validity: Option<Bits<'a>>,
@@ -64,7 +64,7 @@ enum Data<'a> {
 }
 
 impl<'a> Column<'a> {
-    /// A column of this kind in these buffers.
+    /// Checks that the buffers hold a column of this kind.
     pub fn new(field: &Field, parts: &Buffers<'a>, manner: Manner) -> Result<Self> {
         let data = data(&field.kind, parts, manner)
             .map_err(|fault| if field.name.is_empty() { fault } else { fault.inside(&field.name) });
@@ -76,7 +76,7 @@ impl<'a> Column<'a> {
         self.validity.is_some_and(|bits| !bits.get(row))
     }
 
-    /// The text of a row; None where the column holds none, or it is null.
+    /// The string in a row; None if it is null or the column is of another kind.
     pub fn text(&self, row: usize) -> Result<Option<&'a [u8]>> {
         match &self.data {
             _ if self.is_null(row) => Ok(None),
@@ -86,7 +86,7 @@ impl<'a> Column<'a> {
         }
     }
 
-    /// The columns inside a struct.
+    /// The fields of a struct.
     pub const fn named(&self) -> Option<&Named<'a>> {
         if let Data::Struct(fields) = &self.data { Some(fields) } else { None }
     }
@@ -118,16 +118,16 @@ impl<'a> Column<'a> {
 
     fn put_other(&self, out: &mut Vec<u8>, row: usize, style: Style) -> Result<()> {
         match &self.data {
-            // Java has no unsigned integers: the next wider one holds them.
+            // Java has no unsigned integers: the next wider type is used.
             Data::UInt8(of) => put_int(out, u8::from_le_bytes(of[row]).into(), 16, style),
             Data::UInt16(of) => put_int(out, u16::from_le_bytes(of[row]).into(), 32, style),
             Data::UInt32(of) => put_int(out, u32::from_le_bytes(of[row]).into(), 64, style),
             Data::UInt64(of) => {
                 let value = u64::from_le_bytes(of[row]);
                 let fits = i64::try_from(value).map_err(|_| {
-                    WireError::new("an integer of more than 63 bits").with("value", value)
+                    WireError::new("the integer does not fit in 63 bits").with("value", value)
                 })?;
-                // Java's shortest form of this one is that of 2^63: a long saturates there.
+                // Java's shortest form of this value is that of 2^63, where a long saturates.
                 let style = if fits == i64::MAX { Style::Boxed } else { style };
                 put_int(out, fits, 64, style);
             }
@@ -169,32 +169,31 @@ impl<'a> Column<'a> {
         Ok(())
     }
 
-    /// A value of a collection: the declared type of a collection in it is forgotten.
+    /// Appends an element of a collection; a nested collection does not use its declared type.
     fn put_item(&self, out: &mut Vec<u8>, row: usize, style: Style) -> Result<()> {
         let is_container = matches!(self.data, Data::List(..) | Data::Map(..));
         let forgotten = style == Style::Declared && is_container;
         self.put(out, row, if forgotten { Style::Boxed } else { style })
     }
 
-    /// Appends an argument of a method, which may be a collection.
+    /// Appends a method argument, which may be a collection.
     pub fn put_argument(&self, out: &mut Vec<u8>, row: usize) -> Result<()> {
         self.put_item(out, row, Style::Declared)
     }
 }
 
-/// Columns by name.
 #[derive(Debug)]
 pub struct Named<'a> {
-    /// The name, the tokens that stand for it, the column.
+    /// For each column its name and the tokens of the name.
     fields: Vec<(String, Vec<u8>, Column<'a>)>,
     omit_nulls: bool,
 }
 
 impl<'a> Named<'a> {
-    /// These columns, in this order.
+    /// Checks that these columns match the fields, in order.
     pub fn new(fields: &[Field], parts: &[Buffers<'a>], manner: Manner) -> Result<Self> {
         if fields.len() != parts.len() {
-            return Err(WireError::new("another number of columns")
+            return Err(WireError::new("wrong number of columns")
                 .with("expected", fields.len())
                 .with("found", parts.len()));
         }
@@ -210,7 +209,7 @@ impl<'a> Named<'a> {
         Ok(Self { fields: named.collect::<Result<_>>()?, omit_nulls: manner.omit_nulls })
     }
 
-    /// Appends the values of a row, each behind its name.
+    /// Appends the named values of a row.
     #[inline]
     pub fn put(&self, out: &mut Vec<u8>, row: usize, style: Style) -> Result<()> {
         for (name, token, column) in &self.fields {
@@ -310,7 +309,7 @@ fn put_entries(
     let block = writer::open_block(out);
     for row in rows {
         let key = std::str::from_utf8(keys.get(row)?)
-            .map_err(|_| WireError::new("a key that is not UTF-8"))?;
+            .map_err(|_| WireError::new("the key is not UTF-8"))?;
         writer::put_key(out, key)?;
         values.put_item(out, row, style).map_err(|fault| fault.inside(key))?;
     }
@@ -358,7 +357,7 @@ fn put_utf8(out: &mut Vec<u8>, text: &[u8]) {
     }
 }
 
-/// The two halves of 16 bytes, the highest first.
+/// The two halves of 16 big-endian bytes.
 fn halves(bytes: [u8; 16]) -> (u64, u64) {
     let number = u128::from_le_bytes(bytes).swap_bytes();
     let half = |number: u128| u64::try_from(number & u128::from(u64::MAX)).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Rows as messages.
+//! Rows encoded as messages.
 
 use super::buffers::Buffers;
 use super::column::{Column, Manner, Named, Style};
@@ -8,24 +8,23 @@ use crate::writer::EMPTY_PAYLOAD;
 use crate::writer::put_type_prefix;
 use crate::{fieldless, writer};
 
-/// What a row becomes.
+/// The form of the messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
     /// A value without a name: one column.
     Value(Field),
-    /// A map, as Java's `writeMap` writes it: a column for each entry.
+    /// A map in the form of Java's `writeMap`: one column per entry.
     Entries(Vec<Field>),
-    /// The fields of a message: a column for each.
+    /// The fields of a message: one column each.
     Fields(Vec<Field>),
-    /// An object under the name of its type: a column for each field.
+    /// An object with a type prefix: one column per field.
     Typed(String, Vec<Field>),
-    /// A call: a column for each argument, or for each field of the one argument.
+    /// A call: one column per argument, or per field of the only argument.
     Call(Method),
-    /// A call of one of these: its name, then for each method a struct of such columns.
+    /// A call of one of these methods: a column with its name, and one struct per method.
     Calls(Vec<Method>),
 }
 
-/// Makes messages of rows.
 #[derive(Clone, Debug)]
 pub struct Encoder {
     content: Content,
@@ -33,12 +32,11 @@ pub struct Encoder {
     is_fieldless: bool,
 }
 
-/// Messages, one behind the other.
+/// Concatenated messages.
 #[derive(Debug, Default)]
 pub struct Messages {
-    /// Where each begins, and the last ends: 64 bits each.
+    /// The start of each message and the end of the last, as 64-bit offsets.
     pub offsets: Vec<u8>,
-    /// Their bytes.
     pub data: Vec<u8>,
 }
 
@@ -60,17 +58,17 @@ struct Call<'a> {
 }
 
 impl Encoder {
-    /// An encoder. `omit_nulls` leaves out the names of what is null; `is_fieldless` is for queues
-    /// whose messages hold no names of fields.
+    /// An encoder. `omit_nulls` omits null values with their names; `is_fieldless` is for queues
+    /// whose messages have no field names.
     #[must_use]
     pub const fn new(content: Content, omit_nulls: bool, is_fieldless: bool) -> Self {
         Self { content, omit_nulls, is_fieldless }
     }
 
-    /// Makes messages of so many rows of these columns.
+    /// Encodes this many rows of these columns.
     pub fn encode(&self, count: usize, columns: &[Buffers<'_>]) -> Result<Messages> {
         if let Some(column) = columns.iter().find(|column| column.length != count) {
-            return Err(WireError::new("a column of another length")
+            return Err(WireError::new("wrong length of a column")
                 .with("expected", count)
                 .with("found", column.length));
         }
@@ -114,7 +112,7 @@ impl Encoder {
                     return Err(WireError::new("the column of method names is missing"));
                 };
                 if structs.len() != methods.len() {
-                    return Err(WireError::new("another number of methods")
+                    return Err(WireError::new("wrong number of methods")
                         .with("expected", methods.len())
                         .with("found", structs.len()));
                 }
@@ -155,7 +153,7 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// Appends a call whose arguments are a struct, which is null where there are none.
+    /// Appends a call whose arguments are a struct; the struct is null if there are none.
     fn put_struct(&self, out: &mut Vec<u8>, row: usize, column: &Column<'_>) -> Result<()> {
         match column.named() {
             Some(arguments) if !column.is_null(row) => self.put(out, row, arguments),
@@ -209,7 +207,7 @@ impl Rows<'_> {
 fn one<'a, 'b>(columns: &'b [Buffers<'a>]) -> Result<&'b Buffers<'a>> {
     match columns {
         [column] => Ok(column),
-        _ => Err(WireError::new("another number of columns")
+        _ => Err(WireError::new("wrong number of columns")
             .with("expected", 1)
             .with("found", columns.len())),
     }

@@ -1,8 +1,8 @@
-//! Arrow's columns as messages, one for each row. The columns are borrowed where they are, and the
+//! Encodes Arrow columns as messages, one per row. The columns are borrowed in place, and the
 //! messages are appended to one buffer.
 //!
-//! - `buffers` reads Arrow's buffers, `column` appends a value of any kind as a token;
-//! - `temporal` writes dates, times and decimals as text; [`encoder`] makes messages of rows.
+//! - `buffers` reads Arrow's buffers, `column` encodes a value of any kind as a token;
+//! - `temporal` formats dates, times and decimals; [`encoder`] converts rows to messages.
 
 mod buffers;
 mod column;

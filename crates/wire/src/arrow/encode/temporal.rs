@@ -1,4 +1,4 @@
-//! Dates, times and decimals as the text that Java shows, straight from the integers of columns.
+//! Dates, times and decimals in Java's text form, formatted directly from the integers of columns.
 
 use crate::arrow::schema::Unit;
 use crate::codes::{DATE, DATE_TIME, TIME, ZONED_DATE_TIME};
@@ -7,7 +7,7 @@ use crate::writer;
 
 const SECONDS_OF_DAY: i64 = 86_400;
 
-/// Room for the longest of these texts.
+/// Enough for the longest of these texts.
 struct Text {
     bytes: [u8; 48],
     length: usize,
@@ -26,7 +26,7 @@ impl Text {
         }
     }
 
-    /// The last digits of a number, so many.
+    /// The last digits of a number, this many.
     #[inline]
     fn digits(&mut self, number: u32, count: u32) {
         for place in (0..count).rev() {
@@ -49,7 +49,7 @@ impl Text {
         self.digits(day.into(), 2);
     }
 
-    /// Seconds are left out where they are zero; fractions have 3, 6 or 9 digits.
+    /// Seconds are omitted if zero; fractions have 3, 6 or 9 digits.
     fn time(&mut self, second: u32, nanos: u32) {
         self.digits(second / 3600, 2);
         self.push(b':');
@@ -75,14 +75,13 @@ impl Text {
     }
 }
 
-/// Appends a day.
+/// Appends a date.
 pub fn put_date(out: &mut Vec<u8>, days: i64) {
     let mut text = Text::new();
     text.date(days);
     text.put(out, DATE);
 }
 
-/// Appends a time of day.
 pub fn put_time(out: &mut Vec<u8>, count: i64, unit: Unit) {
     let mut text = Text::new();
     let (second, nanos) = split(count, unit);
@@ -90,7 +89,7 @@ pub fn put_time(out: &mut Vec<u8>, count: i64, unit: Unit) {
     text.put(out, TIME);
 }
 
-/// Appends a moment: in UTC, or without a zone.
+/// Appends a date and time, in UTC or without a zone.
 pub fn put_timestamp(out: &mut Vec<u8>, count: i64, unit: Unit, has_zone: bool) {
     let mut text = Text::new();
     let (second, nanos) = split(count, unit);
@@ -113,11 +112,11 @@ fn within_day(second: i64) -> u32 {
     u32::try_from(second.rem_euclid(SECONDS_OF_DAY)).unwrap_or(0)
 }
 
-/// Appends a decimal number as text: with an exponent where Java's `BigDecimal` and Python's
-/// `Decimal` show one.
+/// Appends a decimal, with an exponent where Java's `BigDecimal` and Python's
+/// `Decimal` use one.
 pub fn put_decimal(out: &mut Vec<u8>, value: i128, scale: u8) {
     use std::fmt::Write;
-    /// Numbers below a millionth are shown with an exponent.
+    /// Numbers below a millionth have an exponent.
     const ZEROS_MAX: i32 = 6;
     let digits = value.unsigned_abs().to_string();
     let mut text = String::with_capacity(48);

@@ -1,4 +1,4 @@
-//! Columns by name: those of a struct, or of a table.
+//! Columns by name: the fields of a struct or the columns of a table.
 
 use std::borrow::Cow;
 
@@ -12,45 +12,44 @@ use crate::error::{Result, WireError};
 use crate::latin1;
 use crate::reader::{self, Name, Reader, Token};
 
-/// Names in errors are cut behind so many characters.
+/// Names in errors are cut to this many characters.
 pub const SHOWN_MAX: usize = 80;
-/// A name with more in front of it, such as a comment, is not likely to come again.
+/// A longer token, such as a name after a comment, is unlikely to recur and not remembered.
 const HEAD_MAX: usize = 256;
 
-/// Columns by name.
 #[derive(Debug)]
 pub struct Fields {
     columns: Vec<Named>,
-    /// The names of the messages so far, in their order: those of the next one are likely the same,
-    /// and are compared before anything is decoded.
+    /// The names in the order of the previous messages. The next message most likely has the same
+    /// order, so these are compared before anything is decoded.
     order: Vec<Step>,
 }
 
 #[derive(Debug)]
 struct Named {
     label: String,
-    /// The name as messages hold it.
+    /// The encoded name.
     name: Box<[u8]>,
-    /// The name where it is a number.
+    /// The number, if the name is one.
     number: Option<i64>,
     column: Column,
 }
 
-/// Where the value behind a name goes.
+/// The destination of a named value.
 #[derive(Clone, Copy, Debug)]
 enum Goes {
     Column(usize),
     Nowhere,
 }
 
-/// A name that was seen, as its token.
+/// The token of a name that occurred before.
 #[derive(Debug)]
 struct Step {
     head: Head,
     goes: Goes,
 }
 
-/// Names in an order that never repeats are not remembered without end.
+/// Limits how many names are remembered if their order never repeats.
 const fn steps_max(columns: usize) -> usize {
     64 + 4 * columns
 }
@@ -60,7 +59,7 @@ impl Named {
         Self {
             label: field.name.clone(),
             number: field.name.parse().ok(),
-            // Names that no message can have were refused when the plan was made.
+            // Names that no message can have were rejected with the schema.
             name: field.name.chars().filter_map(|it| u8::try_from(u32::from(it)).ok()).collect(),
             column: Column::new(field),
         }
@@ -77,7 +76,7 @@ impl Named {
     #[inline]
     fn read(&mut self, cursor: &mut Reader<'_>, row: usize) -> Result<()> {
         if self.column.len() > row {
-            self.column.truncate(row); // twice in one message: the last counts, as in a map
+            self.column.truncate(row); // twice in one message: the last one wins, as in a map
         }
         self.column.read(cursor).map_err(|fault| fault.inside(&self.label))
     }
@@ -88,18 +87,17 @@ impl Named {
 }
 
 impl Fields {
-    /// Empty columns.
     pub fn new(fields: &[Field]) -> Self {
         Self { columns: fields.iter().map(Named::new).collect(), order: Vec::new() }
     }
 
-    /// There are no columns.
+    /// Whether there are no columns.
     pub const fn is_empty(&self) -> bool {
         self.columns.is_empty()
     }
 
-    /// Appends a row of what is named in the rest of the bytes; what is not there is null. After an
-    /// error, [`Fields::truncate`] is due.
+    /// Appends a row of the named values in the remaining bytes; missing ones are null. After an
+    /// error, call [`Fields::truncate`].
     #[inline]
     pub fn read(&mut self, cursor: &mut Reader<'_>, row: usize) -> Result<()> {
         let mut next = 0;
@@ -124,8 +122,8 @@ impl Fields {
         })
     }
 
-    /// Steps over the next name, and tells where its value goes; None at the end. What is likely to
-    /// come next changes with it.
+    /// Consumes the next name and returns the destination of its value, or None at the end. Updates
+    /// the prediction of the following name.
     #[cold]
     fn find(&mut self, cursor: &mut Reader<'_>, next: &mut usize) -> Result<Option<Goes>> {
         let start = cursor.rest();
@@ -147,7 +145,7 @@ impl Fields {
         Ok(Some(goes))
     }
 
-    /// Appends a row of the values in the rest of the bytes, one for each column.
+    /// Appends a row of the values in the remaining bytes, one per column.
     pub fn read_values(&mut self, cursor: &mut Reader<'_>, row: usize) -> Result<()> {
         self.columns.iter_mut().try_for_each(|named| match cursor.peek() {
             Some(_) => named.read(cursor, row),
@@ -155,12 +153,11 @@ impl Fields {
         })
     }
 
-    /// Appends a row without values; an error where one must be there.
+    /// Appends a row of nulls; an error if a column is not nullable.
     pub fn read_missing(&mut self, row: usize) -> Result<()> {
         self.read(&mut Reader::new(&[]), row)
     }
 
-    /// The column at this place.
     pub fn at(&mut self, place: usize) -> Option<&mut Column> {
         self.columns.get_mut(place).map(|named| &mut named.column)
     }
@@ -170,23 +167,21 @@ impl Fields {
         self.columns.iter_mut().for_each(|named| named.column.push_nulls(length));
     }
 
-    /// Keeps so many rows.
+    /// Truncates to this many rows.
     pub fn truncate(&mut self, length: usize) {
         self.columns.iter_mut().for_each(|named| named.column.truncate(length));
     }
 
-    /// The finished columns.
     pub fn finish(self) -> Vec<Array> {
         self.columns.into_iter().map(|named| named.column.finish()).collect()
     }
 }
 
-/// The start of a name that comes from a message, for words about it.
+/// The start of a name from a message, for use in errors.
 pub fn shown(name: &[u8]) -> Cow<'_, str> {
     latin1::decode(&name[..name.len().min(SHOWN_MAX)])
 }
 
-/// Steps over a value.
 #[inline]
 pub fn skip(cursor: &mut Reader<'_>) -> Result<()> {
     match scalars::length_at_once(cursor.rest()) {
@@ -195,7 +190,7 @@ pub fn skip(cursor: &mut Reader<'_>) -> Result<()> {
     }
 }
 
-/// The named values of a block, behind its type's name if it has one, which is one of these.
+/// The named values of a block; a type prefix, if there is one, must be one of `types`.
 #[inline]
 pub fn block_of<'a>(cursor: &mut Reader<'a>, types: &[String]) -> Result<Reader<'a>> {
     match cursor.block_if() {
@@ -220,7 +215,7 @@ fn typed_block_of<'a>(cursor: &mut Reader<'a>, types: &[String]) -> Result<Reade
     }
 }
 
-/// Whether there are names in front of the values; nothing has any.
+/// Whether the values have names; an empty block counts as named.
 #[inline]
 pub fn is_named(cursor: &Reader<'_>) -> bool {
     match cursor.rest().first() {
