@@ -21,6 +21,8 @@ SOURCES = (
     "crates/fuzz/src/bin/*",
     "crates/kernel/src/*",
     "crates/kernel/src/chronicle/read/tailer/*",
+    "crates/kernel/src/memory/*",
+    "crates/kernel/src/os/*",
     "crates/kernel/src/probe/*",
     "crates/wire/src/**/*",
     "python/quire/*.pyi",

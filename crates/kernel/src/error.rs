@@ -6,19 +6,18 @@ use std::time::Duration;
 
 use quire_wire::WireError;
 
-/// Shorthand for the kernel's results.
+/// The result of a kernel operation.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// A lock of a file that stayed taken.
+/// A lock that could not be taken in time.
 #[derive(Clone, Copy, Debug)]
 pub struct Locked {
-    /// The process that has it; None for a lock of a description, which has no process.
+    /// The process that holds it; None for a lock of a file description, which has no process.
     pub holder: Option<u32>,
-    /// How long it was waited for.
+    /// How long this process waited.
     pub waited: Duration,
 }
 
-/// A kernel operation failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs)] // each variant's text says it
@@ -125,16 +124,16 @@ pub enum Error {
 }
 
 impl Error {
-    /// The system's number for [`Error::Hole`].
+    /// The error number for [`Error::Hole`].
     pub const NO_SPACE: i32 = libc::ENOSPC;
 
-    /// A failure of the system while doing `what` to `path`.
+    /// A failed system call while doing `what` to `path`.
     #[must_use]
     pub fn io(what: &'static str, path: &Path, source: io::Error) -> Self {
         Self::Io { what, path: path.to_path_buf(), source }
     }
 
-    /// The file at `path`, or its directory, is not there any more.
+    /// The file at `path`, or its directory, no longer exists.
     #[must_use]
     pub fn gone(what: &'static str, path: &Path) -> Self {
         Self::io(what, path, io::Error::from_raw_os_error(libc::ENOENT))
@@ -160,7 +159,7 @@ impl Error {
     }
 }
 
-/// How to go on after a handle was closed.
+/// What to do after a handle was closed.
 fn after_closing(what: &str) -> &'static str {
     match what {
         "queue" => "quire.open opens it again",

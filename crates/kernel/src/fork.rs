@@ -1,8 +1,8 @@
-//! Forking: what the kernel keeps for the whole process must be free and whole in the child.
+//! Forking: the kernel's process-wide state must be unlocked and consistent in the child.
 //!
-//! A lock that another thread of the parent holds at the moment of the fork stays taken in the child
-//! for ever, as that thread is not there. So the forking thread takes the one that is held for long
-//! first. What belongs to a handle needs none of this: a child never uses the handles of its parent.
+//! A lock that another thread of the parent holds at the fork stays locked in the child forever, as
+//! that thread does not exist there. So the forking thread first takes the one that may be held for
+//! long. State of handles needs no such care: a child never uses the handles of its parent.
 
 use std::cell::RefCell;
 use std::sync::MutexGuard;
@@ -16,19 +16,19 @@ thread_local! {
     static LOCKS: RefCell<Option<MutexGuard<'static, Held>>> = const { RefCell::new(None) };
 }
 
-/// To be called by the thread that forks, right before.
+/// Call in the forking thread, right before the fork.
 pub fn before() {
     TABLES.set(Some(registry::hold()));
     LOCKS.set(Some(lock::hold()));
 }
 
-/// To be called in the parent right after, also when the fork failed.
+/// Call in the parent right after the fork, even if it failed.
 pub fn after_in_parent() {
     LOCKS.take();
     TABLES.take();
 }
 
-/// To be called in the child right after.
+/// Call in the child right after the fork.
 pub fn after_in_child() {
     process::after_fork_in_child();
     if let Some(mut locks) = LOCKS.take() {

@@ -5,14 +5,13 @@
 //! - [`chronicle`] is Chronicle Queue 5: `queue` a directory, `append` writes into it, `read` reads
 //!   from it; `protocol` says who may change which word, and in which order; `format` where every
 //!   field is;
-//! - [`quick_queue`] asks the same questions of Quick-Queue files, and [`vanilla`] of the directories
-//!   of Vanilla Chronicle;
-//! - [`memory`] says how a word is touched, and [`os`] what the system is asked for: they hold the
-//!   only `unsafe`, and know nothing of any format;
+//! - [`quick_queue`] and [`vanilla`] are structured alike, for these other formats;
+//! - [`memory`] is access to mapped words, and [`os`] the calls to the system: they contain the
+//!   only `unsafe`, and are independent of any format;
 //! - [`probe`] is the seam for tests;
-//! - [`Error`], [`warnings`] and [`fork`] serve all of these.
+//! - [`Error`], [`warnings`] and [`fork`] are shared by all of them.
 //!
-//! This crate knows nothing of Python.
+//! This crate does not depend on Python.
 
 pub mod chronicle;
 mod error;

@@ -1,7 +1,7 @@
-//! What an operator should know although nothing failed: a forced unlock, a discarded file.
+//! Warnings for an operator, for events that are not errors: a forced unlock, a discarded file.
 //!
-//! The kernel cannot log: it may hold the write lock. It leaves a line here; the caller
-//! collects the lines afterwards, with no lock held.
+//! The kernel cannot log, since it may hold the write lock. It queues a line here; the caller
+//! collects the lines afterwards, without any lock.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
@@ -12,7 +12,7 @@ const MOST_TRIES: usize = 10_000;
 static WAITING: AtomicBool = AtomicBool::new(false);
 static LINES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Leaves one line; the oldest are kept when nobody picks them up.
+/// Queues one line. When the queue is full, the oldest lines are kept.
 pub fn leave(line: String) {
     if let Some(mut lines) = lines()
         && lines.len() < MOST_KEPT
@@ -22,7 +22,7 @@ pub fn leave(line: String) {
     }
 }
 
-/// Takes the lines left since the last call; costs one load when there are none.
+/// Takes the lines queued since the last call; costs one load if there are none.
 #[must_use]
 pub fn take() -> Vec<String> {
     if !WAITING.load(Ordering::Acquire) {
@@ -32,8 +32,8 @@ pub fn take() -> Vec<String> {
     lines().map(|mut lines| std::mem::take(&mut *lines)).unwrap_or_default()
 }
 
-/// The lines; None where a fork copied them while a thread of the parent was at them. Elsewhere they
-/// are free again within some instructions.
+/// The lines; None if a fork copied them while another thread of the parent used them. Otherwise
+/// the lock is released within a few instructions.
 fn lines() -> Option<MutexGuard<'static, Vec<String>>> {
     for _ in 0..MOST_TRIES {
         match LINES.try_lock() {

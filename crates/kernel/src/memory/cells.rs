@@ -1,6 +1,6 @@
-//! Shared words and bytes at file positions. Every access says its memory ordering in its name.
+//! Shared words and bytes at file positions. Each method's name states its memory ordering.
 //!
-//! The backing is a file mapping, or in `loom` builds a model of one: the code above is the same.
+//! Backed by a file mapping, or in `loom` builds by a model of one; the code above is the same.
 
 use super::Mapping;
 use crate::probe::recorder;
@@ -9,57 +9,55 @@ use loom::sync::atomic::Ordering;
 #[cfg(not(loom))]
 use std::sync::atomic::Ordering;
 
-/// A range of positions that other threads and processes write too, so nothing here hands out
-/// `&mut`. Positions outside it panic: callers bound them first.
+/// A range of positions that other threads and processes also write, so no method returns
+/// `&mut`. Positions out of range panic: callers check them first.
 pub struct Cells {
     memory: Mapping,
 }
 
 impl Cells {
-    /// Words and bytes of `memory`, position 0 first.
+    /// The words and bytes of `memory`, from position 0.
     #[must_use]
     pub const fn new(memory: Mapping) -> Self {
         Self { memory }
     }
 
-    /// How many positions there are.
+    /// The number of positions.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.memory.len()
     }
 
-    /// Whether there are no positions.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The backing.
     #[must_use]
     pub const fn memory(&self) -> &Mapping {
         &self.memory
     }
 
-    /// Header word, load-acquire: what was stored before its release is visible afterwards.
+    /// Header word, load-acquire: stores before its release become visible.
     #[must_use]
     pub fn load_header_acquire(&self, position: u64) -> u32 {
         self.memory.word32(position).load(Ordering::Acquire)
     }
 
-    /// Header word, compare-and-set with release on success; returns what was found otherwise.
+    /// Header word, compare-and-set with release on success; otherwise returns the current value.
     pub fn publish_header(&self, position: u64, old: u32, new: u32) -> Result<(), u32> {
         let word = self.memory.word32(position);
         word.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire)
             .map(|_| recorder::stored(self.memory.address(), position, &new.to_le_bytes()))
     }
 
-    /// Header word, store-release: used to clear what a dead writer left.
+    /// Header word, store-release: used to clear the header of a dead writer.
     pub fn store_header_release(&self, position: u64, value: u32) {
         self.memory.word32(position).store(value, Ordering::Release);
         recorder::stored(self.memory.address(), position, &value.to_le_bytes());
     }
 
-    /// Header word, relaxed store: of a document that an earlier header, still 0, will show.
+    /// Header word, relaxed store: for a document that an earlier header, still 0, will publish.
     pub fn store_header_plain(&self, position: u64, value: u32) {
         self.memory.word32(position).store(value, Ordering::Relaxed);
         recorder::stored(self.memory.address(), position, &value.to_le_bytes());
@@ -77,7 +75,7 @@ impl Cells {
         recorder::stored(self.memory.address(), position, &value.to_le_bytes());
     }
 
-    /// 64-bit word, compare-and-set, acquire and release; returns what was found otherwise.
+    /// 64-bit word, compare-and-set, acquire and release; on failure returns the current value.
     pub fn swap_acq_rel(&self, position: u64, old: u64, new: u64) -> Result<(), u64> {
         let word = self.memory.word64(position);
         word.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire)
@@ -89,8 +87,8 @@ impl Cells {
         self.replace_while(position, value, |found| found < value);
     }
 
-    /// 64-bit signed word, raised to `value` if it is less, store-release: for the sole writer of a
-    /// word. Where there may be another one after all, its higher value may be lost.
+    /// 64-bit signed word, raised to `value` if it is less, store-release: for the only writer of a
+    /// word. If there is another writer after all, its higher value may be lost.
     pub fn raise_alone(&self, position: u64, value: i64) {
         if self.load_acquire(position).cast_signed() < value {
             self.store_release(position, value.cast_unsigned());
@@ -122,13 +120,13 @@ impl Cells {
         );
     }
 
-    /// Bytes, plain stores: for the sole writer of positions behind an unpublished header.
+    /// Bytes, plain stores: for the only writer of positions after an unpublished header.
     pub fn copy_in_plain(&self, position: u64, bytes: &[u8]) {
         self.memory.copy_in(position, bytes);
         recorder::stored(self.memory.address(), position, bytes);
     }
 
-    /// Zero bytes, plain stores: for the sole writer of positions behind an unpublished header.
+    /// Zero bytes, plain stores: for the only writer of positions after an unpublished header.
     pub fn zero_plain(&self, position: u64, count: u64) {
         self.memory.zero(position, count);
         recorder::zeroed(self.memory.address(), position, count);
@@ -140,26 +138,26 @@ impl Cells {
         self.memory.copy_out(position, count)
     }
 
-    /// Hands bytes of a published document to `look`, in place where there are any.
+    /// Passes bytes of a published document to `look`, in place if possible.
     #[cfg(not(loom))]
     pub fn with_bytes<T>(&self, position: u64, count: u64, look: impl FnOnce(&[u8]) -> T) -> T {
         look(self.bytes(position, count))
     }
 
-    /// Hands bytes of a published document to `look`.
+    /// Passes bytes of a published document to `look`.
     #[cfg(loom)]
     pub fn with_bytes<T>(&self, position: u64, count: u64, look: impl FnOnce(&[u8]) -> T) -> T {
         look(&self.copy_out_plain(position, count))
     }
 
-    /// Bytes in place: of a published document, which never changes.
+    /// Bytes in place, of a published document, which never changes.
     #[cfg(not(loom))]
     #[must_use]
     pub fn bytes(&self, position: u64, count: u64) -> &[u8] {
         self.memory.bytes(position, count)
     }
 
-    /// A 32-bit word at any position, plain loads: for version 4 files, which nobody writes.
+    /// A 32-bit word at any position, plain loads: for version 4 files, which are never written.
     #[cfg(not(loom))]
     #[must_use]
     pub fn load_header_unaligned(&self, position: u64) -> u32 {
@@ -167,7 +165,7 @@ impl Cells {
         u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
     }
 
-    /// A 64-bit word at any position, plain loads: for version 4 files, which nobody writes.
+    /// A 64-bit word at any position, plain loads: for version 4 files, which are never written.
     #[cfg(not(loom))]
     #[must_use]
     pub fn load_unaligned(&self, position: u64) -> u64 {

@@ -1,4 +1,4 @@
-//! A shared mapping of a file, and raw access to it. The bounds checks of the crate are here.
+//! A shared mapping of a file, and raw access to it. The crate's bounds checks are here.
 
 use std::fs::File;
 use std::io;
@@ -14,8 +14,8 @@ use crate::probe::recorder;
 #[cfg(target_endian = "big")]
 compile_error!("the files are little-endian and words are accessed in place");
 
-/// A mapping of the first `len` bytes of a file. It may reach past the file's end: whoever touches
-/// it makes sure first that the bytes exist (`window.rs`).
+/// A mapping of the first `len` bytes of a file. It may extend past the file's end: check first
+/// that the bytes exist (`window.rs`).
 pub struct Mapping {
     base: NonNull<u8>,
     len: usize,
@@ -39,7 +39,7 @@ impl Mapping {
         Ok(mapping)
     }
 
-    /// Memory of this process alone, for Miri, which knows no files.
+    /// Private memory, for Miri, which does not support files.
     #[cfg(miri)]
     pub fn anonymous(len: u64) -> io::Result<Self> {
         let len = usize::try_from(len).map_err(|_| io::ErrorKind::OutOfMemory)?;
@@ -58,13 +58,13 @@ impl Mapping {
         self.len as u64
     }
 
-    /// Where the mapping is.
+    /// The start address.
     #[inline]
     pub(crate) fn address(&self) -> usize {
         self.base.as_ptr() as usize
     }
 
-    /// Makes the pages of a range present for reading; an error where that cannot be had.
+    /// Populates the pages of a range for reading; an error if that is impossible.
     #[cfg(target_os = "linux")]
     pub fn populate_read(&self, start: u64, end: u64) -> io::Result<()> {
         let advice = populate::supported(libc::MADV_POPULATE_READ)?;
@@ -72,7 +72,7 @@ impl Mapping {
         fault::call!("map.populate-read", self.advise_pages(start, end, advice))
     }
 
-    /// Makes the pages of a range present for writing, unchanged.
+    /// Populates the pages of a range for writing, unchanged.
     #[cfg(target_os = "linux")]
     pub fn populate_write(&self, start: u64, end: u64) -> io::Result<()> {
         let advice = populate::supported(libc::MADV_POPULATE_WRITE)?;
@@ -80,19 +80,19 @@ impl Mapping {
         fault::call!("map.populate-write", self.advise_pages(start, end, advice))
     }
 
-    /// Not to be had on this system: callers fall back to reading through the file.
+    /// Not available on this system: callers fall back to reading through the file.
     #[cfg(not(target_os = "linux"))]
     pub fn populate_read(&self, _start: u64, _end: u64) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Not to be had on this system.
+    /// Not available on this system.
     #[cfg(not(target_os = "linux"))]
     pub fn populate_write(&self, _start: u64, _end: u64) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// `start` is that of a page.
+    /// `start` is page-aligned.
     #[cfg(target_os = "linux")]
     fn advise_pages(&self, start: u64, end: u64, advice: libc::c_int) -> io::Result<()> {
         let at = self.checked(start, end - start);
@@ -131,7 +131,7 @@ impl Mapping {
     #[inline]
     pub fn copy_in(&self, position: u64, bytes: &[u8]) {
         let at = self.checked(position, bytes.len() as u64);
-        // SAFETY: in range (checked); the caller is the only writer of bytes behind an unpublished
+        // SAFETY: in range (checked); the caller is the only writer of bytes after an unpublished
         // header, and no reader looks at them before the header's release.
         unsafe { at.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) }
     }
@@ -178,9 +178,9 @@ impl Mapping {
     }
 }
 
-/// Whether the system knows how to make pages present. One that does not answers `EINVAL`, as for a
-/// range that starts inside a page, which must not pass for the same: so it is asked once, about a
-/// page where nothing else can be wrong.
+/// Whether the system supports populating pages. One that does not returns `EINVAL`, as it does for
+/// an unaligned range. To distinguish the two, support is tested once, on a page for which there is
+/// no other cause.
 #[cfg(target_os = "linux")]
 mod populate {
     use std::io;
@@ -194,7 +194,7 @@ mod populate {
     static READ: AtomicU8 = AtomicU8::new(UNKNOWN);
     static WRITE: AtomicU8 = AtomicU8::new(UNKNOWN);
 
-    /// The advice, or the error of a system that does not know it.
+    /// The advice, or an error if the system does not support it.
     pub fn supported(advice: libc::c_int) -> io::Result<libc::c_int> {
         if is_supported(advice) { Ok(advice) } else { Err(io::ErrorKind::Unsupported.into()) }
     }
@@ -213,7 +213,7 @@ mod populate {
         let (access, kind) =
             (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
         // SAFETY: a new mapping at an address of the system's choice overlaps nothing of ours, and
-        // nobody else knows it before it is gone.
+        // no other code knows it before it is unmapped.
         unsafe {
             let page = libc::mmap(std::ptr::null_mut(), len, access, kind, -1, 0);
             if page == libc::MAP_FAILED {
@@ -227,7 +227,7 @@ mod populate {
     }
 }
 
-/// Whether pages could not be made present because the system does not know how.
+/// Whether populating failed because the system does not support it.
 #[must_use]
 pub fn is_unsupported(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::Unsupported
@@ -245,7 +245,7 @@ fn map(len: usize, protection: libc::c_int, fd: libc::c_int) -> io::Result<NonNu
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: this is the mapping made in `new`, and nobody borrows from it any more.
+        // SAFETY: this is the mapping made in `new`, and no borrow of it is left.
         unsafe {
             libc::munmap(self.base.as_ptr().cast(), self.len);
         }

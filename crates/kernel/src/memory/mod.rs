@@ -1,4 +1,4 @@
-//! How is it touched? Mapped bytes and atomics with their ordering in the name. With
+//! Memory access: mapped bytes, and atomics with their ordering in the name. With
 //! `os` the only `unsafe` of the crate.
 #![allow(unsafe_code)]
 

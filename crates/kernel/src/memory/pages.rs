@@ -1,20 +1,20 @@
-//! The system's pages: mapped ranges are made present, and counted, in whole ones. They are of
-//! 4 KiB on most machines, and of 16 or 64 KiB on some.
+//! The system's pages: mapped ranges are populated and counted in whole pages. These are
+//! 4 KiB on most machines, 16 or 64 KiB on some.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A size of pages: a power of two.
+/// A page size: a power of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pages(u64);
 
 impl Pages {
-    /// Pages of this many bytes, or of the next power of two.
+    /// Rounds up to the next power of two.
     #[must_use]
     pub const fn of(bytes: u64) -> Self {
         Self(bytes.next_power_of_two())
     }
 
-    /// Those of this machine.
+    /// The page size of this machine.
     #[must_use]
     pub fn here() -> Self {
         static BYTES: AtomicU64 = AtomicU64::new(0);
@@ -22,7 +22,7 @@ impl Pages {
         if known != 0 {
             return Self(known);
         }
-        // SAFETY: the call only answers.
+        // SAFETY: the call has no side effects.
         let found = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
         let found = u64::try_from(found).ok().filter(|bytes| bytes.is_power_of_two());
         let found = found.unwrap_or(4096);
@@ -30,7 +30,7 @@ impl Pages {
         Self(found)
     }
 
-    /// Bytes of a page.
+    /// The size in bytes.
     #[must_use]
     pub const fn bytes(self) -> u64 {
         self.0
@@ -42,13 +42,13 @@ impl Pages {
         position / self.0 * self.0
     }
 
-    /// The position, if a page starts there, or the start of the next one.
+    /// The position rounded up to the start of a page.
     #[must_use]
     pub const fn up(self, position: u64) -> u64 {
         position.next_multiple_of(self.0)
     }
 
-    /// The pages that hold a range, each as the part of it that lies in the range.
+    /// Splits a range at page boundaries.
     pub fn parts(self, start: u64, end: u64) -> impl Iterator<Item = (u64, u64)> {
         (start / self.0..end.div_ceil(self.0))
             .map(move |page| (start.max(page * self.0), end.min((page + 1) * self.0)))

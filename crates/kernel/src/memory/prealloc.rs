@@ -1,8 +1,8 @@
-//! How far ahead of its last document a roll file's blocks are reserved and its pages present.
+//! How far ahead of its last document a roll file's blocks are reserved and its pages populated.
 //!
-//! Each step is a pause for whoever takes it. A slow appender takes the next one between messages,
-//! before it is needed and without the write lock; ahead of a fast one a thread takes them
-//! (`pretouch.rs`). A step that is needed now is small for a slow appender and large for a fast one.
+//! Each step pauses the thread that takes it. A slow appender takes the next one between messages,
+//! before it is needed and without the write lock; for a fast appender, a thread takes them ahead
+//! (`pretouch.rs`). A step that is needed at once is small if the appender is slow, else large.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
@@ -11,21 +11,21 @@ use super::pages::Pages;
 
 /// A slow appender's step in bytes.
 const SMALL_STEP: u64 = 16 << 10;
-/// A slow appender's step between messages: nobody waits for it.
+/// A slow appender's step between messages, when nothing waits for it.
 const BETWEEN_STEP: u64 = 64 << 10;
 /// A fast appender's step in bytes.
 const LARGE_STEP: u64 = 256 << 10;
-/// Faster than this, in bytes a microsecond, is fast: far above what paced producers write.
+/// Appenders above this rate, in bytes per microsecond, are fast; paced producers stay far below.
 const FAST: u64 = 64;
-/// No more than this part of what the file holds is taken ahead, nor more than [`AHEAD_MAX`].
+/// At most this fraction of the file's content is taken ahead, and at most [`AHEAD_MAX`].
 const AHEAD_PART: u64 = 4;
 const AHEAD_MAX: u64 = 4 << 20;
 
-/// The state of one file's supply.
+/// The preallocation state of one file.
 pub struct Supply {
     started: Instant,
     present_to: AtomicU64,
-    /// When the last step was taken (microseconds after the start), and for which position.
+    /// When the last step was taken (microseconds after the start), and up to which position.
     last_us: AtomicU64,
     last_end: AtomicU64,
     is_fast: AtomicBool,
@@ -33,7 +33,6 @@ pub struct Supply {
 }
 
 impl Supply {
-    /// Nothing is reserved yet.
     pub fn new(pages: Pages) -> Self {
         Self {
             pages,
@@ -45,17 +44,17 @@ impl Supply {
         }
     }
 
-    /// Positions below this one, from the first append on, are reserved and present.
+    /// Positions below this one, from the first append on, are reserved and populated.
     pub fn present_to(&self) -> u64 {
         self.present_to.load(Ordering::Acquire)
     }
 
-    /// Notes that positions up to `end` are reserved and present.
+    /// Records that positions up to `end` are reserved and populated.
     pub fn raise(&self, end: u64) {
         self.present_to.fetch_max(end, Ordering::AcqRel);
     }
 
-    /// Measures how fast the appender is that now needs positions up to `end`.
+    /// Measures the rate of the appender that now needs positions up to `end`.
     pub fn measure(&self, end: u64) {
         let now = u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX);
         let (since, from) =
@@ -64,7 +63,7 @@ impl Supply {
         self.is_fast.store(is_fast, Ordering::Relaxed);
     }
 
-    /// Whether it was fast when last measured.
+    /// Whether the appender was fast when last measured.
     pub fn is_fast(&self) -> bool {
         self.is_fast.load(Ordering::Relaxed)
     }
@@ -75,12 +74,12 @@ impl Supply {
         self.pages.up(end + step.min((end / AHEAD_PART).max(SMALL_STEP)))
     }
 
-    /// The end of the step that a slow appender takes between messages, once it is at `end`.
+    /// The end of the step that a slow appender at `end` takes between messages.
     pub fn between(end: u64) -> u64 {
         Pages::here().up(end + BETWEEN_STEP)
     }
 
-    /// How far a thread should be ahead of an appender at `end`.
+    /// How far ahead of an appender at `end` the pretoucher should be.
     pub fn ahead_of(end: u64) -> u64 {
         end + (end / AHEAD_PART).clamp(LARGE_STEP, AHEAD_MAX)
     }

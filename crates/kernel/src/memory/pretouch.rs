@@ -1,6 +1,6 @@
-//! The pretoucher: a thread that makes file space present ahead of a fast appender, who then need
-//! not pause for it. It changes no byte, so nothing depends on it; it is started when a fast
-//! appender first asks, on machines with a second processor.
+//! The pretoucher: a thread that populates file space ahead of a fast appender, which then does
+//! not pause for it. It changes no byte, so nothing depends on it. It starts when a fast
+//! appender first asks for it, on machines with more than one processor.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, SyncSender};
@@ -17,11 +17,11 @@ pub struct Pretoucher {
 }
 
 enum Thread {
-    /// Nobody was fast yet.
+    /// No appender has been fast yet.
     NotNeeded,
-    /// At work on what is sent to it; it ends when this is dropped.
+    /// Runs, and receives work through this channel; it ends when the channel is dropped.
     Started(SyncSender<Job>),
-    /// Not wanted, not to be had, or ended.
+    /// Not wanted, failed to start, or ended.
     Never,
 }
 
@@ -30,7 +30,7 @@ struct Job {
     to: u64,
 }
 
-/// How the thread is kept from the files of a queue that is closed.
+/// Keeps the thread away from the files of a closed queue.
 #[derive(Default)]
 struct Rest {
     asked: AtomicBool,
@@ -38,14 +38,14 @@ struct Rest {
 }
 
 impl Pretoucher {
-    /// A pretoucher that has no thread yet.
+    /// A pretoucher without a thread yet.
     #[must_use]
     pub fn new(enabled: bool) -> Self {
         let thread = Mutex::new(if enabled { Thread::NotNeeded } else { Thread::Never });
         Self { generation: process::generation(), thread, rest: Arc::default() }
     }
 
-    /// Has the thread go on with `window`, if its appender is fast and not far behind it.
+    /// Passes `window` to the thread, if its appender is fast and close enough.
     pub fn keep_ahead(&self, window: &Arc<Window>, end: u64) {
         let Some(to) = window.wanted_ahead_of(end) else { return };
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
@@ -53,12 +53,12 @@ impl Pretoucher {
             *thread = start(&self.rest);
         }
         if let Thread::Started(jobs) = &*thread {
-            // Where there is no room the thread is at work, and the next step asks again.
+            // If the channel is full, the thread is busy, and the next step asks again.
             let _ = jobs.try_send(Job { window: Arc::downgrade(window), to });
         }
     }
 
-    /// Ends the thread; returns when it has let go of all files.
+    /// Ends the thread; returns when it has released all files.
     pub fn end(&self) {
         self.rest.asked.store(true, Ordering::SeqCst);
         *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Thread::Never;
@@ -71,14 +71,14 @@ impl Pretoucher {
 impl Drop for Pretoucher {
     fn drop(&mut self) {
         if self.generation != process::generation() {
-            // The parent's thread may have been at the channel when this process was made.
+            // The parent's thread may have been using the channel at the fork.
             let thread = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner);
             std::mem::forget(std::mem::replace(thread, Thread::Never));
         }
     }
 }
 
-/// Starts the thread, unless the only processor is the appender's.
+/// Starts the thread, unless there is only one processor.
 fn start(rest: &Arc<Rest>) -> Thread {
     if !std::thread::available_parallelism().is_ok_and(|count| count.get() > 1) {
         return Thread::Never;

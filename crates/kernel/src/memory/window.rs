@@ -1,9 +1,9 @@
-//! A roll file, mapped whole: growing it, reserving its space, and making pages present.
+//! A roll file, mapped whole: growing it, reserving its space, and populating its pages.
 //!
 //! No page is touched for the first time unless it is known to exist. Readers have a range checked
-//! by [`Window::readable`], which populates it or says that it cannot; a writer has space reserved
-//! by [`Window::writable`] before it stores. So a hole, a short file or a full disk is an answer,
-//! not a signal that ends the process. A file that others cut short while it is mapped is not
+//! by [`Window::readable`], which populates it or reports that it cannot; writers reserve space
+//! by [`Window::writable`] before they store. So a hole, a short file or a full disk is an error,
+//! not a signal that kills the process. A file that others truncate while it is mapped is not
 //! covered.
 
 use std::fs::File;
@@ -22,18 +22,18 @@ use crate::os::range_lock::{Kind, RecordLock, WHOLE_FILE};
 use crate::probe::fault;
 use crate::{Error, Result};
 
-/// Pages are made present for readers in chunks of this many bytes.
+/// Pages are populated for readers in chunks of this many bytes.
 pub const CHUNK: u64 = 64 << 10;
-/// Addresses kept free behind a file that may grow.
+/// Address space reserved after a file that may grow.
 const HEADROOM: u64 = 1 << 30;
 /// The pretoucher's step in bytes.
 const TOUCH_STEP: u64 = 128 << 10;
 
-/// One mapping of the file. The window makes a larger one when the file outgrows it; whoever holds
-/// the old one may go on using it.
+/// One mapping of the file. The window creates a larger one when the file outgrows it; holders of
+/// the old one may continue to use it.
 pub struct Region {
     cells: Cells,
-    /// A bit for each chunk whose pages were present once.
+    /// One bit per chunk whose pages have been populated.
     present: Vec<AtomicU64>,
 }
 
@@ -68,18 +68,18 @@ impl std::ops::Deref for Region {
     }
 }
 
-/// What a reader may do with a range.
+/// How much of a range is readable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readable {
-    /// Positions from the start of the range to this one can be read.
+    /// Positions from the start of the range to this one.
     UpTo(u64),
-    /// The file ends before the range does; this is its length.
+    /// The file ends before the range does, at this length.
     Beyond(u64),
-    /// There is no memory behind the range: a hole in a file on a full file system. It reads as 0.
+    /// The range has no memory: a hole in a file on a full file system. It reads as 0.
     Hole,
 }
 
-/// A range to be read, and how far it is worth going on.
+/// A range to be read, and the limit of useful read-ahead.
 #[derive(Clone, Copy)]
 struct Wanted {
     start: u64,
@@ -99,7 +99,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// Maps `file` as it is.
+    /// Maps `file` at its current length.
     pub fn new(path: &Path, file: File, writable: bool) -> Result<Self> {
         let found = fault::call!("window.stat", file.metadata());
         let len = found.map_err(|e| Error::io("cannot look at", path, e))?.len();
@@ -124,26 +124,25 @@ impl Window {
         &self.path
     }
 
-    /// The file.
     #[must_use]
     pub const fn file(&self) -> &File {
         &self.file
     }
 
-    /// The present mapping.
+    /// The current mapping.
     #[must_use]
     pub fn region(&self) -> Arc<Region> {
         Arc::clone(&self.lock_region())
     }
 
-    /// The file's length when last looked at.
+    /// The file's length when last checked.
     #[must_use]
     pub fn file_len(&self) -> u64 {
         self.file_len.load(Ordering::Acquire)
     }
 
     /// Makes `start..end` readable through `region`, which is replaced if the file outgrew it, and
-    /// what follows up to `ahead`, at most to the end of the last chunk.
+    /// reads ahead up to `ahead`, at most to the end of the last chunk.
     pub fn readable(
         &self,
         region: &mut Arc<Region>,
@@ -171,13 +170,13 @@ impl Window {
         Ok(Readable::UpTo(to.min(file_len)))
     }
 
-    /// Makes one chunk present as far as is wanted, or where that fails the pages of it that hold the
-    /// range itself. Returns where what is present ends: there may be a hole after it.
+    /// Populates one chunk as far as is wanted or, if that fails, only the pages of the range
+    /// itself. Returns the end of the populated part: there may be a hole after it.
     fn populate(&self, region: &Region, chunk: u64, wanted: Wanted) -> Result<Option<u64>> {
         let Wanted { start, end, ahead } = wanted;
         let (first, last) = (chunk * CHUNK, (chunk + 1) * CHUNK);
         let is_whole = last <= ahead;
-        // Without the rest of the chunk only the pages from the range on are of use.
+        // If the chunk cannot be populated, only the pages from the range on matter.
         let from = if is_whole { first } else { first.max(self.pages.down(start)) };
         match region.memory().populate_read(from, last.min(ahead)) {
             Ok(()) if is_whole => {
@@ -196,8 +195,8 @@ impl Window {
         }
     }
 
-    /// Makes the pages of a range present one by one; false where one is a hole. One that cannot be
-    /// had is a hole only if it reads as zeros: a writer would take what is there for free space.
+    /// Populates the pages of a range one by one; false at a hole. A page that cannot be populated
+    /// is a hole only if it reads as zeros: a writer would otherwise take data for free space.
     fn populate_pages(&self, region: &Region, start: u64, end: u64) -> Result<bool> {
         let mut is_present = true;
         let mut page = Vec::new();
@@ -219,8 +218,8 @@ impl Window {
         found.map(drop).map_err(|e| Error::io("cannot read", &self.path, e))
     }
 
-    /// Reads through the file, for the first look at bytes that may not be there. Returns how many
-    /// were.
+    /// Reads through the file, for a first access to bytes that may not exist. Returns the number
+    /// of bytes read.
     pub fn read_at(&self, buffer: &mut [u8], position: u64) -> Result<usize> {
         let mut done = 0;
         while done < buffer.len() {
@@ -235,9 +234,10 @@ impl Window {
         Ok(done)
     }
 
-    /// Makes positions from `start` to `end` writable through `region`: the file has at least `len`
-    /// bytes, its blocks are reserved, its pages are present. Returns how far that holds. Another
-    /// process may keep the file locked for up to `timeout`. An error means that nothing was stored.
+    /// Makes positions from `start` to `end` writable through `region`: extends the file to at least
+    /// `len` bytes, reserves its blocks, populates its pages. Returns the end of the writable part.
+    /// Other processes may keep the file locked for up to `timeout`. After an error, nothing was
+    /// stored.
     pub fn writable(
         &self,
         region: &mut Arc<Region>,
@@ -255,10 +255,10 @@ impl Window {
             *region = self.region_of(present)?;
             return Ok(present);
         }
-        // Appends only go up: what lies below the first one is not theirs to reserve.
+        // Appends only move up: this appender does not reserve positions below its first append.
         let from = present.max(self.pages.down(start));
         let target = self.supply.step(end).min(self.file_len());
-        // The last blocks of a full disk may still hold what is needed now.
+        // The last blocks of a full disk may still suffice for this document.
         let exactly = self.pages.up(end).min(self.file_len());
         let target = match self.reserve(region, from, target) {
             Ok(()) => target,
@@ -268,9 +268,9 @@ impl Window {
         Ok(target)
     }
 
-    /// Takes the next step of space for a slow appender whose messages end at `end`, so that the next
-    /// ones need not wait for it. Needs no lock: no byte changes. Returns how far positions are
-    /// writable then; None if a thread sees to it, or it cannot be had: the appender meets the error.
+    /// Reserves the next step of space for a slow appender whose messages end at `end`, so that the
+    /// next ones need not wait. Needs no lock: no byte changes. Returns the writable end;
+    /// None if the pretoucher takes care of it or it fails: the next append then reports the error.
     #[must_use]
     pub fn take_ahead(&self, end: u64) -> Option<u64> {
         self.supply.measure(end);
@@ -285,14 +285,14 @@ impl Window {
         Some(target)
     }
 
-    /// Makes a range present for a reader that has nothing to read yet; false if it cannot be had.
+    /// Populates a range for a reader that has nothing to read yet; false if that fails.
     #[must_use]
     pub fn look_ahead(&self, region: &Region, from: u64, to: u64) -> bool {
         let is_mapped = to <= self.file_len().min(region.len());
         is_mapped && region.memory().populate_read(from, to).is_ok()
     }
 
-    /// How far the pretoucher should go for an appender at `end`; None if that is not worth it.
+    /// How far the pretoucher should go for an appender at `end`; None if it is not worthwhile.
     #[must_use]
     pub fn wanted_ahead_of(&self, end: u64) -> Option<u64> {
         let (present, wanted) = (self.supply.present_to(), Supply::ahead_of(end));
@@ -301,7 +301,7 @@ impl Window {
     }
 
     /// The pretoucher's step: reserves and populates a little more, at most up to `to`; false when
-    /// that is done or cannot be had. The appender meets the error itself.
+    /// done or on failure. The appender reports the error itself.
     pub fn touch_ahead(&self, to: u64) -> bool {
         let from = self.supply.present_to();
         let to = self.pages.down(to.min(from + TOUCH_STEP).min(self.file_len()));
@@ -313,8 +313,8 @@ impl Window {
         true
     }
 
-    /// Reserves the blocks of a range of the file and makes its pages present for writing. Nothing
-    /// in it changes.
+    /// Reserves the blocks of a range of the file and populates its pages for writing. No byte
+    /// changes.
     pub fn reserve(&self, region: &mut Arc<Region>, start: u64, end: u64) -> Result<()> {
         files::reserve(&self.file, start, end)
             .map_err(|e| Error::io("cannot reserve space", &self.path, e))?;
@@ -326,7 +326,7 @@ impl Window {
         }
     }
 
-    /// Makes the file at least `len` long, never shorter, under the lock that Java takes for it.
+    /// Extends the file to at least `len`, never shrinks it, under the lock that Java takes for it.
     pub fn grow(&self, len: u64, timeout: Duration) -> Result<()> {
         let failed = |e| Error::io("cannot grow", &self.path, e);
         let lock = RecordLock::wait(&self.file, WHOLE_FILE, Kind::Exclusive, timeout);
@@ -339,7 +339,7 @@ impl Window {
         Ok(())
     }
 
-    /// Looks at the file's length again.
+    /// Refreshes the file's length.
     pub fn refresh_len(&self) -> Result<u64> {
         let found = fault::call!("window.stat", self.file.metadata());
         let found = found.map_err(|e| Error::io("cannot look at", &self.path, e))?;
@@ -347,7 +347,7 @@ impl Window {
         Ok(found.len())
     }
 
-    /// Writes the file to the medium, mapped pages and length.
+    /// Syncs the file: mapped pages and length.
     pub fn sync(&self) -> Result<()> {
         fault::call!("window.sync", files::sync(&self.file))
             .map_err(|e| Error::io("cannot sync", &self.path, e))

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// Where "now" comes from, in epoch milliseconds.
+/// The source of the current time, in epoch milliseconds.
 #[derive(Clone, Debug)]
 pub enum Clock {
-    /// The machine's clock.
+    /// The system clock.
     System,
-    /// A clock that moves only when told to.
+    /// A clock that only tests advance.
     Manual(Arc<AtomicI64>),
 }
 
 impl Clock {
-    /// The time in epoch milliseconds. The machine's clock is read at its coarse resolution (a few
-    /// milliseconds late at most): a writer that is late still follows `listing.highestCycle`.
+    /// The time in epoch milliseconds. The system clock is read at its coarse resolution (at most
+    /// a few milliseconds late): a late writer still follows `listing.highestCycle`.
     #[must_use]
     pub fn now_ms(&self) -> i64 {
         match self {
@@ -24,7 +24,7 @@ impl Clock {
     }
 }
 
-/// When the machine was started, by its clock as it shows now.
+/// When the machine booted, by its current wall clock.
 #[cfg(target_os = "linux")]
 #[must_use]
 pub fn machine_started() -> Option<std::time::SystemTime> {
@@ -35,14 +35,14 @@ pub fn machine_started() -> Option<std::time::SystemTime> {
     std::time::SystemTime::now().checked_sub(std::time::Duration::from_secs(running))
 }
 
-/// Not to be told on this system.
+/// Unknown on this system.
 #[cfg(not(target_os = "linux"))]
 #[must_use]
 pub fn machine_started() -> Option<std::time::SystemTime> {
     None
 }
 
-/// Epoch milliseconds from the coarse clock: a few milliseconds late at most, and four times
+/// Epoch milliseconds from the coarse clock: at most a few milliseconds late, and four times
 /// cheaper than the exact one.
 #[must_use]
 pub fn coarse_time_ms() -> i64 {
@@ -58,7 +58,7 @@ pub fn coarse_time_ms() -> i64 {
     now.tv_sec * 1000 + now.tv_nsec / 1_000_000
 }
 
-/// Nanoseconds of the clock that Java's `System.nanoTime` reads: they start when the machine does.
+/// Nanoseconds of the clock that Java's `System.nanoTime` reads, which starts at boot.
 #[must_use]
 pub fn monotonic_time_ns() -> i64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };

@@ -1,4 +1,4 @@
-//! Files and their space: opening without surprises, reserving blocks, telling file systems apart.
+//! Files and their space: safe opening, reserving blocks, identifying file systems.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -10,10 +10,10 @@ use crate::probe::fault;
 use crate::probe::recorder;
 use crate::{Error, Result};
 
-/// Files are looked through in pieces of this many bytes, whatever the system's pages are.
+/// The granularity of searches through a file, whatever the system's page size.
 pub const PAGE: u64 = PAGE_LEN as u64;
 const PAGE_LEN: usize = 4096;
-/// So much is read at once.
+/// The read size of such searches, in bytes.
 const CHUNK: usize = 16 * PAGE_LEN;
 const ZEROS: [u8; PAGE_LEN] = [0; PAGE_LEN];
 
@@ -22,11 +22,11 @@ const ZEROS: [u8; PAGE_LEN] = [0; PAGE_LEN];
 pub struct Access {
     /// Open for writing too.
     pub write: bool,
-    /// Create it when missing, with these permission bits.
+    /// Create it if missing, with these permission bits.
     pub create_mode: Option<u32>,
 }
 
-/// Opens a regular file; None when it is missing. Never follows a symbolic link, never blocks.
+/// Opens a regular file; None if it is missing. Never follows a symbolic link, never blocks.
 pub fn open(path: &Path, access: Access) -> Result<Option<File>> {
     let mut options = OpenOptions::new();
     options.read(true).write(access.write);
@@ -49,7 +49,7 @@ pub fn open(path: &Path, access: Access) -> Result<Option<File>> {
     }
 }
 
-/// Makes a file that nobody else has made, to read and write; None when the name is taken.
+/// Creates a file exclusively, for reading and writing; None if the name is taken.
 pub fn create_new(path: &Path, mode: u32) -> Result<Option<File>> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true).mode(mode);
@@ -87,21 +87,21 @@ fn not_regular(path: &Path, kind: std::fs::FileType) -> Error {
     }
 }
 
-/// Gives a file another length.
+/// Sets a file's length.
 pub fn set_len(file: &File, len: u64) -> io::Result<()> {
     file.set_len(len)?;
     recorder::resized(file, len);
     Ok(())
 }
 
-/// Gives a file another name in its directory.
+/// Renames a file within its directory.
 pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     std::fs::rename(from, to)?;
     recorder::renamed(from, to);
     Ok(())
 }
 
-/// Returns when the file's bytes and length are on the medium.
+/// Returns when the file's bytes and length are durable.
 pub fn sync(file: &File) -> io::Result<()> {
     recorder::before_sync()?;
     file.sync_all()?;
@@ -109,7 +109,7 @@ pub fn sync(file: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns when the names in a directory are on the medium.
+/// Returns when the names in a directory are durable.
 pub fn sync_directory(path: &Path) -> io::Result<()> {
     recorder::before_sync()?;
     File::open(path)?.sync_all()?;
@@ -117,7 +117,7 @@ pub fn sync_directory(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// As [`sync_directory`], for one in which the queue's directory is a name.
+/// Like [`sync_directory`], for a directory above the queue's.
 pub fn sync_parent(path: &Path) -> io::Result<()> {
     recorder::before_sync()?;
     File::open(path)?.sync_all()?;
@@ -125,13 +125,13 @@ pub fn sync_parent(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Device and inode number: the same file whatever its name.
+/// Device and inode number: they identify a file under any name.
 pub fn identity(file: &File) -> io::Result<(u64, u64)> {
     fault::call!("file.identity.stat", file.metadata()).map(|found| (found.dev(), found.ino()))
 }
 
-/// Another description of an open file, to map it with: a mapping keeps its description, and the
-/// record locks of that, also in children of a fork.
+/// Opens another description of a file, for mapping it: a mapping keeps its description open, with
+/// its record locks, also in forked children.
 pub fn open_again(file: &File, path: &Path, access: Access) -> Result<File> {
     let failed = |e| Error::io("cannot look at", path, e);
     let again = open(path, access)?;
@@ -142,8 +142,8 @@ pub fn open_again(file: &File, path: &Path, access: Access) -> Result<File> {
     }
 }
 
-/// Reserves the blocks of a range, so that storing into it cannot fail later. A file system that
-/// cannot reserve is left to allocate on first touch.
+/// Reserves the blocks of a range, so that later stores into it cannot fail. A file system that
+/// cannot reserve allocates on first touch.
 #[cfg(target_os = "linux")]
 pub fn reserve(file: &File, start: u64, end: u64) -> io::Result<()> {
     let (Ok(offset), Ok(length)) = (i64::try_from(start), i64::try_from(end - start)) else {
@@ -168,14 +168,14 @@ fn allocate(file: &File, offset: i64, length: i64) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Not to be had on this system: blocks are allocated on first touch.
+/// Not available on this system: blocks are allocated on first touch.
 #[cfg(not(target_os = "linux"))]
 pub fn reserve(_file: &File, _start: u64, _end: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Zeroes what is not zero from `start` on, also where it is mapped. Blocks stay reserved: others
-/// may store into them.
+/// Zeroes all nonzero bytes from `start` on, also where they are mapped. The blocks stay reserved:
+/// other processes may store into them.
 pub fn zero(file: &File, start: u64) -> io::Result<()> {
     each_used_page(file, start, |at, page| {
         let before = usize::try_from(start.saturating_sub(at)).unwrap_or(page.len());
@@ -190,8 +190,8 @@ pub fn zero(file: &File, start: u64) -> io::Result<()> {
     })
 }
 
-/// Calls `each` with the position and the bytes of every page that holds something but zeros, from
-/// that of `start` on. Holes are passed over, and stay holes.
+/// Calls `each` with the position and bytes of every page that is not all zeros, starting with
+/// the page of `start`. Holes are skipped and stay holes.
 pub fn each_used_page(
     file: &File,
     start: u64,
@@ -215,13 +215,13 @@ pub fn each_used_page(
     Ok(())
 }
 
-/// The page, at `from` or behind it, where a file's next bytes are that are not in a hole.
+/// The first page at or after `from` that is not in a hole.
 #[cfg(target_os = "linux")]
 fn next_data(file: &File, from: u64) -> io::Result<Option<u64>> {
     let Ok(offset) = i64::try_from(from) else {
         return Err(io::Error::from_raw_os_error(libc::EFBIG));
     };
-    // SAFETY: the descriptor is open; nobody uses the position that the call moves.
+    // SAFETY: the descriptor is open; nothing uses the file offset that the call moves.
     let found = unsafe { libc::lseek(file.as_raw_fd(), offset, libc::SEEK_DATA) };
     if let Ok(found) = u64::try_from(found) {
         return Ok(Some((found / PAGE * PAGE).max(from)));
@@ -234,31 +234,30 @@ fn next_data(file: &File, from: u64) -> io::Result<Option<u64>> {
     }
 }
 
-/// Not to be told on this system.
+/// Unknown on this system.
 #[cfg(not(target_os = "linux"))]
-#[allow(clippy::unnecessary_wraps)] // the other one can fail
+#[allow(clippy::unnecessary_wraps)] // the other definition can fail
 fn next_data(_file: &File, from: u64) -> io::Result<Option<u64>> {
     Ok(Some(from))
 }
 
-/// Sets a file's times to the present one: whoever may write to it may do that, owner or not.
+/// Sets a file's times to now: anyone who may write to it may do that, not only its owner.
 pub fn touch(file: &File) -> io::Result<()> {
     // SAFETY: the descriptor is open; no times means the present one.
     let result = unsafe { libc::futimens(file.as_raw_fd(), std::ptr::null()) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Whether a file has no name any more.
+/// Whether a file has been unlinked.
 pub fn is_removed(file: &File) -> io::Result<bool> {
     fault::call!("file.removed.stat", file.metadata()).map(|found| found.nlink() == 0)
 }
 
-/// Bytes of a file system: those that may still be taken, and all.
+/// The size of a file system, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Left {
-    /// What is left for users who are not the administrator.
+    /// Available to unprivileged users.
     pub free: u64,
-    /// All there are.
     pub total: u64,
 }
 
@@ -273,7 +272,7 @@ fn blocks_of(file: &File) -> io::Result<libc::statvfs> {
     }
 }
 
-/// What is left where a file lies.
+/// The size and free space of the file system of a file.
 #[allow(clippy::unnecessary_cast)] // the fields are narrower on other systems
 pub fn left(file: &File) -> io::Result<Left> {
     let found = fault::call!("file.left.stat", blocks_of(file))?;
@@ -282,7 +281,7 @@ pub fn left(file: &File) -> io::Result<Left> {
     Ok(Left { free: bytes(found.f_bavail as u64), total: bytes(found.f_blocks as u64) })
 }
 
-/// Syncs the name of the directory at `path`, and those of the directories that were `made` for it.
+/// Syncs the name of the directory at `path`, and those of the parent directories that were `made`.
 pub fn sync_names(path: &Path, made: &[PathBuf]) -> Result<()> {
     let others = made.iter().map(PathBuf::as_path).filter(|made| *made != path);
     for made in std::iter::once(path).chain(others) {
@@ -293,7 +292,7 @@ pub fn sync_names(path: &Path, made: &[PathBuf]) -> Result<()> {
         };
         let synced = fault::call!("sync.parent.sync", sync_parent(&parent));
         match synced {
-            // Another user's directory, which may be entered and not listed.
+            // Another user's directory, which may be searchable but not readable.
             Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {}
             synced => synced.map_err(|e| Error::io("cannot sync", &parent, e))?,
         }
@@ -301,8 +300,8 @@ pub fn sync_names(path: &Path, made: &[PathBuf]) -> Result<()> {
     Ok(())
 }
 
-/// The name of a network file system with this magic number, on which record locks or shared
-/// mappings cannot be trusted between hosts.
+/// The name of the network file system with this magic number. Record locks and shared mappings
+/// are unreliable there between hosts.
 #[must_use]
 pub const fn network_file_system(magic: i64) -> Option<&'static str> {
     match magic & 0xFFFF_FFFF {
@@ -320,7 +319,7 @@ pub const fn network_file_system(magic: i64) -> Option<&'static str> {
     }
 }
 
-/// The network file system a path lies on, if it does.
+/// The network file system of a path, if it is on one.
 #[cfg(target_os = "linux")]
 pub fn network_file_system_of(path: &Path) -> Result<Option<&'static str>> {
     use std::os::unix::ffi::OsStrExt;
@@ -343,19 +342,19 @@ fn magic_of(name: &std::ffi::CStr) -> io::Result<i64> {
     }
 }
 
-/// Not to be told on this system.
+/// Unknown on this system.
 #[cfg(not(target_os = "linux"))]
 pub fn network_file_system_of(_path: &Path) -> Result<Option<&'static str>> {
     Ok(None)
 }
 
-/// When a file was last changed, as far as the system noted it.
+/// When a file last changed, as recorded by the system.
 pub fn changed(path: &Path) -> io::Result<std::time::SystemTime> {
     fault::call!("file.stat", std::fs::symlink_metadata(path))?.modified()
 }
 
-/// Whether the time of a file's change follows stores through mappings, at the latest when they are
-/// written to the medium: not in memory, and not on another host.
+/// Whether a file's modification time follows stores through mappings, at the latest when they are
+/// written back: not in memory, and not on another host.
 #[cfg(target_os = "linux")]
 pub fn notes_changes(path: &Path) -> io::Result<bool> {
     use std::os::unix::ffi::OsStrExt;
@@ -365,7 +364,7 @@ pub fn notes_changes(path: &Path) -> io::Result<bool> {
     Ok(network_file_system(magic).is_none() && !IN_MEMORY.contains(&(magic & 0xFFFF_FFFF)))
 }
 
-/// Not to be told on this system.
+/// Unknown on this system.
 #[cfg(not(target_os = "linux"))]
 pub fn notes_changes(_path: &Path) -> io::Result<bool> {
     Ok(false)

@@ -1,4 +1,4 @@
-//! The operating system: files, locks on ranges of them, processes, clocks. Nothing of any queue
+//! The operating system: files, range locks, processes, clocks. Independent of any queue
 //! format.
 #![allow(unsafe_code)]
 

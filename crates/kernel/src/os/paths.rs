@@ -1,17 +1,17 @@
-//! What is no path at all.
+//! Arguments that cannot be paths.
 
 use std::path::Path;
 
 use crate::{Error, Result};
 
-/// An error for what looks like a URL: as a path it would name a directory `scheme:`.
+/// Rejects a URL: as a path, it would name a directory `scheme:`.
 pub fn check_local(path: &Path) -> Result<()> {
     let text = path.to_string_lossy();
     let Some((scheme, rest)) = text.split_once(':') else { return Ok(()) };
     let is_scheme = scheme.len() > 1
         && scheme.starts_with(|c: char| c.is_ascii_alphabetic())
         && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+.-".contains(c));
-    // A path object has lost one of the two slashes; then a directory of that name may be meant.
+    // `pathlib` collapses the two slashes, so a directory with that name may be meant.
     let may_be_directory = || !rest.starts_with("//") && Path::new(&format!("{scheme}:")).exists();
     if !is_scheme || !rest.starts_with('/') || may_be_directory() {
         return Ok(());

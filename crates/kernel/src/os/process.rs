@@ -21,27 +21,27 @@ pub fn pid() -> u32 {
     }
 }
 
-/// How many forks lie between this process and the one that loaded the kernel. A handle of another
-/// generation belongs to a parent.
+/// The number of forks between this process and the one that loaded the kernel. A handle with
+/// another generation belongs to a parent process.
 #[must_use]
 pub fn generation() -> u32 {
     GENERATION.load(Ordering::Relaxed)
 }
 
-/// To be called in a child right after a fork.
+/// Call in the child right after a fork.
 pub fn after_fork_in_child() {
     PID.store(0, Ordering::Relaxed);
     GENERATION.fetch_add(1, Ordering::Relaxed);
 }
 
-/// The user whose rights this process has.
+/// The effective user id.
 #[must_use]
 pub fn user() -> u32 {
-    // SAFETY: the call only looks, and cannot fail.
+    // SAFETY: the call has no side effects and cannot fail.
     unsafe { libc::geteuid() }
 }
 
-/// A number for the calling thread, never 0.
+/// A number that identifies the calling thread; never 0.
 #[must_use]
 pub fn thread_id() -> u64 {
     use std::sync::atomic::AtomicU64;
@@ -50,21 +50,21 @@ pub fn thread_id() -> u64 {
     ID.with(|id| *id)
 }
 
-/// What can be said about the process that a lock word names.
+/// What is known about the process in a lock word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Liveness {
-    /// There is no such process, or it is one that cannot hold the lock.
+    /// It does not exist, or cannot be the holder of the lock.
     Dead,
-    /// It lives, as far as can be seen.
+    /// It exists, as far as this process can see.
     Alive,
 }
 
-/// Looks at a process by its pid in this process's namespace. A zombie is dead, and so is a process
-/// that does not map the file with this name and inode number: its pid was used again.
+/// Checks a process by its pid in this process's namespace. A zombie counts as dead, and so does a
+/// process that does not map the file with this name and inode number: its pid was reused.
 #[must_use]
 pub fn liveness(pid: u32, file_name: &str, inode: u64) -> Liveness {
     if pid == 0 {
-        return Liveness::Dead; // a word whose value was lost; asked for, it is the own process group
+        return Liveness::Dead; // not a holder: to kill(2), 0 means this process group
     }
     if cfg!(target_os = "linux") && Path::new("/proc/self/stat").exists() {
         liveness_from_proc(pid, file_name, inode)
@@ -77,12 +77,12 @@ fn liveness_from_proc(pid: u32, file_name: &str, inode: u64) -> Liveness {
     let stat = fault::call!("holder.stat.read", std::fs::read(format!("/proc/{pid}/stat")));
     let stat = match stat {
         Ok(stat) => String::from_utf8_lossy(&stat).into_owned(),
-        // Other users' processes may be hidden there, and are still told by a signal.
+        // Other users' processes may be hidden in /proc; a signal still detects them.
         Err(error) if is_missing(&error) => return liveness_from_signal(pid),
         // Too many open files, or the like, says nothing about the holder.
         Err(_) => return Liveness::Alive,
     };
-    // "pid (name) state ...": the name may hold anything, so look behind its last parenthesis.
+    // "pid (name) state ...": the name may contain anything, so search for the last parenthesis.
     let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
     if matches!(state, Some('Z' | 'X')) {
         return Liveness::Dead;
@@ -105,7 +105,7 @@ fn is_missing(error: &std::io::Error) -> bool {
 
 fn liveness_from_signal(pid: u32) -> Liveness {
     let Ok(pid) = libc::pid_t::try_from(pid) else { return Liveness::Dead };
-    // SAFETY: signal 0 is not delivered; the call only looks.
+    // SAFETY: signal 0 is not delivered; the call has no side effects.
     let missing = unsafe { libc::kill(pid, 0) } != 0
         && std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH);
     if missing { Liveness::Dead } else { Liveness::Alive }

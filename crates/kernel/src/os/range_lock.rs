@@ -1,10 +1,10 @@
-//! Locks on ranges of a file, held against other processes.
+//! Locks on ranges of a file, between processes.
 //!
 //! On Linux they belong to the open file description: they exclude the classic record locks that
 //! Java takes, survive the closing of other descriptors of the file, and end when the last copy of
 //! the descriptor closes. Elsewhere they are classic record locks.
 //!
-//! Two holders of one description do not exclude each other: threads need a mutex besides.
+//! Holders of the same description do not exclude each other: threads also need a mutex.
 
 use std::fs::File;
 use std::io;
@@ -23,32 +23,28 @@ const SET: libc::c_int = libc::F_SETLK;
 #[cfg(not(target_os = "linux"))]
 const GET: libc::c_int = libc::F_GETLK;
 
-/// Whoever makes a file longer, or looks at it, holds a lock for no longer than this.
+/// A process that extends or inspects a file holds its lock for less than this.
 const SHORTEST_WAIT: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_millis(10);
 
-/// Shared with other readers, or exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Others may share it.
+    /// Other shared holders are allowed.
     Shared,
-    /// Nobody else may hold it.
     Exclusive,
 }
 
-/// A range of a file; `length` 0 means to the greatest position.
+/// A range of a file; `length` 0 extends to the greatest position.
 #[derive(Clone, Copy, Debug)]
 pub struct Range {
-    /// First byte.
     pub start: i64,
-    /// Bytes.
     pub length: i64,
 }
 
-/// The whole file, however long it grows.
+/// The whole file, including later growth.
 pub const WHOLE_FILE: Range = Range { start: 0, length: 0 };
 
-/// A held lock; dropping it lets go.
+/// A held lock; dropping it releases it.
 #[derive(Debug)]
 pub struct RecordLock<'a> {
     file: &'a File,
@@ -56,8 +52,8 @@ pub struct RecordLock<'a> {
 }
 
 impl<'a> RecordLock<'a> {
-    /// Waits for the lock until `timeout`, but for others to make a file longer in any case; says
-    /// who had it then when it stayed taken.
+    /// Waits for the lock until `timeout`, but at least until others can have extended a file.
+    /// On timeout, the error names the holder.
     pub fn wait(
         file: &'a File,
         range: Range,
@@ -78,7 +74,7 @@ impl<'a> RecordLock<'a> {
         Ok(Ok(Self { file, range }))
     }
 
-    /// Held until the file's description closes.
+    /// Keeps the lock until the file's description closes.
     pub const fn keep(self) {
         std::mem::forget(self);
     }
@@ -90,7 +86,7 @@ impl Drop for RecordLock<'_> {
     }
 }
 
-/// Takes a lock until the description closes; false when another holder is in the way.
+/// Takes a lock until the description closes; false if another holder has it.
 pub fn try_hold(file: &File, range: Range, kind: Kind) -> io::Result<bool> {
     let kind = match kind {
         Kind::Shared => libc::F_RDLCK,
@@ -105,13 +101,13 @@ pub fn try_hold(file: &File, range: Range, kind: Kind) -> io::Result<bool> {
     }
 }
 
-/// Lets go of a range, held or not.
+/// Releases a range, held or not.
 pub fn release(file: &File, range: Range) {
-    // Unlocking cannot fail for a reason one could act on.
+    // Unlocking has no failure that could be handled.
     let _ = fault::call!("record-lock.release", control(file, SET, range, libc::F_UNLCK));
 }
 
-/// Where a lock within the range begins that another description holds; None where there is none.
+/// The start of a lock in the range held by another description, or None.
 pub fn held_within(file: &File, range: Range) -> io::Result<Option<i64>> {
     let found = fault::call!("record-lock.look", control(file, GET, range, libc::F_WRLCK))?;
     let is_held = i32::from(found.l_type) != libc::F_UNLCK;
@@ -124,7 +120,7 @@ pub fn is_held_elsewhere(file: &File, range: Range) -> io::Result<bool> {
         .map(|found| i32::from(found.l_type) != libc::F_UNLCK)
 }
 
-/// The process that holds a lock on the range, if it is one of a process.
+/// The process that holds a lock on the range; None unless a process holds it.
 fn holder(file: &File, range: Range) -> io::Result<Option<u32>> {
     let found = fault::call!("record-lock.look", control(file, GET, range, libc::F_WRLCK))?;
     let is_held = i32::from(found.l_type) != libc::F_UNLCK;

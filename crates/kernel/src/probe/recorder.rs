@@ -1,4 +1,4 @@
-//! Every change of a queue's files, in its order, for tests of what a power cut leaves
+//! Records every change of a queue's files, in order, for tests of the state after a power cut
 //! (`tests/power_loss`). Without the feature `power-loss` each of these does nothing.
 
 #[cfg(feature = "power-loss")]
