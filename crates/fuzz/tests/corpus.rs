@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use quire_fuzz::{columns, targets};
+use quire_fuzz::{columns, quick_queue, targets};
 
 fn replay(name: &str, target: fn(&[u8])) {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(name);
@@ -19,6 +19,24 @@ fn replay(name: &str, target: fn(&[u8])) {
     assert!(count > 0, "no corpus of {name}");
 }
 
+/// Some bytes of the seeds that stand for something, replaced by a few others.
+#[test]
+fn changed_bytes_of_quick_queues_are_no_find() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/quick_queue");
+    for entry in std::fs::read_dir(corpus).unwrap() {
+        let path = entry.unwrap().path();
+        let seed = std::fs::read(&path).unwrap();
+        for place in (0..seed.len()).filter(|place| place % 256 < 64).step_by(3) {
+            for value in [0, 0xFF, seed[place] ^ 0x10] {
+                let mut data = seed.clone();
+                data[place] = value;
+                println!("{} byte {place} is {value:#x}", path.display());
+                quick_queue::quick_queue(&data);
+            }
+        }
+    }
+}
+
 /// One after the other: memory is counted for the whole process.
 #[test]
 fn the_corpus_holds_no_find() {
@@ -31,4 +49,5 @@ fn the_corpus_holds_no_find() {
     replay("wire", targets::shown);
     replay("shown", targets::shown);
     replay("text", targets::text);
+    replay("quick_queue", quick_queue::quick_queue);
 }

@@ -328,7 +328,9 @@ impl Reader {
                 State::Complete => return opened.found(entry, entry.begin).map(Some),
                 State::Free => return Ok(None),
                 State::Unknown => return Err(opened.bad_entry(entry, "a last byte of 0 or 0x7f")),
-                State::Claimed if opened.layout.form == Form::Single => return Ok(None),
+                State::Claimed if opened.layout.form == Form::Single => {
+                    return Err(opened.bad_entry(entry, "0, or a last byte of 0x7f"));
+                }
                 State::Claimed => match self.pending(tailer, entry)? {
                     Pending::Message(found) => return Ok(Some(found)),
                     Pending::Wait => return Ok(None),
