@@ -1,6 +1,6 @@
 //! Tailers: messages in the order of the index.
 
-use std::collections::HashMap;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -253,11 +253,14 @@ struct Opened {
     index_page: Option<ReadPage>,
     /// The index page that is missing and has none after it.
     last_missing: Option<u32>,
-    data: HashMap<Option<Producer>, Data>,
+    data: Vec<Data>,
+    /// The producer whose message was read last.
+    current: usize,
 }
 
 /// The data of one producer.
 struct Data {
+    producer: Option<Producer>,
     pages: Pages,
     page: Option<ReadPage>,
 }
@@ -344,8 +347,14 @@ impl Reader {
     fn open(&mut self, queue: &QuickQueue) -> Result<bool> {
         let Some(layout) = queue.layout()? else { return Ok(false) };
         let index = Pages::index(queue.path(), layout.form, layout.size);
-        let data = HashMap::new();
-        self.opened = Some(Opened { layout, index, index_page: None, last_missing: None, data });
+        self.opened = Some(Opened {
+            layout,
+            index,
+            index_page: None,
+            last_missing: None,
+            data: Vec::new(),
+            current: 0,
+        });
         Ok(true)
     }
 
@@ -470,7 +479,7 @@ impl Opened {
     #[inline]
     fn bytes<'a>(
         &'a mut self,
-        dir: &std::path::Path,
+        dir: &Path,
         found: Found,
         copy: &'a mut Vec<u8>,
     ) -> Result<Bytes<'a>> {
@@ -493,17 +502,28 @@ impl Opened {
     }
 
     #[inline]
-    fn data_of(&mut self, dir: &std::path::Path, producer: Option<Producer>) -> Result<&mut Data> {
-        if !self.data.contains_key(&producer) {
-            if self.data.len() >= OPEN_PAGES {
-                self.data.clear();
-            }
-            let pages = Pages::data(dir, producer, self.layout.size);
-            check_directory(pages.dir())?;
-            self.data.insert(producer, Data { pages, page: None });
+    fn data_of(&mut self, dir: &Path, producer: Option<Producer>) -> Result<&mut Data> {
+        let is_current = self.data.get(self.current).is_some_and(|data| data.producer == producer);
+        if !is_current {
+            self.turn_to_producer(dir, producer)?;
         }
         let gone = || Error::gone("not open", dir);
-        self.data.get_mut(&producer).ok_or_else(gone)
+        self.data.get_mut(self.current).ok_or_else(gone)
+    }
+
+    fn turn_to_producer(&mut self, dir: &Path, producer: Option<Producer>) -> Result<()> {
+        if let Some(known) = self.data.iter().position(|data| data.producer == producer) {
+            self.current = known;
+            return Ok(());
+        }
+        if self.data.len() >= OPEN_PAGES {
+            self.data.clear();
+        }
+        let pages = Pages::data(dir, producer, self.layout.size);
+        check_directory(pages.dir())?;
+        self.current = self.data.len();
+        self.data.push(Data { producer, pages, page: None });
+        Ok(())
     }
 }
 
