@@ -299,7 +299,6 @@ def _java(version: str) -> tuple[str, ...]:
             _build(version)
             stamp.write_text(sources)
     class_path = f"{target / 'classes'}{os.pathsep}{(target / 'classpath.txt').read_text()}"
-    # The first compiler alone: most peers live for a second.
     return (java, f"@{INTEROP / 'jvm.args'}", "-cp", class_path)
 
 
