@@ -3005,6 +3005,9 @@ class VanillaQueue:
 
         """
 
+    def _rebuild_index(self) -> list[tuple[int, int, int, int, bool]]:
+        """Return cycle, messages, recovered and dropped entries, and whether indexes changed."""
+
     def close(self) -> None:
         """
         Close the queue and its handles.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use quire_kernel::vanilla::protocol::detect::Asked;
+use quire_kernel::vanilla::protocol::rebuild::Rebuilt;
 use quire_kernel::vanilla::{Consumption, VanillaOptions, VanillaQueue as Kernel, zone};
 
 use crate::arguments::integer;
@@ -155,6 +156,16 @@ impl VanillaQueue {
     fn directory_for_cycle(&self, cycle: &Bound<'_, PyAny>) -> PyResult<OsString> {
         let cycle = integer("cycle", cycle)?;
         self.kernel.directory_of(cycle).map(PathBuf::into_os_string).map_err(to_py)
+    }
+
+    #[doc = stub!("VanillaQueue._rebuild_index")]
+    #[pyo3(name = "_rebuild_index")]
+    fn rebuild_index(&self, py: Python<'_>) -> PyResult<Vec<(i32, u64, u64, u64, bool)>> {
+        let report = self.ask(py, Kernel::rebuild_index)?;
+        let row = |(cycle, it): (i32, Rebuilt)| {
+            (cycle, it.messages, it.recovered, it.dropped, it.is_moved)
+        };
+        Ok(report.into_iter().map(row).collect())
     }
 
     #[doc = stub!("VanillaQueue.close")]

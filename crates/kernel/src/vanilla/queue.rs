@@ -14,6 +14,7 @@ use super::protocol::cycle_reader::CycleReader;
 use super::protocol::detect::{self, Asked, Layout};
 use super::protocol::directory;
 use super::protocol::listing::{self, Listing};
+use super::protocol::rebuild::{self, Rebuilt};
 use crate::os::{files, paths, process};
 use crate::{Error, Result};
 
@@ -191,6 +192,22 @@ impl VanillaQueue {
     /// How many messages a cycle has.
     pub fn count_in(&self, cycle: i32) -> Result<u64> {
         self.reader(cycle)?.map_or(Ok(0), |mut reader| end_of(&mut reader))
+    }
+
+    /// Makes lost or damaged indexes again from the data files; what was done to each cycle.
+    pub fn rebuild_index(&self) -> Result<Vec<(i32, Rebuilt)>> {
+        if self.options.read_only {
+            let path = self.path.clone();
+            return Err(Error::ReadOnly { what: "rebuilding an index", path });
+        }
+        let mut report = Vec::new();
+        for cycle in self.listing.all()? {
+            if let Some(directory) = directory::find(&self.path, &self.name_of(cycle)?)? {
+                let (layout, mode) = (self.options.layout, self.options.file_mode);
+                report.push((cycle, rebuild::rebuild(&directory, layout, mode)?));
+            }
+        }
+        Ok(report)
     }
 
     /// The layout to write a cycle with: that of its files, of others, or of this machine's Java.

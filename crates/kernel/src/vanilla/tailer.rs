@@ -124,7 +124,12 @@ impl VanillaTailer {
             self.finish(&mut state)?;
         }
         for number in 0..count {
-            let Some((message, is_late)) = self.find(&mut state)? else { return Ok(number) };
+            let (message, is_late) = match self.find(&mut state) {
+                Ok(Some(found)) => found,
+                // An error that follows messages comes with the next call.
+                Err(error) if number == 0 => return Err(error),
+                _ => return Ok(number),
+            };
             if !each(&message) {
                 return Ok(number);
             }

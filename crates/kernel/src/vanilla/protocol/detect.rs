@@ -203,7 +203,10 @@ impl<'a> DataFiles<'a> {
         let longest = self.lengths.values().copied().max().unwrap_or(DATA_BLOCK);
         let top = longest.next_power_of_two().trailing_zeros().min(LARGEST_BLOCK_BITS);
         let larger = (top..=LARGEST_BLOCK_BITS).map(|bits| 1 << bits);
-        let first = if longest.is_power_of_two() { longest } else { DATA_BLOCK.max(1 << top) };
+        // A second file is made when the first one is full.
+        let is_full = self.lengths.keys().any(|(_, file)| *file > 0);
+        let is_whole = longest.is_power_of_two() || is_full;
+        let first = if is_whole { 1 << top } else { DATA_BLOCK.max(1 << top) };
         let smaller = (6..top).rev().map(|bits| 1 << bits);
         std::iter::once(first).chain(larger).chain(smaller).collect()
     }

@@ -11,3 +11,4 @@ pub mod detect;
 pub mod directory;
 mod entries;
 pub mod listing;
+pub mod rebuild;

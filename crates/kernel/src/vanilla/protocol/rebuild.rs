@@ -1,0 +1,273 @@
+//! A lost or damaged index made again from the data files.
+//!
+//! Entries that name a record keep their places. Records that no entry names, as of a lost page of
+//! the index or of a writer that died before its last entry, fill the free places, thread by thread:
+//! files do not say in which order threads wrote. What is left free is closed up. The old files stay
+//! beside the new ones as `.before-rebuild-index-{n}`.
+
+use std::collections::HashSet;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use super::block::Block;
+use super::detect::{self, Asked, Layout};
+use super::directory;
+use crate::os::files::{self, Access};
+use crate::os::range_lock::{self, WHOLE_FILE};
+use crate::vanilla::format::entry::Location;
+use crate::vanilla::format::names::FileName;
+use crate::vanilla::format::record::{self, HEADER, Length};
+use crate::{Error, Result};
+
+/// Java makes no more index files in a cycle.
+const MOST_INDEX_FILES: u64 = 10_000;
+
+/// What was done to the index of a cycle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rebuilt {
+    /// Messages of the cycle.
+    pub messages: u64,
+    /// Those that the index had lost.
+    pub recovered: u64,
+    /// Entries that named no record.
+    pub dropped: u64,
+    /// Whether messages have another index now.
+    pub is_moved: bool,
+}
+
+impl Rebuilt {
+    /// Whether the files were written again.
+    #[must_use]
+    pub const fn is_changed(&self) -> bool {
+        self.recovered > 0 || self.dropped > 0 || self.is_moved
+    }
+}
+
+/// Looks at a cycle's directory, and writes its index again if that is needed. Nobody may write to
+/// the cycle meanwhile: writers of this kernel are noticed.
+pub fn rebuild(directory: &Path, asked: Asked, mode: u32) -> Result<Rebuilt> {
+    let found = directory::files(directory)?;
+    let data: Vec<_> = found.iter().filter_map(|(name, _)| data_file(*name)).collect();
+    let mut records = Vec::new();
+    for (tid, file) in data {
+        add_records(directory, tid, file, &mut records)?;
+    }
+    let Some(layout) = layout_of(directory, asked, &found, &records)? else {
+        return Ok(Rebuilt { messages: 0, recovered: 0, dropped: 0, is_moved: false });
+    };
+    let entries = entries_of(directory, &layout, &found)?;
+    let all = entries.len() as u64;
+    let kept = named_records(directory, &layout, entries)?;
+    let named: HashSet<_> = kept.iter().map(|(_, entry)| *entry).collect();
+    let mut lost: Vec<_> = records
+        .iter()
+        .filter_map(|at| layout.packing.pack(*at))
+        .filter(|it| !named.contains(it))
+        .collect();
+    let (recovered, dropped) = (lost.len() as u64, all - kept.len() as u64);
+    lost.reverse();
+    let (entries, is_moved) = joined(&kept, lost);
+    let rebuilt = Rebuilt { messages: entries.len() as u64, recovered, dropped, is_moved };
+    if rebuilt.is_changed() {
+        write(directory, &layout, &entries, &found, mode)?;
+    }
+    Ok(rebuilt)
+}
+
+const fn data_file(name: FileName) -> Option<(u32, u64)> {
+    match name {
+        FileName::Data { tid, file } => Some((tid, file)),
+        FileName::Index(_) => None,
+    }
+}
+
+/// Adds the records of a data file, in its order.
+fn add_records(directory: &Path, tid: u32, file: u64, records: &mut Vec<Location>) -> Result<()> {
+    let path = directory::path_of(directory, FileName::Data { tid, file });
+    let Some(mut block) = Block::open(&path, false)? else { return Ok(()) };
+    if range_lock::is_held_elsewhere(block.file(), WHOLE_FILE)
+        .map_err(|e| Error::io("cannot look at", &path, e))?
+    {
+        return Err(Error::WriterInUse { what: "an appender writes to the cycle:".into(), path });
+    }
+    let start = records.len();
+    let mut at = 0;
+    while let Some(length) = record_at(&mut block, at)? {
+        let position = at + HEADER;
+        records.push(Location { tid, file, position });
+        at = record::next(position, length);
+    }
+    records[start..].sort_unstable();
+    Ok(())
+}
+
+fn record_at(block: &mut Block, at: u64) -> Result<Option<u64>> {
+    let Length::Bytes(length) = record::length(block.word32(at)?) else { return Ok(None) };
+    let length = u64::from(length);
+    Ok((at + HEADER + length <= block.len()).then_some(length))
+}
+
+/// The layout by the entries, or where they are lost by the lengths of the files.
+fn layout_of(
+    directory: &Path,
+    asked: Asked,
+    found: &[(FileName, u64)],
+    records: &[Location],
+) -> Result<Option<Layout>> {
+    if let Ok(Some(fit)) = detect::detect(directory, asked) {
+        return Ok(Some(fit.layout));
+    }
+    if records.is_empty() {
+        return Ok(None);
+    }
+    let longest = |is_data: bool| {
+        let of_kind = found.iter().filter(|(name, _)| data_file(*name).is_some() == is_data);
+        of_kind.map(|(_, len)| *len).max().filter(|len| *len >= 64 && len.is_power_of_two())
+    };
+    let layout = detect::default_layout(Asked {
+        tid_bits: asked.tid_bits,
+        data_block: asked.data_block.or_else(|| longest(true)),
+        index_block: asked.index_block.or_else(|| longest(false)),
+    });
+    if let Some(unfit) = records.iter().find(|at| layout.packing.pack(**at).is_none()) {
+        let (tid, bits) = (unfit.tid, layout.packing.tid_bits);
+        return Err(Error::Invalid(format!(
+            "the thread id of a data file needs more bits: thread_id={tid} tid_bits={bits} path={}",
+            directory.display()
+        )));
+    }
+    Ok(Some(layout))
+}
+
+/// Sequence numbers and entries that are not 0.
+fn entries_of(
+    directory: &Path,
+    layout: &Layout,
+    found: &[(FileName, u64)],
+) -> Result<Vec<(u64, u64)>> {
+    let mut entries = Vec::new();
+    let per_file = layout.entries_per_file();
+    for (name, _) in found {
+        let FileName::Index(number) = *name else { continue };
+        let path = directory::path_of(directory, *name);
+        let access = Access { write: false, create_mode: None };
+        let Some(file) = files::open(&path, access)?.filter(|_| number < MOST_INDEX_FILES) else {
+            continue;
+        };
+        let looked = files::each_used_page(&file, 0, |at, page| {
+            let words = page.as_chunks::<8>().0.iter().zip(at / 8..);
+            let taken = words.filter(|(word, slot)| **word != [0; 8] && *slot < per_file);
+            entries.extend(
+                taken.map(|(word, slot)| (number * per_file + slot, u64::from_le_bytes(*word))),
+            );
+            Ok(())
+        });
+        looked.map_err(|e| Error::io("cannot read", &path, e))?;
+    }
+    entries.sort_unstable();
+    Ok(entries)
+}
+
+/// The entries that name a record, each record once.
+fn named_records(
+    directory: &Path,
+    layout: &Layout,
+    entries: Vec<(u64, u64)>,
+) -> Result<Vec<(u64, u64)>> {
+    let mut seen = HashSet::new();
+    let mut open: Option<((u32, u64), Option<Block>)> = None;
+    let mut kept = Vec::with_capacity(entries.len());
+    for (sequence, entry) in entries {
+        let at = layout.packing.unpack(entry);
+        let key = (at.tid, at.file);
+        if !matches!(&open, Some((it, _)) if *it == key) {
+            let name = FileName::Data { tid: at.tid, file: at.file };
+            open = Some((key, Block::open(&directory::path_of(directory, name), false)?));
+        }
+        let Some((_, Some(block))) = &mut open else { continue };
+        let is_aligned = at.position >= HEADER && at.position.is_multiple_of(4);
+        if is_aligned && record_at(block, at.position - HEADER)?.is_some() && seen.insert(entry) {
+            kept.push((sequence, entry));
+        }
+    }
+    Ok(kept)
+}
+
+/// All entries in their new order, and whether one that was kept has another place. The next lost
+/// one is the last of its list.
+fn joined(kept: &[(u64, u64)], mut lost: Vec<u64>) -> (Vec<u64>, bool) {
+    let mut entries = Vec::with_capacity(kept.len() + lost.len());
+    let mut is_moved = false;
+    for (sequence, entry) in kept {
+        while (entries.len() as u64) < *sequence
+            && let Some(found) = lost.pop()
+        {
+            entries.push(found);
+        }
+        is_moved |= entries.len() as u64 != *sequence;
+        entries.push(*entry);
+    }
+    entries.extend(lost.into_iter().rev());
+    (entries, is_moved)
+}
+
+/// Replaces the index files: the new ones are on the medium before they get their names.
+fn write(
+    directory: &Path,
+    layout: &Layout,
+    entries: &[u64],
+    found: &[(FileName, u64)],
+    mode: u32,
+) -> Result<()> {
+    let per_file = usize::try_from(layout.entries_per_file()).unwrap_or(usize::MAX);
+    let mut made = Vec::new();
+    for (number, part) in entries.chunks(per_file).enumerate() {
+        made.push(write_part(directory, number as u64, part, layout.index_block, mode)?);
+    }
+    let rename = |from: &Path, to: &Path| {
+        files::rename(from, to).map_err(|e| Error::io("cannot rename", from, e))
+    };
+    for (name, _) in found.iter().filter(|(name, _)| data_file(*name).is_none()) {
+        let kept = directory.join(format!(".before-rebuild-{name}"));
+        rename(&directory::path_of(directory, *name), &kept)?;
+    }
+    for (number, path) in made.iter().enumerate() {
+        rename(path, &directory::path_of(directory, FileName::Index(number as u64)))?;
+    }
+    directory::sync(directory)
+}
+
+fn write_part(
+    directory: &Path,
+    number: u64,
+    entries: &[u64],
+    length: u64,
+    mode: u32,
+) -> Result<PathBuf> {
+    let path = directory.join(format!(".rebuilt-index-{number}"));
+    let failed = |e| Error::io("cannot write", &path, e);
+    match std::fs::remove_file(&path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
+        _ => {}
+    }
+    let file = files::create_new(&path, mode)?.ok_or_else(|| Error::gone("cannot make", &path))?;
+    let bytes: Vec<u8> = entries.iter().flat_map(|entry| entry.to_le_bytes()).collect();
+    file.write_all_at(&bytes, 0).map_err(failed)?;
+    files::set_len(&file, length).map_err(failed)?;
+    files::sync(&file).map_err(failed)?;
+    drop(file);
+    Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lost_entries_fill_the_free_places_and_the_rest_is_closed_up() {
+        assert_eq!(joined(&[(0, 10), (3, 13)], vec![12, 11]), (vec![10, 11, 12, 13], false));
+        assert_eq!(joined(&[(0, 10), (3, 13)], vec![11]), (vec![10, 11, 13], true));
+        assert_eq!(joined(&[(0, 10)], vec![12, 11]), (vec![10, 11, 12], false));
+        assert_eq!(joined(&[], vec![2, 1]), (vec![1, 2], false));
+    }
+}

@@ -1,0 +1,72 @@
+"""Several processes at one Vanilla Chronicle, some of them killed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import quire
+from paths import SUPPORT
+from vanilla_peer import RECORD
+
+SMALL: Any = {"index_block_bytes": 4096, "data_block_bytes": 8192}
+
+
+def peer(*arguments: str | Path | int) -> subprocess.Popen[str]:
+    command = [sys.executable, str(SUPPORT / "vanilla_peer.py"), *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def test_writers_of_several_processes_share_a_queue_without_a_lock(tmp_path: Path) -> None:
+    quire.open(tmp_path / "queue", format="vanilla", **SMALL).appender().write_bytes(bytes(8))
+    writers = [peer("write", tmp_path / "queue", writer, 3000) for writer in (1, 2, 3)]
+    acknowledged = {int(line) for it in writers for line in it.communicate()[0].split()}
+    assert all(it.returncode == 0 for it in writers)
+    with quire.open(tmp_path / "queue") as queue:
+        found = [(excerpt.index, RECORD.unpack(excerpt.data)) for excerpt in queue.tailer()][1:]
+    assert {index for index, _ in found} == acknowledged
+    for writer in (1, 2, 3):
+        assert [number for _, (it, number) in found if it == writer] == [*range(3000)]
+
+
+def test_a_killed_writer_loses_nothing_that_it_acknowledged_and_stops_nobody(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "queue"
+    with quire.open(path, format="vanilla", **SMALL) as queue, queue.appender() as appender:
+        appender.write_bytes(RECORD.pack(0, 0))
+        acknowledged = []
+        for victim in range(1, 6):
+            writer = peer("write", path, victim, 1_000_000)
+            assert writer.stdout is not None
+            lines = [writer.stdout.readline() for _ in range(200 * victim)]
+            writer.kill()
+            lines += writer.stdout.read().splitlines(keepends=True)
+            writer.wait()
+            writer.stdout.close()
+            acknowledged += [int(line) for line in lines if line.endswith("\n")]
+            appender.write_bytes(RECORD.pack(0, victim))
+        found = {excerpt.index: RECORD.unpack(excerpt.data) for excerpt in queue.tailer()}
+    assert set(acknowledged) <= set(found)
+    assert sum(writer == 0 for writer, _ in found.values()) == 6
+    for victim in range(1, 6):
+        numbers = [number for writer, number in found.values() if writer == victim]
+        assert numbers == [*range(len(numbers))]
+
+
+def test_each_message_is_claimed_by_one_consumer(tmp_path: Path) -> None:
+    path = tmp_path / "queue"
+    with quire.open(path, format="vanilla", consumption="queue", **SMALL) as queue:
+        with queue.appender() as appender:
+            for number in range(3000):
+                with appender.writing_excerpt() as excerpt:
+                    excerpt.write_int32(number)
+        consumers = [peer("claim", path, owner) for owner in (11, 12, 13)]
+        claimed = [it.communicate()[0].split() for it in consumers]
+        assert all(it.returncode == 0 for it in consumers)
+        words = Counter(excerpt.read_int32() for excerpt in queue.tailer())
+    assert sorted(int(number) for numbers in claimed for number in numbers) == [*range(3000)]
+    assert [words[owner] for owner in (11, 12, 13)] == [len(numbers) for numbers in claimed]

@@ -1,0 +1,259 @@
+"""Vanilla Chronicles through the handles: what they do, and what they refuse."""
+
+from __future__ import annotations
+
+import enum
+import pickle
+import threading
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import quire
+from vanilla_golden import files_of
+from vanilla_reference import Geometry, messages
+
+DAY_MS = 86_400_000
+SMALL: dict[str, Any] = {"tid_bits": 16, "index_block_bytes": 1024, "data_block_bytes": 4096}
+GEOMETRY = Geometry(tid_bits=16, index_block=1024, data_block=4096)
+
+
+def opened(path: Path, **options: Any) -> quire.VanillaQueue:  # noqa: ANN401 - any option
+    queue: quire.VanillaQueue = quire.open(path / "queue", format="vanilla", **(SMALL | options))
+    return queue
+
+
+class Side(enum.Enum):
+    BUY = 1
+    SELL = 2
+
+
+def test_a_second_reader_written_from_the_page_agrees(tmp_path: Path) -> None:
+    with opened(tmp_path) as queue, queue.appender() as appender, queue.appender() as other:
+        for number in range(600):
+            (other if number % 3 else appender).write_bytes(bytes([number % 256]) * (number % 90))
+        found = [(excerpt.index, excerpt.data) for excerpt in queue.tailer()]
+        [cycle] = queue.cycles
+        folder = Path(queue.directory_for_cycle(cycle))
+    assert [*messages(folder, cycle, GEOMETRY)] == found
+    assert len(found) == 600
+
+
+def test_handles_count_as_those_of_any_queue(tmp_path: Path) -> None:
+    with opened(tmp_path) as queue:
+        assert isinstance(queue, quire.Queue)
+        assert isinstance(queue.appender(), quire.Appender)
+        assert isinstance(queue.tailer(), quire.Tailer)
+        again = pickle.loads(pickle.dumps(queue))
+        assert (again.path, again.cycle_format) == (queue.path, "yyyyMMdd")
+
+
+def test_what_the_format_cannot_do_says_why(tmp_path: Path) -> None:
+    with opened(tmp_path) as queue, queue.appender() as appender:
+        with pytest.raises(quire.UnsupportedError, match=r"write_map \(messages are raw bytes"):
+            appender.write_map({"a": 1})
+        with pytest.raises(quire.UnsupportedError, match=r"table_entries \(a Vanilla Chronicle"):
+            queue.table_entries()
+        with pytest.raises(AttributeError):
+            queue.nothing  # noqa: B018
+    with pytest.raises(quire.UnsupportedError, match="not an option of a Vanilla Chronicle"):
+        opened(tmp_path, wire_type="BINARY_LIGHT")
+    with pytest.raises(quire.UnsupportedError, match="not an option of a Chronicle Queue"):
+        quire.open(tmp_path / "journal", consumption="queue")  # type: ignore[call-overload]
+
+
+def test_an_excerpt_is_rolled_back_on_an_exception(tmp_path: Path) -> None:
+    with opened(tmp_path) as queue, queue.appender() as appender:
+        with pytest.raises(KeyError), appender.writing_excerpt() as excerpt:  # noqa: PT012
+            excerpt.write_int64(1)
+            raise KeyError
+        assert excerpt.index is None
+        with pytest.raises(quire.ClosedError):
+            excerpt.finish()
+        index = appender.write_bytes(b"next")
+        assert [(it.index, it.data) for it in queue.tailer()] == [(index, b"next")]
+
+
+def test_fields_are_read_as_they_were_written(tmp_path: Path) -> None:
+    with opened(tmp_path) as queue, queue.appender() as appender:
+        with appender.writing_excerpt(synchronous=True) as writer:
+            writer.write_int32(7)
+            writer.write_stop_bit(300)
+            writer.write_utf("é😀")
+            writer.write_utf(None)
+            writer.write_enum(Side.SELL)
+            writer.append("text ")
+            writer.append(-12)
+            writer.append(" 1.5 ")
+        excerpt = queue.tailer().read()
+    assert excerpt is not None
+    assert (excerpt.read_int32(), excerpt.read_stop_bit()) == (7, 300)
+    assert (excerpt.read_utf(), excerpt.read_utf()) == ("é😀", None)
+    assert excerpt.read_enum(Side) is Side.SELL
+    assert excerpt.read_bytes(5) == b"text "
+    assert (excerpt.parse_int(), excerpt.parse_float()) == (-12, 1.5)
+    with pytest.raises(quire.WireError, match="the message ends within the field"):
+        excerpt.read_int8()
+    excerpt.position = 0
+    assert excerpt.read_int32() == 7
+
+
+def test_an_excerpt_grows_up_to_a_data_file(tmp_path: Path) -> None:
+    with opened(tmp_path) as queue, queue.appender() as appender:
+        appender.write_bytes(b"first")
+        with appender.writing_excerpt(capacity=8) as excerpt:
+            for _ in range(1023):
+                excerpt.write_int32(1)
+        with pytest.raises(quire.MessageTooLargeError), appender.writing_excerpt() as excerpt:
+            excerpt.write_bytes(bytes(4093))
+        with pytest.raises(quire.MessageTooLargeError):
+            appender.write_bytes(bytes(4093))
+        assert [len(payload) for payload in queue.tailer().payloads()] == [5, 4092]
+
+
+def test_messages_are_changed_in_place(tmp_path: Path) -> None:
+    with opened(tmp_path) as queue, queue.appender() as appender:
+        appender.write_bytes(bytes(20))
+        excerpt = queue.tailer().read()
+        assert excerpt is not None
+        assert excerpt.compare_and_swap_int32(4, 0, -5)
+        assert not excerpt.compare_and_swap_int32(4, 0, 6)
+        assert excerpt.compare_and_swap_int64(12, 0, 1 << 40)
+        assert excerpt.try_lock(0, 7)
+        assert excerpt.try_lock(0, 7)
+        assert not excerpt.try_lock(0, 8)
+        excerpt.unlock(0, 7)
+        excerpt.unlock(0, 7)
+        with pytest.raises(ValueError, match="not held by this owner"):
+            excerpt.unlock(0, 7)
+        assert excerpt.try_lock(0)
+        excerpt.unlock(0)
+        for offset in (1, 18, 20, 1 << 40):
+            with pytest.raises(ValueError, match="no aligned word"):
+                excerpt.compare_and_swap_int32(offset, 0, 1)
+        assert bytes(excerpt.view[4:8]) == b"\xfb\xff\xff\xff"
+        with quire.open(queue.path, read_only=True) as reader:
+            read = reader.tailer().read()
+            assert isinstance(read, quire.VanillaExcerpt)
+            with pytest.raises(quire.ReadOnlyError):
+                read.compare_and_swap_int32(4, -5, 0)
+
+
+def test_a_topic_is_never_changed_by_a_claim(tmp_path: Path) -> None:
+    with opened(tmp_path) as queue, queue.appender() as appender:
+        appender.write_bytes(bytes(8))
+        with appender.writing_excerpt(claimable=True) as excerpt:
+            excerpt.write_utf("job")
+        before = files_of(tmp_path)
+        with pytest.raises(quire.UnsupportedError, match="consumption='queue'"):
+            queue.tailer().claim(1)
+        assert files_of(tmp_path) == before
+
+
+def test_one_consumer_gets_a_claimable_message(tmp_path: Path) -> None:
+    with opened(tmp_path, consumption="queue") as queue, queue.appender() as appender:
+        appender.write_bytes(b"job 1")
+        appender.write_many([b"job 2", b"job 3"])
+        one, other = queue.tailer(), queue.tailer()
+        first = one.claim(7)
+        assert first is not None
+        assert (first.data, first.position, bytes(first.view)) == (b"job 1", 4, b"job 1")
+        assert [it.data for it in iter(lambda: other.claim(8), None)] == [b"job 2", b"job 3"]
+        assert one.claim(7) is None
+        with pytest.raises(ValueError, match="owner=0"):
+            one.claim(0)
+
+
+def test_a_named_tailer_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    with opened(tmp_path) as queue, queue.appender() as appender:
+        appender.write_many([b"1", b"2", b"3", b"4"])
+        with queue.tailer("Risk/ä") as tailer:
+            assert tailer.read_many(2) == [b"1", b"2"]
+            with pytest.raises(quire.TailerInUseError):
+                queue.tailer("Risk/ä")
+        with pytest.raises(KeyError), queue.tailer("Risk/ä") as tailer:  # noqa: PT012
+            assert tailer.read_bytes() == b"3"
+            assert tailer.read_bytes() == b"4"
+            raise KeyError
+        assert queue.tailer("Risk/ä").read_bytes() == b"4"
+        assert not [it for it in Path(queue.path).iterdir() if it.is_dir() and it.name[0] == "."]
+
+
+def test_late_messages_of_the_cycle_before_are_delivered(tmp_path: Path) -> None:
+    clock = quire.ManualClock(20_000 * DAY_MS)
+    with opened(tmp_path, clock=clock, linger_s=600) as queue:
+        tailer, slow, quick = queue.tailer(), queue.appender(), queue.appender()
+        slow.write_bytes(b"old")
+        clock.advance(DAY_MS)
+        quick.write_bytes(b"new")
+        assert tailer.read_many(9) == [b"old", b"new"]
+        clock.now_ms = 20_000 * DAY_MS
+        slow.write_bytes(b"late")
+        clock.advance(DAY_MS)
+        quick.write_bytes(b"newer")
+        assert sorted(tailer.read_many(9)) == [b"late", b"newer"]
+
+
+def test_columns_go_in_and_out(tmp_path: Path) -> None:
+    with opened(tmp_path) as queue, queue.appender() as appender:
+        last = appender.write_batch(pa.chunked_array([[b"one", b""], [b"three"]]))
+        batch = queue.tailer().read_batch()
+        assert batch.column("payload").to_pylist() == [b"one", b"", b"three"]
+        assert batch.column("index").to_pylist()[-1] == last
+        assert queue.tailer().read_batch(max_bytes=3).num_rows == 2
+
+
+def test_threads_share_an_appender_and_a_tailer_follows(tmp_path: Path) -> None:
+    with opened(tmp_path) as queue, queue.appender() as appender:
+        threads = [
+            threading.Thread(target=appender.write_many, args=([bytes([it])] * 500,))
+            for it in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        followed = queue.tailer().follow(timeout_s=60)
+        found = [next(followed).data for _ in range(2000)]
+        for thread in threads:
+            thread.join()
+    assert sorted(found) == [bytes([it]) for it in range(4) for _ in range(500)]
+
+
+def test_reading_creates_nothing(tmp_path: Path) -> None:
+    with pytest.raises(quire.NotAQueueError):
+        opened(tmp_path, read_only=True)
+    assert [*tmp_path.iterdir()] == []
+    with pytest.raises(quire.NotAQueueError):
+        opened(tmp_path, create=False)
+    with opened(tmp_path) as queue:
+        queue.appender().write_bytes(b"one")
+    before = files_of(tmp_path)
+    with quire.open(tmp_path / "queue", read_only=True) as queue:
+        assert [*queue.tailer().payloads()] == [b"one"]
+        with pytest.raises(quire.ReadOnlyError):
+            queue.appender()
+        with pytest.raises(quire.ReadOnlyError):
+            queue.tailer("name")
+    assert files_of(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("pattern", "length_ms", "name"),
+    [
+        ("yyyy/MM/dd", DAY_MS, "2024/10/04"),
+        ("yyyyMMddHH", 3_600_000, "2024100400"),
+        ("yyyyMMdd", 7 * DAY_MS, "20241003"),
+    ],
+)
+def test_cycles_have_the_directories_of_their_pattern(
+    pattern: str, length_ms: int, name: str, tmp_path: Path
+) -> None:
+    clock = quire.ManualClock(20_000 * DAY_MS)
+    options = {"clock": clock, "cycle_format": pattern, "cycle_length_ms": length_ms}
+    with opened(tmp_path, **options) as queue:
+        queue.appender().write_bytes(b"one")
+        clock.advance(length_ms)
+        queue.appender().write_bytes(b"two")
+        assert [*queue.tailer().payloads()] == [b"one", b"two"]
+    assert (tmp_path / "queue" / name / "index-0").is_file()
