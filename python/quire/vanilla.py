@@ -89,8 +89,10 @@ def rebuild_index(path: str | PathLike[str], **options: Any) -> list[RebuiltCycl
     """
     with VanillaQueue(path, create=False, **options) as queue:
         return [
-            RebuiltCycle(cycle, queue.directory_for_cycle(cycle), *counts)
-            for cycle, *counts in queue._rebuild_index()  # noqa: SLF001
+            RebuiltCycle(
+                cycle, queue.directory_for_cycle(cycle), messages, recovered, dropped, moved
+            )
+            for cycle, messages, recovered, dropped, moved in queue._rebuild_index()  # noqa: SLF001
         ]
 
 
