@@ -2346,6 +2346,7 @@ class QuickExcerpt:
     def __hash__(self) -> int: ...
     def __reduce__(self) -> tuple[type[QuickExcerpt], tuple[int, bytes, str | None]]: ...
 
+@final
 class QuickPayloads:
     """Iterates over payloads alone; ends at "nothing yet"."""
 
