@@ -17,7 +17,7 @@ RUST_TEXT = re.compile(r'//.*|"(?:[^"\\]|\\.)*"')
 PROSE = ("CHANGELOG.md", "CONTRIBUTING.md", "README.md", "docs/*.md")
 # The trees whose comments and texts are in these words already; add one as it gets there.
 SOURCES = (
-    "crates/binding/src/*",
+    "crates/binding/src/**/*",
     "crates/fuzz/src/bin/*",
     "crates/kernel/src/*",
     "crates/kernel/src/chronicle/read/tailer/*",

@@ -323,7 +323,7 @@ def test_documents_hold_raw_numbers(appender: quire.Appender, tailer: quire.Tail
             raw_in.read_int32()
         raw_in.position = 1
         assert raw_in.read_uint16() == 65_535
-        with pytest.raises(quire.WireError, match="behind the end"):
+        with pytest.raises(quire.WireError, match="after the end"):
             raw_in.position = 100
 
 

@@ -1,12 +1,12 @@
-//! Arguments of the wrong kind: refused with their name, what is expected and what was found.
+//! Argument checks: errors name the argument, what was expected and what was found.
 
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyIterator;
 
-/// Integers as arguments.
+/// Integer types as arguments.
 pub trait Whole: for<'a, 'py> FromPyObject<'a, 'py, Error = PyErr> {
-    /// The least and the greatest.
+    /// The range of the type.
     const BOUNDS: (i128, i128);
 }
 
@@ -27,12 +27,12 @@ pub fn integer<T: Whole>(name: &str, given: &Bound<'_, PyAny>) -> PyResult<T> {
     given.extract::<T>().map_err(|error| refusal::<T>(name, given, error))
 }
 
-/// As [`integer`], of an argument that may be left out.
+/// Like [`integer`], for an optional argument.
 pub fn optional<T: Whole>(name: &str, given: Option<&Bound<'_, PyAny>>) -> PyResult<Option<T>> {
     given.map(|given| integer(name, given)).transpose()
 }
 
-/// What yields them, or an error that names the argument.
+/// An iterator over the argument, or an error that names it.
 pub fn iterator<'py>(
     name: &str,
     expected: &str,
@@ -45,7 +45,7 @@ pub fn iterator<'py>(
     given.try_iter()
 }
 
-/// A text, or an error that names the argument.
+/// A string, or an error that names the argument.
 pub fn text<'a>(name: &str, given: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
     given.extract().map_err(|_| {
         PyTypeError::new_err(format!("invalid {name}: expected text, found {}", kind(given)))

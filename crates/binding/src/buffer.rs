@@ -1,4 +1,4 @@
-//! The buffer protocol, both ways: bytes of the kernel for Python, bytes of Python for the kernel.
+//! The buffer protocol, both ways: kernel bytes for Python, and Python bytes for the kernel.
 //! The only `unsafe` of this crate.
 #![allow(unsafe_code)]
 
@@ -42,7 +42,7 @@ impl Buffer {
         Self(Owner::Page(place))
     }
 
-    /// A message in its data file, from a position on.
+    /// A message in its data file, from this position on.
     pub const fn vanilla(message: Message, start: usize) -> Self {
         Self(Owner::Vanilla(message, start))
     }

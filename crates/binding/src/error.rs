@@ -35,11 +35,11 @@ pyo3::import_exception!(quire.errors, ProducerDiedError);
 pyo3::import_exception!(quire.errors, DocumentOpenError);
 
 thread_local! {
-    /// What a signal handler raised while the kernel waited.
+    /// The exception of a signal handler that ran while the kernel waited.
     static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
-/// Has the kernel ask for pending signals while it waits.
+/// Lets the kernel check pending signals while it waits.
 pub fn watch_for_signals() {
     interrupt::watch(|| {
         Python::attach(|py| match py.check_signals() {
@@ -52,14 +52,14 @@ pub fn watch_for_signals() {
     });
 }
 
-/// A kernel result as a Python result; what the kernel left to be said is logged first.
+/// Converts a kernel result to a Python result; the kernel's warnings are logged first.
 #[inline]
 pub fn told<T>(py: Python<'_>, result: Result<T, Error>) -> PyResult<T> {
     tell(py)?;
     result.map_err(to_py)
 }
 
-/// Logs what the kernel left to be said. A handler or filter that fails does not undo what was done;
+/// Logs the kernel's warnings. A failing log handler or filter does not undo the operation;
 /// an interrupt is raised.
 #[inline]
 pub fn tell(py: Python<'_>) -> PyResult<()> {
@@ -88,7 +88,7 @@ const ROOM_FOR_HOLE: &str =
 const NOT_ALLOWED: &str =
     " (read_only=True needs no right to write; file_mode=0o660 lets the group write a new queue)";
 
-/// What to do about a failure of the system.
+/// Advice for a system error.
 fn advice(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => NO_SPACE,
@@ -97,7 +97,7 @@ fn advice(error: &io::Error) -> &'static str {
     }
 }
 
-/// The exception for a kernel error.
+/// Converts a kernel error to an exception.
 #[cold]
 pub fn to_py(error: Error) -> PyErr {
     let text = error.to_string();

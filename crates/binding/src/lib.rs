@@ -1,13 +1,13 @@
-//! Python's view of the kernel: types and errors across, the interpreter detached, nothing else.
+//! The Python extension module: converts types and errors and detaches the interpreter.
 //!
 //! - [`handles`] are queues, appenders, tailers and their documents;
 //! - [`quick_queue`] are the same of Quick-Queues, and their fields, and [`vanilla`] those of Vanilla
 //!   Chronicles;
 //! - [`calls`] are method calls as messages, [`values`] the values in a message, [`arrow`] columns of
 //!   messages;
-//! - [`error`] makes exceptions of errors, [`arguments`] checks what is passed in, [`buffer`] is the
+//! - [`error`] converts errors to exceptions, [`arguments`] checks arguments, [`buffer`] is the
 //!   buffer protocol and the only `unsafe`, [`repr`] the text that an interpreter shows.
-// PyO3 hands arguments over by value.
+// PyO3 passes arguments by value.
 #![allow(clippy::needless_pass_by_value)]
 // Docstrings come from the stub, and are not in Rust's form.
 #![allow(clippy::doc_markdown, clippy::doc_link_with_quotes)]

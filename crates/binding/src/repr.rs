@@ -1,4 +1,4 @@
-//! What the reprs of handles say: `Name(path, key=value, state)`. They never raise and never wait.
+//! The reprs of handles: `Name(path, key=value, state)`. They never raise and never wait.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ pub fn handle(class: &Bound<'_, PyType>, parts: &[String]) -> String {
     format!("{name}({})", parts.join(", "))
 }
 
-/// A text without quotes, unless it has characters that would act on a terminal.
+/// A string without quotes, unless it contains terminal control characters.
 fn plain(py: Python<'_>, text: &str) -> String {
     let printable = PyString::new(py, text).call_method0("isprintable");
     if printable.and_then(|it| it.is_truthy()).unwrap_or(false) {
@@ -29,7 +29,7 @@ fn quoted(py: Python<'_>, text: &str) -> String {
     repr.map_or_else(|_| format!("{text:?}"), |repr| repr.to_string())
 }
 
-/// A line of a log, with what would act on a terminal escaped.
+/// A line of a log, with terminal control characters escaped.
 pub fn line(py: Python<'_>, text: &str) -> String {
     let shown = plain(py, text);
     if shown == text { shown } else { shown[1..shown.len() - 1].to_owned() }
@@ -39,7 +39,7 @@ pub fn path(py: Python<'_>, path: &Path) -> String {
     plain(py, &path.to_string_lossy())
 }
 
-/// Adds that a handle is closed, or was carried into a forked child.
+/// Adds that a handle is closed, or belongs to the parent of this process.
 pub fn add_end(parts: &mut Vec<String>, queue: &Queue, is_closed: bool) {
     if queue.check_generation().is_err() {
         parts.push("forked".to_owned());

@@ -1,4 +1,4 @@
-//! Any bytes decoded into columns: whatever they are, the buffers are sound.
+//! Decodes any bytes into columns: the buffers are valid whatever the input.
 
 use quire_wire::arrow::decode::Array;
 use quire_wire::arrow::decode::batch::{Batch, Layout, Misfits, Rows};
@@ -7,12 +7,12 @@ use quire_wire::arrow::schema::{Field, Kind, Method, Plan, Shape, Takes, Unit};
 
 use crate::bounded;
 
-/// Longest message that is tried.
+/// The maximum length of a message.
 const LONGEST: usize = 1 << 16;
-/// What a byte may become: the widest row that two bytes make, and blobs that unpack.
+/// Limit on the expansion of a byte: the widest row of two bytes, and compressed blobs.
 const PER_BYTE: usize = 16 << 10;
 
-/// The bytes as one message, and as two, in batches of several kinds.
+/// Decodes the bytes as one message, and as two, in several kinds of batches.
 pub fn columns(data: &[u8]) {
     if data.len() > LONGEST {
         return;
@@ -86,7 +86,7 @@ fn check_table(rows: &Rows) {
     }
 }
 
-/// Lengths, offsets and counts fit one another.
+/// Checks that lengths, offsets and counts are consistent.
 fn check(array: &Array) {
     let (validity, rest) = array.buffers.split_first().unwrap();
     assert_eq!(validity.is_none(), array.nulls == 0);

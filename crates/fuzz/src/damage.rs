@@ -1,4 +1,4 @@
-//! Golden queues with one bit changed, or one file cut short, and what may then be read.
+//! Golden queues with one bit changed or one file truncated, and what may be read from them.
 //!
 //! The format has no checksums. A bit of a payload changes that payload and nothing else; a bit of
 //! a header changes where documents are, and what is read is what the headers then say; a bit
@@ -17,11 +17,11 @@ use crate::sample::{NOW_MS, TABLE};
 use crate::targets::difference;
 
 const APPENDED: &[u8] = b"appended to what was left";
-/// Bytes behind the documents that are damaged too: the next header and some of the zeros.
+/// Bytes after the documents that are damaged too: the next header and some of the zeros.
 const BEHIND: usize = 16;
-/// Slots at the start of an index array that are tried like everything else.
+/// Slots at the start of an index array that are damaged like everything else.
 const FIRST_SLOTS: usize = 16;
-/// Places tried at most among the other slots of an array, in the short form a few.
+/// Maximum number of other slots damaged in an array, fewer in the short form.
 const ALIKE: usize = 64;
 
 /// A golden queue.
@@ -40,11 +40,11 @@ pub struct Golden {
 enum Part {
     /// The payload of the message of this number in its file.
     Payload(usize),
-    /// A header of a document, or the one behind the last.
+    /// A header of a document, or the one after the last.
     Header,
     /// The first document of a roll file.
     FileHeader,
-    /// What only helps to find messages, and what nobody reads.
+    /// What only helps to find messages, and unused bytes.
     Other,
     /// The table.
     Table,
@@ -80,7 +80,7 @@ impl Golden {
             let anew = changed.map(|data| walk(name, data));
             let Some(walk) = anew.as_ref().unwrap_or(&self.walks[number]) else {
                 let is_ready = |data: &[u8]| data.get(3).is_some_and(|byte| byte & 0x80 == 0);
-                // A file that was cut down to nothing is passed over.
+                // A file truncated to nothing is skipped.
                 let is_lost = |now: &[u8]| {
                     now.len() == data.len()
                         && self.has_messages_in(number)

@@ -1,15 +1,15 @@
-//! Hostile files: what is done to them, and what must hold whatever they contain.
+//! Hostile files: how they are damaged, and the invariants whatever they contain.
 //!
-//! - [`model`] reads headers on its own, so that the kernel has something to agree with;
-//! - [`reading`] reads and writes a directory in every way, under bounds;
+//! - [`model`] is an independent parser of headers, to check the kernel against;
+//! - [`reading`] reads and writes a directory in every way, within limits;
 //! - [`targets`] are the entry points of `make fuzz`, whose corpus `cargo test` replays;
 //! - [`columns`] decodes any bytes into columns;
 //! - [`quick_queue`] reads and writes any bytes as a Quick-Queue;
 //! - [`damage`] changes single bits of golden queues, and cuts them short;
 //! - [`sample`] is the queue they damage.
 //!
-//! A panic is a find. So is more memory than [`bounded`] allows: nothing that is read may make the
-//! kernel allocate more than in proportion to what is there.
+//! A panic is a finding. So is more memory than [`bounded`] allows: no input may make the
+//! kernel allocate more than in proportion to its size.
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc)] // to panic is to report a find
 
 pub mod columns;
@@ -25,7 +25,7 @@ use peak_alloc::PeakAlloc;
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;
 
-/// Runs `work` and expects it to hold at most `most` bytes more than before at any time. Counts the
+/// Runs `work` and checks that it allocates at most `most` bytes at any time. Counts the
 /// whole process: one at a time.
 pub fn bounded<T>(most: usize, work: impl FnOnce() -> T) -> T {
     MEMORY.reset_peak_usage();

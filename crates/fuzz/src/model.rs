@@ -33,14 +33,14 @@ pub struct Walk {
     pub layout: StoreLayout,
     /// The documents, the file's header first.
     pub documents: Vec<Document>,
-    /// Offset behind them.
+    /// The offset after the documents.
     pub tail: usize,
-    /// What is there.
+    /// What follows the last document.
     pub end: End,
 }
 
 impl Walk {
-    /// Takes a file apart; None if the kernel finds no header of a roll file in it.
+    /// Parses a file; None if the kernel finds no roll file header in it.
     #[must_use]
     pub fn new(data: &[u8]) -> Option<Self> {
         let word = u32::from_le_bytes(data.first_chunk().copied()?);
@@ -72,7 +72,7 @@ impl Walk {
         Some(walk)
     }
 
-    /// Whether the file says that its last message lies at its end, or behind.
+    /// Whether the file says that its last message is at or after its end.
     #[must_use]
     pub fn hides_messages(&self, data: &[u8]) -> bool {
         let word = usize::try_from(self.layout.write_position).ok();
@@ -91,8 +91,8 @@ impl Walk {
         self.messages().map(|document| data[document.payload.clone()].to_vec()).collect()
     }
 
-    /// The metadata documents that lie at one of these positions or look like index arrays: every
-    /// one behind the header that is long enough for `index_count` slots.
+    /// The metadata documents at one of these positions, or that look like index arrays: every
+    /// one after the header that is long enough for `index_count` slots.
     pub fn arrays(&self) -> impl Iterator<Item = &Document> {
         let slots = self.layout.index_count as usize * 8;
         let rest = self.documents.iter().skip(1);

@@ -1,4 +1,4 @@
-//! A directory read and written in every way that the kernel's handles offer.
+//! Reads and writes a directory in every way that the kernel's handles offer.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,16 +18,16 @@ use quire_kernel::os::clock::Clock;
 /// Messages by their index.
 pub type Messages = Vec<(i64, Vec<u8>)>;
 
-/// What came, and the error that ended it.
+/// The messages read, and the error that ended the read.
 #[derive(Debug)]
 pub struct Read {
     /// Index and payload, in the order they came.
     pub messages: Messages,
-    /// Why no more came, if that was an error.
+    /// The error that ended the read, if there was one.
     pub error: Option<Error>,
 }
 
-/// How the directories here are opened: nothing is waited for.
+/// The options for opening directories: no waiting.
 #[must_use]
 pub fn options(read_only: bool, now_ms: i64) -> Options {
     Options {
@@ -41,7 +41,7 @@ pub fn options(read_only: bool, now_ms: i64) -> Options {
     }
 }
 
-/// Reads until nothing comes or an error does. More than `most` messages is a loop.
+/// Reads until there are no more messages or an error. More than `most` messages is a loop.
 #[must_use]
 pub fn all(tailer: &Tailer, most: usize) -> Read {
     let mut messages = Messages::new();
@@ -68,7 +68,7 @@ pub fn forward(queue: &Arc<Queue>, most: usize) -> Read {
     }
 }
 
-/// Reads from the last message back.
+/// Reads backward from the last message.
 #[must_use]
 pub fn backward(queue: &Arc<Queue>, most: usize) -> Read {
     let failed = |error| Read { messages: Messages::new(), error: Some(error) };
@@ -80,7 +80,7 @@ pub fn backward(queue: &Arc<Queue>, most: usize) -> Read {
     turned.map_or_else(failed, |()| all(&tailer, most))
 }
 
-/// Goes to an index and reads there; None if no message is there.
+/// Moves to an index and reads there; None if there is no message.
 pub fn at(queue: &Arc<Queue>, index: i64) -> Result<Option<Vec<u8>>, Error> {
     let tailer = Tailer::new(Arc::clone(queue), None)?;
     if !tailer.move_to_index(index)? {
@@ -96,7 +96,7 @@ pub fn at(queue: &Arc<Queue>, index: i64) -> Result<Option<Vec<u8>>, Error> {
     Ok(Some(bytes))
 }
 
-/// Whatever else can be asked; the answers may be errors.
+/// Calls everything else; errors are allowed.
 pub fn the_rest(queue: &Arc<Queue>) {
     let (first, last) = (queue.first_index(), queue.last_index());
     if let (Ok(Some(first)), Ok(Some(last))) = (first, last) {
@@ -122,7 +122,7 @@ pub fn the_rest(queue: &Arc<Queue>) {
     }
 }
 
-/// Opens the directory for writing and appends one message; its index.
+/// Opens the directory for writing and appends one message; returns its index.
 pub fn append(dir: &Path, now_ms: i64, payload: &[u8]) -> Result<i64, Error> {
     let queue = Queue::open(dir, options(false, now_ms))?;
     let appender = Appender::new(Arc::clone(&queue))?;

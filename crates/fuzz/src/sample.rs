@@ -71,7 +71,7 @@ pub fn sample() -> &'static Sample {
     })
 }
 
-/// A directory in memory where there is one, whose files are replaced by each case.
+/// A directory, in memory if possible, whose files are replaced by each case.
 pub struct Scratch(tempfile::TempDir);
 
 impl Scratch {

@@ -1,4 +1,4 @@
-//! One function for each kind of hostile input. It panics on a find.
+//! One function for each kind of hostile input. It panics on a finding.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::model::{End, Walk};
 use crate::reading::{self, Messages, Read};
 use crate::sample::{FILE, FIRST_INDEX, NOW_MS, Scratch, TABLE, sample};
 
-/// Longest file that is tried.
+/// The maximum length of a file.
 const LONGEST: usize = 1 << 18;
 /// The least document: a header and a byte.
 const LEAST_DOCUMENT: usize = 5;
@@ -28,8 +28,8 @@ fn directory(files: &[(&str, &[u8])]) -> PathBuf {
     SCRATCH.with_borrow(|scratch| scratch.with(files))
 }
 
-/// What reading a file of so many bytes may allocate: its messages, twice, and its dump, where a byte
-/// may take a line that is indented 64 times, in a string that grows by doubling.
+/// Limit on the memory for reading a file of this length: its messages twice, and a dump, where a
+/// byte may become a line indented 64 times, in a string that grows by doubling.
 const fn memory_for(bytes: usize) -> usize {
     (8 << 20) + 400 * bytes
 }
@@ -72,7 +72,7 @@ pub fn agrees(read: &Read, walk: &Walk, data: &[u8]) {
     assert_eq!(read.error.is_some(), walk.end == End::Damaged, "error={:?}", read.error);
 }
 
-/// The first place where what was read differs.
+/// The first difference between the messages read and the expected ones.
 #[must_use]
 pub fn difference(read: &Read, expected: &[(i64, Vec<u8>)]) -> String {
     let pairs = read.messages.iter().zip(expected);
@@ -158,7 +158,7 @@ pub fn index(data: &[u8]) {
     bounded(most, || hints_are_hints(&file, changed.len() < 2));
 }
 
-/// A value that hints can go wrong with: any, near another, or the place of something else.
+/// A value that may mislead: random, near another value, or the position of something else.
 fn value_of(walk: &Walk, edit: &[u8; 10], old: &[u8]) -> u64 {
     let raw = u64::from_le_bytes(edit[2..].try_into().unwrap());
     let pick = |count: usize| usize::try_from(raw >> 8).unwrap() % count;
@@ -175,8 +175,8 @@ fn value_of(walk: &Walk, edit: &[u8; 10], old: &[u8]) -> u64 {
     }
 }
 
-/// Expects a file with the sample's documents to read as the sample, and to be appended to behind
-/// its end. Words that were changed to fit one another cannot be told from a sound index: with more
+/// Checks that a file with the sample's documents reads as the sample, and is appended to at
+/// its end. Words that were changed consistently look like a valid index: with more
 /// than one, only what is read from the first message on is certain.
 pub fn hints_are_hints(file: &[u8], only_one: bool) {
     let sample = sample();
@@ -234,7 +234,7 @@ pub fn wire(data: &[u8]) {
     });
 }
 
-/// A history that was read is written in both forms, but for one that is too long.
+/// A history that was read can be written in both forms, unless it is too long.
 fn carried_on(told: &History) {
     for as_fields in [false, true] {
         let mut out = Vec::new();
@@ -246,12 +246,12 @@ fn carried_on(told: &History) {
     }
 }
 
-/// Any bytes as a message that is shown.
+/// Any bytes as a message to print.
 pub fn shown(data: &[u8]) {
     if data.len() > LONGEST {
         return;
     }
-    // What is compressed may grow, and each of its bytes be shown as six.
+    // Compressed blobs may expand, and each byte may print as six.
     let most = (32 << 20) + 2000 * data.len();
     bounded(most, || {
         let (mut dumped, mut told, mut object) = (String::new(), String::new(), String::new());
@@ -266,7 +266,7 @@ pub fn shown(data: &[u8]) {
     });
 }
 
-/// Any text as a message: once it was read, showing and reading it change nothing more.
+/// Any text as a message: after one round trip, further ones change nothing.
 pub fn text(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     if data.len() > LONGEST {
@@ -295,7 +295,7 @@ pub fn text(data: &[u8]) {
     });
 }
 
-/// What a filter by keys makes of a message whose first bytes are one of them.
+/// Checks the filter of sub-topics against a message that starts with one of the keys.
 fn topics(data: &[u8]) -> Option<Wanted> {
     let routes = [b"\xB9\x02to\xE1a".to_vec(), data.to_vec()];
     Topics::new(&routes).or_else(|_| Topics::new(&routes[..1])).ok()?.find(data)

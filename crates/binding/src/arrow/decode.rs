@@ -1,4 +1,4 @@
-//! Columns: plans in, buffers out.
+//! Arrow columns: schemas in, buffers out.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -133,27 +133,27 @@ pub fn method(object: &Bound<'_, PyAny>) -> PyResult<Method> {
 
 /// How a batch is read.
 pub struct Wanted<'a> {
-    /// Rows from so many messages, at most.
+    /// The maximum number of messages.
     pub count: usize,
-    /// Of so many bytes, at most, unless it is a single message.
+    /// The maximum number of bytes, unless a single message is larger.
     pub max_bytes: usize,
-    /// Messages that do not fit become rows.
+    /// Malformed messages become rows.
     pub keep_misfits: bool,
     /// `tables`, `union` or the name of a method.
     pub layout: &'a str,
     /// Only messages before this index.
     pub end: Option<i64>,
-    /// The messages' bytes too; of a layout with one table.
+    /// Also the messages' bytes; only for a layout with one table.
     pub payload: bool,
-    /// The keys behind the event of this name too, as the bytes.
+    /// Also the routing keys of this event; only for a layout with one table.
     pub topic: Option<&'a str>,
 }
 
-/// What came of a batch: how many messages were read, the tables, the bytes, the keys.
+/// A batch: the number of messages read, the tables, the bytes, the keys.
 pub type Read<'py> =
     (usize, Bound<'py, PyList>, Option<Bound<'py, PyTuple>>, Option<Bound<'py, PyTuple>>);
 
-/// Reads a batch, with the interpreter let go.
+/// Reads a batch, with the interpreter detached.
 pub fn read<'py>(
     py: Python<'py>,
     tailer: &Tailer,
@@ -171,14 +171,14 @@ pub fn read<'py>(
         fill(&mut batch, &mut beside, tailer, wanted, &mut reading, &mut fault)
     });
     if let Err(raised) = filled {
-        // Messages without a row are passed over for good: a scan that is tried again gets on.
+        // Messages without a row are skipped for good: a repeated scan makes progress.
         return if batch.messages() > 0 {
             scan::or_put_back(py, tailer, &reading, Err(raised))
         } else {
             Err(raised)
         };
     }
-    // What was read comes first; the next call meets the error again.
+    // The messages read so far come first; the next call reports the error.
     if let Some(fault) = fault
         && batch.messages() == 0
     {
@@ -190,7 +190,7 @@ pub fn read<'py>(
     Ok((reading.taken, tables, payload?, topic?))
 }
 
-/// The error of the message to read next, which was not stepped over.
+/// The error of the next message, which was not skipped.
 pub fn at_next(py: Python<'_>, tailer: &Tailer, fault: WireError) -> PyResult<PyErr> {
     let Some(open) = scan::through(py, || tailer.scan_document(false))? else {
         return Ok(to_py(fault.into()));
@@ -219,7 +219,7 @@ fn layout(plan: &Schema, name: &str) -> PyResult<Layout> {
     }
 }
 
-/// Adds messages until there are enough; what is wrong with the one that ended it goes to `fault`.
+/// Adds messages up to the limits; the error of the one that ended it goes to `fault`.
 fn fill(
     batch: &mut Batch<'_>,
     beside: &mut Beside,

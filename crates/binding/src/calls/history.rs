@@ -1,4 +1,4 @@
-//! The history of messages: as an object, and as what each thread's writers carry on.
+//! Message history: as an object, and as the state of each thread that its writers pass on.
 
 use std::cell::RefCell;
 use std::fmt::Write;
@@ -76,12 +76,12 @@ impl From<History> for MessageHistory {
 }
 
 thread_local! {
-    /// The history of the message a handler is at work on, that message and the time of reading it
-    /// included. Empty where there is none.
+    /// The history of the message being handled, including that message and the time when it was
+    /// read. Empty if there is none.
     static CURRENT: RefCell<History> = RefCell::default();
 }
 
-/// A message being handled by this thread. When it ends, what was handled around it comes back.
+/// The message being handled by this thread. When it ends, the enclosing one is restored.
 pub struct Handling {
     around: Option<History>,
     source: (i32, i64),
@@ -89,8 +89,8 @@ pub struct Handling {
 }
 
 impl Handling {
-    /// Begins with a message that has no history, as far as is known: its source id and index are
-    /// all there is.
+    /// Begins with a message whose history is not known yet: so far there is only its source id and
+    /// index.
     #[inline]
     pub fn begin(source: (i32, i64)) -> Self {
         let read_at = clock::monotonic_time_ns();
@@ -103,7 +103,7 @@ impl Handling {
         })
     }
 
-    /// Reads the history that the message turned out to have.
+    /// Adds the history that the message turned out to have.
     pub fn read(&self, cursor: &mut Reader<'_>) -> quire_wire::Result<()> {
         CURRENT.with_borrow_mut(|history| {
             history.read_into(cursor)?;
@@ -112,7 +112,7 @@ impl Handling {
         })
     }
 
-    /// As [`Handling::read`], where the history was passed over with the message's topic.
+    /// Like [`Handling::read`], if the history was skipped along with the message's topic.
     pub fn read_before(&self, before: &[u8]) -> quire_wire::Result<()> {
         let mut cursor = Reader::new(before);
         match cursor.peek() {
@@ -141,7 +141,7 @@ impl Drop for Handling {
     }
 }
 
-/// Appends the history of a message that this thread writes at this moment.
+/// Appends the history of a message written by this thread now.
 pub fn put(out: &mut Vec<u8>, as_fields: bool) -> quire_kernel::Result<()> {
     let now = clock::monotonic_time_ns();
     CURRENT.with_borrow(|history| Ok(history.put(out, now, as_fields)?))

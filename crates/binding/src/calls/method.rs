@@ -1,4 +1,4 @@
-//! A method of an interface, as both sides need it: its event, and the types of its arguments.
+//! A method of an interface, for reading and writing: its event, and the types of its arguments.
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -20,12 +20,12 @@ pub struct Method {
     id: Option<i64>,
     /// The event, encoded.
     event: Vec<u8>,
-    /// The name as messages hold it.
+    /// The encoded name.
     latin_name: Vec<u8>,
     parameters: Vec<Parameter>,
-    /// How many parameters have no default: they come first.
+    /// The number of parameters without a default, which come first.
     required: usize,
-    /// The methods of what a call returns, by their names in Python.
+    /// The methods of the returned interface, by Python name.
     next: Option<Py<PyDict>>,
 }
 
@@ -246,7 +246,7 @@ impl Method {
 }
 
 impl Parameter {
-    /// Names the argument where it was wrong.
+    /// Adds the argument's name to an error.
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -1,5 +1,5 @@
-//! Messages as calls: each event of a document is looked up in a table, its arguments are made of
-//! the bytes in place, and its handler is called.
+//! Messages as calls: each event of a document is looked up in a table, its arguments are decoded
+//! in place, and its handler is called.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,7 +24,7 @@ use crate::repr;
 use crate::values::decode;
 use crate::values::failure::Result;
 
-/// An interrupt is looked for after so many messages: perhaps no handler is called, to do so.
+/// Signals are checked after this many messages: perhaps no Python handler runs in between.
 const READ_BETWEEN_LOOKS: usize = 1 << 10;
 
 #[doc = stub!("MethodReader")]
@@ -32,23 +32,23 @@ const READ_BETWEEN_LOOKS: usize = 1 << 10;
 pub struct MethodReader {
     tailer: Py<Tailer>,
     events: Table,
-    /// Those of metadata documents; they are passed over where there is none.
+    /// Handlers of metadata documents; without any, metadata is skipped.
     metadata: Option<Table>,
-    /// Called with the name and the value of an event nobody handles.
+    /// Called with the name and value of an event that has no handler.
     default: Option<Py<PyAny>>,
-    /// Asked with the name and the first argument whether to make a call.
+    /// Called with the name and first argument; decides whether the call is made.
     filter: Option<Py<PyAny>>,
-    /// Called with the index, the bytes and the error of a message that failed; where there is none
+    /// Called with the index, bytes and error of a message that failed; without it
     /// the error is raised.
     on_failure: Option<Py<PyAny>>,
-    /// Goes on to the next message until one was handled.
+    /// Continues with the next message until one was handled.
     is_scanning: bool,
     is_closed: AtomicBool,
 }
 
 /// Handlers by their events.
 struct Table {
-    /// In the order of the names: there are few, and comparing is quicker than hashing.
+    /// Sorted by name: there are few, and comparing is faster than hashing.
     by_name: Vec<(Box<[u8]>, Handler)>,
     by_id: HashMap<i64, Handler>,
 }
@@ -59,7 +59,7 @@ struct Handler {
     call: Py<PyAny>,
 }
 
-/// What a handler returned, and the methods it declared that to have: they come before all others.
+/// What a handler returned, and its declared methods, which take precedence over all others.
 struct Returned<'py> {
     target: Bound<'py, PyAny>,
     methods: Bound<'py, PyDict>,
@@ -163,7 +163,7 @@ impl MethodReader {
 }
 
 impl MethodReader {
-    /// Reads a document; whether a handler was called. None when nothing is there yet.
+    /// Reads a document; returns whether a handler was called. None if there is none yet.
     #[inline]
     fn read_next(&self, py: Python<'_>) -> PyResult<Option<bool>> {
         if self.is_closed.load(Ordering::Acquire) {
@@ -190,7 +190,7 @@ impl MethodReader {
         self.handle(py, &self.events, open, Some(&handling))
     }
 
-    /// Calls the handlers of a document's events, in their order; whether there was one.
+    /// Calls the handlers of a document's events, in order; returns whether there was one.
     #[inline]
     fn handle(
         &self,
@@ -225,7 +225,7 @@ impl MethodReader {
         Ok(is_known)
     }
 
-    /// Makes the call of an event; what it returned, or None if the filter refused it.
+    /// Makes the call of an event; returns its result, or None if the filter rejected it.
     #[inline]
     fn call<'py>(
         &self,
@@ -251,7 +251,7 @@ impl MethodReader {
         }))
     }
 
-    /// The arguments of a call of none or several; None if the filter refused it.
+    /// The arguments of a call with none or several; None if the filter rejected it.
     fn arguments<'py>(
         &self,
         py: Python<'py>,
@@ -304,7 +304,7 @@ impl MethodReader {
         }
     }
 
-    /// Passes over an event nobody handles, or hands it to the default handler.
+    /// Skips an event without a handler, or passes it to the default handler.
     fn call_default(&self, py: Python<'_>, name: Name<'_>, cursor: &mut Reader<'_>) -> Result<()> {
         let name = match name {
             Name::Object => decode::get(py, cursor, 0)?,
@@ -326,7 +326,7 @@ impl MethodReader {
         }
     }
 
-    /// Has a failure dealt with, or goes back to its document and raises it.
+    /// Reports a failure to the error handler, or moves back to its document and raises it.
     #[cold]
     fn failed(&self, py: Python<'_>, open: &OpenDocument, error: PyErr) -> PyResult<()> {
         let error = match &self.on_failure {
@@ -347,7 +347,7 @@ impl MethodReader {
 }
 
 impl<'py> Returned<'py> {
-    /// None where the handler declared no interface: what it returned is of no concern then.
+    /// None if the handler declared no interface: its result is not used then.
     #[inline]
     fn by(handler: &Handler, target: Bound<'py, PyAny>) -> Option<Self> {
         let methods = handler.method.get().next()?.bind(target.py()).clone();
@@ -369,7 +369,7 @@ impl<'py> Returned<'py> {
 }
 
 impl Table {
-    /// Shows what it holds to the garbage collector: handlers often hold their reader.
+    /// Lets the garbage collector visit its references: handlers often refer to their reader.
     fn traverse(&self, visit: &PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
         for handler in self.by_name.iter().map(|(_, handler)| handler).chain(self.by_id.values()) {
             visit.call(&handler.method)?;

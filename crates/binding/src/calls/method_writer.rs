@@ -1,4 +1,4 @@
-//! Calls that append: each is one document, put together in a buffer and appended in one go.
+//! Calls that append: each becomes one document, built in a buffer and appended at once.
 
 use std::cell::Cell;
 
@@ -16,11 +16,11 @@ use crate::handles::appender::Appender;
 use crate::handles::payload::in_wire_of;
 use crate::handles::write_document::WriteDocument;
 
-/// A buffer that has grown beyond this is not kept.
+/// A buffer larger than this is not reused.
 const KEPT_BYTES: usize = 1 << 16;
 
 thread_local! {
-    /// Taken while a call is put together: Python code of an argument may call another method.
+    /// Taken while a call is encoded: an argument's Python code may call another method.
     static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
@@ -29,16 +29,16 @@ thread_local! {
 pub struct MethodWriter {
     appender: Py<Appender>,
     metadata: bool,
-    /// The queue's messages have no names of fields.
+    /// The queue's messages have no field names.
     is_fieldless: bool,
     history: History,
-    /// The open document that all calls go into.
+    /// The open document that receives all calls.
     document: Option<Py<WriteDocument>>,
-    /// Asked with the name and the first argument whether a call is written.
+    /// Called with the name and first argument; decides whether the call is written.
     filter: Option<Py<PyAny>>,
 }
 
-/// Whether the history goes in front of each call, and how.
+/// Whether and how the history precedes each call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum History {
     None,
@@ -96,13 +96,13 @@ impl MethodWriter {
 pub struct Call {
     writer: Py<MethodWriter>,
     method: Py<Method>,
-    /// The events of the calls before it in a chain.
+    /// The events of the previous calls of a chain.
     before: Vec<u8>,
-    /// The filter refused one of them.
+    /// Whether the filter rejected one of them.
     is_dropped: bool,
 }
 
-/// An argument that may be missing; None is one.
+/// An argument that may be missing; None is a value.
 enum First<'a, 'py> {
     Missing,
     Given(Borrowed<'a, 'py, PyAny>),
@@ -188,7 +188,7 @@ impl MethodWriter {
         }
     }
 
-    /// Appends one document: the history, the calls before, and what `put` appends to it.
+    /// Appends one document: the history, the previous calls, and what `put` appends.
     #[inline]
     fn write(
         &self,
@@ -228,7 +228,7 @@ impl MethodWriter {
         Ok(())
     }
 
-    /// Adds a call to an open document; the history stands in front of its first.
+    /// Adds a call to an open document; the history precedes its first call.
     #[cold]
     fn write_into(
         &self,

@@ -1,5 +1,5 @@
-//! Calls as messages: [`method`] is one method of an interface, [`method_writer`] makes messages of
-//! calls, [`method_reader`] calls of messages, and [`history`] goes with both.
+//! Calls as messages: [`method`] is a method of an interface, [`method_writer`] converts calls to
+//! messages, [`method_reader`] messages to calls, and [`history`] is part of both.
 
 pub mod history;
 pub mod method;

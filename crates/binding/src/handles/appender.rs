@@ -277,8 +277,8 @@ impl Appender {
         })
     }
 
-    /// Writes `count` messages in one go, or, where a Python callable tells the time, in as many as
-    /// it takes to ask it as often as the kernel asks its own clock.
+    /// Writes `count` messages in one call or, with a Python clock, in several, so that the
+    /// callable is called as often as the kernel reads its own clock.
     fn in_chunks(
         &self,
         py: Python<'_>,

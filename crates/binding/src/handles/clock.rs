@@ -53,7 +53,7 @@ impl ManualClock {
     }
 }
 
-/// A queue's clock: one the kernel reads itself, or a Python callable asked before each call.
+/// A queue's clock: one the kernel reads itself, or a Python callable called before each operation.
 pub enum QueueClock {
     /// Read by the kernel.
     Kernel(Clock),
@@ -81,12 +81,12 @@ impl QueueClock {
         }
     }
 
-    /// Whether asking the time means calling Python.
+    /// Whether reading the clock calls Python.
     pub const fn is_callable(&self) -> bool {
         matches!(self, Self::Callable(_))
     }
 
-    /// The time a callable tells; None where the kernel reads the clock.
+    /// The time from the callable; None if the kernel reads the clock.
     #[inline]
     pub fn now_ms(&self, py: Python<'_>) -> PyResult<Option<i64>> {
         match self {

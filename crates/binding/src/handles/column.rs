@@ -1,28 +1,28 @@
-//! Columns of Arrow as they are handed over: buffers that are checked before they are used.
+//! Arrow columns passed in and out: buffers are checked before use.
 
 use quire_kernel::Error;
 
 use crate::buffer::Buffer;
 
-/// Arrow offsets of 32 bits end here.
+/// The limit of 32-bit Arrow offsets.
 const BATCH_BYTES_MAX: usize = i32::MAX as usize;
 
 /// The buffers of an Arrow binary or string column.
 pub struct Column<'a> {
-    /// Where its elements begin and end.
+    /// The offsets of the elements.
     pub offsets: &'a [u8],
-    /// Their bytes.
+    /// The bytes of the elements.
     pub data: &'a [u8],
-    /// The first element.
+    /// The position of the first element.
     pub start: usize,
-    /// The offsets have 64 bits.
+    /// Whether the offsets have 64 bits.
     pub wide: bool,
-    /// The elements are text, which may be empty.
+    /// Whether the elements are strings, which may be empty.
     pub text: bool,
 }
 
 impl<'a> Column<'a> {
-    /// Looks at every element before the first is written.
+    /// Checks every element before the first is written.
     pub fn check(&self, count: usize) -> quire_kernel::Result<()> {
         for number in 0..count {
             if self.element(number)?.is_empty() && !self.text {
@@ -34,7 +34,7 @@ impl<'a> Column<'a> {
         Ok(())
     }
 
-    /// An element.
+    /// The bytes of one element.
     pub fn element(&self, number: usize) -> quire_kernel::Result<&'a [u8]> {
         let bounds = (self.offset(number), self.offset(number + 1));
         let (Some(from), Some(to)) = bounds else { return Err(bad_column(number)) };
@@ -53,7 +53,7 @@ impl<'a> Column<'a> {
     }
 }
 
-/// Messages as columns that are handed out: indexes, and payloads with their offsets.
+/// Messages as columns that are returned: indexes, and payloads with their offsets.
 pub struct PayloadColumns {
     indexes: Vec<u8>,
     offsets: Vec<u8>,
@@ -62,14 +62,14 @@ pub struct PayloadColumns {
 }
 
 impl PayloadColumns {
-    /// No message yet, and room for so many bytes of them.
+    /// No messages yet, with room for this many bytes.
     pub fn new(max_bytes: Option<usize>) -> Self {
         let offsets = 0_i32.to_le_bytes().to_vec();
         let max_bytes = max_bytes.unwrap_or(BATCH_BYTES_MAX).min(BATCH_BYTES_MAX);
         Self { indexes: Vec::new(), offsets, data: Vec::new(), max_bytes }
     }
 
-    /// Adds a message; false if it does not fit and belongs to the next batch.
+    /// Adds a message; false if it does not fit and must go to the next batch.
     pub fn add(&mut self, index: u64, bytes: &[u8]) -> bool {
         let end = self.data.len().saturating_add(bytes.len());
         let is_over = end > self.max_bytes && !self.indexes.is_empty();
@@ -88,5 +88,5 @@ impl PayloadColumns {
 
 #[cold]
 fn bad_column(number: usize) -> Error {
-    Error::Invalid(format!("the column's offsets leave its data: row={number}"))
+    Error::Invalid(format!("the column's offsets are outside its data: row={number}"))
 }

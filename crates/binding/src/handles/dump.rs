@@ -7,7 +7,7 @@ use quire_kernel::chronicle::dump::Dump as Kernel;
 
 use crate::error::told;
 
-/// A piece is handed over when it has grown so long.
+/// Text is passed to Python in pieces of at least this length.
 const PIECE: usize = 1 << 16;
 
 #[doc = stub!("Dump")]

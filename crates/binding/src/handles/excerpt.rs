@@ -18,12 +18,12 @@ pub struct Excerpt {
     #[doc = stub!("Excerpt.data")]
     #[pyo3(get)]
     data: Py<PyBytes>,
-    /// Its fields stand without their names.
+    /// Its fields have no names.
     fieldless: bool,
 }
 
 impl Excerpt {
-    /// What is made of the message; an error names it.
+    /// Adds the message's index to an error.
     fn decoded<T>(&self, py: Python<'_>, decode: impl FnOnce(&[u8]) -> Result<T>) -> PyResult<T> {
         let decoded = decode(self.data.as_bytes(py));
         Ok(decoded.map_err(|failure| match failure {

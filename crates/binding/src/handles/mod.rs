@@ -1,4 +1,4 @@
-//! The classes of Python that stand for what the kernel has open: [`queue`], [`appender`],
+//! The Python classes for the kernel's handles: [`queue`], [`appender`],
 //! [`tailer`], and their documents [`read_document`], [`write_document`] (with the classes that read
 //! and write them value by value) and [`excerpt`]; [`dump`], [`clock`] and [`roll_cycle`].
 //!

@@ -1,4 +1,4 @@
-//! What a caller hands over as a message.
+//! Messages passed in by the caller.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -11,21 +11,21 @@ use crate::values::failure;
 
 /// The bytes of one message.
 pub enum Message<'a> {
-    /// Those of a `bytes` object: they never change, so they are not copied.
+    /// A `bytes` object: it never changes, so it is not copied.
     Fixed(&'a [u8]),
     /// A copy of another buffer, which its owner might change.
     Copied(Vec<u8>),
 }
 
 impl<'a> Message<'a> {
-    /// Takes a message of at least one byte.
+    /// Takes a message; an empty one is an error.
     #[inline]
     pub fn take(object: &'a Bound<'_, PyAny>) -> PyResult<Self> {
         let message = Self::any(object)?;
         if message.bytes().is_empty() { Err(empty()) } else { Ok(message) }
     }
 
-    /// As [`Message::take`], also without a byte: in formats that have such messages.
+    /// Like [`Message::take`], for formats that allow empty messages.
     #[inline]
     pub fn any(object: &'a Bound<'_, PyAny>) -> PyResult<Self> {
         Ok(match object.cast::<PyBytes>() {

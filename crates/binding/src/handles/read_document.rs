@@ -32,7 +32,7 @@ pub struct ReadDocument {
 
 struct State {
     open: Option<OpenDocument>,
-    /// Where reading value by value goes on.
+    /// The offset of the next value.
     offset: usize,
     rollback: bool,
 }
@@ -64,7 +64,7 @@ impl ReadDocument {
         decode::placed(decode(open.payload()), &self.tailer, &open)
     }
 
-    /// Reads on from where the last value ended; an error leaves the place.
+    /// Continues after the last value; an error leaves the position unchanged.
     pub fn at_place<T>(
         &self,
         read: impl FnOnce(&mut Reader<'_>) -> failure::Result<T>,

@@ -10,7 +10,7 @@ use crate::error::to_py;
 #[pyclass(module = "quire._native", frozen)]
 pub struct RollCycle(pub &'static Row);
 
-/// The row of this name, or an error that lists the names.
+/// The roll cycle with this name, or an error that lists all names.
 pub fn named(name: &str) -> PyResult<&'static Row> {
     Row::by_name(name).ok_or_else(|| {
         let known: Vec<&str> = roll_cycle::ALL.iter().map(|row| row.name).collect();

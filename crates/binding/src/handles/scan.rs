@@ -1,5 +1,5 @@
-//! Scans of the kernel that pause: signals are looked for in between, with the interpreter held and
-//! nothing else. A signal's handler may use, move or close the very handle that is at work.
+//! Kernel scans that pause: signals are checked in between, attached to the interpreter and
+//! without locks. A signal handler may use, move or close the very handle being read.
 
 use pyo3::prelude::*;
 use quire_kernel::Result;
@@ -11,10 +11,10 @@ use crate::error::{tell, to_py, told};
 use crate::values::decode;
 use crate::values::failure::{self, Failure};
 
-/// Signals are looked for after this many messages that were made objects.
+/// Signals are checked after this many messages converted to objects.
 const MESSAGES_BETWEEN_LOOKS: usize = 1 << 10;
 
-/// Calls `step` with the interpreter let go until it is through; None when it found nothing.
+/// Calls `step` with the interpreter detached until it completes; None if it found nothing.
 pub fn through<T: Send>(
     py: Python<'_>,
     mut step: impl FnMut() -> Result<Scan<T>> + Send,
@@ -28,7 +28,7 @@ pub fn through<T: Send>(
     }
 }
 
-/// Waits where a scan is held up, and looks for signals.
+/// Waits while a scan is paused, and checks signals.
 pub fn pause<T>(py: Python<'_>, scan: &Scan<T>) -> PyResult<()> {
     if let Scan::Held(then) = *scan {
         py.detach(|| wait_toward(then));
@@ -36,7 +36,7 @@ pub fn pause<T>(py: Python<'_>, scan: &Scan<T>) -> PyResult<()> {
     py.check_signals()
 }
 
-/// Reads a batch as [`through`] does. If an interrupt keeps it from being delivered, the tailer goes
+/// Reads a batch like [`through`]. If an interrupt prevents its delivery, the tailer moves
 /// back to its first message.
 pub fn batch(
     py: Python<'_>,
@@ -48,7 +48,7 @@ pub fn batch(
     or_put_back(py, tailer, reading, read)
 }
 
-/// What came of reading a batch; after a failure the tailer goes back to its first message.
+/// The result of reading a batch; on failure, the tailer moves back to its first message.
 pub fn or_put_back<T>(
     py: Python<'_>,
     tailer: &Tailer,
@@ -56,20 +56,20 @@ pub fn or_put_back<T>(
     read: PyResult<T>,
 ) -> PyResult<T> {
     if read.is_err() {
-        // The error that the read ended with is what matters.
+        // The error that ended the read is the one to raise.
         let _ = py.detach(|| tailer.put_back(reading));
     }
     read
 }
 
-/// Does what the next read of a tailer waits for; false when nothing is there yet.
+/// Prepares the next read of a tailer; false if there is nothing to read yet.
 #[inline]
 pub fn prepare(py: Python<'_>, tailer: &Tailer, ask: Ask) -> PyResult<bool> {
     Ok(through(py, || tailer.prepare(ask))?.is_some())
 }
 
-/// As [`prepare`] for a batch: once there are messages in it, an error of the kernel's only ends it,
-/// and the next call meets it again. An interrupt is raised.
+/// Like [`prepare`], for a batch: if it has messages, a kernel error only ends it
+/// and is reported by the next call. An interrupt is raised.
 pub fn prepare_more(py: Python<'_>, tailer: &Tailer, reading: &mut Reading) -> PyResult<bool> {
     let ask = reading.ask();
     loop {
@@ -89,7 +89,7 @@ pub fn prepare_more(py: Python<'_>, tailer: &Tailer, reading: &mut Reading) -> P
     Ok(true)
 }
 
-/// The next document, stepped over. An interrupt comes first, and takes the tailer back to it.
+/// Skips the next document. An interrupt takes precedence, and moves the tailer back to it.
 #[cold]
 pub fn take(
     py: Python<'_>,
@@ -114,8 +114,8 @@ pub fn take(
     }
 }
 
-/// What `decode` makes of at most `count` messages. A message that does not decode ends it, and is
-/// the next call's first; whatever else is raised takes the tailer back to the first.
+/// Decodes at most `count` messages. A message that cannot be decoded ends the batch and is
+/// the next call's first; any other exception moves the tailer back to the first.
 pub fn messages<'py>(
     py: Python<'py>,
     tailer: &Tailer,
@@ -125,7 +125,7 @@ pub fn messages<'py>(
     let (mut found, mut first) = (Vec::new(), None);
     let read = add_messages(py, tailer, count, decode, &mut found, &mut first);
     if let (Err(_), Some(first)) = (&read, &first) {
-        // The error that the read ended with is what matters.
+        // The error that ended the read is the one to raise.
         let _ = py.detach(|| tailer.return_to(first));
     }
     read.map(|()| found)

@@ -1,4 +1,4 @@
-//! Waiting for a message without a pause, with the interpreter let go.
+//! Waiting for a message without sleeping, with the interpreter detached.
 
 use std::time::{Duration, Instant};
 
@@ -9,12 +9,12 @@ use quire_kernel::chronicle::read::tailer::{Scan, Tailer};
 
 use crate::error::told;
 
-/// The clock is read after this many looks, about every microsecond.
+/// The clock is read after this many attempts, about every microsecond.
 const LOOKS: usize = 128;
-/// Signals are looked for this often.
+/// Signals are checked this often.
 const BETWEEN_SIGNALS: Duration = Duration::from_millis(1);
 
-/// The time of seconds; None where that is for ever.
+/// The timeout in seconds as a duration; None if it is infinite.
 pub fn limit(seconds: f64) -> PyResult<Option<Duration>> {
     if seconds.is_nan() || seconds < 0.0 {
         let wrong = format!("timeout_s is negative or not a number: timeout_s={seconds}");
@@ -23,7 +23,7 @@ pub fn limit(seconds: f64) -> PyResult<Option<Duration>> {
     Ok(Duration::try_from_secs_f64(seconds).ok())
 }
 
-/// Returns true once there is a message to read, false after the limit.
+/// Returns true if there is a message to read, false on timeout.
 pub fn until_found(py: Python<'_>, tailer: &Tailer, limit: Option<Duration>) -> PyResult<bool> {
     let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
     loop {

@@ -27,7 +27,7 @@ use crate::error::{to_py, told};
 use crate::repr;
 use crate::values::{codec, decode, failure};
 
-/// Arrow offsets of 32 bits end here.
+/// The limit of 32-bit Arrow offsets.
 const BATCH_BYTES_MAX: usize = i32::MAX as usize;
 const DIRECTIONS: [(&str, Direction); 3] =
     [("forward", Direction::Forward), ("backward", Direction::Backward), ("none", Direction::None)];
@@ -91,7 +91,7 @@ pub fn take(
     }
 }
 
-/// Adds payloads to `found` until there are `count`, looking for signals every so often.
+/// Adds payloads to `found` until there are `count`; checks signals regularly.
 fn read_payloads<'py>(
     py: Python<'py>,
     tailer: &Kernel,
@@ -112,8 +112,8 @@ fn read_payloads<'py>(
     Ok(())
 }
 
-/// What `decode` makes of the next message, in place and without the tailer's lock: it may call
-/// Python code. If it fails the tailer goes back to it.
+/// Decodes the next message in place, without the tailer's lock: `decode` may call
+/// Python code. If it fails, the tailer moves back to the message.
 fn decoded<R>(
     py: Python<'_>,
     tailer: &Kernel,
@@ -122,7 +122,7 @@ fn decoded<R>(
     let Some(open) = take(py, tailer, false)? else { return Ok(None) };
     let found = decode::placed(decode(open.payload()), tailer, &open);
     if found.is_err() {
-        // A tailer that was closed meanwhile has no position; the error is what matters.
+        // A tailer closed meanwhile has no position; the first error is the one to raise.
         let _ = py.detach(|| tailer.return_to(&open));
     }
     found.map(Some)
@@ -461,7 +461,7 @@ impl Tailer {
     }
 }
 
-/// The offset behind `more` bytes, while it fits.
+/// The offset after `more` bytes, unless it overflows.
 fn fits(length: usize, more: usize) -> Option<i32> {
     let end = length.checked_add(more).filter(|end| *end <= BATCH_BYTES_MAX)?;
     i32::try_from(end).ok()

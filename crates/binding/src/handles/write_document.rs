@@ -29,7 +29,7 @@ pub struct WriteDocument {
 
 struct State {
     bytes: Vec<u8>,
-    /// Memory that was handed out, and where it belongs.
+    /// Reserved memory that was returned to the caller, and its offset in the document.
     reserved: Vec<(usize, Py<PyByteArray>)>,
     place: Place,
     rollback: bool,
@@ -92,8 +92,8 @@ impl WriteDocument {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Appends what `put` does, if it does not fail. It runs without the lock: it may call Python
-    /// code, which may look at this document.
+    /// Appends what `put` appends, unless it fails. It runs without the lock: it may call Python
+    /// code, which may use this document.
     pub fn put(&self, put: impl FnOnce(&mut Vec<u8>) -> failure::Result<()>) -> PyResult<()> {
         drop(self.writable()?);
         let mut bytes = Vec::with_capacity(64);
@@ -102,7 +102,7 @@ impl WriteDocument {
         Ok(())
     }
 
-    /// As [`WriteDocument::put`], for what has fields: they are written as the queue's wire type says.
+    /// Like [`WriteDocument::put`], for values with fields: they follow the queue's wire type.
     pub fn put_fields(
         &self,
         put: impl FnOnce(&mut Vec<u8>) -> failure::Result<()>,
@@ -114,7 +114,7 @@ impl WriteDocument {
         })
     }
 
-    /// Whether nothing is in it yet.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.lock().bytes.is_empty()
     }
@@ -128,8 +128,8 @@ impl WriteDocument {
         Ok(state)
     }
 
-    /// Publishes or drops the document. Its state is not locked meanwhile: another thread that
-    /// looks finds it closed.
+    /// Publishes or drops the document. Its state is not locked meanwhile: to other threads
+    /// it is closed already.
     fn finish(&self, py: Python<'_>, drop_it: bool) -> PyResult<()> {
         let (place, mut bytes, reserved, rollback) = {
             let mut state = self.lock();
@@ -272,7 +272,7 @@ impl WriteDocument {
 }
 
 impl Drop for WriteDocument {
-    /// A document that nobody closed is dropped: the write lock must not stay taken.
+    /// A document that was never closed is dropped: the write lock must not stay taken.
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Place::Claimed(claim) = std::mem::replace(&mut state.place, Place::Dropped) {

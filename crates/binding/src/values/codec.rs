@@ -1,4 +1,4 @@
-//! Message classes: registered Python classes, and how their fields stand in a message.
+//! Message classes: registered Python classes, and the encoding of their fields.
 
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
@@ -22,7 +22,7 @@ use super::failure::{Failure, Result};
 use super::schema::Kind;
 use super::{classes, decode, encode, fixed};
 
-/// The classes by the names that stand in messages.
+/// The classes by their names in messages.
 static REGISTERED: RwLock<Option<HashMap<Vec<u8>, Py<Codec>>>> = RwLock::new(None);
 
 /// `object.__new__` and `object.__setattr__`.
@@ -35,29 +35,29 @@ pub struct Codec {
     class: Py<PyType>,
     alias: String,
     build: Build,
-    /// Of an enum: a member stands as its name.
+    /// For an enum: members are encoded as their names.
     members: Option<Py<Kind>>,
     /// Unknown fields are kept in the object's `__quire_unknown__`.
     keep_unknown: bool,
     #[pyo3(get)]
     pub bytes_layout: bool,
-    /// Gives the fields: called once, when they are needed, because they may name later classes.
+    /// Returns the fields: called once, on first use, because they may name later classes.
     resolve: Py<PyAny>,
     plan: PyOnceLock<Plan>,
 }
 
-/// How an object is made of its fields.
+/// How an object is created from its fields.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Build {
     /// `__new__`, then each attribute.
     SetAttributes,
-    /// As that, past the class's own `__setattr__`.
+    /// The same, bypassing the class's own `__setattr__`.
     ForceAttributes,
-    /// `__new__`, then its `__dict__`, past the class's own `__setattr__`.
+    /// `__new__`, then its `__dict__`, bypassing the class's own `__setattr__`.
     SetDict,
-    /// The class is called, with all fields in their order.
+    /// The class is called with all fields in order.
     CallInOrder,
-    /// The class is called, with keywords.
+    /// The class is called with keyword arguments.
     Call,
 }
 
@@ -71,7 +71,7 @@ pub struct Plan {
 /// One field of a message class.
 pub struct Field {
     name: String,
-    /// The name as it stands in a message, and as it is written.
+    /// The name in messages, in encoded form.
     key: Vec<u8>,
     token: Vec<u8>,
     pub attribute: Py<PyString>,
@@ -159,7 +159,7 @@ impl Codec {
     }
 }
 
-/// A class that was defined again, as in a notebook, takes the place of its elder.
+/// Whether a class is a redefinition of another one, as in a notebook, and replaces it.
 fn is_same_class(one: &Bound<'_, Codec>, other: &Py<Codec>) -> bool {
     let py = one.py();
     let name = |codec: &Codec| {
@@ -175,7 +175,7 @@ pub fn registered<'py>(py: Python<'py>, name: &[u8]) -> Option<Bound<'py, Codec>
     registered.as_ref()?.get(name).map(|codec| codec.bind(py).clone())
 }
 
-/// The codec of a class, or an error that says what it lacks.
+/// The codec of a class, or an error that says what is missing.
 pub fn of_class<'py>(class: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Codec>> {
     let found = class.getattr(intern!(class.py(), "__quire_codec__"));
     let codec = found.ok().and_then(|found| found.cast_into::<Codec>().ok());
@@ -567,7 +567,7 @@ impl Plan {
         Ok(Self { fields, by_name, post_init })
     }
 
-    /// The place of a field: most often that behind the last one.
+    /// The position of a field: usually the one after the last.
     #[inline]
     fn find(&self, name: &Name<'_>, next: usize) -> Option<usize> {
         match name {

@@ -1,5 +1,5 @@
-//! Python objects from a message whose types nobody declared. What a file names is looked up among
-//! the registered classes; anything else stays inert.
+//! Python objects from a message without declared types. Type names in a file are only looked up
+//! among the registered classes; all others stay inert.
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
@@ -30,7 +30,7 @@ pub fn get<'py>(
     of_token(py, token, cursor, depth, at)
 }
 
-/// The value that begins with `token`; a type prefix is followed by more.
+/// The value that starts with `token`; more follows a type prefix.
 pub fn of_token<'py>(
     py: Python<'py>,
     token: Token<'_>,
@@ -128,7 +128,7 @@ pub fn map<'py>(
     Ok(found)
 }
 
-/// Adds an entry to a dict, if its key can stand in one.
+/// Adds an entry to a dict, if its key is hashable.
 pub fn set_entry(
     entries: &Bound<'_, PyDict>,
     key: Bound<'_, PyAny>,
@@ -137,7 +137,7 @@ pub fn set_entry(
     entries.set_item(&key, value).map_err(|error| no_key(&key, error))
 }
 
-/// A key or an element that Python cannot hash is a fault of the message.
+/// An unhashable key or element is an error in the message.
 #[cold]
 pub fn no_key(key: &Bound<'_, PyAny>, error: PyErr) -> Failure {
     if !error.is_instance_of::<PyTypeError>(key.py()) {
@@ -145,7 +145,7 @@ pub fn no_key(key: &Bound<'_, PyAny>, error: PyErr) -> Failure {
     }
     let shown = key.repr().map_or_else(|_| "?".into(), |text| text.to_string());
     let found = shown.chars().take(60).collect::<String>();
-    WireError::new("a key, or an element of a set, that cannot be one in Python")
+    WireError::new("a key or an element of a set that Python cannot hash")
         .with("found", found)
         .into()
 }
@@ -165,7 +165,7 @@ fn key<'py>(
     })
 }
 
-/// A key that a dict takes: lists become tuples, dicts tuples of pairs, sets frozen ones.
+/// Makes a key hashable: lists become tuples, dicts tuples of pairs, sets frozen ones.
 pub fn hashable(key: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
     let py = key.py();
     if let Ok(typed) = key.cast::<PyTuple>()
@@ -191,7 +191,7 @@ pub fn hashable(key: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
     Ok(key)
 }
 
-/// The value behind a type prefix.
+/// The value after a type prefix.
 fn typed<'py>(
     py: Python<'py>,
     name: &[u8],
@@ -227,7 +227,7 @@ fn typed<'py>(
     }
 }
 
-/// A set; the list itself where an element cannot be in one.
+/// A set, or the list itself if an element is unhashable.
 fn set<'py>(py: Python<'py>, found: Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>> {
     let Ok(items) = found.cast::<PyList>() else {
         return Ok(classes::typed(py)?.call1((intern!(py, "!set"), found))?);
@@ -292,7 +292,7 @@ pub fn named_message<'py>(py: Python<'py>, message: &[u8]) -> Result<Bound<'py, 
     Ok(found)
 }
 
-/// Has the error of a value name its message.
+/// Adds the message to the error of a value.
 pub fn placed<T>(result: Result<T>, tailer: &Tailer, open: &OpenDocument) -> PyResult<T> {
     result.map_err(|failure| match failure {
         Failure::Wire(fault) => {

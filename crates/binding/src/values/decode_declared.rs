@@ -1,4 +1,4 @@
-//! What is made of tokens where a type is declared.
+//! Values of declared types from tokens.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyFrozenSet, PyList, PySet, PyString};
@@ -14,7 +14,7 @@ use super::failure::Result;
 use super::schema::{Form, Kind};
 use super::{classes, decode, temporal};
 
-/// What older releases wrote of a missing time of pandas.
+/// What older releases wrote for a missing pandas time.
 const MISSING: &str = "NaT";
 
 impl Kind {
@@ -170,7 +170,7 @@ impl Kind {
         Ok(found)
     }
 
-    /// A key that stands as a name.
+    /// A key in the form of a name.
     fn of_name<'py>(&self, py: Python<'py>, name: &str) -> Result<Bound<'py, PyAny>> {
         if matches!(self.0, Form::Any | Form::Text) {
             return Ok(PyString::new(py, name).into_any());
@@ -180,7 +180,7 @@ impl Kind {
         self.get(py, &mut Reader::new(&key), 0).map_err(|failure| failure.inside(name))
     }
 
-    /// Types whose values are texts, or like them.
+    /// Types whose values are strings, or similar.
     fn of_text<'py>(
         &self,
         py: Python<'py>,
@@ -224,12 +224,12 @@ impl Kind {
     }
 }
 
-/// The elements of a set, each as one that can be.
+/// The elements of a set, made hashable.
 fn hashables<'py>(items: &Bound<'py, PyList>) -> PyResult<Vec<Bound<'py, PyAny>>> {
     items.iter().map(decode::hashable).collect()
 }
 
-/// A long text of a queue that compresses: its bytes stand behind the method's name.
+/// A long string in a queue that compresses: its bytes follow the name of the algorithm.
 #[cold]
 fn unpacked_text<'py>(
     py: Python<'py>,

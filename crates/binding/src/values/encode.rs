@@ -1,4 +1,4 @@
-//! Python values as wire tokens, where no type is declared: in the form Java gives boxed values
+//! Python values without a declared type as wire tokens, in Java's form of boxed values
 //! (`docs/format.md` §8.5-8.7).
 
 use pyo3::exceptions::PyTypeError;
@@ -90,7 +90,7 @@ fn int64(value: &Bound<'_, PyAny>) -> Result<i64> {
         .map_err(|_| WireError::new("an integer of more than 64 bits").with("value", value).into())
 }
 
-/// What is not one of the five commonest types: a container, a registered class, …
+/// Values other than the five most common types: a container, a registered class, …
 fn put_other(out: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
     let depth = reader::deeper(depth, out.len())?;
     if let Ok(values) = value.cast::<PyDict>() {
@@ -121,7 +121,7 @@ fn put_other(out: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) -> Resul
     }
 }
 
-/// A map. An empty one has a type before it: nothing else tells it from an empty list.
+/// A map. An empty one gets a type prefix, to be distinct from an empty list.
 fn put_map(out: &mut Vec<u8>, values: &Bound<'_, PyMapping>, depth: usize) -> Result<()> {
     if values.is_empty()? {
         put_type_prefix(out, reader::EMPTY_MAP);
@@ -153,7 +153,7 @@ fn put_each(out: &mut Vec<u8>, values: &Bound<'_, PyAny>, depth: usize) -> Resul
     Ok(())
 }
 
-/// Bytes, dates and times, and other values without parts; false if it is none of them.
+/// Bytes, dates and times, and other scalars; false if it is none of them.
 fn put_scalar_object(out: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) -> Result<bool> {
     let py = value.py();
     if let Ok(bytes) = value.cast::<PyBytes>() {
@@ -189,7 +189,7 @@ fn put_scalar_object(out: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) 
     Ok(true)
 }
 
-/// The value behind a type's name: bytes, and the elements of Java's arrays, have none of their own.
+/// A value after its type prefix: bytes and elements of Java's arrays get no own prefix.
 fn put_under(out: &mut Vec<u8>, name: &str, value: &Bound<'_, PyAny>, depth: usize) -> Result<()> {
     if let Ok(bytes) = value.cast::<PyBytes>() {
         if let Some(method) = Method::named(name.as_bytes()) {
@@ -220,7 +220,7 @@ pub fn decimal_text(value: &Bound<'_, PyAny>) -> Result<String> {
     if text.bytes().all(|byte| b"+-.E0123456789".contains(&byte)) {
         return Ok(text);
     }
-    Err(WireError::new("Java knows no such decimal").with("value", text).into())
+    Err(WireError::new("the decimal does not exist in Java").with("value", text).into())
 }
 
 /// Appends a UUID.

@@ -110,7 +110,7 @@ impl Kind {
         }
     }
 
-    /// Appends a numpy scalar as the value of Python that it stands for.
+    /// Appends a numpy scalar as its Python value.
     #[cold]
     #[inline(never)]
     fn put_numpy(&self, out: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) -> Result<()> {

@@ -1,4 +1,4 @@
-//! What goes wrong while Python values are made of a message, or a message of them.
+//! Errors of the conversion between Python values and messages.
 
 use pyo3::prelude::*;
 use quire_kernel::Error;
@@ -6,19 +6,17 @@ use quire_wire::WireError;
 
 use crate::error::to_py;
 
-/// A message that does not read as asked, or an exception of the Python code that was called.
+/// A message that cannot be read as requested, or an exception of Python code that was called.
 pub enum Failure {
-    /// The message is at fault.
     Wire(WireError),
-    /// Python raised.
     Python(PyErr),
 }
 
-/// Results of turning messages into Python values, and back.
+/// The result of a conversion between messages and Python values.
 pub type Result<T> = std::result::Result<T, Failure>;
 
 impl Failure {
-    /// Names the field around what was wrong.
+    /// Adds an enclosing field to the error's path.
     #[must_use]
     pub fn inside(self, name: impl std::fmt::Display) -> Self {
         match self {

@@ -1,5 +1,5 @@
-//! The fixed layout of a message: its fields one behind the other, without names or codes, as Java's
-//! `BytesInBinaryMarshallable` classes stand in a message (`docs/format.md` §8.6).
+//! The fixed layout of a message: concatenated fields, without names or codes, as written by Java's
+//! `BytesInBinaryMarshallable` classes (`docs/format.md` §8.6).
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyString};
@@ -11,7 +11,7 @@ use super::codec::{Field, Plan};
 use super::failure::{Failure, Result};
 use super::schema::Form;
 
-/// How Java's fixed layouts say true and false: `Y` and `N`.
+/// Booleans in Java's fixed layouts: `Y` and `N`.
 const TRUE: u8 = b'Y';
 const FALSE: u8 = b'N';
 
@@ -24,7 +24,7 @@ fn form(field: &Field) -> &Form {
     }
 }
 
-/// Refuses a class with a field that has no fixed layout.
+/// Rejects a class with a field that has no fixed layout.
 pub fn check(plan: &Plan) -> Result<()> {
     for field in &plan.fields {
         let fits = match form(field) {

@@ -1,11 +1,11 @@
-//! Values of messages and Python's objects.
+//! Conversion between message values and Python objects.
 //!
-//! - [`schema`] is a declared type, [`encode_declared`] writes its values, [`decode_declared`] reads
-//!   them; [`codec`] knows the classes of messages, [`fixed`] those of fixed layout;
-//! - [`encode`] and [`decode`] write and read what has no declared type;
+//! - [`schema`] is a declared type, [`encode_declared`] writes its values, [`decode_declared`]
+//!   reads them; [`codec`] handles message classes, [`fixed`] those with a fixed layout;
+//! - [`encode`] and [`decode`] write and read values without a declared type;
 //! - [`text`] is messages as YAML and JSON;
-//! - [`numpy`] has the scalars of numpy as values of Python;
-//! - [`temporal`], [`classes`] and [`failure`] are what they need.
+//! - [`numpy`] converts numpy scalars to Python values;
+//! - [`temporal`], [`classes`] and [`failure`] are shared by them.
 
 pub mod classes;
 pub mod codec;

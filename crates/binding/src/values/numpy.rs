@@ -1,5 +1,5 @@
-//! numpy's scalars as the values that Python has for them. numpy is never imported: without it there
-//! are none.
+//! Converts numpy scalars to Python values. numpy is never imported: if it is not loaded, there
+//! are no numpy scalars.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -11,7 +11,7 @@ use quire_wire::temporal as text;
 use super::failure::Result;
 use super::{classes, temporal};
 
-/// What a numpy scalar stands for.
+/// The Python value of a numpy scalar.
 pub enum Plain<'py> {
     /// An object of Python.
     Value(Bound<'py, PyAny>),
@@ -21,7 +21,7 @@ pub enum Plain<'py> {
     Duration(String),
 }
 
-/// What a numpy scalar stands for; None for any other object.
+/// The Python value of a numpy scalar; None for any other object.
 #[cold]
 pub fn plain<'py>(value: &Bound<'py, PyAny>) -> Result<Option<Plain<'py>>> {
     let Some(numpy) = imported(value.py())? else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! Declared types: how a value of one is written, and what is made of what is read.
+//! Declared types: how their values are written, and what is made of values that are read.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -17,9 +17,9 @@ use super::failure::{Failure, Result};
 #[pyclass(module = "quire._native", frozen)]
 pub struct Kind(pub Form);
 
-/// What there is to declare.
+/// The kinds of declared types.
 pub enum Form {
-    /// Anything: the value tells what it is.
+    /// Any value: the type is that of the value.
     Any,
     /// `bool`.
     Bool,
@@ -160,7 +160,7 @@ impl Kind {
     }
 }
 
-/// The kind of an annotation, as `quire.types` understands it; None: anything.
+/// The declared type of an annotation, from `quire.types`; None: any.
 pub fn of_annotation<'py>(
     py: Python<'py>,
     annotation: Option<&Bound<'py, PyAny>>,

@@ -13,13 +13,13 @@ use super::classes;
 use super::classes::type_name;
 use super::failure::{Failure, Result};
 
-/// The years that Python knows.
+/// The range of years in Python.
 const YEARS: RangeInclusive<i32> = 1..=9999;
 
-/// The object for what stands under a code. None where Python has none: it counts microseconds, and
+/// The object for a text and its code. None if Python has none: it counts microseconds, and
 /// its years have four digits.
 ///
-/// None also where the text is no date or time at all, as pandas' `NaT` that older releases wrote.
+/// None also if the text is no date or time, like pandas' `NaT` that older releases wrote.
 pub fn object<'py>(py: Python<'py>, code: u8, text: &str) -> Result<Option<Bound<'py, PyAny>>> {
     let Some(stamp) = temporal::parse(text) else { return Ok(None) };
     if stamp.time.is_some_and(|time| time.nanos % 1000 != 0) || !is_known(&stamp) {
@@ -64,8 +64,8 @@ pub fn of_stamp<'py>(py: Python<'py>, stamp: &Stamp<'_>) -> PyResult<Bound<'py, 
     }
 }
 
-/// A moment in the zone of this name: where Python knows it, and it has this offset at one of the two
-/// times that the clocks may show so.
+/// A moment in the zone of this name, if Python has the zone and it has this offset at one of the
+/// two times with this local clock reading.
 fn in_region<'py>(
     py: Python<'py>,
     zone: &Zone<'_>,

@@ -19,11 +19,11 @@ use crate::repr;
 
 /// Messages taken from an iterator at a time; a list or tuple is taken whole.
 const CHUNK: usize = 10_000;
-/// Messages between looks for signals.
+/// Messages between checks for signals.
 const MESSAGES_BETWEEN_LOOKS: usize = 1 << 14;
 /// Messages up to this many bytes are copied with the interpreter attached.
 const SMALL: usize = 4096;
-/// Says that nobody has the message yet.
+/// The claim word of a message that nobody has claimed.
 const FREE: &[u8] = &[0; 4];
 
 #[doc = stub!("VanillaAppender")]
@@ -94,7 +94,7 @@ impl VanillaAppender {
         wide: bool,
     ) -> PyResult<Option<i64>> {
         let (offsets, data) = (Borrowed::new(offsets)?, Borrowed::new(data)?);
-        // An empty message is one here, as a text may be.
+        // Empty messages are allowed here.
         let column =
             Column { offsets: offsets.bytes(), data: data.bytes(), start, wide, text: true };
         told(py, py.detach(|| column.check(count)))?;

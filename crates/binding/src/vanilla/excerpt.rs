@@ -13,7 +13,7 @@ use crate::arguments::integer;
 use crate::buffer::Buffer;
 use crate::error::{UnsupportedError, WireError, told};
 
-/// The count of a lock word is above the owner.
+/// A lock word holds its count above its owner; this is a count of 1.
 const LOCK_COUNT: u32 = 1 << 24;
 
 #[doc = stub!("VanillaExcerpt")]
@@ -21,20 +21,20 @@ const LOCK_COUNT: u32 = 1 << 24;
 pub struct VanillaExcerpt {
     index: i64,
     data: PyOnceLock<Py<PyBytes>>,
-    /// None of an excerpt that was pickled.
+    /// None for an unpickled excerpt.
     stored: Option<(Message, Arc<VanillaQueue>)>,
-    /// What is before belongs to the claim.
+    /// The bytes before this offset belong to the claim.
     start: usize,
     position: AtomicUsize,
 }
 
 impl VanillaExcerpt {
-    /// A message as it lies in its file.
+    /// A message in place.
     pub fn of(message: Message, queue: &Arc<VanillaQueue>) -> Self {
         Self::from(message, queue, 0)
     }
 
-    /// A message that was claimed: its data follow the claim word.
+    /// A claimed message: its data follow the claim word.
     pub fn claimed(message: Message, queue: &Arc<VanillaQueue>) -> Self {
         Self::from(message, queue, 4)
     }
@@ -137,8 +137,9 @@ impl VanillaExcerpt {
         let position: usize = integer("position", position)?;
         let length = self.bytes(py).len();
         if position > length {
-            let what =
-                format!("a position behind the message: position={position} length={length}");
+            let what = format!(
+                "position after the end of the message: position={position} length={length}"
+            );
             return Err(PyValueError::new_err(what));
         }
         self.position.store(position, Ordering::Release);
@@ -365,7 +366,7 @@ impl VanillaExcerpt {
     }
 }
 
-/// A number of so many bytes.
+/// A fixed-size number.
 fn signed(bytes: &[u8]) -> i64 {
     let mut wide = [0; 8];
     let unused = wide.len() - bytes.len();
@@ -373,7 +374,7 @@ fn signed(bytes: &[u8]) -> i64 {
     i64::from_le_bytes(wide) >> (8 * unused)
 }
 
-/// The owner of a lock, 24 bits: the calling thread where none is given.
+/// The owner of a lock, 24 bits: by default the calling thread.
 fn owner_of(py: Python<'_>, owner: Option<&Bound<'_, PyAny>>) -> PyResult<u32> {
     let owner: u64 = match owner {
         Some(owner) => integer("owner", owner)?,

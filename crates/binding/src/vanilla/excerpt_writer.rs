@@ -12,7 +12,7 @@ use crate::error::{to_py, told};
 use crate::handles::clock::QueueClock;
 use crate::handles::payload::Message;
 
-/// The claim word that a claimable message begins with.
+/// The claim word at the start of a claimable message.
 const CLAIM_WORD: usize = 4;
 
 #[doc = stub!("ExcerptWriter")]
@@ -27,7 +27,7 @@ pub struct ExcerptWriter {
 }
 
 struct State {
-    /// None once it was finished or rolled back.
+    /// None after it was finished or rolled back.
     fields: Option<FieldWriter>,
     index: Option<i64>,
 }

@@ -14,7 +14,7 @@ use crate::error::{WireError, tell, told};
 use crate::handles::column::PayloadColumns;
 use crate::repr;
 
-/// Signals are looked for after this many messages.
+/// Signals are checked after this many messages.
 const MESSAGES_BETWEEN_LOOKS: usize = 1 << 14;
 
 #[doc = stub!("VanillaTailer")]
@@ -38,7 +38,7 @@ impl VanillaPayloads {
     }
 }
 
-/// Reads up to `count` messages, looking for signals in between. An interrupt takes the tailer back.
+/// Reads up to `count` messages and checks signals in between. An interrupt moves the tailer back.
 fn read_in_steps(
     py: Python<'_>,
     tailer: &Kernel,
@@ -51,7 +51,7 @@ fn read_in_steps(
         let asked = (count - taken).min(MESSAGES_BETWEEN_LOOKS);
         let some = match step(asked, taken == 0) {
             Ok(some) => some,
-            // The next call meets it again, as its first.
+            // The next call reports the error again, as its first message.
             Err(_) if taken > 0 => break,
             Err(error) => return told(py, Err(error)),
         };

@@ -1,4 +1,4 @@
-//! A document read value by value: with codes, or raw. Both go on from the same place.
+//! Reads a document value by value, encoded or raw, from one shared position.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
@@ -18,7 +18,7 @@ pub struct WireIn(pub Py<ReadDocument>);
 #[pyclass(module = "quire._native", frozen)]
 pub struct RawIn(pub Py<ReadDocument>);
 
-/// A name as text; a key that is a value of its own is none.
+/// A name as text; a complex key is an error.
 fn shown(name: Name<'_>, at: usize) -> Result<String> {
     match name {
         Name::Field(name) | Name::Event(name) => Ok(latin1::decode(name).into_owned()),
@@ -29,7 +29,7 @@ fn shown(name: Name<'_>, at: usize) -> Result<String> {
     }
 }
 
-/// Steps behind a name, and behind the value that it is where it is one.
+/// Skips a name, with its value if it is a complex key.
 fn next_name<'a>(cursor: &mut Reader<'a>) -> Result<Option<Name<'a>>> {
     let found = cursor.name()?;
     if matches!(found, Some(Name::Object)) {
@@ -54,7 +54,7 @@ impl WireIn {
     ) -> PyResult<Bound<'py, PyAny>> {
         let declared = schema::of_annotation(py, r#type)?;
         self.0.get().at_place(|cursor| {
-            // From here on first: fields mostly come in the order in which they are asked for.
+            // Search forward first: fields are usually read in order.
             for mut ahead in [*cursor, cursor.back_to(0)] {
                 while let Some(found) = next_name(&mut ahead)? {
                     if found != Name::Object && shown(found, ahead.offset())? == name {
@@ -189,7 +189,7 @@ impl RawIn {
     fn read_utf8<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyString>>> {
         self.0.get().at_place(|cursor| {
             let at = cursor.offset();
-            let early = || WireError::early("a text ends early, or its length is none", at);
+            let early = || WireError::early("a text ends early, or its length is invalid", at);
             match cursor.stop_bit().ok_or_else(early)? {
                 -1 => Ok(None),
                 length => {
@@ -229,7 +229,7 @@ impl RawIn {
             *cursor = cursor.back_to(0);
             match cursor.take(position) {
                 Some(_) => Ok(()),
-                None => Err(WireError::new("behind the end of the document")
+                None => Err(WireError::new("position after the end of the document")
                     .with("position", position)
                     .with("length", cursor.rest().len())
                     .into()),

@@ -19,7 +19,7 @@ pub struct WireOut(pub Py<WriteDocument>);
 #[pyclass(module = "quire._native", frozen)]
 pub struct RawOut(pub Py<WriteDocument>);
 
-/// Appends a value as a declared type, or as it is.
+/// Appends a value, as a declared type if one is given.
 fn put(
     py: Python<'_>,
     out: &mut Vec<u8>,
@@ -106,7 +106,7 @@ impl RawOut {
         })
     }
 
-    /// Appends the low bytes of an integer that fits.
+    /// Appends the low bytes of an integer, if it fits.
     fn integer(&self, value: i64, kind: &str, bits: u32, min: i64, max: i64) -> PyResult<()> {
         if value < min || value > max {
             let fault = WireError::new("the value does not fit")
