@@ -49,6 +49,8 @@ class RebuiltCycle:
     """
     What :func:`rebuild_index` did to a cycle.
 
+        changed = [it for it in quire.vanilla.rebuild_index(path) if it.recovered or it.dropped]
+
     Attributes:
         cycle: The number of the cycle.
         directory: Its directory.
