@@ -144,7 +144,7 @@ impl Column {
             self.push_null();
             return Ok(());
         }
-        Err(WireError::new("the column is not nullable").with("expected", self.kind.name()))
+        Err(WireError::new("the value must not be null").with("expected", self.kind.name()))
     }
 
     pub fn push_null(&mut self) {
