@@ -171,10 +171,12 @@ impl<'a> Source<'a> {
         Ok(Scalar::quoted(text))
     }
 
+    #[must_use]
     pub fn rest(&self) -> &'a [u8] {
         &self.text[self.at..]
     }
 
+    #[must_use]
     pub fn peek(&self) -> Option<u8> {
         self.text.get(self.at).copied()
     }
@@ -199,11 +201,13 @@ impl<'a> Source<'a> {
     }
 
     /// Whether a list item starts here.
+    #[must_use]
     pub fn is_item(&self) -> bool {
         self.is_mark(b'-')
     }
 
     /// Whether a complex key (`?`) starts here.
+    #[must_use]
     pub fn is_key_mark(&self) -> bool {
         self.is_mark(b'?')
     }
@@ -215,12 +219,14 @@ impl<'a> Source<'a> {
     }
 
     /// The column, from 0.
+    #[must_use]
     pub fn column(&self) -> usize {
         let line = self.text[..self.at].iter().rposition(|byte| *byte == b'\n');
         self.at - line.map_or(0, |at| at + 1)
     }
 
     /// Whether the rest of the line is empty or a comment.
+    #[must_use]
     pub fn is_line_over(&self) -> bool {
         matches!(self.peek(), None | Some(b'\n' | b'\r' | b'#'))
     }
@@ -276,6 +282,7 @@ impl<'a> Source<'a> {
 
     /// An error that states what was expected and found here.
     #[cold]
+    #[must_use]
     pub fn unexpected(&self, expected: &str) -> WireError {
         let rest = String::from_utf8_lossy(&self.rest()[..self.rest().len().min(20)]);
         let found = rest.lines().next().unwrap_or("").to_owned();
@@ -285,6 +292,7 @@ impl<'a> Source<'a> {
 
     /// Adds the line and column to an error.
     #[cold]
+    #[must_use]
     pub fn placed(&self, fault: WireError) -> WireError {
         let line = lines_in(&self.text[..self.at]) + 1;
         fault.with("line", line).with("column", self.column() + 1)
