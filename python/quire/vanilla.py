@@ -8,9 +8,8 @@ index. Messages are raw bytes or fields, may be changed in place and claimed by 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from os import PathLike
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
 
 from quire import _arguments as arguments
 from quire import _formats, _native
@@ -44,8 +43,7 @@ _REASONS = _formats.reasons(
 )
 
 
-@dataclass(frozen=True)
-class RebuiltCycle:
+class RebuiltCycle(NamedTuple):
     """
     What :func:`rebuild_index` did to a cycle.
 
