@@ -88,6 +88,8 @@ class QuickReference:
                     some = file.read(min(length - len(data), self.page_bytes - position))
             except FileNotFoundError:
                 return None
+            if not some:  # its writer died before the page had a length
+                return None
             data += some
         return data
 

@@ -160,6 +160,7 @@ impl VanillaQueue {
 
     #[doc = stub!("VanillaQueue._rebuild_index")]
     #[pyo3(name = "_rebuild_index")]
+    #[allow(clippy::type_complexity)] // a row of the report, of which Python makes an object
     fn rebuild_index(&self, py: Python<'_>) -> PyResult<Vec<(i32, u64, u64, u64, bool)>> {
         let report = self.ask(py, Kernel::rebuild_index)?;
         let row = |(cycle, it): (i32, Rebuilt)| {

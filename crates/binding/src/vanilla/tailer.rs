@@ -57,7 +57,7 @@ fn read_in_steps(
         };
         taken += some;
         if let Err(raised) = tell(py).and_then(|()| py.check_signals()) {
-            told(py, tailer.return_to(start))?;
+            told(py, tailer.return_to(&start))?;
             return Err(raised);
         }
         if some < asked {
@@ -117,7 +117,7 @@ impl VanillaTailer {
         let start = self.0.mark();
         let Some(message) = told(py, self.0.read())? else { return Ok(None) };
         let Some(text) = fields::text(message.bytes()) else {
-            told(py, self.0.return_to(start))?;
+            told(py, self.0.return_to(&start))?;
             return Err(WireError::new_err(format!("no text: index={:#x}", message.index)));
         };
         Ok(Some(text))

@@ -161,6 +161,34 @@ mod armed {
         "quick-queue.last.store",
         "quick-queue.begin.store",
         "quick-queue.stamp.store",
+        // Vanilla Chronicle.
+        "vanilla.dir.read",
+        "vanilla.dir.create",
+        "vanilla.dir.stat",
+        "vanilla.dir.sync",
+        "vanilla.path.stat",
+        "vanilla.file.stat",
+        "vanilla.file.grow",
+        "vanilla.machine.read",
+        "vanilla.index.read",
+        "vanilla.record.read",
+        "vanilla.payload.store",
+        "vanilla.length.store",
+        "vanilla.entry.cas",
+        "vanilla.length.clear",
+        "vanilla.payload.clear",
+        "vanilla.word.cas",
+        "vanilla.position.next.store",
+        "vanilla.position.late.store",
+        "vanilla.position.magic.store",
+        "vanilla.position.pid.store",
+        "vanilla.position.since.store",
+        "vanilla.rebuild.remove",
+        "vanilla.rebuild.write",
+        "vanilla.rebuild.grow",
+        "vanilla.rebuild.sync",
+        "vanilla.rebuild.link",
+        "vanilla.rebuild.rename",
         // What all of them are made of.
         "file.open",
         "file.stat",
@@ -180,7 +208,7 @@ mod armed {
         "window.grow",
         "window.sync",
     ];
-    const COUNT: usize = 109;
+    const COUNT: usize = 136;
     const NONE: usize = usize::MAX;
     const KILL: i32 = 0;
 

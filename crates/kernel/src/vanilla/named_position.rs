@@ -14,6 +14,7 @@ use super::protocol::block::Block;
 use crate::os::clock::Clock;
 use crate::os::process;
 use crate::os::range_lock::{self, Kind, WHOLE_FILE};
+use crate::probe::fault;
 use crate::{Error, Result};
 
 const MAGIC: [u8; 8] = *b"QuireVT1";
@@ -43,14 +44,19 @@ impl NamedPosition {
         let found = block.region().load_acquire(0);
         if found == 0 {
             block.region().store_release(NEXT, u64::MAX);
+            fault::point!("vanilla.position.next.store");
             block.region().store_release(LATE, u64::MAX);
+            fault::point!("vanilla.position.late.store");
             block.region().store_release(0, u64::from_le_bytes(MAGIC));
+            fault::point!("vanilla.position.magic.store");
         } else if found != u64::from_le_bytes(MAGIC) {
             let (found, expected) = (format!("{found:#x}"), "QuireVT1");
             return Err(Error::corrupt("not the position of a tailer", &path, 0, found, expected));
         }
         block.region().store_release(PID, u64::from(process::pid()));
+        fault::point!("vanilla.position.pid.store");
         block.region().store_release(SINCE, Clock::System.now_ms().cast_unsigned());
+        fault::point!("vanilla.position.since.store");
         Ok(Self { block })
     }
 
@@ -65,7 +71,9 @@ impl NamedPosition {
     pub fn store(&self, next: Option<i64>, late: Option<i64>) {
         let region = self.block.region();
         region.store_release(LATE, late.unwrap_or(-1).cast_unsigned());
+        fault::point!("vanilla.position.late.store");
         region.store_release(NEXT, next.unwrap_or(-1).cast_unsigned());
+        fault::point!("vanilla.position.next.store");
     }
 }
 

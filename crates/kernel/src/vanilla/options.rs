@@ -19,6 +19,7 @@ pub enum Consumption {
 
 /// How to open a Vanilla Chronicle. What files show may be left out.
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools)] // independent switches, as the opener names them
 pub struct VanillaOptions {
     /// Change no byte of the directory.
     pub read_only: bool,

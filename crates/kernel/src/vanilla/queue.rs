@@ -16,6 +16,7 @@ use super::protocol::directory;
 use super::protocol::listing::{self, Listing};
 use super::protocol::rebuild::{self, Rebuilt};
 use crate::os::{files, paths, process};
+use crate::probe::fault;
 use crate::{Error, Result};
 
 /// Data files that stay mapped for stores into their messages.
@@ -227,9 +228,9 @@ impl VanillaQueue {
                 data_block: asked.data_block.or(Some(packing.data_block)),
                 index_block: asked.index_block.or(Some(index_block)),
             };
-            return Ok(detect::default_layout(found));
+            return detect::default_layout(found);
         }
-        Ok(detect::default_layout(asked))
+        detect::default_layout(asked)
     }
 
     /// What was asked for must fit the files as well as anything does.
@@ -256,7 +257,11 @@ impl VanillaQueue {
         old: u32,
         new: u32,
     ) -> Result<std::result::Result<(), u32>> {
-        self.store_into(message, offset, 4, |block, at| block.region().publish_header(at, old, new))
+        self.store_into(message, offset, 4, |block, at| {
+            let found = block.region().publish_header(at, old, new);
+            fault::point!("vanilla.word.cas");
+            found
+        })
     }
 
     /// As above, for 64 bits.
@@ -267,7 +272,11 @@ impl VanillaQueue {
         old: u64,
         new: u64,
     ) -> Result<std::result::Result<(), u64>> {
-        self.store_into(message, offset, 8, |block, at| block.region().swap_acq_rel(at, old, new))
+        self.store_into(message, offset, 8, |block, at| {
+            let found = block.region().swap_acq_rel(at, old, new);
+            fault::point!("vanilla.word.cas");
+            found
+        })
     }
 
     fn store_into<T>(
@@ -364,7 +373,7 @@ fn format_of(path: &Path, options: &VanillaOptions) -> Result<(CycleFormat, Inde
 }
 
 fn is_there(path: &Path) -> Result<bool> {
-    match std::fs::metadata(path) {
+    match fault::call!("vanilla.path.stat", std::fs::metadata(path)) {
         Ok(found) if found.is_dir() => Ok(true),
         Ok(_) => Err(Error::NotAVanillaQueue {
             why: "found a file where a directory belongs".into(),
@@ -389,7 +398,12 @@ fn make_all(path: &Path, file_mode: u32) -> Result<()> {
 }
 
 fn check_local(path: &Path) -> Result<()> {
-    let there = path.ancestors().find(|path| path.exists()).unwrap_or(path);
+    let mut there = path;
+    while !is_there(there)?
+        && let Some(parent) = there.parent()
+    {
+        there = parent;
+    }
     match files::network_file_system_of(there)? {
         Some(kind) => Err(Error::Unsupported(format!(
             "writing on a network file system: kind={kind} path={} (allow_network=True, for one host)",

@@ -151,7 +151,7 @@ impl VanillaTailer {
     }
 
     /// Goes back to a place: what was delivered since is delivered again.
-    pub fn return_to(&self, mark: Mark) -> Result<()> {
+    pub fn return_to(&self, mark: &Mark) -> Result<()> {
         let mut state = self.open_state()?;
         let place = match mark.current {
             Some((cycle, sequence)) => {
@@ -248,7 +248,7 @@ impl VanillaTailer {
                 if let Some(message) = place.next(&self.queue)? {
                     return Ok(Some((message, None)));
                 }
-                if self.pass_gap(place)? {
+                if Self::pass_gap(place)? {
                     continue;
                 }
             }
@@ -276,7 +276,7 @@ impl VanillaTailer {
     }
 
     /// Goes over free entries that taken ones follow: a power cut or a lost file leaves that.
-    fn pass_gap(&self, place: &mut Place) -> Result<bool> {
+    fn pass_gap(place: &mut Place) -> Result<bool> {
         let Some(taken) = place.reader.after_gap(place.sequence)? else { return Ok(false) };
         warnings::leave(format!(
             "free index entries are passed over: path={} from={} to={taken} \

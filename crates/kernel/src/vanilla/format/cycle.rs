@@ -107,6 +107,7 @@ impl CycleFormat {
     /// The path of a cycle's directory below that of the queue; None after the year 9999.
     #[must_use]
     pub fn name(&self, cycle: i32) -> Option<String> {
+        use std::fmt::Write;
         let start = Timestamp::from_millisecond(self.start_ms(cycle)).ok()?;
         let time = start.to_zoned(self.zone.clone()).datetime();
         let mut name = String::with_capacity(self.pattern.len());
@@ -115,7 +116,7 @@ impl CycleFormat {
                 Part::Text(text) => name.push_str(text),
                 Part::Field(letter, width) => {
                     let value = field(time, *letter);
-                    name.push_str(&format!("{value:0width$}"));
+                    let _ = write!(name, "{value:0width$}");
                 }
             }
         }

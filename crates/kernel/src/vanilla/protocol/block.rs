@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::memory::window::{Readable, Region, Window};
 use crate::os::files::{self, Access};
+use crate::probe::fault;
 use crate::{Error, Result};
 
 /// Space is taken in steps of an eighth of the file so far, within these bounds.
@@ -40,14 +41,15 @@ impl Block {
 
     /// Makes a file to write; None when there is one.
     pub fn create_new(path: &Path, length: u64, mode: u32) -> Result<Option<Self>> {
-        let made = files::create_new(path, mode)?;
-        made.map(|file| Self::lengthened(path, file, length)).transpose()
+        let file = files::create_new(path, mode)?;
+        file.map(|file| Self::lengthened(path, file, length)).transpose()
     }
 
     fn lengthened(path: &Path, file: std::fs::File, length: u64) -> Result<Self> {
-        let found = file.metadata().map_err(|e| Error::io("cannot look at", path, e))?;
-        if found.len() < length {
-            files::set_len(&file, length).map_err(|e| Error::io("cannot grow", path, e))?;
+        let found = fault::call!("vanilla.file.stat", file.metadata());
+        if found.map_err(|e| Error::io("cannot look at", path, e))?.len() < length {
+            let grown = fault::call!("vanilla.file.grow", files::set_len(&file, length));
+            grown.map_err(|e| Error::io("cannot grow", path, e))?;
         }
         Self::map(path, file, true)
     }
@@ -69,7 +71,7 @@ impl Block {
     }
 
     /// The file's length when last looked at.
-    pub fn len(&self) -> u64 {
+    pub fn length(&self) -> u64 {
         self.window.file_len()
     }
 
@@ -140,7 +142,7 @@ impl Block {
             return Ok(());
         }
         let from = start / STEP.start * STEP.start;
-        let to = end.next_multiple_of(STEP.start).min(self.len()).max(end);
+        let to = end.next_multiple_of(STEP.start).min(self.length()).max(end);
         self.window.reserve(&mut self.region, from, to)?;
         self.writable = from..to;
         Ok(())

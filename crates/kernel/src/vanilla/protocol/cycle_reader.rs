@@ -40,6 +40,7 @@ pub struct CycleReader {
 
 impl CycleReader {
     /// Opens nothing yet.
+    #[must_use]
     pub const fn new(cycle: i32, directory: PathBuf, asked: Asked) -> Self {
         Self { cycle, directory, asked, layout: None, index: None, data: Vec::new() }
     }
@@ -234,7 +235,7 @@ impl CycleReader {
 #[cold]
 fn bad_length(block: &mut Block, header: u64) -> Error {
     let word = block.word32(header).unwrap_or_default();
-    let expected = format!("an inverted length within the {} bytes of the file", block.len());
+    let expected = format!("an inverted length within the {} bytes of the file", block.length());
     Error::corrupt(
         "an entry names no record",
         block.path(),

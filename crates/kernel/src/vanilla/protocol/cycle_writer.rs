@@ -15,6 +15,7 @@ use super::block::Block;
 use super::detect::Layout;
 use super::{directory, entries};
 use crate::os::range_lock::{self, Kind, WHOLE_FILE};
+use crate::probe::fault;
 use crate::vanilla::format::entry::Location;
 use crate::vanilla::format::names::FileName;
 use crate::vanilla::format::record::{self, HEADER};
@@ -83,6 +84,7 @@ impl CycleWriter {
     }
 
     /// The longest payload there is room for in a data file.
+    #[must_use]
     pub const fn longest_payload(layout: &Layout) -> u64 {
         let block = layout.packing.data_block - HEADER;
         if block < record::LENGTH_LIMIT { block } else { record::LENGTH_LIMIT - 1 }
@@ -91,7 +93,7 @@ impl CycleWriter {
     /// Appends a message; the sequence number it got.
     pub fn append(&mut self, parts: [&[u8]; 2], capacity: u64, synced: bool) -> Result<u64> {
         let staged = self.stage(parts, capacity)?;
-        self.publish(staged)?;
+        self.publish(staged);
         let claimed =
             if synced { self.sync_data() } else { Ok(()) }.and_then(|()| self.claim(staged));
         if claimed.is_err() {
@@ -118,6 +120,7 @@ impl CycleWriter {
         let mut at = payload;
         for part in parts {
             region.copy_in_plain(at, part);
+            fault::point!("vanilla.payload.store");
             at += part.len() as u64;
         }
         let at = Location { tid: self.tid, file: data.number, position: payload };
@@ -125,12 +128,12 @@ impl CycleWriter {
     }
 
     /// Step 2.
-    fn publish(&mut self, staged: Staged) -> Result<()> {
+    fn publish(&mut self, staged: Staged) {
         let Some(data) = &mut self.data else { unreachable!("the record is in a data file") };
         let header = staged.at.position - HEADER;
         data.block.region().store_header_release(header, record::word(staged.length));
+        fault::point!("vanilla.length.store");
         data.position = record::next(staged.at.position, u64::from(staged.length));
-        Ok(())
     }
 
     /// Step 3.
@@ -151,6 +154,7 @@ impl CycleWriter {
             let position = self.slot * 8;
             self.index.reserve(position, position + 8, self.layout.index_block)?;
             if self.index.region().swap_acq_rel(position, 0, entry).is_ok() {
+                fault::point!("vanilla.entry.cas");
                 let sequence = self.index_number * per_file + self.slot;
                 self.slot += 1;
                 return Ok(sequence);
@@ -166,7 +170,9 @@ impl CycleWriter {
         let Some(data) = &mut self.data else { return };
         let header = staged.at.position - HEADER;
         data.block.region().store_header_release(header, 0);
+        fault::point!("vanilla.length.clear");
         data.block.region().zero_plain(staged.at.position, u64::from(staged.length));
+        fault::point!("vanilla.payload.clear");
         data.position = header;
     }
 

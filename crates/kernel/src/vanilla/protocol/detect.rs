@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 use std::fs::File;
+use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use super::directory;
 use crate::os::files::{self, Access};
+use crate::probe::fault;
 use crate::vanilla::format::entry::{Location, Packing, TID_BITS};
 use crate::vanilla::format::names::FileName;
 use crate::vanilla::format::record::{self, Length};
@@ -60,19 +62,23 @@ impl std::fmt::Display for Layout {
 }
 
 /// What is asked for, and otherwise what Java would choose on this machine.
-#[must_use]
-pub fn default_layout(asked: Asked) -> Layout {
+pub fn default_layout(asked: Asked) -> Result<Layout> {
     let data_block = asked.data_block.unwrap_or(DATA_BLOCK);
-    let tid_bits = asked.tid_bits.unwrap_or_else(tid_bits_of_machine);
+    let tid_bits = asked.tid_bits.map_or_else(tid_bits_of_machine, Ok)?;
     let index_block = asked.index_block.unwrap_or(INDEX_BLOCK);
-    Layout { packing: Packing { tid_bits, data_block }, index_block }
+    Ok(Layout { packing: Packing { tid_bits, data_block }, index_block })
 }
 
 /// As Java has them: enough for the greatest process id, and at least 16.
-fn tid_bits_of_machine() -> u32 {
-    let known = std::fs::read_to_string("/proc/sys/kernel/pid_max").ok();
-    let limit: u64 = known.and_then(|text| text.trim().parse().ok()).unwrap_or(1 << 16);
-    limit.clamp(1 << 16, 1 << 24).next_power_of_two().trailing_zeros()
+fn tid_bits_of_machine() -> Result<u32> {
+    let path = Path::new("/proc/sys/kernel/pid_max");
+    let known = match fault::call!("vanilla.machine.read", std::fs::read_to_string(path)) {
+        Ok(text) => text.trim().parse().ok(),
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        Err(error) => return Err(Error::io("cannot read", path, error)),
+    };
+    let limit: u64 = known.unwrap_or(1 << 16);
+    Ok(limit.clamp(1 << 16, 1 << 24).next_power_of_two().trailing_zeros())
 }
 
 /// A layout, and how many of the entries that were tried name a record by it.
@@ -146,7 +152,7 @@ fn first_entries(path: &Path) -> Result<Vec<u64>> {
     let Some(file) = open(path)? else { return Ok(Vec::new()) };
     let failed = |e| Error::io("cannot read", path, e);
     let mut bytes = [0; 8 * SAMPLE];
-    let length = file.read_at(&mut bytes, 0).map_err(failed)?;
+    let length = fault::call!("vanilla.index.read", file.read_at(&mut bytes, 0)).map_err(failed)?;
     let mut entries = Vec::new();
     add_entries(&mut entries, &bytes[..length]);
     if entries.is_empty() {
@@ -234,7 +240,8 @@ impl<'a> DataFiles<'a> {
             },
         };
         let mut word = [0; 4];
-        let found = file.read_at(&mut word, at.position - record::HEADER);
+        let header = at.position - record::HEADER;
+        let found = fault::call!("vanilla.record.read", file.read_at(&mut word, header));
         let found = found.map_err(|e| Error::io("cannot read", &path, e))?;
         let length = record::length(u32::from_le_bytes(word));
         let fits = |length| at.position + u64::from(length) <= len;

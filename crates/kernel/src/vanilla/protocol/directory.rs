@@ -6,6 +6,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use crate::os::files;
+use crate::probe::fault;
 use crate::vanilla::format::names::FileName;
 use crate::{Error, Result};
 
@@ -41,7 +42,9 @@ pub fn find_or_make(base: &Path, name: &str, file_mode: u32, synced: bool) -> Re
 /// Makes one directory, which may be there by now.
 pub fn make(path: &Path, file_mode: u32) -> Result<()> {
     let search = (file_mode & 0o444) >> 2;
-    match DirBuilder::new().mode(file_mode | search | 0o700).create(path) {
+    let mut builder = DirBuilder::new();
+    builder.mode(file_mode | search | 0o700);
+    match fault::call!("vanilla.dir.create", builder.create(path)) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => {
             Err(Error::io("cannot make", path, error))
         }
@@ -51,12 +54,13 @@ pub fn make(path: &Path, file_mode: u32) -> Result<()> {
 
 /// Returns when the names in a directory are on the medium.
 pub fn sync(path: &Path) -> Result<()> {
-    files::sync_directory(path).map_err(|e| Error::io("cannot sync", path, e))
+    let synced = fault::call!("vanilla.dir.sync", files::sync_directory(path));
+    synced.map_err(|e| Error::io("cannot sync", path, e))
 }
 
 /// Whether there is a directory, not a link to one; an error where there is something else.
 pub fn is_directory(path: &Path) -> Result<bool> {
-    match std::fs::symlink_metadata(path) {
+    match fault::call!("vanilla.dir.stat", std::fs::symlink_metadata(path)) {
         Ok(found) if found.is_dir() => Ok(true),
         Ok(found) => {
             let kind = if found.is_symlink() { "a symbolic link" } else { "a file" };
@@ -74,10 +78,10 @@ pub fn is_directory(path: &Path) -> Result<bool> {
 pub fn files(directory: &Path) -> Result<Vec<(FileName, u64)>> {
     let failed = |e| Error::io("cannot list", directory, e);
     let mut files = Vec::new();
-    for entry in std::fs::read_dir(directory).map_err(failed)? {
+    for entry in fault::call!("vanilla.dir.read", std::fs::read_dir(directory)).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         let Some(name) = entry.file_name().to_str().and_then(FileName::parse) else { continue };
-        match entry.metadata() {
+        match fault::call!("vanilla.file.stat", entry.metadata()) {
             Ok(found) if found.is_file() => files.push((name, found.len())),
             Ok(_) => {}
             Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -88,6 +92,7 @@ pub fn files(directory: &Path) -> Result<Vec<(FileName, u64)>> {
 }
 
 /// The path of a file of a cycle.
+#[must_use]
 pub fn path_of(directory: &Path, name: FileName) -> PathBuf {
     directory.join(name.to_string())
 }

@@ -8,15 +8,17 @@ pub fn first_free(
     limit: u64,
     mut is_taken: impl FnMut(u64) -> Result<bool>,
 ) -> Result<u64> {
-    let (mut low, mut step) = (from, 1);
-    while low < limit && is_taken(low)? {
-        let next = (low + step).min(limit);
-        if next == limit || !is_taken(next)? {
-            return between(low, next, is_taken);
-        }
-        (low, step) = (next, step * 2);
+    if from >= limit || !is_taken(from)? {
+        return Ok(from.min(limit));
     }
-    Ok(low.min(limit))
+    let (mut taken, mut step) = (from, 1);
+    loop {
+        let next = (taken + step).min(limit);
+        if next == limit || !is_taken(next)? {
+            return between(taken, next, is_taken);
+        }
+        (taken, step) = (next, step * 2);
+    }
 }
 
 /// As above: `taken` is, and `free` is free or the limit.

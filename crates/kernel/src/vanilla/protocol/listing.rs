@@ -3,11 +3,14 @@
 //! The directories are listed once. Afterwards the times of change are looked at of those in which a
 //! later cycle would get its directory: one for each level of the pattern.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use crate::probe::fault;
 use crate::vanilla::format::cycle::{self, CycleFormat, NamedCycleGuess};
+use crate::vanilla::format::names::FileName;
 use crate::{Error, Result};
 
 /// A change within this time before a listing may share its time with one after it.
@@ -35,6 +38,7 @@ struct State {
 
 impl Listing {
     /// Nothing is looked at yet.
+    #[must_use]
     pub fn new(base: &Path, format: CycleFormat) -> Self {
         Self { base: base.to_path_buf(), format, state: Mutex::default() }
     }
@@ -107,14 +111,14 @@ impl State {
 }
 
 fn changed(path: &Path) -> Result<SystemTime> {
-    let found = std::fs::symlink_metadata(path).and_then(|found| found.modified());
-    found.map_err(|e| Error::io("cannot look at", path, e))
+    let found = fault::call!("vanilla.dir.stat", std::fs::symlink_metadata(path));
+    found.and_then(|found| found.modified()).map_err(|e| Error::io("cannot look at", path, e))
 }
 
 /// Directories `depth` levels below `path`, by their paths. Links are not followed.
 fn leaves(path: &Path, name: &str, depth: usize, found: &mut Vec<String>) -> Result<()> {
     let failed = |e| Error::io("cannot list", path, e);
-    for entry in std::fs::read_dir(path).map_err(failed)? {
+    for entry in fault::call!("vanilla.dir.read", std::fs::read_dir(path)).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         let own_name = entry.file_name();
         let Some(own_name) = own_name.to_str().filter(|it| !it.starts_with('.')) else { continue };
@@ -140,12 +144,12 @@ pub fn guess_pattern(base: &Path) -> Result<Option<NamedCycleGuess>> {
         for name in &level {
             sample(base, name, &mut below)?;
         }
-        let is_cycle = |name: &String| {
-            let guess = cycle::guess(name)?;
-            has_files(&base.join(name)).then_some(guess)
-        };
-        if let Some(guess) = below.iter().find_map(is_cycle) {
-            return Ok(Some(guess));
+        for name in &below {
+            if let Some(guess) = cycle::guess(name)
+                && has_files(&base.join(name))?
+            {
+                return Ok(Some(guess));
+            }
         }
         level = below;
     }
@@ -153,23 +157,41 @@ pub fn guess_pattern(base: &Path) -> Result<Option<NamedCycleGuess>> {
 }
 
 /// Whether a directory holds index or data files.
-fn has_files(path: &Path) -> bool {
-    let Ok(entries) = std::fs::read_dir(path) else { return false };
-    let is_ours = |name: &str| crate::vanilla::format::names::FileName::parse(name).is_some();
-    entries.flatten().take(SAMPLE).any(|entry| entry.file_name().to_str().is_some_and(is_ours))
+fn has_files(path: &Path) -> Result<bool> {
+    let failed = |e| Error::io("cannot list", path, e);
+    let entries = match fault::call!("vanilla.dir.read", std::fs::read_dir(path)) {
+        Ok(entries) => entries,
+        Err(error) if is_out_of_sight(&error) => return Ok(false),
+        Err(error) => return Err(failed(error)),
+    };
+    for entry in entries.take(SAMPLE) {
+        let name = entry.map_err(failed)?.file_name();
+        if name.to_str().and_then(FileName::parse).is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether a directory is gone, or closed to this user. Any other failure would hide cycles, and a
+/// writer would begin others by another pattern.
+fn is_out_of_sight(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied)
 }
 
 fn sample(base: &Path, name: &str, found: &mut Vec<String>) -> Result<()> {
     let path = base.join(name);
-    let entries = match std::fs::read_dir(&path) {
+    let failed = |e| Error::io("cannot list", &path, e);
+    let entries = match fault::call!("vanilla.dir.read", std::fs::read_dir(&path)) {
         Ok(entries) => entries,
-        Err(error) if name.is_empty() => return Err(Error::io("cannot list", &path, error)),
-        Err(_) => return Ok(()),
+        Err(error) if is_out_of_sight(&error) && !name.is_empty() => return Ok(()),
+        Err(error) => return Err(failed(error)),
     };
-    for entry in entries.flatten() {
+    for entry in entries {
         if found.len() >= SAMPLE {
             break;
         }
+        let entry = entry.map_err(failed)?;
         let own_name = entry.file_name();
         let Some(own_name) = own_name.to_str() else { continue };
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) && !own_name.starts_with('.') {

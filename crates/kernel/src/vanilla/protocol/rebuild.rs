@@ -3,7 +3,8 @@
 //! Entries that name a record keep their places. Records that no entry names, as of a lost page of
 //! the index or of a writer that died before its last entry, fill the free places, thread by thread:
 //! files do not say in which order threads wrote. What is left free is closed up. The old files stay
-//! beside the new ones as `.before-rebuild-index-{n}`.
+//! beside the new ones as `.before-rebuild-index-{n}`. Each file is replaced at once: a rebuild that
+//! was interrupted is made good by another one.
 
 use std::collections::HashSet;
 use std::os::unix::fs::FileExt;
@@ -14,6 +15,7 @@ use super::detect::{self, Asked, Layout};
 use super::directory;
 use crate::os::files::{self, Access};
 use crate::os::range_lock::{self, WHOLE_FILE};
+use crate::probe::fault;
 use crate::vanilla::format::entry::Location;
 use crate::vanilla::format::names::FileName;
 use crate::vanilla::format::record::{self, HEADER, Length};
@@ -104,7 +106,7 @@ fn add_records(directory: &Path, tid: u32, file: u64, records: &mut Vec<Location
 fn record_at(block: &mut Block, at: u64) -> Result<Option<u64>> {
     let Length::Bytes(length) = record::length(block.word32(at)?) else { return Ok(None) };
     let length = u64::from(length);
-    Ok((at + HEADER + length <= block.len()).then_some(length))
+    Ok((at + HEADER + length <= block.length()).then_some(length))
 }
 
 /// The layout by the entries, or where they are lost by the lengths of the files.
@@ -128,7 +130,7 @@ fn layout_of(
         tid_bits: asked.tid_bits,
         data_block: asked.data_block.or_else(|| longest(true)),
         index_block: asked.index_block.or_else(|| longest(false)),
-    });
+    })?;
     if let Some(unfit) = records.iter().find(|at| layout.packing.pack(**at).is_none()) {
         let (tid, bits) = (unfit.tid, layout.packing.tid_bits);
         return Err(Error::Invalid(format!(
@@ -220,19 +222,27 @@ fn write(
     mode: u32,
 ) -> Result<()> {
     let per_file = usize::try_from(layout.entries_per_file()).unwrap_or(usize::MAX);
-    let mut made = Vec::new();
+    let mut written = Vec::new();
     for (number, part) in entries.chunks(per_file).enumerate() {
-        made.push(write_part(directory, number as u64, part, layout.index_block, mode)?);
+        written.push(write_part(directory, number as u64, part, layout.index_block, mode)?);
     }
-    let rename = |from: &Path, to: &Path| {
-        files::rename(from, to).map_err(|e| Error::io("cannot rename", from, e))
-    };
-    for (name, _) in found.iter().filter(|(name, _)| data_file(*name).is_none()) {
+    let before = found.iter().filter(|(name, _)| data_file(*name).is_none());
+    for (name, _) in before.clone() {
         let kept = directory.join(format!(".before-rebuild-{name}"));
-        rename(&directory::path_of(directory, *name), &kept)?;
+        remove(&kept)?;
+        let path = directory::path_of(directory, *name);
+        let linked = fault::call!("vanilla.rebuild.link", std::fs::hard_link(&path, &kept));
+        linked.map_err(|e| Error::io("cannot link", &kept, e))?;
     }
-    for (number, path) in made.iter().enumerate() {
-        rename(path, &directory::path_of(directory, FileName::Index(number as u64)))?;
+    for (number, path) in written.iter().enumerate() {
+        let name = directory::path_of(directory, FileName::Index(number as u64));
+        let renamed = fault::call!("vanilla.rebuild.rename", files::rename(path, &name));
+        renamed.map_err(|e| Error::io("cannot rename", path, e))?;
+    }
+    for (name, _) in before {
+        if matches!(name, FileName::Index(number) if *number >= written.len() as u64) {
+            remove(&directory::path_of(directory, *name))?;
+        }
     }
     directory::sync(directory)
 }
@@ -246,17 +256,22 @@ fn write_part(
 ) -> Result<PathBuf> {
     let path = directory.join(format!(".rebuilt-index-{number}"));
     let failed = |e| Error::io("cannot write", &path, e);
-    match std::fs::remove_file(&path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
-        _ => {}
-    }
+    remove(&path)?;
     let file = files::create_new(&path, mode)?.ok_or_else(|| Error::gone("cannot make", &path))?;
     let bytes: Vec<u8> = entries.iter().flat_map(|entry| entry.to_le_bytes()).collect();
-    file.write_all_at(&bytes, 0).map_err(failed)?;
-    files::set_len(&file, length).map_err(failed)?;
-    files::sync(&file).map_err(failed)?;
-    drop(file);
+    fault::call!("vanilla.rebuild.write", file.write_all_at(&bytes, 0)).map_err(failed)?;
+    fault::call!("vanilla.rebuild.grow", files::set_len(&file, length)).map_err(failed)?;
+    fault::call!("vanilla.rebuild.sync", files::sync(&file)).map_err(failed)?;
     Ok(path)
+}
+
+fn remove(path: &Path) -> Result<()> {
+    match fault::call!("vanilla.rebuild.remove", std::fs::remove_file(path)) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(Error::io("cannot remove", path, error))
+        }
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]

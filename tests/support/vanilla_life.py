@@ -1,0 +1,87 @@
+"""
+A life of a Vanilla Chronicle in the build with fault points: two cycles of two writers.
+
+It changes a message, has an append fail, rebuilds an index, and reads under a name. It says what it
+wrote and read, then how often each point was hit. The life after it has no fault.
+"""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import Any
+
+import quire
+from life_server import say, serve
+
+CYCLES = 2
+MESSAGES = 3
+START_MS = 1_700_006_400_000  # midnight
+DAY_MS = 86_400_000
+SECOND_MS = 1000
+DATA_BYTES = 256
+ENTRIES = 8
+SMALL: Any = {"index_block_bytes": 8 * ENTRIES, "data_block_bytes": DATA_BYTES}
+LOST_THREAD = 5
+
+
+def live(path: Path, form: str, name: str) -> None:
+    """Write on from the last cycle there is."""
+    first = max(0, sum(1 for _ in path.glob("[0-9]*")) - 1)
+    options = SMALL | {"format": "vanilla", "synchronous": form == "synchronous"}
+    for day in range(first, first + CYCLES):
+        # So early in the day that the cycle before may still get messages.
+        clock = quire.ManualClock(START_MS + day * DAY_MS + SECOND_MS)
+        with quire.open(path, clock=clock, **options) as queue:
+            append(queue, f"{name} {day}")
+        lose(Path(queue.directory_for_cycle(queue.current_cycle)), f"{name} {day} 99 ")
+        quire.vanilla.rebuild_index(path, **SMALL)
+        with quire.open(path, clock=clock, **options) as queue:
+            deliver(queue, f"{name} {day} 99 ")
+
+
+def append(queue: quire.VanillaQueue, prefix: str) -> None:
+    with queue.appender() as one, queue.appender(thread_id=7) as other:
+        for message in range(MESSAGES):
+            for number, writer in enumerate((one, other)):
+                payload = f"{prefix} {2 * message + number} ".encode() * (message + 1)
+                say(writer.write_bytes(payload), payload.decode())
+        one.sync()
+        folder = Path(queue.directory_for_cycle(queue.current_cycle))
+        refuse(one, folder, prefix)
+
+
+def refuse(writer: quire.VanillaAppender, folder: Path, prefix: str) -> None:
+    """Append until there is no place for an entry: the last record is taken back."""
+    obstacle = folder / f"index-{len([*folder.glob('index-*')])}"
+    obstacle.mkdir()
+    try:
+        for message in range(10, 11 + ENTRIES):
+            payload = f"{prefix} {message} ".encode()
+            say(writer.write_bytes(payload), payload.decode())
+    except quire.NotAQueueError:
+        obstacle.rmdir()
+    else:
+        raise AssertionError(obstacle)
+
+
+def lose(folder: Path, text: str) -> None:
+    """Leave a record without an entry, as a writer does that dies before it stores that."""
+    number = len([*folder.glob(f"data-{LOST_THREAD}-*")])
+    record = struct.pack("<I", ~len(text) & 0xFFFFFFFF) + text.encode()
+    (folder / f"data-{LOST_THREAD}-{number}").write_bytes(record.ljust(DATA_BYTES, b"\0"))
+
+
+def deliver(queue: quire.VanillaQueue, lost: str) -> None:
+    for found in queue.tailer():
+        if found.data.decode() == lost:
+            say(found.index, lost)
+    with queue.tailer("reader") as reader:
+        while (excerpt := reader.read()) is not None:
+            say("read", excerpt.data.decode())
+            word = int.from_bytes(excerpt.data[:4], "little", signed=True)
+            assert excerpt.compare_and_swap_int32(0, word, word)
+
+
+if __name__ == "__main__":
+    serve(live)
