@@ -1,5 +1,7 @@
 //! Vanilla Chronicles written and read by the kernel's handles.
 
+#![allow(clippy::unwrap_used)]
+
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -43,7 +45,7 @@ fn messages_are_read_as_they_were_written_across_files_and_cycles() {
         if number == 700 {
             now.fetch_add(3 * DAY_MS, Ordering::Relaxed);
         }
-        let bytes = vec![b'a' + (number % 26) as u8; number % 50];
+        let bytes = vec![b"abcdefghijklmnopqrstuvwxyz"[number % 26]; number % 50];
         let index = appender.append(None, record(&bytes)).unwrap();
         let (cycle, sequence) =
             if number < 700 { (17_000, number) } else { (17_003, number - 700) };
