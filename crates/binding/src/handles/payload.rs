@@ -21,17 +21,22 @@ impl<'a> Message<'a> {
     /// Takes a message; an empty one is an error.
     #[inline]
     pub fn take(object: &'a Bound<'_, PyAny>) -> PyResult<Self> {
-        let message = Self::any(object)?;
-        if message.bytes().is_empty() { Err(empty()) } else { Ok(message) }
+        Self::of_length(object, 1)
     }
 
     /// Like [`Message::take`], for formats that allow empty messages.
     #[inline]
     pub fn any(object: &'a Bound<'_, PyAny>) -> PyResult<Self> {
-        Ok(match object.cast::<PyBytes>() {
+        Self::of_length(object, 0)
+    }
+
+    #[inline]
+    fn of_length(object: &'a Bound<'_, PyAny>, at_least: usize) -> PyResult<Self> {
+        let message = match object.cast::<PyBytes>() {
             Ok(bytes) => Self::Fixed(bytes.as_bytes()),
             Err(_) => Self::Copied(Borrowed::new(object)?.bytes().to_vec()),
-        })
+        };
+        if message.bytes().len() < at_least { Err(empty()) } else { Ok(message) }
     }
 
     /// The bytes.
