@@ -3017,7 +3017,13 @@ class VanillaQueue:
         """
 
     def __enter__(self) -> Self: ...
-    def __exit__(self, *_args: object) -> None: ...
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None: ...
 
 @disjoint_base
 class VanillaAppender:
@@ -3129,7 +3135,13 @@ class VanillaAppender:
         """
 
     def __enter__(self) -> Self: ...
-    def __exit__(self, *_args: object) -> None: ...
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None: ...
 
 @final
 class ExcerptWriter:
@@ -3323,8 +3335,8 @@ class ExcerptWriter:
     def __exit__(
         self,
         exc_type: type[BaseException] | None,
-        _exc: BaseException | None,
-        _traceback: TracebackType | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
         /,
     ) -> None: ...
 
@@ -3745,7 +3757,7 @@ class VanillaTailer:
     def __exit__(
         self,
         exc_type: type[BaseException] | None,
-        _exc: BaseException | None,
-        _traceback: TracebackType | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
         /,
     ) -> None: ...

@@ -19,6 +19,37 @@ macro_rules! stub {
     };
 }
 
+/// `__enter__` and `__exit__` of a class; `$leave` gets whether the block raised.
+macro_rules! context_manager {
+    ($class:ty, $leave:expr) => {
+        #[pymethods]
+        impl $class {
+            fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+                slf
+            }
+
+            #[pyo3(signature = (exc_type, exc, traceback, /))]
+            fn __exit__(
+                &self,
+                py: Python<'_>,
+                exc_type: Option<Bound<'_, PyAny>>,
+                exc: Option<Bound<'_, PyAny>>,
+                traceback: Option<Bound<'_, PyAny>>,
+            ) -> PyResult<()> {
+                let _ = (exc, traceback);
+                let leave: fn(&Self, Python<'_>, bool) -> PyResult<()> = $leave;
+                leave(self, py, exc_type.is_some())
+            }
+        }
+    };
+    ($class:ty) => {
+        context_manager!($class, |handle, py, _| {
+            handle.close(py);
+            Ok(())
+        });
+    };
+}
+
 mod arguments;
 mod arrow;
 mod buffer;

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyString, PyTuple};
+use pyo3::types::{PyString, PyTuple};
 use quire_kernel::chronicle::append::appender::{Appender as Kernel, CLOCK_EVERY};
 use quire_kernel::chronicle::protocol::lock::patience::{self, Patience};
 use quire_kernel::chronicle::protocol::publish::Payload;
@@ -11,19 +11,13 @@ use quire_wire::writer;
 
 use super::clock::QueueClock;
 use super::column::Column;
-use super::payload::{Message, in_wire_of};
+use super::payload::{Message, SMALL, in_tuples, in_wire_of};
 use super::queue::Queue;
 use super::write_document::WriteDocument;
-use crate::arguments::iterator;
 use crate::buffer::Borrowed;
 use crate::error::{to_py, told};
 use crate::repr;
 use crate::values::{codec, encode};
-
-/// Messages taken from an iterator at a time; a list or tuple is taken whole.
-const CHUNK: usize = 10_000;
-/// Payloads up to this many bytes are copied with the interpreter attached.
-const SMALL: usize = 4096;
 
 #[doc = stub!("Appender")]
 #[pyclass(module = "quire._native", frozen, subclass)]
@@ -87,21 +81,7 @@ impl Appender {
     #[doc = stub!("Appender.write_many")]
     #[pyo3(signature = (payloads, /))]
     fn write_many(&self, py: Python<'_>, payloads: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
-        if let Ok(list) = payloads.cast::<PyList>() {
-            return self.write_tuple(py, &list.to_tuple());
-        }
-        if let Ok(tuple) = payloads.cast::<PyTuple>() {
-            return self.write_tuple(py, tuple);
-        }
-        let mut items = iterator("payloads", "payloads", payloads)?;
-        let mut last = None;
-        loop {
-            let chunk = items.by_ref().take(CHUNK).collect::<PyResult<Vec<_>>>()?;
-            if chunk.is_empty() {
-                return Ok(last);
-            }
-            last = self.write_tuple(py, &PyTuple::new(py, chunk)?)?;
-        }
+        in_tuples(payloads, |tuple| self.write_tuple(py, tuple))
     }
 
     #[doc = stub!("Appender._write_column")]
@@ -214,23 +194,9 @@ impl Appender {
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.kernel.close());
     }
-
-    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
-    #[pyo3(signature = (exc_type, exc, traceback, /))]
-    fn __exit__(
-        &self,
-        py: Python<'_>,
-        exc_type: Option<Bound<'_, PyAny>>,
-        exc: Option<Bound<'_, PyAny>>,
-        traceback: Option<Bound<'_, PyAny>>,
-    ) {
-        let _ = (exc_type, exc, traceback);
-        self.close(py);
-    }
 }
+
+context_manager!(Appender);
 
 impl Appender {
     /// Appends a message of at least one byte.
@@ -258,7 +224,6 @@ impl Appender {
         told(py, written).map(drop)
     }
 
-    /// A tuple keeps its items alive and in place while they are written.
     fn write_tuple(&self, py: Python<'_>, payloads: &Bound<'_, PyTuple>) -> PyResult<Option<i64>> {
         let items: Vec<_> = payloads.iter_borrowed().collect();
         let messages =

@@ -2,12 +2,18 @@
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyList, PyTuple};
 use quire_kernel::chronicle::queue::handle::Queue;
 use quire_wire::fieldless;
 
+use crate::arguments::iterator;
 use crate::buffer::Borrowed;
 use crate::values::failure;
+
+/// Messages taken from an iterator at a time; a list or tuple is taken whole.
+const CHUNK: usize = 10_000;
+/// Messages up to this many bytes are copied with the interpreter attached.
+pub const SMALL: usize = 4096;
 
 /// The bytes of one message.
 pub enum Message<'a> {
@@ -46,6 +52,29 @@ impl<'a> Message<'a> {
             Self::Fixed(bytes) => bytes,
             Self::Copied(bytes) => bytes,
         }
+    }
+}
+
+/// Writes the messages of a list, a tuple or an iterator with `write`; returns the last index. A tuple
+/// keeps its items alive and in place while they are written.
+pub fn in_tuples<'py, I>(
+    payloads: &Bound<'py, PyAny>,
+    write: impl Fn(&Bound<'py, PyTuple>) -> PyResult<Option<I>>,
+) -> PyResult<Option<I>> {
+    if let Ok(list) = payloads.cast::<PyList>() {
+        return write(&list.to_tuple());
+    }
+    if let Ok(tuple) = payloads.cast::<PyTuple>() {
+        return write(tuple);
+    }
+    let mut items = iterator("payloads", "payloads", payloads)?;
+    let mut last = None;
+    loop {
+        let chunk = items.by_ref().take(CHUNK).collect::<PyResult<Vec<_>>>()?;
+        if chunk.is_empty() {
+            return Ok(last);
+        }
+        last = write(&PyTuple::new(payloads.py(), chunk)?)?;
     }
 }
 

@@ -254,22 +254,6 @@ impl Queue {
         py.detach(|| self.kernel.close());
     }
 
-    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
-    #[pyo3(signature = (exc_type, exc, traceback, /))]
-    fn __exit__(
-        &self,
-        py: Python<'_>,
-        exc_type: Option<Bound<'_, PyAny>>,
-        exc: Option<Bound<'_, PyAny>>,
-        traceback: Option<Bound<'_, PyAny>>,
-    ) {
-        let _ = (exc_type, exc, traceback);
-        self.close(py);
-    }
-
     fn __repr__(slf: &Bound<'_, Self>) -> String {
         let kernel = &slf.get().kernel;
         let mut parts = vec![repr::path(slf.py(), kernel.path())];
@@ -281,6 +265,8 @@ impl Queue {
         repr::handle(&slf.get_type(), &parts)
     }
 }
+
+context_manager!(Queue);
 
 impl Queue {
     fn file_of(&self, cycle: i32) -> PyResult<OsString> {

@@ -212,20 +212,6 @@ impl ReadDocument {
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.finish(py, false)
     }
-
-    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
-    #[pyo3(signature = (exc_type, exc, traceback, /))]
-    fn __exit__(
-        &self,
-        py: Python<'_>,
-        exc_type: Option<Bound<'_, PyAny>>,
-        exc: Option<Bound<'_, PyAny>>,
-        traceback: Option<Bound<'_, PyAny>>,
-    ) -> PyResult<()> {
-        let _ = (exc, traceback);
-        self.finish(py, exc_type.is_some())
-    }
 }
+
+context_manager!(ReadDocument, |it, py, raised| it.finish(py, raised));

@@ -442,24 +442,9 @@ impl Tailer {
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         told(py, py.detach(|| self.0.close(true)))
     }
-
-    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
-    #[pyo3(signature = (exc_type, exc, traceback, /))]
-    fn __exit__(
-        &self,
-        py: Python<'_>,
-        exc_type: Option<Bound<'_, PyAny>>,
-        exc: Option<Bound<'_, PyAny>>,
-        traceback: Option<Bound<'_, PyAny>>,
-    ) -> PyResult<()> {
-        let _ = (exc, traceback);
-        let finished = exc_type.is_none();
-        told(py, py.detach(|| self.0.close(finished)))
-    }
 }
+
+context_manager!(Tailer, |it, py, raised| told(py, py.detach(|| it.0.close(!raised))));
 
 /// The offset after `more` bytes, unless it overflows.
 fn fits(length: usize, more: usize) -> Option<i32> {

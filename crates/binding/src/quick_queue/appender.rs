@@ -2,22 +2,16 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyString, PyTuple};
+use pyo3::types::{PyString, PyTuple};
 use quire_kernel::quick_queue::append::Appender as Kernel;
 
 use super::packer::MessagePacker;
 use super::queue::QuickQueue;
-use crate::arguments::iterator;
 use crate::buffer::Borrowed;
 use crate::error::{to_py, told};
 use crate::handles::column::Column;
-use crate::handles::payload::Message;
+use crate::handles::payload::{Message, SMALL, in_tuples};
 use crate::repr;
-
-/// Messages taken from an iterator at a time; a list or tuple is taken whole.
-const CHUNK: usize = 10_000;
-/// Messages up to this many bytes are copied with the interpreter attached.
-const SMALL: usize = 4096;
 
 #[doc = stub!("QuickAppender")]
 #[pyclass(module = "quire._native", frozen, subclass)]
@@ -60,21 +54,7 @@ impl QuickAppender {
     #[doc = stub!("QuickAppender.write_many")]
     #[pyo3(signature = (payloads, /))]
     fn write_many(&self, py: Python<'_>, payloads: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
-        if let Ok(list) = payloads.cast::<PyList>() {
-            return self.write_tuple(py, &list.to_tuple());
-        }
-        if let Ok(tuple) = payloads.cast::<PyTuple>() {
-            return self.write_tuple(py, tuple);
-        }
-        let mut items = iterator("payloads", "payloads", payloads)?;
-        let mut last = None;
-        loop {
-            let chunk = items.by_ref().take(CHUNK).collect::<PyResult<Vec<_>>>()?;
-            if chunk.is_empty() {
-                return Ok(last);
-            }
-            last = self.write_tuple(py, &PyTuple::new(py, chunk)?)?;
-        }
+        in_tuples(payloads, |tuple| self.write_tuple(py, tuple))
     }
 
     #[pyo3(name = "_write_column", signature = (offsets, data, *, count, start, wide))]
@@ -125,15 +105,6 @@ impl QuickAppender {
         py.detach(|| self.0.close());
     }
 
-    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
-    #[pyo3(signature = (*_args))]
-    fn __exit__(&self, py: Python<'_>, _args: &Bound<'_, PyAny>) {
-        self.close(py);
-    }
-
     fn __repr__(slf: &Bound<'_, Self>) -> String {
         let kernel = &slf.get().0;
         let mut parts = vec![repr::path(slf.py(), kernel.path())];
@@ -145,8 +116,9 @@ impl QuickAppender {
     }
 }
 
+context_manager!(QuickAppender);
+
 impl QuickAppender {
-    /// A tuple keeps its items alive and in place while they are written.
     fn write_tuple(&self, py: Python<'_>, payloads: &Bound<'_, PyTuple>) -> PyResult<Option<u64>> {
         let items: Vec<_> = payloads.iter_borrowed().collect();
         let messages =

@@ -99,15 +99,6 @@ impl QuickQueue {
         py.detach(|| self.kernel.close());
     }
 
-    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
-    #[pyo3(signature = (*_args))]
-    fn __exit__(&self, py: Python<'_>, _args: &Bound<'_, PyAny>) {
-        self.close(py);
-    }
-
     fn __repr__(slf: &Bound<'_, Self>) -> String {
         let kernel = &slf.get().kernel;
         let mut parts = vec![repr::path(slf.py(), kernel.path())];
@@ -120,6 +111,8 @@ impl QuickQueue {
         repr::handle(&slf.get_type(), &parts)
     }
 }
+
+context_manager!(QuickQueue);
 
 impl QuickQueue {
     fn ask<T: Send>(

@@ -10,12 +10,10 @@ use super::excerpt::QuickExcerpt;
 use super::queue::QuickQueue;
 use crate::arguments::{integer, optional};
 use crate::buffer::Buffer;
-use crate::error::{tell, to_py, told};
+use crate::error::{to_py, told};
 use crate::handles::column::PayloadColumns;
+use crate::handles::scan;
 use crate::repr;
-
-/// Signals are looked for after this many messages.
-const MESSAGES_BETWEEN_LOOKS: usize = 1 << 14;
 
 #[doc = stub!("QuickTailer")]
 #[pyclass(module = "quire._native", frozen, subclass)]
@@ -39,8 +37,7 @@ fn bytes<'py>(py: Python<'py>, message: &Message<'_>) -> Bound<'py, PyBytes> {
     PyBytes::new(py, message.bytes.as_slice())
 }
 
-/// Reads up to `count` messages, looking for signals in between; an interrupt takes the tailer back.
-/// An error that follows messages comes with the next call.
+/// Reads up to `count` messages and checks signals in between. An interrupt moves the tailer back.
 fn read_in_steps(
     py: Python<'_>,
     tailer: &Kernel,
@@ -48,27 +45,8 @@ fn read_in_steps(
     mut step: impl FnMut(usize) -> quire_kernel::Result<usize>,
 ) -> PyResult<usize> {
     let start = tailer.index().map_err(to_py)?;
-    let mut taken = 0;
-    while taken < count {
-        let asked = (count - taken).min(MESSAGES_BETWEEN_LOOKS);
-        let some = match step(asked) {
-            Ok(some) => some,
-            Err(error) if taken == 0 => return told(py, Err(error)),
-            Err(error) => {
-                tailer.defer(error).map_err(to_py)?;
-                break;
-            }
-        };
-        taken += some;
-        if let Err(raised) = tell(py).and_then(|()| py.check_signals()) {
-            tailer.return_to(start).map_err(to_py)?;
-            return Err(raised);
-        }
-        if some < asked {
-            break;
-        }
-    }
-    Ok(taken)
+    let step = |asked, _| step(asked);
+    scan::in_steps(py, count, step, |error| tailer.defer(error), || tailer.return_to(start))
 }
 
 #[pymethods]
@@ -233,15 +211,6 @@ impl QuickTailer {
         py.detach(|| self.0.close());
     }
 
-    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
-    #[pyo3(signature = (*_args))]
-    fn __exit__(&self, py: Python<'_>, _args: &Bound<'_, PyAny>) {
-        self.close(py);
-    }
-
     fn __repr__(slf: &Bound<'_, Self>) -> String {
         let kernel = &slf.get().0;
         let mut parts = vec![repr::path(slf.py(), kernel.queue().path())];
@@ -254,3 +223,5 @@ impl QuickTailer {
         repr::handle(&slf.get_type(), &parts)
     }
 }
+
+context_manager!(QuickTailer);

@@ -3,26 +3,21 @@ use std::sync::Arc;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyString, PyTuple};
+use pyo3::types::{PyString, PyTuple};
 use quire_kernel::vanilla::format::fields::text_bytes;
 use quire_kernel::vanilla::{Consumption, Record, VanillaAppender as Kernel};
 
 use super::excerpt_writer::ExcerptWriter;
 use super::queue::VanillaQueue;
-use crate::arguments::{integer, iterator, optional};
+use crate::arguments::{integer, optional};
 use crate::buffer::Borrowed;
 use crate::error::{tell, told};
 use crate::handles::clock::QueueClock;
 use crate::handles::column::Column;
-use crate::handles::payload::Message;
+use crate::handles::payload::{Message, SMALL, in_tuples};
+use crate::handles::scan::STEP;
 use crate::repr;
 
-/// Messages taken from an iterator at a time; a list or tuple is taken whole.
-const CHUNK: usize = 10_000;
-/// Messages between checks for signals.
-const MESSAGES_BETWEEN_LOOKS: usize = 1 << 14;
-/// Messages up to this many bytes are copied with the interpreter attached.
-const SMALL: usize = 4096;
 /// The claim word of a message that nobody has claimed.
 const FREE: &[u8] = &[0; 4];
 
@@ -65,21 +60,7 @@ impl VanillaAppender {
     #[doc = stub!("VanillaAppender.write_many")]
     #[pyo3(signature = (payloads, /))]
     fn write_many(&self, py: Python<'_>, payloads: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
-        if let Ok(list) = payloads.cast::<PyList>() {
-            return self.write_tuple(py, &list.to_tuple());
-        }
-        if let Ok(tuple) = payloads.cast::<PyTuple>() {
-            return self.write_tuple(py, tuple);
-        }
-        let mut items = iterator("payloads", "payloads", payloads)?;
-        let mut last = None;
-        loop {
-            let chunk = items.by_ref().take(CHUNK).collect::<PyResult<Vec<_>>>()?;
-            if chunk.is_empty() {
-                return Ok(last);
-            }
-            last = self.write_tuple(py, &PyTuple::new(py, chunk)?)?;
-        }
+        in_tuples(payloads, |tuple| self.write_tuple(py, tuple))
     }
 
     #[doc = stub!("VanillaAppender._write_column")]
@@ -153,15 +134,6 @@ impl VanillaAppender {
         py.detach(|| self.kernel.close());
     }
 
-    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
-    #[pyo3(signature = (*_args))]
-    fn __exit__(&self, py: Python<'_>, _args: &Bound<'_, PyAny>) {
-        self.close(py);
-    }
-
     fn __repr__(slf: &Bound<'_, Self>) -> String {
         let kernel = &slf.get().kernel;
         let mut parts = vec![repr::path(slf.py(), kernel.queue().path())];
@@ -171,6 +143,8 @@ impl VanillaAppender {
         repr::handle(&slf.get_type(), &parts)
     }
 }
+
+context_manager!(VanillaAppender);
 
 impl VanillaAppender {
     fn is_queue(&self) -> bool {
@@ -191,7 +165,6 @@ impl VanillaAppender {
         told(py, py.detach(|| self.kernel.append(now, record)))
     }
 
-    /// A tuple keeps its items alive and in place while they are written.
     fn write_tuple(&self, py: Python<'_>, payloads: &Bound<'_, PyTuple>) -> PyResult<Option<i64>> {
         let items: Vec<_> = payloads.iter_borrowed().collect();
         let messages = items.iter().map(|item| Message::any(item)).collect::<PyResult<Vec<_>>>()?;
@@ -205,9 +178,9 @@ impl VanillaAppender {
         body: impl Fn(usize) -> quire_kernel::Result<&'a [u8]> + Send + Sync,
     ) -> PyResult<Option<i64>> {
         let mut last = None;
-        for from in (0..count).step_by(MESSAGES_BETWEEN_LOOKS) {
+        for from in (0..count).step_by(STEP) {
             let now = self.clock.now_ms(py)?;
-            let some = MESSAGES_BETWEEN_LOOKS.min(count - from);
+            let some = STEP.min(count - from);
             last = told(
                 py,
                 py.detach(|| {

@@ -255,27 +255,6 @@ impl ExcerptWriter {
         self.lock().fields = None;
     }
 
-    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
-    #[pyo3(signature = (exc_type, _exc, _traceback, /))]
-    fn __exit__(
-        &self,
-        py: Python<'_>,
-        exc_type: Option<Bound<'_, PyAny>>,
-        _exc: Option<Bound<'_, PyAny>>,
-        _traceback: Option<Bound<'_, PyAny>>,
-    ) -> PyResult<()> {
-        let is_open = self.lock().fields.is_some();
-        if exc_type.is_some() {
-            self.rollback();
-        } else if is_open {
-            self.finish(py)?;
-        }
-        Ok(())
-    }
-
     fn __repr__(&self) -> String {
         let state = self.lock();
         let claimable = if self.claimable { ", claimable" } else { "" };
@@ -288,6 +267,15 @@ impl ExcerptWriter {
         }
     }
 }
+
+context_manager!(ExcerptWriter, |it, py, raised| {
+    if raised {
+        it.rollback();
+    } else if it.lock().fields.is_some() {
+        it.finish(py)?;
+    }
+    Ok(())
+});
 
 fn within(value: &Bound<'_, PyAny>, bits: u32) -> PyResult<i64> {
     let value: i64 = integer("value", value)?;

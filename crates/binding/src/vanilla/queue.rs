@@ -174,15 +174,6 @@ impl VanillaQueue {
         py.detach(|| self.kernel.close());
     }
 
-    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
-    #[pyo3(signature = (*_args))]
-    fn __exit__(&self, py: Python<'_>, _args: &Bound<'_, PyAny>) {
-        self.close(py);
-    }
-
     fn __repr__(slf: &Bound<'_, Self>) -> String {
         let kernel = &slf.get().kernel;
         let mut parts = vec![repr::path(slf.py(), kernel.path())];
@@ -196,6 +187,8 @@ impl VanillaQueue {
         repr::handle(&slf.get_type(), &parts)
     }
 }
+
+context_manager!(VanillaQueue);
 
 impl VanillaQueue {
     fn ask<T: Send>(

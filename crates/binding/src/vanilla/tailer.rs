@@ -10,12 +10,10 @@ use super::excerpt::VanillaExcerpt;
 use super::queue::VanillaQueue;
 use crate::arguments::{integer, optional};
 use crate::buffer::Buffer;
-use crate::error::{WireError, tell, told};
+use crate::error::{WireError, told};
 use crate::handles::column::PayloadColumns;
+use crate::handles::scan;
 use crate::repr;
-
-/// Signals are checked after this many messages.
-const MESSAGES_BETWEEN_LOOKS: usize = 1 << 14;
 
 #[doc = stub!("VanillaTailer")]
 #[pyclass(module = "quire._native", frozen, subclass)]
@@ -43,28 +41,11 @@ fn read_in_steps(
     py: Python<'_>,
     tailer: &Kernel,
     count: usize,
-    mut step: impl FnMut(usize, bool) -> quire_kernel::Result<usize>,
+    step: impl FnMut(usize, bool) -> quire_kernel::Result<usize>,
 ) -> PyResult<usize> {
     let start = tailer.mark();
-    let mut taken = 0;
-    while taken < count {
-        let asked = (count - taken).min(MESSAGES_BETWEEN_LOOKS);
-        let some = match step(asked, taken == 0) {
-            Ok(some) => some,
-            // The next call reports the error again, as its first message.
-            Err(_) if taken > 0 => break,
-            Err(error) => return told(py, Err(error)),
-        };
-        taken += some;
-        if let Err(raised) = tell(py).and_then(|()| py.check_signals()) {
-            told(py, tailer.return_to(&start))?;
-            return Err(raised);
-        }
-        if some < asked {
-            break;
-        }
-    }
-    Ok(taken)
+    // An error that is dropped here comes again, as the first of the next call.
+    scan::in_steps(py, count, step, |_| Ok(()), || tailer.return_to(&start))
 }
 
 #[pymethods]
@@ -225,22 +206,6 @@ impl VanillaTailer {
         told(py, py.detach(|| self.0.close(true)))
     }
 
-    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
-    #[pyo3(signature = (exc_type, _exc, _traceback, /))]
-    fn __exit__(
-        &self,
-        py: Python<'_>,
-        exc_type: Option<Bound<'_, PyAny>>,
-        _exc: Option<Bound<'_, PyAny>>,
-        _traceback: Option<Bound<'_, PyAny>>,
-    ) -> PyResult<()> {
-        let is_finished = exc_type.is_none();
-        told(py, py.detach(|| self.0.close(is_finished)))
-    }
-
     fn __repr__(slf: &Bound<'_, Self>) -> String {
         let kernel = &slf.get().0;
         let mut parts = vec![repr::path(slf.py(), kernel.queue().path())];
@@ -251,3 +216,5 @@ impl VanillaTailer {
         repr::handle(&slf.get_type(), &parts)
     }
 }
+
+context_manager!(VanillaTailer, |it, py, raised| told(py, py.detach(|| it.0.close(!raised))));
