@@ -52,7 +52,7 @@ RECURSIVE = (
 # The Python modules, lowest first. What the handles are built on takes the native ones.
 PYTHON_LAYERS = [
     "_arguments _arrow _durable _formats _following _latency _terminal discovery errors pausers",
-    "types _opening pages",
+    "types _opening _raw pages",
     "ranges.cycles ranges.event_time ranges.seek",
     "calls arrow",
     "queue appender tailer subtopics vanilla quick_queue merging",

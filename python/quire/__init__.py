@@ -12,7 +12,8 @@ Where things are; each imports only what stands above it::
     types pausers discovery                    declared types, waiting, queues below a directory
     _arguments _durable _opening _terminal     checked arguments, files that survive a crash,
     _arrow _latency _formats                   paths that become queues, text safe to print
-    _following                                 waiting for messages, in any format
+    _following _raw                            waiting for messages, in any format; batches of raw
+                                               messages
     _native                                    the Rust extension; its stub documents it
     calls                                      messages, interfaces, method writers and readers
     arrow                                      schemas, and messages as columns both ways

@@ -1,10 +1,11 @@
-"""A queue given open or by its path, for what :class:`quire.Queue` is built on."""
+"""Queues opened by their path: again, as when unpickled, or for a call that takes either."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from os import PathLike
+from typing import TYPE_CHECKING, Any, Self
 
 from quire import _arguments as arguments
 from quire._native import Queue
@@ -18,3 +19,26 @@ def opened(queue: Queue | str | PathLike[str], name: str) -> Generator[Queue]:
         return
     with Queue(arguments.queue_path(name, queue), read_only=True, create=False) as found:
         yield found
+
+
+class Reopened:
+    """A queue that pickles by path and options."""
+
+    _options: dict[str, Any]
+
+    if TYPE_CHECKING:
+
+        @property
+        def path(self) -> str: ...
+
+    @classmethod
+    def _reopen(cls, path: str | PathLike[str], options: dict[str, Any]) -> Self:
+        """Open with options as they were kept by another one, as when unpickled."""
+        make: Callable[..., Self] = cls
+        queue = make(path, **options)
+        queue._options = options  # noqa: SLF001
+        return queue
+
+    def __reduce__(self) -> tuple[Callable[..., Self], tuple[str, dict[str, Any]]]:
+        """Pickle by path and options."""
+        return self._reopen, (self.path, self._options)

@@ -12,6 +12,7 @@ from quire import _arguments as arguments
 from quire import _formats, _native
 from quire._formats import Format
 from quire._native import Dump, ManualClock, RollCycle
+from quire._opening import Reopened
 from quire.appender import Appender
 from quire.errors import NotAQueueError, UnsupportedError
 from quire.quick_queue import QuickAppender, QuickQueue, QuickTailer
@@ -99,7 +100,7 @@ class _Writable(Protocol):
     def write(self, text: str, /) -> object: ...
 
 
-class Queue(_native.Queue, metaclass=ABCMeta):
+class Queue(_native.Queue, Reopened, metaclass=ABCMeta):
     """
     An open queue, from :func:`quire.open`. Those of other formats count as subclasses.
 
@@ -121,15 +122,6 @@ class Queue(_native.Queue, metaclass=ABCMeta):
         True
 
     """
-
-    _options: dict[str, Any]
-
-    @classmethod
-    def _reopen(cls, path: str | PathLike[str], options: dict[str, Any]) -> Queue:
-        """Open with options as they were kept by another :class:`Queue`, as when unpickled."""
-        queue = cls(path, **options)
-        queue._options = options
-        return queue
 
     def appender(self) -> Appender:
         """
@@ -210,10 +202,6 @@ class Queue(_native.Queue, metaclass=ABCMeta):
                 for piece in Dump(file):
                     out.write(piece.decode())
         return None
-
-    def __reduce__(self) -> tuple[Callable[..., Queue], tuple[str, dict[str, Any]]]:
-        """Pickle by path and options."""
-        return Queue._reopen, (self.path, self._options)
 
 
 @overload

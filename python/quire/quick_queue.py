@@ -7,23 +7,16 @@ place in the index: a multiple of 16 that only grows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
+from typing import Literal
 
 from quire import _arguments as arguments
 from quire import _formats, _native
-from quire._arrow import payload_column
-from quire._following import Following
 from quire._native import QuickExcerpt
+from quire._opening import Reopened
+from quire._raw import Handle, RawAppender, RawTailer
 from quire.errors import UnsupportedError
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-_BATCH_COUNT = 65_536
-_BATCH_BYTES = 256 * 2**20
-
+_FORMAT = "Quick-Queue"
 _NO_WIRE = "messages are raw bytes, not BinaryWire: write_bytes, new_message"
 _NO_ROLLING = "there are no cycles: index pages follow one another"
 _NO_TABLE = "nothing is stored about readers: keep tailer.index and open queue.tailer(start=...)"
@@ -43,7 +36,7 @@ _REASONS = _formats.reasons(
 )
 
 
-class QuickAppender(_native.QuickAppender):
+class QuickAppender(RawAppender, _native.QuickAppender):
     """
     Writes messages at the end of a Quick-Queue, from :meth:`QuickQueue.appender`.
 
@@ -58,44 +51,10 @@ class QuickAppender(_native.QuickAppender):
 
     """
 
-    def write_batch(self, batch: Any) -> int | None:  # noqa: ANN401 - of pyarrow
-        """
-        Append a message for each element of a binary or string column; the last index.
-
-        No Python object is made per message. Strings are written as UTF-8.
-
-            appender.write_batch(pa.array([b"one", b"two"]))
-
-        Args:
-            batch: A binary or string array of pyarrow, 32 or 64 bits wide, chunked or not; or a
-                batch or table with one such column, or one called ``payload``.
-
-        Raises:
-            TypeError: The column holds something else.
-            ValueError: It holds nulls or empty elements; nothing was written.
-            UnsupportedError: There are several columns, and none is called ``payload``.
-
-        """
-        column = payload_column(batch, _NO_WIRE)
-        chunks: list[Any] = getattr(column, "chunks", None) or [column]
-        last: int | None = None
-        for chunk in filter(len, chunks):
-            _, offsets, data = chunk.buffers()
-            last = self._write_column(
-                offsets or b"",
-                data or b"",
-                count=len(chunk),
-                start=chunk.offset,
-                wide=str(chunk.type).startswith("large_"),
-            )
-        return last
-
-    def __getattr__(self, name: str) -> NoReturn:
-        """Say why a method of the journal's appender is missing."""
-        _formats.unsupported(self, name, "Quick-Queue", _REASONS)
+    _format, _missing = _FORMAT, _REASONS
 
 
-class QuickTailer(Following[QuickExcerpt], _native.QuickTailer):
+class QuickTailer(RawTailer[QuickExcerpt], _native.QuickTailer):
     """
     Reads messages of a Quick-Queue, from :meth:`QuickQueue.tailer`.
 
@@ -112,29 +71,10 @@ class QuickTailer(Following[QuickExcerpt], _native.QuickTailer):
 
     """
 
-    def read_batch(
-        self, count: int = _BATCH_COUNT, *, max_bytes: int = _BATCH_BYTES
-    ) -> pa.RecordBatch:
-        """
-        Return at most *count* messages as the columns ``index`` (uint64) and ``payload`` (binary).
-
-        No Python object is made per message. The batch is empty when nothing is there yet.
-
-            tailer.read_batch(1_000).column("payload")
-
-        Args:
-            count: Rows, at most.
-            max_bytes: End the batch before its messages have more bytes than this in all.
-
-        """
-        return self._payload_batch(count, max_bytes)
-
-    def __getattr__(self, name: str) -> NoReturn:
-        """Say why a method of the journal's tailer is missing."""
-        _formats.unsupported(self, name, "Quick-Queue", _REASONS)
+    _format, _missing = _FORMAT, _REASONS
 
 
-class QuickQueue(_native.QuickQueue):
+class QuickQueue(_native.QuickQueue, Reopened, Handle):
     """
     An open Quick-Queue, from ``quire.open(path, format="quick-queue")``.
 
@@ -158,14 +98,7 @@ class QuickQueue(_native.QuickQueue):
 
     """
 
-    _options: dict[str, Any]
-
-    @classmethod
-    def _reopen(cls, path: str | PathLike[str], options: dict[str, Any]) -> Self:
-        """Open with options as they were kept by another one, as when unpickled."""
-        queue = cls(path, **options)
-        queue._options = options
-        return queue
+    _format, _missing = _FORMAT, _REASONS
 
     def appender(self, producer: str | None = None) -> QuickAppender:
         """
@@ -219,11 +152,3 @@ class QuickQueue(_native.QuickQueue):
     def entry_count(self) -> int:
         """The number of index entries, also of those that were passed over."""
         return self.end_index // 16
-
-    def __reduce__(self) -> tuple[Callable[..., QuickQueue], tuple[str, dict[str, Any]]]:
-        """Pickle by path and options."""
-        return QuickQueue._reopen, (self.path, self._options)
-
-    def __getattr__(self, name: str) -> NoReturn:
-        """Say why an attribute of the journal's queue is missing."""
-        _formats.unsupported(self, name, "Quick-Queue", _REASONS)

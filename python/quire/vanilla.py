@@ -7,22 +7,16 @@ index. Messages are raw bytes or fields, may be changed in place and claimed by 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from os import PathLike
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
+from typing import Any, NamedTuple
 
 from quire import _arguments as arguments
 from quire import _formats, _native
-from quire._arrow import payload_column
-from quire._following import Following
 from quire._native import VanillaExcerpt
+from quire._opening import Reopened
+from quire._raw import Handle, RawAppender, RawTailer
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-_BATCH_COUNT = 65_536
-_BATCH_BYTES = 256 * 2**20
-
+_FORMAT = "Vanilla Chronicle"
 _NO_WIRE = "messages are raw bytes, not BinaryWire: write_bytes, writing_excerpt"
 _NO_TABLE = "a Vanilla Chronicle has no table: only named tailers store anything"
 _REASONS = _formats.reasons(
@@ -96,7 +90,7 @@ def rebuild_index(path: str | PathLike[str], **options: Any) -> list[RebuiltCycl
         ]
 
 
-class VanillaAppender(_native.VanillaAppender):
+class VanillaAppender(RawAppender, _native.VanillaAppender):
     """
     Writes messages at the end of a Vanilla Chronicle, from :meth:`VanillaQueue.appender`.
 
@@ -108,43 +102,10 @@ class VanillaAppender(_native.VanillaAppender):
 
     """
 
-    def write_batch(self, batch: Any) -> int | None:  # noqa: ANN401 - of pyarrow
-        """
-        Append a message for each element of a binary or string column; the last index.
-
-        No Python object is made per message. Strings are written as UTF-8.
-
-            appender.write_batch(pa.array([b"one", b"two"]))
-
-        Args:
-            batch: A binary or string array of pyarrow, 32 or 64 bits wide, chunked or not; or a
-                batch or table with one such column, or one called ``payload``.
-
-        Raises:
-            TypeError: The column holds something else.
-            ValueError: It holds nulls; nothing was written.
-            UnsupportedError: There are several columns, and none is called ``payload``.
-
-        """
-        column = payload_column(batch, _NO_WIRE)
-        last: int | None = None
-        for chunk in filter(len, getattr(column, "chunks", None) or [column]):
-            _, offsets, data = chunk.buffers()
-            last = self._write_column(
-                offsets or b"",
-                data or b"",
-                count=len(chunk),
-                start=chunk.offset,
-                wide=str(chunk.type).startswith("large_"),
-            )
-        return last
-
-    def __getattr__(self, name: str) -> NoReturn:
-        """Say why a method of the journal's appender is missing."""
-        _formats.unsupported(self, name, "Vanilla Chronicle", _REASONS)
+    _format, _missing = _FORMAT, _REASONS
 
 
-class VanillaTailer(Following[VanillaExcerpt], _native.VanillaTailer):
+class VanillaTailer(RawTailer[VanillaExcerpt], _native.VanillaTailer):
     """
     Reads messages of a Vanilla Chronicle, from :meth:`VanillaQueue.tailer`.
 
@@ -160,29 +121,10 @@ class VanillaTailer(Following[VanillaExcerpt], _native.VanillaTailer):
 
     """
 
-    def read_batch(
-        self, count: int = _BATCH_COUNT, *, max_bytes: int = _BATCH_BYTES
-    ) -> pa.RecordBatch:
-        """
-        Return at most *count* messages as the columns ``index`` (uint64) and ``payload`` (binary).
-
-        No Python object is made per message. The batch is empty when nothing is there yet.
-
-            tailer.read_batch(1_000).column("payload")
-
-        Args:
-            count: Rows, at most.
-            max_bytes: End the batch before its messages have more bytes than this in all.
-
-        """
-        return self._payload_batch(count, max_bytes)
-
-    def __getattr__(self, name: str) -> NoReturn:
-        """Say why a method of the journal's tailer is missing."""
-        _formats.unsupported(self, name, "Vanilla Chronicle", _REASONS)
+    _format, _missing = _FORMAT, _REASONS
 
 
-class VanillaQueue(_native.VanillaQueue):
+class VanillaQueue(_native.VanillaQueue, Reopened, Handle):
     """
     An open Vanilla Chronicle, from ``quire.open(path, format="vanilla")``.
 
@@ -196,14 +138,7 @@ class VanillaQueue(_native.VanillaQueue):
                 print(excerpt.index, excerpt.read_int32(), excerpt.read_utf())
     """
 
-    _options: dict[str, Any]
-
-    @classmethod
-    def _reopen(cls, path: str | PathLike[str], options: dict[str, Any]) -> Self:
-        """Open with options as they were kept by another one, as when unpickled."""
-        queue = cls(path, **options)
-        queue._options = options
-        return queue
+    _format, _missing = _FORMAT, _REASONS
 
     def appender(self, *, thread_id: int | None = None) -> VanillaAppender:
         """
@@ -239,11 +174,3 @@ class VanillaQueue(_native.VanillaQueue):
 
         """
         return VanillaTailer(self, arguments.optional(arguments.text)("name", name))
-
-    def __reduce__(self) -> tuple[Callable[..., VanillaQueue], tuple[str, dict[str, Any]]]:
-        """Pickle by path and options."""
-        return VanillaQueue._reopen, (self.path, self._options)
-
-    def __getattr__(self, name: str) -> NoReturn:
-        """Say why an attribute of the journal's queue is missing."""
-        _formats.unsupported(self, name, "Vanilla Chronicle", _REASONS)

@@ -1,0 +1,95 @@
+"""What the handles of Vanilla Chronicles and Quick-Queues share: messages are raw bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
+
+from quire import _formats
+from quire._arrow import payload_column
+from quire._following import Following
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_BATCH_COUNT = 65_536
+_BATCH_BYTES = 256 * 2**20
+
+_E = TypeVar("_E")
+
+
+class Handle:
+    """A handle that says why it lacks an attribute of the journal's."""
+
+    _format: ClassVar[str]
+    _missing: ClassVar[Mapping[str, str]]
+    """Why each attribute is missing."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        """Say why an attribute of the journal's handles is missing."""
+        _formats.unsupported(self, name, self._format, self._missing)
+
+
+class RawAppender(Handle):
+    """Batches of messages on top of a native appender."""
+
+    if TYPE_CHECKING:
+
+        def _write_column(
+            self, offsets: object, data: object, *, count: int, start: int, wide: bool
+        ) -> int | None: ...
+
+    def write_batch(self, batch: Any) -> int | None:  # noqa: ANN401 - of pyarrow
+        """
+        Append a message for each element of a binary or string column; the last index.
+
+        No Python object is made per message. Strings are written as UTF-8.
+
+            appender.write_batch(pa.array([b"one", b"two"]))
+
+        Args:
+            batch: A binary or string array of pyarrow, 32 or 64 bits wide, chunked or not; or a
+                batch or table with one such column, or one called ``payload``.
+
+        Raises:
+            TypeError: The column holds something else.
+            ValueError: It holds nulls, or empty elements in a Quick-Queue; nothing was
+                written.
+            UnsupportedError: There are several columns, and none is called ``payload``.
+
+        """
+        # Several columns are the fields of a message.
+        column = payload_column(batch, self._missing["write_map"])
+        chunks: list[Any] = getattr(column, "chunks", None) or [column]
+        last: int | None = None
+        for chunk in filter(len, chunks):
+            _, offsets, data = chunk.buffers()
+            last = self._write_column(
+                offsets or b"",
+                data or b"",
+                count=len(chunk),
+                start=chunk.offset,
+                wide=str(chunk.type).startswith("large_"),
+            )
+        return last
+
+
+class RawTailer(Following[_E], Handle):
+    """Batches of messages on top of a native tailer."""
+
+    def read_batch(
+        self, count: int = _BATCH_COUNT, *, max_bytes: int = _BATCH_BYTES
+    ) -> pa.RecordBatch:
+        """
+        Return at most *count* messages as the columns ``index`` (uint64) and ``payload`` (binary).
+
+        No Python object is made per message. The batch is empty when nothing is there yet.
+
+            tailer.read_batch(1_000).column("payload")
+
+        Args:
+            count: Rows, at most.
+            max_bytes: End the batch before its messages have more bytes than this in all.
+
+        """
+        return self._payload_batch(count, max_bytes)
