@@ -13,6 +13,7 @@ use quire_kernel::chronicle::protocol::lock::guard::{LockGuard, LockOf, ProcessL
 use quire_kernel::chronicle::protocol::lock::word::LockWord;
 use quire_kernel::chronicle::protocol::publish::{NotPublished, Payload, publish, show, store};
 use quire_kernel::memory::{Cells, Mapping};
+use quire_kernel::probe::fault::Step;
 
 const LOCK: u64 = 0;
 const FIRST: u64 = 8;
@@ -30,7 +31,7 @@ fn guard(cells: &Cells, pid: u32) -> WriteGuard<'_> {
 
 fn cells(holder: u64) -> Arc<Cells> {
     let cells = Cells::new(Mapping::zeroed(64));
-    cells.store_release(LOCK, holder);
+    cells.store_release(LOCK, holder, Step::named("lock.take.cas"));
     Arc::new(cells)
 }
 

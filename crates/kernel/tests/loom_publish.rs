@@ -12,6 +12,7 @@ use quire_kernel::chronicle::protocol::lock::guard::{LockGuard, LockOf, ProcessL
 use quire_kernel::chronicle::protocol::lock::word::LockWord;
 use quire_kernel::chronicle::protocol::publish::{Payload, publish, publish_unseen};
 use quire_kernel::memory::{Cells, Mapping};
+use quire_kernel::probe::fault::Step;
 
 const MESSAGE: [u8; 8] = *b"message!";
 const LOCK: u64 = 0;
@@ -27,7 +28,7 @@ fn guard(cells: &Cells, pid: u32) -> WriteGuard<'_> {
 
 fn cells() -> Arc<Cells> {
     let cells = Cells::new(Mapping::zeroed(64));
-    cells.store_release(LOCK, UNLOCKED);
+    cells.store_release(LOCK, UNLOCKED, Step::named("lock.force.cas"));
     Arc::new(cells)
 }
 
@@ -37,7 +38,11 @@ fn a_reader_that_sees_the_header_sees_the_payload_and_nothing_behind_it() {
     loom::model(|| {
         let cells = cells();
         // What a writer left that died before it published.
-        cells.store_header_plain(FIRST + 12, document::word(4, false));
+        cells.store_header_plain(
+            FIRST + 12,
+            document::word(4, false),
+            Step::named("publish.run-header.store"),
+        );
         let writer = Arc::clone(&cells);
         let handle = thread::spawn(move || {
             let word = document::word(8, false);

@@ -13,6 +13,7 @@ use quire_kernel::chronicle::protocol::publish::{
     NotPublished, Payload, publish, show, store, store_behind,
 };
 use quire_kernel::memory::{Cells, Mapping};
+use quire_kernel::probe::fault::Step;
 
 const LOCK: u64 = 0;
 const FIRST: u64 = 8;
@@ -32,9 +33,13 @@ fn guard(cells: &Cells, pid: u32) -> WriteGuard<'_> {
 /// The write lock is held; a writer that died left what looks like documents.
 fn cells() -> Arc<Cells> {
     let cells = Cells::new(Mapping::zeroed(48));
-    cells.store_release(LOCK, u64::from(HOLDER));
+    cells.store_release(LOCK, u64::from(HOLDER), Step::named("lock.take.cas"));
     for position in [SECOND, 24, 32] {
-        cells.store_header_plain(position, document::word(4, false));
+        cells.store_header_plain(
+            position,
+            document::word(4, false),
+            Step::named("publish.run-header.store"),
+        );
     }
     Arc::new(cells)
 }

@@ -12,9 +12,11 @@ use quire_kernel::chronicle::protocol::lock::word::LockWord;
 use quire_kernel::chronicle::protocol::publish::{Payload, publish_unseen};
 use quire_kernel::chronicle::protocol::table::keys::{self, Key};
 use quire_kernel::memory::{Cells, Mapping};
+use quire_kernel::probe::fault::Step;
 
 const FIRST: u64 = 64;
 const MESSAGE: [u8; 13] = *b"thirteen byte";
+const STEP: Step = Step::named("publish.payload.store"); // of any store that a test makes
 
 fn cells(len: u64) -> Arc<Cells> {
     Arc::new(Cells::new(Mapping::anonymous(len).unwrap()))
@@ -41,7 +43,7 @@ fn a_reader_that_sees_the_header_sees_the_payload() {
 #[test]
 fn the_lock_word_has_one_holder() {
     let cells = cells(4096);
-    cells.store_release(0, UNLOCKED);
+    cells.store_release(0, UNLOCKED, STEP);
     let threads: Vec<_> = (1..=3)
         .map(|pid| {
             let cells = Arc::clone(&cells);
@@ -51,7 +53,7 @@ fn the_lock_word_has_one_holder() {
                     thread::yield_now();
                 }
                 // Plain stores of several threads: a race, unless the lock orders them.
-                cells.copy_in_plain(8, &[pid as u8; 16]);
+                cells.copy_in_plain(8, &[pid as u8; 16], STEP);
                 lock.release(pid).unwrap();
             })
         })
@@ -65,11 +67,11 @@ fn the_lock_word_has_one_holder() {
 #[test]
 fn words_are_raised_and_lowered_at_the_ends_of_the_memory() {
     let cells = cells(4096);
-    cells.raise_acq_rel(4088, 7);
-    cells.raise_acq_rel(4088, 3);
-    cells.lower_acq_rel(0, -5);
-    cells.add_acq_rel(4088, 1);
-    cells.zero_plain(8, 4080);
+    cells.raise_acq_rel(4088, 7, STEP);
+    cells.raise_acq_rel(4088, 3, STEP);
+    cells.lower_acq_rel(0, -5, STEP);
+    cells.add_acq_rel(4088, 1, STEP);
+    cells.zero_plain(8, 4080, STEP);
 
     assert_eq!(cells.load_acquire(4088), 8);
     assert_eq!(cells.load_acquire(0).cast_signed(), -5);
@@ -86,9 +88,9 @@ fn table_keys_are_found_where_they_were_added() {
     let cells = cells(512);
     let keys = ["listing.highestCycle", "chronicle.write.lock", "index.risk"];
     for key in keys {
-        let (at, is_new) = keys::find_or_add(&cells, key, -1).unwrap();
+        let (at, is_new) = keys::find_or_add(&cells, key.as_bytes(), -1).unwrap();
         assert!(is_new);
         assert_eq!(cells.load_acquire(at).cast_signed(), -1);
-        assert_eq!(keys::find(&cells, key), Ok(Key::At(at)));
+        assert_eq!(keys::find(&cells, key.as_bytes()), Ok(Key::At(at)));
     }
 }

@@ -1,8 +1,10 @@
-//! Shared words and bytes at file positions. Each method's name states its memory ordering.
+//! Shared words and bytes at file positions. Each method's name states its memory ordering; each
+//! store takes the [`Step`] it is.
 //!
 //! Backed by a file mapping, or in `loom` builds by a model of one; the code above is the same.
 
 use super::Mapping;
+use crate::probe::fault::Step;
 use crate::probe::recorder;
 #[cfg(loom)]
 use loom::sync::atomic::Ordering;
@@ -45,22 +47,22 @@ impl Cells {
     }
 
     /// Header word, compare-and-set with release on success; otherwise returns the current value.
-    pub fn publish_header(&self, position: u64, old: u32, new: u32) -> Result<(), u32> {
+    pub fn publish_header(&self, position: u64, old: u32, new: u32, step: Step) -> Result<(), u32> {
         let word = self.memory.word32(position);
         word.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire)
-            .map(|_| recorder::stored(self.memory.address(), position, &new.to_le_bytes()))
+            .map(|_| self.stored(position, &new.to_le_bytes(), step))
     }
 
     /// Header word, store-release: used to clear the header of a dead writer.
-    pub fn store_header_release(&self, position: u64, value: u32) {
+    pub fn store_header_release(&self, position: u64, value: u32, step: Step) {
         self.memory.word32(position).store(value, Ordering::Release);
-        recorder::stored(self.memory.address(), position, &value.to_le_bytes());
+        self.stored(position, &value.to_le_bytes(), step);
     }
 
     /// Header word, relaxed store: for a document that an earlier header, still 0, will publish.
-    pub fn store_header_plain(&self, position: u64, value: u32) {
+    pub fn store_header_plain(&self, position: u64, value: u32, step: Step) {
         self.memory.word32(position).store(value, Ordering::Relaxed);
-        recorder::stored(self.memory.address(), position, &value.to_le_bytes());
+        self.stored(position, &value.to_le_bytes(), step);
     }
 
     /// 64-bit word, load-acquire.
@@ -70,40 +72,40 @@ impl Cells {
     }
 
     /// 64-bit word, store-release.
-    pub fn store_release(&self, position: u64, value: u64) {
+    pub fn store_release(&self, position: u64, value: u64, step: Step) {
         self.memory.word64(position).store(value, Ordering::Release);
-        recorder::stored(self.memory.address(), position, &value.to_le_bytes());
+        self.stored(position, &value.to_le_bytes(), step);
     }
 
     /// 64-bit word, compare-and-set, acquire and release; on failure returns the current value.
-    pub fn swap_acq_rel(&self, position: u64, old: u64, new: u64) -> Result<(), u64> {
+    pub fn swap_acq_rel(&self, position: u64, old: u64, new: u64, step: Step) -> Result<(), u64> {
         let word = self.memory.word64(position);
         word.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire)
-            .map(|_| recorder::stored(self.memory.address(), position, &new.to_le_bytes()))
+            .map(|_| self.stored(position, &new.to_le_bytes(), step))
     }
 
     /// 64-bit signed word, raised to `value` if it is less, acquire and release.
-    pub fn raise_acq_rel(&self, position: u64, value: i64) {
-        self.replace_while(position, value, |found| found < value);
+    pub fn raise_acq_rel(&self, position: u64, value: i64, step: Step) {
+        self.replace_while(position, value, step, |found| found < value);
     }
 
     /// 64-bit signed word, raised to `value` if it is less, store-release: for the only writer of a
     /// word. If there is another writer after all, its higher value may be lost.
-    pub fn raise_alone(&self, position: u64, value: i64) {
+    pub fn raise_alone(&self, position: u64, value: i64, step: Step) {
         if self.load_acquire(position).cast_signed() < value {
-            self.store_release(position, value.cast_unsigned());
+            self.store_release(position, value.cast_unsigned(), step);
         }
     }
 
     /// 64-bit signed word, lowered to `value` if it is greater, acquire and release.
-    pub fn lower_acq_rel(&self, position: u64, value: i64) {
-        self.replace_while(position, value, |found| found > value);
+    pub fn lower_acq_rel(&self, position: u64, value: i64, step: Step) {
+        self.replace_while(position, value, step, |found| found > value);
     }
 
-    fn replace_while(&self, position: u64, value: i64, wanted: impl Fn(i64) -> bool) {
+    fn replace_while(&self, position: u64, value: i64, step: Step, wanted: impl Fn(i64) -> bool) {
         let mut found = self.load_acquire(position);
         while wanted(found.cast_signed()) {
-            match self.swap_acq_rel(position, found, value.cast_unsigned()) {
+            match self.swap_acq_rel(position, found, value.cast_unsigned(), step) {
                 Ok(()) => return,
                 Err(other) => found = other,
             }
@@ -111,25 +113,28 @@ impl Cells {
     }
 
     /// 64-bit word, added to, acquire and release.
-    pub fn add_acq_rel(&self, position: u64, value: u64) {
+    pub fn add_acq_rel(&self, position: u64, value: u64, step: Step) {
         let before = self.memory.word64(position).fetch_add(value, Ordering::AcqRel);
-        recorder::stored(
-            self.memory.address(),
-            position,
-            &before.wrapping_add(value).to_le_bytes(),
-        );
+        self.stored(position, &before.wrapping_add(value).to_le_bytes(), step);
     }
 
     /// Bytes, plain stores: for the only writer of positions after an unpublished header.
-    pub fn copy_in_plain(&self, position: u64, bytes: &[u8]) {
+    pub fn copy_in_plain(&self, position: u64, bytes: &[u8], step: Step) {
         self.memory.copy_in(position, bytes);
-        recorder::stored(self.memory.address(), position, bytes);
+        self.stored(position, bytes, step);
     }
 
     /// Zero bytes, plain stores: for the only writer of positions after an unpublished header.
-    pub fn zero_plain(&self, position: u64, count: u64) {
+    pub fn zero_plain(&self, position: u64, count: u64, step: Step) {
         self.memory.zero(position, count);
         recorder::zeroed(self.memory.address(), position, count);
+        step.made();
+    }
+
+    #[inline]
+    fn stored(&self, position: u64, bytes: &[u8], step: Step) {
+        recorder::stored(self.memory.address(), position, bytes);
+        step.made();
     }
 
     /// Bytes, plain loads, copied: of a published document.

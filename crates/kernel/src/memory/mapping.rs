@@ -108,7 +108,7 @@ impl Mapping {
     /// If the position is outside, or not a multiple of the word's size: callers check.
     #[inline]
     #[must_use]
-    pub fn word32(&self, position: u64) -> &AtomicU32 {
+    pub(super) fn word32(&self, position: u64) -> &AtomicU32 {
         assert!(position.is_multiple_of(4), "unaligned word: position={position:#x}");
         // SAFETY: in range (checked) and aligned (asserted; mappings start at a page), and all
         // accesses to header words go through this atomic, in other processes through theirs.
@@ -121,7 +121,7 @@ impl Mapping {
     /// As [`Mapping::word32`].
     #[inline]
     #[must_use]
-    pub fn word64(&self, position: u64) -> &AtomicU64 {
+    pub(super) fn word64(&self, position: u64) -> &AtomicU64 {
         assert!(position.is_multiple_of(8), "unaligned word: position={position:#x}");
         // SAFETY: as for `word32`.
         unsafe { AtomicU64::from_ptr(self.checked(position, 8).cast()) }
@@ -129,7 +129,7 @@ impl Mapping {
 
     /// Copies bytes in.
     #[inline]
-    pub fn copy_in(&self, position: u64, bytes: &[u8]) {
+    pub(super) fn copy_in(&self, position: u64, bytes: &[u8]) {
         let at = self.checked(position, bytes.len() as u64);
         // SAFETY: in range (checked); the caller is the only writer of bytes after an unpublished
         // header, and no reader looks at them before the header's release.
@@ -138,7 +138,7 @@ impl Mapping {
 
     /// Stores zero bytes.
     #[inline]
-    pub fn zero(&self, position: u64, count: u64) {
+    pub(super) fn zero(&self, position: u64, count: u64) {
         let at = self.checked(position, count);
         // SAFETY: as for `copy_in`; `count` was checked against a `usize` length.
         #[allow(clippy::cast_possible_truncation)]

@@ -1,39 +1,75 @@
 //! Fault points: every step that changes a shared file, and every system call, has a name.
 //!
 //! ```text
-//! fault::point!("append.sequence.store");                 // a store or CAS was just made
-//! fault::call!("window.grow", self.file.set_len(len))     // a call that answers io::Result
+//! cells.store_release(at, value, step!("append.sequence.store"));  // a store or CAS
+//! step!("create.file.open").made();                                // anything else, just done
+//! fault::call!("window.grow", self.file.set_len(len))              // returns io::Result
 //! ```
 //!
-//! In ordinary builds a point is nothing and a call is the call. With the feature `fault-points`,
-//! which only tests build, both are counted, and one of them can be armed, for its Nth time: to
-//! kill the process right after the step, or to have the call fail instead of being made. What a
-//! crash at each name leaves behind is described in `docs/protocol.md`, "Fault points".
+//! A name that is not in [`POINTS`] does not compile. In ordinary builds that is all: a [`Step`] has
+//! no size, and a call is the call. With the feature `fault-points`, which only tests build, both
+//! are counted, and one of them can be armed, for its Nth time: to kill the process right after the
+//! step, or to have the call fail instead of being made. What a crash at each name leaves behind is
+//! described in `docs/protocol.md`, "Fault points".
 
 #[cfg(feature = "fault-points")]
-pub use armed::{POINTS, after, arm, before, hits, number_of};
+pub use armed::{after, arm, before, hits};
+pub use names::{POINTS, number_of};
 
-/// Marks that a store or compare-and-swap in a shared file was just made.
+/// The name of a store or compare-and-swap in a shared file, without which none can be made.
+#[derive(Clone, Copy)]
+pub struct Step {
+    #[cfg(feature = "fault-points")]
+    point: usize,
+}
+
+impl Step {
+    /// The step of a name in [`POINTS`].
+    #[must_use]
+    pub const fn named(name: &str) -> Self {
+        Self::numbered(number_of(name))
+    }
+}
+
 #[cfg(not(feature = "fault-points"))]
-macro_rules! point {
-    ($name:literal) => {};
+impl Step {
+    const fn numbered(_: usize) -> Self {
+        Self {}
+    }
+
+    /// Marks that the step was just made.
+    #[inline]
+    pub(crate) const fn made(self) {
+        let Self {} = self;
+    }
+}
+
+#[cfg(feature = "fault-points")]
+impl Step {
+    const fn numbered(point: usize) -> Self {
+        Self { point }
+    }
+
+    /// Marks that the step was just made: counts it, and dies if it is time.
+    pub(crate) fn made(self) {
+        let _ = before(self.point);
+        after(self.point);
+    }
+}
+
+/// The [`Step`] of a name.
+macro_rules! step {
+    ($name:literal) => {
+        const { $crate::probe::fault::Step::named($name) }
+    };
 }
 
 /// Makes a system call.
 #[cfg(not(feature = "fault-points"))]
 macro_rules! call {
-    ($name:literal, $call:expr) => {
+    ($name:literal, $call:expr) => {{
+        const _: usize = $crate::probe::fault::number_of($name);
         $call
-    };
-}
-
-/// Marks that a store or compare-and-swap in a shared file was just made.
-#[cfg(feature = "fault-points")]
-macro_rules! point {
-    ($name:literal) => {{
-        const POINT: usize = $crate::probe::fault::number_of($name);
-        let _ = $crate::probe::fault::before(POINT);
-        $crate::probe::fault::after(POINT);
     }};
 }
 
@@ -50,16 +86,10 @@ macro_rules! call {
     }};
 }
 
-pub(crate) use {call, point};
+pub(crate) use {call, step};
 
-#[cfg(feature = "fault-points")]
-mod armed {
-    use std::io;
-    use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
-
-    use rustix::process::{Signal, getpid, kill_process};
-
-    /// Every name there is; a name that is not here does not compile.
+mod names {
+    /// Every name there is.
     pub const POINTS: [&str; COUNT] = [
         // Opening, and the table store.
         "open.path.stat",
@@ -208,25 +238,20 @@ mod armed {
         "window.grow",
         "window.sync",
     ];
-    const COUNT: usize = 136;
-    const NONE: usize = usize::MAX;
-    const KILL: i32 = 0;
-
-    static HITS: [AtomicU64; COUNT] = [const { AtomicU64::new(0) }; COUNT];
-    static ARMED: AtomicUsize = AtomicUsize::new(NONE);
-    /// The hits of the armed point that the fault is for.
-    static FROM: AtomicU64 = AtomicU64::new(0);
-    static TO: AtomicU64 = AtomicU64::new(0);
-    /// [`KILL`], or the error number that calls fail with.
-    static ERRNO: AtomicI32 = AtomicI32::new(KILL);
+    pub const COUNT: usize = 136;
 
     /// The place of a name in [`POINTS`]; known when compiling.
+    ///
+    /// # Panics
+    ///
+    /// If the name is not there.
     #[must_use]
     pub const fn number_of(name: &str) -> usize {
         let mut number = 0;
-        while !is_same(POINTS[number].as_bytes(), name.as_bytes()) {
+        while number < COUNT && !is_same(POINTS[number].as_bytes(), name.as_bytes()) {
             number += 1;
         }
+        assert!(number < COUNT, "a name that is not in POINTS");
         number
     }
 
@@ -237,6 +262,27 @@ mod armed {
         }
         left.len() == right.len() && place == left.len()
     }
+}
+
+#[cfg(feature = "fault-points")]
+mod armed {
+    use std::io;
+    use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
+
+    use rustix::process::{Signal, getpid, kill_process};
+
+    use super::names::{COUNT, POINTS};
+
+    const NONE: usize = usize::MAX;
+    const KILL: i32 = 0;
+
+    static HITS: [AtomicU64; COUNT] = [const { AtomicU64::new(0) }; COUNT];
+    static ARMED: AtomicUsize = AtomicUsize::new(NONE);
+    /// The hits of the armed point that the fault is for.
+    static FROM: AtomicU64 = AtomicU64::new(0);
+    static TO: AtomicU64 = AtomicU64::new(0);
+    /// [`KILL`], or the error number that calls fail with.
+    static ERRNO: AtomicI32 = AtomicI32::new(KILL);
 
     /// Restarts the counters, with at most one fault: `name:N:kill`, `name:N:ERRNO`, or
     /// `name:N+:ERRNO` for the Nth call and all after it. Without text: none.

@@ -44,13 +44,13 @@ impl Mapping {
 
     /// The atomic at an aligned position.
     #[must_use]
-    pub fn word32(&self, position: u64) -> &AtomicU32 {
+    pub(crate) fn word32(&self, position: u64) -> &AtomicU32 {
         &self.narrow[self.touch(position)]
     }
 
     /// The atomic at an aligned position.
     #[must_use]
-    pub fn word64(&self, position: u64) -> &AtomicU64 {
+    pub(crate) fn word64(&self, position: u64) -> &AtomicU64 {
         &self.wide[self.touch(position) / 2]
     }
 
@@ -62,7 +62,7 @@ impl Mapping {
     }
 
     /// Stores whole words, relaxed: the publish protocol must order them.
-    pub fn copy_in(&self, position: u64, bytes: &[u8]) {
+    pub(crate) fn copy_in(&self, position: u64, bytes: &[u8]) {
         for (number, chunk) in bytes.chunks(4).enumerate() {
             let mut word = [0; 4];
             word[..chunk.len()].copy_from_slice(chunk);
@@ -72,7 +72,7 @@ impl Mapping {
     }
 
     /// Stores zeros, relaxed.
-    pub fn zero(&self, position: u64, count: u64) {
+    pub(crate) fn zero(&self, position: u64, count: u64) {
         self.copy_in(position, &vec![0; usize::try_from(count).expect("a small model")]);
     }
 

@@ -14,7 +14,7 @@ use super::protocol::block::Block;
 use crate::os::clock::Clock;
 use crate::os::process;
 use crate::os::range_lock::{self, Kind, WHOLE_FILE};
-use crate::probe::fault;
+use crate::probe::fault::step;
 use crate::{Error, Result};
 
 const MAGIC: [u8; 8] = *b"QuireVT1";
@@ -43,20 +43,17 @@ impl NamedPosition {
         block.make_writable(0, LENGTH)?;
         let found = block.region().load_acquire(0);
         if found == 0 {
-            block.region().store_release(NEXT, u64::MAX);
-            fault::point!("vanilla.position.next.store");
-            block.region().store_release(LATE, u64::MAX);
-            fault::point!("vanilla.position.late.store");
-            block.region().store_release(0, u64::from_le_bytes(MAGIC));
-            fault::point!("vanilla.position.magic.store");
+            block.region().store_release(NEXT, u64::MAX, step!("vanilla.position.next.store"));
+            block.region().store_release(LATE, u64::MAX, step!("vanilla.position.late.store"));
+            let magic = u64::from_le_bytes(MAGIC);
+            block.region().store_release(0, magic, step!("vanilla.position.magic.store"));
         } else if found != u64::from_le_bytes(MAGIC) {
             let (found, expected) = (format!("{found:#x}"), "QuireVT1");
             return Err(Error::corrupt("not the position of a tailer", &path, 0, found, expected));
         }
-        block.region().store_release(PID, u64::from(process::pid()));
-        fault::point!("vanilla.position.pid.store");
-        block.region().store_release(SINCE, Clock::System.now_ms().cast_unsigned());
-        fault::point!("vanilla.position.since.store");
+        let (pid, now) = (u64::from(process::pid()), Clock::System.now_ms().cast_unsigned());
+        block.region().store_release(PID, pid, step!("vanilla.position.pid.store"));
+        block.region().store_release(SINCE, now, step!("vanilla.position.since.store"));
         Ok(Self { block })
     }
 
@@ -70,10 +67,9 @@ impl NamedPosition {
     /// Stores both. The cycle before comes first: a crash in between has a message read again.
     pub fn store(&self, next: Option<i64>, late: Option<i64>) {
         let region = self.block.region();
-        region.store_release(LATE, late.unwrap_or(-1).cast_unsigned());
-        fault::point!("vanilla.position.late.store");
-        region.store_release(NEXT, next.unwrap_or(-1).cast_unsigned());
-        fault::point!("vanilla.position.next.store");
+        let word = |value: Option<i64>| value.unwrap_or(-1).cast_unsigned();
+        region.store_release(LATE, word(late), step!("vanilla.position.late.store"));
+        region.store_release(NEXT, word(next), step!("vanilla.position.next.store"));
     }
 }
 

@@ -16,7 +16,7 @@ use super::protocol::directory;
 use super::protocol::listing::{self, Listing};
 use super::protocol::rebuild::{self, Rebuilt};
 use crate::os::{files, paths, process};
-use crate::probe::fault;
+use crate::probe::fault::{self, step};
 use crate::{Error, Result};
 
 /// Data files that stay mapped for stores into their messages.
@@ -258,9 +258,7 @@ impl VanillaQueue {
         new: u32,
     ) -> Result<std::result::Result<(), u32>> {
         self.store_into(message, offset, 4, |block, at| {
-            let found = block.region().publish_header(at, old, new);
-            fault::point!("vanilla.word.cas");
-            found
+            block.region().publish_header(at, old, new, step!("vanilla.word.cas"))
         })
     }
 
@@ -273,9 +271,7 @@ impl VanillaQueue {
         new: u64,
     ) -> Result<std::result::Result<(), u64>> {
         self.store_into(message, offset, 8, |block, at| {
-            let found = block.region().swap_acq_rel(at, old, new);
-            fault::point!("vanilla.word.cas");
-            found
+            block.region().swap_acq_rel(at, old, new, step!("vanilla.word.cas"))
         })
     }
 

@@ -11,6 +11,7 @@ use quire_kernel::Error;
 use quire_kernel::chronicle::append::appender::Appender;
 use quire_kernel::chronicle::protocol::publish::Payload;
 use quire_kernel::chronicle::queue::handle::Queue;
+use quire_kernel::probe::fault::Step;
 use quire_kernel::probe::recorder::{self, Event};
 
 use crate::room;
@@ -118,7 +119,7 @@ fn a_sync_covers_a_file_whose_creator_died_before_it_counted() {
     let before = cells.load_acquire(count);
     let (_, creator, _) = open(&path, START_MS + DAY_MS);
     creator.append(None, Payload::new(b"by the creator")).expect("append");
-    cells.store_release(count, before);
+    cells.store_release(count, before, Step::named("create.mod-count.add"));
 
     clock.store(START_MS + DAY_MS, Ordering::Release);
     let last = appender.append(None, Payload::new(b"behind it")).expect("append");

@@ -9,7 +9,7 @@ use crate::chronicle::protocol::locate;
 use crate::chronicle::protocol::lock::guard::WriteGuard;
 use crate::chronicle::protocol::publish::{self, Payload};
 use crate::chronicle::protocol::roll_file::{Slot, View};
-use crate::probe::fault;
+use crate::probe::fault::step;
 use crate::{Error, Result, warnings};
 
 /// With less than so many bytes writable, the next step of space is due.
@@ -238,11 +238,11 @@ impl Tail {
              header={found:#010x}",
             file.path().display()
         ));
-        self.view.region().publish_header(position, found, NOT_INITIALIZED).map_err(|found| {
+        let (cells, step) = (self.view.region(), step!("append.abandoned.cas"));
+        cells.publish_header(position, found, NOT_INITIALIZED, step).map_err(|found| {
             let found = format!("{found:#010x}");
             Error::corrupt("header changed under the write lock", file.path(), position, found, "0")
         })?;
-        fault::point!("append.abandoned.cas");
         Ok(())
     }
 
@@ -285,10 +285,10 @@ impl Tail {
         let file = self.view.file();
         let (index2index, word) = (file.layout.index2index, file.layout.write_position);
         let position = self.view.word(index2index)?;
+        let step = step!("append.first-position.cas");
         if self.view.array(position)?.is_some()
-            && self.view.region().swap_acq_rel(word, 0, position).is_ok()
+            && self.view.region().swap_acq_rel(word, 0, position, step).is_ok()
         {
-            fault::point!("append.first-position.cas");
             self.write_position = position;
         }
         Ok(())

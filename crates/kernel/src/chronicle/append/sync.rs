@@ -16,7 +16,7 @@ use crate::chronicle::protocol::roll_file::RollFile;
 use crate::chronicle::protocol::table::store::TableStore;
 use crate::chronicle::queue::handle::Queue;
 use crate::os::files::{self, Access};
-use crate::probe::fault;
+use crate::probe::fault::{self, step};
 use crate::{Error, Result};
 
 /// Syncs every file that may hold messages that are not on the medium; `own` is the oldest cycle the
@@ -90,10 +90,10 @@ fn note(table: &TableStore, word: i64, last: Option<i64>) {
     let last = last.unwrap_or(NO_INDEX);
     if word > last {
         // Where that fails another one has just done it.
-        let _ = cells.swap_acq_rel(position, word.cast_unsigned(), last.cast_unsigned());
+        let (old, new) = (word.cast_unsigned(), last.cast_unsigned());
+        let _ = cells.swap_acq_rel(position, old, new, step!("sync.last-synced.cas"));
     }
-    cells.raise_acq_rel(position, last);
-    fault::point!("sync.last-synced.cas");
+    cells.raise_acq_rel(position, last, step!("sync.last-synced.cas"));
 }
 
 /// Syncs the names in a directory.

@@ -25,7 +25,7 @@ use crate::chronicle::format::store::{self, StoreLayout};
 use crate::memory::Cells;
 use crate::memory::window::Window;
 use crate::os::files::{self, Access};
-use crate::probe::fault;
+use crate::probe::fault::{self, step};
 use crate::{Error, Result, warnings};
 
 /// How long an unfinished file is waited for before it is put aside.
@@ -72,7 +72,7 @@ pub fn open_or_create(
         let file = files::open(path, access)?.ok_or_else(|| {
             Error::gone("cannot create, as its directory was removed or renamed", path)
         })?;
-        fault::point!("create.file.open");
+        step!("create.file.open").made();
         let window = Window::new(path, file, true)?;
         if let Some(layout) = finished_layout(&window)? {
             let file = RollFile::new(cycle, window, layout);
@@ -146,21 +146,18 @@ fn initialise(window: &Window, new: &NewFile, _guard: &WriteGuard<'_>) -> Result
     window.writable(&mut region, 0, end, blocks::file_len(0, end, block), timeout)?;
     let cells: &Cells = &region;
     cells
-        .publish_header(0, NOT_INITIALIZED, NOT_COMPLETE)
+        .publish_header(0, NOT_INITIALIZED, NOT_COMPLETE, step!("create.first.cas"))
         .map_err(|found| corrupt(window, found))?;
-    fault::point!("create.first.cas");
-    cells.copy_in_plain(HEADER_LEN, &payload);
+    cells.copy_in_plain(HEADER_LEN, &payload, step!("create.body.store"));
     // A power cut may have kept a later part of a file whose header is lost.
-    cells.zero_plain(header_end, TAIL_ZEROS);
-    fault::point!("create.body.store");
+    cells.zero_plain(header_end, TAIL_ZEROS, step!("create.body.store"));
     let upper_at = header_end.next_multiple_of(document::ALIGNMENT);
     publish_arrays(cells, upper_at, &layout, new.shape.index_count)
         .map_err(|found| corrupt(window, found))?;
     let length = u32::try_from(payload.len()).unwrap_or(document::LENGTH_MASK);
     cells
-        .publish_header(0, NOT_COMPLETE, document::word(length, true))
+        .publish_header(0, NOT_COMPLETE, document::word(length, true), step!("create.header.cas"))
         .map_err(|found| corrupt(window, found))?;
-    fault::point!("create.header.cas");
     Ok(layout)
 }
 
@@ -172,15 +169,12 @@ fn publish_arrays(
     index_count: u32,
 ) -> std::result::Result<ArrayLayout, u32> {
     let (upper, lower_at) = publish_first_array(cells, index::INDEX2INDEX, upper_at, index_count)?;
-    fault::point!("create.upper.publish");
-    cells.store_release(layout.index2index, upper_at);
-    fault::point!("create.index2index.store");
+    step!("create.upper.publish").made();
+    cells.store_release(layout.index2index, upper_at, step!("create.index2index.store"));
     let (lower, _) = publish_first_array(cells, index::INDEX, lower_at, index_count)?;
-    fault::point!("create.lower.publish");
-    cells.store_release(upper.slot(0), lower_at);
-    fault::point!("create.upper-slot.store");
-    cells.store_release(upper.used, 1);
-    fault::point!("create.upper-used.store");
+    step!("create.lower.publish").made();
+    cells.store_release(upper.slot(0), lower_at, step!("create.upper-slot.store"));
+    cells.store_release(upper.used, 1, step!("create.upper-used.store"));
     Ok(lower)
 }
 

@@ -10,7 +10,7 @@ use super::lock::guard::WriteGuard;
 use crate::chronicle::format::index::{ArrayLayout, Shape};
 use crate::chronicle::format::store::StoreLayout;
 use crate::memory::Cells;
-use crate::probe::fault;
+use crate::probe::fault::step;
 
 /// How often a reader looks again at a pair of words that a writer is about to complete.
 const PAIR_RETRIES: u32 = if cfg!(loom) { 2 } else { 128 };
@@ -38,11 +38,11 @@ pub fn record(
     sequence: u64,
     _guard: &WriteGuard<'_>,
 ) {
-    cells.raise_alone(layout.write_position, position.cast_signed());
-    fault::point!("append.write-position.store");
+    let named = position.cast_signed();
+    cells.raise_alone(layout.write_position, named, step!("append.write-position.store"));
     if let Some(word) = layout.sequence {
-        cells.store_release(word, shape.sequence_word(position, sequence));
-        fault::point!("append.sequence.store");
+        let numbered = shape.sequence_word(position, sequence);
+        cells.store_release(word, numbered, step!("append.sequence.store"));
     }
 }
 
@@ -83,13 +83,10 @@ pub fn store_slot(
 ) {
     let slot = shape.lower_slot(sequence);
     let was_empty = cells.load_acquire(array.slot(slot)) == 0;
-    cells.store_release(array.slot(slot), position);
-    fault::point!("index.slot.store");
+    cells.store_release(array.slot(slot), position, step!("index.slot.store"));
     if was_empty {
-        cells.raise_acq_rel(array.used, (slot + 1).cast_signed());
-        fault::point!("index.used.cas");
+        cells.raise_acq_rel(array.used, (slot + 1).cast_signed(), step!("index.used.cas"));
         let next = sequence + u64::from(shape.index_spacing);
-        cells.raise_acq_rel(layout.last_index, next.cast_signed());
-        fault::point!("index.last-index.cas");
+        cells.raise_acq_rel(layout.last_index, next.cast_signed(), step!("index.last-index.cas"));
     }
 }

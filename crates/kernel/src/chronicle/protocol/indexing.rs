@@ -16,7 +16,7 @@ use super::roll_file::View;
 use crate::chronicle::format::document::{self, HEADER_LEN, TAIL_ZEROS};
 use crate::chronicle::format::index::{self, ArrayLayout};
 use crate::memory::Cells;
-use crate::probe::fault;
+use crate::probe::fault::step;
 use crate::{Error, Result};
 
 /// The words of an open file that appends change, at their positions in the mapping.
@@ -127,13 +127,11 @@ impl IndexWriter {
         publish::publish(cells, free, payload, word, guard)
             .map_err(|error| not_published(view, free, error, guard))?;
         let (array, next) = array_at(free, &preamble, payload);
-        fault::point!("index.array.publish");
+        step!("index.array.publish").made();
         // A slot that holds something unusable is replaced: the array it should name is lost.
         let found = cells.load_acquire(upper.slot(number));
-        let _ = cells.swap_acq_rel(upper.slot(number), found, free);
-        fault::point!("index.link.cas");
-        cells.raise_acq_rel(upper.used, (number + 1).cast_signed());
-        fault::point!("index.upper-used.cas");
+        let _ = cells.swap_acq_rel(upper.slot(number), found, free, step!("index.link.cas"));
+        cells.raise_acq_rel(upper.used, (number + 1).cast_signed(), step!("index.upper-used.cas"));
         self.lower = Some((number, array));
         self.writable = Some(number);
         Ok((array, next))

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant, SystemTime};
 use super::table::store::TableStore;
 use crate::chronicle::format::roll_cycle::{RollCycle, SUFFIX};
 use crate::chronicle::format::table::{NO_HIGHEST, NO_LOWEST};
-use crate::probe::fault;
+use crate::probe::fault::{self, step};
 use crate::{Error, Result};
 
 /// Names are listed again after this long, whatever the table says.
@@ -215,8 +215,7 @@ pub fn refresh_if_needed(names: Names<'_>, table: &TableStore) -> Result<()> {
     if ends_at_once(names, table).is_none() {
         return refresh(names, table);
     }
-    table.cells().add_acq_rel(table.words().mod_count, 1);
-    fault::point!("listing.mod-count.add");
+    table.cells().add_acq_rel(table.words().mod_count, 1, step!("listing.mod-count.add"));
     Ok(())
 }
 
@@ -229,16 +228,15 @@ pub fn refresh(names: Names<'_>, table: &TableStore) -> Result<()> {
     // A file created since the listing must not be forgotten, so only raise past what is there.
     let seen = cells.load_acquire(words.highest);
     if seen.cast_signed() < highest || !has_file(names, seen.cast_signed()) {
-        let _ = cells.swap_acq_rel(words.highest, seen, highest.cast_unsigned());
-        fault::point!("listing.highest.cas");
+        let new = highest.cast_unsigned();
+        let _ = cells.swap_acq_rel(words.highest, seen, new, step!("listing.highest.cas"));
     }
     let seen = cells.load_acquire(words.lowest);
     if seen.cast_signed() > lowest || !has_file(names, seen.cast_signed()) {
-        let _ = cells.swap_acq_rel(words.lowest, seen, lowest.cast_unsigned());
-        fault::point!("listing.lowest.cas");
+        let new = lowest.cast_unsigned();
+        let _ = cells.swap_acq_rel(words.lowest, seen, new, step!("listing.lowest.cas"));
     }
-    cells.add_acq_rel(words.mod_count, 1);
-    fault::point!("listing.mod-count.add");
+    cells.add_acq_rel(words.mod_count, 1, step!("listing.mod-count.add"));
     Ok(())
 }
 
@@ -256,13 +254,10 @@ pub fn has_file(names: Names<'_>, cycle: i64) -> bool {
 /// Notes a new file: step 6 of its creation.
 pub fn note_created(table: &TableStore, cycle: i32) {
     let (words, cells) = (table.words(), table.cells());
-    cells.lower_acq_rel(words.lowest, i64::from(cycle));
-    fault::point!("create.lowest.cas");
-    cells.raise_acq_rel(words.highest, i64::from(cycle));
-    fault::point!("create.highest.cas");
+    cells.lower_acq_rel(words.lowest, i64::from(cycle), step!("create.lowest.cas"));
+    cells.raise_acq_rel(words.highest, i64::from(cycle), step!("create.highest.cas"));
     // Java counts the creation and the roll.
-    cells.add_acq_rel(words.mod_count, 2);
-    fault::point!("create.mod-count.add");
+    cells.add_acq_rel(words.mod_count, 2, step!("create.mod-count.add"));
 }
 
 /// This cycle, or the newest that has a file.

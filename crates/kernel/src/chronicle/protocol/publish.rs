@@ -18,7 +18,7 @@ use crate::chronicle::format::document::{
     END_OF_DATA, EOF_DECORATION, HEADER_LEN, NOT_INITIALIZED, TAIL_ZEROS,
 };
 use crate::memory::Cells;
-use crate::probe::fault;
+use crate::probe::fault::step;
 
 /// Why a document was not published. The bytes behind the header may have changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,8 +85,7 @@ pub fn store_behind(
     guard: &WriteGuard<'_>,
 ) -> Result<(), NotPublished> {
     store(cells, position, payload, guard)?;
-    cells.store_header_plain(position, header_word);
-    fault::point!("publish.run-header.store");
+    cells.store_header_plain(position, header_word, step!("publish.run-header.store"));
     Ok(())
 }
 
@@ -113,15 +112,13 @@ fn copy(cells: &Cells, position: u64, payload: Payload<'_>) {
     let body = position + HEADER_LEN + payload.head.len() as u64;
     let end = body + payload.body.len() as u64;
     if !payload.head.is_empty() {
-        cells.copy_in_plain(position + HEADER_LEN, payload.head);
+        cells.copy_in_plain(position + HEADER_LEN, payload.head, step!("publish.payload.store"));
     }
-    cells.copy_in_plain(body, payload.body);
-    fault::point!("publish.payload.store");
+    cells.copy_in_plain(body, payload.body, step!("publish.payload.store"));
     if payload.zeros > 0 {
-        cells.zero_plain(end, payload.zeros);
+        cells.zero_plain(end, payload.zeros, step!("publish.zeros.store"));
     }
-    cells.copy_in_plain(end + payload.zeros, &NO_HEADERS);
-    fault::point!("publish.zeros.store");
+    cells.copy_in_plain(end + payload.zeros, &NO_HEADERS, step!("publish.zeros.store"));
 }
 
 /// Publishes in a file that nobody looks at yet, so that no lock is asked about; the header found if
@@ -133,9 +130,7 @@ pub fn publish_unseen(
     header_word: u32,
 ) -> Result<(), u32> {
     copy(cells, position, payload);
-    cells.publish_header(position, NOT_INITIALIZED, header_word)?;
-    fault::point!("publish.header.cas");
-    Ok(())
+    cells.publish_header(position, NOT_INITIALIZED, header_word, step!("publish.header.cas"))
 }
 
 /// Steps 8d and 8e.
@@ -147,12 +142,11 @@ pub fn show(
     guard: &WriteGuard<'_>,
 ) -> Result<(), NotPublished> {
     guard.check().map_err(NotPublished::LockLost)?;
-    cells.publish_header(position, NOT_INITIALIZED, header_word).map_err(|found| {
+    let step = step!("publish.header.cas");
+    cells.publish_header(position, NOT_INITIALIZED, header_word, step).map_err(|found| {
         // A thief of the lock may have published here since it was looked at.
         guard.check().map_or_else(NotPublished::LockLost, |()| NotPublished::HeaderTaken(found))
-    })?;
-    fault::point!("publish.header.cas");
-    Ok(())
+    })
 }
 
 /// Ends a file at a position whose header was `found`: no document comes there any more. The mark
@@ -163,18 +157,14 @@ pub fn end_file(
     found: u32,
     _guard: &WriteGuard<'_>,
 ) -> Result<(), u32> {
-    cells.publish_header(position, found, END_OF_DATA)?;
-    fault::point!("eof.header.cas");
-    cells.copy_in_plain(position + HEADER_LEN, &EOF_DECORATION);
-    fault::point!("eof.mark.store");
+    cells.publish_header(position, found, END_OF_DATA, step!("eof.header.cas"))?;
+    cells.copy_in_plain(position + HEADER_LEN, &EOF_DECORATION, step!("eof.mark.store"));
     Ok(())
 }
 
 /// Ends a file of version 4, where headers lie anywhere. One byte of four changes from zero, so that
 /// no reader sees half of it; the writers of that version are gone.
 pub fn end_old_file(cells: &Cells, position: u64, _guard: &WriteGuard<'_>) {
-    cells.copy_in_plain(position + HEADER_LEN, &EOF_DECORATION);
-    fault::point!("eof.mark.store");
-    cells.copy_in_plain(position, &END_OF_DATA.to_le_bytes());
-    fault::point!("eof.header.cas");
+    cells.copy_in_plain(position + HEADER_LEN, &EOF_DECORATION, step!("eof.mark.store"));
+    cells.copy_in_plain(position, &END_OF_DATA.to_le_bytes(), step!("eof.header.cas"));
 }

@@ -35,7 +35,7 @@ use crate::chronicle::format::table;
 use crate::memory::Cells;
 use crate::os::clock;
 use crate::os::files::{self, Access};
-use crate::probe::fault;
+use crate::probe::fault::{self, step};
 use crate::{Error, Result, warnings};
 
 /// The system writes changes to the medium within a minute; files left alone for longer are whole.
@@ -122,8 +122,8 @@ fn begun_from(table: &TableStore) -> Result<Option<i32>> {
 fn set_begun_from(table: &TableStore, cycle: i64) -> Result<()> {
     match table.find_or_create(table::REPAIR_FROM, cycle) {
         Ok(position) => {
-            table.cells().store_release(position, cycle.cast_unsigned());
-            fault::point!("restart.from.store");
+            let cycle = cycle.cast_unsigned();
+            table.cells().store_release(position, cycle, step!("restart.from.store"));
             Ok(())
         }
         // A full table: who dies now leaves the files as they are then.
@@ -291,8 +291,7 @@ fn take_back(view: &mut View, end: &End, _guard: &WriteGuard<'_>) -> Result<()> 
                     clear(view.region(), &lower, free..u64::from(shape.index_count));
                 }
                 None if position != 0 => {
-                    view.region().store_release(upper.slot(number), 0);
-                    fault::point!("restart.link.store");
+                    view.region().store_release(upper.slot(number), 0, step!("restart.link.store"));
                 }
                 None => {}
             }
@@ -304,11 +303,9 @@ fn take_back(view: &mut View, end: &End, _guard: &WriteGuard<'_>) -> Result<()> 
     let (position, word) = end
         .last
         .map_or((0, 0), |last| (last.position, shape.sequence_word(last.position, last.sequence)));
-    cells.store_release(layout.write_position, position);
-    fault::point!("restart.write-position.store");
+    cells.store_release(layout.write_position, position, step!("restart.write-position.store"));
     if let Some(sequence) = layout.sequence {
-        cells.store_release(sequence, word);
-        fault::point!("restart.sequence.store");
+        cells.store_release(sequence, word, step!("restart.sequence.store"));
     }
     Ok(())
 }
@@ -317,8 +314,7 @@ fn clear(cells: &Cells, array: &ArrayLayout, slots: std::ops::Range<u64>) {
     let first = slots.start;
     for slot in slots {
         if cells.load_acquire(array.slot(slot)) != 0 {
-            cells.store_release(array.slot(slot), 0);
-            fault::point!("restart.slot.store");
+            cells.store_release(array.slot(slot), 0, step!("restart.slot.store"));
         }
     }
     lower_to(cells, array.used, first);
@@ -326,8 +322,7 @@ fn clear(cells: &Cells, array: &ArrayLayout, slots: std::ops::Range<u64>) {
 
 fn lower_to(cells: &Cells, position: u64, value: u64) {
     if cells.load_acquire(position) > value {
-        cells.store_release(position, value);
-        fault::point!("restart.lowered.store");
+        cells.store_release(position, value, step!("restart.lowered.store"));
     }
 }
 

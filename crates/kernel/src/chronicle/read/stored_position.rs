@@ -7,7 +7,7 @@ use crate::chronicle::format::table::{REPLICATED_PREFIX, TAILER_PREFIX, UNLOCKED
 use crate::chronicle::protocol::lock::{gate, recovery};
 use crate::chronicle::protocol::table::store::TableStore;
 use crate::chronicle::queue::handle::Queue;
-use crate::probe::fault;
+use crate::probe::fault::step;
 use crate::{Error, Result};
 
 /// A named tailer's entry in the table store.
@@ -120,17 +120,14 @@ impl Name {
         let table = queue.writable_table("a named tailer")?;
         let cells = table.cells();
         let Some(replicated) = &self.replicated else {
-            cells.store_release(self.value, index.cast_unsigned());
-            fault::point!("tailer.index.store");
+            cells.store_release(self.value, index.cast_unsigned(), step!("tailer.index.store"));
             return Ok(());
         };
         let lock = table.tailer_lock(replicated.lock, &replicated.turn);
         let options = queue.options();
         let _guard = recovery::wait(table, lock, options.force_unlock, options.timeout)?;
-        cells.store_release(self.value, index.cast_unsigned());
-        fault::point!("tailer.replicated.store");
-        cells.add_acq_rel(replicated.version, changes);
-        fault::point!("tailer.version.add");
+        cells.store_release(self.value, index.cast_unsigned(), step!("tailer.replicated.store"));
+        cells.add_acq_rel(replicated.version, changes, step!("tailer.version.add"));
         Ok(())
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::memory::window::{Readable, Region, Window};
 use crate::os::files::{self, Access};
-use crate::probe::fault;
+use crate::probe::fault::step;
 use crate::quick_queue::format::address::PageSize;
 use crate::quick_queue::format::files as names;
 use crate::quick_queue::format::producer::Producer;
@@ -84,7 +84,7 @@ impl Pages {
         let access = Access { write: true, create_mode: Some(file_mode) };
         let gone = || Error::gone("cannot create, as its directory was removed or renamed", &path);
         let file = files::open(&path, access)?.ok_or_else(gone)?;
-        fault::point!("quick-queue.page.open");
+        step!("quick-queue.page.open").made();
         let window = Window::new(&path, file, true)?;
         if window.file_len() == 0 {
             window.grow(self.size.bytes(), GROW_TIMEOUT)?;

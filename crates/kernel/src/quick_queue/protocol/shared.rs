@@ -26,7 +26,7 @@ use super::space::Space;
 use crate::memory::window::{Region, Window};
 use crate::os::files::{self, Access};
 use crate::os::process;
-use crate::probe::fault;
+use crate::probe::fault::{self, step};
 use crate::quick_queue::format::address::PageSize;
 use crate::quick_queue::format::entry::{ENTRY, STAMP, Stamp, State};
 use crate::quick_queue::format::producer::Producer;
@@ -87,8 +87,7 @@ impl Shared {
         shared.check_end(profile)?;
         shared.slot = shared.profile.settle(profile, shared.data_end);
         // Readers no longer wait for an entry that could not be completed.
-        shared.profile.region.store_release(ATTEMPT, next);
-        fault::point!("quick-queue.attempt.store");
+        shared.profile.region.store_release(ATTEMPT, next, step!("quick-queue.attempt.store"));
         if listing.index(Form::Shared).is_none() {
             shared.index.start()?;
         }
@@ -109,18 +108,15 @@ impl Shared {
         check_room(size, begin, length, self.next)?;
         self.data.store(begin, message)?;
         let (slot, replaced) = (self.slot, self.profile.region.load_acquire(self.slot));
-        self.profile.region.store_release(slot, end);
-        fault::point!("quick-queue.end.store");
+        self.profile.region.store_release(slot, end, step!("quick-queue.end.store"));
         let claim = Stamp::claim(self.producer, length);
         let index = self.claim(claim).inspect_err(|_| self.profile.restore(slot, replaced))?;
-        self.profile.region.store_release(LAST, index);
-        fault::point!("quick-queue.last.store");
+        self.profile.region.store_release(LAST, index, step!("quick-queue.last.store"));
         let position = size.position(index);
         let entry = self.index.ready(size.page(index), position, ENTRY)?;
-        entry.store_release(position, begin);
-        fault::point!("quick-queue.begin.store");
-        entry.store_release(position + STAMP, claim.completed().word());
-        fault::point!("quick-queue.stamp.store");
+        entry.store_release(position, begin, step!("quick-queue.begin.store"));
+        let completed = claim.completed().word();
+        entry.store_release(position + STAMP, completed, step!("quick-queue.stamp.store"));
         self.data_end = end;
         self.slot = OTHER - slot;
         self.next = index + ENTRY;
@@ -137,10 +133,10 @@ impl Shared {
             let entry = self.index.ready(size.page(index), position, ENTRY)?;
             let stamp = position + STAMP;
             if entry.load_acquire(stamp) == Stamp::FREE.word() {
-                self.profile.region.store_release(ATTEMPT, index);
-                fault::point!("quick-queue.attempt.store");
-                if entry.swap_acq_rel(stamp, Stamp::FREE.word(), claim.word()).is_ok() {
-                    fault::point!("quick-queue.claim.cas");
+                let profile = &self.profile.region;
+                profile.store_release(ATTEMPT, index, step!("quick-queue.attempt.store"));
+                let (free, step) = (Stamp::FREE.word(), step!("quick-queue.claim.cas"));
+                if entry.swap_acq_rel(stamp, free, claim.word(), step).is_ok() {
                     return Ok(index);
                 }
             }
@@ -228,13 +224,11 @@ impl Shared {
         };
         let size = index.size();
         let position = size.position(entry.index);
-        self.profile.region.store_release(LAST, entry.index);
-        fault::point!("quick-queue.last.store");
+        self.profile.region.store_release(LAST, entry.index, step!("quick-queue.last.store"));
         let found = self.index.ready(size.page(entry.index), position, ENTRY)?;
-        found.store_release(position, begin);
-        fault::point!("quick-queue.begin.store");
-        found.store_release(position + STAMP, entry.stamp.completed().word());
-        fault::point!("quick-queue.stamp.store");
+        found.store_release(position, begin, step!("quick-queue.begin.store"));
+        let completed = entry.stamp.completed().word();
+        found.store_release(position + STAMP, completed, step!("quick-queue.stamp.store"));
         warnings::leave(format!(
             "completed the message of a producer that died: producer={} index={:#x} path={}",
             self.producer,
@@ -269,8 +263,7 @@ fn end_of_data(named: u64, profile: Profile) -> u64 {
 impl Drop for Shared {
     fn drop(&mut self) {
         if self.generation == process::generation() {
-            self.profile.region.store_release(ATTEMPT, 0);
-            fault::point!("quick-queue.attempt.store");
+            self.profile.region.store_release(ATTEMPT, 0, step!("quick-queue.attempt.store"));
         }
     }
 }
@@ -309,8 +302,7 @@ impl ProfileFile {
     fn settle(&self, found: Profile, end: u64) -> u64 {
         for (slot, stored) in [(0, found.ends[0]), (OTHER, found.ends[1])] {
             if stored != end {
-                self.region.store_release(slot, end);
-                fault::point!("quick-queue.end.store");
+                self.region.store_release(slot, end, step!("quick-queue.end.store"));
             }
         }
         if found.ends[0] > found.ends[1] { 0 } else { OTHER }
@@ -318,8 +310,7 @@ impl ProfileFile {
 
     /// Takes back the end of a message for which no entry could be claimed.
     fn restore(&self, slot: u64, end: u64) {
-        self.region.store_release(slot, end);
-        fault::point!("quick-queue.end.store");
+        self.region.store_release(slot, end, step!("quick-queue.end.store"));
     }
 }
 

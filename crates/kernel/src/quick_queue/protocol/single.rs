@@ -15,7 +15,7 @@ use super::entries::Entries;
 use super::lock::Lock;
 use super::pages::Pages;
 use super::space::Space;
-use crate::probe::fault;
+use crate::probe::fault::step;
 use crate::quick_queue::format::address::PageSize;
 use crate::quick_queue::format::entry::{ENTRY, STAMP, Stamp, State};
 use crate::{Error, Result};
@@ -56,10 +56,9 @@ impl Single {
         self.data.store(begin, message)?;
         let position = size.position(index);
         let entry = self.index.ready(size.page(index), position, ENTRY)?;
-        entry.store_release(position, begin);
-        fault::point!("quick-queue.begin.store");
-        entry.store_release(position + STAMP, Stamp::single(length).word());
-        fault::point!("quick-queue.stamp.store");
+        entry.store_release(position, begin, step!("quick-queue.begin.store"));
+        let stamp = Stamp::single(length).word();
+        entry.store_release(position + STAMP, stamp, step!("quick-queue.stamp.store"));
         self.data_end = begin + u64::from(length);
         self.next = index + ENTRY;
         Ok(index)

@@ -7,7 +7,7 @@ use super::pages::Pages;
 use crate::memory::pages::Pages as SystemPages;
 use crate::memory::window::{Region, Window};
 use crate::os::files;
-use crate::probe::fault;
+use crate::probe::fault::{self, step};
 use crate::{Error, Result};
 
 /// Disk space is reserved in steps of an eighth of the page, within these bounds.
@@ -68,8 +68,7 @@ impl Space {
             let count = usize::try_from(part.length).unwrap_or(rest.len());
             let (now, later) = rest.split_at(count.min(rest.len()));
             let region = self.ready(part.page, part.position, part.length)?;
-            region.copy_in_plain(part.position, now);
-            fault::point!("quick-queue.payload.store");
+            region.copy_in_plain(part.position, now, step!("quick-queue.payload.store"));
             rest = later;
         }
         Ok(())

@@ -15,7 +15,7 @@ use super::block::Block;
 use super::detect::Layout;
 use super::{directory, entries};
 use crate::os::range_lock::{self, Kind, WHOLE_FILE};
-use crate::probe::fault;
+use crate::probe::fault::step;
 use crate::vanilla::format::entry::Location;
 use crate::vanilla::format::names::FileName;
 use crate::vanilla::format::record::{self, HEADER};
@@ -119,8 +119,7 @@ impl CycleWriter {
         let region = data.block.region();
         let mut at = payload;
         for part in parts {
-            region.copy_in_plain(at, part);
-            fault::point!("vanilla.payload.store");
+            region.copy_in_plain(at, part, step!("vanilla.payload.store"));
             at += part.len() as u64;
         }
         let at = Location { tid: self.tid, file: data.number, position: payload };
@@ -131,8 +130,8 @@ impl CycleWriter {
     fn publish(&mut self, staged: Staged) {
         let Some(data) = &mut self.data else { unreachable!("the record is in a data file") };
         let header = staged.at.position - HEADER;
-        data.block.region().store_header_release(header, record::word(staged.length));
-        fault::point!("vanilla.length.store");
+        let word = record::word(staged.length);
+        data.block.region().store_header_release(header, word, step!("vanilla.length.store"));
         data.position = record::next(staged.at.position, u64::from(staged.length));
     }
 
@@ -153,8 +152,8 @@ impl CycleWriter {
             }
             let position = self.slot * 8;
             self.index.reserve(position, position + 8, self.layout.index_block)?;
-            if self.index.region().swap_acq_rel(position, 0, entry).is_ok() {
-                fault::point!("vanilla.entry.cas");
+            let step = step!("vanilla.entry.cas");
+            if self.index.region().swap_acq_rel(position, 0, entry, step).is_ok() {
                 let sequence = self.index_number * per_file + self.slot;
                 self.slot += 1;
                 return Ok(sequence);
@@ -169,10 +168,9 @@ impl CycleWriter {
     fn take_back(&mut self, staged: Staged) {
         let Some(data) = &mut self.data else { return };
         let header = staged.at.position - HEADER;
-        data.block.region().store_header_release(header, 0);
-        fault::point!("vanilla.length.clear");
-        data.block.region().zero_plain(staged.at.position, u64::from(staged.length));
-        fault::point!("vanilla.payload.clear");
+        data.block.region().store_header_release(header, 0, step!("vanilla.length.clear"));
+        let length = u64::from(staged.length);
+        data.block.region().zero_plain(staged.at.position, length, step!("vanilla.payload.clear"));
         data.position = header;
     }
 

@@ -33,7 +33,7 @@ use crate::chronicle::protocol::publish::Payload;
 use crate::chronicle::protocol::table::store::TableStore;
 use crate::chronicle::queue::handle::LOOK_MS;
 use crate::os::process;
-use crate::probe::fault;
+use crate::probe::fault::step;
 use crate::{Error, Result, warnings};
 
 impl Appender {
@@ -280,8 +280,7 @@ impl Appender {
             && (always_note || first != last)
         {
             let position = table.find_or_create(NORMALISED_TO, i64::from(*first))?;
-            table.cells().raise_acq_rel(position, i64::from(*last));
-            fault::point!("eof.normalised.cas");
+            table.cells().raise_acq_rel(position, i64::from(*last), step!("eof.normalised.cas"));
         }
         Ok(())
     }

@@ -12,7 +12,7 @@
 
 use crate::chronicle::format::table::UNLOCKED;
 use crate::memory::Cells;
-use crate::probe::fault;
+use crate::probe::fault::step;
 
 /// A lock word of the table store.
 #[derive(Clone, Copy)]
@@ -31,9 +31,7 @@ impl<'a> LockWord<'a> {
     /// Takes the lock for `pid`, or returns the word found.
     #[inline]
     pub fn try_take(self, pid: u32) -> Result<(), u64> {
-        self.cells.swap_acq_rel(self.position, UNLOCKED, u64::from(pid))?;
-        fault::point!("lock.take.cas");
-        Ok(())
+        self.cells.swap_acq_rel(self.position, UNLOCKED, u64::from(pid), step!("lock.take.cas"))
     }
 
     /// Ok while the word still names `pid`; the word found otherwise.
@@ -48,17 +46,15 @@ impl<'a> LockWord<'a> {
     /// Lets go; the word found if it no longer named `pid`.
     #[inline]
     pub fn release(self, pid: u32) -> Result<(), u64> {
-        self.cells.swap_acq_rel(self.position, u64::from(pid), UNLOCKED)?;
-        fault::point!("lock.release.cas");
-        Ok(())
+        let own = u64::from(pid);
+        self.cells.swap_acq_rel(self.position, own, UNLOCKED, step!("lock.release.cas"))
     }
 
     /// Takes the lock away from the holder that `found` names; false if the word changed since.
     #[must_use]
     pub fn force(self, found: u64) -> bool {
-        let forced = self.cells.swap_acq_rel(self.position, found, UNLOCKED).is_ok();
-        fault::point!("lock.force.cas");
-        forced
+        let step = step!("lock.force.cas");
+        self.cells.swap_acq_rel(self.position, found, UNLOCKED, step).is_ok()
     }
 
     /// The word.

@@ -19,7 +19,7 @@ use crate::memory::pages::Pages;
 use crate::memory::{Cells, Mapping, is_unsupported};
 use crate::os::files::{self, Access};
 use crate::os::range_lock::{Kind, Range, RecordLock};
-use crate::probe::fault;
+use crate::probe::fault::{self, step};
 use crate::{Error, Result};
 
 const KEY_LOCK: Range = Range { start: table::KEY_LOCK_START, length: 1 };
@@ -141,14 +141,11 @@ fn publish_first(path: &Path, cells: &Cells, found: u32, wanted: &Metadata) -> R
         let found = format!("{found:#010x}");
         Error::corrupt("header changed under the key lock", path, 0, found, "0x80000000")
     };
-    cells.publish_header(0, found, NOT_COMPLETE).map_err(taken)?;
-    fault::point!("table.first.cas");
+    cells.publish_header(0, found, NOT_COMPLETE, step!("table.first.cas")).map_err(taken)?;
     let payload = table::encode(wanted);
-    cells.copy_in_plain(HEADER_LEN, &payload);
-    fault::point!("table.body.store");
+    cells.copy_in_plain(HEADER_LEN, &payload, step!("table.body.store"));
     let word = document::word(u32::try_from(payload.len()).unwrap_or(0), true);
-    cells.publish_header(0, NOT_COMPLETE, word).map_err(taken)?;
-    fault::point!("table.header.cas");
+    cells.publish_header(0, NOT_COMPLETE, word, step!("table.header.cas")).map_err(taken)?;
     Ok(())
 }
 

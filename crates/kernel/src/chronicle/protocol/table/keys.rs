@@ -8,7 +8,7 @@ use quire_wire::latin1;
 use crate::chronicle::format::document::{self, HEADER_LEN, Header, TAIL_ZEROS};
 use crate::chronicle::format::table;
 use crate::memory::Cells;
-use crate::probe::fault;
+use crate::probe::fault::step;
 
 /// Where a key is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,12 +88,12 @@ pub fn find_or_add(cells: &Cells, key: &[u8], initial: i64) -> Result<(u64, bool
         return Err(BadTable::Full(slot));
     }
     let found = cells.load_header_acquire(slot);
-    cells.copy_in_plain(slot + HEADER_LEN, &payload);
-    cells.zero_plain(behind, TAIL_ZEROS.min(cells.len() - behind));
-    fault::point!("table.key.store");
+    cells.copy_in_plain(slot + HEADER_LEN, &payload, step!("table.key.store"));
+    cells.zero_plain(behind, TAIL_ZEROS.min(cells.len() - behind), step!("table.key.store"));
     // Lengths were bounded by the table's above.
     let word = document::word(u32::try_from(payload.len()).unwrap_or(0), false);
-    cells.publish_header(slot, found, word).map_err(|found| BadTable::HeaderTaken(slot, found))?;
-    fault::point!("table.key.cas");
+    cells
+        .publish_header(slot, found, word, step!("table.key.cas"))
+        .map_err(|found| BadTable::HeaderTaken(slot, found))?;
     Ok((slot + HEADER_LEN + value_at as u64, true))
 }

@@ -15,7 +15,7 @@ use super::store::TableStore;
 use crate::chronicle::format::table::{self, Metadata};
 use crate::os::files::{self, Access};
 use crate::os::process;
-use crate::probe::fault;
+use crate::probe::fault::step;
 use crate::{Error, Result};
 
 /// A table that this process has open, or is opening.
@@ -112,7 +112,7 @@ fn open(path: &Path, file_mode: u32) -> Result<(Arc<File>, (u64, u64))> {
     let file = files::open(path, access)?.ok_or_else(|| {
         Error::gone("cannot create, as its directory was removed or renamed", path)
     })?;
-    fault::point!("table.file.open");
+    step!("table.file.open").made();
     let identity = files::identity(&file).map_err(|e| Error::io("cannot open", path, e))?;
     Ok((Arc::new(file), identity))
 }
