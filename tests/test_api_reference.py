@@ -89,7 +89,7 @@ def _entries(path: str, value: object, owner: Entry | None) -> Iterator[Entry]:
     if inspect.ismodule(value) or path == "quire.__version__":
         return
     documents = inspect.isroutine(value) or inspect.isclass(value)
-    entry = Entry(path, (documents and inspect.getdoc(value)) or "", owner)
+    entry = Entry(path, (inspect.getdoc(value) if documents else None) or "", owner)
     yield entry
     if inspect.isclass(value) and not issubclass(value, BaseException):
         for name in _own_members(value):

@@ -46,6 +46,6 @@ def test_help_says_what_the_stub_says(name: str, docstring: str) -> None:
 def test_nothing_native_has_a_docstring_of_its_own() -> None:
     known = docstrings()
     for owner, value in vars(_native).items():
-        members = vars(value) if inspect.isclass(value) else {}
+        members: list[str] = [*vars(value)] if inspect.isclass(value) else []
         for name in [it for it in members if not it.startswith("__")]:
             assert f"{owner}.{name}" in known

@@ -32,6 +32,7 @@ import warnings as _warnings
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from quire import _native, pausers, types
+from quire import vanilla as vanilla
 from quire._latency import RunningMinimum
 from quire._native import (
     Excerpt,

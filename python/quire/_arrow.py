@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 from quire import _arguments as arguments
 from quire.errors import UnsupportedError
@@ -37,15 +37,22 @@ def payload_column(batch: object, why: str) -> Any:  # noqa: ANN401 - of pyarrow
     need_arrow()
     import pyarrow as pa
 
+    found: Any = batch
     if isinstance(batch, pa.RecordBatch | pa.Table):
         if batch.num_columns != 1 and "payload" not in batch.schema.names:
             names = ", ".join(batch.schema.names)
             raise UnsupportedError(f"messages of several columns: columns={names} ({why})")
-        batch = batch.column("payload" if batch.num_columns != 1 else 0)
-    if not isinstance(batch, pa.Array | pa.ChunkedArray):
+        found = cast("Any", batch).column("payload" if batch.num_columns != 1 else 0)
+    if not _is_array(found):
         raise arguments.refusal("batch", "a batch, table or array of pyarrow", batch)
-    if str(batch.type) not in {"binary", "large_binary", "string", "large_string"}:
-        raise TypeError(f"a binary or string column is needed: type={batch.type}")
-    if batch.null_count:
-        raise ValueError(f"a message cannot be null: null_count={batch.null_count}")
-    return batch
+    if str(found.type) not in {"binary", "large_binary", "string", "large_string"}:
+        raise TypeError(f"a binary or string column is needed: type={found.type}")
+    if found.null_count:
+        raise ValueError(f"a message cannot be null: null_count={found.null_count}")
+    return found
+
+
+def _is_array(found: object) -> bool:
+    import pyarrow as pa
+
+    return isinstance(found, pa.Array | pa.ChunkedArray)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from quire import _arguments as arguments
 from quire._native import Queue
@@ -34,11 +34,11 @@ class Reopened:
     @classmethod
     def _reopen(cls, path: str | PathLike[str], options: dict[str, Any]) -> Self:
         """Open with options as they were kept by another one, as when unpickled."""
-        make: Callable[..., Self] = cls
-        queue = make(path, **options)
+        queue = cast("Callable[..., Self]", cls)(path, **options)
         queue._options = options  # noqa: SLF001
         return queue
 
     def __reduce__(self) -> tuple[Callable[..., Self], tuple[str, dict[str, Any]]]:
         """Pickle by path and options."""
-        return self._reopen, (self.path, self._options)
+        reopen: Callable[..., Self] = self._reopen
+        return reopen, (self.path, self._options)

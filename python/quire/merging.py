@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from heapq import heappop, heappush
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 from quire import _arguments as arguments
 from quire._following import default_pauser
@@ -113,7 +113,7 @@ def _take(
 
 def _tailer(source: Openable[_E_co] | Source[_E_co], opened: ExitStack) -> Source[_E_co]:
     if not hasattr(source, "tailer"):
-        return source
-    tailer = source.tailer()
+        return source  # pyright: ignore[reportReturnType]
+    tailer = cast("Openable[_E_co]", source).tailer()
     opened.callback(tailer.close)
     return tailer

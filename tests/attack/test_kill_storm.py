@@ -111,7 +111,10 @@ class Round:
             "read_only": self.rng.random() < 0.5,
             "eof_grace_s": victims.GRACE_S,
         }
-        with quire.open(self.queue_path, **reader) as queue, queue.tailer() as tailer:
+        with (
+            quire.open(self.queue_path, format="chronicle", **reader) as queue,
+            queue.tailer() as tailer,
+        ):
             while len(self.fates) < self.kills:
                 time.sleep(self.rng.uniform(0, 2 * self.spacing_s))
                 self.seen += map(Message.of_excerpt, islice(tailer, 1000))

@@ -248,8 +248,7 @@ def test_metadata_is_seen_by_those_who_ask_for_it(
 def test_double_buffering_builds_a_document_while_another_is_open(
     path: Path, clock: quire.ManualClock
 ) -> None:
-    options = {"double_buffer": True, "roll_cycle": "TEST4_DAILY"}
-    with quire.open(path, clock=clock, **options) as queue:  # type: ignore[call-overload]
+    with quire.open(path, clock=clock, double_buffer=True, roll_cycle="TEST4_DAILY") as queue:
         holder, buffered = queue.appender().writing_document(), queue.appender().writing_document()
         buffered.write_bytes(b"second")
         with pytest.raises(quire.IndexNotAvailableError):

@@ -12,7 +12,7 @@ import quire
 from queues import START_MS
 from quire import _durable as durable
 from quire import archive as archives
-from quire.errors import UnsafePathError
+from quire.errors import LockHeldError, UnsafePathError
 
 
 class Medium:
@@ -94,7 +94,7 @@ def test_a_file_is_replaced_for_good(tmp_path: Path, medium: Medium) -> None:
 def test_a_lock_names_its_holder_and_ends_with_it(tmp_path: Path) -> None:
     with durable.SafeFolder.at(tmp_path) as folder:
         with folder.locked("lock"):
-            with pytest.raises(quire.errors.LockHeldError) as caught, folder.locked("lock"):
+            with pytest.raises(LockHeldError) as caught, folder.locked("lock"):
                 pass
             assert caught.value.holder == str(os.getpid())
         with folder.locked("lock"):

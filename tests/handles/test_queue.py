@@ -95,7 +95,7 @@ def test_what_the_first_opener_chose_holds(path: Path) -> None:
     others: list[dict[str, Any]] = [{}, {"epoch_ms": 5, "source_id": 9}, {"roll_time": "21:00"}]
     others.append({"read_only": True})
     for options in others:
-        with quire.open(path, **options) as queue:
+        with quire.open(path, format="chronicle", **options) as queue:
             assert queue.roll_cycle.name == "TEST2_DAILY"
             assert (queue.epoch_ms, queue.source_id) == (7, 3)
 
@@ -215,7 +215,9 @@ def test_a_block_is_a_whole_number_of_pages(path: Path, asked: int, got: int) ->
 def test_files_are_private_unless_one_says_otherwise(
     path: Path, options: dict[str, Any], file: int, directory: int
 ) -> None:
-    with quire.open(path, clock=quire.ManualClock(START_MS), **options) as queue:
+    with quire.open(
+        path, format="chronicle", clock=quire.ManualClock(START_MS), **options
+    ) as queue:
         queue.appender().write_bytes(b"x")
         assert modes(path) == {("", directory), (".cq4", file), (".cq4t", file)}
 

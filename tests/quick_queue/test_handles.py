@@ -126,6 +126,7 @@ def test_excerpts_are_values(queue: quire.QuickQueue) -> None:
     appender = queue.appender("AA0")
     appender.write_bytes(b"x" * 4000)
     appender.write_bytes(b"y" * 4000)  # crosses a page
+    view = memoryview(b"")
     for excerpt, letter in zip(queue.tailer(), (b"x", b"y"), strict=True):
         view = excerpt.view
         assert view.readonly
@@ -296,8 +297,12 @@ def test_what_has_no_encoding_is_refused(
     assert len(message) == 0
 
 
+def _decimal(digits: list[int], exponent: int) -> Decimal:
+    return Decimal((0, tuple(digits), exponent))
+
+
 DECIMALS = st.decimals(allow_nan=False, allow_infinity=False) | st.builds(
-    lambda digits, exponent: Decimal((0, tuple(digits), exponent)),
+    _decimal,
     st.lists(st.integers(0, 9), min_size=1, max_size=400),
     st.integers(-(2**31) + 1, 2**31 - 1),
 )

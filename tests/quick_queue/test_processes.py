@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -20,7 +21,7 @@ COUNT = 2_000
 
 
 @contextmanager
-def producer(path: Path, name: str, count: int = COUNT) -> Iterator[subprocess.Popen[str]]:
+def producer(path: Path, name: str, count: int = COUNT) -> Generator[subprocess.Popen[str]]:
     command = [sys.executable, "-W", "ignore", str(SUPPORT / "quick_peer.py")]
     process = subprocess.Popen(
         [*command, str(path), name, str(count)], stdout=subprocess.PIPE, text=True
@@ -112,5 +113,6 @@ sys.stdin.read()
         os.kill(child, 0)  # it lives
         with quire.open(tmp_path) as queue:
             assert isinstance(queue, quire.QuickQueue)
+            queue = cast("quire.QuickQueue", queue)
             assert queue.appender("AA0").write_bytes(b"3") == 16
             assert queue.tailer().read_many(9) == [b"1", b"3"]

@@ -202,7 +202,10 @@ def test_a_kill_at_any_step_of_a_commit_loses_nothing_and_doubles_nothing(
         ] += 1
         has_begun = reached > 0 or any("manifest.json" in it.split("/") for it in hidden(path))
         if kills % 4 == 0 and has_begun:
-            with quire.open(path, **options) as queue, queue.appender() as appender:
+            with (
+                quire.open(path, format="chronicle", **options) as queue,
+                queue.appender() as appender,
+            ):
                 appender.write_bytes(b"somebody else's")
             commit(target, "v", 2, staged(path, 2, writer="v"))
             commit(target, "w", 1, staged(path, 1))

@@ -94,7 +94,7 @@ def home(tmp_path: Path) -> Home:
 @pytest.fixture
 def received(path: Path) -> Path:
     """A queue from elsewhere, with a message."""
-    with quire.open(path, **OPTIONS) as queue, queue.appender() as appender:
+    with quire.open(path, format="chronicle", **OPTIONS) as queue, queue.appender() as appender:
         appender.write_bytes(b"there")
     return path
 
@@ -472,7 +472,7 @@ def test_every_verb_finds_what_is_in_cycles_without_an_end(
 ) -> None:
     """A chunk stands in a cycle after one that a killed writer left without its end marker."""
     options: dict[str, Any] = OPTIONS | {"roll_cycle": "TEST_SECONDLY", "clock": Steps()}
-    with quire.open(path, **options) as queue, queue.appender() as appender:
+    with quire.open(path, format="chronicle", **options) as queue, queue.appender() as appender:
         appender.write_bytes(b"there")
     monkeypatch.setattr(commits, "CHUNK_ROWS", 1)
     append, left = quire.Appender._write_column, [2]

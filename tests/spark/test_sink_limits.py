@@ -159,7 +159,7 @@ def test_a_write_is_finished_with_the_queues_wire_type(
     with quire.open(path, wire_type="FIELDLESS_BINARY") as queue, queue.appender() as appender:
         appender.write_bytes(b"\xa1\0")
     asked: list[Any] = []
-    opened = quire.open
+    opened: Any = quire.open
 
     def watched(path: str, **options: Any) -> quire.Queue:  # noqa: ANN401
         asked.append(options.get("wire_type"))

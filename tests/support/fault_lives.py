@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from errno import EIO
 from pathlib import Path
+from typing import Any
 
 from fault_peer import BUILD, POINTS, SIGKILL, sample
 from paths import SUPPORT
@@ -52,8 +53,11 @@ class Lives:
         assert stdout is not None
         stdin.write(json.dumps([str(path), form, name, fault]) + "\n")
         stdin.flush()
+        code: int
+        said: list[tuple[Any, Any]]
         code, said = json.loads(stdout.readline())
-        hits: dict[str, int] = next((found for what, found in said if what == "hits"), {})
+        none: dict[str, int] = {}
+        hits: dict[str, int] = next((it[1] for it in said if it[0] == "hits"), none)
         written = {index: text for index, text in said if isinstance(index, int)}
         read = {text for what, text in said if what == "read"}
         error = next((text for what, text in said if what == "failed"), None)

@@ -76,7 +76,7 @@ def start(verb: str, /, **options: Option) -> JavaProcess:
 def open_queue(options: Mapping[str, Any]) -> quire.Queue:
     """Open the queue that the options describe."""
     given = {k: options[k] for k in OPENING if k in options}
-    queue: quire.Queue = quire.open(options["dir"], **given)
+    queue: quire.Queue = quire.open(options["dir"], format="chronicle", **given)
     return queue
 
 

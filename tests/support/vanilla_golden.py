@@ -76,7 +76,7 @@ def put(content: bytearray, position: int, piece: bytes) -> None:
 
 def files_of(path: Path) -> dict[str, bytes]:
     """Return the content of each file without the zeros at its end, and its length."""
-    found = {}
+    found: dict[str, bytes] = {}
     for file in sorted(path.rglob("*")):
         if file.is_file():
             with file.open("rb") as opened:

@@ -28,15 +28,15 @@ LOST_THREAD = 5
 def live(path: Path, form: str, name: str) -> None:
     """Write on from the last cycle there is."""
     first = max(0, sum(1 for _ in path.glob("[0-9]*")) - 1)
-    options = SMALL | {"format": "vanilla", "synchronous": form == "synchronous"}
+    options: dict[str, Any] = SMALL | {"synchronous": form == "synchronous"}
     for day in range(first, first + CYCLES):
         # So early in the day that the cycle before may still get messages.
         clock = quire.ManualClock(START_MS + day * DAY_MS + SECOND_MS)
-        with quire.open(path, clock=clock, **options) as queue:
+        with quire.open(path, format="vanilla", clock=clock, **options) as queue:
             append(queue, f"{name} {day}")
         lose(Path(queue.directory_for_cycle(queue.current_cycle)), f"{name} {day} 99 ")
         quire.vanilla.rebuild_index(path, **SMALL)
-        with quire.open(path, clock=clock, **options) as queue:
+        with quire.open(path, format="vanilla", clock=clock, **options) as queue:
             deliver(queue, f"{name} {day} 99 ")
 
 

@@ -123,7 +123,7 @@ def test_short_files_are_read_as_far_as_they_go(queue_path: Path) -> None:
 def test_wrong_block_sizes_are_refused(queue_path: Path) -> None:
     with quire.open(queue_path, format="vanilla", data_block_bytes=512) as queue:
         with pytest.raises(quire.CorruptError):
-            [*queue.tailer()]
+            _ = [*queue.tailer()]
         clock = quire.ManualClock(17_000 * 86_400_000)
     options: dict[str, Any] = {"clock": clock, "data_block_bytes": 512, "tid_bits": 16}
     queue = quire.open(queue_path, format="vanilla", **options)

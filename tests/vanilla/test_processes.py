@@ -38,7 +38,7 @@ def test_a_killed_writer_loses_nothing_that_it_acknowledged_and_stops_nobody(
     path = tmp_path / "queue"
     with quire.open(path, format="vanilla", **SMALL) as queue, queue.appender() as appender:
         appender.write_bytes(RECORD.pack(0, 0))
-        acknowledged = []
+        acknowledged: list[int] = []
         for victim in range(1, 6):
             writer = peer("write", path, victim, 1_000_000)
             assert writer.stdout is not None

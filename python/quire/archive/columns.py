@@ -87,7 +87,7 @@ class Columns:
         index = arrays[INDEX].view(INDEX_TYPE)
         arrays |= {
             INDEX: index,
-            CYCLE: pa.repeat(pa.scalar(cycle, CYCLE_TYPE), len(index)),
+            CYCLE: pa.repeat(pa.scalar(cycle, CYCLE_TYPE), len(index)),  # pyright: ignore[reportUnknownArgumentType]
             SEQUENCE: pc.subtract(index, first),
             TOPIC: pa.repeat(self._topic, len(index)),
         }

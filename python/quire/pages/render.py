@@ -7,7 +7,7 @@ Jinja2 escapes every text and attribute; only plots, which are serialised as XML
 from __future__ import annotations
 
 from functools import cache
-from typing import Final
+from typing import Any, Final, cast
 from xml.etree import ElementTree as ET
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -51,11 +51,14 @@ def _environment() -> Environment:
         finalize=_printable,
         keep_trailing_newline=True,
     )
-    environment.filters |= {"cell": shown, "svg": _svg}
-    environment.globals |= {
-        "light": Markup(palette.declarations(dark=False)),  # noqa: S704 - constants
-        "dark": Markup(palette.declarations(dark=True)),  # noqa: S704
-    }
+    filters: Any = environment.filters
+    filters.update({"cell": shown, "svg": _svg})
+    cast("dict[str, Any]", environment.globals).update(
+        {
+            "light": Markup(palette.declarations(dark=False)),  # noqa: S704 - constants
+            "dark": Markup(palette.declarations(dark=True)),  # noqa: S704
+        }
+    )
     return environment
 
 

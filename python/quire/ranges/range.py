@@ -118,7 +118,7 @@ def parse_point(name: str, given: object) -> Point | None:
 
 def read_chunk(tailer: Tailer, count: int) -> Chunk:
     """Return up to *count* messages, capped at 8 MiB of payload."""
-    _, indexes, offsets, data = tailer._read_columns(count, max_bytes=_CHUNK_BYTES)  # noqa: SLF001 - the package's own
+    _, indexes, offsets, data = tailer._read_columns(count, max_bytes=_CHUNK_BYTES)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     return Chunk(memoryview(indexes).cast("Q"), memoryview(offsets).cast("i"), memoryview(data))
 
 

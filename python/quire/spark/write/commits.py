@@ -218,7 +218,7 @@ def opened(target: Target) -> Generator[_Open]:
     """Open the queue as its only sink."""
     with _records(target).made() as root, _only_one(target, root):
         root.sweep()
-        with quire.open(target.path, **_options(target, root)) as queue:
+        with quire.open(target.path, format="chronicle", **_options(target, root)) as queue:
             yield _Open(target, queue, root)
 
 
