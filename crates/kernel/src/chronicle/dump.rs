@@ -17,7 +17,7 @@ use super::queue::handle::Queue;
 use crate::os::paths;
 use crate::{Error, Result};
 
-/// So many bytes tell whether a message is text already.
+/// How many bytes decide whether a message is already text.
 const TEXT_SAMPLE: usize = 32;
 /// The end of an array of positions that has room for more, as far as it is looked at.
 const SPARE_END: &str = ", 0\n]\n";

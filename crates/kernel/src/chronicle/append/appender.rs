@@ -233,7 +233,7 @@ impl Appender {
         written.and(shown).map(|()| last)
     }
 
-    /// Adds one message of a bulk write: to the run, or by itself where it needs a step that waits.
+    /// Adds one message of a bulk write: to the run, or on its own if it needs a step that waits.
     #[inline]
     fn add(
         &self,

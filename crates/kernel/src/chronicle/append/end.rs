@@ -12,7 +12,7 @@ use crate::chronicle::protocol::roll_file::{Slot, View};
 use crate::probe::fault::step;
 use crate::{Error, Result, warnings};
 
-/// With less than so many bytes writable, the next step of space is due.
+/// The next step of space is reserved once fewer bytes than this are writable.
 pub const LOW: u64 = 16 << 10;
 
 /// The file being appended to, and where its documents end as far as this appender knows.

@@ -4,7 +4,7 @@
 //! hint: its file may have been moved away since, and what was appended afterwards lies below it. An
 //! appender therefore also knows the oldest file it has written to since its own last sync. Where the
 //! word names nothing that is there, files are taken from the newest down to the first that was not
-//! changed for longer than the system takes to write changes by itself. No file is mapped for it.
+//! changed for longer than the system takes to write back dirty pages. No file is mapped for this.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;

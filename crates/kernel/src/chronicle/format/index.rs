@@ -77,7 +77,7 @@ impl ArrayLayout {
 pub struct Shape {
     /// Slots of one array, a power of two.
     pub index_count: u32,
-    /// One message in so many is indexed, a power of two.
+    /// Every n-th message is indexed; a power of two.
     pub index_spacing: u32,
 }
 

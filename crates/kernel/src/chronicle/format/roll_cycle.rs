@@ -38,7 +38,7 @@ pub struct RollCycle {
     pub length_ms: i64,
     /// Slots in one index array.
     pub index_count: u32,
-    /// One message in so many is indexed.
+    /// Every n-th message is indexed.
     pub index_spacing: u32,
     /// Epoch used when none is given, in milliseconds.
     pub default_epoch_ms: i64,

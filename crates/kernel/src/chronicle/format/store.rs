@@ -47,7 +47,7 @@ pub struct StoreLayout {
     pub last_index: u64,
     /// Slots of one index array.
     pub index_count: u32,
-    /// One message in so many is indexed.
+    /// Every n-th message is indexed.
     pub index_spacing: u32,
     /// `dataFormat` is 1: documents start at multiples of 4.
     pub aligned: bool,

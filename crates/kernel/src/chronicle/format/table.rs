@@ -29,7 +29,7 @@ pub const LOWEST_CYCLE: &str = "listing.lowestCycle";
 pub const MOD_COUNT: &str = "listing.modCount";
 /// The lock around every change of a roll file.
 pub const WRITE_LOCK: &str = "chronicle.write.lock";
-/// Held by whoever keeps users from appending.
+/// Held by a process that keeps users from appending, such as a replication sink.
 pub const APPEND_LOCK: &str = "chronicle.append.lock";
 /// Greatest index replicated.
 pub const LAST_REPLICATED: &str = "chronicle.lastIndexReplicated";

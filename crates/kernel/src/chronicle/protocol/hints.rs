@@ -4,7 +4,7 @@
 //! - 9a. `writePosition` is raised; 9b. the sequence word is stored: the low bits of the position above
 //!   the sequence. A reader that meets them in between sees that they do not belong together;
 //! - 9d. a slot of an index array is stored, the array's `used` and the file's `lastIndex` are raised.
-//!   Whoever sees one of these sees the message.
+//!   A reader that sees one of these stores also sees the message.
 
 use super::lock::guard::WriteGuard;
 use crate::chronicle::format::index::{ArrayLayout, Shape};

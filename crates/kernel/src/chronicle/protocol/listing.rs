@@ -3,7 +3,7 @@
 //! The table's `listing.*` words let processes see each other's files without listing the
 //! directory: a creator raises `highestCycle`, lowers `lowestCycle` and adds to `modCount`. Names
 //! are listed when they are needed, and again when `modCount` or the directory's time of change
-//! moved: a creator may die before it adds, and whoever removes a file adds nothing.
+//! changed: a creator may die before it adds, and a process that removes a file adds nothing.
 //!
 //! Nothing that every opener does may take longer the more files there are. So the words are
 //! believed where the directory has not changed since the file of the highest cycle was made.
@@ -21,7 +21,7 @@ use crate::{Error, Result};
 
 /// Names are listed again after this long, whatever the table says.
 const REFRESH: Duration = Duration::from_secs(60);
-/// So many cycles are looked for by name before the directory is listed.
+/// How many cycles are looked up by name before the directory is listed.
 const PROBES: i32 = 3;
 /// The directory's time of change and the birth of the file that changed it lie this close.
 const SAME_MOMENT: Duration = Duration::from_millis(5);

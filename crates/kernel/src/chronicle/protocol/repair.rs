@@ -326,7 +326,7 @@ fn lower_to(cells: &Cells, position: u64, value: u64) {
     }
 }
 
-/// Step 2: the bytes behind the end, at their positions, for whoever wants to look at them.
+/// Step 2: keeps the bytes after the end, at their positions, for later inspection.
 fn keep_aside(file: &File, path: &Path, from: u64) -> Result<()> {
     let aside = create::aside(path);
     let failed = |e| Error::io("cannot keep what a power cut left", &aside, e);

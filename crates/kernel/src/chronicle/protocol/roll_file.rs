@@ -194,7 +194,7 @@ pub enum Slot {
     EndOfData,
 }
 
-/// A reader that waits keeps so many bytes cleared from its position on. Less than an appender's
+/// How many bytes after its position a waiting reader keeps prefaulted. Less than an appender's
 /// reserve ([`crate::chronicle::append::end::LOW`]), so that there is space already.
 const LOOK_AHEAD: u64 = 4096;
 

@@ -1,7 +1,7 @@
 //! Roll files whose first header is not ready: whether one was only begun, or holds messages.
 //!
-//! Whoever makes a file publishes its first header before anybody appends. So a file that holds
-//! messages behind a header that is not ready was damaged: it is not put aside, and not passed over.
+//! The creator of a file publishes its first header before anyone appends. A file that holds messages
+//! after a header that is not ready was therefore damaged: it is neither put aside nor skipped.
 
 use std::io;
 use std::path::Path;

@@ -79,8 +79,8 @@ impl Queue {
         roll::write_eof(view, self.growth(), guard)
     }
 
-    /// As [`Queue::close_cycle`], or puts the file aside if whoever began it died. A file that cannot
-    /// be read is left as it is, and stops no append to a later one.
+    /// As [`Queue::close_cycle`], or puts the file aside if its creator died. An unreadable file is
+    /// left as it is, and stops no append to a later one.
     pub fn close_cycle_of(&self, cycle: i32, guard: &WriteGuard<'_>) -> Result<bool> {
         let put_aside = || self.put_aside_unfinished(cycle, guard).map(|()| None);
         let closed = match self.view(cycle) {

@@ -24,7 +24,7 @@ use crate::os::{clock, files, process};
 use crate::probe::fault;
 use crate::{Error, Result, warnings};
 
-/// So many names are looked for one by one rather than listing the directory.
+/// Up to this many names are looked up one by one rather than by listing the directory.
 const FEW_CYCLES: usize = 64;
 
 /// Handles look this often, by the queue's clock, what became of their files and of the disk.

@@ -60,7 +60,7 @@ pub struct Opened {
     pub source_id: i32,
     /// Slots of new index arrays.
     pub index_count: u32,
-    /// One message in so many is indexed, in new files.
+    /// Every n-th message is indexed, in new files.
     pub index_spacing: u32,
     /// Block size in bytes.
     pub block: u64,
@@ -317,7 +317,7 @@ fn make_directory(path: &Path, options: &Options) -> Result<Vec<PathBuf>> {
     use std::os::unix::fs::DirBuilderExt;
     let missing = |dir: &&Path| !dir.as_os_str().is_empty() && !dir.exists();
     let new = path.ancestors().take_while(missing).map(Path::to_path_buf).collect();
-    // Whoever may read a file may search the directory.
+    // Users who may read a file may search the directory.
     let search = (options.file_mode & 0o444) >> 2;
     let permissions = options.file_mode | search | DIRECTORY_BITS;
     let mut builder = std::fs::DirBuilder::new();

@@ -27,7 +27,7 @@ pub struct Options {
     pub roll_time_zone: Option<String>,
     /// Slots of new index arrays.
     pub index_count: Option<u32>,
-    /// One message in so many is indexed, in new files.
+    /// Every n-th message is indexed, in new files.
     pub index_spacing: Option<u32>,
     /// Chronicle's name of the wire type.
     pub wire_type: Option<String>,

@@ -23,7 +23,7 @@ use crate::quick_queue::format::producer::Producer;
 use crate::quick_queue::format::profile::{PROFILE_LEN, Profile};
 use crate::{Error, Result};
 
-/// A producer's earlier entry is looked for in so many entries before a pending one.
+/// How many entries before a pending one are searched for the producer's previous entry.
 const FAR: u64 = 1 << 20;
 
 /// What becomes of a claimed entry.

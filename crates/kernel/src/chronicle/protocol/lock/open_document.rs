@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::os::process;
 
-/// Documents of a thread are told apart by this many bits.
+/// How many bits distinguish the documents of a thread.
 const COUNT_BITS: u32 = 24;
 
 /// At most one document.

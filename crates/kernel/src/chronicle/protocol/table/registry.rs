@@ -26,7 +26,7 @@ struct OpenTable {
     gate: Gate,
 }
 
-/// Whoever holds it opens the table; what came of it is in there.
+/// Held while the table is opened; afterwards it holds the open table.
 type Gate = Arc<Mutex<Weak<TableStore>>>;
 
 /// The list.

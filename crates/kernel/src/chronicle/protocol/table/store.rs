@@ -207,8 +207,8 @@ impl TableStore {
         self.lock_used().file.clone().ok_or_else(queue)
     }
 
-    /// An error when the table is no longer the one in the directory: whoever opens the queue now
-    /// makes or finds another one, with locks of its own.
+    /// Fails if the table is no longer the one in the directory: a process that opens the queue now
+    /// creates or finds another one, with its own locks.
     pub fn check_present(&self) -> Result<()> {
         match self.named()? {
             Named::This => Ok(()),
@@ -321,8 +321,8 @@ impl TableStore {
         })
     }
 
-    /// Hands on what a sync of one of the queue's files said. After one that failed all fail until
-    /// the queue is closed: the system drops what it could not write, and says so once.
+    /// Returns the result of a sync of one of the queue's files. After a failure, every sync fails
+    /// until the queue is closed: the system drops the pages it could not write, and reports it once.
     pub fn remember_sync(&self, sync: impl FnOnce() -> Result<()>) -> Result<()> {
         if self.sync_failed.load(Ordering::Acquire) {
             let what = "an earlier sync failed, and what was written before it may be lost (close \
