@@ -42,7 +42,7 @@ class Following(Generic[_E]):
         Iterate over messages and wait for more.
 
         Args:
-            timeout_s: End when nothing came for so many seconds; None: never end.
+            timeout_s: End when nothing came for this many seconds; None: never end.
             pauser: How to wait, from :mod:`quire.pausers`; its own timeout ends it too.
 
         Examples:
@@ -67,7 +67,7 @@ class Following(Generic[_E]):
         Return when there is a message to read; it is not read, and what was received is done.
 
         Args:
-            timeout_s: Wait at most so many seconds; None: for ever.
+            timeout_s: Wait at most this many seconds; None: for ever.
             pauser: How to wait, from :mod:`quire.pausers`; it is reset first.
 
         Raises:
@@ -125,7 +125,7 @@ class Following(Generic[_E]):
         turn_ends = monotonic() + TURN_S
         while True:
             # A scan for sub-topics may take long: it pauses, and goes on after the other tasks.
-            # Nor does it wait within a read, as it would behind a file without end-of-file marker.
+            # Nor does it wait within a read, as it would after a file without end-of-file marker.
             while (is_ready := self._prepare()) is None:  # noqa: ASYNC110 - nobody else knows
                 await asyncio.sleep(0)
             found = read() if is_ready else None

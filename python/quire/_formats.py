@@ -29,7 +29,7 @@ _SUFFIXES: dict[str, Format] = {
 _NAMES: dict[str, Format] = {"metadata.cq4t": CHRONICLE, "quick-queue.lock": QUICK_QUEUE}
 
 
-# A Vanilla Chronicle is told by the files of its cycles: directories named by digits.
+# A Vanilla Chronicle is recognised by the files of its cycles: directories named by digits.
 _CYCLE = re.compile(r"[\d._-]*\d[\d._-]*")
 _CYCLE_FILE = re.compile(r"(index|data-\d+)-\d+")
 _LOOKED_AT: Final = 64

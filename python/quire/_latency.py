@@ -38,7 +38,7 @@ class RunningMinimum:
         if not 0 < max_drift_ppm <= _PPM:
             raise ValueError(f"a drift is above 0 and below a million: {max_drift_ppm=}")
         self._actual_minimum = actual_minimum
-        self._drift = math.floor(_PPM / max_drift_ppm)  # the minimum rises by 1 in so many
+        self._drift = math.floor(_PPM / max_drift_ppm)  # the minimum rises by 1 per this many
         self._last_start = _LONG_MIN
         self._minimum = _LONG_MAX
 

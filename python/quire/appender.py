@@ -56,11 +56,11 @@ class Appender(_native.Appender, metaclass=ABCMeta):
 
     def topic(self, key: Any, *, event: str = ROUTE) -> Topic:  # noqa: ANN401 - any value
         """
-        Return a writer of messages with *key* in front of them, for :meth:`quire.Tailer.topics`.
+        Return a writer of messages with *key* before them, for :meth:`quire.Tailer.topics`.
 
         Args:
             key: Any value that has an encoding.
-            event: The name in front of the key: that of the method of a router in Java.
+            event: The name before the key: that of the method of a router in Java.
 
         Examples:
             >>> london = appender.topic("LDN")
@@ -268,10 +268,10 @@ class Appender(_native.Appender, metaclass=ABCMeta):
             interface: A Protocol, an ABC, or another class; generic ones with or without
                 arguments. Its public methods return nothing, or an interface that goes on.
             more: Further interfaces whose methods the object has.
-            record_history: Put the history in front of each call, see
+            record_history: Put the history before each call, see
                 :class:`quire.MessageHistory`; None: if the queue has a source id.
             history_form: ``packed`` as Java's default, or ``fields`` for old releases of Java: 5.20
-                passes over a call behind the other.
+                skips a call that follows a ``packed`` history.
             metadata: Write metadata documents.
             document: An open document of :meth:`writing_document` that all calls go into, instead
                 of one each.

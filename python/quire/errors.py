@@ -365,7 +365,7 @@ class ProducerDiedError(QuireError):
     """
     A producer of a Quick-Queue died while it wrote a message, which cannot be recovered.
 
-    It is reported once; the next read goes on behind it.
+    It is reported once; the next read goes on after it.
 
     Attributes:
         producer: The producer's name.

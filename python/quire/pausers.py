@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from quire.errors import WaitTimeoutError
 
 if TYPE_CHECKING:
-    import asyncio  # as long in coming as all of Quire, and whoever awaits a pauser has it
+    import asyncio  # as long in coming as all of Quire, and a program that awaits a pauser has it
 
 __all__ = [
     "Pauser",
@@ -49,8 +49,8 @@ class Pauser:
     Escalates from spinning over yielding to sleeping.
 
     Args:
-        busy_count: So many pauses return at once.
-        yield_count: So many more let other threads and processes run.
+        busy_count: This many pauses return at once.
+        yield_count: This many more let other threads and processes run.
         min_s: Then the first sleep, in seconds.
         max_s: Each sleep is longer than the one before, up to this.
         timeout_s: Pausing for longer, without a reset, raises.

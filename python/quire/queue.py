@@ -309,13 +309,13 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
         path: The queue's directory; with *read_only* also one ``*.cq4`` file. A relative one is
             resolved now, so that it stays the same when the process changes its directory.
         format: ``chronicle`` for Chronicle Queue 5, the default of a new queue, ``vanilla`` for
-            Vanilla Chronicle, or ``quick-queue``. An existing queue tells its own.
+            Vanilla Chronicle, or ``quick-queue``. An existing queue has its own.
         roll_cycle: How the queue is cut into files, ``FAST_DAILY`` for a new one. See
             :meth:`RollCycle.all`.
         read_only: Change no byte of the directory; it may lie on read-only media.
         create: Make the directory and the queue when there is none. Without it there has to be a
             table or a roll file.
-        clock: Tells the time that chooses the cycle, in epoch milliseconds: a
+        clock: Gives the time that chooses the cycle, in epoch milliseconds: a
             :class:`ManualClock`, a callable, or None for the machine's clock. Waits do not use it.
         block_bytes: Files grow by this much (sparse). A message may be as long as a quarter of it;
             keep four messages in a block. Default 64 MiB.
@@ -325,13 +325,13 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
             ``never``, or ``always`` after the timeout.
         double_buffer: Build a document in memory while somebody else holds the write lock.
         eof_grace_s: A tailer leaves a file that lacks its end-of-file marker when a later one has
-            data and nothing came for so many seconds, and a read waits for that; None: it stays
+            data and nothing came for this many seconds, and a read waits for that; None: it stays
             there, as Java's does.
         epoch_ms: Start of cycle 0 in epoch milliseconds.
         roll_time: Time of day of the roll, ``HH:MM``, instead of *epoch_ms*.
         roll_time_zone: Only ``UTC``.
         index_count: Slots of an index array; rounded up to a power of two.
-        index_spacing: One message in so many is indexed; rounded up to a power of two.
+        index_spacing: Every n-th message is indexed; rounded up to a power of two.
         wire_type: ``BINARY_LIGHT``, or another binary one that Java's queues take.
         source_id: The queue's id in message history.
         file_mode: Permission bits of new files; their directory can be searched by the same people.

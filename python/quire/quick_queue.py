@@ -137,7 +137,7 @@ class QuickQueue(_native.QuickQueue, Reopened, Handle):
             start: The index of the first message to read.
             on_dead: What happens at the entry of a producer that died while it wrote, if the
                 message cannot be recovered: ``skip`` it with a line in the log ``quire``, or
-                ``raise`` once and go on behind it.
+                ``raise`` once and go on after it.
 
         Raises:
             ValueError: *start* is not a multiple of 16.
@@ -150,5 +150,5 @@ class QuickQueue(_native.QuickQueue, Reopened, Handle):
 
     @property
     def entry_count(self) -> int:
-        """The number of index entries, also of those that were passed over."""
+        """The number of index entries, also of those that were skipped."""
         return self.end_index // 16

@@ -1,4 +1,4 @@
-"""Sub-topics: messages with a routing key in front of them, in one queue."""
+"""Sub-topics: messages with a routing key before them, in one queue."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ class Topic:
 
     @property
     def key(self) -> Any:  # noqa: ANN401 - what it was given
-        """What is in front of each message."""
+        """What is before each message."""
         return self._key
 
     def __repr__(self) -> str:
-        """Show the queue's directory, the key, and what is in front of it."""
+        """Show the queue's directory, the key, and what is before it."""
         key = reprlib.repr(self._key)  # does not raise, whatever the key is
         return f"Topic({self._appender!r}, key={key}, event={self._event!r})"
 

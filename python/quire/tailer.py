@@ -88,7 +88,7 @@ class Tailer(Following[Excerpt], _native.Tailer, metaclass=ABCMeta):
         Files keep no times of messages. With *time_field* a message's time is what that field
         says, and the place is found by halving: where times go back here and there it is one near
         it. Without it the time of a message is that of its cycle, so that only the start of a
-        cycle can be told apart.
+        cycle can be distinguished.
 
         Args:
             time: A datetime, a date or ISO 8601 text, in UTC where it has no zone; or seconds
@@ -141,7 +141,7 @@ class Tailer(Following[Excerpt], _native.Tailer, metaclass=ABCMeta):
         Args:
             cls: The class of :func:`quire.message` to make of them. None: the registered one that
                 each message names.
-            timeout_s: End when nothing came for so many seconds; None: never end.
+            timeout_s: End when nothing came for this many seconds; None: never end.
             pauser: How to wait, from :mod:`quire.pausers`; its own timeout ends it too.
 
         Raises:
@@ -233,7 +233,7 @@ class Tailer(Following[Excerpt], _native.Tailer, metaclass=ABCMeta):
 
     def topics(self, *keys: Any, event: str = ROUTE) -> Self:  # noqa: ANN401 - any value
         """
-        Deliver only messages of these sub-topics from here on, without the key in front of them.
+        Deliver only messages of these sub-topics from here on, without the key before them.
 
         The others are stepped over where they lie. A message with history before its key is
         delivered whole. Without a key, everything is delivered again.
@@ -241,7 +241,7 @@ class Tailer(Following[Excerpt], _native.Tailer, metaclass=ABCMeta):
         Args:
             keys: As given to :meth:`quire.Appender.topic`, one by one or in one list, tuple or set.
                 Numbers are equal whatever their width.
-            event: The name in front of the key.
+            event: The name before the key.
 
         Returns:
             This tailer.
@@ -289,11 +289,11 @@ class Tailer(Following[Excerpt], _native.Tailer, metaclass=ABCMeta):
         """
         Return a reader that calls methods of *handlers* with the messages.
 
-        An event, the name in front of a value, is the call of the method of that name, and the
+        An event, the name before a value, is the call of the method of that name, and the
         value its arguments. Their types are what the annotations of the handler's method say, or of
         the class it derives from. Where several handlers have a method the first is called.
 
-        While a handler is at work, :meth:`MessageHistory.current` tells of the message, and so do
+        While a handler is at work, :meth:`MessageHistory.current` is about the message, and so do
         the messages that its thread writes with history.
 
         Args:
@@ -309,7 +309,7 @@ class Tailer(Following[Excerpt], _native.Tailer, metaclass=ABCMeta):
             filter: Called with a method's name and a call's first argument (or None); where it
                 returns something false the call is not made, nor are its other arguments read.
             metadata_handler: An object whose methods are called with metadata documents; without
-                one they are passed over.
+                one they are skipped.
             scanning: Have one read go on until a handler was called.
 
         Raises:
@@ -364,11 +364,11 @@ class Tailer(Following[Excerpt], _native.Tailer, metaclass=ABCMeta):
         the rows of others, or the arguments of one *method* alone.
 
         Args:
-            count: Rows from so many messages, at most.
+            count: Rows from this many messages, at most.
             schema: What the messages look like: a schema, names and types, a class of
                 :func:`quire.message`, or a schema of pyarrow.
             columns: Decode these columns of the schema alone: see :meth:`quire.Schema.select`.
-            method: The method whose calls are wanted; others are passed over.
+            method: The method whose calls are wanted; others are skipped.
             errors: What becomes of a message that does not fit: ``raise``, once it would be the
                 batch's first; or a row that is null and says why in a ``column`` named ``_error``.
             max_bytes: End the batch before its messages have more bytes than this in all.

@@ -140,7 +140,7 @@ _SETS = (set, collections.abc.Set, collections.abc.MutableSet)
 _DICTS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
 
 
-def kind_of(annotation: Any) -> Kind:  # noqa: ANN401 - whatever stands behind a colon
+def kind_of(annotation: Any) -> Kind:  # noqa: ANN401 - whatever stands after a colon
     """
     Return the kind of an annotation.
 

@@ -166,7 +166,7 @@ class VanillaQueue(_native.VanillaQueue, Reopened, Handle):
 
         Args:
             name: Keep the position in the queue's directory under this name, and resume there.
-                Only one tailer at a time may use a name. Java passes over these files.
+                Only one tailer at a time may use a name. Java skips these files.
 
         Raises:
             ReadOnlyError: A name was given and the queue was opened read-only.

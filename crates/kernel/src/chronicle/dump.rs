@@ -63,7 +63,7 @@ pub struct Dump<'a> {
 }
 
 impl Dump<'static> {
-    /// The dump of a roll file or a table store, told apart by name.
+    /// The dump of a roll file or a table store, distinguished by name.
     pub fn open(path: &Path) -> Result<Self> {
         paths::check_local(path)?;
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -178,7 +178,7 @@ struct Found {
     word: u32,
     position: u64,
     length: u32,
-    /// Bytes behind the word.
+    /// Bytes after the word.
     left: u64,
 }
 
@@ -187,7 +187,7 @@ impl Found {
         Self { word, position, length: word & document::LENGTH_MASK, left: left - HEADER_LEN }
     }
 
-    /// Puts what comes in front of the payload; false where there is none, and nothing follows.
+    /// Puts what comes before the payload; false where there is none, and nothing follows.
     fn put_head(&self, out: &mut String, sequence: &mut Option<u64>) -> bool {
         let is_ready = self.word & document::NOT_COMPLETE == 0;
         let is_metadata = self.word & document::META_DATA != 0;
@@ -258,7 +258,7 @@ fn next_number(sequence: Option<u64>) -> u64 {
     sequence.map_or(0, |sequence| sequence + 1)
 }
 
-/// Cuts the room that an array of positions has left, and the five bytes in front of it.
+/// Cuts the room that an array of positions has left, and the five bytes before it.
 fn cut_spare(out: &mut String, start: usize) {
     let text = &out[start - 1..];
     if !text.contains("\nindex2index:") && !text.contains("\nindex:") {

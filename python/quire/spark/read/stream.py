@@ -35,7 +35,7 @@ from quire.spark.read.rows import RowPlan
 from quire.spark.read.topic_tracker import Backlog, TopicTracker
 from quire.spark.topics import topic_in_errors, topics_of
 
-# So many queues are open at once: a process may not have all that many files.
+# This many queues are open at once: a process may not have all that many files.
 _OPEN_MAX: Final = 128
 
 _log = logging.getLogger("quire.spark")

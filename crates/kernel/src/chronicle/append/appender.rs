@@ -44,7 +44,7 @@ struct State {
     /// The cycle the clock was last in, and for which of its milliseconds that holds.
     clock_cycle: (i32, Range<i64>),
     last_index: Option<i64>,
-    /// The cycle behind that of a removed file: no append goes to one before it.
+    /// The cycle after that of a removed file: no append goes to one before it.
     lowest: i32,
     unsynced: Unsynced,
 }

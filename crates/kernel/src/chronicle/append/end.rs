@@ -43,7 +43,7 @@ pub struct Tail {
     run: Run,
 }
 
-/// Messages stored one behind the other, all of them behind a header that is still 0.
+/// Messages stored one after the other, all of them after a header that is still 0.
 #[derive(Default)]
 struct Run {
     count: u64,
@@ -347,7 +347,7 @@ const fn length_of(payload: Payload<'_>) -> u32 {
     payload.len() as u32
 }
 
-/// Bytes a message of this length takes, with the zeros behind it and the next header.
+/// Bytes a message of this length takes, with the zeros after it and the next header.
 #[inline]
 const fn room(length: u64) -> u64 {
     HEADER_LEN + length + TAIL_ZEROS + HEADER_LEN + document::ALIGNMENT

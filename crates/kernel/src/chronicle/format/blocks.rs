@@ -1,4 +1,4 @@
-//! How long a roll file is (`docs/format.md` §7): blocks, and an overlap behind the last one.
+//! How long a roll file is (`docs/format.md` §7): blocks, and an overlap after the last one.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ pub const fn block(asked: u64, index_count: u32) -> u64 {
     block.next_multiple_of(PAGE)
 }
 
-/// Bytes mapped behind a block.
+/// Bytes mapped after a block.
 #[must_use]
 pub const fn overlap(block: u64) -> u64 {
     match block {

@@ -1,4 +1,4 @@
-//! The 4-byte header in front of every document (`docs/format.md` §2).
+//! The 4-byte header before every document (`docs/format.md` §2).
 //!
 //! ```text
 //!  31 30 29                                 0     little-endian u32, 4-byte aligned
@@ -13,7 +13,7 @@
 pub const HEADER_LEN: u64 = 4;
 /// Documents start at multiples of this, in files with `dataFormat` 1.
 pub const ALIGNMENT: u64 = 4;
-/// Zero bytes a writer stores behind a payload before it publishes the header.
+/// Zero bytes a writer stores after a payload before it publishes the header.
 pub const TAIL_ZEROS: u64 = 8;
 
 /// Not ready to be read.
@@ -26,7 +26,7 @@ pub const LENGTH_MASK: u32 = 0x3FFF_FFFF;
 pub const NOT_INITIALIZED: u32 = 0;
 /// The file holds no more documents.
 pub const END_OF_DATA: u32 = NOT_COMPLETE | META_DATA;
-/// "EOF" as a field name: stored behind an end-of-data header for people who read hex.
+/// "EOF" as a field name: stored after an end-of-data header for people who read hex.
 pub const EOF_DECORATION: [u8; 4] = [0xC3, b'E', b'O', b'F'];
 
 const _: () = assert!(ALIGNMENT.is_power_of_two() && HEADER_LEN.is_multiple_of(ALIGNMENT));

@@ -18,7 +18,7 @@ use super::roll_cycle;
 pub const INDEX2INDEX: &str = "index2index";
 /// Event name of a lower array.
 pub const INDEX: &str = "index";
-/// Room in front of the slots: names, padding, capacity and used always fit in this.
+/// Room before the slots: names, padding, capacity and used always fit in this.
 pub const PREAMBLE_MAX: usize = 64;
 const WORD: u64 = 8;
 

@@ -41,7 +41,7 @@ pub const LAST_SYNCED: &str = "chronicle.lastIndexMSynced";
 pub const NORMALISED_TO: &str = "normalisedEOFsTo";
 /// First cycle of a repair after a restart that was not ended, or [`NO_LOWEST`].
 pub const REPAIR_FROM: &str = "quire.repairFrom";
-/// In front of a tailer's name.
+/// Before a tailer's name.
 pub const TAILER_PREFIX: &str = "index.";
 /// Names that start so are kept with a version, under a lock of their own.
 pub const REPLICATED_PREFIX: &str = "replicated:";
@@ -77,7 +77,7 @@ pub const fn holder(word: u64) -> u32 {
     (word & 0xFFFF_FFFF) as u32
 }
 
-/// What the table's header tells about its queue.
+/// What the table's header says about its queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metadata {
     /// Chronicle's name of the wire type.

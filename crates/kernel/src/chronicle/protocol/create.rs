@@ -1,7 +1,7 @@
 //! Birth of a roll file (`docs/protocol.md`, "Create").
 //!
 //! 1. create the file, make it long enough, reserve its space; 2. CAS its first header from 0 to
-//!    "not complete"; 3. write the header document; 4. publish both index arrays behind it; 5. CAS
+//!    "not complete"; 3. write the header document; 4. publish both index arrays after it; 5. CAS
 //!    the first header to its length; 6. note the file in the listing.
 //!
 //! A crash before 2 leaves an empty file, which the next appender initialises in place. A crash

@@ -1,4 +1,4 @@
-//! The words that an appender stores behind a message, and how readers take them. They are hints:
+//! The words that an appender stores after a message, and how readers take them. They are hints:
 //! what they lead to is confirmed by walking.
 //!
 //! - 9a. `writePosition` is raised; 9b. the sequence word is stored: the low bits of the position above

@@ -2,19 +2,19 @@
 //!
 //! An entry is believed once the messages from the entry before it are as many as the two say, and
 //! those before the first entry of its array too. So no single damaged word leads to another
-//! message than the one that is looked for. Entries that are wrong are passed over; a search ends
+//! message than the one that is looked for. Entries that are wrong are skipped; a search ends
 //! after as many looks as the file could have good reasons for, whatever its arrays say.
 //!
 //! Where a damaged message lies between an entry and the one before it, nobody can count them. Then
 //! it is believed if the messages up to the entry after it, or up to the last message, are as many
-//! as they should be: what lies behind the damage can be reached.
+//! as they should be: what lies after the damage can be reached.
 
 use super::hints::{self, Pair};
 use super::roll_file::{Known, Slot, View};
 use crate::chronicle::format::index::{ArrayLayout, Shape};
 use crate::{Error, Result};
 
-/// What is searched for: the last entry not behind this.
+/// What is searched for: the last entry not after this.
 #[derive(Clone, Copy)]
 pub enum UpTo {
     /// By number.
@@ -90,7 +90,7 @@ struct Search<'v> {
 }
 
 impl Search<'_> {
-    /// The last slot in front of a place that holds a position.
+    /// The last slot before a place that holds a position.
     fn entry_before(&mut self, place: Place) -> Result<Option<(Place, Known)>> {
         let Place { upper, mut lower } = place;
         for upper in (0..=upper).rev() {

@@ -2,7 +2,7 @@
 //! (`append/appender/steps.rs`). Message `sequence` has just been published at `position`.
 //!
 //! - 9a. raise `writePosition`; 9b. store the sequence word;
-//! - 9c. if the message is due: find the array of its slot, or publish a new one behind the last
+//! - 9c. if the message is due: find the array of its slot, or publish a new one after the last
 //!   document and CAS it into `index2index`;
 //! - 9d. store the slot, raise `used`, raise `lastIndex`.
 //!
@@ -57,7 +57,7 @@ impl IndexWriter {
         self.writable == Some(number) && self.lower.is_some_and(|(found, _)| found == number)
     }
 
-    /// Makes the arrays that a message's slot needs writable; returns the room behind the message
+    /// Makes the arrays that a message's slot needs writable; returns the room after the message
     /// for a new one, in bytes.
     pub fn make_room(&mut self, view: &mut View, sequence: u64) -> Result<u64> {
         let Some(upper) = self.upper else { return Ok(0) };
@@ -75,7 +75,7 @@ impl IndexWriter {
         Ok(HEADER_LEN + index::PREAMBLE_MAX as u64 + slots + TAIL_ZEROS + HEADER_LEN)
     }
 
-    /// Steps 9c and 9d for a message that is due. `free` is the position behind the last document;
+    /// Steps 9c and 9d for a message that is due. `free` is the position after the last document;
     /// returns it as it is afterwards.
     pub fn index(
         &mut self,

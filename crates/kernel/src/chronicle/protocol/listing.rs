@@ -28,7 +28,7 @@ const SAME_MOMENT: Duration = Duration::from_millis(5);
 /// A directory that changed more recently than this may change again without a newer time: the
 /// system's clock for files ticks every few milliseconds.
 const SETTLES: Duration = Duration::from_millis(20);
-/// Without a table nothing tells of changes: list again after this long.
+/// Without a table nothing reports changes: list again after this long.
 const REFRESH_WITHOUT_TABLE: Duration = Duration::from_millis(20);
 
 /// The cycles of a directory, as last listed.
@@ -88,7 +88,7 @@ pub struct Names<'a> {
 }
 
 impl Listing {
-    /// Calls `look` with the cycles that have a file, listed anew if that is due.
+    /// Calls `look` with the cycles that have a file, listed again if that is due.
     pub fn with<T>(
         &self,
         names: Names<'_>,
@@ -225,7 +225,7 @@ pub fn refresh(names: Names<'_>, table: &TableStore) -> Result<()> {
     let (words, cells) = (table.words(), table.cells());
     let highest = cycles.last().map_or(NO_HIGHEST, |cycle| i64::from(*cycle));
     let lowest = cycles.first().map_or(NO_LOWEST, |cycle| i64::from(*cycle));
-    // A file created since the listing must not be forgotten, so only raise past what is there.
+    // A file created since the listing must not be forgotten, so only raise it.
     let seen = cells.load_acquire(words.highest);
     if seen.cast_signed() < highest || !has_file(names, seen.cast_signed()) {
         let new = highest.cast_unsigned();

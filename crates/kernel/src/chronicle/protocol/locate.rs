@@ -159,7 +159,7 @@ pub struct Run {
     pub first: u64,
     /// Their positions.
     pub positions: Vec<u64>,
-    /// Position of the header behind the last.
+    /// Position of the header after the last.
     pub end: u64,
 }
 

@@ -3,7 +3,7 @@
 //!
 //! - [`lock`] is the write lock, [`table`] the table store that holds its word;
 //! - [`publish`] makes one message visible; [`hints`] and [`indexing`] write what readers find it by;
-//! - [`roll_file`] is an open file; [`create`] makes one, [`roll`] ends it, [`unfinished`] tells
+//! - [`roll_file`] is an open file; [`create`] makes one, [`roll`] ends it, [`unfinished`] says
 //!   whether one was only begun, [`listing`] which there are;
 //! - [`locate`] and [`index_search`] find messages;
 //! - [`repair`] mends what a power cut left.

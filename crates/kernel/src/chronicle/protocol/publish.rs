@@ -2,12 +2,12 @@
 //! protocol:
 //!
 //! - 8a. look at the lock word: it may have been taken away while this process was stopped;
-//! - 8b. store the payload behind a header that is still 0;
+//! - 8b. store the payload after a header that is still 0;
 //! - 8c. store eight zero bytes at its end, so that the next header reads 0;
 //! - 8d. look at the lock word again;
 //! - 8e. CAS the header from 0 to the length, with release.
 //!
-//! A crash before 8e leaves bytes behind a 0 header, which the next writer overwrites. A crash after it
+//! A crash before 8e leaves bytes after a 0 header, which the next writer overwrites. A crash after it
 //! leaves a message that is visible and not yet counted: the next writer's walk finds it.
 //!
 //! A bulk write does 8a to 8c for a run of documents, with plain headers for all but the first, then 8d
@@ -20,7 +20,7 @@ use crate::chronicle::format::document::{
 use crate::memory::Cells;
 use crate::probe::fault::step;
 
-/// Why a document was not published. The bytes behind the header may have changed.
+/// Why a document was not published. The bytes after the header may have changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotPublished {
     /// The write lock is no longer ours; its word is this.
@@ -36,7 +36,7 @@ pub struct Payload<'a> {
     pub head: &'a [u8],
     /// The rest.
     pub body: &'a [u8],
-    /// Zero bytes behind both, for the slots of an index array.
+    /// Zero bytes after both, for the slots of an index array.
     pub zeros: u64,
 }
 
@@ -60,7 +60,7 @@ impl<'a> Payload<'a> {
     }
 }
 
-/// Publishes `payload` at `position` under `header_word`. The range up to eight bytes behind the
+/// Publishes `payload` at `position` under `header_word`. The range up to eight bytes after the
 /// payload is writable.
 #[inline]
 pub fn publish(
@@ -89,7 +89,7 @@ pub fn store_behind(
     Ok(())
 }
 
-/// What is stored behind a payload: padding, and headers that read 0.
+/// What is stored after a payload: padding, and headers that read 0.
 const NO_HEADERS: [u8; 8] = [0; 8];
 const _: () = assert!(TAIL_ZEROS == NO_HEADERS.len() as u64);
 
@@ -150,7 +150,7 @@ pub fn show(
 }
 
 /// Ends a file at a position whose header was `found`: no document comes there any more. The mark
-/// behind it is for people who read hex.
+/// after it is for people who read hex.
 pub fn end_file(
     cells: &Cells,
     position: u64,

@@ -1,13 +1,13 @@
 //! What a power cut, or a crash of the system, left (`docs/durability.md`).
 //!
 //! The system writes pages to the medium in an order of its own. Of what was not synced any part may
-//! be missing, so that documents end at a hole while words and index slots lead behind it. Files
+//! be missing, so that documents end at a hole while words and index slots lead past it. Files
 //! that were not changed since the machine was started are looked at before they are written to:
 //!
 //! 1. walk from the last synced message, or the start, to the first header that is no complete
 //!    document: the end;
-//! 2. if words or slots lead behind it: keep what lies there in a file beside;
-//! 3. take those words and slots back; 4. zero what lies behind the end, and sync;
+//! 2. if words or slots lead past it: keep what lies there in a file beside;
+//! 3. take those words and slots back; 4. zero what lies after the end, and sync;
 //! 5. set the file's time: it is looked at once.
 //!
 //! A crash in between changes nothing of that: the next opener does it again. Older files come first,
@@ -15,7 +15,7 @@
 //! each of these steps makes a file look changed.
 //!
 //! A clock that was set forward makes files of living writers look old. The lock keeps those out
-//! meanwhile, none of their messages is behind the end, and no space that they reserved is given back.
+//! meanwhile, none of their messages is after the end, and no space that they reserved is given back.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -84,7 +84,7 @@ pub fn repair(names: Names<'_>, table: &TableStore, guard: &WriteGuard<'_>) -> R
     if begun_from(table)?.is_some() { set_begun_from(table, table::NO_LOWEST) } else { Ok(()) }
 }
 
-/// The files to look at, oldest first: should this end early, the newest still tells that it is due.
+/// The files to look at, oldest first: should this end early, the newest still shows that it is due.
 fn due(names: Names<'_>, table: &TableStore) -> Result<Vec<Due>> {
     let Some(started) = clock::machine_started() else { return Ok(Vec::new()) };
     let begun_from = begun_from(table)?;
@@ -236,7 +236,7 @@ fn upper(view: &mut View, end: &End) -> Result<Option<ArrayLayout>> {
     if position < end.position { view.array(position) } else { Ok(None) }
 }
 
-/// Whether the write position, or an index slot, names a place behind the end.
+/// Whether the write position, or an index slot, names a place after the end.
 fn leads_behind(view: &mut View, end: &End) -> Result<bool> {
     let len = view.file().window.file_len();
     let is_behind = |position| position >= end.position && position < len;
@@ -261,7 +261,7 @@ fn leads_behind(view: &mut View, end: &End) -> Result<bool> {
     Ok(false)
 }
 
-/// The slot, in its lower array, of the first message behind the end that gets one.
+/// The slot, in its lower array, of the first message after the end that gets one.
 fn first_free(view: &View, end: &End) -> u64 {
     let shape = view.file().shape;
     let spacing = u64::from(shape.index_spacing);
@@ -274,7 +274,7 @@ fn first_free(view: &View, end: &End) -> u64 {
     }
 }
 
-/// Step 3: what is behind the end gets no name any more.
+/// Step 3: what is after the end gets no name any more.
 fn take_back(view: &mut View, end: &End, _guard: &WriteGuard<'_>) -> Result<()> {
     let (layout, shape) = (view.file().layout.clone(), view.file().shape);
     let next = end.next_sequence();

@@ -1,7 +1,7 @@
 //! Leaving a cycle (`docs/protocol.md`, "Roll").
 //!
 //! 1. walk to the end of the file; 2. CAS the header there from 0 to end-of-data; 3. store "EOF"
-//!    behind it, for people who read hex; then the next file is opened or created.
+//!    after it, for people who read hex; then the next file is opened or created.
 //!
 //! An incomplete header at the end (a writer that died, or one that does not take the lock) is
 //! waited for, then replaced. A crash before 2 leaves a file without the marker: the next appender

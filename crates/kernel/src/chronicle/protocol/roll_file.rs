@@ -23,7 +23,7 @@ pub struct RollFile {
     pub layout: StoreLayout,
     /// How its index numbers messages.
     pub shape: Shape,
-    /// Whether its sequence word told the truth when it was first looked at.
+    /// Whether its sequence word was right when it was first looked at.
     pub word_is_sound: OnceLock<bool>,
     /// Index entries that agreed with the one before them.
     checked: Mutex<Checked>,
@@ -303,7 +303,7 @@ impl View {
         Ok(Slot::Document(Document { position, length, is_metadata, next }))
     }
 
-    /// The document ends behind the file, or a full disk has no memory for a hole in it.
+    /// The document extends past the end of the file, or a full disk has no memory for a hole in it.
     fn why_not_clear(&self, position: u64, length: u32) -> Result<Error> {
         let (file, file_len) = (self.file.path(), self.file.window.refresh_len()?);
         Ok(if position + HEADER_LEN + u64::from(length) > file_len {
@@ -338,7 +338,7 @@ impl View {
         Err(Error::corrupt("the file is cut short", self.file.path(), position, found, "4 bytes"))
     }
 
-    /// Whether there is a complete message at a position that was told by a hint.
+    /// Whether there is a complete message at a position that a hint named.
     pub fn is_message(&mut self, position: u64) -> Result<bool> {
         match self.slot(position) {
             Ok(Slot::Document(document)) => Ok(!document.is_metadata),
@@ -370,7 +370,7 @@ impl View {
         self.region.bytes(document.position + HEADER_LEN, u64::from(document.length))
     }
 
-    /// Any bytes of the file; None where they are in a hole or behind its end.
+    /// Any bytes of the file; None where they are in a hole or after its end.
     pub fn bytes(&mut self, position: u64, length: u64) -> Result<Option<&[u8]>> {
         let end = position + length;
         if (position < self.clear_from || end > self.clear_to) && !self.clear(position, end)? {
@@ -398,7 +398,7 @@ impl View {
         Ok(if self.is_document_position(position) { position } else { 0 })
     }
 
-    /// Whether a document can start at this position, as far as arithmetic tells.
+    /// Whether a document can start at this position, as far as arithmetic shows.
     #[must_use]
     pub fn is_document_position(&self, position: u64) -> bool {
         let aligned = !self.file.layout.aligned || position.is_multiple_of(document::ALIGNMENT);

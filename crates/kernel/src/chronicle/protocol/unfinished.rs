@@ -25,7 +25,7 @@ const HEADER_MAX: u64 = 1024;
 /// Bytes of a header, and what documents are aligned to.
 const WORD: usize = 4;
 
-/// Whether messages lie behind the first header of a file that is not ready; its index arrays have
+/// Whether messages lie after the first header of a file that is not ready; its index arrays have
 /// `index_count` slots unless it says otherwise.
 pub fn holds_messages(path: &Path, index_count: u32) -> Result<bool> {
     let Some(file) = files::open(path, Access { write: false, create_mode: None })? else {
@@ -45,7 +45,7 @@ pub fn holds_messages(path: &Path, index_count: u32) -> Result<bool> {
     Ok(has_message_behind_array(&mut view, &start)? || has_bytes_behind_arrays(&view, count)?)
 }
 
-/// The error of a file that holds messages behind such a header.
+/// The error of a file that holds messages after such a header.
 #[must_use]
 pub fn no_header(path: &Path) -> Error {
     not_ready("a roll file that holds messages has no complete header", path)
@@ -88,7 +88,7 @@ fn is_message_from(view: &mut View, mut at: u64) -> Result<bool> {
     }
 }
 
-/// Whether anything lies behind where the first index arrays of a new file end.
+/// Whether anything lies after where the first index arrays of a new file end.
 fn has_bytes_behind_arrays(view: &View, index_count: u32) -> Result<bool> {
     let arrays = 2 * (index::slots_len(index_count) + index::PREAMBLE_MAX as u64);
     let from = (HEADER_MAX + arrays).next_multiple_of(files::PAGE);

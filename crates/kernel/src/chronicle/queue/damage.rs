@@ -28,7 +28,7 @@ impl Queue {
         Ok(matches!(locate::place_of(&mut view, 0)?, Place::Found(_)))
     }
 
-    /// An error where a file's first header is not ready although messages lie behind it.
+    /// An error where a file's first header is not ready although messages lie after it.
     pub fn check_lost_header(&self, cycle: i32) -> Result<()> {
         let path = self.file_for_cycle(cycle)?;
         if unfinished::holds_messages(&path, self.index_count())? {

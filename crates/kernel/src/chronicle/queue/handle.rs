@@ -51,7 +51,7 @@ pub struct Queue {
     looked_ms: AtomicI64,
     /// The directory's own name, and those of the directories made for it, are on the medium.
     is_name_synced: AtomicBool,
-    /// Cycles of which an operator was told that something is wrong with their files.
+    /// Cycles of which an operator was warned that something is wrong with their files.
     told: Mutex<HashSet<i32>>,
 }
 
@@ -215,7 +215,7 @@ impl Queue {
         Ok(self.opened.dir.join(self.roll().file_name(cycle, self.epoch_ms())?))
     }
 
-    /// Lists the directory again, and tells the table where that can be written.
+    /// Lists the directory again, and updates the table where that can be written.
     pub fn refresh(&self) -> Result<()> {
         self.listing.forget();
         match self.writable_table("refresh") {
@@ -365,7 +365,7 @@ impl Queue {
             return Ok(View::new(file));
         }
         let (file, created) = create::open_or_create(&path, cycle, &self.new_file(), guard)?;
-        // Its creator may have died before it told of the file.
+        // Its creator may have died before it announced the file.
         if created || table.value(table.words().highest, NO_HIGHEST) < i64::from(cycle) {
             listing::note_created(table, cycle);
         }
@@ -381,14 +381,14 @@ impl Queue {
         Ok(())
     }
 
-    /// Tells what is wrong with the file of a cycle, the first time.
+    /// Reports what is wrong with the file of a cycle, the first time.
     pub fn tell_once(&self, cycle: i32, line: impl FnOnce() -> String) {
         if self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(cycle) {
             warnings::leave(line());
         }
     }
 
-    /// Tells when the disk that `file` lies on is almost full.
+    /// Warns when the disk that `file` lies on is almost full.
     pub fn look_at_space(&self, file: &RollFile) {
         self.low_space.look(file, self.options.low_space_percent);
     }
@@ -522,7 +522,7 @@ impl Queue {
         Ok(Some((end.position, end.next_sequence(), end.slot == Slot::EndOfData)))
     }
 
-    /// What a cycle's file says the position of its last message is, behind its end too where
+    /// What a cycle's file says the position of its last message is, after its end too where
     /// messages were lost; 0 before the first, and None when the file is missing or not ready.
     pub fn write_position(&self, cycle: i32) -> Result<Option<u64>> {
         let Some(mut view) = self.view(cycle)? else { return Ok(None) };

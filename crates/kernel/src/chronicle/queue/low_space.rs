@@ -12,10 +12,10 @@ use crate::warnings;
 
 /// Less than this is little, on however large a disk. Chronicle's disk monitor says the same.
 const LITTLE: u64 = 200 << 20;
-/// A disk that stays nearly full is told of this often.
+/// A disk that stays nearly full is reported this often.
 const REPEAT: Duration = Duration::from_secs(60);
 
-/// When a queue last told of little space.
+/// When a queue last warned of little space.
 #[derive(Default)]
 pub struct LowSpace {
     told: Mutex<Option<Instant>>,

@@ -45,7 +45,7 @@ pub struct Options {
     pub eof_grace: Option<Duration>,
     /// Have a thread make file space present ahead of a fast appender.
     pub pretouch: bool,
-    /// Tell when less than this part of the disk is free; 0: never.
+    /// Warn when less than this part of the disk is free; 0: never.
     pub low_space_percent: u8,
     /// Permission bits of new files.
     pub file_mode: u32,

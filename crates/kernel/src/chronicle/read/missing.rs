@@ -28,7 +28,7 @@ impl OnMissing {
     }
 }
 
-/// Who is told of deleted messages, and how.
+/// Who is notified of deleted messages, and how.
 #[derive(Default)]
 pub struct Missing {
     /// What to do.

@@ -19,7 +19,7 @@ pub use state::{Direction, State};
 
 use stalled::{AtTail, check_nothing_behind, tell_passed};
 
-/// What can be told without a system call and without waiting.
+/// What can be known without a system call and without waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AtOnce<T> {
     /// This.
@@ -243,7 +243,7 @@ impl Cursor {
     }
 
     /// Enters the first cycle from `next` on whose file is ready. A file that is there and not ready
-    /// is waited for, so that its messages are not passed over; after the queue's timeout, or the
+    /// is waited for, so that its messages are not skipped; after the queue's timeout, or the
     /// grace time if a later cycle has a message, it counts as absent.
     fn enter_from(&mut self, queue: &Queue, mut next: Option<i32>) -> Result<bool> {
         while let Some(cycle) = next {
@@ -318,7 +318,7 @@ impl Cursor {
         self.enter_first(queue).map(drop)
     }
 
-    /// Goes behind the last message; backward: to the last message.
+    /// Moves past the last message; backward: to the last message.
     pub fn go_to_end(&mut self, queue: &Queue) -> Result<()> {
         let mut cycle = queue.last_cycle()?;
         let mut last_file = None;

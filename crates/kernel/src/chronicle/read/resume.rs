@@ -62,7 +62,7 @@ impl LastWritten {
         Ok(Scan::Paused)
     }
 
-    /// Takes `tailer` behind the message that [`LastWritten::look`] found: what follows led to
+    /// Moves `tailer` past the message that [`LastWritten::look`] found: what follows led to
     /// nothing in the output yet. To the start where it found nothing.
     pub fn go_behind(&self, tailer: &Tailer, found: Option<(i64, i64)>) -> Result<()> {
         let Some((index, in_output)) = found else { return tailer.to_start() };

@@ -33,7 +33,7 @@ impl Hold {
         self.decides_at = None;
     }
 
-    /// When it is known whether reading goes on from a place that has later messages behind it.
+    /// When it is known whether reading goes on from a place that has later messages after it.
     /// None where there is nothing to wait for but new messages.
     pub fn decides_at(&self) -> Option<Instant> {
         self.decides_at
@@ -68,7 +68,7 @@ impl Hold {
     }
 }
 
-/// Whether nobody has written to a file for at least `limit`, as far as its time tells.
+/// Whether nobody has written to a file for at least `limit`, as far as its time shows.
 fn is_left_alone(file: &Path, limit: Duration) -> bool {
     let Ok(changed) = files::changed(file) else { return false };
     let quiet = SystemTime::now().duration_since(changed).unwrap_or_default();

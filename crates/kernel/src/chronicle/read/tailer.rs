@@ -80,7 +80,7 @@ pub enum Ask {
 pub struct OpenDocument {
     region: Arc<Region>,
     document: Document,
-    /// Where the message begins in the payload, behind its key.
+    /// Where the message begins in the payload, after its key.
     start: u32,
     /// The message's index (metadata: that of the next message).
     pub index: i64,
@@ -94,7 +94,7 @@ impl OpenDocument {
         self.region.bytes(part.position + HEADER_LEN, u64::from(part.length))
     }
 
-    /// What a tailer of topics passed over in front of the message: its history and its key.
+    /// What a tailer of topics skipped before the message: its history and its key.
     #[must_use]
     pub fn before(&self) -> &[u8] {
         self.region.bytes(self.document.position + HEADER_LEN, u64::from(self.start))
@@ -394,7 +394,7 @@ impl Tailer {
         inner.cursor.set_direction(&self.queue, direction)
     }
 
-    /// Delivers only messages of these topics, without the key in front of them; None: every
+    /// Delivers only messages of these topics, without the key before them; None: every
     /// message again.
     pub fn set_topics(&self, topics: Option<Topics>) -> Result<()> {
         let mut inner = self.enter()?;
@@ -422,7 +422,7 @@ impl Tailer {
         self.moved(&mut inner)
     }
 
-    /// Goes behind the last message; backward: to the last message.
+    /// Moves past the last message; backward: to the last message.
     pub fn to_end(&self) -> Result<()> {
         let mut inner = self.enter()?;
         inner.cursor.go_to_end(&self.queue)?;
@@ -510,7 +510,7 @@ impl Inner {
         self.cursor.let_go();
     }
 
-    /// Notes that the tailer went elsewhere: what is stored is behind that.
+    /// Notes that the tailer went elsewhere: the stored position lags.
     const fn turn_back(&mut self) {
         self.moves += 1;
         self.unfinished = true;

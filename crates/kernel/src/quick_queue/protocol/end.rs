@@ -6,7 +6,7 @@ use super::pages::Pages;
 use crate::Result;
 use crate::quick_queue::format::entry::{ENTRY, Stamp};
 
-/// The index of the first entry that is not taken. Pages without any are passed over from the
+/// The index of the first entry that is not taken. Pages without any are skipped from the
 /// newest down: their writer may have died before it used them.
 pub fn end_of_index(
     pages: &Pages,

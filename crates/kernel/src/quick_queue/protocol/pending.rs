@@ -4,7 +4,7 @@
 //! entry is whole. What a dead producer's entry lacks is where the message begins, and its profile
 //! still says that: it is the older of the two ends, provided that both ends belong to this message.
 //! Readers deliver such a message without storing anything; its producer, once restarted, completes
-//! the entry. Where nothing proves the beginning, the entry is passed over.
+//! the entry. Where nothing proves the beginning, the entry is skipped.
 //!
 //! A producer completes an entry before it goes on to the next one. So an entry is abandoned, too,
 //! if its producer is alive and already further.

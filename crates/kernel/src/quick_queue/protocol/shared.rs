@@ -1,6 +1,6 @@
 //! Named producers that share an index without a lock.
 //!
-//! 1. The message is stored behind the producer's last one, in data of its own.
+//! 1. The message is stored after the producer's last one, in data of its own.
 //! 2. Its end replaces the older of the two ends in the profile: they take turns.
 //! 3. The index of the entry to be claimed is stored in the profile (Quire's own step).
 //! 4. The entry's stamp is claimed by compare-and-swap; where another producer has it, the next one.
@@ -238,7 +238,7 @@ impl Shared {
         Ok(profile.data_end())
     }
 
-    /// Leaves an entry whose message cannot be found; readers pass over it.
+    /// Leaves an entry whose message cannot be found; readers skip it.
     fn pass_over(&self, entry: Entry, profile: Profile) -> Result<u64> {
         warnings::leave(format!(
             "a producer died and left an entry that cannot be completed: producer={} index={:#x} \

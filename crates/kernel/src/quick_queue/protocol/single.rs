@@ -1,6 +1,6 @@
 //! The single writer.
 //!
-//! 1. The message is stored behind the last one.
+//! 1. The message is stored after the last one.
 //! 2. Its address is stored in the next index entry.
 //! 3. The entry's stamp is stored with release: readers see the message.
 //!

@@ -7,7 +7,7 @@
 //! 5. look at the write position again: others may have moved it;
 //! 6. walk from there to the first 0 header, counting messages;
 //! 7. make room;
-//! 8. publish (`publish.rs`): 8a look at the lock word, 8b copy the payload behind a 0 header, 8c store
+//! 8. publish (`publish.rs`): 8a look at the lock word, 8b copy the payload after a 0 header, 8c store
 //!    zeros after it, 8d look at the lock word again, 8e CAS the header;
 //! 9. leave hints (`hints.rs`, `indexing.rs`): 9a raise the write position, 9b store the sequence word,
 //!    9c find or add the index array, 9d store the slot;
@@ -66,7 +66,7 @@ impl Appender {
         })
     }
 
-    /// Step 3. A clock that is behind does not write into the past.
+    /// Step 3. A clock that lags does not write into the past.
     #[inline]
     pub(super) fn cycle(
         &self,
@@ -130,7 +130,7 @@ impl Appender {
                 return Err(error);
             }
             // Somebody ended the newest file, and died before making the next one, or before the
-            // listing told of it.
+            // listing named it.
             self.queue.refresh()?;
             cycle = listing::newest(table, cycle + 1);
             self.roll_to(table, guard, state, cycle)?;

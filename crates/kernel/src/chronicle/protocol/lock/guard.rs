@@ -9,8 +9,8 @@ use crate::{Error, warnings};
 
 /// A lock word, and the turn that the threads of this process take at it.
 ///
-/// The word alone cannot tell a thread of this process from a dead process of the same pid, as there
-/// may be one in another container. A thread takes the turn first and gives it back last, so who has
+/// The word alone cannot distinguish a thread of this process from a dead process with the same
+/// pid, as there may be one in another container. A thread takes the turn first and gives it back last, so who has
 /// it and finds the own pid in the word found that of a dead process.
 #[derive(Clone, Copy)]
 pub struct ProcessLock<'a> {

@@ -189,7 +189,7 @@ fn pause(waited: Duration) {
     }
 }
 
-/// Forces the lock if the holder that `found` names is dead, and tells whether it did. Its turn
+/// Forces the lock if the holder that `found` names is dead, and returns whether it did. Its turn
 /// makes threads of one process do so one at a time: the second one must not take for dead what the
 /// first one freed and a third one took.
 pub fn force_if_dead(table: &TableStore, _turn: &Turn<'_>, word: LockWord<'_>, found: u64) -> bool {

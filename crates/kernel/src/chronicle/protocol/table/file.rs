@@ -164,7 +164,7 @@ pub fn read_header(path: &Path, cells: &Cells) -> Result<Metadata> {
 }
 
 /// Maps a table for reading up to its first hole: where the disk is full none can be touched, and
-/// behind one there is no key.
+/// after one there is no key.
 pub fn map_present(file: &File, len: u64) -> std::io::Result<Mapping> {
     let mapping = Mapping::new(file, len, false)?;
     if mapping.populate_read(0, len).or_else(ignore_unsupported).is_ok() {

@@ -1,6 +1,6 @@
 //! The entries of the table store: finding one, and adding one under the key lock.
 //!
-//! 1. walk the keys again; 2. write the entry behind a 0 header, and zeros behind it; 3. CAS the
+//! 1. walk the keys again; 2. write the entry after a 0 header, and zeros after it; 3. CAS the
 //!    header. A crash before the last step leaves nothing anybody sees.
 
 use quire_wire::latin1;
@@ -26,7 +26,7 @@ pub enum BadTable {
     PastTheEnd(u64, u32),
     /// An entry's value is at this position, which no word can have.
     Unaligned(u64),
-    /// There is no room behind this position.
+    /// There is no room after this position.
     Full(u64),
     /// The header at this position became this without the key lock.
     HeaderTaken(u64, u32),

@@ -1,7 +1,7 @@
 //! Which named tailers are in use: one reader at a time has a name.
 //!
 //! The reader holds a record lock on a byte of the table that belongs to the key, so that no two
-//! names share one. Two further bytes say who holds it and since when, as the system does not tell
+//! names share one. Two further bytes say who holds it and since when, as the system does not say
 //! for locks of an open file description. The system drops all of them with the process. Within the
 //! process, whose queues share one description, a list does the same.
 

@@ -27,7 +27,7 @@ impl Cursor {
         told.map(|()| true)
     }
 
-    /// Goes on behind a stored position whose file was deleted; false while no later one is ready.
+    /// Goes on after a stored position whose file was deleted; false while no later one is ready.
     pub(super) fn pass_over_missing(&mut self, queue: &Queue) -> Result<bool> {
         let before = (self.cycle, self.sequence);
         let expected = self.index(queue)?;
@@ -44,7 +44,7 @@ impl Cursor {
     }
 
     /// Goes to a stored index. Where its message and those before it were lost, as by a power cut, to
-    /// the first message after the loss, so that none of those to come is passed over.
+    /// the first message after the loss, so that none of those to come is skipped.
     /// True where messages were deleted unread, and that was said.
     pub fn resume_at(&mut self, queue: &Queue, index: i64) -> Result<bool> {
         let Some((cycle, sequence)) = place_of(queue, index)? else {

@@ -1,5 +1,5 @@
 //! What a cursor does where later messages are there and its own file does not lead on: at an end
-//! without a marker, and in front of a file that is not ready (`docs/protocol.md` §9.3).
+//! without a marker, and before a file that is not ready (`docs/protocol.md` §9.3).
 
 use super::Cursor;
 use crate::chronicle::protocol::roll_file::{Slot, View};
@@ -18,7 +18,7 @@ pub enum AtTail {
 }
 
 impl Cursor {
-    /// Whether to pass over a file that is there and not ready.
+    /// Whether to skip a file that is there and not ready.
     #[cold]
     pub(super) fn may_pass_unready(&mut self, queue: &Queue, cycle: i32) -> Result<bool> {
         let (at, timeout) = ((cycle, 0), queue.options().timeout);
@@ -84,7 +84,7 @@ impl Cursor {
     }
 }
 
-/// Says that a file is passed over.
+/// Says that a file is skipped.
 pub fn tell_passed(queue: &Queue, cycle: i32) -> Result<()> {
     if queue.has_file(cycle) {
         warnings::leave(format!(
@@ -95,7 +95,7 @@ pub fn tell_passed(queue: &Queue, cycle: i32) -> Result<()> {
     Ok(())
 }
 
-/// An error where the file says that its last message lies behind its first empty header.
+/// An error where the file says that its last message lies after its first empty header.
 pub fn check_nothing_behind(view: &mut View, position: u64) -> Result<()> {
     let last = view.word(view.file().layout.write_position)?; // where the file is cut short, too
     if last < position || !matches!(view.slot(position)?, Slot::Waiting(_)) {

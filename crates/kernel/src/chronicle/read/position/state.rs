@@ -20,7 +20,7 @@ pub enum State {
     Uninitialised,
     /// At a header of a file.
     FoundInCycle,
-    /// Behind the last message of a file that is closed.
+    /// After the last message of a file that is closed.
     EndOfCycle,
     /// At an index its file does not reach.
     NotReachedInCycle,
