@@ -1,0 +1,61 @@
+"""Index files made again from data files."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import Any, NamedTuple
+
+from quire.vanilla.queue import VanillaQueue
+
+
+class RebuiltCycle(NamedTuple):
+    """
+    What :func:`rebuild_index` did to a cycle.
+
+        changed = [it for it in quire.vanilla.rebuild_index(path) if it.recovered or it.dropped]
+
+    Attributes:
+        cycle: The number of the cycle.
+        directory: Its directory.
+        messages: How many messages it has now.
+        recovered: Those that the index did not name.
+        dropped: Entries that named no message.
+        moved: Whether messages have another index than before.
+
+    """
+
+    cycle: int
+    directory: str
+    messages: int
+    recovered: int
+    dropped: int
+    moved: bool
+
+
+def rebuild_index(path: str | PathLike[str], **options: Any) -> list[RebuiltCycle]:  # noqa: ANN401
+    """
+    Make lost or damaged index files of a Vanilla Chronicle again from its data files.
+
+    Entries that name a message keep their places. Messages that no entry names fill the free ones,
+    thread by thread: the order between threads is not in the data files. The old index files
+    stay as ``.before-rebuild-index-{n}``. Nobody may write to the queue meanwhile; appenders of
+    Quire are noticed.
+
+        for cycle in quire.vanilla.rebuild_index("trades"):
+            print(cycle.directory, cycle.recovered)
+
+    Args:
+        path: The queue's directory.
+        options: Those of :class:`quire.VanillaQueue`, as block sizes that files do not show.
+
+    Raises:
+        WriterInUseError: An appender writes to a cycle.
+
+    """
+    with VanillaQueue(path, create=False, **options) as queue:
+        return [
+            RebuiltCycle(
+                cycle, queue.directory_for_cycle(cycle), messages, recovered, dropped, moved
+            )
+            for cycle, messages, recovered, dropped, moved in queue._rebuild_index()  # noqa: SLF001
+        ]
