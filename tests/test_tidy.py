@@ -53,7 +53,7 @@ RECURSIVE = (
 PYTHON_LAYERS = [
     "_arguments _arrow _durable _formats _following _latency _terminal discovery errors pausers",
     "types _opening _raw pages",
-    "ranges.cycles ranges.event_time ranges.seek",
+    "ranges.cycles ranges.event_time ranges.numbering ranges.seek",
     "calls arrow",
     "queue appender tailer subtopics vanilla quick_queue merging",
     "_positions ranges",

@@ -32,7 +32,7 @@ class Following(Generic[_E]):
         def read(self) -> _E | None: ...
         def _prepare(self) -> bool | None: ...
         def _read_columns(
-            self, count: int, /, *, max_bytes: int | None = None
+            self, count: int, /, *, max_bytes: int | None = None, **end: int
         ) -> tuple[int, Buffer, Buffer, Buffer]: ...
 
     def follow(
@@ -139,11 +139,11 @@ class Following(Generic[_E]):
                 await asyncio.sleep(0)
             turn_ends = monotonic() + TURN_S
 
-    def _payload_batch(self, count: int, max_bytes: int) -> pa.RecordBatch:
+    def _payload_batch(self, count: int, max_bytes: int, **end: int) -> pa.RecordBatch:
         need_arrow()
         import pyarrow as pa
 
-        rows, *buffers = self._read_columns(count, max_bytes=max_bytes)
+        rows, *buffers = self._read_columns(count, max_bytes=max_bytes, **end)
         index, offsets, data = map(pa.py_buffer, buffers)
         columns: list[pa.Array[Any]] = [
             pa.Array.from_buffers(pa.uint64(), rows, [None, index]),

@@ -91,6 +91,18 @@ class Plan:
         history: bool = False,
         types: Sequence[str] = ...,
     ) -> Plan: ...
+    def decode(
+        self,
+        indexes: BufferLike,
+        offsets: BufferLike,
+        data: BufferLike,
+        *,
+        keep_misfits: bool = False,
+        layout: str = "tables",
+        payload: bool = False,
+        topic: str | None = None,
+    ) -> tuple[int, list[Table], Column | None, Column | None]:
+        """Decode payloads; see :meth:`Tailer._read_decoded` and :meth:`Tailer._read_columns`."""
 
 # Length, the first value's place, whether it has a zone, buffers, the columns inside, the values of
 # a dictionary.
@@ -121,6 +133,9 @@ class Seen:
     def __new__(cls) -> Seen: ...
     def look(self, tailer: Tailer, count: int, /) -> int:
         """Look at up to *count* more messages; return how many there were."""
+
+    def look_at(self, payload: bytes, /) -> None:
+        """Look at one more message."""
 
     def found(self) -> Sample: ...
 
@@ -2579,7 +2594,7 @@ class QuickTailer:
         """
 
     def _read_columns(
-        self, count: int, /, *, max_bytes: int | None = None
+        self, count: int, /, *, max_bytes: int | None = None, end: int = ...
     ) -> tuple[int, Buffer, Buffer, Buffer]: ...
     def _prepare(self) -> bool | None: ...
     def move_to_index(self, index: int, /) -> bool:
@@ -3005,6 +3020,9 @@ class VanillaQueue:
             IndexOutOfRangeError: There is no such cycle.
 
         """
+
+    def _end_of_cycle(self, cycle: int) -> int:
+        """Return the sequence after the last message of a cycle; 0 if it has none."""
 
     def _rebuild_index(self) -> list[tuple[int, int, int, int, bool]]:
         """Return cycle, messages, recovered and dropped entries, and whether indexes changed."""
@@ -3671,9 +3689,9 @@ class VanillaTailer:
         """
 
     def _read_columns(
-        self, count: int, /, *, max_bytes: int | None = None
+        self, count: int, /, *, max_bytes: int | None = None, end: int = ...
     ) -> tuple[int, Buffer, Buffer, Buffer]:
-        """Return a count, and buffers of indexes, offsets and payloads."""
+        """Return a count, and buffers of indexes below *end*, offsets and payloads."""
 
     def _prepare(self) -> bool | None:
         """Return whether there is a message to read."""

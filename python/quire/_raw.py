@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 from quire import _formats
 from quire._arrow import payload_column
 from quire._following import Following
+from quire.errors import WireError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from quire._native import Column, Plan, Table
 
 _BATCH_COUNT = 65_536
 _BATCH_BYTES = 256 * 2**20
@@ -77,6 +80,10 @@ class RawAppender(Handle):
 class RawTailer(Following[_E], Handle):
     """Batches of messages on top of a native tailer."""
 
+    if TYPE_CHECKING:
+
+        def move_to_index(self, index: int, /) -> bool: ...
+
     def read_batch(
         self, count: int = _BATCH_COUNT, *, max_bytes: int = _BATCH_BYTES
     ) -> pa.RecordBatch:
@@ -93,3 +100,20 @@ class RawTailer(Following[_E], Handle):
 
         """
         return self._payload_batch(count, max_bytes)
+
+    def _read_decoded(
+        self,
+        plan: Plan,
+        count: int,
+        *,
+        max_bytes: int,
+        end: int,
+        **columns: Any,  # noqa: ANN401 - of the plan
+    ) -> tuple[int, list[Table], Column | None, Column | None]:
+        """Decode messages that are BinaryWire, as `Tailer._read_decoded` does."""
+        _, indexes, *payloads = self._read_columns(count, max_bytes=max_bytes, end=end)
+        try:
+            return plan.decode(indexes, *payloads, **columns)
+        except WireError:
+            self.move_to_index(memoryview(indexes).cast("Q")[0])
+            raise

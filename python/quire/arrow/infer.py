@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from quire._native import Queue, Seen, Tailer
+from quire._native import Seen, Tailer
 from quire.arrow.content import RowContent
 from quire.arrow.names import VALUE
 from quire.arrow.types import BY_VALUE
-from quire.ranges.cycles import cycle_ranges
+from quire.ranges.cycles import cycle_ranges, end_index_of
+from quire.ranges.numbering import AnyQueue, AnyTailer, Numbering, tailer_of
 
 if TYPE_CHECKING:
     from quire._native import Sample
@@ -20,7 +21,7 @@ _RANGES: Final = 10
 _WITHOUT_TEXT: Final = {"bytes", "struct", "list"}
 
 
-def infer(queues: Iterable[Queue], sample: int, *, as_text: bool) -> RowContent:
+def infer(queues: Iterable[AnyQueue], sample: int, *, as_text: bool) -> RowContent:
     """
     Infer one content for the messages of several queues, from *sample* messages of each.
 
@@ -35,10 +36,10 @@ def infer(queues: Iterable[Queue], sample: int, *, as_text: bool) -> RowContent:
     paths: list[str] = []
     for queue in queues:
         paths.append(queue.path)
-        with Tailer(queue) as tailer:
+        with tailer_of(queue) as tailer:
             for index, messages in sampled(queue, sample):
                 if tailer.move_to_index(index):
-                    count += seen.look(tailer, messages)
+                    count += _look(seen, tailer, messages)
     if not count:
         raise ValueError(
             f"there is nothing to infer a schema from: path={', '.join(paths)} sample={sample}"
@@ -50,10 +51,20 @@ def infer(queues: Iterable[Queue], sample: int, *, as_text: bool) -> RowContent:
     return RowContent(pa.schema([_field(VALUE, found, as_text=as_text)]), is_value=True)
 
 
-def sampled(queue: Queue, sample: int) -> Iterator[tuple[int, int]]:
+def _look(seen: Seen, tailer: AnyTailer, count: int) -> int:
+    """Look at up to *count* messages, and return how many there were."""
+    if isinstance(tailer, Tailer):
+        return seen.look(tailer, count)
+    payloads = tailer.read_many(count)
+    for payload in payloads:
+        seen.look_at(payload)
+    return len(payloads)
+
+
+def sampled(queue: AnyQueue, sample: int) -> Iterator[tuple[int, int]]:
     """Yield first indexes and counts of ranges spread over the queue: *sample* messages in all."""
-    last = queue.last_index
-    between = () if last is None else cycle_ranges(queue, 0, last + 1)
+    step = Numbering.of(queue).step
+    between = cycle_ranges(queue, 0, end_index_of(queue))
     runs = [(run.first_index, run.count) for run in between]
     total = sum(count for _, count in runs)
     if total <= sample:
@@ -65,7 +76,7 @@ def sampled(queue: Queue, sample: int) -> Iterator[tuple[int, int]]:
     for first, count in runs:
         for start in starts:
             if before <= start < before + count:
-                yield first + start - before, sample // pieces
+                yield first + (start - before) * step, sample // pieces
         before += count
 
 

@@ -1,40 +1,98 @@
-"""The messages of each cycle, as counted by the queue's index."""
+"""The messages of each cycle, as counted by the queue's index; of a Quick-Queue, of each page."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from quire._native import Queue
+from quire._native import QuickQueue, VanillaQueue
 from quire.errors import CorruptError
+from quire.ranges.numbering import AnyQueue, Numbering
 
 
 @dataclass(frozen=True, slots=True)
 class CycleRange:
-    """Messages of one cycle: *count* of them from *first_index* on."""
+    """
+    Consecutive indexes of one cycle, each *step* after the one before.
+
+    In the older formats some may have no message: see :attr:`Numbering.is_dense`.
+    """
 
     first_index: int
     count: int
+    step: int = 1
 
     @property
     def end_index(self) -> int:
         """The index after the last message."""
-        return self.first_index + self.count
+        return self.index_at(self.count)
+
+    def index_at(self, number: int) -> int:
+        """Return the index that follows *number* of these."""
+        return self.first_index + number * self.step
+
+    def split(self, count: int) -> tuple[CycleRange, CycleRange]:
+        """Return the first *count*, and the others."""
+        return (
+            CycleRange(self.first_index, count, self.step),
+            CycleRange(self.index_at(count), self.count - count, self.step),
+        )
+
+    def until(self, end: int) -> CycleRange:
+        """Return those before an index."""
+        before = -((self.first_index - end) // self.step)
+        return self.split(max(0, min(self.count, before)))[0]
 
 
-def count_of(queue: Queue, cycle: int) -> int:
+def cycles_of(queue: AnyQueue) -> list[int]:
+    """Return the cycles of a queue in order; of a Quick-Queue, the pages with messages."""
+    if not isinstance(queue, QuickQueue):
+        return queue.cycles
+    first, last = queue.first_index, queue.last_index
+    if first is None or last is None:
+        return []
+    numbering = Numbering.of(queue)
+    return [*range(numbering.to_cycle(first), numbering.to_cycle(last) + 1)]
+
+
+def count_of(queue: AnyQueue, cycle: int) -> int:
     """
-    Return how many messages a cycle has; 0 where its file is missing or being made.
+    Return the sequence after the last message of a cycle; 0 where it is missing or being made.
 
     Raises:
         CorruptError: The file is damaged, or not ready although a later one has messages.
 
     """
+    if isinstance(queue, VanillaQueue):
+        return queue._end_of_cycle(cycle)  # noqa: SLF001 - the package's own
+    if isinstance(queue, QuickQueue):
+        return _count_in_page(queue, cycle)
     ended = queue.end_of_cycle(cycle)
     return 0 if ended is None else ended[1]
 
 
-def first_index_of(queue: Queue) -> int | None:
+def _count_in_page(queue: QuickQueue, page: int) -> int:
+    numbering, last = Numbering.of(queue), queue.last_index
+    if last is None or page > numbering.to_cycle(last):
+        return 0
+    return min(last + numbering.step - numbering.to_index(page, 0), 1 << numbering.bits) // (
+        numbering.step
+    )
+
+
+def refresh(queue: AnyQueue) -> None:
+    """Look for new and deleted files; the older formats do so all the time."""
+    if not isinstance(queue, VanillaQueue | QuickQueue):
+        queue.refresh()
+
+
+def end_index_of(queue: AnyQueue) -> int:
+    """Return the index after the last message; 0 if there is none."""
+    last = queue.last_index
+    return 0 if last is None else last + Numbering.of(queue).step
+
+
+def first_index_of(queue: AnyQueue) -> int | None:
     """
     Return the index of the oldest message; None if there is none.
 
@@ -42,12 +100,14 @@ def first_index_of(queue: Queue) -> int | None:
         CorruptError: A file that may hold it is damaged; ``Queue.first_index`` passes over it.
 
     """
+    if isinstance(queue, VanillaQueue | QuickQueue):
+        return queue.first_index
     found = (cycle for cycle in queue.cycles if count_of(queue, cycle))
     return next((queue.roll_cycle.to_index(cycle, 0) for cycle in found), None)
 
 
 def cycle_ranges(
-    queue: Queue,
+    queue: AnyQueue,
     start: int,
     end: int,
     skipped: Callable[[CorruptError], object] | None = None,
@@ -65,14 +125,14 @@ def cycle_ranges(
         CorruptError: A file is damaged.
 
     """
-    cycle_of, sequence_of = queue.roll_cycle.to_cycle, queue.roll_cycle.to_sequence
     if start >= end:
         return
-    first_cycle, last_cycle = cycle_of(start), cycle_of(end)
-    for cycle in queue.cycles:
+    numbering = Numbering.of(queue)
+    first_cycle, last_cycle = numbering.to_cycle(start), numbering.to_cycle(end)
+    for cycle in cycles_of(queue):
         if not first_cycle <= cycle <= last_cycle:
             continue
-        low = sequence_of(start) if cycle == first_cycle else 0
+        low = numbering.to_sequence(start) if cycle == first_cycle else 0
         try:
             high = count_of(queue, cycle)
         except CorruptError as error:
@@ -81,6 +141,6 @@ def cycle_ranges(
             skipped(error)
             continue
         if cycle == last_cycle:
-            high = min(high, sequence_of(end))
+            high = min(high, numbering.to_sequence(end))
         if low < high:
-            yield CycleRange(queue.roll_cycle.to_index(cycle, low), high - low)
+            yield CycleRange(numbering.to_index(cycle, low), high - low, numbering.step)

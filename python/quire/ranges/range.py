@@ -15,6 +15,7 @@ from quire._native import Excerpt
 from quire.errors import IndexOutOfRangeError
 from quire.queue import Queue
 from quire.queue import open as open_queue
+from quire.ranges.cycles import end_index_of
 from quire.ranges.event_time import TimeField, datetime_of, epoch_ns, epoch_ns_of
 from quire.ranges.seek import NO_INDEX, check_cycle_start, first_from, index_at_time
 from quire.tailer import Tailer
@@ -173,13 +174,13 @@ def range_of(
     """
     if start is not None and end is not None and _are_crossed(start, end):
         raise ValueError(f"the end lies before the start: start={shown(start)} end={shown(end)}")
-    last = queue.last_index
-    if last is None:
+    past_all = end_index_of(queue)
+    if not past_all:
         return Range(0, 0)
     field = None if time_field is None else TimeField(time_field)
     first = 0 if start is None else _at(queue, start, field)
-    past = last + 1 if end is None else _at(queue, end, field)
-    return Range(first_from(queue, first), min(past, last + 1))
+    past = past_all if end is None else _at(queue, end, field)
+    return Range(first_from(queue, first), min(past, past_all))
 
 
 def index_bounds(
@@ -201,7 +202,7 @@ def index_bounds(
         return first, past
     found = first_from(queue, first)
     if found == NO_INDEX and queue.last_index is not None:
-        return queue.last_index + 1, past
+        return end_index_of(queue), past
     return (None if found == NO_INDEX else found), past
 
 

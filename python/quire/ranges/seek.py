@@ -6,9 +6,9 @@ from bisect import bisect_left
 from itertools import islice
 from typing import Final
 
-from quire._native import Queue, Tailer
-from quire.ranges.cycles import count_of
+from quire.ranges.cycles import count_of, cycles_of, end_index_of
 from quire.ranges.event_time import TimeField, datetime_of
+from quire.ranges.numbering import AnyQueue, AnyTailer, Numbering, Periods, tailer_of
 
 # Messages without an event time are skipped, up to a limit: the name may be mistyped.
 _LOOK_MAX: Final = 10_000
@@ -17,7 +17,7 @@ NO_INDEX: Final = 2**63 - 1
 """An index that no message has."""
 
 
-def index_at_time(queue: Queue, time_ns: int, field: TimeField | None = None) -> int:
+def index_at_time(queue: AnyQueue, time_ns: int, field: TimeField | None = None) -> int:
     """
     Return the index of the first message not earlier than a time; the next index if none is.
 
@@ -34,15 +34,15 @@ def index_at_time(queue: Queue, time_ns: int, field: TimeField | None = None) ->
         ValueError: No message has the field, or none in a long range.
 
     """
-    last = queue.last_index
-    if last is None:
+    end = end_index_of(queue)
+    if not end:
         return 0
-    cycles, to_index = queue.cycles, queue.roll_cycle.to_index
+    cycles, to_index = cycles_of(queue), Numbering.of(queue).to_index
     if field is None:
-        wanted = max(queue.roll_cycle.cycle_at(time_ns // 1_000_000, queue.epoch_ms), 0)
+        wanted = max(Periods.of(queue).cycle_at(time_ns // 1_000_000), 0)
         cycle = next((cycle for cycle in cycles if cycle >= wanted), None)
-        return last + 1 if cycle is None else min(to_index(cycle, 0), last + 1)
-    with Tailer(queue) as tailer:
+        return end if cycle is None else min(to_index(cycle, 0), end)
+    with tailer_of(queue) as tailer:
         times = _Times(queue, tailer, field, cycles)
         if times.of_cycle(cycles[0]) == _NEVER:
             raise times.missing(cycles[0])
@@ -54,10 +54,10 @@ def index_at_time(queue: Queue, time_ns: int, field: TimeField | None = None) ->
         place = bisect_left(places, time_ns, key=lambda place: times.of(cycle, place))
     if place < len(places) or begun == len(cycles):
         return to_index(cycle, place)
-    return min(to_index(cycles[begun], 0), last + 1)
+    return min(to_index(cycles[begun], 0), end)
 
 
-def check_cycle_start(queue: Queue, time_ns: int) -> None:
+def check_cycle_start(queue: AnyQueue, time_ns: int) -> None:
     """
     Check that a time is the start of a cycle.
 
@@ -65,20 +65,19 @@ def check_cycle_start(queue: Queue, time_ns: int) -> None:
         ValueError: It is not: its cycle's messages cannot be ordered relative to it.
 
     """
-    roll, epoch_ms = queue.roll_cycle, queue.epoch_ms
+    periods = Periods.of(queue)
     time_ms, rest = divmod(time_ns, 1_000_000)
-    cycle, into_ms = divmod(time_ms - epoch_ms, roll.length_ms)
-    if rest or into_ms:
-        time = datetime_of(time_ns)
-        start = datetime_of((epoch_ms + cycle * roll.length_ms) * 1_000_000)
+    start_ms = periods.start_ms(periods.cycle_at(time_ms))
+    if rest or time_ms != start_ms:
+        time, start = datetime_of(time_ns), datetime_of(start_ms * 1_000_000)
         raise ValueError(
             f"nothing tells which messages of a cycle came before a time: time={time.isoformat()}"
-            f" roll_cycle={roll.name} cycle_start={start.isoformat()};"
+            f" roll_cycle={periods.name} cycle_start={start.isoformat()};"
             " give the start of a cycle, an index, or the field of the messages that holds a time"
         )
 
 
-def first_at(queue: Queue, time_ns: int, time_field: str | None = None) -> int | None:
+def first_at(queue: AnyQueue, time_ns: int, time_field: str | None = None) -> int | None:
     """
     Return the index of the first message that is not earlier than a time; None if there is none.
 
@@ -97,44 +96,48 @@ def first_at(queue: Queue, time_ns: int, time_field: str | None = None) -> int |
     field = None if time_field is None else TimeField(time_field)
     if field is None:
         time_ms = time_ns // 1_000_000
-        if time_ms < queue.epoch_ms:
+        periods = Periods.of(queue)
+        if time_ms < periods.epoch_ms:
             return queue.first_index
-        if count_of(queue, queue.roll_cycle.cycle_at(time_ms, queue.epoch_ms)):
+        if count_of(queue, periods.cycle_at(time_ms)):
             check_cycle_start(queue, time_ns)
     index = first_from(queue, index_at_time(queue, time_ns, field))
     return None if index == NO_INDEX else index
 
 
-def first_from(queue: Queue, index: int) -> int:
+def first_from(queue: AnyQueue, index: int) -> int:
     """Return the index of the first message that does not lie before *index*."""
-    roll = queue.roll_cycle
-    cycle, sequence = roll.to_cycle(index), roll.to_sequence(index)
-    for one in queue.cycles:
-        if one >= cycle and count_of(queue, one) > (sequence if one == cycle else 0):
-            return index if one == cycle else roll.to_index(one, 0)
+    numbering = Numbering.of(queue)
+    cycle, sequence = numbering.to_cycle(index), numbering.to_sequence(index)
+    for one in cycles_of(queue):
+        low = sequence if one == cycle else 0
+        if one >= cycle and count_of(queue, one) > low:
+            return numbering.to_index(one, low)
     return NO_INDEX
 
 
 class _Times:
     """Event times; a message without one has that of the next that has one."""
 
-    def __init__(self, queue: Queue, tailer: Tailer, field: TimeField, cycles: list[int]) -> None:
+    def __init__(
+        self, queue: AnyQueue, tailer: AnyTailer, field: TimeField, cycles: list[int]
+    ) -> None:
         self._queue = queue
         self._tailer = tailer
         self._field = field
         self._cycles = cycles
+        self._to_index = Numbering.of(queue).to_index
 
     def of_cycle(self, cycle: int) -> int:
         """Return the event time of a cycle's first message; of an empty one, that of the next."""
-        to_index = self._queue.roll_cycle.to_index
         for one in self._cycles[bisect_left(self._cycles, cycle) :]:
-            if self._tailer.move_to_index(to_index(one, 0)):
+            if self._tailer.move_to_index(self._to_index(one, 0)):
                 return self._next(one)
         return _NEVER
 
     def of(self, cycle: int, sequence: int) -> int:
         """Return the event time of a message; `_NEVER` if none follows."""
-        if self._tailer.move_to_index(self._queue.roll_cycle.to_index(cycle, sequence)):
+        if self._tailer.move_to_index(self._to_index(cycle, sequence)):
             return self._next(cycle)
         return _NEVER
 
@@ -142,7 +145,7 @@ class _Times:
         """Return the error for a field that no message has."""
         return ValueError(
             f"no message tells a time: field={self._field.name} path={self._queue.path}"
-            f" from={self._queue.roll_cycle.to_index(cycle, 0):#x} looked_at={looked}"
+            f" from={self._to_index(cycle, 0):#x} looked_at={looked}"
         )
 
     def _next(self, cycle: int) -> int:

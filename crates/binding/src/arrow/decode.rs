@@ -15,8 +15,9 @@ use quire_wire::arrow::decode::batch::{Batch, Layout, Misfits, Rows};
 use quire_wire::arrow::extras::Beside;
 use quire_wire::arrow::schema::{Field, Kind, Method, Plan as Schema, Shape, Takes, Unit};
 
-use crate::buffer::Buffer;
+use crate::buffer::{Borrowed, Buffer};
 use crate::error::to_py;
+use crate::handles::column::Column;
 use crate::handles::scan;
 use crate::values::codec::Codec;
 use crate::values::decode;
@@ -50,6 +51,83 @@ impl Plan {
         plan.map(|plan| Self(Arc::new(plan.of_types(types))))
             .map_err(|fault| PyValueError::new_err(fault.to_string()))
     }
+
+    #[doc = stub!("Plan.decode")]
+    #[pyo3(signature = (
+        indexes, offsets, data, *, keep_misfits = false, layout = "tables", payload = false,
+        topic = None
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "keywords of Python's")]
+    fn decode<'py>(
+        &self,
+        py: Python<'py>,
+        indexes: &Bound<'py, PyAny>,
+        offsets: &Bound<'py, PyAny>,
+        data: &Bound<'py, PyAny>,
+        keep_misfits: bool,
+        layout: &str,
+        payload: bool,
+        topic: Option<&str>,
+    ) -> PyResult<Read<'py>> {
+        let (indexes, offsets) = (Borrowed::new(indexes)?, Borrowed::new(offsets)?);
+        let data = Borrowed::new(data)?;
+        let payloads =
+            Column { offsets: offsets.bytes(), data: data.bytes(), start: 0, wide: false, text: true };
+        let (mut batch, mut beside) = parts_of(self, keep_misfits, layout, payload, topic)?;
+        let read = py.detach(|| {
+            for (number, index) in indexes.bytes().as_chunks().0.iter().enumerate() {
+                let (index, bytes) = (i64::from_le_bytes(*index), payloads.element(number)?);
+                let place = |fault: WireError| fault.with("index", format!("{index:#x}"));
+                add(&mut batch, &mut beside, index, bytes).map_err(place)?;
+            }
+            Ok(())
+        });
+        read.map_err(to_py)?;
+        finished(py, indexes.bytes().len() / size_of::<i64>(), batch, beside)
+    }
+}
+
+/// An empty batch, and the columns beside those of the messages' values.
+fn parts_of<'p>(
+    plan: &'p Plan,
+    keep_misfits: bool,
+    layout: &str,
+    payload: bool,
+    topic: Option<&str>,
+) -> PyResult<(Batch<'p>, Beside)> {
+    let misfits = if keep_misfits { Misfits::Keep } else { Misfits::Raise };
+    let batch = Batch::new(&plan.0, misfits, self::layout(&plan.0, layout)?);
+    // Beside the tables of calls there is nothing: of which table would it be?
+    let is_single = layout != "tables" || !matches!(plan.0.shape, Shape::Calls(_));
+    Ok((batch, if is_single { Beside::new(payload, topic) } else { Beside::default() }))
+}
+
+/// Adds a message to both.
+fn add(
+    batch: &mut Batch<'_>,
+    beside: &mut Beside,
+    index: i64,
+    bytes: &[u8],
+) -> std::result::Result<(), WireError> {
+    if beside.is_empty() {
+        return batch.add(index, bytes);
+    }
+    let rows = batch.rows();
+    batch.add(index, bytes)?;
+    beside.add(bytes, batch.rows() - rows);
+    Ok(())
+}
+
+fn finished<'py>(
+    py: Python<'py>,
+    messages: usize,
+    batch: Batch<'_>,
+    beside: Beside,
+) -> PyResult<Read<'py>> {
+    let tables = batch.finish().into_iter().map(|rows| table(py, rows));
+    let tables = PyList::new(py, tables.collect::<PyResult<Vec<_>>>()?)?;
+    let [payload, topic] = beside.finish().map(|column| column.map(|it| array(py, it)).transpose());
+    Ok((messages, tables, payload?, topic?))
 }
 
 /// Name, nullable, type, its two numbers, the fields inside.
@@ -160,12 +238,8 @@ pub fn read<'py>(
     plan: &Plan,
     wanted: &Wanted<'_>,
 ) -> PyResult<Read<'py>> {
-    let misfits = if wanted.keep_misfits { Misfits::Keep } else { Misfits::Raise };
-    let mut batch = Batch::new(&plan.0, misfits, layout(&plan.0, wanted.layout)?);
-    let mut beside = Beside::new(wanted.payload, wanted.topic);
-    if wanted.layout == "tables" && matches!(plan.0.shape, Shape::Calls(_)) {
-        beside = Beside::default(); // of which table would they be?
-    }
+    let (mut batch, mut beside) =
+        parts_of(plan, wanted.keep_misfits, wanted.layout, wanted.payload, wanted.topic)?;
     let (mut reading, mut fault) = (Reading::default(), None);
     let filled = scan::through(py, || {
         fill(&mut batch, &mut beside, tailer, wanted, &mut reading, &mut fault)
@@ -184,10 +258,7 @@ pub fn read<'py>(
     {
         return Err(at_next(py, tailer, fault)?);
     }
-    let tables = batch.finish().into_iter().map(|rows| table(py, rows));
-    let tables = PyList::new(py, tables.collect::<PyResult<Vec<_>>>()?)?;
-    let [payload, topic] = beside.finish().map(|column| column.map(|it| array(py, it)).transpose());
-    Ok((reading.taken, tables, payload?, topic?))
+    finished(py, reading.taken, batch, beside)
 }
 
 /// The error of the next message, which was not skipped.
@@ -228,7 +299,7 @@ fn fill(
     reading: &mut Reading,
     fault: &mut Option<WireError>,
 ) -> Result<Scan<()>> {
-    let (end, is_alone) = (wanted.end.unwrap_or(i64::MAX), beside.is_empty());
+    let end = wanted.end.unwrap_or(i64::MAX);
     tailer.scan_many(reading, usize::MAX, |index, bytes| {
         let some = batch.messages() > 0;
         if index >= end
@@ -237,13 +308,9 @@ fn fill(
         {
             return Take::NotThis;
         }
-        let rows = if is_alone { 0 } else { batch.rows() };
-        *fault = batch.add(index, bytes).err();
+        *fault = add(batch, beside, index, bytes).err();
         if fault.is_some() {
             return Take::NotThis;
-        }
-        if !is_alone {
-            beside.add(bytes, batch.rows() - rows);
         }
         if batch.messages() >= wanted.count || index.saturating_add(1) >= end {
             Take::Last

@@ -8,6 +8,7 @@ use quire_kernel::chronicle::read::tailer::{Reading, Take};
 use quire_wire::arrow::infer;
 
 use super::decode::at_next;
+use crate::error::to_py;
 use crate::handles::scan;
 use crate::handles::tailer::Tailer;
 
@@ -38,6 +39,13 @@ impl Seen {
             None => Ok(reading.taken),
             Some(fault) => Err(at_next(py, tailer, fault)?),
         }
+    }
+
+    #[doc = stub!("Seen.look_at")]
+    #[pyo3(signature = (payload, /))]
+    fn look_at(&self, payload: &[u8]) -> PyResult<()> {
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.look(payload).map_err(|fault| to_py(fault.into()))
     }
 
     fn found<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {

@@ -145,19 +145,20 @@ impl QuickTailer {
         PyList::new(py, found)
     }
 
-    #[pyo3(name = "_read_columns", signature = (count, /, *, max_bytes = None))]
+    #[pyo3(name = "_read_columns", signature = (count, /, *, max_bytes = None, end = u64::MAX))]
     fn read_columns(
         &self,
         py: Python<'_>,
         count: &Bound<'_, PyAny>,
         max_bytes: Option<&Bound<'_, PyAny>>,
+        end: u64,
     ) -> PyResult<(usize, Buffer, Buffer, Buffer)> {
         let count = integer("count", count)?;
         let mut columns = PayloadColumns::new(optional("max_bytes", max_bytes)?);
         let rows = read_in_steps(py, &self.0, count, |asked| {
             py.detach(|| {
                 self.0.read_while(asked, |message| {
-                    columns.add(message.index, message.bytes.as_slice())
+                    message.index < end && columns.add(message.index, message.bytes.as_slice())
                 })
             })
         })?;

@@ -158,6 +158,12 @@ impl VanillaQueue {
         self.kernel.directory_of(cycle).map(PathBuf::into_os_string).map_err(to_py)
     }
 
+    #[doc = stub!("VanillaQueue._end_of_cycle")]
+    #[pyo3(name = "_end_of_cycle", signature = (cycle))]
+    fn end_of_cycle(&self, py: Python<'_>, cycle: i32) -> PyResult<u64> {
+        self.ask(py, |queue| queue.count_in(cycle))
+    }
+
     #[doc = stub!("VanillaQueue._rebuild_index")]
     #[pyo3(name = "_rebuild_index")]
     #[allow(clippy::type_complexity)] // a row of the report, of which Python makes an object

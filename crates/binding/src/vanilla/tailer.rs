@@ -123,19 +123,21 @@ impl VanillaTailer {
     }
 
     #[doc = stub!("VanillaTailer._read_columns")]
-    #[pyo3(name = "_read_columns", signature = (count, /, *, max_bytes = None))]
+    #[pyo3(name = "_read_columns", signature = (count, /, *, max_bytes = None, end = i64::MAX))]
     fn read_columns(
         &self,
         py: Python<'_>,
         count: &Bound<'_, PyAny>,
         max_bytes: Option<&Bound<'_, PyAny>>,
+        end: i64,
     ) -> PyResult<(usize, Buffer, Buffer, Buffer)> {
         let count = integer("count", count)?;
         let mut columns = PayloadColumns::new(optional("max_bytes", max_bytes)?);
         let rows = read_in_steps(py, &self.0, count, |asked, is_first| {
             py.detach(|| {
                 self.0.read_many(asked, is_first, |message: &Message| {
-                    columns.add(message.index.cast_unsigned(), message.bytes())
+                    message.index < end
+                        && columns.add(message.index.cast_unsigned(), message.bytes())
                 })
             })
         })?;

@@ -190,7 +190,7 @@ impl VanillaQueue {
         Ok(count)
     }
 
-    /// How many messages a cycle has.
+    /// The sequence after the last message of a cycle; 0 if it has none.
     pub fn count_in(&self, cycle: i32) -> Result<u64> {
         self.reader(cycle)?.map_or(Ok(0), |mut reader| end_of(&mut reader))
     }

@@ -1,0 +1,100 @@
+"""How the messages of each format are numbered, and when its cycles start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from quire._native import (
+    Queue,
+    QuickQueue,
+    QuickTailer,
+    Tailer,
+    VanillaQueue,
+    VanillaTailer,
+)
+from quire.errors import UnsupportedError
+
+AnyQueue: TypeAlias = Queue | VanillaQueue | QuickQueue
+AnyTailer: TypeAlias = Tailer | VanillaTailer | QuickTailer
+
+_ENTRY_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Numbering:
+    """
+    What an index consists of. In a Quick-Queue, a page of the index stands for a cycle.
+
+    Attributes:
+        bits: How many bits of an index are the sequence within its cycle.
+        step: The distance from one index to the next.
+        is_dense: Whether every index below the end of a cycle is that of a message.
+
+    """
+
+    bits: int
+    step: int = 1
+    is_dense: bool = True
+
+    @classmethod
+    def of(cls, queue: AnyQueue) -> Numbering:
+        """Return the numbering of a queue."""
+        if isinstance(queue, VanillaQueue):
+            return cls(queue.entries_per_cycle.bit_length() - 1, is_dense=False)
+        if isinstance(queue, QuickQueue):
+            return cls(queue.page_bytes.bit_length() - 1, _ENTRY_BYTES, is_dense=False)
+        return cls(queue.roll_cycle.to_index(1, 0).bit_length() - 1)
+
+    def to_index(self, cycle: int, sequence: int) -> int:
+        """Return the index of a message."""
+        return (cycle << self.bits) + sequence * self.step
+
+    def to_cycle(self, index: int) -> int:
+        """Return the cycle of an index."""
+        return index >> self.bits
+
+    def to_sequence(self, index: int) -> int:
+        """Return the sequence of an index, or of the next one where none has this value."""
+        return -(-(index & ((1 << self.bits) - 1)) // self.step)
+
+
+class Periods(NamedTuple):
+    """When cycles start: cycle 0 at *epoch_ms*, the others *length_ms* apart."""
+
+    epoch_ms: int
+    length_ms: int
+    name: str
+
+    @classmethod
+    def of(cls, queue: AnyQueue) -> Periods:
+        """
+        Return the periods of a queue's cycles.
+
+        Raises:
+            UnsupportedError: The format has no cycles.
+
+        """
+        if isinstance(queue, QuickQueue):
+            raise UnsupportedError(
+                "a Quick-Queue has no cycles, so no time is known without a field of the messages:"
+                f" path={queue.path} (give an index, or the field)"
+            )
+        if isinstance(queue, VanillaQueue):
+            return cls(0, queue.cycle_length_ms, queue.cycle_format)
+        return cls(queue.epoch_ms, queue.roll_cycle.length_ms, queue.roll_cycle.name)
+
+    def cycle_at(self, time_ms: int) -> int:
+        """Return the cycle of a time."""
+        return (time_ms - self.epoch_ms) // self.length_ms
+
+    def start_ms(self, cycle: int) -> int:
+        """Return when a cycle starts."""
+        return self.epoch_ms + cycle * self.length_ms
+
+
+def tailer_of(queue: AnyQueue) -> AnyTailer:
+    """Return a new tailer, at the first message."""
+    if isinstance(queue, VanillaQueue):
+        return VanillaTailer(queue)
+    return QuickTailer(queue) if isinstance(queue, QuickQueue) else Tailer(queue)
