@@ -5,19 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 from quire import _arguments as arguments
-from quire._native import Queue
+from quire import _formats
+from quire._native import Queue, QuickQueue, VanillaQueue
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    AnyQueue: TypeAlias = Queue | VanillaQueue | QuickQueue
+
+_NATIVE: Final = {_formats.VANILLA: VanillaQueue, _formats.QUICK_QUEUE: QuickQueue}
 
 
 @contextmanager
-def opened(queue: Queue | str | PathLike[str], name: str) -> Generator[Queue]:
+def opened(queue: AnyQueue | str | PathLike[str], name: str) -> Generator[AnyQueue]:
     """Open a queue read-only; an open one is used, and left open. *name* is the argument's."""
-    if isinstance(queue, Queue):
+    if isinstance(queue, Queue | VanillaQueue | QuickQueue):
         yield queue
         return
-    with Queue(arguments.queue_path(name, queue), read_only=True, create=False) as found:
+    path = arguments.queue_path(name, queue)
+    native = _NATIVE.get(_formats.format_of(path) or _formats.CHRONICLE, Queue)
+    with native(path, read_only=True, create=False) as found:
         yield found
 
 

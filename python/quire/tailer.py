@@ -11,7 +11,7 @@ from quire import _arguments as arguments
 from quire import _native
 from quire._following import Following, default_pauser
 from quire._native import Excerpt
-from quire.errors import WaitTimeoutError
+from quire.errors import UnsupportedError, WaitTimeoutError
 from quire.pausers import Pauser
 from quire.subtopics import ROUTE
 
@@ -229,6 +229,10 @@ class Tailer(Following[Excerpt], _native.Tailer, metaclass=ABCMeta):
         from quire._opening import opened
 
         with opened(output, "output") as queue:
+            if not isinstance(queue, _native.Queue):
+                raise UnsupportedError(
+                    f"messages of this format have no history: path={queue.path}"
+                )
             super().after_last_written(queue)
 
     def topics(self, *keys: Any, event: str = ROUTE) -> Self:  # noqa: ANN401 - any value

@@ -71,8 +71,13 @@ impl Plan {
     ) -> PyResult<Read<'py>> {
         let (indexes, offsets) = (Borrowed::new(indexes)?, Borrowed::new(offsets)?);
         let data = Borrowed::new(data)?;
-        let payloads =
-            Column { offsets: offsets.bytes(), data: data.bytes(), start: 0, wide: false, text: true };
+        let payloads = Column {
+            offsets: offsets.bytes(),
+            data: data.bytes(),
+            start: 0,
+            wide: false,
+            text: true,
+        };
         let (mut batch, mut beside) = parts_of(self, keep_misfits, layout, payload, topic)?;
         let read = py.detach(|| {
             for (number, index) in indexes.bytes().as_chunks().0.iter().enumerate() {
