@@ -11,7 +11,7 @@ use super::message::Message;
 use super::options::VanillaOptions;
 use super::protocol::block::Block;
 use super::protocol::cycle_reader::CycleReader;
-use super::protocol::detect::{self, Asked, Layout};
+use super::protocol::detect::{self, Asked, Layout, Sample};
 use super::protocol::directory;
 use super::protocol::listing::{self, Listing};
 use super::protocol::rebuild::{self, Rebuilt};
@@ -235,9 +235,9 @@ impl VanillaQueue {
 
     /// What was asked for must fit the files as well as anything does.
     fn checked(&self, found: Layout, directory: &Path) -> Result<Layout> {
-        let by_asked = detect::detect(directory, self.options.layout)?;
-        let by_files = detect::detect(directory, Asked::default())?;
-        let (Some(by_asked), Some(by_files)) = (by_asked, by_files) else { return Ok(found) };
+        let Some(mut sample) = Sample::of(directory)? else { return Ok(found) };
+        let by_asked = sample.fit(self.options.layout)?;
+        let by_files = sample.fit(Asked::default())?;
         if by_asked.records >= by_files.records {
             return Ok(found);
         }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::directory;
 use crate::os::files::{self, Access};
@@ -92,37 +92,58 @@ pub struct Fit {
     pub entries: usize,
 }
 
-/// The layout of the files in a cycle's directory; None while they have no entry.
-pub fn detect(directory: &Path, asked: Asked) -> Result<Option<Fit>> {
-    let files = directory::files(directory)?;
-    let Some(index) = first_index(&files) else { return Ok(None) };
-    let path = directory::path_of(directory, FileName::Index(index));
-    let entries = first_entries(&path)?;
-    if entries.is_empty() {
-        return Ok(None);
+/// The first entries of a cycle, and its files. Others may append meanwhile: fits are compared by one
+/// sample alone.
+pub struct Sample {
+    index: PathBuf,
+    entries: Vec<u64>,
+    index_block: u64,
+    data: DataFiles,
+}
+
+impl Sample {
+    /// That of a directory; None while there is no entry.
+    pub fn of(directory: &Path) -> Result<Option<Self>> {
+        let Some(first) = first_index(&directory::files(directory)?) else { return Ok(None) };
+        let index = directory::path_of(directory, FileName::Index(first));
+        let entries = first_entries(&index)?;
+        if entries.is_empty() {
+            return Ok(None);
+        }
+        // Only now: a data file is made before the entries that name it.
+        let files = directory::files(directory)?;
+        let data = DataFiles::new(directory, &files);
+        Ok(Some(Self { index, entries, index_block: index_block(&files), data }))
     }
-    let mut data = DataFiles::new(directory, &files);
-    let index_block = asked.index_block.unwrap_or_else(|| index_block(&files));
-    let blocks = asked.data_block.map_or_else(|| data.block_candidates(), |block| vec![block]);
-    let all_bits = asked.tid_bits.map_or_else(|| TID_BITS.to_vec(), |bits| vec![bits]);
-    let mut best: Option<Fit> = None;
-    for tid_bits in all_bits {
-        for data_block in &blocks {
-            let packing = Packing { tid_bits, data_block: *data_block };
-            let records = data.count_records(packing, &entries)?;
-            if records > best.map_or(0, |best| best.records) {
-                let layout = Layout { packing, index_block };
-                best = Some(Fit { layout, records, entries: entries.len() });
-            }
-            if records == entries.len() {
-                return Ok(best);
+
+    /// The layout that fits best.
+    pub fn fit(&mut self, asked: Asked) -> Result<Fit> {
+        let index_block = asked.index_block.unwrap_or(self.index_block);
+        let blocks =
+            asked.data_block.map_or_else(|| self.data.block_candidates(), |block| vec![block]);
+        let all_bits = asked.tid_bits.map_or_else(|| TID_BITS.to_vec(), |bits| vec![bits]);
+        let entries = self.entries.len();
+        let mut best: Option<Fit> = None;
+        for tid_bits in all_bits {
+            for data_block in &blocks {
+                let packing = Packing { tid_bits, data_block: *data_block };
+                let records = self.data.count_records(packing, &self.entries)?;
+                let fit = Fit { layout: Layout { packing, index_block }, records, entries };
+                if records == entries {
+                    return Ok(fit);
+                }
+                if records > best.map_or(0, |best| best.records) {
+                    best = Some(fit);
+                }
             }
         }
+        best.ok_or_else(|| no_layout(&self.index, self.entries[0], asked))
     }
-    if best.is_none() {
-        return Err(no_layout(&path, entries[0], asked));
-    }
-    Ok(best)
+}
+
+/// The layout of the files in a cycle's directory; None while they have no entry.
+pub fn detect(directory: &Path, asked: Asked) -> Result<Option<Fit>> {
+    Sample::of(directory)?.map(|mut sample| sample.fit(asked)).transpose()
 }
 
 #[cold]
@@ -188,19 +209,19 @@ fn open(path: &Path) -> Result<Option<File>> {
 }
 
 /// The data files of a directory, opened when an entry names them.
-struct DataFiles<'a> {
-    directory: &'a Path,
+struct DataFiles {
+    directory: PathBuf,
     lengths: HashMap<(u32, u64), u64>,
     open: HashMap<(u32, u64), File>,
 }
 
-impl<'a> DataFiles<'a> {
-    fn new(directory: &'a Path, files: &[(FileName, u64)]) -> Self {
+impl DataFiles {
+    fn new(directory: &Path, files: &[(FileName, u64)]) -> Self {
         let data = files.iter().filter_map(|(name, len)| match name {
             FileName::Data { tid, file } => Some(((*tid, *file), *len)),
             FileName::Index(_) => None,
         });
-        Self { directory, lengths: data.collect(), open: HashMap::new() }
+        Self { directory: directory.to_path_buf(), lengths: data.collect(), open: HashMap::new() }
     }
 
     /// Block sizes, the likeliest first: files have the length of a block, unless they were copied
@@ -231,7 +252,7 @@ impl<'a> DataFiles<'a> {
             return Ok(false);
         }
         let name = FileName::Data { tid: at.tid, file: at.file };
-        let path = directory::path_of(self.directory, name);
+        let path = directory::path_of(&self.directory, name);
         let file = match self.open.entry((at.tid, at.file)) {
             std::collections::hash_map::Entry::Occupied(file) => file.into_mut(),
             std::collections::hash_map::Entry::Vacant(free) => match open(&path)? {
