@@ -179,10 +179,8 @@ $(STAMPS)/faults: $(NATIVE_SOURCES) $(shell find python -name '*.py') | $(STAMPS
 	@$(call quietly,$(FAULTS))
 	@touch $@
 
-# All releases of Chronicle Queue that the tests speak to, before a test's clock runs.
-PEERS := import java_peer; [java_peer.JavaPeer(version) for version in java_peer.VERSIONS]
-
-$(STAMPS)/interop: interop/pom.xml $(shell find interop/src -type f) | $(STAMPS)/test
+# All releases that the tests speak to, before a test's clock runs.
+$(STAMPS)/interop: $(shell find interop -path interop/target -prune -o -type f -print) | $(STAMPS)/test
 	@echo "· Java peers"
-	@PYTHONPATH=tests/support $(BIN)/python -c "$(PEERS)"
+	@PYTHONPATH=tests/support $(BIN)/python -c "import java_peer; java_peer.build_all()"
 	@touch $@

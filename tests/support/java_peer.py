@@ -9,6 +9,9 @@ starts has one of its own.
         follower.expect("READY")
         ...
 
+`JavaPeer(VANILLA_VERSION, mains=VANILLA)` runs the mains of interop/vanilla on a Vanilla Chronicle;
+`jvm=["-Dos.max.pid.bits=16"]` sets how many bits of an index entry it has for a thread id.
+
 Keyword arguments become options: `block_size=65536` is `--block-size 65536`, True a bare flag,
 False and None nothing.
 """
@@ -26,27 +29,59 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self, TypeAlias
+from typing import IO, NamedTuple, Self, TypeAlias
 
 from paths import ROOT
 
 INTEROP = ROOT / "interop"
-MAIN = "quire.interop.Main"
 DEFAULT_VERSION = "5.27ea11"
 VERSIONS = ("5.20.123", "5.22.28", "5.23.37", "5.26ea7", "5.27ea11", "2026.4")
+VANILLA_VERSION = "3.6.4"
 
 BUILD_TIMEOUT_S = 600.0
 RUN_TIMEOUT_S = 300.0
 LINE_TIMEOUT_S = 120.0
 STDERR_CHARS = 4000
 
-# Verbs that leave nothing in the JVM for those after them.
-SHARING = {"check", "list", "method-read", "method-write", "open", "table", "write"}
+
+class Mains(NamedTuple):
+    """
+    A Maven module of interop/.
+
+    `sharing` are the verbs that leave nothing in the JVM for those after them.
+    """
+
+    module: Path
+    name: str
+    version_property: str
+    phase: str
+    target: str
+    sharing: frozenset[str]
+    agent: str | None = None
+
+
+JOURNAL = Mains(
+    INTEROP,
+    "quire.interop.Main",
+    "chronicle.version",
+    "compile",
+    "",
+    frozenset(["check", "list", "method-read", "method-write", "open", "table", "write"]),
+)
+VANILLA = Mains(
+    INTEROP / "vanilla",
+    "quire.interop.vanilla.Main",
+    "vanilla.version",
+    "process-classes",
+    "vanilla-",
+    frozenset(["list", "read-fields", "write", "write-fields"]),
+    agent="peers.jar",
+)
 
 # What Serve.java puts between the parts of a request, and before the exit code.
 ARGUMENT_END, ARGUMENTS_END, ANSWER_END = "\x1f", "\x1e", "\x04"
@@ -59,14 +94,21 @@ class JavaPeerError(RuntimeError):
 
 
 class JavaPeer:
-    """The mains of interop/ on one release of Chronicle Queue; the first instance builds them."""
+    """The mains of interop/ on one release of the library; the first instance builds them."""
 
     def __init__(
-        self, version: str = DEFAULT_VERSION, *, run_timeout_s: float = RUN_TIMEOUT_S
+        self,
+        version: str = DEFAULT_VERSION,
+        *,
+        run_timeout_s: float = RUN_TIMEOUT_S,
+        mains: Mains = JOURNAL,
+        jvm: Sequence[str] = (),
     ) -> None:
         self.version = version
         self.run_timeout_s = run_timeout_s
-        self._java = _java(version)
+        java, *arguments = _java(mains, version)
+        self._java = (java, *jvm, *arguments, mains.name)
+        self._sharing = mains.sharing
 
     def run(self, verb: str, /, **options: Option) -> list[str]:
         """Runs the verb to its end and returns its lines.
@@ -78,7 +120,7 @@ class JavaPeer:
 
     def run_with_input(self, verb: str, text: str, /, **options: Option) -> list[str]:
         """As `run`, with `text` on its stdin."""
-        if verb in SHARING:
+        if verb in self._sharing:
             lines, code, errors = self._ask_server(verb, text, options)
         else:
             lines, code, errors = self._run_alone(verb, text, options)
@@ -109,8 +151,8 @@ class JavaPeer:
         self, verb: str, text: str, options: Mapping[str, Option]
     ) -> tuple[list[str], int, str]:
         """Run the verb in an idle server; one that failed may hold locks, and is not used again."""
-        idle = _idle_servers.setdefault(self.version, [])
-        server = idle.pop() if idle else JavaProcess([*self._java, MAIN, "serve"])
+        idle = _idle_servers.setdefault(self._java, [])
+        server = idle.pop() if idle else JavaProcess([*self._java, "serve"])
         arguments = ARGUMENT_END.join([verb, *_arguments(options)])
         try:
             server.send(f"{arguments}{ARGUMENTS_END}{text.encode().hex()}")
@@ -139,7 +181,7 @@ class JavaPeer:
 
     def command(self, verb: str, /, **options: Option) -> list[str]:
         """The command line, for callers that start the JVM in their own way."""
-        return [*self._java, MAIN, verb, *_arguments(options)]
+        return [*self._java, verb, *_arguments(options)]
 
 
 class JavaProcess:
@@ -258,7 +300,14 @@ class JavaProcess:
         self._lines.put(None)
 
 
-_idle_servers: dict[str, list[JavaProcess]] = {}
+def build_all() -> None:
+    """Builds the mains on every release."""
+    for version in VERSIONS:
+        JavaPeer(version)
+    JavaPeer(VANILLA_VERSION, mains=VANILLA)
+
+
+_idle_servers: dict[tuple[str, ...], list[JavaProcess]] = {}
 _owner = os.getpid()  # a forked child must not end its parent's servers
 
 
@@ -286,20 +335,21 @@ def _piped(stream: IO[str] | None) -> IO[str]:
 
 
 @cache
-def _java(version: str) -> tuple[str, ...]:
+def _java(mains: Mains, version: str) -> tuple[str, ...]:
     """The start of every command line, after the classes were built if need be."""
     java = shutil.which("java")
     if java is None:
         raise JavaPeerError("no java on the PATH: the peers need a JDK, 17 or newer")
-    target = INTEROP / "target" / version
+    target = INTEROP / "target" / f"{mains.target}{version}"
     with _build_lock():
         stamp = target / "built-from"
-        sources = _sources_digest()
+        sources = _sources_digest(mains)
         if not stamp.is_file() or stamp.read_text() != sources:
-            _build(version)
+            _build(mains, version)
             stamp.write_text(sources)
     class_path = f"{target / 'classes'}{os.pathsep}{(target / 'classpath.txt').read_text()}"
-    return (java, f"@{INTEROP / 'jvm.args'}", "-cp", class_path)
+    agent = [f"-javaagent:{target / mains.agent}"] if mains.agent else []
+    return (java, f"@{INTEROP / 'jvm.args'}", *agent, "-cp", class_path)
 
 
 @contextmanager
@@ -312,23 +362,26 @@ def _build_lock() -> Generator[None]:
         yield
 
 
-def _sources_digest() -> str:
+def _sources_digest(mains: Mains) -> str:
+    """Of the module, and of the command line in interop/src, which all modules have."""
     digest = hashlib.sha256()
-    for path in [INTEROP / "pom.xml", *sorted((INTEROP / "src").rglob("*.java"))]:
+    folders = {INTEROP / "src", mains.module / "src"}
+    sources = sorted(path for folder in folders for path in folder.rglob("*.java"))
+    for path in [mains.module / "pom.xml", *sources]:
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
 
-def _build(version: str) -> None:
+def _build(mains: Mains, version: str) -> None:
     """Compiles with Maven: from its local repository if that has everything, else online."""
     maven = shutil.which("mvn")
     if maven is None:
         raise JavaPeerError("no mvn on the PATH: it builds the peers")
-    command = [maven, "-q", "-B", f"-Dchronicle.version={version}", "compile"]
+    command = [maven, "-q", "-B", f"-D{mains.version_property}={version}", mains.phase]
     for attempt in ([*command, "--offline"], command):
         done = subprocess.run(
             attempt,
-            cwd=INTEROP,
+            cwd=mains.module,
             capture_output=True,
             text=True,
             timeout=BUILD_TIMEOUT_S,

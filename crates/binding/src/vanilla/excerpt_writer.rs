@@ -227,7 +227,7 @@ impl ExcerptWriter {
             integer::<i64>("value", value)?.to_string()
         } else if value.is_instance_of::<PyFloat>() {
             let number: f64 = value.extract()?;
-            if number.fract() == 0.0 { format!("{number:.1}") } else { number.to_string() }
+            number.to_string().replace("inf", "Infinity")
         } else {
             let name = value.get_type().name()?;
             let what = format!("invalid value: expected text, an integer or a float, found {name}");

@@ -7,11 +7,11 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /** One JSON object on one line, from names and values in turn; a value can be a map or a list. */
-final class Json {
+public final class Json {
     private Json() {
     }
 
-    static String object(Object... namesAndValues) {
+    public static String object(Object... namesAndValues) {
         StringJoiner fields = new StringJoiner(", ", "{", "}");
         for (int i = 0; i < namesAndValues.length; i += 2)
             fields.add(quote((String) namesAndValues[i]) + ": " + value(namesAndValues[i + 1]));

@@ -6,7 +6,7 @@ import java.util.Map;
 import java.util.Set;
 
 /** {@code --name value} and {@code --flag} arguments; a name nobody asked for is an error at the end. */
-final class Options {
+public final class Options {
     private final Map<String, String> values = new LinkedHashMap<>();
     private final Set<String> asked = new HashSet<>();
 
@@ -27,26 +27,26 @@ final class Options {
         return other;
     }
 
-    boolean has(String name) {
+    public boolean has(String name) {
         asked.add(name);
         return values.containsKey(name);
     }
 
-    boolean flag(String name) {
+    public boolean flag(String name) {
         return Boolean.parseBoolean(text(name, "false"));
     }
 
-    String text(String name) {
+    public String text(String name) {
         if (!has(name))
             throw new UsageException("missing --" + name);
         return values.get(name);
     }
 
-    String text(String name, String orElse) {
+    public String text(String name, String orElse) {
         return has(name) ? values.get(name) : orElse;
     }
 
-    long number(String name) {
+    public long number(String name) {
         try {
             return Long.decode(text(name));
         } catch (NumberFormatException e) {
@@ -54,12 +54,12 @@ final class Options {
         }
     }
 
-    long number(String name, long orElse) {
+    public long number(String name, long orElse) {
         return has(name) ? number(name) : orElse;
     }
 
     /** A message index as the peers print it: hexadecimal without a prefix. */
-    long index(String name) {
+    public long index(String name) {
         return Long.parseUnsignedLong(text(name), 16);
     }
 
@@ -70,10 +70,10 @@ final class Options {
             throw new UsageException("options without a meaning here: " + unused);
     }
 
-    static final class UsageException extends RuntimeException {
+    public static final class UsageException extends RuntimeException {
         private static final long serialVersionUID = 1;
 
-        UsageException(String message) {
+        public UsageException(String message) {
             super(message);
         }
     }

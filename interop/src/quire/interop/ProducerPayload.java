@@ -15,10 +15,10 @@ import java.util.zip.CRC32;
  *  16   ...   random padding
  * </pre>
  */
-record ProducerPayload(int producer, long counter) {
-    static final int HEADER_LENGTH = 16;
+public record ProducerPayload(int producer, long counter) {
+    public static final int HEADER_LENGTH = 16;
 
-    byte[] encode(int length, Random random) {
+    public byte[] encode(int length, Random random) {
         byte[] payload = new byte[Math.max(length, HEADER_LENGTH)];
         random.nextBytes(payload);
         ByteBuffer buffer = ByteBuffer.wrap(payload).order(ByteOrder.LITTLE_ENDIAN);
@@ -27,7 +27,7 @@ record ProducerPayload(int producer, long counter) {
     }
 
     /** The decoded payload, or null if it is not one or its checksum does not match. */
-    static ProducerPayload decode(byte[] payload) {
+    public static ProducerPayload decode(byte[] payload) {
         if (payload.length < HEADER_LENGTH)
             return null;
         ByteBuffer buffer = ByteBuffer.wrap(payload).order(ByteOrder.LITTLE_ENDIAN);

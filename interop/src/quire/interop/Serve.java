@@ -18,6 +18,12 @@ final class Serve implements Verb {
     private static final String ARGUMENT_END = "\u001f";
     private static final char ANSWER_END = '\u0004';
 
+    private final CommandLine commands;
+
+    Serve(CommandLine commands) {
+        this.commands = commands;
+    }
+
     @Override
     public void run(Options options, PrintStream out) throws IOException {
         options.rejectUnused();
@@ -26,7 +32,7 @@ final class Serve implements Verb {
         while ((request = requests.readLine()) != null) {
             String[] parts = request.split(ARGUMENTS_END, 2);
             System.setIn(new ByteArrayInputStream(HexFormat.of().parseHex(parts[1])));
-            int exitCode = Main.run(parts[0].split(ARGUMENT_END), out);
+            int exitCode = commands.run(parts[0].split(ARGUMENT_END), out);
             out.println(ANSWER_END + Integer.toString(exitCode));
         }
     }

@@ -4,7 +4,7 @@ import java.io.PrintStream;
 
 /** One thing a peer can be asked to do. */
 @FunctionalInterface
-interface Verb {
+public interface Verb {
     /** Runs to its end; what a program is to read goes to {@code out}, one record a line. */
     void run(Options options, PrintStream out) throws Exception;
 }

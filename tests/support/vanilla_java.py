@@ -1,0 +1,41 @@
+"""Java's Vanilla Chronicle: the mains of interop/vanilla, and what they print.
+
+java = vanilla_java(tid_bits=24)
+java.run("write", dir=path, count=3, **JAVA_BLOCKS)
+with quire.open(path, **QUIRE_BLOCKS, tid_bits=24) as queue: ...
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import quire
+from java_peer import VANILLA, VANILLA_VERSION, JavaPeer, Option
+
+# The same small files, as both sides name them.
+INDEX_BLOCK = 8192
+DATA_BLOCK = 65536
+JAVA_BLOCKS: dict[str, Option] = {"index_block": INDEX_BLOCK, "data_block": DATA_BLOCK}
+TID_BITS = 22
+
+
+def vanilla_java(*, tid_bits: int = TID_BITS, version: str = VANILLA_VERSION) -> JavaPeer:
+    """The Java peer that gives a thread id that many bits of an index entry."""
+    return JavaPeer(version, mains=VANILLA, jvm=[f"-Dos.max.pid.bits={tid_bits}"])
+
+
+def vanilla_queue(
+    path: Path,
+    *,
+    tid_bits: int = TID_BITS,
+    **options: Any,  # noqa: ANN401 - any option
+) -> quire.VanillaQueue:
+    """The queue as Quire opens it, of files like Java's."""
+    return quire.VanillaQueue(
+        path,
+        tid_bits=tid_bits,
+        index_block_bytes=INDEX_BLOCK,
+        data_block_bytes=DATA_BLOCK,
+        **options,
+    )
