@@ -68,6 +68,7 @@ BUILD_PROFILE: Final[str]
 # Whatever has an encoding: scalars of numpy and objects of registered classes too.
 Value: TypeAlias = Any
 Direction: TypeAlias = Literal["forward", "backward", "none"]
+_Columns: TypeAlias = tuple[Buffer | None, Buffer, Buffer]
 
 # Columns: a field is its name, whether it may be null, its type, two numbers, and what is inside.
 PlanField: TypeAlias = tuple[str, bool, str, tuple[int, int], Sequence[PlanField]]
@@ -153,6 +154,23 @@ def after_fork_in_child() -> None:
 
 def entry_bytes(name: str, value: object, /) -> bytes:
     """Return a named value, encoded as by :meth:`WriteDocument.write`."""
+
+def _render(style: str, columns: _Columns, start: int, stop: int, /) -> tuple[bytes, int, bool]:
+    """
+    Return rows of a batch as the command line prints them.
+
+    Args:
+        style: ``yaml``, ``java``, ``jsonl``, ``text`` or ``hex``.
+        columns: Indexes, or None to leave them out; offsets of the payloads, and their bytes, as
+            from ``_read_columns``.
+        start: The first row.
+        stop: The row after the last.
+
+    Returns:
+        The text; the row it ends before, which is one that this style cannot show, or *stop*; and
+        whether the text has no other characters than those that every terminal shows.
+
+    """
 
 @final
 class Buffer:

@@ -134,6 +134,8 @@ mod _native {
     #[pymodule_export]
     use crate::handles::read_document::wire_in::{RawIn, WireIn};
     #[pymodule_export]
+    use crate::handles::render::render;
+    #[pymodule_export]
     use crate::handles::roll_cycle::RollCycle;
     #[pymodule_export]
     use crate::handles::tailer::{Payloads, Tailer};

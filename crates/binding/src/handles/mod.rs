@@ -13,6 +13,7 @@ pub mod excerpt;
 pub mod payload;
 pub mod queue;
 pub mod read_document;
+pub mod render;
 pub mod roll_cycle;
 pub mod scan;
 pub mod spin;
