@@ -12,6 +12,7 @@ from quire.cli.errors import INTERRUPTED, print_error
 _SENTENCE: Final = 1_000  # characters, more than any has
 VERBS: Final = {
     "archive": "quire.cli.archive:archive",
+    "completion": "quire.cli.completion:completion",
     "demo": "quire.cli.demo:demo",
     "diff": "quire.cli.diff:diff",
     "dump": "quire.cli.dump:dump",
