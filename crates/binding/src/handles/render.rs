@@ -55,7 +55,7 @@ pub fn render<'py>(
     let (offsets, data) = (Borrowed::new(&offsets)?, Borrowed::new(&data)?);
     let (out, row) = py
         .detach(|| {
-            let indexes = indexes.as_ref().map(|it| it.bytes());
+            let indexes = indexes.as_ref().map(Borrowed::bytes);
             let column = Column {
                 offsets: offsets.bytes(),
                 data: data.bytes(),
