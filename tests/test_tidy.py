@@ -58,6 +58,7 @@ PYTHON_LAYERS = [
     "queue appender tailer subtopics vanilla quick_queue merging",
     "_positions ranges",
     "replaying services archive",
+    "converting",
     "quire",
     "spark",
     "pipeline",

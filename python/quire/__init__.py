@@ -21,6 +21,7 @@ Where things are; each imports only what stands above it::
     vanilla quick_queue merging                those of other formats; several queues as one
     ranges _positions                          ranges, seeking, stored positions
     replaying services archive                 replay and compare; services; Parquet archives
+    converting                                 queues moved into other formats
     spark                                      the data source, the sink, sessions
     pipeline                                   pipelines that a YAML file declares
     pages                                      HTML pages and charts; knows nothing of queues
@@ -60,6 +61,7 @@ from quire.errors import (
     AppendLockedError,
     ArchiveError,
     ClosedError,
+    ConvertError,
     CorruptError,
     CycleFullError,
     DataLossError,
@@ -104,6 +106,8 @@ from quire.vanilla import VanillaAppender, VanillaQueue, VanillaTailer
 
 if _TYPE_CHECKING:
     from quire.calls.printing import print_all
+    from quire.converting.conversion import Converted, convert
+    from quire.converting.mapping import IndexMap
     from quire.replaying.compare import compare
     from quire.replaying.replay import replay, replayed
     from quire.services.service import Service, service
@@ -113,6 +117,8 @@ __all__ = [
     "Appender",
     "ArchiveError",
     "ClosedError",
+    "ConvertError",
+    "Converted",
     "CorruptError",
     "CycleFullError",
     "DataLossError",
@@ -120,6 +126,7 @@ __all__ = [
     "Excerpt",
     "ExcerptWriter",
     "ForkedError",
+    "IndexMap",
     "IndexNotAvailableError",
     "IndexOutOfRangeError",
     "LockLostError",
@@ -164,6 +171,7 @@ __all__ = [
     "WriterInUseError",
     "__version__",
     "compare",
+    "convert",
     "float32",
     "float64",
     "int8",
@@ -192,8 +200,11 @@ __all__ = [
 __version__ = _native.VERSION
 
 _LATER = {
+    "Converted": "converting.conversion",
+    "IndexMap": "converting.mapping",
     "Service": "services.service",
     "compare": "replaying.compare",
+    "convert": "converting.conversion",
     "print_all": "calls.printing",
     "replay": "replaying.replay",
     "replayed": "replaying.replay",

@@ -22,6 +22,7 @@ QuireError
 ├── TailerInUseError         another tailer reads with this name (pid, since)
 ├── WriterInUseError         the queue has a writer, or the producer's name is used, elsewhere
 ├── ProducerDiedError        a producer died while it wrote a message (producer, index)
+├── ConvertError             a conversion's result holds something else, or cannot hold a message
 ├── ReplayError              the queue to replay into holds something else, or others write it
 ├── ForkedError              a handle was carried into a forked child
 ├── LockTimeoutError         also a TimeoutError
@@ -387,6 +388,18 @@ class ProducerDiedError(QuireError):
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+
+class ConvertError(QuireError):
+    """
+    A conversion cannot begin, go on or be verified: the text says which message or file.
+
+    Examples:
+        >>> quire.IndexMap("nowhere")
+        Traceback (most recent call last):
+        quire.errors.ConvertError: ...
+
+    """
 
 
 class ReplayError(QuireError):

@@ -13,6 +13,7 @@ _SENTENCE: Final = 1_000  # characters, more than any has
 VERBS: Final = {
     "archive": "quire.cli.archive:archive",
     "completion": "quire.cli.completion:completion",
+    "convert": "quire.cli.convert:convert",
     "demo": "quire.cli.demo:demo",
     "diff": "quire.cli.diff:diff",
     "dump": "quire.cli.dump:dump",

@@ -1,0 +1,1 @@
+"""Moving a queue into another format, with a map of its indexes."""

@@ -1,0 +1,376 @@
+"""Converting a queue into another format: compare what is there, append the rest, verify all."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Final, Literal, NamedTuple, TypeAlias, cast
+
+from quire import _arguments as arguments
+from quire._arrow import need_arrow
+from quire._durable import PRIVATE, SafeFolder, locked_directory
+from quire._formats import FORMATS
+from quire._native import RollCycle
+from quire.converting.mapping import FILE, MapWriter, Settings
+from quire.converting.source import STEPS, Source, part
+from quire.converting.target import PARQUET, ROLL_CYCLES, QueueTarget, Target, roll_cycle_for
+from quire.errors import ConvertError
+from quire.queue import Queue
+from quire.ranges.range import Chunk, opened
+
+Progress: TypeAlias = Callable[[str, int, int], object]
+"""Called with what is being done, how many messages are done, and how many there are."""
+
+INTO: Final = (*FORMATS, PARQUET)
+_TEMPORARY: Final = re.compile(rf"\.{re.escape(FILE)}\.[0-9a-f]+\.tmp")
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """
+    What a conversion did.
+
+    Attributes:
+        messages: How many messages the result has.
+        written: How many of them were written now; the others were there already.
+        skipped: How many were left out because the format cannot hold them.
+        last: The index of the last one in the result; None if there is none.
+
+    Examples:
+        >>> _ = appender.write_many([b"one", b"two"])
+        >>> quire.convert(queue, "moved", into="vanilla").messages
+        2
+
+    """
+
+    messages: int
+    written: int
+    skipped: int
+    last: int | None
+
+
+def convert(  # noqa: PLR0913 - by keywords
+    source: Queue | str | PathLike[str],
+    dest: str | PathLike[str],
+    *,
+    into: Literal["chronicle", "vanilla", "quick-queue", "parquet"],
+    roll_cycle: str | RollCycle | None = None,
+    block_bytes: int | None = None,
+    skip: bool = False,
+    progress: Progress | None = None,
+) -> Converted:
+    """
+    Write the messages of a queue to a new one of another format, or to Parquet files.
+
+    Messages keep their order and their bytes. The result is compared with the source when it is
+    complete, and only then is the map of indexes published: see :class:`IndexMap`. Repeat a
+    conversion that was interrupted or killed to resume it, or to add what the source has gained.
+
+    A message goes into the cycle in which the cycle of its source starts. Those of a Quick-Queue,
+    which has no cycles, go into the one in which the conversion began.
+
+    Args:
+        source: The queue, or its directory. It is only read; metadata is left out.
+        dest: The directory of the result: a new or an empty one.
+        into: Its format. ``parquet`` has the columns ``_index`` and ``payload``.
+        roll_cycle: The roll cycle of the result; None: one as long as the source's, or else a day.
+        block_bytes: As ``block_bytes`` of a Chronicle Queue, which holds messages up to a quarter
+            of it; ``data_block_bytes`` of a Vanilla Chronicle, ``page_bytes`` of a Quick-Queue.
+        skip: Leave out messages that the format cannot hold: too long ones, and empty ones except
+            in a Vanilla Chronicle and Parquet. Otherwise the first of them is an error.
+        progress: Called now and then.
+
+    Raises:
+        ConvertError: *dest* holds something else; the format cannot hold a message; or another
+            process writes to either side.
+        ValueError: An option does not go with *into*.
+
+    Examples:
+        >>> index = appender.write_text("hello")
+        >>> result = quire.convert(queue, "moved", into="vanilla")
+        >>> result.messages, result.written, result.skipped
+        (1, 1, 0)
+        >>> with quire.open("moved") as moved, moved.tailer() as tailer:
+        ...     tailer.move_to_index(quire.IndexMap("moved")[index])
+        True
+
+    """
+    arguments.one_of(*INTO)("into", into)
+    asked = _Asked(into, _roll_cycle(into, roll_cycle), _block_bytes(into, block_bytes))
+    arguments.flag("skip", skip)
+    path = Path(arguments.path("dest", dest)).absolute()
+    if into == PARQUET:
+        need_arrow()
+    with opened(source) as queue:
+        _check_apart(Path(queue.path), path)
+        plan = Source(queue)
+        with SafeFolder.at(path, create=PRIVATE) as folder, _locked(path):
+            settings = _settings(folder, plan, asked)
+            with closing(_target(folder, settings, plan)) as target:
+                return Conversion(plan, folder, settings, target, progress, skip=skip).run()
+
+
+class _Asked(NamedTuple):
+    into: str
+    roll_cycle: str | None
+    block_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Skipped:
+    index: int
+    length: int
+
+
+class Conversion:
+    """
+    One run of a conversion.
+
+    Args:
+        source: The source.
+        folder: The directory of the result, locked.
+        settings: How the conversion was set up.
+        target: The result.
+        progress: Called now and then.
+        skip: Leave out messages that the target cannot hold.
+
+    """
+
+    def __init__(  # noqa: PLR0913 - what it works on
+        self,
+        source: Source,
+        folder: SafeFolder,
+        settings: Settings,
+        target: Target,
+        progress: Progress | None,
+        *,
+        skip: bool,
+    ) -> None:
+        """Touch nothing."""
+        self._source = source
+        self._folder = folder
+        self._settings = settings
+        self._target = target
+        self._progress = progress
+        self._skip = skip
+        self._done = 0
+
+    def run(self) -> Converted:
+        """
+        Write what the result lacks, and verify it.
+
+        Raises:
+            ConvertError: The result holds something else, or something cannot be converted.
+
+        """
+        steps = self._steps()
+        with MapWriter(self._folder, self._settings) as found:
+            rest = self._compared(steps, found, "comparing")
+            if rest is None:
+                return self._verified(found, written=0)
+        written = self._append(rest, steps)
+        with MapWriter(self._folder, self._settings) as found:
+            if self._compared(self._steps(), found, "verifying") is not None:
+                raise ConvertError(
+                    f"messages of the result are gone: found={found.messages}"
+                    f" path={self._folder.path}"
+                )
+            return self._verified(found, written=written)
+
+    def _verified(self, found: MapWriter, *, written: int) -> Converted:
+        if len(more := self._target.read(1)):
+            raise self._other(more.indexes[0], "more messages than the source")
+        self._folder.sync_tree()
+        found.publish()
+        return Converted(found.messages, written, found.skipped, found.last)
+
+    def _steps(self) -> Iterator[Chunk | _Skipped]:
+        """Yield what the target holds, in runs, and what is left out."""
+        self._done = 0
+        for run in self._source.runs():
+            if self._holds(run):
+                yield run
+            else:
+                yield from self._split(run)
+
+    def _holds(self, run: Chunk) -> bool:
+        """Whether the target holds all messages of a run."""
+        has_empty = len(set(run.offsets)) <= len(run)
+        return len(run.data) <= self._target.longest and not (has_empty and self._target.shortest)
+
+    def _split(self, run: Chunk) -> Iterator[Chunk | _Skipped]:
+        first = 0
+        for place in range(len(run)):
+            length = run.offsets[place + 1] - run.offsets[place]
+            if self._target.shortest <= length <= self._target.longest:
+                continue
+            if first < place:
+                yield part(run, first, place)
+            first = place + 1
+            skipped = _Skipped(run.indexes[place], length)
+            if not self._skip:
+                raise self._unfit(skipped)
+            yield skipped
+        if first < len(run):
+            yield part(run, first, len(run))
+
+    def _compared(
+        self, steps: Iterator[Chunk | _Skipped], found: MapWriter, what: str
+    ) -> Chunk | None:
+        """Compare with what the target holds; return the rest of the run in which that ends."""
+        self._target.rewind()
+        for step in steps:
+            if isinstance(step, _Skipped):
+                found.skip(step.index, step.length)
+                continue
+            rest = step
+            while len(rest):
+                there = self._target.read(len(rest))
+                if not len(there):
+                    return rest
+                self._check_same(part(rest, 0, len(there)), there)
+                found.add_run(rest.indexes[0], there.indexes)
+                rest = part(rest, len(there), len(rest))
+            self._tell(what, len(step))
+        return None
+
+    def _check_same(self, expected: Chunk, there: Chunk) -> None:
+        if self._target.keeps_indexes and expected.indexes.tolist() != there.indexes.tolist():
+            raise self._other(there.indexes[0], "other indexes")
+        if bytes(expected.data) == bytes(there.data) and bytes(expected.offsets) == bytes(
+            there.offsets
+        ):
+            return
+        numbers = range(len(there))
+        number = next(it for it in numbers if expected.payload(it) != there.payload(it))
+        raise self._other(there.indexes[number], "another message")
+
+    def _append(self, rest: Chunk, steps: Iterator[Chunk | _Skipped]) -> int:
+        written = self._write(rest)
+        for step in steps:
+            if isinstance(step, Chunk):
+                written += self._write(step)
+        self._target.finish()
+        return written
+
+    def _write(self, chunk: Chunk) -> int:
+        time_ms = self._source.time_ms(chunk.indexes[0])
+        self._target.append(chunk, self._settings.time_ms if time_ms is None else time_ms)
+        self._tell("converting", len(chunk))
+        return len(chunk)
+
+    def _tell(self, what: str, count: int) -> None:
+        self._done += count
+        if self._progress is not None:
+            self._progress(what, self._done, max(self._done, self._source.messages))
+
+    def _unfit(self, message: _Skipped) -> ConvertError:
+        target = self._target
+        return ConvertError(
+            f"the format cannot hold a message: index={message.index:#x} length={message.length}"
+            f" limits={target.shortest}..{target.longest} into={self._settings.into}"
+            " (larger blocks hold longer messages; or have such messages skipped)"
+        )
+
+    def _other(self, index: int, what: str) -> ConvertError:
+        return ConvertError(
+            f"the result does not hold the beginning of the source, but {what}:"
+            f" index={index:#x} path={self._folder.path}; give a directory that does not exist"
+        )
+
+
+def _roll_cycle(into: str, given: str | RollCycle | None) -> str | None:
+    if given is not None and into not in ROLL_CYCLES:
+        raise ValueError(f"the format has no cycles: into={into} roll_cycle={given}")
+    name = given.name if isinstance(given, RollCycle) else given
+    return cast("str | None", arguments.optional(arguments.text)("roll_cycle", name))
+
+
+def _block_bytes(into: str, given: int | None) -> int | None:
+    if given is not None and into == PARQUET:
+        raise ValueError(f"the format has no blocks: into={into} block_bytes={given}")
+    check = arguments.optional(arguments.whole(1, 2**40))
+    return cast("int | None", check("block_bytes", given))
+
+
+def _check_apart(source: Path, dest: Path) -> None:
+    source, dest = source.resolve(), dest.resolve()
+    if dest.is_relative_to(source):
+        raise ValueError(f"a queue is not converted into itself: dest={dest}")
+
+
+@contextmanager
+def _locked(path: Path) -> Generator[None]:
+    try:
+        with locked_directory(path):
+            yield
+    except BlockingIOError:
+        raise ConvertError(
+            f"another process converts into this directory, or runs a service there: path={path}"
+        ) from None
+
+
+def _settings(folder: SafeFolder, source: Source, asked: _Asked) -> Settings:
+    """
+    Return the settings of a conversion that was begun, or begin one.
+
+    Raises:
+        ConvertError: The directory holds something else.
+
+    """
+    names = [name for name in folder.names() if not _TEMPORARY.fullmatch(name)]
+    if names and FILE not in names:
+        raise ConvertError(
+            "the directory is not empty, and no conversion made it:"
+            f" path={folder.path} found={names[0]}"
+        )
+    folder.sweep()
+    if len(names) > 1:
+        return _resumed(folder, source, asked)
+    settings = Settings(
+        source=source.queue.path,
+        source_format=source.format,
+        into=asked.into,
+        source_step=source.step,
+        step=STEPS.get(asked.into, source.step),
+        time_ms=time.time_ns() // 1_000_000,
+        roll_cycle=asked.roll_cycle or roll_cycle_for(asked.into, source),
+        block_bytes=asked.block_bytes,
+    )
+    folder.replace(FILE, settings.line())
+    return settings
+
+
+def _resumed(folder: SafeFolder, source: Source, asked: _Asked) -> Settings:
+    """
+    Return the settings of a conversion that was begun.
+
+    Raises:
+        ConvertError: It had other options.
+
+    """
+    known = Settings.read(folder)
+    wanted = {"into": asked.into, "source_format": source.format}
+    for name in ("roll_cycle", "block_bytes"):
+        if (value := getattr(asked, name)) is not None:
+            wanted[name] = value
+    for name, value in wanted.items():
+        if getattr(known, name) != value:
+            raise ConvertError(
+                f"the conversion was begun otherwise: {name}={getattr(known, name)}"
+                f" asked={value} path={folder.path}; give a directory that does not exist"
+            )
+    return known
+
+
+def _target(folder: SafeFolder, settings: Settings, source: Source) -> Target:
+    if settings.into == PARQUET:
+        from quire.converting.parquet import ParquetTarget
+
+        return ParquetTarget(folder)
+    return QueueTarget(str(folder.path), settings, source)

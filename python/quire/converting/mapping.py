@@ -1,0 +1,236 @@
+"""
+The map of a conversion: JSON lines in the directory of the result.
+
+The first line says how the conversion was set up and marks the directory as its own. Each further
+line is a run of messages, or one that was left out; the last one has the counts, and is there only
+when the result was verified.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from quire import _arguments as arguments
+from quire._durable import SafeFolder, flush_and_sync
+from quire.converting.source import runs_of
+from quire.errors import ConvertError
+
+FILE: Final = "_indexes.jsonl"  # Spark and Arrow pass over names that start so
+_VERSION: Final = 1
+_HEADER_LIMIT: Final = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """
+    How a conversion was set up: the first line of its map.
+
+    Attributes:
+        source: The path of the source.
+        source_format: Its format.
+        into: The format of the result, or ``parquet``.
+        source_step: From one index of the source to the next.
+        step: The same in the result.
+        time_ms: When the conversion began: the cycle of messages that have none.
+        roll_cycle: That of the result; None if it has no cycles.
+        block_bytes: The size of its blocks; None: the default.
+
+    """
+
+    source: str
+    source_format: str
+    into: str
+    source_step: int
+    step: int
+    time_ms: int
+    roll_cycle: str | None
+    block_bytes: int | None
+
+    def line(self) -> bytes:
+        """Return the first line of the map."""
+        return _line({"convert": _VERSION, **asdict(self)})
+
+    @classmethod
+    def read(cls, folder: SafeFolder) -> Settings:
+        """
+        Return those of a conversion that was begun in a folder.
+
+        Raises:
+            ConvertError: The file is no map.
+
+        """
+        with folder.open(FILE) as file:
+            known = _parsed(file.readline(_HEADER_LIMIT), folder.path / FILE)
+        types = {int: {"source_step", "step", "time_ms"}, str: {"source", "source_format", "into"}}
+        is_known = known.get("convert") == _VERSION
+        is_whole = all(type(known.get(name)) is it for it, names in types.items() for name in names)
+        if not is_known or not is_whole:
+            raise _malformed(folder.path / FILE)
+        return cls(**{it.name: known.get(it.name) for it in fields(cls)})  # type: ignore[arg-type]
+
+
+class MapWriter:
+    """
+    Writes the map of a conversion under a temporary name, to be published when it is verified.
+
+    Args:
+        folder: The directory of the result.
+        settings: How the conversion was set up.
+
+    """
+
+    def __init__(self, folder: SafeFolder, settings: Settings) -> None:
+        """Write the first line."""
+        self._folder = folder
+        self._settings = settings
+        self._temporary = folder.temporary(FILE)
+        self._file = folder.create(self._temporary)
+        self._file.write(settings.line())
+        self._run = (0, 0, 0)
+        self.messages = 0
+        self.skipped = 0
+        self.last: int | None = None
+
+    def add_run(self, source: int, dests: memoryview) -> None:
+        """Add messages with consecutive indexes in the source, and their indexes in the result."""
+        for first, past in runs_of(dests, self._settings.step):
+            self._add(source + first * self._settings.source_step, dests[first], past - first)
+
+    def _add(self, source: int, dest: int, count: int) -> None:
+        first, dest_first, length = self._run
+        is_next = source == first + length * self._settings.source_step
+        if length and is_next and dest == dest_first + length * self._settings.step:
+            self._run = first, dest_first, length + count
+        else:
+            self._end_run()
+            self._run = source, dest, count
+        self.messages += count
+        self.last = dest + (count - 1) * self._settings.step
+
+    def skip(self, source: int, length: int) -> None:
+        """Add a message that was left out."""
+        self._end_run()
+        self._file.write(_line({"skipped": f"{source:#x}", "length": length}))
+        self.skipped += 1
+
+    def publish(self) -> None:
+        """Atomically replace the map of the folder by this one."""
+        self._end_run()
+        self._file.write(_line({"messages": self.messages, "skipped": self.skipped}))
+        flush_and_sync(self._file)
+        self._folder.publish(self._temporary, FILE)
+
+    def _end_run(self) -> None:
+        source, dest, count = self._run
+        if count:
+            self._file.write(
+                _line({"source": f"{source:#x}", "dest": f"{dest:#x}", "count": count})
+            )
+        self._run = (0, 0, 0)
+
+    def __enter__(self) -> Self:
+        """Return the writer."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Remove the file unless it was published."""
+        self._file.close()
+        self._folder.remove(self._temporary)
+
+
+class IndexMap:
+    """
+    The index of each message of a converted queue, from that in its source.
+
+    Args:
+        dest: The directory that :func:`quire.convert` filled.
+
+    Raises:
+        ConvertError: There is no map, or the conversion is not finished.
+
+    Examples:
+        >>> index = appender.write_text("hello")
+        >>> _ = quire.convert(queue, "moved", into="quick-queue")
+        >>> indexes = quire.IndexMap("moved")
+        >>> indexes[index], len(indexes)
+        (0, 1)
+
+    """
+
+    def __init__(self, dest: str | PathLike[str]) -> None:
+        """Read the map."""
+        path = Path(arguments.path("dest", dest), FILE)
+        self._runs: list[tuple[int, int, int]] = []
+        self._count: int | None = None
+        try:
+            with SafeFolder.at(path.parent) as folder, folder.open(FILE) as file:
+                settings = Settings.read(folder)
+                file.readline()
+                for line in file:
+                    self._add(_parsed(line, path))
+        except FileNotFoundError:
+            raise ConvertError(f"no map of a conversion: path={path}") from None
+        except (KeyError, TypeError, ValueError):
+            raise _malformed(path) from None
+        if self._count is None:
+            raise ConvertError(
+                f"the conversion is not finished: path={path} (repeat it to finish it)"
+            )
+        self._source_step: int = settings.source_step
+        self._step: int = settings.step
+
+    def _add(self, line: Mapping[str, Any]) -> None:
+        if "source" in line:
+            self._runs.append((int(line["source"], 16), int(line["dest"], 16), int(line["count"])))
+        elif "messages" in line:
+            self._count = int(line["messages"])
+
+    def __len__(self) -> int:
+        """Return how many messages were converted."""
+        return self._count or 0
+
+    def __getitem__(self, index: int) -> int:
+        """
+        Return the index in the result of the message with an index in the source.
+
+        Raises:
+            KeyError: The source has no such message, or it was left out.
+
+        """
+        place = bisect_right(self._runs, index, key=lambda run: run[0]) - 1
+        if place >= 0:
+            source, dest, count = self._runs[place]
+            number, rest = divmod(index - source, self._source_step)
+            if not rest and number < count:
+                return dest + number * self._step
+        raise KeyError(index)
+
+
+def _line(values: Mapping[str, Any]) -> bytes:
+    return json.dumps(values).encode() + b"\n"
+
+
+def _parsed(line: bytes, path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        raise _malformed(path) from None
+    if not isinstance(found, dict):
+        raise _malformed(path)
+    return found  # pyright: ignore[reportUnknownVariableType]
+
+
+def _malformed(path: Path) -> ConvertError:
+    return ConvertError(f"not the map of a conversion: path={path}")
