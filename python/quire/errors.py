@@ -394,11 +394,7 @@ class ConvertError(QuireError):
     """
     A conversion cannot begin, go on or be verified: the text says which message or file.
 
-    Examples:
-        >>> quire.IndexMap("nowhere")
-        Traceback (most recent call last):
-        quire.errors.ConvertError: ...
-
+        quire.IndexMap("nowhere")
     """
 
 

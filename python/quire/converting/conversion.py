@@ -43,8 +43,9 @@ class Converted:
 
     Examples:
         >>> _ = appender.write_many([b"one", b"two"])
-        >>> quire.convert(queue, "moved", into="vanilla").messages
-        2
+        >>> done = quire.convert(queue, "moved", into="quick-queue")
+        >>> done.messages, done.written, done.skipped, done.last
+        (2, 2, 0, 16)
 
     """
 
