@@ -99,8 +99,9 @@ def test_a_conversion_goes_on_with_the_options_that_it_began_with(
     source: Path, dest: Path, other: dict[str, Any]
 ) -> None:
     quire.convert(source, dest, into="chronicle")
+    options: dict[str, Any] = {"into": "chronicle", **other}
     with pytest.raises(quire.ConvertError, match="was begun otherwise"):
-        quire.convert(source, dest, **{"into": "chronicle", **other})
+        quire.convert(source, dest, **options)
 
 
 def test_options_that_failed_can_be_mended(source: Path, dest: Path) -> None:

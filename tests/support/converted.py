@@ -27,7 +27,8 @@ def fill(path: Path, kind: Into, days: Iterable[Iterable[bytes]]) -> Messages:
     """Make a queue with the messages of each day, two days apart."""
     clock = quire.ManualClock(START_MS)
     options = SMALL[kind] if kind == "quick-queue" else SMALL[kind] | {"clock": clock}
-    with quire.open(path, format=kind, **options) as queue, queue.appender() as appender:
+    opened: Any = quire.open
+    with opened(path, format=kind, **options) as queue, queue.appender() as appender:
         for payloads in days:
             appender.write_many(payloads)
             clock.advance(2 * DAY_MS)
@@ -37,7 +38,7 @@ def fill(path: Path, kind: Into, days: Iterable[Iterable[bytes]]) -> Messages:
 def messages(path: Path) -> Messages:
     """Return the messages of a queue, or of the Parquet files of a conversion."""
     if any(path.glob("*.parquet")):
-        table = ds.dataset(path).to_table()
+        table: Any = ds.dataset(path).to_table()
         indexes, payloads = table.column("_index"), table.column("payload")
         return [*zip(indexes.to_pylist(), payloads.to_pylist(), strict=True)]
     if {file.name for file in path.iterdir()} <= {"_indexes.jsonl"}:

@@ -120,7 +120,8 @@ class QueueTarget:
     def _longest(self, kind: str, block_bytes: int) -> int:
         """Return the length of the longest message that the queue holds."""
         if kind == CHRONICLE:
-            return min(max(self._queue.block_bytes // 4, _SHORTEST_OVERLAP), _CHRONICLE_LIMIT)
+            overlap = max(int(self._queue.block_bytes) // 4, _SHORTEST_OVERLAP)
+            return min(overlap, _CHRONICLE_LIMIT)
         if kind == VANILLA:
             return min(block_bytes - 4, 2**30 - 1)
         return 2**31 - 1
