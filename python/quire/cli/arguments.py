@@ -77,9 +77,11 @@ def replaced(ctx: click.Context, option: click.Parameter, value: object) -> None
 
 @contextmanager
 def value_errors_as_usage() -> Generator[None]:
-    """Turn errors about points and paces into usage errors."""
+    """Turn errors about points and paces, and what a format cannot do, into usage errors."""
     try:
         yield
+    except quire.UnsupportedError as error:
+        raise click.UsageError(str(error)) from error
     except ValueError as error:
         if isinstance(error, quire.QuireError):
             raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 import click
 
@@ -105,7 +105,7 @@ def _show(plan: Replay, style: str, *, with_index: bool) -> None:
     printer = Printer(look, None, at_once=plan.pace is not None)
     try:
         for document in plan.documents():
-            printer.show(document)
+            printer.show(cast("quire.ReadDocument", document))  # raw ones are shown like them
         printer.end()
     except quire.QuireError:
         printer.flush()  # what was read before the damage

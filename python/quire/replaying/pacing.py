@@ -3,17 +3,54 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from typing import Final
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Final, TypeAlias
 
-from quire._native import ReadDocument
+from quire._native import Excerpt, QuickQueue, ReadDocument, VanillaQueue
 from quire.errors import WireError
 from quire.queue import Queue
 from quire.ranges.event_time import TimeField
+from quire.ranges.numbering import AnyQueue
 from quire.ranges.range import Point, Range, range_of, require
 
 _NS_PER_S: Final = 1_000_000_000
 _BEGAN_ANEW_NS: Final = _NS_PER_S
+
+
+@dataclass(frozen=True, slots=True)
+class RawDocument:
+    """A message of raw bytes, to be shown as those of a Chronicle Queue are."""
+
+    index: int
+    bytes: bytes
+    is_metadata: bool = False
+
+    def text(self) -> str:
+        """
+        Return the text value that a message holds.
+
+        Raises:
+            WireError: It holds bytes.
+
+        """
+        raise WireError(f"raw bytes hold no text value: index={self.index:#x}")
+
+
+Document: TypeAlias = ReadDocument | RawDocument
+
+
+def _raw_documents(tailer: Iterable[Excerpt], past: int) -> Iterator[RawDocument]:
+    for excerpt in tailer:
+        if excerpt.index >= past:
+            return
+        yield RawDocument(excerpt.index, excerpt.data)
+
+
+def is_raw(queue: AnyQueue) -> bool:
+    """Whether the messages of a queue are raw bytes, by its format."""
+    return isinstance(queue, VanillaQueue | QuickQueue)
 
 
 class Pace:
@@ -100,7 +137,7 @@ class Replay:
         if pace is not None and not self.stretch.is_empty:
             self._check_times()
 
-    def documents(self, left: Range | None = None) -> Iterator[ReadDocument]:
+    def documents(self, left: Range | None = None) -> Iterator[Document]:
         """
         Yield each message, open, when it is due.
 
@@ -108,18 +145,26 @@ class Replay:
             left: What there is left to do; None: the stretch.
 
         """
-        left = self.stretch if left is None else left
+        with closing(self._documents(self.stretch if left is None else left)) as documents:
+            for document in documents:
+                if self.pace is not None:
+                    by_history = self._field is None
+                    self.pace.wait(self._time_ns(document), may_begin_anew=by_history)
+                yield document
+
+    def _documents(self, left: Range) -> Generator[Document]:
+        """Yield each message, open."""
         if left.is_empty:
             return
         with self.source.tailer() as tailer:
             tailer.move_to_index(left.first)
+            if is_raw(self.source):
+                yield from _raw_documents(tailer, left.past)
+                return
             while True:
                 with tailer.reading_document() as document:
                     if not document.is_present or document.index >= left.past:
                         return
-                    if self.pace is not None:
-                        by_history = self._field is None
-                        self.pace.wait(self._time_ns(document), may_begin_anew=by_history)
                     yield document
 
     def _check_start(self, start: int) -> None:
@@ -128,20 +173,20 @@ class Replay:
 
     def _check_times(self) -> None:
         """Check that the first message has an event time; later ones need none."""
-        with self.source.tailer() as tailer:
-            tailer.move_to_index(self.stretch.first)
-            with tailer.reading_document() as document:
-                if self._time_ns(document) is not None:
-                    return
+        with closing(self._documents(self.stretch)) as documents:
+            if self._time_ns(next(documents)) is not None:
+                return
         what = "no history" if self._field is None else f"no time in the field {self._field.name!r}"
         raise ValueError(
             f"nothing tells the pace: the first message has {what}: index={self.stretch.first:#x}"
             f" path={self.source.path}; name a field that holds a time, or replay without a pace"
         )
 
-    def _time_ns(self, document: ReadDocument) -> int | None:
+    def _time_ns(self, document: Document) -> int | None:
         if self._field is not None:
             return self._field.of(document.bytes)
+        if isinstance(document, RawDocument):
+            return None
         try:
             history = document.history
         except WireError:

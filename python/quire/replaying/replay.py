@@ -8,14 +8,15 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from os import PathLike
-from typing import Self
+from typing import Any, Self
 
 from quire import _arguments as arguments
-from quire._native import Excerpt, ManualClock, RollCycle
+from quire._formats import QUICK_QUEUE, VANILLA
+from quire._native import Excerpt, ManualClock, QuickQueue, RollCycle, VanillaQueue
 from quire.appender import Appender
 from quire.errors import ReplayError
-from quire.queue import Queue
 from quire.queue import open as open_queue
+from quire.ranges.numbering import AnyQueue, Numbering, Periods
 from quire.ranges.range import (
     Chunk,
     Chunks,
@@ -27,7 +28,9 @@ from quire.ranges.range import (
     read_chunk,
 )
 from quire.ranges.seek import first_from
-from quire.replaying.pacing import Pace, Replay
+from quire.replaying.pacing import Pace, Replay, is_raw
+
+_open_any: Callable[..., Any] = open_queue  # of the format that the options name
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +76,8 @@ def replay(  # noqa: PLR0913 - by keywords
 
     Args:
         source: The queue, or its directory. Metadata is left out.
-        out: The directory of the other queue. It is made like the source: with its roll cycle,
-            epoch, wire type and source id.
+        out: The directory of the other queue. It is made like the source: in its format, with its
+            roll cycle, epoch, wire type and source id.
         start: The first message: its index, or a time: a datetime, a date or ISO 8601 text (UTC
             without a zone), or seconds since 1970 as a float; None: the oldest one.
         end: The first message to leave out, as an index or a time; None: replay up to the
@@ -159,18 +162,12 @@ class Copy:
         if os.path.exists(out) and os.path.samefile(source.path, out):  # noqa: PTH110, PTH121
             raise ValueError(f"a queue is not replayed into itself: out={os.fspath(out)}")
         self._plan = plan
-        self._clock = ManualClock(self._begin_ms(source.roll_cycle.to_cycle(plan.stretch.first)))
+        self._numbering = Numbering.of(source)
+        self._clock = ManualClock(self._begin_ms(self._numbering.to_cycle(plan.stretch.first)))
         self._stack = ExitStack()
-        self._out = self._stack.enter_context(
-            open_queue(
-                out,
-                roll_cycle=source.roll_cycle if roll_cycle is None else roll_cycle,
-                epoch_ms=source.epoch_ms,
-                wire_type=source.wire_type,
-                source_id=source.source_id,
-                clock=self._clock,
-            )
-        )
+        options = out_options(source, roll_cycle, self._clock)
+        self._out = self._stack.enter_context(_open_any(out, **options))
+        self._more: dict[str, Any] = {} if is_raw(source) else {"text": False}
         self._progress = progress
         self._numbers = _Numbers(self._out)
         self._next = plan.stretch.first
@@ -225,7 +222,7 @@ class Copy:
             expected = self._numbers.take(self._begin_ms(cycle), past - first)
             if found.indexes[first] != expected:
                 raise self._other(found.indexes[first], f"another index than {expected:#x}")
-            if found.indexes[past - 1] - expected != past - 1 - first:
+            if found.indexes[past - 1] - expected != self._numbers.length(past - 1 - first):
                 raise self._other(found.indexes[past - 1], "other cycles")
         self._handled(count, part.indexes[-1], found.indexes[-1])
 
@@ -234,16 +231,21 @@ class Copy:
             for chunk in Chunks(tailer, self._left()):
                 for cycle, first, past in self._runs(chunk):
                     count = past - first
-                    expected = self._turn_to(cycle, count) + count - 1
+                    expected = self._turn_to(cycle, count) + self._numbers.length(count - 1)
                     last = appender._write_column(  # noqa: SLF001 - the package's own
-                        chunk.offsets, chunk.data, count=count, start=first, wide=False, text=False
+                        chunk.offsets,
+                        chunk.data,
+                        count=count,
+                        start=first,
+                        wide=False,
+                        **self._more,
                     )
                     self._check(last, expected)
                     self.written += count
                     self._handled(count, chunk.indexes[past - 1], expected)
 
     def _write_documents(self, appender: Appender) -> None:
-        to_cycle = self._plan.source.roll_cycle.to_cycle
+        to_cycle = self._numbering.to_cycle
         for document in self._plan.documents(self._left()):
             expected = self._turn_to(to_cycle(document.index), 1)
             self._check(appender.write_bytes(document.bytes), expected)
@@ -274,15 +276,16 @@ class Copy:
             self._progress(self.messages)
 
     def _begin_ms(self, cycle: int) -> int:
+        """Return when a cycle starts; 0 in a Quick-Queue, whose pages have no time."""
         source = self._plan.source
-        return source.epoch_ms + cycle * source.roll_cycle.length_ms
+        return 0 if isinstance(source, QuickQueue) else Periods.of(source).start_ms(cycle)
 
     def _runs(self, chunk: Chunk) -> Iterator[tuple[int, int, int]]:
         """Yield each cycle of a chunk, and where its messages start and end in the chunk."""
-        roll, first = self._plan.source.roll_cycle, 0
+        first = 0
         while first < len(chunk):
-            cycle = roll.to_cycle(chunk.indexes[first])
-            past = len(chunk.until(roll.to_index(cycle, 0) + roll.to_index(1, 0)))
+            cycle = self._numbering.to_cycle(chunk.indexes[first])
+            past = len(chunk.until(self._numbering.to_index(cycle + 1, 0)))
             yield cycle, first, past
             first = past
 
@@ -296,18 +299,48 @@ class Copy:
 class _Numbers:
     """Predicts the indexes of the messages that are written."""
 
-    def __init__(self, queue: Queue) -> None:
-        self._roll = queue.roll_cycle
-        self._epoch_ms = queue.epoch_ms
+    def __init__(self, queue: AnyQueue) -> None:
+        self._numbering = Numbering.of(queue)
+        self._periods = None if isinstance(queue, QuickQueue) else Periods.of(queue)
         self._cycle = -1
         self._sequence = 0
 
     def take(self, time_ms: int, count: int) -> int:
         """Return the index of the first of *count* messages that are written at a time."""
-        cycle = self._roll.cycle_at(time_ms, self._epoch_ms)
+        cycle = 0 if self._periods is None else self._periods.cycle_at(time_ms)
         if cycle != self._cycle:
             self._cycle = cycle
             self._sequence = 0
-        index = self._roll.to_index(cycle, self._sequence)
+        index = self._numbering.to_index(cycle, self._sequence)
         self._sequence += count
         return index
+
+    def length(self, count: int) -> int:
+        """Return how far apart an index and the one *count* messages after it are."""
+        return count * self._numbering.step
+
+
+def out_options(
+    source: AnyQueue, roll_cycle: str | RollCycle | None, clock: ManualClock
+) -> dict[str, Any]:
+    """
+    Return the options of a queue that is made like another one.
+
+    Raises:
+        ValueError: A roll cycle for a format without cycles.
+
+    """
+    if isinstance(source, QuickQueue):
+        if roll_cycle is not None:
+            raise ValueError(f"a Quick-Queue has no cycles: roll_cycle={roll_cycle}")
+        return {"format": QUICK_QUEUE, "page_bytes": source.page_bytes}
+    options: dict[str, Any] = {"clock": clock}
+    if isinstance(source, VanillaQueue):
+        options["format"] = VANILLA
+        if roll_cycle is not None:
+            return {**options, "roll_cycle": roll_cycle}
+        names = ("cycle_format", "cycle_length_ms", "entries_per_cycle")
+    else:
+        options["roll_cycle"] = source.roll_cycle if roll_cycle is None else roll_cycle
+        names = ("epoch_ms", "wire_type", "source_id")
+    return options | {name: getattr(source, name) for name in names}
