@@ -42,6 +42,7 @@ INTEROP = ROOT / "interop"
 DEFAULT_VERSION = "5.27ea11"
 VERSIONS = ("5.20.123", "5.22.28", "5.23.37", "5.26ea7", "5.27ea11", "2026.4")
 VANILLA_VERSION = "3.6.4"
+WEEKLY_VERSION = "3.4.4"  # the last that has cycles of a week
 
 BUILD_TIMEOUT_S = 600.0
 RUN_TIMEOUT_S = 300.0
@@ -304,7 +305,8 @@ def build_all() -> None:
     """Builds the mains on every release."""
     for version in VERSIONS:
         JavaPeer(version)
-    JavaPeer(VANILLA_VERSION, mains=VANILLA)
+    for version in (VANILLA_VERSION, WEEKLY_VERSION):
+        JavaPeer(version, mains=VANILLA)
 
 
 _idle_servers: dict[tuple[str, ...], list[JavaProcess]] = {}

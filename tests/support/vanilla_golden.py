@@ -1,4 +1,4 @@
-"""Vanilla Chronicles that Java 3.6.4 wrote, and listings of more of them."""
+"""Vanilla Chronicles that Java wrote, with a listing of each."""
 
 from __future__ import annotations
 
@@ -10,16 +10,31 @@ from typing import IO, Any
 
 from paths import GOLDEN
 
-ARCHIVE = GOLDEN / "vanilla/files.tar.xz"
-# Of the others only the listing is there.
-WITH_FILES = ["daily_default", "daily_small_mt", "hourly_gap", "queue_claimed"]
-NAMES = [*WITH_FILES, "minutes", "nested", "pid22"]
+ORIGINAL = GOLDEN / "vanilla/files.tar.xz"
+MADE = GOLDEN / "vanilla/made.tar.xz"  # by vanilla_java_golden.py
+# Those of the original archive with files; of others it has the listing alone.
+ORIGINALS = ["daily_default", "daily_small_mt", "hourly_gap", "queue_claimed"]
+NAMES = [*ORIGINALS, "minutes", "nested", "pid22", "pid24"]
+WEEKLY = ["weeks"]  # nothing says that their cycles are weeks
 CHUNK = 1 << 16
+
+
+def archive_of(name: str) -> Path:
+    return ORIGINAL if name in ORIGINALS else MADE
 
 
 @cache
 def listing(name: str) -> dict[str, Any]:
-    with tarfile.open(ARCHIVE) as archive:
+    return read_listing(archive_of(name), name)
+
+
+def original_listing(name: str) -> dict[str, Any]:
+    """Return a listing of the original archive, whose files may be lost."""
+    return read_listing(ORIGINAL, name)
+
+
+def read_listing(path: Path, name: str) -> dict[str, Any]:
+    with tarfile.open(path) as archive:
         found = archive.extractfile(f"{name}.json")
         assert found is not None
         listed: dict[str, Any] = json.load(found)
@@ -29,7 +44,7 @@ def listing(name: str) -> dict[str, Any]:
 def unpack(name: str, into: Path) -> Path:
     """Unpack the files of a set at the length that Java gave them; the archive has their start."""
     geometry = listing(name)["geometry"]
-    with tarfile.open(ARCHIVE) as archive:
+    with tarfile.open(archive_of(name)) as archive:
         for member in archive:
             packed = archive.extractfile(member) if member.name.startswith(f"{name}/") else None
             if packed is not None:

@@ -7,7 +7,6 @@ import net.openhft.chronicle.ChronicleQueueBuilder;
 import net.openhft.chronicle.ChronicleQueueBuilder.VanillaChronicleQueueBuilder;
 import net.openhft.chronicle.ExcerptAppender;
 import net.openhft.chronicle.ExcerptCommon;
-import net.openhft.chronicle.VanillaChronicle.Cycle;
 import net.openhft.chronicle.VanillaChronicle.VanillaAppender;
 import quire.interop.Options;
 
@@ -22,12 +21,11 @@ final class Chronicles {
 
     static VanillaChronicleQueueBuilder builder(Options options) {
         VanillaChronicleQueueBuilder builder = ChronicleQueueBuilder.vanilla(options.text("dir"));
-        builder.cycle(cycle(options));
-        if (options.has("cycle-format"))
-            builder.cycleFormat(options.text("cycle-format"));
-        if (options.has("entries-per-cycle"))
-            builder.entriesPerCycle(options.number("entries-per-cycle"));
+        Cycle cycle = cycle(options);
         return builder
+                .cycleLength(cycle.milliseconds, false)
+                .cycleFormat(options.text("cycle-format", cycle.format))
+                .entriesPerCycle(options.number("entries-per-cycle", cycle.entries))
                 .indexBlockSize(options.number("index-block", builder.indexBlockSize()))
                 .dataBlockSize(options.number("data-block", builder.dataBlockSize()))
                 .synchronous(options.flag("synchronous"));
@@ -35,7 +33,7 @@ final class Chronicles {
 
     /** The cycle that {@code --at} milliseconds lie in, or the present one. */
     static int cycleNumber(Options options, long milliseconds) {
-        return (int) (milliseconds / cycle(options).length());
+        return (int) (milliseconds / cycle(options).milliseconds);
     }
 
     private static Cycle cycle(Options options) {

@@ -22,6 +22,8 @@ public final class Main {
                 Map.entry("source", new Source()),
                 Map.entry("sink", new Sink()),
                 Map.entry("submit", new Submit()),
+                Map.entry("indexed-write", Indexed::write),
+                Map.entry("indexed-list", Indexed::list),
                 Map.entry("bench", new Bench()))).main(arguments);
     }
 }
