@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from quire._native import Buffer
 
+_NO_END = 2**63 - 1
+
 _E = TypeVar("_E")
 _T = TypeVar("_T")
 
@@ -32,7 +34,7 @@ class Following(Generic[_E]):
         def read(self) -> _E | None: ...
         def _prepare(self) -> bool | None: ...
         def _read_columns(
-            self, count: int, /, *, max_bytes: int | None = None, **end: int
+            self, count: int, /, *, max_bytes: int | None = None, end: int = ...
         ) -> tuple[int, Buffer, Buffer, Buffer]: ...
 
     def follow(
@@ -139,11 +141,12 @@ class Following(Generic[_E]):
                 await asyncio.sleep(0)
             turn_ends = monotonic() + TURN_S
 
-    def _payload_batch(self, count: int, max_bytes: int, **end: int) -> pa.RecordBatch:
+    def _payload_batch(self, count: int, max_bytes: int, end: int = _NO_END) -> pa.RecordBatch:
+        """Return the next messages before the index *end*."""
         need_arrow()
         import pyarrow as pa
 
-        rows, *buffers = self._read_columns(count, max_bytes=max_bytes, **end)
+        rows, *buffers = self._read_columns(count, max_bytes=max_bytes, end=end)
         index, offsets, data = map(pa.py_buffer, buffers)
         columns: list[pa.Array[Any]] = [
             pa.Array.from_buffers(pa.uint64(), rows, [None, index]),

@@ -1808,7 +1808,7 @@ class Tailer:
         """
 
     def _read_columns(
-        self, count: int, /, *, max_bytes: int | None = None
+        self, count: int, /, *, max_bytes: int | None = None, end: int = ...
     ) -> tuple[int, Buffer, Buffer, Buffer]:
         """
         Return up to *count* messages as Arrow buffers.
@@ -1816,6 +1816,7 @@ class Tailer:
         Args:
             count: The largest number of messages.
             max_bytes: The largest total size, unless a single message exceeds it.
+            end: Only messages before this index.
 
         Returns:
             The count, the indexes (uint64), the offsets (int32, one more), the payload bytes.

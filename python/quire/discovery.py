@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from quire import _formats
 from quire.errors import NotAQueueError, UnsupportedError
 
 TABLE: Final = "metadata.cq4t"
@@ -50,17 +51,17 @@ def topics_of(path: str | os.PathLike[str]) -> dict[str, str]:
     root = Path(path)
     if not root.is_dir():
         raise NotAQueueError(f"no such directory: path={path}")
-    if _is_queue(entry.name for entry in root.iterdir()):
+    if _is_queue(str(root), (entry.name for entry in root.iterdir())):
         return {root.absolute().name: str(root)}
     found: dict[str, str] = {}
     for folder, inside, files in os.walk(root, onerror=_refuse):
-        if _is_queue(files):
+        if _is_queue(folder, files):
             inside.clear()  # a queue holds no queues
             found[Path(folder).relative_to(root).as_posix()] = folder
     if not found:
         raise NotAQueueError(
             f"no queue in this directory, nor below it: path={path}"
-            f" expected={TABLE} or *{_ROLL_FILE}"
+            f" expected={TABLE} or *{_ROLL_FILE}, or a Vanilla Chronicle or Quick-Queue"
         )
     return dict(sorted(found.items()))
 
@@ -70,5 +71,6 @@ def _refuse(error: OSError) -> None:
     raise error
 
 
-def _is_queue(names: Iterable[str]) -> bool:
-    return any(name == TABLE or name.endswith(_ROLL_FILE) for name in names)
+def _is_queue(folder: str, names: Iterable[str]) -> bool:
+    is_journal = any(name == TABLE or name.endswith(_ROLL_FILE) for name in names)
+    return is_journal or _formats.format_of(folder) is not None

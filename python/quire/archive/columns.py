@@ -29,6 +29,9 @@ from quire.arrow.schema import Schema
 from quire.arrow.types import CYCLE_TYPE, EVENT_TIME_TYPE, INDEX_TYPE, MESSAGE_COLUMNS, fields_of
 from quire.errors import ArchiveError, CorruptError
 from quire.queue import Queue
+from quire.ranges.cycles import CycleRange
+from quire.ranges.numbering import Numbering
+from quire.ranges.sparse import sparse_batches
 from quire.subtopics import ROUTE
 from quire.tailer import Tailer
 
@@ -71,32 +74,32 @@ class Columns:
             fields.append(pa.field(ERROR, pa.string()))
         self.schema: Final = pa.schema([*fields, pa.field(PAYLOAD, pa.binary(), nullable=False)])
 
-    def read(self, tailer: Tailer, cycle: int, first: int, past: int) -> tuple[int, pa.RecordBatch]:
+    def read(self, tailer: Tailer, cycle: int, within: CycleRange) -> tuple[int, pa.RecordBatch]:
         """
-        Return how many of the messages up to *past* were read, and their rows.
+        Return how many messages were read, and their rows.
 
         Args:
             tailer: A tailer at the first of them.
             cycle: The cycle that they are of.
-            first: The cycle's first index.
-            past: The index after the last message.
+            within: All of the cycle's messages.
 
         """
+        past = within.end_index
         count = min(past - tailer.index, BATCH_ROWS)
         seen, arrays = (self._raw if self._is_raw else self._decoded)(tailer, count, past)
         index = arrays[INDEX].view(INDEX_TYPE)
         arrays |= {
             INDEX: index,
             CYCLE: pa.repeat(pa.scalar(cycle, CYCLE_TYPE), len(index)),  # pyright: ignore[reportUnknownArgumentType]
-            SEQUENCE: pc.subtract(index, first),
+            SEQUENCE: pc.divide(pc.subtract(index, within.first_index), within.step),
             TOPIC: pa.repeat(self._topic, len(index)),
         }
         columns = [arrays[name] for name in self.schema.names]
         return seen, pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     @staticmethod
-    def _raw(tailer: Tailer, count: int, _past: int) -> tuple[int, dict[str, Any]]:
-        batch = tailer.read_batch(count, max_bytes=BATCH_BYTES)
+    def _raw(tailer: Tailer, count: int, past: int) -> tuple[int, dict[str, Any]]:
+        batch = tailer._payload_batch(count, BATCH_BYTES, past)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         return batch.num_rows, {INDEX: batch.column(0), PAYLOAD: batch.column(1)}
 
     def _decoded(self, tailer: Tailer, count: int, past: int) -> tuple[int, dict[str, Any]]:
@@ -141,6 +144,9 @@ class CycleReader:
         columns: What the messages become.
         cycle: The cycle, as it was looked at.
 
+    Attributes:
+        messages: How many were read so far.
+
     """
 
     def __init__(self, queue: Queue, columns: Columns, cycle: Cycle) -> None:
@@ -148,8 +154,9 @@ class CycleReader:
         self._queue = queue
         self._columns = columns
         self._cycle = cycle
-        self._first: int = queue.roll_cycle.to_index(cycle.number, 0)
-        self._next = self._first
+        self._range = cycle.range_in(queue)
+        self._next = self._range.first_index
+        self.messages = 0
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """
@@ -160,21 +167,28 @@ class CycleReader:
             CorruptError: The file is damaged.
 
         """
-        past = self._first + self._cycle.end.messages
-        if self._next == past:
+        if not self._range.count:
             return
         with self._queue.tailer() as tailer:
+            if not (numbering := Numbering.of(self._queue)).is_dense:
+                yield from self._sparse(tailer, numbering)
+                return
             if not tailer.move_to_index(self._next):
                 raise self._ends_early()
-            while self._next < past:
-                yield self._batch(tailer, past)
+            while self._next < self._range.end_index:
+                yield self._batch(tailer)
 
-    def _batch(self, tailer: Tailer, past: int) -> pa.RecordBatch:
-        try:
-            seen, batch = self._columns.read(tailer, self._cycle.number, self._first, past)
-        except CorruptError as error:
-            message, *values = error.args
-            raise CorruptError(f"{message} index={self._next:#x}", *values) from None
+    def _sparse(self, tailer: Tailer, numbering: Numbering) -> Iterator[pa.RecordBatch]:
+        batches = sparse_batches(tailer, self._range, numbering, lambda _: self._read(tailer))
+        for passed, (_, batch) in batches:
+            self._next += passed * numbering.step
+            if batch.num_rows:
+                yield batch
+        if self._next != self._range.end_index:
+            raise self._ends_early()
+
+    def _batch(self, tailer: Tailer) -> pa.RecordBatch:
+        seen, batch = self._read(tailer)
         if not seen or _index_in(batch, 0) != self._next:
             raise self._ends_early()
         self._next += seen
@@ -182,11 +196,20 @@ class CycleReader:
             raise self._ends_early()
         return batch
 
+    def _read(self, tailer: Tailer) -> tuple[int, pa.RecordBatch]:
+        try:
+            seen, batch = self._columns.read(tailer, self._cycle.number, self._range)
+        except CorruptError as error:
+            message, *values = error.args
+            raise CorruptError(f"{message} index={self._next:#x}", *values) from None
+        self.messages += seen
+        return seen, batch
+
     def _ends_early(self) -> ArchiveError:
         return ArchiveError(
             "the cycle ends before its last message, is its file damaged or gone?"
-            f" file={self._cycle.file} index={self._next:#x} found={self._next - self._first}"
-            f" expected={self._cycle.end.messages}"
+            f" file={self._cycle.file} index={self._next:#x}"
+            f" found={self._range.until(self._next).count} expected={self._range.count}"
         )
 
 

@@ -6,19 +6,24 @@ import time
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from quire.errors import ArchiveError, CorruptError
 from quire.queue import Queue
+from quire.quick_queue import QuickQueue
+from quire.ranges.cycles import CycleRange, count_of, cycles_of
+from quire.ranges.numbering import Numbering
+from quire.vanilla import VanillaQueue
 
 
 class End(NamedTuple):
-    """Where a cycle's documents end."""
+    """Where a cycle's messages end."""
 
     position: int
-    messages: int
+    past: int
+    """The sequence after the last message."""
     ended: bool
-    """Whether there is an end-of-file marker."""
+    """Whether nothing can follow: there is an end-of-file marker, or a page is full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +35,12 @@ class Cycle:
     end: End
     previous: int | None
     looked_at_s: float
+
+    def range_in(self, queue: Queue) -> CycleRange:
+        """Return its indexes."""
+        numbering = Numbering.of(queue)
+        first = numbering.to_index(self.number, 0)
+        return CycleRange(first, self.end.past, numbering.step)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +67,7 @@ def look(queue: Queue, known: Collection[int]) -> Look:
     damaged: dict[int, str] = {}
     newest = _newest_with_messages(queue)
     before: int | None = None
-    for number in queue.cycles:
+    for number in cycles_of(queue):
         previous, before = before, number
         if number in known:
             continue
@@ -70,11 +81,27 @@ def look(queue: Queue, known: Collection[int]) -> Look:
             if number > newest:
                 unfinished.append(number)
         elif end.ended or number < newest:
-            file = Path(queue.file_for_cycle(number))
+            file = file_of(queue, number)
             finished.append(Cycle(number, file, end, previous, time.monotonic()))
         else:
             unfinished.append(number)
     return Look(finished, unfinished, damaged)
+
+
+def file_of(queue: Queue, number: int) -> Path:
+    """Return the file of a cycle, or its directory; of a Quick-Queue, the page of the index."""
+    opened: object = queue
+    if isinstance(opened, VanillaQueue):
+        return Path(opened.directory_for_cycle(number))
+    if isinstance(opened, QuickQueue):
+        return Path(opened.path, f"{number}.{'qx' if opened.form == 'single' else 'qmx'}")
+    return Path(queue.file_for_cycle(number))
+
+
+def name_of(queue: Queue, number: int) -> str:
+    """Return what a cycle's file is called, as the name of another file."""
+    name = file_of(queue, number).relative_to(queue.path).as_posix().replace("/", "-")
+    return name if isinstance(cast("object", queue), VanillaQueue) else Path(name).stem
 
 
 def end_of(queue: Queue, number: int) -> End | None:
@@ -85,19 +112,27 @@ def end_of(queue: Queue, number: int) -> End | None:
         CorruptError: The file is damaged, or ends before its last message.
 
     """
-    if not Path(queue.file_for_cycle(number)).exists():
+    if not file_of(queue, number).exists():
         return None
+    if isinstance(cast("object", queue), VanillaQueue | QuickQueue):
+        return _end_in_older(queue, number)
     found, last = queue.end_of_cycle(number), queue._write_position(number)  # noqa: SLF001 - the package's own
     if found is None or last is None:
         return None
     end = End(*found)
-    if last >= end.position and end.messages:
+    if last >= end.position and end.past:
         raise CorruptError(
             "messages are missing in the middle of the file, or its end is cut off:"
             f" file={queue.file_for_cycle(number)} position={end.position:#x}"
             f" last={last:#x}"
         )
     return end
+
+
+def _end_in_older(queue: Queue, number: int) -> End:
+    past = count_of(queue, number)
+    is_full = not isinstance(cast("object", queue), VanillaQueue) and number + 1 in cycles_of(queue)
+    return End(0, past, is_full)
 
 
 def check_unchanged(queue: Queue, cycle: Cycle, grace_s: float) -> None:
@@ -117,18 +152,18 @@ def check_unchanged(queue: Queue, cycle: Cycle, grace_s: float) -> None:
     if now[:2] != cycle.end[:2]:
         raise ArchiveError(
             f"the cycle is still written to: file={cycle.file}"
-            f" messages={cycle.end.messages} found={now.messages}"
+            f" messages={cycle.end.past} found={now.past}"
         )
 
 
 def _newest_with_messages(queue: Queue) -> int:
     """Return the newest cycle that has a message; -1 if none has."""
-    for number in reversed(queue.cycles):
+    for number in reversed(cycles_of(queue)):
         try:
             end = end_of(queue, number)
         except CorruptError:
             continue
-        if end is not None and end.messages:
+        if end is not None and end.past:
             return number
     return -1
 
@@ -139,7 +174,8 @@ def damage_text(queue: Queue, number: int, error: CorruptError) -> str:
 
 
 def _where(queue: Queue, number: int) -> str:
-    first, past = (queue.roll_cycle.to_index(each, 0) for each in (number, number + 1))
+    numbering = Numbering.of(queue)
+    first, past = (numbering.to_index(each, 0) for each in (number, number + 1))
     with queue.tailer() as tailer:
         try:
             if not tailer.move_to_index(first):

@@ -33,6 +33,7 @@ class Entry:
         decoding: The place, in the list of the topic, of what its typed columns are.
         sha256: Of the file; it stands in the list alone.
         size: The file's length, in the list alone, too; 0 in lists of earlier versions.
+        past: The sequence after its last message, where that is not how many it has.
 
     Examples:
         >>> import quire.archive
@@ -55,6 +56,7 @@ class Entry:
     decoding: int = 0
     sha256: str = ""
     size: int = 0
+    past: int | None = None
 
     @classmethod
     def of(cls, known: Mapping[str, Any]) -> Entry:
@@ -82,6 +84,11 @@ class Entry:
         values = {**about, **self.to_json()}
         del values["sha256"], values["size"]
         return {METADATA_KEY: json.dumps(values).encode()}
+
+    @property
+    def end(self) -> int:
+        """The sequence after its last message."""
+        return self.messages if self.past is None else self.past
 
     @property
     def told(self) -> Entry:

@@ -9,11 +9,12 @@ from quire.archive.entry import Entry
 from quire.archive.manifest import Topic
 from quire.errors import CorruptError
 from quire.queue import Queue
+from quire.ranges.cycles import cycles_of
 
 
 def record_losses(topic: Topic, queue: Queue) -> None:
     """Note the cycles that were seen and not archived, and are gone."""
-    here = {*queue.cycles}
+    here = {*cycles_of(queue)}
     noted = {cycle for cycle, _ in topic.lost}
     gone = topic.seen - topic.entries.keys() - here - noted
     topic.lost += [(cycle, "deleted before it was archived") for cycle in sorted(gone)]

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from quire._formats import QUICK_QUEUE, VANILLA
 from quire.archive.cycles import damage_text, end_of
 from quire.archive.manifest import Topic
 from quire.archive.verification import check_live
 from quire.errors import ArchiveError, CorruptError
 from quire.queue import Queue
+from quire.quick_queue import QuickQueue
+from quire.ranges.cycles import cycles_of
+from quire.vanilla import VanillaQueue
 
 
 def check_identity(topic: Topic, queue: Queue) -> dict[int, str]:
@@ -33,7 +37,7 @@ def check_identity(topic: Topic, queue: Queue) -> dict[int, str]:
         )
     damaged = drop_grown(topic, queue)
     is_moved = topic.queue != queue.path
-    for cycle in sorted(topic.entries.keys() & {*queue.cycles}, reverse=True):
+    for cycle in sorted(topic.entries.keys() & {*cycles_of(queue)}, reverse=True):
         try:
             if check_live(queue, topic.entries[cycle], every_byte=is_moved or bool(damaged)):
                 break
@@ -52,6 +56,17 @@ def check_identity(topic: Topic, queue: Queue) -> dict[int, str]:
 
 def facts_of(name: str, queue: Queue) -> dict[str, Any]:
     """Return what a queue was created with."""
+    opened: object = queue
+    if isinstance(opened, QuickQueue):
+        return {"topic": name, "format": QUICK_QUEUE, "page_bytes": opened.page_bytes}
+    if isinstance(opened, VanillaQueue):
+        return {
+            "topic": name,
+            "format": VANILLA,
+            "cycle_format": opened.cycle_format,
+            "cycle_length_ms": opened.cycle_length_ms,
+            "entries_per_cycle": opened.entries_per_cycle,
+        }
     return {
         "topic": name,
         "roll_cycle": queue.roll_cycle.name,
@@ -73,6 +88,6 @@ def drop_grown(topic: Topic, queue: Queue) -> dict[int, str]:
         except CorruptError as error:
             damaged[entry.cycle] = damage_text(queue, entry.cycle, error)
             continue
-        if end is not None and end.messages > entry.messages:
+        if end is not None and end.past > entry.end:
             del topic.entries[entry.cycle]
     return damaged

@@ -212,9 +212,9 @@ def _list_of(topic: str) -> str:
     return f"{quote(topic, safe='')}{_LIST}"
 
 
-def file_name(roll_file: Path) -> str:
-    """Return the name of the Parquet file of a roll file."""
-    return f"{roll_file.stem}{_SUFFIX}"
+def file_name(cycle: str) -> str:
+    """Return the name of the Parquet file of a cycle, given that of its own file."""
+    return f"{cycle}{_SUFFIX}"
 
 
 def read_entry(file: Path) -> Entry | None:

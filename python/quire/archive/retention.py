@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from quire._durable import sync
+from quire._formats import CHRONICLE, format_of
 from quire._positions import stored_position
 from quire.archive.cycles import end_of
 from quire.archive.manifest import Topic
 from quire.archive.report import Failure, Report
 from quire.archive.verification import check_file, check_live
-from quire.errors import QuireError
+from quire.errors import QuireError, UnsupportedError
 from quire.queue import Queue
 from quire.queue import open as open_queue
 
@@ -30,7 +31,16 @@ def delete_archived(topic: Topic, path: str, report: Report, *, force: bool) -> 
         report: Receives what was deleted and what was kept.
         force: Ignore the positions of named tailers.
 
+    Raises:
+        UnsupportedError: The queue is of another format.
+
     """
+    if format_of(path) != CHRONICLE:
+        raise UnsupportedError(
+            "only cycles of a Chronicle Queue are deleted: nothing ends those of a Vanilla"
+            " Chronicle, and Java's writers of a Quick-Queue start at its first page:"
+            f" path={path}"
+        )
     with open_queue(path, create=False) as queue:
         gone = 0
         for entry in [topic.entries[it] for it in queue.cycles[:-1] if it in topic.entries]:

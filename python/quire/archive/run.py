@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from quire._durable import Access, SafeFolder
 from quire.archive.columns import Columns, CycleReader, misfits_in
-from quire.archive.cycles import Cycle, Look, check_unchanged, look
+from quire.archive.cycles import Cycle, Look, check_unchanged, look, name_of
 from quire.archive.decoding import decoding_of
 from quire.archive.digest import Digest, sha256_of
 from quire.archive.entry import Entry
@@ -252,10 +252,10 @@ class _TopicRun:
 
     def _archive_each(self, folder: SafeFolder, queue: Queue, found: Look, grace_s: float) -> None:
         topic = self._topic
-        total, done = sum(cycle.end.messages for cycle in found.finished), 0
+        total, done = sum(cycle.end.past for cycle in found.finished), 0
         for cycle in found.finished:
             progress = ProgressCounter(
-                self._progress, f"{topic.name} {cycle.file.stem}", done, total
+                self._progress, f"{topic.name} {name_of(queue, cycle.number)}", done, total
             )
             try:
                 with self._written(folder, queue, cycle, progress) as (temporary, entry):
@@ -267,14 +267,14 @@ class _TopicRun:
                 topic.entries[cycle.number] = entry
                 self._report.archived.setdefault(topic.name, []).append(entry)
                 self._report.bytes += entry.size
-            done += cycle.end.messages
+            done += cycle.end.past
 
     @contextmanager
     def _written(
         self, folder: SafeFolder, queue: Queue, cycle: Cycle, progress: ProgressCounter
     ) -> Generator[tuple[str, Entry]]:
         """Write a cycle under a temporary name and check it; remove it unless it was published."""
-        temporary = folder.temporary(file_name(cycle.file))
+        temporary = folder.temporary(file_name(name_of(queue, cycle.number)))
         try:
             entry = self._write(folder.create(temporary), queue, cycle, progress)
             path = folder.path / temporary
@@ -289,7 +289,8 @@ class _TopicRun:
         """Write a cycle's file, and return its entry."""
         digest, rows, misfits = Digest(), 0, 0
         with Writer(file, self._columns.schema) as writer:
-            for batch in CycleReader(queue, self._columns, cycle):
+            reader = CycleReader(queue, self._columns, cycle)
+            for batch in reader:
                 before = digest.messages
                 digest.add(batch)
                 writer.write(batch)
@@ -298,7 +299,7 @@ class _TopicRun:
                 progress.add(digest.messages - before)
             entry = Entry(
                 cycle=cycle.number,
-                file=file_name(cycle.file),
+                file=file_name(name_of(queue, cycle.number)),
                 messages=digest.messages,
                 rows=rows,
                 misfits=misfits,
@@ -306,14 +307,15 @@ class _TopicRun:
                 last_index=digest.last_index,
                 digest=digest.hex,
                 payload_bytes=digest.payload_bytes,
+                past=None if cycle.end.past == digest.messages else cycle.end.past,
                 ended=cycle.end.ended,
                 previous=cycle.previous,
                 decoding=self._decoding,
             )
-            if digest.messages != cycle.end.messages:
+            if digest.messages != reader.messages:
                 raise ArchiveError(
                     f"messages became no row: file={cycle.file} rows={digest.messages}"
-                    f" expected={cycle.end.messages}"
+                    f" expected={reader.messages}"
                 )
             writer.close(entry.metadata(self._topic.facts))
         return entry

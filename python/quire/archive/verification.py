@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 
 from quire.archive.columns import Columns, CycleReader
-from quire.archive.cycles import Cycle, end_of
+from quire.archive.cycles import Cycle, end_of, file_of
 from quire.archive.digest import Digest, sha256_of
 from quire.archive.entry import Entry
 from quire.archive.gaps import is_gone, record_deletion
@@ -131,11 +131,11 @@ def check_live(queue: Queue, entry: Entry, *, every_byte: bool) -> bool:
     end = end_of(queue, entry.cycle)
     if end is None:
         return False
-    file = Path(queue.file_for_cycle(entry.cycle))
-    if end.messages != entry.messages:
+    file = file_of(queue, entry.cycle)
+    if end.past != entry.end:
         raise ArchiveError(
             f"the queue's cycle has another number of messages than its archive: file={file}"
-            f" found={end.messages} archived={entry.messages}"
+            f" found={end.past} archived={entry.end}"
         )
     if every_byte:
         digest = Digest()

@@ -265,7 +265,7 @@ def _one_by_one(options: ReadOptions) -> Iterator[quire.Queue]:
     refuse(problems)
     for topic, path in topics.items():
         with topic_in_errors(topic):
-            queue = open_queue(path, options.wire_type)
+            queue = open_queue(path, options.wire_type, options.queue_format)
         with queue:
             yield queue
 

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Final, TypeVar
 
+from quire._formats import FORMATS, Format
 from quire.errors import OptionsError
 from quire.ranges.event_time import UNITS_NS, TimeField
 from quire.spark.read.offsets import EARLIEST, LATEST, Bound, parse_offsets, parse_time
@@ -39,6 +40,7 @@ _NAMES: Final = (
     "batchRows",
     "failOnDataLoss",
     "wireType",
+    "queueFormat",
     "onError",
 )
 
@@ -51,6 +53,8 @@ _WIRE_TYPES: Final[Mapping[str, str | None]] = {
     name.lower(): name
     for name in ("BINARY_LIGHT", "BINARY", "FIELDLESS_BINARY", "COMPRESSED_BINARY")
 }
+
+_QUEUE_FORMATS: Final[Mapping[str, Format | None]] = {name: name for name in FORMATS}
 
 _START: Final = Bound(EARLIEST)
 _END: Final = Bound(LATEST)
@@ -170,6 +174,7 @@ class ReadOptions:
         batch_rows: How many rows one Arrow batch holds, at most.
         fail_on_data_loss: Whether messages that are gone are an error.
         wire_type: The wire type; None: the one in the files.
+        queue_format: The only format of queues that is read; None: each queue's own.
         keep_errors: Whether messages that do not decode are rows with ``_error``.
         given: The names of the options that were given, in lower case.
 
@@ -191,6 +196,7 @@ class ReadOptions:
     batch_rows: int = BATCH_ROWS
     fail_on_data_loss: bool = True
     wire_type: str | None = None
+    queue_format: Format | None = None
     keep_errors: bool = False
     given: frozenset[str] = field(default=frozenset())
 
@@ -233,6 +239,7 @@ class ReadOptions:
             batch_rows=given.count("batchRows", BATCH_ROWS, BATCH_ROWS_MAX),
             fail_on_data_loss=given.flag("failOnDataLoss", default=True),
             wire_type=given.choice("wireType", _WIRE_TYPES, None),
+            queue_format=given.choice("queueFormat", _QUEUE_FORMATS, None),
             keep_errors=given.choice("onError", {"fail": False, "column": True}, default=False),
             given=frozenset(name.lower() for name in options),
         )

@@ -36,7 +36,8 @@ from quire.arrow.schema_loader import load_schema
 from quire.arrow.types import fields_of
 from quire.discovery import topics_of
 from quire.errors import ArchiveError, CorruptError, OptionsError
-from quire.ranges.cycles import CycleRange, cycle_ranges
+from quire.ranges.cycles import CycleRange, cycle_ranges, cycles_of, refresh
+from quire.ranges.numbering import Numbering
 from quire.spark.columns import checked
 from quire.spark.options import ReadOptions
 from quire.spark.read import rows
@@ -222,21 +223,23 @@ def _live(topic: Topic, root: str, asked: _Asked) -> tuple[TopicRange | None, li
         problems = [
             why if cycle is None else f"cycle={cycle} was {why}" for cycle, why in topic.lost
         ]
-        listed = [cycle for cycle in queue.cycles if cycle not in topic.entries]
+        listed = [cycle for cycle in cycles_of(queue) if cycle not in topic.entries]
         with topic_in_errors(topic.name):
             runs = [run for cycle in listed for run in _runs(topic, queue, cycle, asked)]
-        queue.refresh()
+        refresh(queue)
+        left = {*cycles_of(queue)}
         problems += [
             f"cycle={cycle} was deleted while the table was made"
             for cycle in listed
-            if cycle not in queue.cycles
+            if cycle not in left
         ]
-        return TopicRange(topic.name, queue.path, tuple(runs)), [*topic.problems, *problems]
+        live = TopicRange(topic.name, queue.path, tuple(runs), Numbering.of(queue).is_dense)
+        return live, [*topic.problems, *problems]
 
 
 def _runs(topic: Topic, queue: quire.Queue, cycle: int, asked: _Asked) -> Iterator[CycleRange]:
     """Yield the messages of a cycle, if there are any."""
-    to_index = queue.roll_cycle.to_index
+    to_index = Numbering.of(queue).to_index
 
     def skipped(error: CorruptError) -> None:
         _log.warning("a damaged cycle is skipped: %s topic=%s", error, topic.name)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final, cast
 from urllib.parse import unquote, urlsplit
 
 import quire
 from quire._durable import SafeFolder
+from quire._formats import Format
 from quire.discovery import TABLE, check_local, topics_of
 from quire.errors import CorruptError, QuireError
 
@@ -54,16 +55,22 @@ def topic_in_errors(topic: str) -> Generator[None]:
         raise type(error)(f"{error} topic={topic}") from None
 
 
-def open_queue(path: str, wire_type: str | None) -> quire.Queue:
+def open_queue(path: str, wire_type: str | None, kind: Format | None) -> quire.Queue:
     """
     Open a queue read-only, on network file systems too.
 
     Raises:
-        NotAQueueError: There is none.
+        NotAQueueError: There is none, or one of another format than *kind*.
         UnsupportedError: It is of another kind.
 
     """
-    return quire.open(path, read_only=True, create=False, wire_type=wire_type)
+    return quire.open(
+        path,
+        format=cast("Any", kind),
+        read_only=True,
+        create=False,
+        wire_type=wire_type,
+    )
 
 
 def stored_wire_type(path: str) -> str | None:

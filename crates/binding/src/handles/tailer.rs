@@ -286,12 +286,13 @@ impl Tailer {
     }
 
     #[doc = stub!("Tailer._read_columns")]
-    #[pyo3(name = "_read_columns", signature = (count, /, *, max_bytes = None))]
+    #[pyo3(name = "_read_columns", signature = (count, /, *, max_bytes = None, end = i64::MAX))]
     fn read_columns(
         &self,
         py: Python<'_>,
         count: &Bound<'_, PyAny>,
         max_bytes: Option<&Bound<'_, PyAny>>,
+        end: i64,
     ) -> PyResult<(usize, Buffer, Buffer, Buffer)> {
         let count = integer("count", count)?;
         let max_bytes = optional("max_bytes", max_bytes)?.unwrap_or(BATCH_BYTES_MAX);
@@ -301,14 +302,14 @@ impl Tailer {
         let mut reading = Reading::default();
         scan::batch(py, &self.0, &mut reading, |reading| {
             self.0.scan_many(reading, count, |index, bytes| {
-                let Some(end) = fits(data.len(), bytes.len()) else { return Take::NotThis };
-                if !indexes.is_empty() && data.len() + bytes.len() > max_bytes {
+                let Some(length) = fits(data.len(), bytes.len()) else { return Take::NotThis };
+                if index >= end || !indexes.is_empty() && data.len() + bytes.len() > max_bytes {
                     return Take::NotThis;
                 }
                 indexes.extend_from_slice(&index.to_le_bytes());
                 data.extend_from_slice(bytes);
-                offsets.extend_from_slice(&end.to_le_bytes());
-                Take::This
+                offsets.extend_from_slice(&length.to_le_bytes());
+                if index.saturating_add(1) >= end { Take::Last } else { Take::This }
             })
         })?;
         let columns = [indexes, offsets, data].map(Buffer::column);

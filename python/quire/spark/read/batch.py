@@ -82,7 +82,7 @@ def planned(options: ReadOptions) -> list[TopicRange]:
 
 
 def _span(path: str, topic: str, options: ReadOptions) -> TopicRange:
-    with topic_in_errors(topic), open_queue(path, options.wire_type) as queue:
+    with topic_in_errors(topic), open_queue(path, options.wire_type, options.queue_format) as queue:
         start = resolved(queue, topic, options.starting, options.time_field)
         end = resolved(queue, topic, options.ending, options.time_field, is_end=True)
         if options.starting.time_ns is None:
@@ -97,7 +97,10 @@ def _readable_span(path: str, topic: str, options: ReadOptions) -> TopicRange:
         _log.warning("damaged messages are skipped: %s topic=%s", error, topic)
 
     try:
-        with topic_in_errors(topic), open_queue(path, options.wire_type) as queue:
+        with (
+            topic_in_errors(topic),
+            open_queue(path, options.wire_type, options.queue_format) as queue,
+        ):
             start, end = (
                 _resolved_anyhow(queue, topic, bound, options, is_end=is_end)
                 for bound, is_end in ((options.starting, False), (options.ending, True))

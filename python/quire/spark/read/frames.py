@@ -21,6 +21,7 @@ from pyspark.sql.types import StructType
 
 from quire.arrow.names import CYCLE, INDEX, SEQUENCE, TOPIC
 from quire.arrow.schema import Schema
+from quire.ranges.numbering import Numbering
 from quire.spark.columns import checked, default_columns
 from quire.spark.options import ReadOptions
 from quire.spark.read import rows
@@ -106,7 +107,7 @@ def frame_of(
 ) -> DataFrame:
     """Return the messages of *spans* as rows of *schema*, by the plan that was made of it."""
     spans = [span for span in spans if span.runs]
-    if not plan.needs_messages:
+    if not plan.needs_messages and all(span.is_dense for span in spans):
         return _places(spark, spans, plan)
     use_this_python(spark)
     options = plan.options
@@ -143,11 +144,11 @@ def _pieces(
     span: TopicRange, options: ReadOptions, size: int
 ) -> Iterator[tuple[str, int, int, int, int]]:
     """Yield topic, cycle, the cycle's first index, and the first and last sequence of a piece."""
-    with open_queue(span.path, options.wire_type) as queue:
-        roll_cycle = queue.roll_cycle
+    with open_queue(span.path, options.wire_type, options.queue_format) as queue:
+        numbering = Numbering.of(queue)
     for run in span.runs:
-        cycle = roll_cycle.to_cycle(run.first_index)
-        base = roll_cycle.to_index(cycle, 0)
+        cycle = numbering.to_cycle(run.first_index)
+        base = numbering.to_index(cycle, 0)
         for first in range(run.first_index - base, run.end_index - base, size):
             yield span.topic, cycle, base, first, min(first + size, run.end_index - base) - 1
 

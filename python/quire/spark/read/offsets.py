@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 import quire
 from quire.ranges import seek
-from quire.ranges.cycles import first_index_of
+from quire.ranges.cycles import end_index_of, first_index_of
 from quire.ranges.event_time import TimeField, epoch_ns
 
 EARLIEST: Final = "earliest"
@@ -112,8 +112,7 @@ def resolved(
     offset = bound.of(topic)
     if isinstance(offset, int):
         return offset
-    found = first_index_of(queue) if offset == EARLIEST else queue.last_index
-    return 0 if found is None else found + (offset == LATEST)
+    return end_index_of(queue) if offset == LATEST else first_index_of(queue) or 0
 
 
 def _offset(text: str) -> Offset | None:

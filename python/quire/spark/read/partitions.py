@@ -19,6 +19,7 @@ from pyspark.sql.datasource import InputPartition
 import quire
 from quire.errors import CorruptError, IndexOutOfRangeError
 from quire.ranges.cycles import CycleRange, cycle_ranges, first_index_of
+from quire.ranges.numbering import Numbering
 
 # Below this a further task costs more than it saves.
 RECORDS_PER_PARTITION_MIN: Final = 10_000
@@ -26,11 +27,21 @@ RECORDS_PER_PARTITION_MIN: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class TopicRange:
-    """Messages of one topic, in the order of their indexes."""
+    """
+    Messages of one topic, in the order of their indexes.
+
+    Attributes:
+        topic: The topic.
+        path: The queue's directory.
+        runs: The messages, cycle by cycle.
+        is_dense: Whether each index in *runs* is that of a message.
+
+    """
 
     topic: str
     path: str
     runs: tuple[CycleRange, ...]
+    is_dense: bool = True
 
     @property
     def count(self) -> int:
@@ -55,7 +66,8 @@ def topic_range(
     skipped: Callable[[CorruptError], object] | None = None,
 ) -> TopicRange:
     """Return the messages of *queue* from *start* to *end*, which is excluded."""
-    return TopicRange(topic, queue.path, tuple(cycle_ranges(queue, start, end, skipped)))
+    runs = tuple(cycle_ranges(queue, start, end, skipped))
+    return TopicRange(topic, queue.path, runs, Numbering.of(queue).is_dense)
 
 
 def check_start(queue: quire.Queue, topic: str, start: int) -> None:
@@ -117,9 +129,9 @@ def _cut(span: TopicRange, count: int) -> tuple[TopicRange, TopicRange | None]:
     runs: list[CycleRange] = []
     for number, run in enumerate(span.runs):
         if run.count > count:
+            taken, rest = run.split(count)
             if count:
-                runs.append(CycleRange(run.first_index, count))
-            rest = CycleRange(run.first_index + count, run.count - count)
+                runs.append(taken)
             return (
                 replace(span, runs=tuple(runs)),
                 replace(span, runs=(rest, *span.runs[number + 1 :])),

@@ -36,6 +36,8 @@ from quire.arrow.schema import Schema
 from quire.arrow.types import CYCLE_TYPE, INDEX_TYPE, fields_of
 from quire.errors import CorruptError, IndexOutOfRangeError
 from quire.ranges.cycles import CycleRange
+from quire.ranges.numbering import Numbering
+from quire.ranges.sparse import sparse_batches
 from quire.spark.columns import arrow_schema, decoding, is_message_column
 from quire.spark.options import ReadOptions
 from quire.spark.read.partitions import Partition, TopicRange
@@ -96,7 +98,7 @@ class RowPlan:
     def is_raw(self) -> bool:
         """Whether nothing but the bytes is wanted of the messages."""
         others = {*self.arrow.names} - {PAYLOAD} - _POSITION_COLUMNS
-        return self.wants_payload and not self.decoded.methods and not others
+        return not self.decoded.methods and not others
 
 
 def read(share: InputPartition, plan: RowPlan) -> Iterator[pa.RecordBatch]:
@@ -118,17 +120,18 @@ def _read_span(span: TopicRange, plan: RowPlan) -> Iterator[pa.RecordBatch]:
     options = plan.options
     with (
         topic_in_errors(span.topic),
-        open_queue(span.path, options.wire_type) as queue,
+        open_queue(span.path, options.wire_type, options.queue_format) as queue,
     ):
-        rows = _Rows(queue, span, plan)
-        if not plan.needs_messages:
+        numbering = Numbering.of(queue)
+        rows = _Rows(numbering, span, plan)
+        if not plan.needs_messages and numbering.is_dense:
             for run in span.runs:
                 for first in range(run.first_index, run.end_index, options.batch_rows):
                     count = min(options.batch_rows, run.end_index - first)
                     yield rows.batch(np.arange(first, first + count), {})
             return
         seen = 0
-        for messages, indexes, arrays in _read_messages(queue, span, plan):
+        for messages, indexes, arrays in _read_messages(queue, numbering, span, plan):
             seen += messages
             if len(indexes):
                 yield rows.batch(indexes, arrays)
@@ -137,7 +140,7 @@ def _read_span(span: TopicRange, plan: RowPlan) -> Iterator[pa.RecordBatch]:
 
 
 def _read_messages(
-    queue: quire.Queue, span: TopicRange, plan: RowPlan
+    queue: quire.Queue, numbering: Numbering, span: TopicRange, plan: RowPlan
 ) -> Iterator[tuple[int, _Array, _Arrays]]:
     """
     Yield how many messages a batch is of, the indexes of its rows, and its columns.
@@ -148,7 +151,10 @@ def _read_messages(
     with queue.tailer() as tailer:
         for run in span.runs:
             try:
-                yield from _read_run(tailer, run, plan)
+                if numbering.is_dense:
+                    yield from _read_run(tailer, run, plan)
+                else:
+                    yield from _read_sparse(tailer, run, numbering, plan)
             except CorruptError as error:
                 if plan.options.fail_on_data_loss:
                     raise
@@ -171,16 +177,25 @@ def _read_run(
         yield count, indexes, arrays
 
 
+def _read_sparse(
+    tailer: quire.Tailer, run: CycleRange, numbering: Numbering, plan: RowPlan
+) -> Iterator[tuple[int, _Array, _Arrays]]:
+    step = _payloads if plan.is_raw else _columns
+
+    def read(count: int) -> tuple[int, _Array, _Arrays]:
+        return step(tailer, min(count, plan.options.batch_rows), run.end_index, plan)
+
+    for passed, (_, indexes, arrays) in sparse_batches(tailer, run, numbering, read):
+        yield passed, indexes, arrays
+
+
 def _payloads(
     tailer: quire.Tailer, count: int, end: int, plan: RowPlan
 ) -> tuple[int, _Array, _Arrays]:
     del plan
-    batch = tailer.read_batch(count, max_bytes=_BATCH_BYTES)
+    batch = tailer._payload_batch(count, _BATCH_BYTES, end)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
     columns = cast("list[_Array]", batch.columns)
-    rows = batch.num_rows
-    if rows and columns[0][rows - 1].as_py() >= end:  # of a later cycle: this one was cut short
-        rows = pc.sum(pc.less(columns[0], end)).as_py()
-    return rows, columns[0][:rows], {PAYLOAD: columns[1][:rows]}
+    return batch.num_rows, columns[0], {PAYLOAD: columns[1]}
 
 
 def _columns(
@@ -220,20 +235,19 @@ def _lost(span: TopicRange, plan: RowPlan, seen: int) -> None:
 class _Rows:
     """Makes the batches of a span: what the decoder gave, and the columns that it does not."""
 
-    def __init__(self, queue: quire.Queue, span: TopicRange, plan: RowPlan) -> None:
-        ones = queue.roll_cycle.to_index(1, 0)
-        self._shift: Final = ones.bit_length() - 1
-        self._mask: Final = ones - 1
+    def __init__(self, numbering: Numbering, span: TopicRange, plan: RowPlan) -> None:
+        self._numbering: Final = numbering
         self._topic: Final = span.topic
         self._plan: Final = plan
 
     def batch(self, indexes: _Array, arrays: _Arrays) -> pa.RecordBatch:
         """Return a batch of the messages at *indexes* (int64 or uint64, one for each row)."""
         index = _as_int64(indexes)
+        bits, step = self._numbering.bits, self._numbering.step
         made: dict[str, Callable[[], _Array]] = {
             INDEX: lambda: index,
-            CYCLE: lambda: pc.shift_right(index, self._shift).cast(CYCLE_TYPE),
-            SEQUENCE: lambda: pc.bit_wise_and(index, self._mask),
+            CYCLE: lambda: pc.shift_right(index, bits).cast(CYCLE_TYPE),
+            SEQUENCE: lambda: pc.divide(pc.bit_wise_and(index, (1 << bits) - 1), step),
             TOPIC: lambda: pa.repeat(pa.scalar(self._topic), len(index)),
             TIMESTAMP: lambda: event_times(arrays, self._plan.options.time_field, len(index)),
             SPARK_HISTORY: lambda: arrays[HISTORY],

@@ -149,7 +149,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
             found = self._look(topic, path, offset, expected, stop)
             if path is not None:
-                spans.append(TopicRange(topic, path, found.runs))
+                spans.append(self._topic(topic, path).range_of(found.runs))
         options = self._options
         return partitions_of(spans, options.records_per_partition, options.min_partitions)
 

@@ -12,16 +12,24 @@ cycle with messages was there at all is known from the checkpoint: `quire.spark.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final, cast
 
 import quire
 from quire.errors import CorruptError
-from quire.ranges.cycles import CycleRange
+from quire.ranges.cycles import CycleRange, count_of, cycles_of, end_index_of, refresh
+from quire.ranges.numbering import Numbering, Periods
 from quire.spark.options import ReadOptions
 from quire.spark.read.checkpoints import Cycles, Expected, ranges_of
+from quire.spark.read.partitions import TopicRange
 from quire.spark.topics import TABLE, open_queue
+
+LINGER_MS: Final = 10_000
+"""As long as a tailer of a Vanilla Chronicle looks at a cycle that it has left."""
 
 _log = logging.getLogger("quire.spark")
 
@@ -58,7 +66,7 @@ class Backlog:
         left = count
         for run in self.runs:
             if 0 < left <= run.count:
-                return run.first_index + left
+                return run.index_at(left)
             left -= run.count
         return self.offset
 
@@ -102,7 +110,9 @@ class TopicTracker:
             self.close()
             if table != self._opened:
                 self._finished.clear()
-            self._queue = open_queue(self._path, self._options.wire_type)
+            self._queue = open_queue(
+                self._path, self._options.wire_type, self._options.queue_format
+            )
             self._opened = table
         return self._queue
 
@@ -114,32 +124,34 @@ class TopicTracker:
     def end(self) -> int:
         """Return the offset after the newest message."""
         queue = self.queue()
-        queue.refresh()
+        refresh(queue)
+        if isinstance(cast("object", queue), quire.VanillaQueue):
+            return self.ahead(0).end
         try:
-            last = queue.last_index
+            return end_index_of(queue)
         except CorruptError:
             if self._options.fail_on_data_loss:
                 raise
             return self.ahead(0).end
-        return 0 if last is None else last + 1
 
     def ahead(self, offset: int, later: Cycles = ()) -> Backlog:
         """Return the messages from *offset* on; cycles that are known to have some are *later*."""
         queue = self.queue()
-        queue.refresh()
-        cycle, sequence = queue.roll_cycle.to_cycle(offset), queue.roll_cycle.to_sequence(offset)
+        refresh(queue)
+        numbering = Numbering.of(queue)
+        cycle, sequence = numbering.to_cycle(offset), numbering.to_sequence(offset)
         # Listed before they are counted: then all but the last are finished.
         counts = {
             # Of a damaged cycle nothing more is read.
             each: self._count(queue, each, damaged=sequence if each == cycle else 0)
-            for each in queue.cycles
+            for each in self._settled(queue)
             if each >= cycle
         }
         is_shorter = sequence > counts.get(cycle, sequence)
         if is_shorter:  # another file took its place
-            sequence, offset = 0, offset - sequence
+            sequence, offset = 0, numbering.to_index(cycle, 0)
         runs = tuple(
-            CycleRange(queue.roll_cycle.to_index(each, low), count - low)
+            CycleRange(numbering.to_index(each, low), count - low, numbering.step)
             for each, count in counts.items()
             if count > (low := sequence if each == cycle else 0)
         )
@@ -147,7 +159,7 @@ class TopicTracker:
             self._is_missing(counts, cycle, sequence, offset) or _lacks(counts, cycle, later)
         )
         self._forget(counts, cycle)
-        cycles = tuple(queue.roll_cycle.to_cycle(run.first_index) for run in runs)
+        cycles = tuple(numbering.to_cycle(run.first_index) for run in runs)
         return Backlog(offset, runs, is_shorter or is_missing, cycles)
 
     def between(self, offset: int, end: int, later: Cycles, messages: int) -> Backlog:
@@ -155,6 +167,10 @@ class TopicTracker:
         found = self.ahead(offset, later).until(end)
         is_whole = bool(found.runs) and found.end == end and found.count >= messages
         return Backlog(found.offset, found.runs, found.is_lossy or not is_whole)
+
+    def range_of(self, runs: tuple[CycleRange, ...]) -> TopicRange:
+        """Return messages as tasks read them."""
+        return TopicRange(self._topic, self._path, runs, Numbering.of(self.queue()).is_dense)
 
     def close(self) -> None:
         """Close the queue; it is opened again when needed."""
@@ -166,6 +182,8 @@ class TopicTracker:
         if (known := self._finished.get(cycle)) is not None:
             return known
         try:
+            if not Numbering.of(queue).is_dense:
+                return count_of(queue, cycle)
             ended = queue.end_of_cycle(cycle)
         except CorruptError as error:
             if self._options.fail_on_data_loss:
@@ -181,6 +199,20 @@ class TopicTracker:
             self._finished[cycle] = count
         return count
 
+    def _settled(self, queue: quire.Queue) -> list[int]:
+        """
+        Return the cycles to read.
+
+        A slow writer of a Vanilla Chronicle may still append to the cycle before one that has just
+        begun. An offset could not come back for that, so the new cycle waits.
+        """
+        cycles = cycles_of(queue)
+        if isinstance(cast("object", queue), quire.VanillaQueue) and len(cycles) > 1:
+            now_ms, start_ms = time.time() * 1_000, Periods.of(queue).start_ms(cycles[-1])
+            if 0 <= now_ms - start_ms < LINGER_MS:
+                return cycles[:-1]
+        return cycles
+
     def _is_missing(self, counts: dict[int, int], cycle: int, sequence: int, offset: int) -> bool:
         """Return whether a cycle from the offset's on is gone with messages that were not read."""
         if offset and cycle not in counts and self._finished.get(cycle) != sequence:
@@ -195,11 +227,11 @@ class TopicTracker:
         self._finished = kept
 
     def _table(self) -> tuple[int, int] | None:
-        try:
-            found = Path(self._path, TABLE).stat()
-        except FileNotFoundError:
-            return None
-        return found.st_dev, found.st_ino
+        for path in (Path(self._path, TABLE), Path(self._path)):
+            with suppress(FileNotFoundError):
+                found = path.stat()
+                return found.st_dev, found.st_ino
+        return None
 
 
 def _lacks(counts: dict[int, int], cycle: int, later: Cycles) -> bool:
@@ -211,6 +243,5 @@ def _lacks(counts: dict[int, int], cycle: int, later: Cycles) -> bool:
 
 def _cut(runs: Iterable[CycleRange], end: int) -> Iterable[CycleRange]:
     for run in runs:
-        count = min(run.count, end - run.first_index)
-        if count > 0:
-            yield CycleRange(run.first_index, count)
+        if (before := run.until(end)).count:
+            yield before

@@ -13,6 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql.types import StructType
 
 import quire
+from quire._formats import CHRONICLE, format_of
 from quire.arrow.encoder import FORMS, Encoder
 from quire.arrow.schema import Schema
 from quire.errors import NotAQueueError, QuireError
@@ -155,6 +156,12 @@ def _look_at(
     if inside is not None and not (folder / TABLE).exists():
         report(f"path is a directory of queues, name one: path={path} such as={inside.parent}")
     try:
+        if (kind := format_of(path)) not in {None, CHRONICLE}:
+            report(
+                "a sink writes only to a Chronicle Queue, which records the batches that it has"
+                f" among its messages: path={path} format={kind}"
+            )
+            return wire_type
         with quire.open(path, read_only=True, roll_cycle=roll_cycle, wire_type=wire_type) as queue:
             found = queue.roll_cycle.name
         if roll_cycle not in {None, found}:
