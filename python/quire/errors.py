@@ -24,6 +24,9 @@ QuireError
 ├── ProducerDiedError        a producer died while it wrote a message (producer, index)
 ├── ConvertError             a conversion's result holds something else, or cannot hold a message
 ├── ReplayError              the queue to replay into holds something else, or others write it
+├── ReplicationError         a peer broke the protocol, or a copy is not what its source holds
+│   ├── PeerLostError        the connection to a peer failed or was closed; also a ConnectionError
+│   └── PeerSilentError      a peer sent nothing, or took nothing, for too long; a TimeoutError
 ├── ForkedError              a handle was carried into a forked child
 ├── LockTimeoutError         also a TimeoutError
 ├── AppendLockedError        only a replication sink may write to the queue now
@@ -409,6 +412,50 @@ class ReplayError(QuireError):
         >>> quire.replay(queue, "other")
         Traceback (most recent call last):
         quire.errors.ReplayError: ...
+
+    """
+
+
+class ReplicationError(QuireError):
+    """
+    A peer broke the protocol, or a copy does not hold what its source holds.
+
+    Examples:
+        >>> async def keep_copy():
+        ...     async with Sink("copy", port=7001) as sink:
+        ...         try:
+        ...             await sink.run_forever()
+        ...         except quire.ReplicationError as error:
+        ...             print(error)
+
+    """
+
+
+class PeerLostError(ReplicationError, ConnectionError):
+    """
+    The connection to the peer of a replication failed, or the peer closed it.
+
+    Examples:
+        >>> async def append(appender, payload):
+        ...     try:
+        ...         return await appender.write_bytes(payload)
+        ...     except quire.PeerLostError:
+        ...         print("whether it was appended is not known")
+
+    """
+
+
+class PeerSilentError(ReplicationError, TimeoutError):
+    """
+    The peer of a replication sent nothing, or took nothing, for too long.
+
+    Examples:
+        >>> async def keep_copy():
+        ...     async with Sink("copy", port=7001, silence_s=30, attempts=3) as sink:
+        ...         try:
+        ...             await sink.run_forever()
+        ...         except quire.PeerSilentError as error:
+        ...             print("not a source?", error)
 
     """
 

@@ -1,0 +1,17 @@
+"""
+TCP replication of Vanilla Chronicles, in the protocol of Java Chronicle 3.4 to 3.6.
+
+A :class:`Source` sends the messages of its queue to any number of :class:`Sink`, which keep copies
+with the same indexes. A :class:`RemoteAppender` appends to the queue of a source. Each may be
+Java's. docs/vanilla.md has the protocol.
+
+``frames`` is what goes over the wire, ``link`` a connection, ``session`` one sink as the source
+sees it.
+"""
+
+from quire.vanilla.replication.remote import RemoteAppender
+from quire.vanilla.replication.session import SinkStatus
+from quire.vanilla.replication.sink import Sink
+from quire.vanilla.replication.source import Source
+
+__all__ = ["RemoteAppender", "Sink", "SinkStatus", "Source"]
