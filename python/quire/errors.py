@@ -67,6 +67,10 @@ class QuireError(Exception):
 
     """
 
+    def __str__(self) -> str:
+        """Return the text, which is the first argument of most errors."""
+        return str(self.args[0]) if self.args else ""
+
 
 class ClosedError(QuireError):
     """
@@ -182,9 +186,6 @@ class CorruptError(QuireError):
         self.found = found
         self.expected = expected
 
-    def __str__(self) -> str:
-        return str(self.args[0])
-
 
 class MessageTooLargeError(QuireError, ValueError):
     """
@@ -233,12 +234,8 @@ class CycleFullError(QuireError):
     """
     The roll cycle cannot number another message; nothing was written.
 
-    Examples:
-        >>> try:
-        ...     index = appender.write_text("hello")
-        ... except quire.CycleFullError as error:
-        ...     print("write again in the next cycle:", error)
-
+        except quire.CycleFullError as error:
+            print("write again in the next cycle:", error)
     """
 
 
@@ -246,12 +243,8 @@ class WriteAfterEofError(QuireError):
     """
     The cycle to append to was closed by an end-of-file marker.
 
-    Examples:
-        >>> try:
-        ...     index = appender.write_text("hello")
-        ... except quire.WriteAfterEofError as error:
-        ...     print("write again in the next cycle:", error)
-
+        except quire.WriteAfterEofError as error:
+            print("write again in the next cycle:", error)
     """
 
 
@@ -259,12 +252,8 @@ class LockLostError(QuireError):
     """
     The write lock was taken away while this process was stopped; nothing was published.
 
-    Examples:
-        >>> try:
-        ...     index = appender.write_text("hello")
-        ... except quire.LockLostError as error:
-        ...     print("nothing was published, write again:", error)
-
+        except quire.LockLostError as error:
+            print("nothing was published, write again:", error)
     """
 
 
@@ -348,9 +337,6 @@ class TailerInUseError(QuireError):
         self.pid = pid
         self.since = datetime.fromtimestamp(since_s, UTC) if since_s else None
 
-    def __str__(self) -> str:
-        return str(self.args[0])
-
 
 class WriterInUseError(QuireError):
     """
@@ -389,9 +375,6 @@ class ProducerDiedError(QuireError):
         self.producer = producer
         self.index = index
 
-    def __str__(self) -> str:
-        return str(self.args[0])
-
 
 class ConvertError(QuireError):
     """
@@ -420,14 +403,10 @@ class ReplicationError(QuireError):
     """
     A peer broke the protocol, or a copy does not hold what its source holds.
 
-    Examples:
-        >>> async def keep_copy():
-        ...     async with Sink("copy", port=7001) as sink:
-        ...         try:
-        ...             await sink.run_forever()
-        ...         except quire.ReplicationError as error:
-        ...             print(error)
-
+        try:
+            await sink.run_forever()
+        except quire.ReplicationError as error:
+            print(error)
     """
 
 
@@ -435,13 +414,8 @@ class PeerLostError(ReplicationError, ConnectionError):
     """
     The connection to the peer of a replication failed, or the peer closed it.
 
-    Examples:
-        >>> async def append(appender, payload):
-        ...     try:
-        ...         return await appender.write_bytes(payload)
-        ...     except quire.PeerLostError:
-        ...         print("whether it was appended is not known")
-
+        except quire.PeerLostError:
+            print("whether the message was appended is not known")
     """
 
 
@@ -449,14 +423,8 @@ class PeerSilentError(ReplicationError, TimeoutError):
     """
     The peer of a replication sent nothing, or took nothing, for too long.
 
-    Examples:
-        >>> async def keep_copy():
-        ...     async with Sink("copy", port=7001, silence_s=30, attempts=3) as sink:
-        ...         try:
-        ...             await sink.run_forever()
-        ...         except quire.PeerSilentError as error:
-        ...             print("not a source?", error)
-
+        except quire.PeerSilentError as error:
+            print("not a source?", error)
     """
 
 
@@ -478,12 +446,8 @@ class LockTimeoutError(QuireError, TimeoutError):
     """
     The write lock, or a lock on a file, stayed taken by a living process.
 
-    Examples:
-        >>> try:
-        ...     index = appender.write_text("hello")
-        ... except quire.LockTimeoutError as error:
-        ...     print("another writer is stuck:", error)
-
+        except quire.LockTimeoutError as error:
+            print("another writer is stuck:", error)
     """
 
 
@@ -491,12 +455,8 @@ class AppendLockedError(QuireError):
     """
     The append lock is held, as by a replication sink: only its holder may write.
 
-    Examples:
-        >>> try:
-        ...     index = appender.write_text("hello")
-        ... except quire.AppendLockedError as error:
-        ...     print("this queue is a replica:", error)
-
+        except quire.AppendLockedError as error:
+            print("this queue is a replica:", error)
     """
 
 
@@ -559,9 +519,6 @@ class MalformedInputError(QuireError, ValueError):
         self.line = line
         self.column = column
 
-    def __str__(self) -> str:
-        return str(self.args[0])
-
 
 class OptionsError(QuireError, ValueError):
     """Invalid options or an invalid schema for Spark; the text lists every problem."""
@@ -571,13 +528,8 @@ class NoJavaError(QuireError):
     """
     Spark needs Java 17 or newer and none was found; the text says what was.
 
-    Examples:
-        >>> import quire.spark
-        >>> try:  # doctest: +SKIP
-        ...     spark = quire.spark.session("trades")
-        ... except quire.spark.NoJavaError as error:
-        ...     print("install Java 17:", error)
-
+        except quire.spark.NoJavaError as error:
+            print("install Java 17:", error)
     """
 
 
@@ -628,13 +580,8 @@ class PipelineError(QuireError):
     """
     A pipeline run failed; the text names pipeline, step, file and line.
 
-    Examples:
-        >>> import quire.pipeline
-        >>> try:  # doctest: +SKIP
-        ...     report = quire.pipeline.run(pipeline)
-        ... except quire.pipeline.PipelineError as error:
-        ...     print(error)
-
+        except quire.pipeline.PipelineError as error:
+            print(error)
     """
 
 
