@@ -8,10 +8,10 @@ from os import PathLike
 from time import time
 from typing import Any, Final
 
-import quire
 from quire._durable import SafeFolder
 from quire._native import ManualClock
 from quire.errors import ReplicationError, UnsupportedError
+from quire.queue import open as open_queue
 from quire.vanilla.replication.frames import Run
 
 _LOCK: Final = ".sink.lock"
@@ -41,7 +41,7 @@ class Replica:
         self.is_synchronous = bool(options.get("synchronous"))
         self._clock = ManualClock(0)  # set to the cycle of what is stored
         with ExitStack() as stack:
-            opened = quire.open(path, format="vanilla", clock=self._clock, **options)
+            opened = open_queue(path, format="vanilla", clock=self._clock, **options)
             self._queue = stack.enter_context(opened)
             folder = stack.enter_context(SafeFolder.at(self._queue.path))
             stack.enter_context(folder.locked(_LOCK))
