@@ -10,6 +10,7 @@ import click
 from quire._native import Dump
 from quire._terminal import escape_controls, escape_line
 from quire.cli.arguments import PATH
+from quire.cli.dump_older import is_older, texts_of
 from quire.cli.errors import error_text
 from quire.cli.output import Output
 from quire.errors import NotAQueueError, QuireError
@@ -26,6 +27,8 @@ def dump(paths: tuple[Path, ...]) -> None:
 
     Positions, states and payloads, as Java's DumpMain prints them: roll files, their indexes, and
     the table of the queue. A damaged file is shown up to the damage, and the others after it.
+    Of a Vanilla Chronicle or a Quick-Queue: each message with its index and length, cycle by
+    cycle or page by page; damaged entries are shown and passed over.
 
     \b
     Examples:
@@ -35,6 +38,10 @@ def dump(paths: tuple[Path, ...]) -> None:
     output = Output()
     wrong: list[str] = []
     for path in paths:
+        if is_older(path):
+            for text in texts_of(path, wrong):
+                output.write(text.encode("utf-8", "backslashreplace"))
+            continue
         for file, has_title in _files(path):
             if has_title:
                 output.write(f"## {escape_line(file.name)}\n".encode())

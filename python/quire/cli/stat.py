@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
 import quire
+from quire._native import QuickQueue, VanillaQueue
 from quire._positions import OUTPUT_POSITION, stored_position
-from quire._terminal import escape_line
+from quire.cli import stat_older
 from quire.cli.arguments import PATH, open_read_only
+from quire.cli.stat_text import columns, hex_text, size_text, sizes_of, time_text
 
 _LOCKS: Final = ("chronicle.write.lock", "chronicle.append.lock")
 _TAILER: Final = "index."
-_BLOCK: Final = 512  # what st_blocks counts in, on every system
-_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 @click.command()
@@ -36,14 +35,18 @@ def stat(path: Path, *, as_json: bool) -> None:
       quire stat orders
       quire stat orders --json | jq '.tailers[] | select(.lag > 1000)'
     """  # noqa: D301 - click reads the backspace
+    lines: Callable[[dict[str, Any]], Iterator[str]]
     with open_read_only(path) as queue:
-        facts = facts_of(queue)
+        if isinstance(queue, VanillaQueue | QuickQueue):
+            facts, lines = stat_older.facts_of(queue), stat_older.lines
+        else:
+            facts, lines = facts_of(queue), _lines
     if as_json:
         import json
 
         click.echo(json.dumps(facts, indent=2))
     else:
-        click.echo("\n".join(_lines(facts)))
+        click.echo("\n".join(lines(facts)))
     wrong = [file["wrong"] for file in facts["files"] if file["wrong"] is not None]
     if wrong:
         raise click.ClickException(wrong[0])
@@ -60,31 +63,23 @@ def facts_of(queue: quire.Queue) -> dict[str, Any]:
     roll = queue.roll_cycle
     return {
         "path": queue.path,
+        "format": "chronicle",
         "roll_cycle": roll.name,
         "roll_length_ms": roll.length_ms,
         "epoch_ms": queue.epoch_ms,
         "wire_type": queue.wire_type,
         "source_id": queue.source_id,
         "messages": sum(file["messages"] for file in files),
-        "first_index": _hex(roll.to_index(filled[0][0], 0)) if filled else None,
-        "last_index": _hex(roll.to_index(filled[-1][0], filled[-1][1] - 1)) if filled else None,
+        "first_index": hex_text(roll.to_index(filled[0][0], 0)) if filled else None,
+        "last_index": hex_text(roll.to_index(filled[-1][0], filled[-1][1] - 1)) if filled else None,
         "size": sum(file["size"] for file in files),
         "on_disk": sum(file["on_disk"] for file in files),
-        "table": _sizes(table) if table.exists() else None,
+        "table": sizes_of(table) if table.exists() else None,
         "files": files,
         "tailers": [_tailer(queue, name, index, files) for name, index in named],
         "locks": {key: _lock(queue, key) for key in entries if _is_lock(key, named)},
         "keys": entries,
     }
-
-
-def _hex(index: int) -> str:
-    return f"{index:#x}"
-
-
-def _sizes(path: Path) -> dict[str, int]:
-    found = path.stat()
-    return {"size": found.st_size, "on_disk": found.st_blocks * _BLOCK}
 
 
 def _file(queue: quire.Queue, tailer: quire.Tailer, cycle: int) -> dict[str, Any]:
@@ -99,13 +94,13 @@ def _file(queue: quire.Queue, tailer: quire.Tailer, cycle: int) -> dict[str, Any
     except quire.CorruptError as error:
         state, wrong = "damaged", str(error)
     try:
-        sizes = _sizes(path)
+        sizes = sizes_of(path)
     except FileNotFoundError:  # removed a moment ago
         sizes = {"size": 0, "on_disk": 0}
     return {
         "name": path.name,
         "cycle": cycle,
-        "from": _time(queue.epoch_ms + cycle * length_ms),
+        "from": time_text(queue.epoch_ms + cycle * length_ms),
         "messages": messages,
         "per_second": rate,
         "mean_per_second": messages * 1000 / length_ms if state == "eof" else None,
@@ -138,13 +133,6 @@ def _written_ns(tailer: quire.Tailer, index: int) -> int | None:
     return None
 
 
-def _time(time_ms: int) -> str:
-    try:
-        return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat().replace("+00:00", "Z")
-    except (OverflowError, OSError, ValueError):
-        return f"{time_ms} ms"
-
-
 def _tailer(
     queue: quire.Queue, name: str, index: int, files: list[dict[str, Any]]
 ) -> dict[str, Any]:
@@ -154,7 +142,7 @@ def _tailer(
     own = (file["messages"] for file in files if file["cycle"] == cycle)
     return {
         "name": name,
-        "index": _hex(index),
+        "index": hex_text(index),
         "lag": lag + sum(max(0, messages - sequence) for messages in own),
     }
 
@@ -173,32 +161,35 @@ def _lock(queue: quire.Queue, key: str) -> dict[str, Any] | None:
 
 def _lines(facts: dict[str, Any]) -> Iterator[str]:
     files: list[dict[str, Any]] = facts["files"]
-    yield from _columns(
+    yield from columns(
         ("path", facts["path"]),
-        ("roll cycle", f"{facts['roll_cycle']}, epoch {_time(facts['epoch_ms'])}"),
+        ("roll cycle", f"{facts['roll_cycle']}, epoch {time_text(facts['epoch_ms'])}"),
         ("wire type", facts["wire_type"]),
         ("source id", facts["source_id"]),
         ("messages", f"{facts['messages']:,}"),
         ("first index", facts["first_index"] or "-"),
         ("last index", facts["last_index"] or "-"),
-        ("files", f"{len(files)}, {_size(facts['on_disk'])} on disk of {_size(facts['size'])}"),
+        (
+            "files",
+            f"{len(files)}, {size_text(facts['on_disk'])} on disk of {size_text(facts['size'])}",
+        ),
         *((_name(key), _told(holder)) for key, holder in facts["locks"].items()),
     )
     if files:
         yield ""
-        yield from _columns(
+        yield from columns(
             ("file", "from", "messages", "per second", "on disk", "size", ""),
             *(_row(file) for file in files),
         )
     if facts["tailers"]:
         yield ""
         rows = ((it["name"], it["index"], f"{it['lag']:,}") for it in facts["tailers"])
-        yield from _columns(("tailer", "next index", "behind"), *rows)
+        yield from columns(("tailer", "next index", "behind"), *rows)
     shown = {*facts["locks"], *(_TAILER + it["name"] for it in facts["tailers"])}
     keys = {key: value for key, value in facts["keys"].items() if key not in shown}
     if keys:
         yield ""
-        yield from _columns(("key", "value"), *keys.items())
+        yield from columns(("key", "value"), *keys.items())
 
 
 def _name(lock: str) -> str:
@@ -218,21 +209,7 @@ def _row(file: dict[str, Any]) -> tuple[str, ...]:
         file["from"],
         f"{file['messages']:,}",
         "-" if rate is None else f"{rate:.3g}",
-        _size(file["on_disk"]),
-        _size(file["size"]),
+        size_text(file["on_disk"]),
+        size_text(file["size"]),
         file["state"],
     )
-
-
-def _size(count: int) -> str:
-    power = max(0, min(len(_UNITS) - 1, (count.bit_length() - 1) // 10))
-    return f"{count} B" if power == 0 else f"{count / 2 ** (10 * power):.1f} {_UNITS[power]}"
-
-
-def _columns(*rows: Iterable[object]) -> Iterator[str]:
-    """Yield the rows, each column as wide as its widest cell."""
-    cells = [[escape_line(str(cell)) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    for row in cells:
-        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        yield line.rstrip()

@@ -1,0 +1,88 @@
+"""`quire dump` of Vanilla Chronicles and Quick-Queues: every message, with its index and length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+import quire
+from quire._formats import CHRONICLE, format_of
+from quire._native import QuickQueue, VanillaQueue
+from quire._terminal import escape_line
+from quire.cli.formats import yaml_of
+from quire.errors import CorruptError
+from quire.ranges.cycles import count_of, cycles_of
+from quire.ranges.numbering import Numbering
+
+_PAGES = {".qx", ".qmx", ".qm", ".qd"}
+
+
+def is_older(path: Path) -> bool:
+    """
+    Whether a path is the directory of a queue of an older format.
+
+    Raises:
+        click.UsageError: It is one of its files.
+
+    """
+    if path.is_dir():
+        return format_of(str(path)) not in {None, CHRONICLE}
+    if path.suffix in _PAGES or path.name.startswith(("index-", "data-")):
+        raise click.UsageError(
+            f"files of a Vanilla Chronicle or a Quick-Queue are shown together: path={path}"
+            " (give the directory of the queue)"
+        )
+    return False
+
+
+def texts_of(path: Path, wrong: list[str]) -> Iterator[str]:
+    """Yield the messages of a queue as text; damage is shown, added to *wrong* and passed over."""
+    opened: Any = quire.open(path, read_only=True, create=False)
+    with opened as queue:
+        for cycle in cycles_of(queue):
+            yield f"## {escape_line(_name_of(queue, cycle))}\n"
+            try:
+                count = count_of(queue, cycle)
+            except CorruptError as error:
+                wrong.append(str(error))
+                yield f"# {escape_line(str(error))}\n"
+                continue
+            yield from _cycle(queue, cycle, count, wrong)
+
+
+def _name_of(queue: VanillaQueue | QuickQueue, cycle: int) -> str:
+    if isinstance(queue, VanillaQueue):
+        return Path(queue.directory_for_cycle(cycle)).relative_to(queue.path).as_posix()
+    return f"{cycle}.{'qmx' if queue.form == 'shared' else 'qx'}"
+
+
+def _cycle(
+    queue: quire.VanillaQueue | quire.QuickQueue, cycle: int, count: int, wrong: list[str]
+) -> Iterator[str]:
+    numbering = Numbering.of(queue)
+    index, end = numbering.to_index(cycle, 0), numbering.to_index(cycle, count)
+    with queue.tailer() as tailer:
+        tailer.move_to_index(index)
+        while index < end:
+            try:
+                excerpt = tailer.read()
+            except CorruptError as error:
+                wrong.append(str(error))
+                yield f"# index: {index:#x}, {escape_line(str(error))}\n"
+                index += numbering.step
+                tailer.move_to_index(index)
+                continue
+            if excerpt is None or excerpt.index >= end:
+                return
+            yield _text(excerpt)
+            index = excerpt.index + numbering.step
+
+
+def _text(excerpt: quire.VanillaExcerpt | quire.QuickExcerpt) -> str:
+    producer = getattr(excerpt, "producer", None)
+    by = "" if producer is None else f", producer: {producer}"
+    data = excerpt.data
+    return f"# index: {excerpt.index:#x}, length: {len(data)}{by}\n{yaml_of(data) if data else ''}"
