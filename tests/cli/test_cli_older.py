@@ -80,7 +80,7 @@ def test_stat_of_named_producers(cli: Cli, tmp_path: Path) -> None:
 
 def test_what_java_wrote_is_described(cli: Cli, tmp_path: Path) -> None:
     quick_golden.unpack(tmp_path)
-    for name in vanilla_golden.WITH_FILES:
+    for name in vanilla_golden.NAMES:
         path = vanilla_golden.unpack(name, tmp_path)
         facts = json.loads(cli.ok("stat", path, "--json").out)
         assert facts["messages"] == vanilla_golden.listing(name)["count"]
