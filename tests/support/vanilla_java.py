@@ -18,6 +18,11 @@ INDEX_BLOCK = 8192
 DATA_BLOCK = 65536
 JAVA_BLOCKS: dict[str, Option] = {"index_block": INDEX_BLOCK, "data_block": DATA_BLOCK}
 TID_BITS = 22
+QUIRE_BLOCKS: Any = {
+    "tid_bits": TID_BITS,
+    "index_block_bytes": INDEX_BLOCK,
+    "data_block_bytes": DATA_BLOCK,
+}
 
 
 def vanilla_java(*, tid_bits: int = TID_BITS, version: str = VANILLA_VERSION) -> JavaPeer:
@@ -25,17 +30,6 @@ def vanilla_java(*, tid_bits: int = TID_BITS, version: str = VANILLA_VERSION) ->
     return JavaPeer(version, mains=VANILLA, jvm=[f"-Dos.max.pid.bits={tid_bits}"])
 
 
-def vanilla_queue(
-    path: Path,
-    *,
-    tid_bits: int = TID_BITS,
-    **options: Any,  # noqa: ANN401 - any option
-) -> quire.VanillaQueue:
+def vanilla_queue(path: Path, **options: Any) -> quire.VanillaQueue:  # noqa: ANN401
     """The queue as Quire opens it, of files like Java's."""
-    return quire.VanillaQueue(
-        path,
-        tid_bits=tid_bits,
-        index_block_bytes=INDEX_BLOCK,
-        data_block_bytes=DATA_BLOCK,
-        **options,
-    )
+    return quire.VanillaQueue(path, **(QUIRE_BLOCKS | options))

@@ -1,6 +1,9 @@
 package quire.interop.vanilla;
 
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
 
 import net.openhft.chronicle.Chronicle;
 import net.openhft.chronicle.ExcerptTailer;
@@ -9,7 +12,8 @@ import quire.interop.Verb;
 
 /**
  * One consumer of several: goes through {@code --count} messages and claims for {@code --owner} each that nobody has, by
- * a compare-and-swap of its first word. Prints {@code READY}, then the indexes of those that it got.
+ * a compare-and-swap of its first word. Prints {@code READY}, waits for a line, and prints the indexes of those that it
+ * got.
  */
 final class Claim implements Verb {
     @Override
@@ -19,6 +23,7 @@ final class Claim implements Verb {
         try (Chronicle chronicle = Chronicles.open(options)) {
             ExcerptTailer tailer = chronicle.createTailer();
             out.println("READY");
+            new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8)).readLine();
             for (long seen = 0; seen < count; ) {
                 if (!tailer.nextIndex())
                     continue;

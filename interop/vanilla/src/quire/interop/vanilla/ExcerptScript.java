@@ -37,7 +37,7 @@ final class ExcerptScript implements Verb {
         }
     }
 
-    private static Object answer(ExcerptTailer tailer, String[] words) throws InterruptedException {
+    private static Object answer(ExcerptTailer tailer, String[] words) {
         return switch (words[0]) {
             case "index" -> tailer.index(Long.parseUnsignedLong(words[1], 16));
             case "next" -> tailer.nextIndex();
@@ -84,10 +84,10 @@ final class ExcerptScript implements Verb {
     }
 
     /** A plain read and a plain write: the lock alone keeps them together. */
-    private static int countLocked(ExcerptTailer tailer, long lock, long offset, long count)
-            throws InterruptedException {
+    private static int countLocked(ExcerptTailer tailer, long lock, long offset, long count) {
         for (long done = 0; done < count; done++) {
-            tailer.busyLockInt(lock);
+            while (!tailer.tryLockInt(lock))
+                Thread.onSpinWait();
             tailer.writeInt(offset, tailer.readInt(offset) + 1);
             tailer.unlockInt(lock);
         }
