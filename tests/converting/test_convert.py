@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -234,3 +235,39 @@ def test_progress_is_told_by_step(tmp_path: Path) -> None:
 
     counts = [(done, 120) for done in (40, 80, 120)]
     assert seen == [(what, *it) for what in ("converting", "verifying") for it in counts]
+
+
+@pytest.mark.parametrize("kind", QUEUES)
+def test_what_arrives_meanwhile_is_left_for_the_next_time(kind: Into, tmp_path: Path) -> None:
+    source, dest = tmp_path / "source", tmp_path / "dest"
+    fill(source, kind, DAYS)
+    options = {} if kind == "quick-queue" else {"clock": quire.ManualClock(START_MS + 9 * DAY_MS)}
+    opened: Any = quire.open
+    with opened(source, **options) as queue, queue.appender() as appender:
+
+        def progress(*_: object) -> None:
+            appender.write_bytes(b"meanwhile")
+
+        assert quire.convert(source, dest, into="vanilla", progress=progress).messages == 120
+    everything = messages(source)
+    assert quire.convert(source, dest, into="vanilla").messages == len(everything) > 120
+    assert payloads(messages(dest)) == payloads(everything)
+
+
+def test_a_late_message_of_a_writer_is_an_error_and_not_a_gap(tmp_path: Path) -> None:
+    source, late = tmp_path / "source", quire.ManualClock(START_MS)
+    megabytes = [bytes([number]) * 1_000_000 for number in range(10)]  # more than one read
+    clock = quire.ManualClock(START_MS)
+    with quire.open(source, format="vanilla", clock=clock) as queue, queue.appender() as appender:
+        appender.write_bytes(b"early")
+        clock.advance(DAY_MS)
+        appender.write_many(megabytes)
+    with quire.open(source, clock=late) as writer, writer.appender() as slow:
+
+        def progress(*_: object) -> None:
+            slow.write_bytes(b"late")
+
+        with pytest.raises(quire.ConvertError, match=r"earlier cycle|another message"):
+            quire.convert(source, tmp_path / "dest", into="chronicle", progress=progress)
+    done = quire.convert(source, tmp_path / "again", into="chronicle")
+    assert done.messages == len(messages(source))

@@ -17,8 +17,15 @@ from quire._durable import PRIVATE, SafeFolder, locked_directory
 from quire._formats import FORMATS
 from quire._native import RollCycle
 from quire.converting.mapping import FILE, MapWriter, Settings
-from quire.converting.source import STEPS, Source, part
-from quire.converting.target import PARQUET, ROLL_CYCLES, QueueTarget, Target, roll_cycle_for
+from quire.converting.source import Source, part
+from quire.converting.target import (
+    PARQUET,
+    ROLL_CYCLES,
+    QueueTarget,
+    Target,
+    roll_cycle_for,
+    step_of,
+)
 from quire.errors import ConvertError
 from quire.queue import Queue
 from quire.ranges.range import Chunk, opened
@@ -338,7 +345,7 @@ def _settings(folder: SafeFolder, source: Source, asked: _Asked) -> Settings:
         source_format=source.format,
         into=asked.into,
         source_step=source.step,
-        step=STEPS.get(asked.into, source.step),
+        step=step_of(asked.into, source),
         time_ms=time.time_ns() // 1_000_000,
         roll_cycle=asked.roll_cycle or roll_cycle_for(asked.into, source),
         block_bytes=asked.block_bytes,

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
-from typing import Any, Final, cast
+from typing import Any, Final
 
-from quire._formats import CHRONICLE, QUICK_QUEUE, VANILLA, Format
+from quire._formats import CHRONICLE, QUICK_QUEUE, Format
 from quire.errors import ConvertError
 from quire.queue import Queue
 from quire.quick_queue import QuickQueue
+from quire.ranges.numbering import Numbering, Periods
 from quire.ranges.range import Chunk, read_chunk
 from quire.vanilla import VanillaQueue
 
 _COUNT: Final = 65_536
-STEPS: Final[dict[str, int]] = {CHRONICLE: 1, VANILLA: 1, QUICK_QUEUE: 16}
-"""From one message to the next in its cycle."""
 
 
 class Source:
@@ -31,7 +30,9 @@ class Source:
         """Note the last message."""
         self.queue = queue
         self.format: Format = format_of_queue(queue)
-        self.step = STEPS[self.format]
+        self._numbering = Numbering.of(queue)
+        self._periods = None if self.format == QUICK_QUEUE else Periods.of(queue)
+        self.step = self._numbering.step
         self.messages = queue.entry_count
         self._last = queue.last_index
 
@@ -60,22 +61,14 @@ class Source:
 
     def time_ms(self, index: int) -> int | None:
         """Return when the cycle of a message starts; None in a format without cycles."""
-        if self.format == QUICK_QUEUE:
+        if self._periods is None:
             return None
-        if self.format == VANILLA:
-            queue = cast("VanillaQueue", self.queue)
-            return index // queue.entries_per_cycle * queue.cycle_length_ms
-        roll = self.queue.roll_cycle
-        return self.queue.epoch_ms + roll.to_cycle(index) * roll.length_ms
+        return self._periods.start_ms(self._numbering.to_cycle(index))
 
     @property
     def cycle_length_ms(self) -> int | None:
         """How long a cycle is; None in a format without cycles."""
-        if self.format == QUICK_QUEUE:
-            return None
-        if self.format == VANILLA:
-            return cast("VanillaQueue", self.queue).cycle_length_ms
-        return self.queue.roll_cycle.length_ms
+        return None if self._periods is None else self._periods.length_ms
 
     def _tailer(self) -> Any:  # noqa: ANN401 - of any format
         if self.format == CHRONICLE:

@@ -10,6 +10,7 @@ from quire._native import ManualClock
 from quire.converting.mapping import Settings
 from quire.converting.source import Source
 from quire.queue import open as open_queue
+from quire.ranges.numbering import QUICK_QUEUE_STEP
 from quire.ranges.range import Chunk, read_chunk
 
 PARQUET: Final = "parquet"
@@ -161,3 +162,10 @@ def roll_cycle_for(into: str, source: Source) -> str | None:
         return source.queue.roll_cycle.name
     known = ROLL_CYCLES[into]
     return known.get(source.cycle_length_ms or _DAY_MS, known[_DAY_MS])
+
+
+def step_of(into: str, source: Source) -> int:
+    """Return the distance from one index of a result to the next."""
+    if into == PARQUET:
+        return source.step
+    return QUICK_QUEUE_STEP if into == QUICK_QUEUE else 1

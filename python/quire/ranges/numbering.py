@@ -18,7 +18,7 @@ from quire.errors import UnsupportedError
 AnyQueue: TypeAlias = Queue | VanillaQueue | QuickQueue
 AnyTailer: TypeAlias = Tailer | VanillaTailer | QuickTailer
 
-_ENTRY_BYTES = 16
+QUICK_QUEUE_STEP = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Numbering:
         if isinstance(queue, VanillaQueue):
             return cls(queue.entries_per_cycle.bit_length() - 1, is_dense=False)
         if isinstance(queue, QuickQueue):
-            return cls(queue.page_bytes.bit_length() - 1, _ENTRY_BYTES, is_dense=False)
+            return cls(queue.page_bytes.bit_length() - 1, QUICK_QUEUE_STEP, is_dense=False)
         return cls(queue.roll_cycle.to_index(1, 0).bit_length() - 1)
 
     def to_index(self, cycle: int, sequence: int) -> int:
