@@ -64,7 +64,7 @@ miri: ## Run the format and the raw memory access under Miri (nightly Rust with 
 	@cargo +nightly miri test --quiet --locked -p quire-kernel --test miri_memory --target-dir target/miri
 
 torture: need-java $(STAMPS)/test $(STAMPS)/native $(STAMPS)/faults $(STAMPS)/interop ## Attack the journal for hours, and write docs/reliability.md
-	@QUIRE_TORTURE=1 $(BIN)/pytest tests/attack tests/java/test_kills.py $(ARGS)
+	@QUIRE_TORTURE=1 $(BIN)/pytest tests/attack tests/java/test_kills.py tests/java/test_vanilla_kills.py $(ARGS)
 	@$(BIN)/python tests/support/tally.py
 
 # Coverage comes from LLVM's own pass, which the stable compiler has too; the engine is libFuzzer, built

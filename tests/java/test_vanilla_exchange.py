@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import quire
-from java_peer import JavaPeer
-from vanilla_java import JAVA_BLOCKS, vanilla_java, vanilla_queue
+from java_peer import WEEKLY_VERSION, JavaPeer, Option
+from vanilla_java import JAVA_BLOCKS, QUIRE_BLOCKS, java_messages, vanilla_java, vanilla_queue
 
 pytestmark = pytest.mark.java
 
@@ -36,7 +37,7 @@ FIELDS: dict[str, list[Any]] = {
     "utf16_length": ["", "EURUSD", "é€😀"],
     "enum": ["BUY", "SELL"],
     "append_int": [0, -12, INT64 - 1, -INT64],
-    "append_float": [0.0, 1.5, -0.1, 1e10, 123456.789],
+    "append_float": [0.0, 1.5, -0.1, 1e10, 1e-7, 123456.789],
 }
 
 
@@ -89,3 +90,107 @@ def test_fields_of_quire_are_those_of_java(java: JavaPeer, tmp_path: Path, kind:
         assert [*queue.tailer().payloads()] == own
         values = [read_field(excerpt, kind) for excerpt in queue.tailer()]
     assert values == FIELDS[kind]
+
+
+def most_thread_ids() -> int:
+    return int(Path("/proc/sys/kernel/pid_max").read_text())
+
+
+@pytest.mark.parametrize("tid_bits", [16, 22, 24])
+def test_thread_ids_of_any_width(tid_bits: int, tmp_path: Path) -> None:
+    """Quire detects the width from what Java wrote, and appends with it."""
+    if most_thread_ids() > 1 << tid_bits:
+        pytest.skip(
+            "Java's thread ids here need more bits: it would write entries that name others"
+        )
+    java = vanilla_java(tid_bits=tid_bits)
+    java.run("write", dir=tmp_path, count=40, threads=3, **JAVA_BLOCKS)
+    with quire.open(tmp_path, format="vanilla") as queue:
+        assert queue.entry_count == 40
+        queue.appender().write_many([b"quire"] * 40)
+        read = [(excerpt.index, excerpt.data) for excerpt in queue.tailer()]
+    assert java_messages(java, tmp_path) == read
+    assert len(read) == 80
+    vanilla_queue(tmp_path / "other", tid_bits=tid_bits).appender().write_bytes(b"first")
+    java.run("write", dir=tmp_path / "other", count=1, **JAVA_BLOCKS)
+    with quire.open(tmp_path / "other", read_only=True) as other:
+        assert [excerpt.data for excerpt in other.tailer()] == [b"first", b"message 0"]
+
+
+@pytest.mark.parametrize(
+    ("cycle", "cycle_format", "length_ms"),
+    [
+        ("SECONDS", "yyyyMMddHHmmss", 1000),
+        ("MINUTES", "yyyyMMddHHmm", 60_000),
+        ("HOURS", "yyyyMMddHH", 3_600_000),
+        ("DAYS", "yyyyMMdd", 86_400_000),
+        ("DAYS", "yyyy/MM/dd", 86_400_000),
+    ],
+)
+def test_cycles_of_any_length(
+    java: JavaPeer, tmp_path: Path, cycle: str, cycle_format: str, length_ms: int
+) -> None:
+    """Each of them takes turns to append in cycles, one of which is left out."""
+    cycles: dict[str, Option] = {"cycle": cycle, "cycle_format": cycle_format}
+    # Not long ago: Java's reader looks for every cycle since.
+    start = (time.time_ns() // 1_000_000 // length_ms - 20) * length_ms
+    clock = quire.ManualClock(start)
+    options: dict[str, Any] = {"roll_cycle": cycle, "cycle_format": cycle_format, "clock": clock}
+    written: list[tuple[int, bytes]] = []
+    with vanilla_queue(tmp_path, **options) as queue, queue.appender() as appender:
+        for number in (0, 1, 3):
+            clock.now_ms = start + number * length_ms
+            first = f"quire {number}".encode()
+            written.append((appender.write_bytes(first), first))
+            [index] = java.run(
+                "write",
+                dir=tmp_path,
+                count=1,
+                first=number,
+                start=clock.now_ms,
+                **cycles,
+                **JAVA_BLOCKS,
+            )
+            written.append((int(index, 16), f"message {number}".encode()))
+    assert java_messages(java, tmp_path, **cycles) == written
+    with quire.open(tmp_path, read_only=True) as found:
+        assert isinstance(found, quire.VanillaQueue)
+        assert (found.cycle_format, found.cycle_length_ms) == (cycle_format, length_ms)
+        assert [(it.index, it.data) for it in found.tailer()] == written
+
+
+def test_cycles_of_a_week_of_the_older_release(tmp_path: Path) -> None:
+    java = vanilla_java(version=WEEKLY_VERSION)
+    week_ms = 7 * 86_400_000
+    weekly: dict[str, Option] = {"cycle": "WEEKS"}
+    start = (time.time_ns() // 1_000_000 // week_ms - 5) * week_ms
+    java.run("write", dir=tmp_path, count=3, start=start, step=week_ms, **weekly, **JAVA_BLOCKS)
+    clock = quire.ManualClock(start + 2 * week_ms)
+    with vanilla_queue(tmp_path, roll_cycle="WEEKS", clock=clock) as queue:
+        queue.appender().write_bytes(b"quire")
+        read = [(excerpt.index, excerpt.data) for excerpt in queue.tailer()]
+    assert [data for _, data in read] == [b"message 0", b"message 1", b"message 2", b"quire"]
+    assert java_messages(java, tmp_path, **weekly) == read
+
+
+def test_java_reads_on_after_an_index_was_rebuilt(java: JavaPeer, tmp_path: Path) -> None:
+    count = 1500  # more than one index file holds
+    with vanilla_queue(tmp_path) as queue, queue.appender() as appender:
+        appender.write_many(f"quire {number}".encode() for number in range(count))
+        [cycle] = queue.cycles
+        folder = Path(queue.directory_for_cycle(cycle))
+    java.run("write", dir=tmp_path, count=count, start=cycle * 86_400_000, threads=2, **JAVA_BLOCKS)
+    before = java_messages(java, tmp_path)
+    for file in folder.glob("index-*"):
+        file.unlink()
+    [rebuilt] = quire.vanilla.rebuild_index(tmp_path, **QUIRE_BLOCKS)
+    assert (rebuilt.messages, rebuilt.recovered) == (2 * count, 2 * count)
+    after = java_messages(java, tmp_path)
+    assert [index for index, _ in after] == [index for index, _ in before]
+    assert sorted(data for _, data in after) == sorted(data for _, data in before)
+    # Of each thread in its order; the order between threads is not in the files.
+    quires = [data for _, data in after if data.startswith(b"quire")]
+    assert quires == [f"quire {number}".encode() for number in range(count)]
+    java.run("write", dir=tmp_path, count=1, first=count, start=cycle * 86_400_000, **JAVA_BLOCKS)
+    with vanilla_queue(tmp_path, read_only=True) as queue:
+        assert [*queue.tailer().payloads()][2 * count :] == [f"message {count}".encode()]

@@ -13,7 +13,7 @@ import quire
 import vanilla_peer
 from java_peer import JavaPeer, JavaProcess, Option
 from quire_peer import Message
-from vanilla_java import JAVA_BLOCKS, QUIRE_BLOCKS, vanilla_java, vanilla_queue
+from vanilla_java import JAVA_BLOCKS, QUIRE_BLOCKS, java_messages, vanilla_java, vanilla_queue
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
 
@@ -55,13 +55,6 @@ def acknowledged(writers: Iterable[JavaProcess]) -> list[Message]:
     return acks
 
 
-def listed(java: JavaPeer, path: Path, **options: Option) -> list[tuple[int, bytes]]:
-    """What Java's reader delivers."""
-    lines = java.run("list", dir=path, **JAVA_BLOCKS, **options)
-    rows = [line.split(" ") for line in lines if not line.startswith("last ")]
-    return [(int(index, 16), bytes.fromhex(payload)) for index, _, payload in rows]
-
-
 def assert_all_in_order(seen: Sequence[Message], acks: Sequence[Message], count: int) -> None:
     """Each message is there once, at the index that its append returned, and in its order."""
     assert sorted(seen, key=lambda it: it.index) == sorted(acks, key=lambda it: it.index)
@@ -91,7 +84,7 @@ def test_writers_of_both_share_a_queue(java: JavaPeer, tmp_path: Path) -> None:
         # At midnight a slow writer's message can come after those of the next day.
         if len(queue.cycles) == 1:
             assert [*map(Message.of_line, follower.rest(START_S))] == followed
-    assert listed(java, tmp_path) == read
+    assert java_messages(java, tmp_path) == read
     assert_all_in_order([Message.of_payload(*it) for it in read], acks, count)
 
 
@@ -120,7 +113,7 @@ def test_writers_of_both_go_through_many_cycles(java: JavaPeer, tmp_path: Path) 
         assert sorted(followed, key=lambda it: it.index) == sorted(acks, key=lambda it: it.index)
         read = [(excerpt.index, excerpt.data) for excerpt in queue.tailer()]
         assert len(queue.cycles) > 1
-    assert listed(java, tmp_path, cycle="SECONDS") == read
+    assert java_messages(java, tmp_path, cycle="SECONDS") == read
     assert_all_in_order([Message.of_payload(*it) for it in read], acks, count)
 
 
@@ -131,7 +124,7 @@ def test_synchronous_appends_of_both(java: JavaPeer, tmp_path: Path) -> None:
         acks = acknowledged(stack.enter_context(it) for it in started)
     with vanilla_queue(tmp_path) as queue:
         read = [(excerpt.index, excerpt.data) for excerpt in queue.tailer()]
-    assert listed(java, tmp_path) == read
+    assert java_messages(java, tmp_path) == read
     assert_all_in_order([Message.of_payload(*it) for it in read], acks, count)
 
 

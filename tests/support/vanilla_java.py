@@ -33,3 +33,14 @@ def vanilla_java(*, tid_bits: int = TID_BITS, version: str = VANILLA_VERSION) ->
 def vanilla_queue(path: Path, **options: Any) -> quire.VanillaQueue:  # noqa: ANN401
     """The queue as Quire opens it, of files like Java's."""
     return quire.VanillaQueue(path, **(QUIRE_BLOCKS | options))
+
+
+def java_messages(
+    java: JavaPeer,
+    path: Path,
+    **options: Option,
+) -> list[tuple[int, bytes]]:
+    """Indexes and payloads that Java's reader delivers."""
+    lines = java.run("list", dir=path, **JAVA_BLOCKS, **options)
+    rows = [line.split(" ") for line in lines if not line.startswith("last ")]
+    return [(int(index, 16), bytes.fromhex(payload)) for index, _, payload in rows]
