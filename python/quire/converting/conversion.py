@@ -17,7 +17,7 @@ from quire._durable import PRIVATE, SafeFolder, locked_directory
 from quire._formats import FORMATS
 from quire._native import RollCycle
 from quire.converting.mapping import FILE, MapWriter, Settings
-from quire.converting.source import Source, part
+from quire.converting.source import Source
 from quire.converting.target import (
     PARQUET,
     ROLL_CYCLES,
@@ -218,14 +218,14 @@ class Conversion:
             if self._target.shortest <= length <= self._target.longest:
                 continue
             if first < place:
-                yield part(run, first, place)
+                yield run.part(first, place)
             first = place + 1
             skipped = _Skipped(run.indexes[place], length)
             if not self._skip:
                 raise self._unfit(skipped)
             yield skipped
         if first < len(run):
-            yield part(run, first, len(run))
+            yield run.part(first, len(run))
 
     def _compared(
         self, steps: Iterator[Chunk | _Skipped], found: MapWriter, what: str
@@ -241,9 +241,9 @@ class Conversion:
                 there = self._target.read(len(rest))
                 if not len(there):
                     return rest
-                self._check_same(part(rest, 0, len(there)), there)
+                self._check_same(rest.part(0, len(there)), there)
                 found.add_run(rest.indexes[0], there.indexes)
-                rest = part(rest, len(there), len(rest))
+                rest = rest.part(len(there), len(rest))
             self._tell(what, len(step))
         return None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterator
+from contextlib import suppress
 from io import BufferedReader, BufferedWriter
 from typing import Any, Final
 
@@ -14,7 +15,6 @@ import pyarrow.parquet as pq
 from quire._durable import SafeFolder
 from quire.archive.parquet import GROUP_BYTES, GROUP_ROWS, Writer
 from quire.arrow.names import INDEX, PAYLOAD
-from quire.converting.source import part
 from quire.errors import ConvertError
 from quire.ranges.range import Chunk
 
@@ -58,8 +58,8 @@ class ParquetTarget:
     def read(self, count: int) -> Chunk:
         """Return the next messages, up to *count*; empty at the end."""
         chunk = self._rest if self._rest is not None else next(self._found, _EMPTY)
-        self._rest = part(chunk, count, len(chunk)) if len(chunk) > count else None
-        return part(chunk, 0, min(count, len(chunk)))
+        self._rest = chunk.part(count, len(chunk)) if len(chunk) > count else None
+        return chunk.part(0, min(count, len(chunk)))
 
     def append(self, chunk: Chunk, time_ms: int) -> None:
         """Append messages to the present file."""
@@ -83,19 +83,24 @@ class ParquetTarget:
         """Publish the present file."""
         if self._writer is None:
             return
-        with self._writer as writer:
-            writer.close({})
-        self._folder.publish(self._temporary, _name(self._files))
+        try:
+            with self._writer as writer:
+                self._writer = None
+                writer.close({})
+            self._folder.publish(self._temporary, _name(self._files))
+        except BaseException:
+            self._folder.remove(self._temporary)
+            raise
         self._files += 1
-        self._writer = None
         self._rows = self._bytes = 0
 
     def close(self) -> None:
         """Drop a file that was not finished."""
-        if self._writer is not None:
-            with self._writer:
-                pass
-            self._folder.remove(self._temporary)
+        if self._writer is None:
+            return
+        with suppress(OSError), self._writer:  # its footer may not fit on the disk
+            self._writer = None
+        self._folder.remove(self._temporary)
 
     def _chunks(self) -> Iterator[Chunk]:
         for number in range(self._files):
@@ -122,11 +127,9 @@ def _chunk(batch: Any) -> Chunk:  # noqa: ANN401 - pyarrow-stubs leave columns o
     rows = len(batch)
     _, offsets, data = payloads.buffers()
     where = memoryview(offsets).cast("i")[payloads.offset : payloads.offset + rows + 1]
-    start = where[0]
-    offsets = memoryview(array("i", [offset - start for offset in where]))
-    content = memoryview(data or b"")[start : where[-1]]
     numbers = memoryview(indexes.buffers()[1]).cast("B").cast("Q")
-    return Chunk(numbers[indexes.offset : indexes.offset + rows], offsets, content)
+    numbers = numbers[indexes.offset : indexes.offset + rows]
+    return Chunk(numbers, where, memoryview(data or b"")).part(0, rows)
 
 
 _EMPTY: Final = Chunk(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -52,7 +51,7 @@ class Source:
                     if last is not None and chunk.indexes[first] <= last:
                         raise self._unsteady(chunk.indexes[first], last)
                     last = chunk.indexes[past - 1]
-                    yield part(chunk, first, past)
+                    yield chunk.part(first, past)
                 if not len(chunk):
                     raise ConvertError(
                         "messages of the source cannot be reached:"
@@ -103,17 +102,6 @@ def runs_of(indexes: memoryview, step: int) -> Iterator[tuple[int, int]]:
             yield first, place
             first = place
     yield first, len(numbers)
-
-
-def part(chunk: Chunk, first: int, past: int) -> Chunk:
-    """Return some messages of a chunk, with offsets that start at 0."""
-    if (first, past) == (0, len(chunk)):
-        return chunk
-    offsets = chunk.offsets[first : past + 1]
-    start, end = offsets[0], offsets[-1]
-    if start:
-        offsets = memoryview(array("i", [offset - start for offset in offsets]))
-    return Chunk(chunk.indexes[first:past], offsets, chunk.data[start:end])
 
 
 def _hex(index: int | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
@@ -85,11 +86,15 @@ class Chunk:
 
     def until(self, past: int) -> Chunk:
         """Return the messages with lower indexes."""
-        count = bisect_left(self.indexes, past)
-        if count == len(self):
-            return self
-        offsets = self.offsets[: count + 1]
-        return Chunk(self.indexes[:count], offsets, self.data[: offsets[count]])
+        return self.part(0, bisect_left(self.indexes, past))
+
+    def part(self, first: int, past: int) -> Chunk:
+        """Return the messages from one place to another (exclusive), with offsets from 0."""
+        offsets = self.offsets[first : past + 1]
+        start, end = offsets[0], offsets[-1]
+        if start:
+            offsets = memoryview(array("i", [offset - start for offset in offsets]))
+        return Chunk(self.indexes[first:past], offsets, self.data[start:end])
 
 
 @contextmanager
