@@ -55,7 +55,7 @@ PYTHON_LAYERS = [
     "types _opening _raw pages",
     "ranges.cycles ranges.event_time ranges.numbering ranges.seek",
     "calls arrow",
-    "queue appender tailer subtopics vanilla quick_queue merging",
+    "queue appender tailer subtopics vanilla indexed quick_queue merging",
     "_positions ranges",
     "replaying services archive",
     "converting",

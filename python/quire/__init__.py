@@ -18,7 +18,7 @@ Where things are; each imports only what stands above it::
     calls                                      messages, interfaces, method writers and readers
     arrow                                      schemas, and messages as columns both ways
     queue appender tailer subtopics            the handles; open() is in queue
-    vanilla quick_queue merging                those of other formats; several queues as one
+    vanilla indexed quick_queue merging        those of other formats; several queues as one
     ranges _positions                          ranges, seeking, stored positions
     replaying services archive                 replay and compare; services; Parquet archives
     converting                                 queues moved into other formats
@@ -90,6 +90,7 @@ from quire.errors import (
     WriteAfterEofError,
     WriterInUseError,
 )
+from quire.indexed import IndexedQueue, IndexedTailer
 from quire.merging import merge
 from quire.queue import Queue, open  # noqa: A004 - `quire.open` reads as what it does
 from quire.quick_queue import QuickAppender, QuickQueue, QuickTailer
@@ -132,6 +133,8 @@ __all__ = [
     "IndexMap",
     "IndexNotAvailableError",
     "IndexOutOfRangeError",
+    "IndexedQueue",
+    "IndexedTailer",
     "LockLostError",
     "LockTimeoutError",
     "ManualClock",

@@ -11,12 +11,13 @@ from typing import Final, Literal, NoReturn, TypeAlias
 
 from quire.errors import NotAQueueError, UnsupportedError
 
-Format: TypeAlias = Literal["chronicle", "vanilla", "quick-queue"]
+Format: TypeAlias = Literal["chronicle", "vanilla", "quick-queue", "indexed"]
 
 CHRONICLE: Final = "chronicle"
 VANILLA: Final = "vanilla"
 QUICK_QUEUE: Final = "quick-queue"
-FORMATS: Final = (CHRONICLE, VANILLA, QUICK_QUEUE)
+INDEXED: Final = "indexed"
+FORMATS: Final = (CHRONICLE, VANILLA, QUICK_QUEUE)  # those that are also written
 
 _SUFFIXES: dict[str, Format] = {
     ".cq4": CHRONICLE,
@@ -38,7 +39,10 @@ _DEEPEST: Final = 6
 
 def format_of(path: str) -> Format | None:
     """
-    Return the format of the queue in a directory; None where there is none yet.
+    Return the format of the queue at a path; None where there is none yet.
+
+    A queue is a directory, except Indexed Chronicles: two files, NAME.index and NAME.data. Either
+    of them is their path, and NAME unless it is a directory.
 
     Raises:
         NotAQueueError: It holds files of two formats, among its first.
@@ -54,7 +58,21 @@ def format_of(path: str) -> Format | None:
     if len(found) > 1:
         names = ", ".join(sorted(found))
         raise NotAQueueError(f"files of more than one format: formats={names} path={path}")
+    if not found and _is_indexed(path):
+        return INDEXED
     return next(iter(found), None)
+
+
+def _is_indexed(path: str) -> bool:
+    if os.path.isdir(path):  # noqa: PTH112
+        return False
+    base, suffix = os.path.splitext(path)  # noqa: PTH122
+    bases = [path, base] if suffix in {".index", ".data"} else [path]
+    return any(_is_file(f"{it}.index") and _is_file(f"{it}.data") for it in bases)
+
+
+def _is_file(path: str) -> bool:
+    return os.path.isfile(path) and not os.path.islink(path)  # noqa: PTH113, PTH114
 
 
 def _exists(path: str, name: str) -> bool:
@@ -82,6 +100,11 @@ def reasons(told: Mapping[str, str]) -> dict[str, str]:
     return {name: reason for names, reason in told.items() for name in names.split()}
 
 
+def article(format_name: str) -> str:
+    """Return the name of a format with its article."""
+    return f"{'an' if format_name[0] in 'AEIOU' else 'a'} {format_name}"
+
+
 def unsupported(handle: object, name: str, format_name: str, why: Mapping[str, str]) -> NoReturn:
     """
     Raise what an attribute of the journal's handles is in another format, or one nobody has.
@@ -95,4 +118,4 @@ def unsupported(handle: object, name: str, format_name: str, why: Mapping[str, s
         raise AttributeError(
             f"'{type(handle).__name__}' object has no attribute '{name}'", name=name, obj=handle
         )
-    raise UnsupportedError(f"not supported in a {format_name}: {name} ({why[name]})")
+    raise UnsupportedError(f"not supported in {article(format_name)}: {name} ({why[name]})")

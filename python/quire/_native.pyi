@@ -19,6 +19,9 @@ __all__ = [
     "Encoder",
     "Excerpt",
     "ExcerptWriter",
+    "IndexedPayloads",
+    "IndexedQueue",
+    "IndexedTailer",
     "Kind",
     "ManualClock",
     "MessageHistory",
@@ -3631,6 +3634,239 @@ class VanillaExcerpt:
             ValueError: The owner does not hold it.
 
         """
+
+@disjoint_base
+class IndexedQueue:
+    """An open Indexed Chronicle. See :class:`quire.IndexedQueue`."""
+
+    def __new__(
+        cls, path: str | PathLike[str], *, read_only: bool = True, create: bool = False
+    ) -> Self: ...
+    @property
+    def path(self) -> str:
+        """
+        The path of its files without ``.index`` and ``.data``.
+
+            print(queue.path)
+        """
+
+    @property
+    def read_only(self) -> bool:
+        """
+        Always True: Indexed Chronicles are only read.
+
+            assert queue.read_only
+        """
+
+    @property
+    def closed(self) -> bool:
+        """
+        Whether the queue was closed.
+
+            assert not queue.closed
+        """
+
+    @property
+    def first_index(self) -> int | None:
+        """
+        The index of the first message; None when there is none.
+
+            tailer.move_to_index(queue.first_index)
+        """
+
+    @property
+    def last_index(self) -> int | None:
+        """
+        The index of the last message; None when there is none.
+
+            tailer.move_to_index(queue.last_index)
+        """
+
+    @property
+    def entry_count(self) -> int:
+        """
+        The number of index entries; those that end a block of the data file hold no message.
+
+            print(queue.entry_count)
+        """
+
+    def count_excerpts(self, from_index: int, to_index: int) -> int:
+        """
+        Count the messages from the lower index (inclusive) to the higher one (exclusive).
+
+            messages = queue.count_excerpts(0, queue.entry_count)
+        """
+
+    def close(self) -> None:
+        """
+        Close the queue and its tailers.
+
+            queue.close()
+        """
+
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None: ...
+
+@final
+class IndexedPayloads:
+    """Iterates over payloads alone; ends at "nothing yet"."""
+
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> bytes: ...
+
+@disjoint_base
+class IndexedTailer:
+    """
+    Reads messages of an Indexed Chronicle. May be used from any thread; calls are serialised.
+
+    See :class:`quire.IndexedTailer`.
+    """
+
+    def __new__(cls, queue: IndexedQueue) -> Self: ...
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> VanillaExcerpt: ...
+    def read(self) -> VanillaExcerpt | None:
+        """
+        Return the next message, or None when nothing is there yet.
+
+            while (excerpt := tailer.read()) is not None: ...
+        """
+
+    def payloads(self) -> IndexedPayloads:
+        """
+        Iterate over the messages' bytes alone: the fast loop.
+
+            for payload in tailer.payloads(): ...
+        """
+
+    def read_bytes(self) -> bytes | None:
+        """
+        Return the next message's bytes, or None when nothing is there yet.
+
+            payload = tailer.read_bytes()
+        """
+
+    def read_text(self) -> str | None:
+        """
+        Return the next message as a text, or None when nothing is there yet.
+
+            text = tailer.read_text()
+
+        Raises:
+            WireError: It is something else; the position stays.
+
+        """
+
+    def read_many(self, count: int, /) -> list[bytes]:
+        """
+        Return the next *count* messages' bytes; fewer at the end of the queue.
+
+            payloads = tailer.read_many(1_000)
+        """
+
+    def _read_columns(
+        self, count: int, /, *, max_bytes: int | None = None, end: int = ...
+    ) -> tuple[int, Buffer, Buffer, Buffer]:
+        """Return a count, and buffers of indexes below *end*, offsets and payloads."""
+
+    def _prepare(self) -> bool | None:
+        """Return whether there is a message to read."""
+
+    def spin(self, timeout_s: float | None = None) -> bool:
+        """
+        Busy-wait for a message; return True once there is one to read, False after the timeout.
+
+            found = tailer.spin(timeout_s=0.001)
+
+        Raises:
+            ValueError: The timeout is negative or not a number.
+
+        """
+
+    @property
+    def index(self) -> int:
+        """
+        The index of the next message; -1 once all were read backward.
+
+            position = tailer.index
+        """
+
+    @property
+    def last_read_index(self) -> int | None:
+        """
+        The index of the message that was delivered last; None before the first.
+
+            print(tailer.last_read_index)
+        """
+
+    @property
+    def direction(self) -> Direction:
+        """
+        The direction of reads: ``forward``, ``backward`` or ``none``. Can be set.
+
+            tailer.direction = "backward"
+        """
+
+    @direction.setter
+    def direction(self, value: Direction, /) -> None: ...
+    def move_to_index(self, index: int, /) -> bool:
+        """
+        Go to a message, or to where the next one will be; false unless it is there.
+
+            found = tailer.move_to_index(index)
+        """
+
+    def to_start(self) -> None:
+        """
+        Go to the first message.
+
+            tailer.to_start()
+        """
+
+    def to_end(self) -> None:
+        """
+        Go to where the next message will be.
+
+            tailer.to_end()
+        """
+
+    @property
+    def path(self) -> str:
+        """
+        The path of its queue.
+
+            print(tailer.path)
+        """
+
+    @property
+    def closed(self) -> bool:
+        """
+        Whether the tailer, or its queue, was closed.
+
+            assert not tailer.closed
+        """
+
+    def close(self) -> None:
+        """
+        Close the tailer.
+
+            tailer.close()
+        """
+
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None: ...
 
 @final
 class VanillaPayloads:

@@ -15,6 +15,7 @@ from quire._native import Dump, ManualClock, RollCycle
 from quire._opening import Reopened
 from quire.appender import Appender
 from quire.errors import NotAQueueError, UnsupportedError
+from quire.indexed import IndexedQueue, IndexedTailer
 from quire.quick_queue import QuickAppender, QuickQueue, QuickTailer
 from quire.tailer import Tailer
 from quire.vanilla import VanillaAppender, VanillaQueue, VanillaTailer
@@ -87,6 +88,7 @@ _VANILLA = {
     "file_mode",
     "allow_network",
 }
+_INDEXED = {"read_only", "create"}
 _OF_OTHERS = (_QUICK_QUEUE | _VANILLA) - {"read_only", "create", "clock", "roll_cycle"}
 _CHRONICLE = ({*_CHECKS} - _OF_OTHERS) | {
     "file_mode",
@@ -241,6 +243,14 @@ def open(  # noqa: A001
 def open(  # noqa: A001
     path: str | PathLike[str],
     *,
+    format: Literal["indexed"],
+    read_only: bool = False,
+    create: bool = True,
+) -> IndexedQueue: ...
+@overload
+def open(  # noqa: A001
+    path: str | PathLike[str],
+    *,
     format: Literal["chronicle"] | None = None,
     roll_cycle: str | RollCycle | None = None,
     read_only: bool = False,
@@ -298,7 +308,7 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
     synchronous: bool = False,
     consumption: Literal["topic", "queue"] = "topic",
     linger_s: float = 10.0,
-) -> Queue | QuickQueue | VanillaQueue:
+) -> Queue | QuickQueue | VanillaQueue | IndexedQueue:
     """
     Open the queue in a directory, or create it there.
 
@@ -309,7 +319,8 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
         path: The queue's directory; with *read_only* also one ``*.cq4`` file. A relative one is
             resolved now, so that it stays the same when the process changes its directory.
         format: ``chronicle`` for Chronicle Queue 5, the default of a new queue, ``vanilla`` for
-            Vanilla Chronicle, or ``quick-queue``. An existing queue has its own.
+            Vanilla Chronicle, or ``quick-queue``. An existing queue has its own; so has an Indexed
+            Chronicle, ``indexed``, whose files are *path* with ``.index`` and ``.data`` added.
         roll_cycle: How the queue is cut into files, ``FAST_DAILY`` for a new one. See
             :meth:`RollCycle.all`.
         read_only: Change no byte of the directory; it may lie on read-only media.
@@ -423,14 +434,20 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
     if kind == _formats.QUICK_QUEUE:
         options = _only(options, _QUICK_QUEUE, "Quick-Queue")
         return QuickQueue._reopen(path, options)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+    if kind == _formats.INDEXED:
+        options = _only(options, _INDEXED, "Indexed Chronicle")
+        return IndexedQueue._reopen(path, options)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
     options = _only(options, _CHRONICLE, "Chronicle Queue")
     return Queue._reopen(path, options)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
 
 
 def _format(path: str, asked: str | None) -> Format:
     """Return the format of the queue at *path*, or of a new one."""
-    arguments.optional(arguments.one_of(*_formats.FORMATS))("format", asked)
+    arguments.optional(arguments.one_of(*_formats.FORMATS, _formats.INDEXED))("format", asked)
     found = _formats.format_of(path)
+    if found == _formats.INDEXED:
+        # Two files beside a path that is free.
+        return cast("Format", asked or found)
     if found is not None and asked not in {None, found}:
         raise NotAQueueError(
             f"the directory holds a queue of another format: asked={asked} found={found} "
@@ -446,15 +463,17 @@ def _only(options: dict[str, Any], known: set[str], name: str) -> dict[str, Any]
     for option in options.keys() - known:
         if options[option] != defaults[option]:
             what = option.replace("_ms", "_s") if option not in _CHECKS else option
-            raise UnsupportedError(f"not an option of a {name}: {what}={options[option]!r:.80}")
+            raise UnsupportedError(
+                f"not an option of {_formats.article(name)}: {what}={options[option]!r:.80}"
+            )
     return {option: given for option, given in options.items() if option in known}
 
 
 # What is open of another format is a queue, too.
 for _common, *_others in (
-    (Queue, VanillaQueue, QuickQueue),
+    (Queue, VanillaQueue, QuickQueue, IndexedQueue),
     (Appender, VanillaAppender, QuickAppender),
-    (Tailer, VanillaTailer, QuickTailer),
+    (Tailer, VanillaTailer, QuickTailer, IndexedTailer),
 ):
     for _other in _others:
         _common.register(_other)

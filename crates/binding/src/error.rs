@@ -121,9 +121,10 @@ pub fn to_py(error: Error) -> PyErr {
         }
         Error::Closed { .. } => ClosedError::new_err(text),
         Error::ReadOnly { .. } => ReadOnlyError::new_err(text),
-        Error::NotAQueue { .. } | Error::NotAQuickQueue { .. } | Error::NotAVanillaQueue { .. } => {
-            NotAQueueError::new_err(text)
-        }
+        Error::NotAQueue { .. }
+        | Error::NotAQuickQueue { .. }
+        | Error::NotAVanillaQueue { .. }
+        | Error::NotAnIndexedQueue { .. } => NotAQueueError::new_err(text),
         Error::WriterInUse { .. } => WriterInUseError::new_err(text),
         Error::ProducerDied { producer, index, .. } => {
             ProducerDiedError::new_err((text, producer, index))

@@ -168,6 +168,10 @@ mod _native {
     #[pymodule_export]
     use crate::vanilla::excerpt_writer::ExcerptWriter;
     #[pymodule_export]
+    use crate::vanilla::indexed_queue::IndexedQueue;
+    #[pymodule_export]
+    use crate::vanilla::indexed_tailer::{IndexedPayloads, IndexedTailer};
+    #[pymodule_export]
     use crate::vanilla::queue::VanillaQueue;
     #[pymodule_export]
     use crate::vanilla::tailer::{VanillaPayloads, VanillaTailer};

@@ -5,6 +5,7 @@
 //! - [`targets`] are the entry points of `make fuzz`, whose corpus `cargo test` replays;
 //! - [`columns`] decodes any bytes into columns;
 //! - [`quick_queue`] reads and writes any bytes as a Quick-Queue;
+//! - [`indexed`] reads any bytes as an Indexed Chronicle;
 //! - [`damage`] changes single bits of golden queues, and cuts them short;
 //! - [`sample`] is the queue they damage.
 //!
@@ -14,6 +15,7 @@
 
 pub mod columns;
 pub mod damage;
+pub mod indexed;
 pub mod model;
 pub mod quick_queue;
 pub mod reading;

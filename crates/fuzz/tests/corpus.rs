@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use quire_fuzz::{columns, quick_queue, targets};
+use quire_fuzz::{columns, indexed, quick_queue, targets};
 
 fn replay(name: &str, target: fn(&[u8])) {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(name);
@@ -20,9 +20,8 @@ fn replay(name: &str, target: fn(&[u8])) {
 }
 
 /// Some bytes of the seeds that stand for something, replaced by a few others.
-#[test]
-fn changed_bytes_of_quick_queues_are_no_find() {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/quick_queue");
+fn changed_bytes(name: &str, target: fn(&[u8])) {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(name);
     for entry in std::fs::read_dir(corpus).unwrap() {
         let path = entry.unwrap().path();
         let seed = std::fs::read(&path).unwrap();
@@ -31,10 +30,20 @@ fn changed_bytes_of_quick_queues_are_no_find() {
                 let mut data = seed.clone();
                 data[place] = value;
                 println!("{} byte {place} is {value:#x}", path.display());
-                quick_queue::quick_queue(&data);
+                target(&data);
             }
         }
     }
+}
+
+#[test]
+fn changed_bytes_of_quick_queues_are_no_find() {
+    changed_bytes("quick_queue", quick_queue::quick_queue);
+}
+
+#[test]
+fn changed_bytes_of_indexed_chronicles_are_no_find() {
+    changed_bytes("indexed", indexed::indexed);
 }
 
 /// One after the other: memory is counted for the whole process.
@@ -50,4 +59,5 @@ fn the_corpus_holds_no_find() {
     replay("shown", targets::shown);
     replay("text", targets::text);
     replay("quick_queue", quick_queue::quick_queue);
+    replay("indexed", indexed::indexed);
 }

@@ -34,6 +34,8 @@ pub enum Error {
     NotAQuickQueue { why: String, path: PathBuf },
     #[error("not a Vanilla Chronicle: {why} path={}", path.display())]
     NotAVanillaQueue { why: String, path: PathBuf },
+    #[error("not an Indexed Chronicle: {why} path={}", path.display())]
+    NotAnIndexedQueue { why: &'static str, path: PathBuf },
     #[error("{what} path={} (close that appender, or wait for its process to end)", path.display())]
     WriterInUse { what: String, path: PathBuf },
     #[error(

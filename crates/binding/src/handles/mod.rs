@@ -3,11 +3,12 @@
 //! and write them value by value) and [`excerpt`]; [`dump`], [`clock`] and [`roll_cycle`].
 //!
 //! [`payload`] is what a caller passes as a message, [`column`] a column of them, [`scan`] a long read
-//! that checks for signals, and [`spin`] a wait without a pause.
+//! that checks for signals, [`spin`] a wait without a pause, and [`direction`] where reads go.
 
 pub mod appender;
 pub mod clock;
 pub mod column;
+pub mod direction;
 pub mod dump;
 pub mod excerpt;
 pub mod payload;

@@ -5,17 +5,42 @@ use std::time::{Duration, Instant};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use quire_kernel::Result;
-use quire_kernel::chronicle::read::tailer::{Scan, Tailer};
 
+use crate::arguments::seconds;
 use crate::error::told;
 
 /// The clock is read after this many attempts, about every microsecond.
-const LOOKS: usize = 128;
+pub const LOOKS: usize = 128;
 /// Signals are checked this often.
 const BETWEEN_SIGNALS: Duration = Duration::from_millis(1);
 
+enum Wait {
+    Found,
+    TimedOut,
+    Paused,
+}
+
+/// Calls `look`, which makes up to [`LOOKS`] attempts, until it returns true; false after `timeout_s`
+/// seconds.
+pub fn until_found(
+    py: Python<'_>,
+    timeout_s: Option<&Bound<'_, PyAny>>,
+    look: impl Fn() -> Result<bool> + Sync,
+) -> PyResult<bool> {
+    let timeout_s = timeout_s.map(|given| seconds("timeout_s", given)).transpose()?;
+    let limit = timeout_s.map(limit).transpose()?.flatten();
+    let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
+    loop {
+        match told(py, py.detach(|| some_looks(&look, deadline)))? {
+            Wait::Found => return Ok(true),
+            Wait::TimedOut => return Ok(false),
+            Wait::Paused => py.check_signals()?,
+        }
+    }
+}
+
 /// The timeout in seconds as a duration; None if it is infinite.
-pub fn limit(seconds: f64) -> PyResult<Option<Duration>> {
+fn limit(seconds: f64) -> PyResult<Option<Duration>> {
     if seconds.is_nan() || seconds < 0.0 {
         let wrong = format!("timeout_s is negative or not a number: timeout_s={seconds}");
         return Err(PyValueError::new_err(wrong));
@@ -23,30 +48,18 @@ pub fn limit(seconds: f64) -> PyResult<Option<Duration>> {
     Ok(Duration::try_from_secs_f64(seconds).ok())
 }
 
-/// Returns true if there is a message to read, false on timeout.
-pub fn until_found(py: Python<'_>, tailer: &Tailer, limit: Option<Duration>) -> PyResult<bool> {
-    let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
-    loop {
-        match told(py, py.detach(|| some_looks(tailer, deadline)))? {
-            Scan::Found(()) => return Ok(true),
-            Scan::Nothing => return Ok(false),
-            Scan::Paused | Scan::Held(_) => py.check_signals()?,
-        }
-    }
-}
-
-fn some_looks(tailer: &Tailer, deadline: Option<Instant>) -> Result<Scan<()>> {
+fn some_looks(look: impl Fn() -> Result<bool>, deadline: Option<Instant>) -> Result<Wait> {
     let mut until = None;
     loop {
-        if let Scan::Found(()) = tailer.spin(LOOKS)? {
-            return Ok(Scan::Found(()));
+        if look()? {
+            return Ok(Wait::Found);
         }
         let now = Instant::now();
         if deadline.is_some_and(|deadline| now >= deadline) {
-            return Ok(Scan::Nothing);
+            return Ok(Wait::TimedOut);
         }
         if now >= *until.get_or_insert(now + BETWEEN_SIGNALS) {
-            return Ok(Scan::Paused);
+            return Ok(Wait::Paused);
         }
     }
 }

@@ -7,8 +7,8 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 use quire_kernel::chronicle::read::missing::OnMissing;
 use quire_kernel::chronicle::read::resume::{self, LastWritten};
 use quire_kernel::chronicle::read::tailer::{
-    Ask, AtOnce, Direction, MESSAGES_BETWEEN_PAUSES, OpenDocument, Opening, Reading, Scan,
-    Tailer as Kernel, Take,
+    Ask, AtOnce, MESSAGES_BETWEEN_PAUSES, OpenDocument, Opening, Reading, Scan, Tailer as Kernel,
+    Take,
 };
 use quire_wire::message;
 use quire_wire::topic::Topics;
@@ -16,9 +16,8 @@ use quire_wire::topic::Topics;
 use super::excerpt::Excerpt;
 use super::queue::Queue;
 use super::read_document::ReadDocument;
-use super::scan;
-use super::spin;
-use crate::arguments::{integer, optional, seconds, text};
+use super::{direction, scan, spin};
+use crate::arguments::{integer, optional};
 use crate::arrow::decode as columns;
 use crate::arrow::decode::{Plan, Wanted};
 use crate::buffer::Buffer;
@@ -29,8 +28,6 @@ use crate::values::{codec, decode, failure};
 
 /// The limit of 32-bit Arrow offsets.
 const BATCH_BYTES_MAX: usize = i32::MAX as usize;
-const DIRECTIONS: [(&str, Direction); 3] =
-    [("forward", Direction::Forward), ("backward", Direction::Backward), ("none", Direction::None)];
 
 #[doc = stub!("Tailer")]
 #[pyclass(module = "quire._native", frozen, subclass)]
@@ -208,9 +205,8 @@ impl Tailer {
     #[doc = stub!("Tailer.spin")]
     #[pyo3(signature = (timeout_s = None))]
     fn spin(&self, py: Python<'_>, timeout_s: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
-        let timeout_s = timeout_s.map(|given| seconds("timeout_s", given)).transpose()?;
-        let limit = timeout_s.map(spin::limit).transpose()?.flatten();
-        spin::until_found(py, &self.0, limit)
+        let look = || Ok(matches!(self.0.spin(spin::LOOKS)?, Scan::Found(())));
+        spin::until_found(py, timeout_s, look)
     }
 
     #[doc = stub!("Tailer.read_text")]
@@ -363,20 +359,13 @@ impl Tailer {
     #[doc = stub!("Tailer.direction")]
     #[getter]
     fn direction(&self, py: Python<'_>) -> PyResult<&'static str> {
-        let direction = py.detach(|| self.0.direction()).map_err(to_py)?;
-        let known = DIRECTIONS.iter().find(|(_, known)| *known == direction);
-        Ok(known.map_or("forward", |(name, _)| name))
+        py.detach(|| self.0.direction()).map(direction::name).map_err(to_py)
     }
 
     #[setter]
     fn set_direction(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let value = text("direction", value)?;
-        let known = DIRECTIONS.iter().find(|(name, _)| *name == value);
-        let (_, direction) = known.ok_or_else(|| {
-            let known = "forward, backward, none";
-            PyValueError::new_err(format!("no such direction: direction={value} known={known}"))
-        })?;
-        told(py, py.detach(|| self.0.set_direction(*direction)))
+        let direction = direction::named(value)?;
+        told(py, py.detach(|| self.0.set_direction(direction)))
     }
 
     #[doc = stub!("Tailer._set_topics")]

@@ -21,8 +21,8 @@ const LOCK_COUNT: u32 = 1 << 24;
 pub struct VanillaExcerpt {
     index: i64,
     data: PyOnceLock<Py<PyBytes>>,
-    /// None for an unpickled excerpt.
-    stored: Option<(Message, Arc<VanillaQueue>)>,
+    /// None for an unpickled excerpt. An Indexed Chronicle has no queue to change it through.
+    stored: Option<(Message, Option<Arc<VanillaQueue>>)>,
     /// The bytes before this offset belong to the claim.
     start: usize,
     position: AtomicUsize,
@@ -31,17 +31,22 @@ pub struct VanillaExcerpt {
 impl VanillaExcerpt {
     /// A message in place.
     pub fn of(message: Message, queue: &Arc<VanillaQueue>) -> Self {
-        Self::from(message, queue, 0)
+        Self::from(message, Some(queue), 0)
+    }
+
+    /// A message of an Indexed Chronicle.
+    pub fn indexed(message: Message) -> Self {
+        Self::from(message, None, 0)
     }
 
     /// A claimed message: its data follow the claim word.
     pub fn claimed(message: Message, queue: &Arc<VanillaQueue>) -> Self {
-        Self::from(message, queue, 4)
+        Self::from(message, Some(queue), 4)
     }
 
-    fn from(message: Message, queue: &Arc<VanillaQueue>, start: usize) -> Self {
+    fn from(message: Message, queue: Option<&Arc<VanillaQueue>>, start: usize) -> Self {
         let (index, data) = (message.index, PyOnceLock::new());
-        let stored = Some((message, Arc::clone(queue)));
+        let stored = Some((message, queue.cloned()));
         Self { index, data, stored, start, position: AtomicUsize::new(start) }
     }
 
@@ -71,10 +76,13 @@ impl VanillaExcerpt {
         WireError::new_err(format!("{what}: position={position} length={length} index={index:#x}"))
     }
 
-    fn stored(&self) -> PyResult<&(Message, Arc<VanillaQueue>)> {
-        self.stored.as_ref().ok_or_else(|| {
-            UnsupportedError::new_err("not supported: changing an excerpt that was pickled")
-        })
+    fn stored(&self) -> PyResult<(&Message, &VanillaQueue)> {
+        let why = match &self.stored {
+            Some((message, Some(queue))) => return Ok((message, queue)),
+            Some((_, None)) => "changing an excerpt of an Indexed Chronicle, which is only read",
+            None => "changing an excerpt that was pickled",
+        };
+        Err(UnsupportedError::new_err(format!("not supported: {why}")))
     }
 
     fn swap32(&self, py: Python<'_>, offset: u64, old: u32, new: u32) -> PyResult<Result<(), u32>> {

@@ -1,8 +1,10 @@
 //! Vanilla Chronicles: [`queue`], [`appender`] with its [`excerpt_writer`], [`tailer`] with its
-//! [`excerpt`].
+//! [`excerpt`]; [`indexed_queue`] and [`indexed_tailer`] read Indexed Chronicles.
 
 pub mod appender;
 pub mod excerpt;
 pub mod excerpt_writer;
+pub mod indexed_queue;
+pub mod indexed_tailer;
 pub mod queue;
 pub mod tailer;

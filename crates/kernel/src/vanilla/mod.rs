@@ -1,11 +1,13 @@
 //! Vanilla Chronicle: the directories that Java Chronicle 3.x writes (`docs/vanilla.md`).
 //!
 //! - [`VanillaQueue`] is a directory, [`VanillaAppender`] writes into it, [`VanillaTailer`] reads from it;
+//! - [`indexed`] reads the other type of Java Chronicle 3, which is two files;
 //! - [`protocol`] says who may change which word, and in which order;
 //! - [`format`] says where every byte is.
 
 mod appender;
 pub mod format;
+pub mod indexed;
 mod message;
 mod named_position;
 mod options;
@@ -13,6 +15,7 @@ pub mod protocol;
 mod queue;
 mod tailer;
 
+pub use crate::chronicle::read::tailer::Direction;
 pub use appender::{Record, VanillaAppender};
 pub use message::Message;
 pub use options::{Consumption, VanillaOptions, zone};

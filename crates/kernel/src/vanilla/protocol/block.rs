@@ -75,6 +75,11 @@ impl Block {
         self.window.file_len()
     }
 
+    /// The file's length now.
+    pub fn refreshed_length(&self) -> Result<u64> {
+        self.window.refresh_len()
+    }
+
     /// The mapping; what was readable through the one before is through this one too.
     pub const fn region(&self) -> &Arc<Region> {
         &self.region

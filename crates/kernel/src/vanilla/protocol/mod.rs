@@ -9,6 +9,6 @@ pub mod cycle_reader;
 pub mod cycle_writer;
 pub mod detect;
 pub mod directory;
-mod entries;
+pub mod entries;
 pub mod listing;
 pub mod rebuild;
