@@ -194,3 +194,34 @@ def test_java_reads_on_after_an_index_was_rebuilt(java: JavaPeer, tmp_path: Path
     java.run("write", dir=tmp_path, count=1, first=count, start=cycle * 86_400_000, **JAVA_BLOCKS)
     with vanilla_queue(tmp_path, read_only=True) as queue:
         assert [*queue.tailer().payloads()][2 * count :] == [f"message {count}".encode()]
+
+
+def test_files_of_the_default_sizes(java: JavaPeer, tmp_path: Path) -> None:
+    with quire.open(tmp_path, format="vanilla", tid_bits=22) as queue:
+        queue.appender().write_many([b"", b"quire"])
+    java.run("write", dir=tmp_path, count=2)
+    with quire.open(tmp_path, format="vanilla") as queue:
+        queue.appender().write_bytes(b"again")
+        found = [(excerpt.index, excerpt.data) for excerpt in queue.tailer()]
+    assert [data for _, data in found] == [b"", b"quire", b"message 0", b"message 1", b"again"]
+    lines = java.run("list", dir=tmp_path)
+    assert lines[:-1] == [f"{index:x} {len(data)} {data.hex()}" for index, data in found]
+
+
+def test_java_moves_to_the_indexes_that_quire_returned(java: JavaPeer, tmp_path: Path) -> None:
+    """The last index, a seek, and a seek past the end."""
+    with vanilla_queue(tmp_path) as queue:
+        last = queue.appender().write_many(b"%d" % number for number in range(3000))
+        assert last is not None
+        assert last == queue.last_index
+        tailer = queue.tailer()
+        assert tailer.move_to_index(last - 1)
+        assert not tailer.move_to_index(last + 1)
+    lines = java.run("list", dir=tmp_path, **{"from": f"{last - 1:x}"}, **JAVA_BLOCKS)
+    assert lines == [
+        f"{last - 1:x} 4 {b'2998'.hex()}",
+        f"{last:x} 4 {b'2999'.hex()}",
+        f"last {last:x}",
+    ]
+    past = java.run("list", dir=tmp_path, **{"from": f"{last + 1:x}"}, **JAVA_BLOCKS)
+    assert past == [f"last {last:x}"]

@@ -5,8 +5,10 @@ import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.util.HexFormat;
+import java.util.concurrent.TimeUnit;
 
 import net.openhft.chronicle.Chronicle;
+import net.openhft.chronicle.ChronicleQueueBuilder;
 import net.openhft.chronicle.ExcerptAppender;
 import quire.interop.Options;
 import quire.interop.Verb;
@@ -20,18 +22,20 @@ final class Source implements Verb {
     @Override
     public void run(Options options, PrintStream out) throws Exception {
         var lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        try (Chronicle chronicle = Chronicles.builder(options).source()
+        Chronicle copied = Chronicles.open(options);
+        try (Chronicle source = ChronicleQueueBuilder.source(copied)
                 .bindAddress("127.0.0.1", (int) options.number("port", 0))
-                .heartbeatInterval(options.number("heartbeat-ms", 2500), java.util.concurrent.TimeUnit.MILLISECONDS)
+                .heartbeatInterval(options.number("heartbeat-ms", 2500), TimeUnit.MILLISECONDS)
                 .connectionListener(new Announcing(out))
                 .build()) {
-            ExcerptAppender appender = chronicle.createAppender();
+            ExcerptAppender present = source.createAppender();
+            ExcerptAppender any = copied.createAppender();
             String line;
             while ((line = lines.readLine()) != null) {
                 String[] words = line.split(" ");
-                long at = words.length > 1 ? Long.parseLong(words[0]) : System.currentTimeMillis();
                 byte[] payload = HexFormat.of().parseHex(words[words.length - 1]);
-                long index = Chronicles.append(appender, payload, Chronicles.cycleNumber(options, at));
+                long index = words.length == 1 ? Chronicles.append(present, payload)
+                        : Chronicles.append(any, payload, Chronicles.cycleNumber(options, Long.parseLong(words[0])));
                 out.println(Long.toHexString(index));
             }
         }
