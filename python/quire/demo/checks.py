@@ -46,7 +46,7 @@ def checks_of(
             tuple(differences(analysis.groups, expected)),
         ),
         Check(
-            f"messages in {len(analysis.messages):,} daily files",
+            f"messages in {len(analysis.messages):,} {recording.journal.stores_of_days}",
             "events that were to be written that day",
             _unequal(analysis.messages, recording.messages),
         ),

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
-from os import PathLike, fspath
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeAlias
 
 import quire
+from quire.demo.journal import Journal
 from quire.errors import QuireError, WaitTimeoutError
 
 TAILER: Final = "flight-totals"
@@ -23,6 +24,10 @@ TIMED_EVERY: Final = 200
 _BATCH: Final = 2_000
 _IDLE_S: Final = 0.000_5
 _REPORT_INTERVAL_S: Final = 0.05
+
+
+# Returns the next event, or None when nothing is there yet.
+_Read: TypeAlias = Callable[[], Mapping[str, Any] | None]
 
 
 @dataclass(slots=True)
@@ -67,12 +72,12 @@ class Follower:
     Leaving the context ends the process if it still runs.
     """
 
-    def __init__(self, path: str | PathLike[str], *, timeout_s: float = 60.0) -> None:
-        """Prepare to follow the queue at *path*; no answer may take longer than *timeout_s*."""
+    def __init__(self, journal: Journal, *, timeout_s: float = 60.0) -> None:
+        """Prepare to follow a journal; no answer may take longer than *timeout_s*."""
         context = get_context("spawn")
         self._pipe, self._far_end = context.Pipe()
         self._process = context.Process(
-            target=_serve, args=(fspath(path), self._far_end), name=TAILER, daemon=True
+            target=_serve, args=(journal, self._far_end), name=TAILER, daemon=True
         )
         self._timeout_s = timeout_s
         self.totals = Totals()
@@ -139,25 +144,28 @@ class Follower:
         return bool(is_last)
 
 
-def _serve(path: str, pipe: Connection) -> None:
+def _serve(journal: Journal, pipe: Connection) -> None:
     """Run in the child process: follow until the end of the journal is known, then report."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the recorder decides when to stop
     try:
-        with quire.open(path, create=False) as queue, queue.tailer(TAILER) as tailer:
-            pipe.send((*_follow(tailer, pipe), True))
+        with (
+            journal.open(read_only=False) as queue,
+            journal.tailer(queue, TAILER) as tailer,
+        ):
+            pipe.send((*_follow(partial(journal.read, tailer), tailer, pipe), True))
     except (EOFError, BrokenPipeError):
         return  # the recorder is gone
     except (QuireError, OSError) as error:
         pipe.send(error)
 
 
-def _follow(tailer: quire.Tailer, pipe: Connection) -> tuple[Totals, list[int]]:
+def _follow(read: _Read, tailer: quire.Tailer, pipe: Connection) -> tuple[Totals, list[int]]:
     """Return the totals, and when each timed message was read."""
     totals, last_index = Totals(), None
     read_ns: list[int] = []
     report_at = 0.0
     while last_index is None or tailer.index <= last_index:
-        if _take(tailer, totals, read_ns) < _BATCH:
+        if _take(read, totals, read_ns) < _BATCH:
             time.sleep(_IDLE_S)
         if pipe.poll():
             last_index = pipe.recv()
@@ -167,10 +175,10 @@ def _follow(tailer: quire.Tailer, pipe: Connection) -> tuple[Totals, list[int]]:
     return totals, read_ns
 
 
-def _take(tailer: quire.Tailer, totals: Totals, read_ns: list[int]) -> int:
+def _take(read: _Read, totals: Totals, read_ns: list[int]) -> int:
     """Count and time what is there, at most a batch; return how many messages that was."""
     for taken in range(_BATCH):
-        event = tailer.read_map()
+        event = read()
         if event is None:
             return taken
         if totals.events % TIMED_EVERY == 0:

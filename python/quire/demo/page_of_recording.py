@@ -23,11 +23,12 @@ _QUANTILES: Final = ((0.5, "median"), (0.9, "90th percentile"), (0.99, "99th per
 
 def recorded(recording: Recording, analysis: Analysis) -> Iterator[Block]:
     """Yield the sections on the recording."""
-    written = recording.written
+    written, store = recording.written, recording.journal.store_of_day
+    own = "" if store is None else f" Each day has a {store} of its own."
     yield (
         f"{written.events:,} events were written in the order in which they happened:"
         f" {written.departed:,} departures, {written.arrived:,} arrivals and"
-        f" {written.cancelled:,} cancellations. Each day has a file of its own. Writing took"
+        f" {written.cancelled:,} cancellations.{own} Writing took"
         f" {recording.write_s:.1f} seconds, {written.events / recording.write_s:,.0f} events a"
         f" second from Python; on disk they take {recording.disk_bytes / _MIB:,.0f} MiB,"
         f" {recording.disk_bytes / written.events:,.0f} bytes an event."
@@ -38,9 +39,10 @@ def recorded(recording: Recording, analysis: Analysis) -> Iterator[Block]:
         charts.columns(
             days, {"messages": [float(it) for it in counts]}, Labels("", "messages"), width=1.0
         ),
-        "Messages by daily file",
-        f"{len(days)} files hold between {min(counts):,} and {max(counts):,} messages,"
-        " counted by their cycle, which is the number of the day.",
+        "Messages by day" if store is None else f"Messages by daily {store}",
+        f"{len(days)} {recording.journal.stores_of_days} hold between {min(counts):,} and"
+        f" {max(counts):,} messages"
+        + (", counted by their cycle, which is the number of the day." if store else "."),
     )
     yield from _followed(recording)
 

@@ -13,11 +13,7 @@ from typing import Final, TypeAlias
 import quire
 from quire.demo.events import DAY_MS, Event
 from quire.demo.follow import TIMED_EVERY, Follower, Totals
-
-ROLL_CYCLE: Final = "FAST_DAILY"
-
-# A day's events fit in one block; the default would make each of the sparse files look huge.
-BLOCK_BYTES: Final = 1 << 20
+from quire.demo.journal import Journal
 
 _ST_BLOCK_BYTES: Final = 512
 
@@ -31,6 +27,7 @@ class Recording:
     What was recorded.
 
     Attributes:
+        journal: Where.
         written: Totals over what was written.
         followed: Totals that the tailer's process counted.
         write_s: Seconds from the first to the last write.
@@ -42,9 +39,9 @@ class Recording:
 
     """
 
+    journal: Journal
     written: Totals
     followed: Totals
-    cycles: int
     first_index: int
     last_index: int
     write_s: float
@@ -54,12 +51,12 @@ class Recording:
     timed: list[tuple[float, float]]
 
 
-def record(path: Path, events: Sequence[Event], on_day: OnDay) -> Recording:
+def record(journal: Journal, events: Sequence[Event], on_day: OnDay) -> Recording:
     """
-    Write *events*, in time order, into a new queue at *path* while a second process tails it.
+    Write *events*, in time order, into a new queue while a second process tails it.
 
     Args:
-        path: A directory that does not exist or is empty.
+        journal: A directory that does not exist or is empty.
         events: At least one.
         on_day: Called after each day.
 
@@ -69,11 +66,11 @@ def record(path: Path, events: Sequence[Event], on_day: OnDay) -> Recording:
     """
     clock = quire.ManualClock(events[0].time_ms)
     with (
-        quire.open(path, roll_cycle=ROLL_CYCLE, block_bytes=BLOCK_BYTES, clock=clock) as queue,
+        journal.create(clock) as queue,
         queue.appender() as appender,
-        Follower(path) as follower,
+        Follower(journal) as follower,
     ):
-        writer = _Writer(appender, clock)
+        writer = _Writer(journal, appender, clock)
         start = time.perf_counter()
         messages: dict[date, int] = {}
         for day, of_day in groupby(events, key=_day):
@@ -84,14 +81,14 @@ def record(path: Path, events: Sequence[Event], on_day: OnDay) -> Recording:
         followed = follower.finish(writer.last_index)
         caught_up = time.perf_counter()
         return Recording(
+            journal=journal,
             written=totals_of(events),
             followed=followed,
-            cycles=len(queue.cycles),
             first_index=queue.first_index or 0,
             last_index=writer.last_index,
             write_s=end - start,
             catch_up_s=caught_up - end,
-            disk_bytes=disk_bytes(path),
+            disk_bytes=disk_bytes(journal.path),
             messages=messages,
             timed=_timed(writer.written_ns, follower.read_ns),
         )
@@ -108,14 +105,17 @@ def totals_of(events: Iterable[Event]) -> Totals:
 def disk_bytes(folder: Path) -> int:
     """Return what the files of *folder* take on disk, holes left out."""
     return sum(
-        file.stat().st_blocks * _ST_BLOCK_BYTES for file in folder.iterdir() if file.is_file()
+        file.stat().st_blocks * _ST_BLOCK_BYTES for file in folder.rglob("*") if file.is_file()
     )
 
 
 class _Writer:
     """Appends each event at its own time."""
 
-    def __init__(self, appender: quire.Appender, clock: quire.ManualClock) -> None:
+    def __init__(
+        self, journal: Journal, appender: quire.Appender, clock: quire.ManualClock
+    ) -> None:
+        self._journal = journal
         self._appender = appender
         self._clock = clock
         self.count = 0
@@ -129,7 +129,7 @@ class _Writer:
             self._clock.now_ms = event.time_ms
             if self.count % TIMED_EVERY == 0:
                 self.written_ns.append(time.monotonic_ns())
-            self.last_index = self._appender.write_map(event._asdict())
+            self.last_index = self._journal.write(self._appender, event._asdict())
             self.count += 1
         return self.count - before
 

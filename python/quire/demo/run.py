@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 from rich.columns import Columns
 from rich.console import Console
 
+from quire._formats import CHRONICLE, Format
 from quire.demo.analyse import Analysis, analyse, figures_from_journal
 from quire.demo.checks import Check, checks_of
 from quire.demo.events import Event, timeline
@@ -20,6 +21,7 @@ from quire.demo.figures import figures_from_csv
 from quire.demo.flights import data_folder, read_airlines, read_flights, read_zones
 from quire.demo.folder import DemoFolder
 from quire.demo.follow import TAILER
+from quire.demo.journal import Journal
 from quire.demo.record import Recording, record
 from quire.demo.report import recording_bar, table_by_carrier, table_by_hour
 from quire.errors import QuireError
@@ -41,13 +43,17 @@ class DemoRun:
         console: Where to print.
         folder: Where the files go.
         limit: How many flights to take, or None for all.
+        kind: The format of the journal.
 
     """
 
-    def __init__(self, console: Console, folder: DemoFolder, limit: int | None) -> None:
+    def __init__(
+        self, console: Console, folder: DemoFolder, limit: int | None, kind: Format = CHRONICLE
+    ) -> None:
         """Look for the data set."""
         self._console = console
         self._folder = folder
+        self._journal = Journal(folder.queue, kind)
         self._limit = limit
         self._data = data_folder()
         self._engine = "plain Python"
@@ -73,10 +79,10 @@ class DemoRun:
 
     def _record(self, events: Sequence[Event]) -> Recording:
         with recording_bar(self._console, len(events)) as on_day:
-            done = record(self._folder.queue, events, on_day)
+            done = record(self._journal, events, on_day)
         self._tell(
             "recorded",
-            f"{done.written.events:,} events, {done.cycles} daily cycles,"
+            f"{done.written.events:,} events, {len(done.messages)} {self._journal.stores_of_days},"
             f" {done.disk_bytes / _MIB:,.0f} MiB: {_rate(done.written.events, done.write_s)}",
             done.write_s,
         )
@@ -107,7 +113,7 @@ class DemoRun:
         self._tell("started", f"Spark {spark.version}, {spark.sparkContext.master}", seconds)
 
         def work() -> Analysis:
-            return analyse(spark, self._folder.queue)
+            return analyse(spark, self._journal)
 
         try:
             first, seconds = self._timed("analysing the journal with Spark", work)
@@ -119,7 +125,7 @@ class DemoRun:
 
     def _analyse_in_python(self) -> Analysis:
         return self._analysed(
-            "analysed", "plain Python", lambda: figures_from_journal(self._folder.queue)
+            "analysed", "plain Python", lambda: figures_from_journal(self._journal)
         )
 
     def _analysed(self, step: str, engine: str, work: Callable[[], Analysis]) -> Analysis:
