@@ -77,7 +77,8 @@ class Entry:
 
     def to_json(self) -> dict[str, Any]:
         """Return what :meth:`of` takes."""
-        return asdict(self)
+        found = asdict(self)
+        return found if self.past is not None else {k: found[k] for k in found if k != "past"}
 
     def metadata(self, about: Mapping[str, Any]) -> dict[bytes, bytes]:
         """Return the file's own metadata, with more *about* its queue."""
