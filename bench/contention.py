@@ -38,7 +38,7 @@ def contending(scenario: Scenario, writers: int, duration_ms: int) -> Generator[
         with fresh_directory(scenario.place, scenario.size, scenario.total) as directory:
             asked = replace(scenario.task(one, directory), duration_ms=duration_ms)
             with machine.observed() as surroundings:
-                found = _run(asked, writers)
+                found = run(asked, writers)
             counts = [int(one["count"]) for one in found]
             expected = [asked.warm_up + count for count in counts]
             quire_contending.verify(asked.queue, asked.size, expected)
@@ -54,7 +54,7 @@ def contending(scenario: Scenario, writers: int, duration_ms: int) -> Generator[
     yield measure
 
 
-def _run(asked: Task, writers: int) -> list[Result]:
+def run(asked: Task, writers: int) -> list[Result]:
     """Let the first writer create the queue, then all of them begin at the same moment."""
     tasks = [replace(asked, writer=writer) for writer in range(writers)]
     started: list[subprocess.Popen[str]] = []

@@ -115,12 +115,12 @@ def fresh_directory(place: Path, size: int, total: int) -> Generator[Path]:
 
 
 def command(one: Task) -> list[str]:
-    """Return the command line that runs a task."""
+    """Return the command line that runs a task; it dies with this process."""
     module = adapter(one.system)
-    if hasattr(module, "command"):
-        line: list[str] = module.command(one)
-        return line
-    return [sys.executable, "-m", "bench.worker", one.to_json()]
+    worker = [sys.executable, "-m", "bench.worker", one.to_json()]
+    line: list[str] = module.command(one) if hasattr(module, "command") else worker
+    tied = shutil.which("setpriv")
+    return [tied, "--pdeathsig", "KILL", "--", *line] if tied else line
 
 
 def run_to_end(one: Task) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bench import summary, tables
+from bench import older_targets, summary, tables
 from bench.harness import Result
 from bench.targets import BUFFERING, LATENCIES, PERCENTILES, growth
 
@@ -21,6 +21,10 @@ def losses(results: dict[str, Result]) -> Iterator[str]:
     for part in ("append", "tail", "messages"):
         for one in summary.scenarios(results, part):
             yield from _rates(one, part)
+    for one in summary.scenarios(results, "older"):
+        for ours, other, _ in older_targets.RATIOS:
+            if other.startswith("vanilla_java."):
+                yield from _slower(one, ours, other, f"{one['size']} B")
     for one in summary.scenarios(results, "latency"):
         yield from _later(one)
     for part in ("contention", "buffering"):

@@ -13,7 +13,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
-from bench import contention, growth, harness, latency, machine, messages, scenarios, spark
+from bench import contention, growth, harness, latency, machine, messages, older, scenarios, spark
 from bench.harness import Measure, Result, Scenario
 from bench.scenarios import Operation, Volume
 
@@ -177,6 +177,14 @@ def _messages(
         yield {**what, **_scenario(scenario, setting, wanted, volume, say)}
 
 
+def _older(
+    operations: Sequence[Operation], volume: Volume, say: Callable[[str], None]
+) -> Iterator[Result]:
+    for what, scenario, setting in older.settings(places()[-1], volume):
+        wanted = [one for one in scenarios.OLDER[what["kind"]] if one in operations]
+        yield {**what, **_scenario(scenario, setting, wanted, volume, say)}
+
+
 def _spark(
     operations: Sequence[Operation], volume: Volume, say: Callable[[str], None]
 ) -> Iterator[Result]:
@@ -220,6 +228,7 @@ _OPERATIONS: dict[str, Sequence[Operation]] = {
     "buffering": scenarios.BUFFERING,
     "growth": [one for kind in scenarios.GROWTH for one in scenarios.aged(kind)],
     "messages": [one for wanted in scenarios.MESSAGES.values() for one in wanted],
+    "older": [one for wanted in scenarios.OLDER.values() for one in wanted],
     "spark": [one for wanted in scenarios.SPARK.values() for one in wanted],
     "peers": (*scenarios.PEERS_APPEND, *scenarios.PEERS_STREAM),
 }
@@ -233,6 +242,7 @@ _PARTS: dict[
     "buffering": partial(_contention, scenarios.BUFFERING_SIZES, scenarios.BUFFERING_WRITERS),
     "growth": _growth,
     "messages": _messages,
+    "older": _older,
     "spark": _spark,
     "peers": _peers,
 }

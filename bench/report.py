@@ -37,6 +37,7 @@ _TITLES = {
     "buffering": "Double buffering",
     "growth": "Large and old queues",
     "messages": "Objects and calls as messages",
+    "older": "Vanilla Chronicle and Quick-Queue",
     "spark": "On Spark",
     "peers": "Beside other Python libraries",
 }
@@ -85,8 +86,9 @@ def _sections(results: dict[str, Result]) -> list[tuple[str, str]]:
 
 def _body(results: dict[str, Result], part: str) -> str:
     match part:
-        case "append" | "tail" | "messages":
-            return tables.rates(results, part)
+        case "append" | "tail" | "messages" | "older":
+            against = "Java or C" if part == "older" else "Java"
+            return tables.rates(results, part, against)
         case "latency":
             return live_tables.latencies(results)
         case "contention" | "buffering":

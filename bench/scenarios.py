@@ -14,6 +14,7 @@ PARTS = (
     "buffering",
     "growth",
     "messages",
+    "older",
     "spark",
     "peers",
 )
@@ -95,6 +96,39 @@ MESSAGES = {
     "dump": (*_quire("dump"), *_java("dump")),
 }
 """One object of five fields a message; and the whole queue as text."""
+
+
+def _older(system: str, *names: str) -> tuple[Operation, ...]:
+    return tuple(Operation(system, name) for name in names)
+
+
+OLDER_SIZES = (40, 96)
+OLDER = {
+    "vanilla-append": (
+        *_older("vanilla", "write_bytes", "write_many"),
+        *_older("vanilla_java", "append-one"),
+    ),
+    "vanilla-read": (
+        *_older("vanilla", "payloads", "read_many", "read_batch"),
+        *_older("vanilla_java", "tail"),
+        *_older("limits", "call"),
+    ),
+    "vanilla-aged": _older("vanilla", "idle@1", "idle@10000", "open@10", "open@10000"),
+    "quick-queue-append": (
+        *_older("quick_queue", "write_bytes", "write_many", "write_bytes@named"),
+        *_older("quick_queue", "write_many@named"),
+        *_older("quick_queue_c", "append"),
+    ),
+    "quick-queue-read": (
+        *_older("quick_queue", "payloads", "read_many", "read_batch"),
+        *_older("quick_queue_c", "read"),
+    ),
+    "quick-queue-aged": _older("quick_queue", "open@2", "open@1000"),
+    "quick-queue-producers": _older(
+        "quick_queue", "write_bytes@1", "write_bytes@2", "write_many@1", "write_many@2"
+    ),
+}
+"""What is measured of the two older formats, and beside whom."""
 MEMORY_GROWTH = 10
 """So many times more messages has the queue that memory must not grow with."""
 _QUERIES = ("count", "sum", "group", "scan")

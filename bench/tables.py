@@ -16,9 +16,17 @@ BASE = {
     "write": "chronicle.method-write",
     "read": "chronicle.method-read",
     "dump": "chronicle.dump",
+    "vanilla-append": "vanilla_java.append-one",
+    "vanilla-read": "vanilla_java.tail",
+    "quick-queue-append": "quick_queue_c.append",
+    "quick-queue-read": "quick_queue_c.read",
+    "quick-queue-producers": "quick_queue.write_bytes@1",
 }
-"""What of Java the others are held against."""
+"""What the others are held against, of Java where it can do the same."""
 _ORDER = {one.key: place for place, one in enumerate((*APPEND, *TAIL, *chain(*MESSAGES.values())))}
+
+
+_OLDER = ("vanilla", "vanilla_java", "quick_queue", "quick_queue_c")
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -45,14 +53,14 @@ def targets(results: dict[str, Result]) -> str:
     return table(head, rows)
 
 
-def rates(results: dict[str, Result], part: str) -> str:
+def rates(results: dict[str, Result], part: str, against: str = "Java") -> str:
     """Return nanoseconds, rate and ratio of every operation of a part."""
     head = (
         *("on", "size", "operation", "ns each", "range", "IQR", "CPU ns each", "range"),
-        *("messages/s", "against Java", "range", "by CPU time", "range"),
+        *("messages/s", f"against {against}", "range", "by CPU time", "range"),
     )
     rows = [
-        _rate_row(one, key, BASE[one.get("kind", part)])
+        _rate_row(one, key, BASE.get(one.get("kind", part), ""))
         for one in summary.scenarios(results, part)
         for key in sorted(summary.operations(one), key=place_of)
     ]
@@ -149,6 +157,8 @@ def full_name(key: str) -> str:
         return str(adapter(system).NAMES[name])
     if system in ("quire", "chronicle"):
         return f"{'Java' if system == 'chronicle' else 'Quire'} {name}"
+    if system in _OLDER:
+        return f"{adapter(system).NAME} {name}"
     return str(adapter(system).NAME)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from bench import spark_targets, summary
+from bench import older_targets, spark_targets, summary
 from bench.harness import Result
 from bench.messages import SIZE as MESSAGE_SIZE
 from bench.summary import CPU_TIME, TIME, Spread
@@ -78,6 +78,8 @@ def verdicts(results: dict[str, Result]) -> Iterator[Verdict]:
         yield from _growth(one)
     for one in summary.scenarios(results, "messages"):
         yield from _messages(one)
+    for one in summary.scenarios(results, "older"):
+        yield from _older(one)
     for one in summary.scenarios(results, "spark"):
         yield from _spark(one)
 
@@ -98,6 +100,19 @@ def _messages(scenario: Result) -> Iterator[Verdict]:
             of = f", {scenario['holds']}" if "holds" in scenario else ""
             yield _ratio(scenario, pair, f"{ours} : {java}{of}", least)
     yield from _least_rates(scenario)
+
+
+def _older(scenario: Result) -> Iterator[Verdict]:
+    measured, size = set(summary.operations(scenario)), scenario["size"]
+    for ours, other, least in older_targets.RATIOS:
+        if {ours, other} <= measured:
+            yield _ratio(scenario, (ours, other), f"{ours} : {other}, {size} B", least)
+    for key, of_size, per_second in older_targets.LEAST_RATES:
+        if key in measured and of_size == size:
+            yield _rate(scenario, key, f"{key}, {size} B", per_second)
+    for short, long, what in older_targets.GROWN:
+        if {short, long} <= measured:
+            yield _at_most(scenario, what, summary.ratio(scenario, short, long), MOST_GROWTH)
 
 
 def _least_rates(scenario: Result) -> Iterator[Verdict]:

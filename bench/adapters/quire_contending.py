@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable
 from itertools import cycle, islice
 from pathlib import Path
+from typing import Protocol
 
 import quire
 from bench.adapters.quire import open_queue
@@ -13,6 +14,10 @@ from bench.task import DISTINCT, Outcome, Task, messages
 
 _BETWEEN_LOOKS = 10
 """Messages between two looks at the time."""
+
+
+class _Bulk(Protocol):
+    def read_many(self, count: int, /) -> list[bytes]: ...
 
 
 def run(task: Task) -> Outcome:
@@ -61,6 +66,12 @@ _APPENDS = {"write_bytes": _write_bytes, "document": _documents, "double_buffer"
 
 def verify(path: Path, size: int, counts: list[int]) -> None:
     """Compare a queue with the messages of its writers: all of each, in each one's order."""
+    with open_queue(path, read_only=True) as queue:
+        compare(queue.tailer(), size, counts)
+
+
+def compare(tailer: _Bulk, size: int, counts: list[int]) -> None:
+    """Compare what a tailer reads with the messages of the writers, as `verify` does."""
     import numpy as np
 
     pools = [
@@ -68,14 +79,12 @@ def verify(path: Path, size: int, counts: list[int]) -> None:
         for writer in range(len(counts))
     ]
     found = [0] * len(counts)
-    with open_queue(path, read_only=True) as queue:
-        tailer = queue.tailer()
-        while batch := tailer.read_many(DISTINCT):
-            rows = np.frombuffer(b"".join(batch), np.uint8).reshape(len(batch), size)
-            writers = rows[:, 8]
-            for writer, pool in enumerate(pools):
-                theirs = rows[writers == writer]
-                expected = pool[(found[writer] + np.arange(len(theirs))) % DISTINCT]
-                assert np.array_equal(theirs, expected), f"other messages: writer={writer}"
-                found[writer] += len(theirs)
+    while batch := tailer.read_many(DISTINCT):
+        rows = np.frombuffer(b"".join(batch), np.uint8).reshape(len(batch), size)
+        writers = rows[:, 8]
+        for writer, pool in enumerate(pools):
+            theirs = rows[writers == writer]
+            expected = pool[(found[writer] + np.arange(len(theirs))) % DISTINCT]
+            assert np.array_equal(theirs, expected), f"other messages: writer={writer}"
+            found[writer] += len(theirs)
     assert found == counts, f"found={found} expected={counts}"

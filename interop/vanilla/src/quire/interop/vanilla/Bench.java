@@ -12,8 +12,9 @@ import quire.interop.Verb;
 
 /**
  * Times {@code --loop append-one} or {@code tail} over {@code --count} messages of {@code --size} bytes after
- * {@code --warm-up} more of them, and prints one JSON object. A payload is its number as i64 and zeros up to the size;
- * the checksum is the sum of the numbers.
+ * {@code --warm-up} more of them, and prints one JSON object. A payload is its number as i64 and, up to the size, each
+ * byte's place; the checksum is the sum of the numbers. With {@code --distinct} N the numbers go from 0 to N - 1 and
+ * start again.
  */
 final class Bench implements Verb {
     @Override
@@ -21,17 +22,20 @@ final class Bench implements Verb {
         String loop = options.text("loop");
         long count = options.number("count");
         long warmUp = options.number("warm-up", count / 5);
+        long distinct = options.number("distinct", Long.MAX_VALUE);
         byte[] padding = new byte[(int) options.number("size", 96) - Long.BYTES];
+        for (int i = 0; i < padding.length; i++)
+            padding[i] = (byte) (Long.BYTES + i);
         try (Chronicle chronicle = Chronicles.open(options)) {
             Loop body = switch (loop) {
                 case "append-one" -> append(chronicle.createAppender(), padding);
                 case "tail" -> tail(chronicle.createTailer(), padding);
                 default -> throw new Options.UsageException("no such loop: " + loop);
             };
-            run(body, 0, warmUp);
+            run(body, 0, warmUp, distinct);
             long cpuBegin = cpuNanos();
             long begin = System.nanoTime();
-            long checksum = run(body, warmUp, warmUp + count);
+            long checksum = run(body, warmUp, warmUp + count, distinct);
             long nanos = System.nanoTime() - begin;
             out.println(Json.object("loop", loop, "size", padding.length + Long.BYTES, "count", count, "nanos", nanos,
                     "cpuNanos", cpuNanos() - cpuBegin, "messagesPerSecond", Math.round(count * 1e9 / nanos),
@@ -45,10 +49,10 @@ final class Bench implements Verb {
         long one(long number);
     }
 
-    private static long run(Loop body, long from, long end) {
+    private static long run(Loop body, long from, long end, long distinct) {
         long checksum = 0;
         for (long number = from; number < end; number++)
-            checksum += body.one(number);
+            checksum += body.one(number % distinct);
         return checksum;
     }
 
