@@ -110,8 +110,9 @@ _READS = {"payloads": _payloads, "read_many": _read_many, "read_batch": _read_ba
 def _read(task: Task, count_all: Callable[[Any], int]) -> Outcome:
     """Warm up with the first messages, and count the rest; the round compared all bytes before."""
     with open_queue(task.system, task.queue, read_only=True) as queue, queue.tailer() as tailer:
+        take = tailer.read_batch if count_all is _read_batch else tailer.read_many
         for _ in range(task.warm_up // DISTINCT):
-            assert len(tailer.read_many(DISTINCT)) == DISTINCT
+            assert len(take(DISTINCT)) == DISTINCT
         with Stopwatch() as watch:
             count = count_all(tailer)
     assert count == task.count, f"count={count} expected={task.count}"
