@@ -192,7 +192,7 @@ class Conversion:
 
     def _verified(self, found: MapWriter, *, written: int) -> Converted:
         if len(more := self._target.read(1)):
-            raise self._other(more.indexes[0], "more messages than the source")
+            raise self._mismatch(more.indexes[0], "more messages than the source")
         self._folder.sync_tree()
         found.publish()
         return Converted(found.messages, written, found.skipped, found.last)
@@ -244,19 +244,19 @@ class Conversion:
                 self._check_same(rest.part(0, len(there)), there)
                 found.add_run(rest.indexes[0], there.indexes)
                 rest = rest.part(len(there), len(rest))
-            self._tell(what, len(step))
+            self._report(what, len(step))
         return None
 
     def _check_same(self, expected: Chunk, there: Chunk) -> None:
         if self._target.keeps_indexes and expected.indexes.tolist() != there.indexes.tolist():
-            raise self._other(there.indexes[0], "other indexes")
+            raise self._mismatch(there.indexes[0], "other indexes")
         if bytes(expected.data) == bytes(there.data) and bytes(expected.offsets) == bytes(
             there.offsets
         ):
             return
         numbers = range(len(there))
         number = next(it for it in numbers if expected.payload(it) != there.payload(it))
-        raise self._other(there.indexes[number], "another message")
+        raise self._mismatch(there.indexes[number], "another message")
 
     def _append(self, rest: Chunk, steps: Iterator[Chunk | _Skipped]) -> int:
         written = self._write(rest)
@@ -269,10 +269,10 @@ class Conversion:
     def _write(self, chunk: Chunk) -> int:
         time_ms = self._source.time_ms(chunk.indexes[0])
         self._target.append(chunk, self._settings.time_ms if time_ms is None else time_ms)
-        self._tell("converting", len(chunk))
+        self._report("converting", len(chunk))
         return len(chunk)
 
-    def _tell(self, what: str, count: int) -> None:
+    def _report(self, what: str, count: int) -> None:
         self._done += count
         if self._progress is not None:
             self._progress(what, self._done, max(self._done, self._source.messages))
@@ -285,7 +285,7 @@ class Conversion:
             " (larger blocks hold longer messages; or have such messages skipped)"
         )
 
-    def _other(self, index: int, what: str) -> ConvertError:
+    def _mismatch(self, index: int, what: str) -> ConvertError:
         return ConvertError(
             f"the result does not hold the beginning of the source, but {what}:"
             f" index={index:#x} path={self._folder.path}; give a directory that does not exist"

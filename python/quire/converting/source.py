@@ -49,7 +49,7 @@ class Source:
                 chunk = read_chunk(tailer, _COUNT).until(self._last + 1)
                 for first, past in runs_of(chunk.indexes, self.step):
                     if last is not None and chunk.indexes[first] <= last:
-                        raise self._unsteady(chunk.indexes[first], last)
+                        raise self._late_append(chunk.indexes[first], last)
                     last = chunk.indexes[past - 1]
                     yield chunk.part(first, past)
                 if not len(chunk):
@@ -74,7 +74,7 @@ class Source:
             return self.queue.tailer(on_missing="raise")
         return self.queue.tailer()
 
-    def _unsteady(self, index: int, last: int) -> ConvertError:
+    def _late_append(self, index: int, last: int) -> ConvertError:
         return ConvertError(
             "a writer appended to an earlier cycle of the source: stop its writers and repeat the"
             f" conversion: index={index:#x} after={last:#x} path={self.queue.path}"
