@@ -93,11 +93,10 @@ def model(count: int, bounds: Bounds, at: list[int]) -> list[int]:
     if bounds.reverse:
         chosen = [n for n in reversed(chosen) if bounds.end is None or at[n] < bounds.end]
         return [n for n in chosen if bounds.start is None or at[n] >= bounds.start]
+    chosen = [n for n in chosen if bounds.end is None or at[n] < bounds.end]
     if bounds.start is not None:
-        chosen = [n for n in chosen if at[n] >= bounds.start]
-    elif bounds.last is not None:
-        chosen = chosen[count - min(count, bounds.last) :]
-    return [n for n in chosen if bounds.end is None or at[n] < bounds.end]
+        return [n for n in chosen if at[n] >= bounds.start]
+    return chosen if bounds.last is None else chosen[len(chosen) - min(len(chosen), bounds.last) :]
 
 
 @pytest.fixture(scope="module")
@@ -128,15 +127,10 @@ def test_any_bounds_select_what_a_list_would(
     )
     if bounds.reverse:
         bounds = bounds._replace(last=None)
-    shown: list[str] = []
-
-    def show(document: quire.ReadDocument) -> bool:
-        if not document.is_metadata:
-            shown.append(document.text())
-        return True
-
     with queue.tailer() as tailer:
-        Selection(queue, tailer, bounds, lambda _: True).each(show, lambda: None)
+        found = [it for it in Selection(queue, tailer, bounds).batches() if it is not None]
+    chosen = [(batch, row) for batch, rows in found for row in rows if not batch.is_metadata]
+    shown = [batch.text("text", row) for batch, row in chosen]
 
     assert shown == [f"m{number}" for number in model(len(indexes), bounds, indexes)]
 
@@ -153,14 +147,12 @@ def test_a_slow_reader_ends_although_writers_go_on(
     appender.write_text("0")
     bounds = Bounds(start=None, end=None, last=None, reverse=False, follow=False, metadata=False)
     shown: list[str] = []
-
-    def show(document: quire.ReadDocument) -> bool:
-        shown.append(document.text())
-        appender.write_text("more")
-        return True
-
     with queue.tailer() as tailer:
-        Selection(queue, tailer, bounds, lambda _: True).each(show, lambda: None)
+        for found in Selection(queue, tailer, bounds, is_named=True).batches():
+            assert found is not None
+            batch, rows = found
+            shown += [batch.text("text", row) for row in rows]
+            appender.write_text("more")
     assert shown == ["0"]
 
 
@@ -249,6 +241,7 @@ def test_names_in_a_message_cannot_command_a_terminal(
                 seen += piece
         assert process.wait(30) == 0
     os.close(master)
+    seen = seen.replace(b"\x1b[36m", b"").replace(b"\x1b[0m", b"")  # of indexes
     assert b"[2Jx" in seen
     assert b"\x1b" not in seen
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator
+import sys
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from datetime import datetime
+from importlib import import_module
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 import click
 
 import quire
 from quire.ranges.event_time import datetime_of
+
+Zone: TypeAlias = Callable[[datetime], datetime]
+"""Moves a time to a time zone."""
 
 PATH: Final = click.Path(path_type=Path, readable=False)  # the library says why it cannot
 _PAST_INDEXES: Final = 2**63
@@ -56,6 +61,63 @@ def parse_point(value: str) -> int | datetime:
             f"{value!r} is no index, such as 0x4d1900000000, and no time, such as"
             " 2024-01-15T10:30:00Z or 1705314600000ms"
         ) from None
+
+
+def pattern_of(value: str) -> re.Pattern[str]:
+    """
+    Return a regular expression.
+
+    Raises:
+        click.BadParameter: It is none.
+
+    """
+    try:
+        return re.compile(value, re.MULTILINE)
+    except re.error as error:
+        raise click.BadParameter(f"{value!r} is no regular expression: {error}") from error
+
+
+def zone_of(value: str) -> Zone:
+    """
+    Return what moves a time to the zone of this name, or to ``local`` time.
+
+    Raises:
+        click.BadParameter: There is no such zone.
+
+    """
+    if value == "local":
+        return datetime.astimezone
+    from zoneinfo import ZoneInfo
+
+    try:
+        zone = ZoneInfo(value)
+    except (ValueError, OSError, KeyError):
+        raise click.BadParameter(
+            f"{value!r} is no time zone, such as Europe/Berlin, UTC or local"
+        ) from None
+    return lambda time: time.astimezone(zone)
+
+
+def reference_of(value: str) -> Any:  # noqa: ANN401 - whatever has this name
+    """
+    Return what ``module:Name`` names. Modules of the working directory are found.
+
+    Raises:
+        click.BadParameter: There is no such thing.
+
+    """
+    module, colon, name = value.partition(":")
+    sys.path.insert(0, "")
+    try:
+        found: Any = import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError, ValueError) as error:
+        why = str(error) if colon else "expected module:Name"
+        raise click.BadParameter(f"{value!r} names nothing: {why}") from error
+    finally:
+        sys.path.remove("")
+    return found
 
 
 def replaced(ctx: click.Context, option: click.Parameter, value: object) -> None:

@@ -37,7 +37,7 @@ def yaml_of(data: bytes | memoryview) -> str:
     try:
         return escape_controls(to_yaml(data))
     except WireError:
-        return _as_it_reads(bytes(data))
+        return as_it_reads(bytes(data))
 
 
 def as_json(document: ReadDocument) -> str:
@@ -53,7 +53,8 @@ def json_of(data: bytes | memoryview) -> str:
         return f'{{"bytes": "{data.hex()}"}}'
 
 
-def _as_it_reads(data: bytes) -> str:
+def as_it_reads(data: bytes) -> str:
+    """Return bytes that are text as such, others in digits."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:

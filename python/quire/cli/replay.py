@@ -11,10 +11,10 @@ import click
 
 import quire
 from quire.cli.arguments import PATH, open_read_only, parse_point, value_errors_as_usage
+from quire.cli.documents import Look, Printer
 from quire.cli.errors import INTERRUPTED, print_error
 from quire.cli.formats import FORMATS
 from quire.cli.progress import Progress
-from quire.cli.read import Look, Printer
 from quire.replaying.pacing import Pace, Replay
 from quire.replaying.replay import Copy, Replayed
 
@@ -101,8 +101,8 @@ def replay(  # noqa: PLR0913, PLR0917 - its options
 
 
 def _show(plan: Replay, style: str, *, with_index: bool) -> None:
-    look = Look(style, with_index, (), ())
-    printer = Printer(look, None, at_once=plan.pace is not None)
+    look = Look(style, with_index)
+    printer = Printer(look, at_once=plan.pace is not None)
     try:
         for document in plan.documents():
             printer.show(cast("quire.ReadDocument", document))  # raw ones are shown like them

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, cast
 
 import click
 
 import quire
-from quire import pausers
+from quire._native import Tailer
+from quire.cli.batches import BATCH, Batch, backward, next_batch, next_document
+from quire.ranges.cycles import end_index_of
+from quire.ranges.numbering import AnyQueue, AnyTailer, tailer_of
 
 if TYPE_CHECKING:
     from quire.ranges.range import Point
 
 _REACHED: Final = "FOUND_IN_CYCLE"
 _ANY: Final = 2**63 - 1
+
+Rows: TypeAlias = Sequence[int]
+Stage: TypeAlias = Callable[[Batch, Rows], tuple[Batch, Rows]]
+"""Takes rows of a batch, and returns those that it lets through, of this batch or another."""
 
 
 class Bounds(NamedTuple):
@@ -27,21 +34,8 @@ class Bounds(NamedTuple):
     follow: bool
     metadata: bool
 
-    def is_past(self, index: int, newest: int | None) -> bool:
-        """Return whether a message lies after the range, in reading direction."""
-        if self.reverse:
-            return self.start is not None and index < self.start
-        if self.end is not None and index >= self.end:
-            return True
-        # Else a reader that is slower than the writers would never end.
-        return not self.follow and not self.metadata and (newest is None or index > newest)
-
-    def is_before(self, index: int) -> bool:
-        """Return whether a message lies before the range, in reading direction."""
-        return self.reverse and self.end is not None and index >= self.end
-
     def between(
-        self, queue: quire.Queue, start: Point | None, end: Point | None, time_field: str | None
+        self, queue: AnyQueue, start: Point | None, end: Point | None, time_field: str | None
     ) -> Bounds:
         """
         Return these with two points of a queue as indexes.
@@ -54,120 +48,147 @@ class Bounds(NamedTuple):
             return self
         from quire.ranges.range import index_bounds
 
-        first, past = index_bounds(queue, start, end, time_field=time_field)
-        newest = _newest(queue)
-        is_past = first is not None and newest is not None and first > newest
+        first, past = index_bounds(cast("quire.Queue", queue), start, end, time_field=time_field)
+        after = _end(queue)
+        is_past = first is not None and first >= after > 0
         if is_past and not isinstance(start, int) and not self.follow:
             return self._replace(end=0)  # a time that is still to come
         return self._replace(start=first, end=past)
 
+    def within(self, first: int | None, past: int | None) -> Bounds:
+        """Return these, narrowed to a range."""
+        starts = [it for it in (self.start, first) if it is not None]
+        ends = [it for it in (self.end, past) if it is not None]
+        return self._replace(start=max(starts, default=None), end=min(ends, default=None))
+
 
 class Selection:
     """
-    The messages between two bounds, to be shown one after the other.
+    The messages between two bounds that every stage lets through, batch by batch.
 
     Args:
         queue: The queue.
-        tailer: Reads it; a named one stays where it is.
+        tailer: Reads it; a named one moves on with what was taken.
         bounds: Where to begin and to end.
-        passes: Whether a message counts, for ``last``.
+        stages: What each message must pass.
+        is_named: Take one message at a time, so that only those taken count as read.
 
     """
 
     def __init__(
         self,
-        queue: quire.Queue,
-        tailer: quire.Tailer,
+        queue: AnyQueue,
+        tailer: AnyTailer,
         bounds: Bounds,
-        passes: Callable[[quire.ReadDocument], bool],
+        stages: Sequence[Stage] = (),
+        *,
+        is_named: bool = False,
     ) -> None:
         """Go to where the stretch begins."""
         self._queue = queue
         self._tailer = tailer
         self._bounds = bounds
-        self._newest = _newest(queue)
+        self._stages = stages
+        self._size = 1 if is_named else BATCH
+        self._end = _end(queue)
         if bounds.reverse:
-            tailer.direction = "backward"
-        if bounds.reverse:
-            if bounds.end is None or not self._is_at(bounds.end):
-                tailer.to_end()
+            return
+        if bounds.last is not None:
+            self._go_back(bounds.last)
         elif bounds.start is not None:
             self._go_to(bounds.start)
-        elif bounds.last is not None:
-            self._go_back(bounds.last, passes)
 
-    def each(self, show: Callable[[quire.ReadDocument], bool], idle: Callable[[], None]) -> None:
-        """
-        Show each document while it is open, until the end or until *show* returns False.
+    def batches(self) -> Iterator[tuple[Batch, Rows] | None]:
+        """Yield batches with their chosen rows; None where there is nothing more yet."""
+        return self._backward() if self._bounds.reverse else self._forward()
 
-        Args:
-            show: Gets the document.
-            idle: Called before waiting for more.
-
-        """
-        pauser, has_paused = pausers.sleepy(), False
+    def _forward(self) -> Iterator[tuple[Batch, Rows] | None]:
+        past = self._past()
         while True:
-            with self._tailer.reading_document(include_metadata=self._bounds.metadata) as document:
-                if document.is_present:
-                    if self._bounds.is_past(document.index, self._newest):
-                        document.rollback_on_close()
-                        return
-                    if self._bounds.is_before(document.index):
-                        continue
-                    if not show(document):
-                        return
-                    if has_paused:
-                        pauser.reset()
-                        has_paused = False
-                    continue
-            if not self._bounds.follow:
+            batch = self._next()
+            if not batch.count:
+                if not self._bounds.follow:
+                    return
+                yield None
+                continue
+            rows = _before(batch, past)
+            chosen, passed = self._chosen(batch, rows)
+            if passed:
+                yield chosen, passed
+            if len(rows) < batch.count:
+                if not rows and self._size == 1:
+                    self._tailer.move_to_index(batch.indexes[0])  # it was not shown
                 return
-            idle()
-            pauser.pause()
-            has_paused = True
 
-    def _is_at(self, end: int) -> bool:
-        """Go to the first message that does not lie before *end*; return whether there is one."""
-        from quire.ranges.seek import NO_INDEX, first_from
+    def _next(self) -> Batch:
+        if self._bounds.metadata and isinstance(self._tailer, Tailer):
+            return next_document(self._tailer)
+        return next_batch(self._tailer, self._size)
 
-        first = first_from(self._queue, end)
-        return first != NO_INDEX and self._tailer.move_to_index(first)
+    def _past(self) -> int | None:
+        """Return the index to stop at."""
+        if self._bounds.follow or self._bounds.metadata:
+            return self._bounds.end
+        # Else a reader that is slower than the writers would never end.
+        return self._end if self._bounds.end is None else min(self._bounds.end, self._end)
+
+    def _backward(self) -> Iterator[tuple[Batch, Rows]]:
+        start, past = self._bounds.start or 0, self._past()
+        for batch, rows in backward(self._queue, self._tailer, start, past or 0):
+            chosen, passed = self._chosen(batch, rows)
+            if passed:
+                yield chosen, passed
+
+    def _chosen(self, batch: Batch, rows: Rows) -> tuple[Batch, Rows]:
+        for stage in self._stages:
+            if rows:
+                batch, rows = stage(batch, rows)
+        return batch, rows
 
     def _go_to(self, start: int) -> None:
         if self._tailer.move_to_index(start):
             return
-        if self._bounds.follow and self._tailer.state == _REACHED:
+        if not isinstance(self._tailer, Tailer):
+            if start <= self._end:
+                return  # there may be gaps: the tailer is at the next message
+        elif self._bounds.follow and self._tailer.state == _REACHED:
             return  # the next message will have it
-        first, last = self._queue.first_index, self._newest
+        first, last = self._queue.first_index, self._queue.last_index
         if first is None or last is None:
             raise click.ClickException(f"the queue is empty: from={start:#x}")
         raise click.ClickException(
             f"no message has this index: from={start:#x} first={first:#x} last={last:#x}"
         )
 
-    def _go_back(self, count: int, passes: Callable[[quire.ReadDocument], bool]) -> None:
-        """Go before the last *count* messages that pass."""
-        start = None
-        if count and self._newest is not None:
-            with self._queue.tailer() as looker:
-                looker.direction = "backward"
-                looker.to_end() if self._newest == _ANY else looker.move_to_index(self._newest)
-                while count:
-                    with looker.reading_document() as document:
-                        if not document.is_present:
-                            break
-                        if passes(document):
-                            count -= 1
-                            start = document.index
+    def _go_back(self, count: int) -> None:
+        """Go before the last *count* messages that every stage lets through."""
+        start, past = None, self._past()
+        with tailer_of(self._queue) as looker:
+            low, high = self._bounds.start or 0, self._end if past is None else past
+            for batch, rows in backward(self._queue, looker, low, high):
+                if not count:
+                    break
+                chosen, passed = self._chosen(batch, rows)
+                if passed:
+                    passed = passed[:count]
+                    start = chosen.indexes[passed[-1]]
+                    count -= len(passed)
         if start is None:
             self._tailer.to_end()
         else:
             self._tailer.move_to_index(start)
 
 
-def _newest(queue: quire.Queue) -> int | None:
-    """Return the last index; where damage hides it, one that no message reaches."""
+def _before(batch: Batch, past: int | None) -> range:
+    """Return the rows before the first with this index or a later one."""
+    if past is None or not batch.count or max(batch.indexes[0], batch.indexes[-1]) < past:
+        return range(batch.count)
+    return range(next((row for row, it in enumerate(batch.indexes) if it >= past), batch.count))
+
+
+def _end(queue: AnyQueue) -> int:
+    """Return the index after the last message, or one that none reaches if damage hides it."""
     try:
-        return queue.last_index
+        return end_index_of(queue)
     except quire.CorruptError:
         return _ANY

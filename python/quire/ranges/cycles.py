@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from quire._native import QuickQueue, VanillaQueue
 from quire.errors import CorruptError
 from quire.ranges.numbering import AnyQueue, Numbering
 
 
-@dataclass(frozen=True, slots=True)
-class CycleRange:
+class CycleRange(NamedTuple):
     """
     Consecutive indexes of one cycle, each *step* after the one before.
 
@@ -19,7 +18,7 @@ class CycleRange:
     """
 
     first_index: int
-    count: int
+    count: int  # type: ignore[assignment] # pyright: ignore[reportIncompatibleMethodOverride]
     step: int = 1
 
     @property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from quire._native import (
@@ -21,8 +20,7 @@ AnyTailer: TypeAlias = Tailer | VanillaTailer | QuickTailer
 QUICK_QUEUE_STEP = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Numbering:
+class Numbering(NamedTuple):
     """
     What an index consists of. In a Quick-Queue, a page of the index stands for a cycle.
 

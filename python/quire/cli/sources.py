@@ -1,0 +1,83 @@
+"""What PATH names: a queue of any format, a file of one, or a directory of queues."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import quire
+from quire._formats import format_of
+from quire.errors import NotAQueueError
+from quire.ranges.numbering import AnyQueue, Numbering
+
+_PAGES: Final = {".qx", ".qd"}
+_LEVELS: Final = 6  # directories of a Vanilla cycle, at most
+
+
+class Source(NamedTuple):
+    """
+    A queue to read.
+
+    Attributes:
+        name: Its path below the directory that was given; empty where it was given itself.
+        path: What to open.
+        cycle: The only cycle that was asked for, if any; of a Quick-Queue, a page.
+
+    """
+
+    name: str
+    path: Path
+    cycle: int | None = None
+
+    def open(self) -> AnyQueue:
+        """Open it read-only and without waiting for a lock."""
+        found: AnyQueue = quire.open(self.path, read_only=True, create=False)
+        return found
+
+    def bounds(self, queue: AnyQueue) -> tuple[int | None, int | None]:
+        """Return the first index that was asked for, and the one after the last."""
+        if self.cycle is None:
+            return None, None
+        numbering = Numbering.of(queue)
+        return numbering.to_index(self.cycle, 0), numbering.to_index(self.cycle + 1, 0)
+
+
+def sources_of(path: Path) -> list[Source]:
+    """Return the queue that a path names, or each one below it, in the order of their names."""
+    if path.suffix in _PAGES and path.is_file():
+        return [Source("", path.parent, int(path.stem) if path.stem.isdecimal() else None)]
+    if (cycle := _vanilla_cycle(path)) is not None:
+        return [cycle]
+    if not path.is_dir() or format_of(str(path)) is not None:
+        return [Source("", path)]
+    found = [Source(folder.relative_to(path).as_posix(), folder) for folder in _queues(path)]
+    return found or [Source("", path)]
+
+
+def _queues(root: Path) -> Iterator[Path]:
+    for folder, inside, _ in os.walk(root):
+        inside.sort()
+        with suppress(NotAQueueError):
+            if format_of(folder) is not None:
+                inside.clear()  # a queue holds no queues
+                yield Path(folder)
+
+
+def _vanilla_cycle(path: Path) -> Source | None:
+    """Return the cycle of a Vanilla Chronicle whose directory, or one of its files, this is."""
+    folder = path.parent if path.is_file() else path
+    names = os.listdir(folder) if folder.is_dir() else []  # noqa: PTH208 - names alone
+    if not any(name.startswith("index-") for name in names):
+        return None
+    for root in [*folder.absolute().parents][:_LEVELS]:
+        with suppress(quire.QuireError, OSError):
+            if format_of(str(root)) != "vanilla":
+                continue
+            with quire.VanillaQueue(root, read_only=True, create=False) as queue:
+                for cycle in queue.cycles:
+                    if Path(queue.directory_for_cycle(cycle)).absolute() == folder.absolute():
+                        return Source("", root, cycle)
+    return None
