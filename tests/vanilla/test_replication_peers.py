@@ -179,6 +179,23 @@ def test_a_copy_has_one_sink(tmp_path: Path) -> None:
     run(refused())
 
 
+def test_waiting_for_a_sink_ends_when_it_is_closed(tmp_path: Path) -> None:
+    async def closed() -> None:
+        sink = sink_of(tmp_path / "copy", 1)
+        with pytest.raises(RuntimeError, match="not running"):
+            await sink.in_sync()
+        async with sink:
+            waiting = [
+                asyncio.create_task(it)
+                for it in (sink.in_sync(), sink.stored(FIRST_CAPTURED), sink.run_forever())
+            ]
+            await sink.close()
+            ended = await asyncio.gather(*waiting, return_exceptions=True)
+        assert [type(error) for error in ended] == [quire.ClosedError] * 3
+
+    run(closed())
+
+
 @pytest.mark.parametrize(
     ("cycle", "options"),
     [(HOURS_CYCLE, {}), (CAPTURED_CYCLE, {"roll_cycle": "HOURS"})],

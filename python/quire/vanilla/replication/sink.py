@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from quire import _arguments as arguments
-from quire.errors import PeerLostError, PeerSilentError, ReplicationError
+from quire.errors import ClosedError, PeerLostError, PeerSilentError
 from quire.vanilla.replication.frames import HEARTBEAT_S
 from quire.vanilla.replication.link import Link
 from quire.vanilla.replication.replica import Replica
@@ -102,8 +102,8 @@ class Sink:
     ) -> None:
         """Close the connection and the copy; the error that ended the replication is raised."""
         await self._stop()
-        if error is None:
-            self._raise_failure()
+        if error is None and not self._started().cancelled():
+            raise self._failure()
 
     async def close(self) -> None:
         """
@@ -120,7 +120,8 @@ class Sink:
             async with Sink("copy", host="backup", port=7001) as sink:
                 await sink.run_forever()
         """
-        await asyncio.shield(self._started())
+        await asyncio.wait({self._started()})
+        raise self._failure()
 
     @property
     def last_index(self) -> int | None:
@@ -149,8 +150,7 @@ class Sink:
             finally:
                 progress.cancel()
             if running.done() and not is_reached():
-                running.result()
-                raise ReplicationError(f"the sink was closed: path={self._copy.path}")
+                raise self._failure()
 
     def _notify(self) -> None:
         """Wake those who wait for progress."""
@@ -168,9 +168,11 @@ class Sink:
             await asyncio.wait({self._running})
         self._copy.close()
 
-    def _raise_failure(self) -> None:
-        if self._running is not None and not self._running.cancelled():
-            self._running.result()
+    def _failure(self) -> BaseException:
+        """Return what ended the replication."""
+        running = self._started()
+        error = None if running.cancelled() else running.exception()
+        return error or ClosedError(f"the sink was closed: path={self._copy.path}")
 
     async def _run(self) -> None:
         while True:
