@@ -16,6 +16,7 @@ import quire
 import vanilla_golden
 from converted import INTO, QUEUES, Into, check_map, fill, messages, payloads
 from golden_sets import MAIN, name_of
+from indexed_reference import written
 from queues import DAY_MS, START_MS, snapshot
 
 DAYS = [[b"%d of day %d" % (number, day) for number in range(40)] for day in range(3)]
@@ -271,3 +272,12 @@ def test_a_late_message_of_a_writer_is_an_error_and_not_a_gap(tmp_path: Path) ->
             quire.convert(source, tmp_path / "dest", into="chronicle", progress=progress)
     done = quire.convert(source, tmp_path / "again", into="chronicle")
     assert done.messages == len(messages(source))
+
+
+@pytest.mark.parametrize("into", INTO)
+def test_an_indexed_chronicle_is_converted(into: Into, tmp_path: Path) -> None:
+    expected = written(tmp_path / "source", [payload for day in DAYS for payload in day])
+    dest = tmp_path / "dest"
+    assert quire.convert(tmp_path / "source", dest, into=into).messages == 120
+    assert payloads(messages(dest)) == payloads(expected)
+    check_map(dest, expected, messages(dest))

@@ -79,8 +79,8 @@ def convert(  # noqa: PLR0913 - by keywords
     complete, and only then is the map of indexes published: see :class:`IndexMap`. Repeat a
     conversion that was interrupted or killed to resume it, or to add what the source has gained.
 
-    A message goes into the cycle in which the cycle of its source starts. Those of a Quick-Queue,
-    which has no cycles, go into the one in which the conversion began.
+    A message goes into the cycle in which the cycle of its source starts. Those of a Quick-Queue
+    or an Indexed Chronicle, which have no cycles, go into the one in which the conversion began.
 
     Args:
         source: The queue, or its directory. It is only read; metadata is left out.

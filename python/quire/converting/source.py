@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from quire._formats import CHRONICLE, QUICK_QUEUE, Format
+from quire._formats import CHRONICLE, INDEXED, QUICK_QUEUE, Format
 from quire.errors import ConvertError
+from quire.indexed import IndexedQueue
 from quire.queue import Queue
 from quire.quick_queue import QuickQueue
 from quire.ranges.numbering import Numbering, Periods
@@ -14,6 +15,7 @@ from quire.ranges.range import Chunk, read_chunk
 from quire.vanilla import VanillaQueue
 
 _COUNT: Final = 65_536
+_NUMBERED: Final = Numbering(bits=63)  # of an Indexed Chronicle: from 0, without cycles
 
 
 class Source:
@@ -29,8 +31,9 @@ class Source:
         """Note the last message."""
         self.queue = queue
         self.format: Format = format_of_queue(queue)
-        self._numbering = Numbering.of(queue)
-        self._periods = None if self.format == QUICK_QUEUE else Periods.of(queue)
+        has_cycles = self.format not in {QUICK_QUEUE, INDEXED}
+        self._numbering = Numbering.of(queue) if self.format != INDEXED else _NUMBERED
+        self._periods = Periods.of(queue) if has_cycles else None
         self.step = self._numbering.step
         self.messages = queue.entry_count
         self._last = queue.last_index
@@ -85,6 +88,8 @@ def format_of_queue(queue: Queue) -> Format:
     """Return the format of an open queue."""
     if isinstance(queue, VanillaQueue):
         return "vanilla"
+    if isinstance(queue, IndexedQueue):
+        return "indexed"
     return "quick-queue" if isinstance(queue, QuickQueue) else "chronicle"
 
 
