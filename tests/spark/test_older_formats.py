@@ -1,14 +1,29 @@
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.errors import AnalysisException, PythonException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import BinaryType, StructType
 
 import quire
 import quire.spark
-from older_queues import FORMATS, fill, found, free_entries, wires
+from older_queues import (
+    FORMATS,
+    PAGE_BYTES,
+    fill,
+    found,
+    free_entries,
+    leave_unfinished,
+    wires,
+)
 from queues import DAY_MS, START_MS
+from quire.archive import archive
+from quire.spark.options import ReadOptions
+from quire.spark.read import topic_tracker
+from quire.spark.read.batch import BatchReader
+from quire.spark.read.topic_tracker import TopicTracker
 
 PER_DAY = 100
 DAYS = 3
@@ -118,15 +133,60 @@ def test_the_option_queue_format_is_what_a_queue_must_have(
         read(spark, path, queueFormat="kafka").count()
 
 
-def test_places_without_a_message_are_passed_over(spark: SparkSession, tmp_path: Path) -> None:
+def read_directly(path: Path, **options: object) -> list[bytes]:
+    """Plan and read as Spark does, without it."""
+    given = {"path": str(path)} | {name: str(value) for name, value in options.items()}
+    reader = BatchReader(ReadOptions.of(given), StructType().add("payload", BinaryType()))
+    batches = [batch for share in reader.partitions() for batch in reader.read(share)]
+    return [row["payload"] for batch in batches for row in batch.to_pylist()]
+
+
+def test_free_index_entries_are_passed_over(tmp_path: Path) -> None:
     path = fill(tmp_path / "queue", "vanilla", [[b"%d" % n for n in range(20)], [b"end"]])
     free_entries(path, 5, 9)
     expected = [b"%d" % n for n in range(20) if not 5 <= n < 9] + [b"end"]
 
-    for per_partition in (100, 6, 1):
-        frame = read(spark, path, recordsPerPartition=per_partition, minPartitions=7)
-        assert [row[0] for row in rows(frame.select("payload", "_index"))] == expected
-    assert quire.spark.scan(spark, path, columns="_index").count() == len(expected)
+    for tasks in (1, 3, 7, 21):  # more than one begins among the free entries
+        assert read_directly(path, minPartitions=tasks, batchRows=2) == expected
+
+
+def test_entries_of_dead_producers_are_passed_over(tmp_path: Path) -> None:
+    path, expected = tmp_path / "queue", [b"%d" % n for n in range(9)]
+    with quire.open(path, format="quick-queue", page_bytes=PAGE_BYTES) as queue:
+        queue.appender("AA0").write_many(expected)
+    leave_unfinished(path, 3, 5)
+    del expected[5], expected[3]
+
+    assert [payload for _, payload in found(path)] == expected
+    for tasks in (1, 4, 9):
+        assert read_directly(path, minPartitions=tasks, batchRows=2) == expected
+
+
+def test_messages_that_are_gone_are_an_error(tmp_path: Path) -> None:
+    path = fill(tmp_path / "queue", "vanilla", [[b"one", b"two"], [b"three"]])
+    options = ReadOptions.of({"path": str(path)})
+    reader = BatchReader(options, StructType().add("payload", BinaryType()))
+    shares = reader.partitions()
+    shutil.rmtree(min(file for file in path.iterdir() if file.is_dir()))
+
+    with pytest.raises(quire.IndexOutOfRangeError, match="planned=3 read=1"):
+        [batch for share in shares for batch in reader.read(share)]
+
+
+def test_a_stream_leaves_a_new_cycle_alone_while_slow_writers_may_append_to_the_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = fill(tmp_path / "queue", "vanilla", [[b"one"], [b"next day"]])
+    begun_s = (START_MS // DAY_MS + 1) * DAY_MS / 1_000
+    tracker = TopicTracker("queue", str(path), ReadOptions.of({"path": str(path)}))
+
+    monkeypatch.setattr(topic_tracker, "now_ms", lambda: (begun_s + 9) * 1_000)
+    offset = tracker.end()
+    assert (offset, tracker.ahead(0).count) == (found(path)[0][0] + 1, 1)
+    fill(path, "vanilla", [[b"of a slow writer"]])
+    monkeypatch.setattr(topic_tracker, "now_ms", lambda: (begun_s + 10) * 1_000)
+    assert tracker.ahead(offset).count == 2
+    tracker.close()
 
 
 def test_a_stream_goes_on_where_its_checkpoint_says(
@@ -158,6 +218,19 @@ def test_a_stream_goes_on_where_its_checkpoint_says(
     run()
     assert [index for batch in batches for index in batch] == [index for index, _ in found(path)]
     assert batches[-1] == [index for index, _ in found(path)[len(indexes) :]]
+
+
+def test_a_table_is_the_archive_and_the_rest(
+    spark: SparkSession, path: Path, tmp_path: Path
+) -> None:
+    report = archive(path, tmp_path / "archive", schema=quire.Schema({"n": "int64"}), grace_s=0)
+    assert 0 < report.messages < DAYS * PER_DAY
+
+    table = quire.spark.table(spark, tmp_path / "archive")
+
+    assert rows(table.select("_index", "n", "payload")) == [
+        (index, n, payload) for n, (index, payload) in enumerate(found(path))
+    ]
 
 
 def test_a_sink_says_why_it_cannot_write_there(spark: SparkSession, path: Path) -> None:

@@ -55,3 +55,12 @@ def free_entries(path: Path, start: int, end: int) -> None:
     content = bytearray(index.read_bytes())
     content[8 * start : 8 * end] = bytes(8 * (end - start))
     index.write_bytes(content)
+
+
+def leave_unfinished(path: Path, *numbers: int) -> None:
+    """Undo the end of entries of a Quick-Queue, as producers leave them that die before it."""
+    index = path / "0.qmx"
+    content = bytearray(index.read_bytes())
+    for number in numbers:
+        content[16 * number + 15] = 0
+    index.write_bytes(content)

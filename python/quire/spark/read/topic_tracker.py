@@ -207,11 +207,10 @@ class TopicTracker:
         begun. An offset could not come back for that, so the new cycle waits.
         """
         cycles = cycles_of(queue)
-        if isinstance(cast("object", queue), quire.VanillaQueue) and len(cycles) > 1:
-            now_ms, start_ms = time.time() * 1_000, Periods.of(queue).start_ms(cycles[-1])
-            if 0 <= now_ms - start_ms < LINGER_MS:
-                return cycles[:-1]
-        return cycles
+        if not isinstance(cast("object", queue), quire.VanillaQueue) or len(cycles) <= 1:
+            return cycles
+        age_ms = now_ms() - Periods.of(queue).start_ms(cycles[-1])
+        return cycles[:-1] if 0 <= age_ms < LINGER_MS else cycles
 
     def _is_missing(self, counts: dict[int, int], cycle: int, sequence: int, offset: int) -> bool:
         """Return whether a cycle from the offset's on is gone with messages that were not read."""
@@ -232,6 +231,11 @@ class TopicTracker:
                 found = path.stat()
                 return found.st_dev, found.st_ino
         return None
+
+
+def now_ms() -> float:
+    """Return the time in epoch milliseconds."""
+    return time.time() * 1_000
 
 
 def _lacks(counts: dict[int, int], cycle: int, later: Cycles) -> bool:
