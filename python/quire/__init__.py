@@ -20,6 +20,7 @@ Where things are; each imports only what stands above it::
     queue appender tailer subtopics            the handles; open() is in queue
     vanilla indexed quick_queue merging        those of other formats; several queues as one
     ranges _positions                          ranges, seeking, stored positions
+    write_lock maintenance                     the write lock; checking and repairing queues
     replaying services archive                 replay and compare; services; Parquet archives
     converting                                 queues moved into other formats
     spark                                      the data source, the sink, sessions
@@ -107,16 +108,21 @@ from quire.types import (
     uint32,
 )
 from quire.vanilla import VanillaAppender, VanillaQueue, VanillaTailer
+from quire.write_lock import LockHolder, WriteLock
 
 if _TYPE_CHECKING:
     from quire.calls.printing import print_all
     from quire.converting.conversion import Converted, convert
     from quire.converting.mapping import IndexMap
+    from quire.maintenance.repairing import repair
+    from quire.maintenance.report import Action, Finding, RepairReport, VerifyReport
+    from quire.maintenance.verification import verify
     from quire.replaying.compare import compare
     from quire.replaying.replay import replay, replayed
     from quire.services.service import Service, service
 
 __all__ = [
+    "Action",
     "AppendLockedError",
     "Appender",
     "ArchiveError",
@@ -129,12 +135,14 @@ __all__ = [
     "DocumentOpenError",
     "Excerpt",
     "ExcerptWriter",
+    "Finding",
     "ForkedError",
     "IndexMap",
     "IndexNotAvailableError",
     "IndexOutOfRangeError",
     "IndexedQueue",
     "IndexedTailer",
+    "LockHolder",
     "LockLostError",
     "LockTimeoutError",
     "ManualClock",
@@ -155,6 +163,7 @@ __all__ = [
     "QuireError",
     "ReadDocument",
     "ReadOnlyError",
+    "RepairReport",
     "ReplayError",
     "ReplicationError",
     "RollCycle",
@@ -173,10 +182,12 @@ __all__ = [
     "VanillaExcerpt",
     "VanillaQueue",
     "VanillaTailer",
+    "VerifyReport",
     "WaitTimeoutError",
     "WireError",
     "WriteAfterEofError",
     "WriteDocument",
+    "WriteLock",
     "WriterInUseError",
     "__version__",
     "compare",
@@ -195,6 +206,7 @@ __all__ = [
     "parse_yaml",
     "pausers",
     "print_all",
+    "repair",
     "replay",
     "replayed",
     "service",
@@ -204,6 +216,7 @@ __all__ = [
     "uint8",
     "uint16",
     "uint32",
+    "verify",
 ]
 
 __version__ = _native.VERSION
@@ -211,13 +224,19 @@ __version__ = _native.VERSION
 _LATER = {
     "Converted": "converting.conversion",
     "IndexMap": "converting.mapping",
+    "Action": "maintenance.report",
+    "Finding": "maintenance.report",
+    "RepairReport": "maintenance.report",
     "Service": "services.service",
     "compare": "replaying.compare",
     "convert": "converting.conversion",
     "print_all": "calls.printing",
+    "repair": "maintenance.repairing",
     "replay": "replaying.replay",
     "replayed": "replaying.replay",
     "service": "services.service",
+    "VerifyReport": "maintenance.report",
+    "verify": "maintenance.verification",
 }
 
 

@@ -9,6 +9,7 @@ from typing_extensions import disjoint_base
 
 __all__ = [
     "BUILD_PROFILE",
+    "FINDING_KINDS",
     "VERSION",
     "Appender",
     "Buffer",
@@ -59,12 +60,15 @@ __all__ = [
     "kind_parts",
     "parse_json",
     "parse_yaml",
+    "repair_journal",
     "to_json",
     "to_yaml",
+    "verify_journal",
 ]
 
 _T = TypeVar("_T")
 
+FINDING_KINDS: Final[list[str]]
 VERSION: Final[str]
 BUILD_PROFILE: Final[str]
 
@@ -172,6 +176,28 @@ def _render(style: str, columns: _Columns, start: int, stop: int, /) -> tuple[by
     Returns:
         The text; the row it ends before, which is one that this style cannot show, or *stop*; and
         whether the text has no other characters than those that every terminal shows.
+
+    """
+
+_Finding: TypeAlias = tuple[str, str, int | None, str, str]
+_Done: TypeAlias = tuple[str, str, int | None, str]
+_Report: TypeAlias = tuple[list[_Finding], int, int, int]
+
+def verify_journal(path: str, /) -> _Report:
+    """
+    Check a queue's directory or one roll file; nothing is changed.
+
+    Returns:
+        Findings (kind, file, position, found, expected); files, messages and bytes examined.
+
+    """
+
+def repair_journal(path: str, *, timeout_ms: int, allow_network: bool) -> list[_Done]:
+    """
+    Repair a queue's directory.
+
+    Returns:
+        What was done: kind, file, position, and the change in words.
 
     """
 
@@ -770,6 +796,9 @@ class Queue:
             [('risk', '0x4d1900000001')]
 
         """
+
+    def _unlock(self, key: str, *, force: bool) -> tuple[int, bool] | None:
+        """Free a lock of the table; return who held it, and whether that process lives."""
 
     def lock_holder(self, key: str) -> tuple[int, bool] | None:
         """

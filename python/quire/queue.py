@@ -19,6 +19,7 @@ from quire.indexed import IndexedQueue, IndexedTailer
 from quire.quick_queue import QuickAppender, QuickQueue, QuickTailer
 from quire.tailer import Tailer
 from quire.vanilla import VanillaAppender, VanillaQueue, VanillaTailer
+from quire.write_lock import WriteLock
 
 
 def _clock(name: str, found: object) -> object:
@@ -173,6 +174,18 @@ class Queue(_native.Queue, Reopened, metaclass=ABCMeta):
 
         """
         return Tailer(self, name, on_missing=on_missing, shared=shared)
+
+    @property
+    def write_lock(self) -> WriteLock:
+        """
+        The lock that writers take in turn: who holds it, and how to free it from a dead process.
+
+        Examples:
+            >>> queue.write_lock.locked
+            False
+
+        """
+        return WriteLock(self)
 
     @overload
     def dump(self) -> str: ...

@@ -5,6 +5,7 @@
 //!   Chronicles;
 //! - [`calls`] are method calls as messages, [`values`] the values in a message, [`arrow`] columns of
 //!   messages;
+//! - [`maintenance`] checks and repairs the files of queues;
 //! - [`error`] converts errors to exceptions, [`arguments`] checks arguments, [`buffer`] is the
 //!   buffer protocol and the only `unsafe`, [`repr`] the text that an interpreter shows.
 // PyO3 passes arguments by value.
@@ -58,6 +59,7 @@ mod error;
 #[cfg(feature = "fault-points")]
 mod fault_points;
 mod handles;
+mod maintenance;
 mod quick_queue;
 mod repr;
 mod values;
@@ -144,6 +146,8 @@ mod _native {
     #[pymodule_export]
     use crate::handles::write_document::wire_out::{RawOut, WireOut};
     #[pymodule_export]
+    use crate::maintenance::{repair_journal, verify_journal};
+    #[pymodule_export]
     use crate::quick_queue::appender::QuickAppender;
     #[pymodule_export]
     use crate::quick_queue::excerpt::QuickExcerpt;
@@ -186,6 +190,7 @@ mod _native {
         crate::error::watch_for_signals();
         #[cfg(feature = "fault-points")]
         crate::fault_points::add_to(m)?;
+        m.add("FINDING_KINDS", crate::maintenance::kinds())?;
         m.add("VERSION", env!("CARGO_PKG_VERSION"))?;
         m.add("BUILD_PROFILE", if cfg!(debug_assertions) { "debug" } else { "release" })
     }

@@ -9,12 +9,13 @@
 //! - [`memory`] is access to mapped words, and [`os`] the calls to the system: they contain the
 //!   only `unsafe`, and are independent of any format;
 //! - [`probe`] is the seam for tests;
-//! - [`Error`], [`warnings`] and [`fork`] are shared by all of them.
+//! - [`Error`], [`finding`], [`warnings`] and [`fork`] are shared by all of them.
 //!
 //! This crate does not depend on Python.
 
 pub mod chronicle;
 mod error;
+pub mod finding;
 #[cfg(not(loom))]
 pub mod fork;
 pub mod memory;

@@ -231,6 +231,12 @@ impl Queue {
         self.ask(py, |queue| queue.lock_holder(key))
     }
 
+    #[doc = stub!("Queue._unlock")]
+    #[pyo3(name = "_unlock", signature = (key, *, force))]
+    fn unlock(&self, py: Python<'_>, key: &str, force: bool) -> PyResult<Option<(u32, bool)>> {
+        self.ask(py, |queue| queue.unlock(key, force))
+    }
+
     #[doc = stub!("Queue.end_of_cycle")]
     #[pyo3(signature = (cycle))]
     fn end_of_cycle(

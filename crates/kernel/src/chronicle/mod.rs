@@ -2,6 +2,7 @@
 //!
 //! - [`append`] writes into a queue, [`read`] reads from it, [`queue`] is the directory, [`dump`]
 //!   shows a file as text: the handles;
+//! - [`verify`] checks every rule, [`repair`] restores them;
 //! - [`protocol`] says who may change which word, and in which order;
 //! - [`format`] says where every field is: pure arithmetic, no I/O.
 
@@ -15,3 +16,7 @@ pub mod protocol;
 pub mod queue;
 #[cfg(not(loom))]
 pub mod read;
+#[cfg(not(loom))]
+pub mod repair;
+#[cfg(not(loom))]
+pub mod verify;

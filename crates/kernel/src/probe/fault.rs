@@ -174,6 +174,23 @@ mod names {
         "tailer.index.store",
         "tailer.replicated.store",
         "tailer.version.add",
+        // The repair that a user asks for.
+        "repair.aside.read",
+        "repair.aside.write",
+        "repair.aside.sync",
+        "repair.header.cas",
+        "repair.link.store",
+        "repair.slot.store",
+        "repair.count.store",
+        "repair.write-position.store",
+        "repair.sequence.store",
+        "repair.table.read",
+        "repair.table.stat",
+        "repair.table.remove",
+        "repair.table.write",
+        "repair.table.sync",
+        "repair.table.link",
+        "repair.table.rename",
         // Quick-Queue.
         "quick-queue.dir.read",
         "quick-queue.dir.create",
@@ -238,7 +255,7 @@ mod names {
         "window.grow",
         "window.sync",
     ];
-    pub const COUNT: usize = 136;
+    pub const COUNT: usize = 152;
 
     /// The place of a name in [`POINTS`]; known when compiling.
     ///

@@ -10,7 +10,7 @@
 //! ```
 //! The positions are those of files this kernel writes; others are found by parsing.
 
-use quire_wire::codes::{I64_ARRAY, INT64};
+use quire_wire::codes::{I64_ARRAY, INT64, PADDING};
 use quire_wire::reader::Reader;
 use quire_wire::writer::{
     self, close_block, open_object, pad_before_code, put_compact, put_event, put_padding,
@@ -148,6 +148,19 @@ pub fn parse(payload: &[u8]) -> Option<StoreLayout> {
     let alignment_is_sound = layout.aligned || layout.roll.is_some();
     let has_words = layout.write_position != 0 && layout.index2index != 0;
     (has_words && shape_is_sound && alignment_is_sound).then_some(layout)
+}
+
+/// How long the document is whose payload begins here, by the length of its object and the padding
+/// after it; None if there is no object.
+#[must_use]
+pub fn length_of(payload: &[u8]) -> Option<u32> {
+    let mut cursor = Reader::new(payload);
+    cursor.name_if()?;
+    cursor.type_prefix_if()?;
+    cursor.block_if()?;
+    let end = cursor.offset();
+    let padding = payload.get(end..)?.iter().take_while(|byte| **byte == PADDING).count();
+    u32::try_from(end + padding).ok().filter(|length| *length <= MAX_HEADER_LEN)
 }
 
 /// The name of the next field; in a fieldless file the one that belongs at its place.

@@ -13,6 +13,7 @@ use super::hints;
 use super::lock::guard::WriteGuard;
 use super::publish::{self, NotPublished, Payload};
 use super::roll_file::View;
+use crate::chronicle::format::blocks::Growth;
 use crate::chronicle::format::document::{self, HEADER_LEN, TAIL_ZEROS};
 use crate::chronicle::format::index::{self, ArrayLayout};
 use crate::memory::Cells;
@@ -168,6 +169,24 @@ pub fn publish_first_array(
     let (payload, word) = array_document(&preamble, index_count);
     publish::publish_unseen(cells, position, payload, word)?;
     Ok(array_at(position, &preamble, payload))
+}
+
+/// Publishes an empty array at a free position of a file in use; returns the position after it.
+pub fn publish_array(
+    view: &mut View,
+    position: u64,
+    growth: Growth,
+    guard: &WriteGuard<'_>,
+) -> Result<u64> {
+    let index_count = view.file().shape.index_count;
+    let preamble = index::preamble(index::INDEX, position, index_count, 0);
+    let (payload, word) = array_document(&preamble, index_count);
+    let end = position + HEADER_LEN + payload.len() + TAIL_ZEROS + HEADER_LEN;
+    view.make_writable(position, end, growth, guard)?;
+    publish::publish(view.region(), position, payload, word, guard)
+        .map_err(|error| not_published(view, position, error, guard))?;
+    step!("index.array.publish").made();
+    Ok(array_at(position, &preamble, payload).1)
 }
 
 /// A publish that failed, as an error with its place.

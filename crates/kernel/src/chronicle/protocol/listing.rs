@@ -181,21 +181,34 @@ fn fresh(seen: Option<&Seen>, now: Stamp) -> Option<&Known> {
 
 /// Lists the directory.
 pub fn list(names: Names<'_>) -> Result<BTreeSet<i32>> {
-    let failed = |e| Error::io("cannot list", names.dir, e);
-    let mut cycles = BTreeSet::new();
-    for entry in fault::call!("listing.dir.read", std::fs::read_dir(names.dir)).map_err(failed)? {
-        let name = entry.map_err(failed)?.file_name();
-        let name = name.to_string_lossy();
-        if !name.ends_with(SUFFIX) {
-            continue;
-        }
+    let cycle_of = |name: String| {
         let cycle = names.roll.cycle_of_file(&name, names.epoch_ms).filter(|cycle| *cycle >= 0);
-        cycles.insert(cycle.ok_or_else(|| Error::NotAQueue {
+        cycle.ok_or_else(|| Error::NotAQueue {
             why: format!("file {name} does not follow the pattern {} of", names.roll.pattern),
             path: names.dir.to_path_buf(),
-        })?);
+        })
+    };
+    roll_file_names(names.dir)?.into_iter().map(cycle_of).collect()
+}
+
+/// As [`list`], without the files whose names do not follow the pattern.
+pub fn list_well_named(names: Names<'_>) -> Result<BTreeSet<i32>> {
+    let cycle_of = |name: &String| names.roll.cycle_of_file(name, names.epoch_ms);
+    let found = roll_file_names(names.dir)?;
+    Ok(found.iter().filter_map(cycle_of).filter(|cycle| *cycle >= 0).collect())
+}
+
+/// The names of a directory that end as those of roll files.
+pub fn roll_file_names(dir: &Path) -> Result<Vec<String>> {
+    let failed = |e| Error::io("cannot list", dir, e);
+    let mut found = Vec::new();
+    for entry in fault::call!("listing.dir.read", std::fs::read_dir(dir)).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name().to_string_lossy().into_owned();
+        if name.ends_with(SUFFIX) {
+            found.push(name);
+        }
     }
-    Ok(cycles)
+    Ok(found)
 }
 
 /// First and last cycle as the words have them, if no file came or went since the last was made.

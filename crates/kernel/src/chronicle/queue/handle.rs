@@ -17,6 +17,7 @@ use crate::chronicle::protocol::listing::{self, Listing, Names};
 use crate::chronicle::protocol::locate;
 use crate::chronicle::protocol::lock::guard::WriteGuard;
 use crate::chronicle::protocol::lock::recovery;
+use crate::chronicle::protocol::lock::word::LockWord;
 use crate::chronicle::protocol::roll_file::{RollFile, Slot, View};
 use crate::chronicle::protocol::table::store::TableStore;
 use crate::memory::pretouch::Pretoucher;
@@ -507,6 +508,21 @@ impl Queue {
         let Some(table) = self.table() else { return Ok(None) };
         let Some(position) = table.find(key)? else { return Ok(None) };
         Ok(recovery::holder_of(table, table.cells().load_acquire(position)))
+    }
+
+    /// Frees the lock that a key of the table names, and returns who held it and whether that process
+    /// lives: a living one keeps it without `force`.
+    pub fn unlock(&self, key: &str, force: bool) -> Result<Option<(u32, bool)>> {
+        let table = self.writable_table("unlock")?;
+        let Some(position) = table.find(key)? else { return Ok(None) };
+        let word = LockWord::new(table.cells(), position);
+        let found = word.read();
+        let Some((pid, is_alive)) = recovery::holder_of(table, found) else { return Ok(None) };
+        if is_alive && !force {
+            let what = format!("the holder of the lock lives: lock={key} holder_pid={pid}");
+            return Err(Error::WriterInUse { what, path: self.path().to_path_buf() });
+        }
+        Ok(word.force(found).then_some((pid, is_alive)))
     }
 
     /// Where the documents of a cycle's file end, how many messages it holds, and whether it was

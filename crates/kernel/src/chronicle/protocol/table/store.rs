@@ -171,6 +171,12 @@ impl TableStore {
 
     /// Opens the table at `path` for reading, as [`TableStore::open_read_only`] does.
     pub fn open_file_read_only(path: &Path) -> Result<Option<Arc<Self>>> {
+        let Some(mut table) = Self::map_read_only(path)? else { return Ok(None) };
+        table.words = table.find_words(false)?;
+        Ok(Some(Arc::new(table)))
+    }
+
+    fn map_read_only(path: &Path) -> Result<Option<Self>> {
         let Some(file) = files::open(path, Access { write: false, create_mode: None })? else {
             return Ok(None);
         };
@@ -180,9 +186,14 @@ impl TableStore {
         let mapped = len.min(MOST_MAPPED);
         let cells = Cells::new(file::map_present(&file, mapped).map_err(failed)?);
         let metadata = file::read_header(path, &cells)?;
-        let mut table =
-            Self::with(path.to_path_buf(), Arc::new(file), identity, cells, false, metadata);
-        table.words = table.find_words()?;
+        Ok(Some(Self::with(path.to_path_buf(), Arc::new(file), identity, cells, false, metadata)))
+    }
+
+    /// As [`TableStore::open_file_read_only`], also where entries are damaged: the keys that cannot
+    /// be found are missing then.
+    pub fn open_to_inspect(path: &Path) -> Result<Option<Arc<Self>>> {
+        let Some(mut table) = Self::map_read_only(path)? else { return Ok(None) };
+        table.words = table.find_words(true)?;
         Ok(Some(Arc::new(table)))
     }
 
@@ -468,8 +479,11 @@ impl TableStore {
         Ok(Words { last_synced: key(table::LAST_SYNCED, table::NO_INDEX)?, ..words })
     }
 
-    fn find_words(&self) -> Result<Words> {
-        let key = |name| self.find(name).map(Option::unwrap_or_default);
+    fn find_words(&self, leaves_out_damaged: bool) -> Result<Words> {
+        let key = |name| match self.find(name) {
+            Err(Error::Corrupt { .. }) if leaves_out_damaged => Ok(0),
+            found => found.map(Option::unwrap_or_default),
+        };
         Ok(Words {
             highest: key(table::HIGHEST_CYCLE)?,
             lowest: key(table::LOWEST_CYCLE)?,

@@ -1,0 +1,60 @@
+//! Checks of the files of queues, and their repair: rows that Python makes objects of.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use pyo3::prelude::*;
+use quire_kernel::chronicle::repair::{self, Action};
+use quire_kernel::chronicle::verify;
+use quire_kernel::finding::{Finding, Kind, Report};
+
+use crate::error::told;
+
+/// Kind, file, position, found, expected.
+type Row = (&'static str, OsString, Option<u64>, String, String);
+/// Findings; files, messages and bytes that were examined.
+type Rows = (Vec<Row>, u64, u64, u64);
+
+/// Kind, file, position, what was done.
+type Done = (&'static str, OsString, Option<u64>, String);
+
+/// The names of all kinds of findings.
+pub fn kinds() -> Vec<&'static str> {
+    Kind::ALL.map(Kind::name).to_vec()
+}
+
+fn row(finding: Finding) -> Row {
+    let Finding { kind, file, position, found, expected } = finding;
+    (kind.name(), file.into_os_string(), position, found, expected)
+}
+
+fn rows(report: Report) -> Rows {
+    let findings = report.findings.into_iter().map(row).collect();
+    (findings, report.files, report.messages, report.bytes)
+}
+
+#[doc = stub!("verify_journal")]
+#[pyfunction]
+#[pyo3(signature = (path, /))]
+pub fn verify_journal(py: Python<'_>, path: PathBuf) -> PyResult<Rows> {
+    told(py, py.detach(|| verify::verify(&path))).map(rows)
+}
+
+#[doc = stub!("repair_journal")]
+#[pyfunction]
+#[pyo3(signature = (path, *, timeout_ms, allow_network))]
+pub fn repair_journal(
+    py: Python<'_>,
+    path: PathBuf,
+    timeout_ms: u64,
+    allow_network: bool,
+) -> PyResult<Vec<Done>> {
+    let timeout = Duration::from_millis(timeout_ms);
+    let repaired = py.detach(|| repair::repair(&path, timeout, allow_network));
+    let row = |action: Action| {
+        let Action { kind, file, position, done } = action;
+        (kind.name(), file.into_os_string(), position, done)
+    };
+    Ok(told(py, repaired)?.into_iter().map(row).collect())
+}

@@ -1,0 +1,253 @@
+//! One roll file, in the order in which a writer would have written it:
+//!
+//! 1. its first header; 2. what follows the last message is kept in a side file and zeroed, header
+//!    last; 3. index entries and counts; 4. `writePosition`, the sequence word; 5. the
+//!    end-of-file marker.
+//!
+//! `writePosition` is what shows that messages are missing (step 2), so it is stored after them.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{Action, index, side_file};
+use crate::chronicle::format::document::{self, EOF_DECORATION, HEADER_LEN, META_DATA};
+use crate::chronicle::format::store;
+use crate::chronicle::protocol::create;
+use crate::chronicle::protocol::lock::guard::WriteGuard;
+use crate::chronicle::protocol::publish;
+use crate::chronicle::protocol::roll_file::{self, RollFile, Slot, View};
+use crate::chronicle::protocol::unfinished;
+use crate::chronicle::queue::handle::Queue;
+use crate::chronicle::verify::roll_file::lost_end;
+use crate::chronicle::verify::walk::{Ending, Walked};
+use crate::finding::Kind;
+use crate::memory::window::Window;
+use crate::os::files::{self, Access};
+use crate::probe::fault::step;
+use crate::{Error, Result};
+
+/// Repairs the file of a cycle; one that cannot be read is left alone.
+pub fn repair(
+    queue: &Queue,
+    cycle: i32,
+    guard: &WriteGuard<'_>,
+    actions: &mut Vec<Action>,
+) -> Result<()> {
+    let path = queue.file_for_cycle(cycle)?;
+    let before = actions.len();
+    let Some(mut view) = ready_view(queue, cycle, &path, guard, actions)? else { return Ok(()) };
+    let is_older = queue.cycle_after(cycle)?.is_some();
+    if create::is_of_version_4(view.file()) {
+        if is_older && queue.close_cycle(&mut view, guard)? {
+            actions.push(Action::at(Kind::MissingEndMark, &path, 0, "the marker was written"));
+        }
+        return Ok(());
+    }
+    if create::check_writable(view.file()).is_err() {
+        return Ok(());
+    }
+    repair_documents(queue, &mut view, is_older, guard, actions)?;
+    if actions.len() > before { view.file().window.sync() } else { Ok(()) }
+}
+
+/// Step 1: a view of the file; None where it cannot be read, or was put aside.
+fn ready_view(
+    queue: &Queue,
+    cycle: i32,
+    path: &Path,
+    guard: &WriteGuard<'_>,
+    actions: &mut Vec<Action>,
+) -> Result<Option<View>> {
+    match create::is_unfinished(path) {
+        Err(Error::Corrupt { .. }) => return Ok(None),
+        is_unfinished => {
+            if is_unfinished? && !finish(queue, path, guard, actions)? {
+                return Ok(None);
+            }
+        }
+    }
+    match create::open_existing(path, cycle, true) {
+        Ok(file) => Ok(file.map(|file: RollFile| View::new(Arc::new(file)))),
+        Err(Error::Corrupt { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Restores the first header of a file with messages, or puts aside one without; whether there is a
+/// file then.
+fn finish(
+    queue: &Queue,
+    path: &Path,
+    guard: &WriteGuard<'_>,
+    actions: &mut Vec<Action>,
+) -> Result<bool> {
+    if unfinished::holds_messages(path, queue.index_count())? {
+        return restore_header(path, guard, actions);
+    }
+    let was_put_aside = create::put_aside_unfinished(path, guard)?;
+    if was_put_aside {
+        let done = "put aside as .discard";
+        actions.push(Action::at(Kind::UnfinishedFile, path, 0, done));
+    }
+    Ok(!was_put_aside)
+}
+
+/// Stores the length of the header document again, if its content is whole: the index array that
+/// follows shows that the length is right.
+fn restore_header(path: &Path, guard: &WriteGuard<'_>, actions: &mut Vec<Action>) -> Result<bool> {
+    let Some(file) = files::open(path, Access { write: true, create_mode: None })? else {
+        return Ok(false);
+    };
+    let window = Window::new(path, file, true)?;
+    let mut start = vec![0; store::MAX_HEADER_LEN as usize];
+    let got = window.read_at(&mut start, 0)?;
+    let payload = start.get(4..got).unwrap_or_default();
+    let Some(layout) = store::parse(payload) else { return Ok(false) };
+    let Some(length) = store::length_of(payload) else { return Ok(false) };
+    let found = roll_file::first_word(&window)?.unwrap_or_default();
+    let mut view = View::new(Arc::new(RollFile::new(0, window, layout)));
+    let next = document::next(0, length, true);
+    if view.word(view.file().layout.index2index)? != next || view.array(next)?.is_none() {
+        return Ok(false);
+    }
+    guard.check_held()?;
+    view.make_words_writable()?;
+    let step = step!("repair.header.cas");
+    let is_stored = view.region().publish_header(0, found, META_DATA | length, step).is_ok();
+    if is_stored {
+        actions.push(Action::at(Kind::LostHeader, path, 0, "the header was restored"));
+    }
+    Ok(is_stored)
+}
+
+fn repair_documents(
+    queue: &Queue,
+    view: &mut View,
+    is_older: bool,
+    guard: &WriteGuard<'_>,
+    actions: &mut Vec<Action>,
+) -> Result<()> {
+    let mut walked = Walked::through(view, false)?;
+    if walked.gaps.iter().any(|gap| gap.to.is_none()) {
+        return Ok(()); // nobody knows where the messages end
+    }
+    guard.check_held()?;
+    if lost_end(view, &walked)?.is_some() || matches!(walked.ending, Ending::Waiting(1..)) {
+        cut_off(view, &mut walked, guard, actions)?;
+    }
+    guard.check_held()?;
+    view.make_words_writable()?;
+    index::repair(queue, view, &mut walked, guard, actions)?;
+    guard.check_held()?;
+    store_words(view, &walked, guard, actions)?;
+    if is_older && walked.ending == Ending::Waiting(0) {
+        end(queue, view, &walked, guard, actions)?;
+    }
+    Ok(())
+}
+
+/// Step 2. Entries that lead there are cleared with the others.
+fn cut_off(
+    view: &mut View,
+    walked: &mut Walked,
+    guard: &WriteGuard<'_>,
+    actions: &mut Vec<Action>,
+) -> Result<()> {
+    let (path, position) = (view.path(), walked.position);
+    let is_ended = walked.ending == Ending::EndOfData;
+    let kept =
+        if is_ended { position + HEADER_LEN + EOF_DECORATION.len() as u64 } else { position };
+    let file = Arc::clone(view.file());
+    let side = side_file::keep(file.window.file(), &path, kept)?;
+    guard.check_held()?;
+    let from = position + HEADER_LEN + if is_ended { EOF_DECORATION.len() as u64 } else { 0 };
+    let failed = |e| Error::io("cannot zero", &path, e);
+    files::zero(file.window.file(), from).map_err(failed)?;
+    if !is_ended {
+        clear_header(view, position, guard)?;
+    }
+    let side = side.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let (kind, done) = match walked.ending {
+        Ending::Waiting(1..) => (Kind::DeadHeader, "set to 0"),
+        _ => (Kind::LostEnd, "cut off"),
+    };
+    actions.push(Action::at(
+        kind,
+        &path,
+        position,
+        format!("{done}; its bytes are kept in {side}"),
+    ));
+    if !is_ended {
+        walked.ending = Ending::Waiting(0);
+    }
+    Ok(())
+}
+
+/// The header is the last to be cleared: it shows what is to be done.
+fn clear_header(view: &View, position: u64, _guard: &WriteGuard<'_>) -> Result<()> {
+    let window = &view.file().window;
+    let mut word = [0; 4];
+    let found = window.read_at(&mut word, position)?;
+    let found = if found < word.len() { 0 } else { u32::from_le_bytes(word) };
+    if found == 0 {
+        files::zero(window.file(), position)
+            .map_err(|e| Error::io("cannot zero", view.file().path(), e))?;
+        return Ok(());
+    }
+    let mut region = window.region();
+    window.reserve(&mut region, position, position + HEADER_LEN)?;
+    let step = step!("repair.header.cas");
+    let _ = region.publish_header(position, found, 0, step);
+    Ok(())
+}
+
+/// Step 4.
+fn store_words(
+    view: &mut View,
+    walked: &Walked,
+    _guard: &WriteGuard<'_>,
+    actions: &mut Vec<Action>,
+) -> Result<()> {
+    let (layout, shape, path) = (view.file().layout.clone(), view.file().shape, view.path());
+    let position = view.word(layout.write_position)?;
+    let expected = walked.last.map_or(0, |last| last.position);
+    let is_before_first =
+        walked.last.is_none() && position == view.word(layout.index2index)? && position != 0;
+    let is_stored = position != expected && !is_before_first;
+    let cells = view.region();
+    if is_stored {
+        let step = step!("repair.write-position.store");
+        cells.store_release(layout.write_position, expected, step);
+        let done = format!("{position:#x} became {expected:#x}");
+        actions.push(Action::at(Kind::WritePosition, &path, layout.write_position, done));
+    }
+    let Some((at, last)) = layout.sequence.zip(walked.last) else { return Ok(()) };
+    let word = cells.load_acquire(at);
+    if shape.sequence_in_word(word, last.position) != Some(last.sequence) {
+        let expected = shape.sequence_word(last.position, last.sequence);
+        cells.store_release(at, expected, step!("repair.sequence.store"));
+        let done = format!("{word:#x} became {expected:#x}");
+        actions.push(Action::at(Kind::SequenceWord, &path, at, done));
+    }
+    Ok(())
+}
+
+/// Step 5.
+fn end(
+    queue: &Queue,
+    view: &mut View,
+    walked: &Walked,
+    guard: &WriteGuard<'_>,
+    actions: &mut Vec<Action>,
+) -> Result<()> {
+    let (path, position) = (view.path(), walked.position);
+    if !matches!(view.slot(position)?, Slot::Waiting(0)) {
+        return Ok(());
+    }
+    let after = position + HEADER_LEN + EOF_DECORATION.len() as u64;
+    view.make_writable(position, after, queue.growth(), guard)?;
+    if publish::end_file(view.region(), position, 0, guard).is_ok() {
+        actions.push(Action::at(Kind::MissingEndMark, &path, position, "the marker was written"));
+    }
+    Ok(())
+}

@@ -1,0 +1,172 @@
+//! Checking a queue, a copy of some of its files, or one file, against every rule of
+//! `docs/protocol.md` and `docs/format.md`. Nothing is changed and nobody is kept waiting: the queue
+//! may be in use.
+//!
+//! - [`walk`] goes through the documents of a file, and over what cannot be read;
+//! - [`words`] and [`index`] compare with it what readers find messages by;
+//! - [`quiet`] tells what a writer left from what it is about to complete;
+//! - [`roll_file`] puts these together, [`table`] checks `metadata.cq4t`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::chronicle::format::roll_cycle::{RollCycle, SUFFIX};
+use crate::chronicle::format::table::FILE_NAME;
+use crate::chronicle::protocol::listing::{self, Names};
+use crate::chronicle::protocol::lock::recovery;
+use crate::chronicle::protocol::table::store::TableStore;
+use crate::finding::{Finding, Kind, Report};
+use crate::probe::fault;
+use crate::{Error, Result};
+use quiet::Quiet;
+use roll_file::Asked;
+
+pub mod index;
+pub mod quiet;
+pub mod roll_file;
+pub mod table;
+pub mod walk;
+pub mod words;
+
+/// A directory of files, with what is known about them.
+pub struct Directory {
+    pub dir: PathBuf,
+    pub table: Option<Arc<TableStore>>,
+    pub roll: &'static RollCycle,
+    pub epoch_ms: i64,
+    /// What was found wrong while it was opened.
+    pub findings: Vec<Finding>,
+}
+
+/// Checks a queue's directory or one roll file.
+pub fn verify(path: &Path) -> Result<Report> {
+    let found = fault::call!("open.path.stat", std::fs::metadata(path));
+    let is_file = found.map_err(|e| Error::io("cannot open", path, e))?.is_file();
+    let dir = if is_file { path.parent().unwrap_or(Path::new(".")) } else { path };
+    let directory = Directory::open(dir, is_file.then_some(path))?;
+    if is_file { directory.check_one(path) } else { directory.check_all() }
+}
+
+impl Directory {
+    /// Opens what is there for reading; `file` is the one of interest.
+    pub fn open(dir: &Path, file: Option<&Path>) -> Result<Self> {
+        let mut findings = Vec::new();
+        let table_path = dir.join(FILE_NAME);
+        let table = match TableStore::open_to_inspect(&table_path) {
+            Err(Error::Corrupt { position, found, expected, .. }) => {
+                let kind = Kind::UnreadableTable;
+                findings.push(Finding::at(kind, &table_path, position, found, expected));
+                None
+            }
+            table => table?,
+        };
+        let name = |path: &Path| path.file_name().map(|it| it.to_string_lossy().into_owned());
+        let by_names = match file.and_then(name) {
+            Some(name) => RollCycle::by_file_name(&name),
+            None => files_of(dir)?.iter().find_map(|name| RollCycle::by_file_name(name)),
+        };
+        let stored = table.as_deref().map(TableStore::metadata);
+        let known = stored.and_then(|stored| RollCycle::by_pattern(&stored.roll.format));
+        let Some(roll) = known.or(by_names) else { return Err(not_a_queue(dir, file)) };
+        let epoch_ms = stored.map_or(roll.default_epoch_ms, |stored| stored.roll.epoch_ms);
+        if table.is_none() && findings.is_empty() && file.is_none() {
+            let kind = Kind::NoTable;
+            findings.push(Finding::of(kind, &table_path, "no complete table", "a table"));
+        }
+        Ok(Self { dir: dir.to_path_buf(), table, roll, epoch_ms, findings })
+    }
+
+    fn names(&self) -> Names<'_> {
+        Names { dir: &self.dir, roll: self.roll, epoch_ms: self.epoch_ms }
+    }
+
+    fn check_one(self, path: &Path) -> Result<Report> {
+        let quiet = Quiet::new(self.table.as_deref());
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let cycle = self.roll.cycle_of_file(&name, self.epoch_ms).unwrap_or_default();
+        let asked = Asked { path, cycle, roll: self.roll, is_older: false };
+        let mut report = Report { findings: self.findings, ..Report::default() };
+        match roll_file::check(asked, &quiet)? {
+            Some(checked) => add(&mut report, checked),
+            None => return Err(Error::gone("cannot open", path)),
+        }
+        Ok(report)
+    }
+
+    fn check_all(mut self) -> Result<Report> {
+        let table = self.table.clone();
+        let quiet = Quiet::new(table.as_deref());
+        let tailers = table.as_deref().map(table::tailers).unwrap_or_default();
+        let mut report =
+            Report { findings: std::mem::take(&mut self.findings), ..Report::default() };
+        if let Some(table) = &table {
+            report.files += 1;
+            report.findings.extend(table::check(table)?);
+        }
+        let cycles = listing::list_well_named(self.names())?;
+        report.findings.extend(self.wrong_names()?);
+        let last = cycles.last().copied();
+        let mut next = BTreeMap::new();
+        for cycle in cycles {
+            let path = self.dir.join(self.roll.file_name(cycle, self.epoch_ms)?);
+            let is_older = last.is_some_and(|last| cycle < last);
+            let asked = Asked { path: &path, cycle, roll: self.roll, is_older };
+            let Some(checked) = roll_file::check(asked, &quiet)? else { continue };
+            next.insert(cycle, checked.next_sequence);
+            if checked.is_old {
+                report.findings.retain(|finding| finding.kind != Kind::NoTable);
+            }
+            add(&mut report, checked);
+        }
+        if let Some(table) = &table {
+            let findings = table::check_listing(self.names(), table, &quiet)?;
+            report.findings.extend(findings);
+            report.findings.extend(table::check_tailers(table.path(), &tailers, self.roll, &next));
+            report.findings.extend(held(table, &quiet));
+        }
+        Ok(report)
+    }
+
+    /// Files that look like roll files, and belong to no cycle.
+    fn wrong_names(&self) -> Result<Vec<Finding>> {
+        let names = files_of(&self.dir)?;
+        let cycle_of = |name: &String| self.roll.cycle_of_file(name, self.epoch_ms);
+        let wrong = names.iter().filter(|name| cycle_of(name).is_none_or(|cycle| cycle < 0));
+        let pattern = format!("a name that follows {}", self.roll.pattern);
+        let finding = |name: &String| {
+            Finding::of(Kind::WrongName, &self.dir.join(name), name.clone(), pattern.clone())
+        };
+        Ok(wrong.map(finding).collect())
+    }
+}
+
+fn add(report: &mut Report, checked: roll_file::Checked) {
+    report.files += 1;
+    report.messages += checked.messages;
+    report.bytes += checked.bytes;
+    report.findings.extend(checked.findings);
+}
+
+fn held(table: &TableStore, quiet: &Quiet<'_>) -> Option<Finding> {
+    let position = table.words().write_lock;
+    let word = table.cells().load_acquire(position);
+    let (holder, _) = recovery::holder_of(table, word).filter(|_| quiet.is_held())?;
+    let found = format!("the write lock held by process {holder} for longer than a second");
+    Some(Finding::at(Kind::LockHeld, table.path(), position, found, "a free moment"))
+}
+
+/// The names of a directory that end as those of roll files, in order.
+fn files_of(dir: &Path) -> Result<Vec<String>> {
+    let mut names = listing::roll_file_names(dir)?;
+    names.sort_unstable();
+    Ok(names)
+}
+
+fn not_a_queue(dir: &Path, file: Option<&Path>) -> Error {
+    let (why, path) = match file {
+        Some(file) => ("the file name follows no roll cycle's pattern".to_owned(), file),
+        None => (format!("no {FILE_NAME} and no *{SUFFIX} file"), dir),
+    };
+    Error::NotAQueue { why, path: path.to_path_buf() }
+}

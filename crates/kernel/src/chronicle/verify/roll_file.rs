@@ -1,0 +1,191 @@
+//! One roll file.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::quiet::Quiet;
+use super::walk::{Ending, Walked};
+use super::{index, words};
+use crate::chronicle::format::roll_cycle::RollCycle;
+use crate::chronicle::protocol::create;
+use crate::chronicle::protocol::hints::{self, Pair};
+use crate::chronicle::protocol::roll_file::{self, RollFile, View};
+use crate::chronicle::protocol::unfinished;
+use crate::finding::{Finding, Kind};
+use crate::memory::window::Window;
+use crate::os::files::{self, Access};
+use crate::{Error, Result};
+
+/// What is known of a file before it is opened.
+#[derive(Clone, Copy)]
+pub struct Asked<'a> {
+    pub path: &'a Path,
+    pub cycle: i32,
+    pub roll: &'static RollCycle,
+    /// A later file exists: this one has ended.
+    pub is_older: bool,
+}
+
+/// A file that was walked through.
+pub struct Checked {
+    pub messages: u64,
+    pub bytes: u64,
+    /// The sequence of the next message.
+    pub next_sequence: u64,
+    /// A file of version 4, which has no table.
+    pub is_old: bool,
+    pub findings: Vec<Finding>,
+}
+
+impl Checked {
+    /// A file in which nothing could be read.
+    const fn unread(findings: Vec<Finding>) -> Self {
+        Self { messages: 0, bytes: 0, next_sequence: 0, is_old: false, findings }
+    }
+}
+
+/// Checks a file; None where it is gone. An error is about the whole queue.
+pub fn check(asked: Asked<'_>, quiet: &Quiet<'_>) -> Result<Option<Checked>> {
+    match check_readable(asked, quiet) {
+        Err(error @ (Error::Corrupt { .. } | Error::Io { .. } | Error::Hole { .. })) => {
+            let finding = unreadable(asked.path, &error);
+            Ok(Some(Checked::unread(vec![finding])))
+        }
+        checked => checked,
+    }
+}
+
+fn unreadable(path: &Path, error: &Error) -> Finding {
+    match error {
+        Error::Corrupt { position, found, expected, .. } => {
+            Finding::at(Kind::UnreadableFile, path, *position, found.clone(), expected.clone())
+        }
+        Error::Hole { position, .. } => {
+            let found = "a hole without disk space";
+            Finding::at(Kind::UnreadableFile, path, *position, found, "a document")
+        }
+        error => Finding::of(Kind::UnreadableFile, path, error.to_string(), "a readable file"),
+    }
+}
+
+fn check_readable(asked: Asked<'_>, quiet: &Quiet<'_>) -> Result<Option<Checked>> {
+    let Some(file) = files::open(asked.path, Access { write: false, create_mode: None })? else {
+        return Ok(None);
+    };
+    let window = Window::new(asked.path, file, false)?;
+    let layout = match roll_file::read_layout(&window) {
+        Err(Error::Corrupt { .. }) if roll_file::is_cut_in_header(&window)? => None,
+        layout => layout?,
+    };
+    let Some(layout) = layout else { return check_unready(asked, quiet) };
+    let is_old = !layout.aligned;
+    let mut view = View::new(Arc::new(RollFile::new(asked.cycle, window, layout)));
+    let mut walked = Walked::through(&mut view, true)?;
+    let mut findings = gaps(&mut view, &walked)?;
+    let mut changing = Vec::new();
+    check_changing(&mut view, &mut walked, asked, is_old, &mut changing)?;
+    if !changing.is_empty() && quiet.is_reached()? {
+        let mut again = Vec::new();
+        check_changing(&mut view, &mut walked, asked, is_old, &mut again)?;
+        findings.extend(changing.into_iter().filter(|finding| again.contains(finding)));
+    }
+    let (messages, bytes) = (walked.messages, walked.position);
+    let next_sequence = walked.next_sequence;
+    Ok(Some(Checked { messages, bytes, next_sequence, is_old, findings }))
+}
+
+/// A file whose first header is not ready: its creator lives, or died, or the header was lost.
+fn check_unready(asked: Asked<'_>, quiet: &Quiet<'_>) -> Result<Option<Checked>> {
+    let finding = |kind| -> Result<Finding> {
+        let found = roll_file::first_bytes(asked.path)?;
+        Ok(Finding::at(kind, asked.path, 0, found, "the length of a header document"))
+    };
+    let mut findings = Vec::new();
+    if unfinished::holds_messages(asked.path, asked.roll.index_count)? {
+        findings.push(finding(Kind::LostHeader)?);
+    } else if quiet.is_reached()? && create::is_unfinished(asked.path)? {
+        findings.push(finding(Kind::UnfinishedFile)?);
+    }
+    Ok(Some(Checked::unread(findings)))
+}
+
+/// What no writer can be about to complete: messages that are missing.
+fn gaps(view: &mut View, walked: &Walked) -> Result<Vec<Finding>> {
+    let path = view.path();
+    let mut findings: Vec<_> = walked
+        .gaps
+        .iter()
+        .map(|gap| {
+            let expected = gap.to.map_or_else(
+                || format!("message {}", gap.sequence),
+                |to| {
+                    format!(
+                        "message {}, of which {:#x} is {}",
+                        gap.sequence, to.position, to.sequence
+                    )
+                },
+            );
+            Finding::at(Kind::Gap, &path, gap.from, gap.found.clone(), expected)
+        })
+        .collect();
+    if let Some(expected) = lost_end(view, walked)? {
+        let found = walked.ending.text();
+        findings.push(Finding::at(Kind::LostEnd, &path, walked.position, found, expected));
+    }
+    Ok(findings)
+}
+
+/// Whether messages are missing after the end, and which: those up to `writePosition`, if its
+/// sequence word belongs to it, or one that goes on after the end of the file.
+pub fn lost_end(view: &mut View, walked: &Walked) -> Result<Option<String>> {
+    if walked.gaps.last().is_some_and(|gap| gap.to.is_none()) {
+        return Ok(None);
+    }
+    let (layout, shape) = (view.file().layout.clone(), view.file().shape);
+    let named = walked.write_position;
+    if named >= walked.position {
+        let pair = hints::read_pair(&layout, shape, || Ok(named), |at| view.word(at))?;
+        if let Pair::Known(_, sequence) = pair
+            && sequence >= walked.next_sequence
+        {
+            return Ok(Some(format!("messages up to {sequence} at {named:#x}")));
+        }
+    }
+    let is_broken = matches!(walked.ending, Ending::Broken(_));
+    Ok(is_broken.then(|| "a document inside the file".to_owned()))
+}
+
+/// What a writer may be about to complete.
+fn check_changing(
+    view: &mut View,
+    walked: &mut Walked,
+    asked: Asked<'_>,
+    is_old: bool,
+    findings: &mut Vec<Finding>,
+) -> Result<()> {
+    if !is_old {
+        words::check(view, walked, asked.roll, findings)?;
+        index::check(view, walked, findings)?;
+    }
+    // Documents may have come since, as of a Java writer whose clock is late.
+    walked.advance(view, u64::MAX)?;
+    let (path, position) = (view.path(), walked.position);
+    match walked.ending {
+        Ending::Waiting(0) if asked.is_older => findings.push(Finding::at(
+            Kind::MissingEndMark,
+            &path,
+            position,
+            "header 0x00000000",
+            "header 0xc0000000, as there is a later file",
+        )),
+        Ending::Waiting(word) if word != 0 => findings.push(Finding::at(
+            Kind::DeadHeader,
+            &path,
+            position,
+            format!("header {word:#010x}"),
+            "0, or a complete document",
+        )),
+        _ => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,199 @@
+//! The documents of a roll file, one after the other, and over what cannot be read to the next
+//! message that the index reaches.
+
+use crate::chronicle::format::index::Shape;
+use crate::chronicle::protocol::locate::{self, Place};
+use crate::chronicle::protocol::lock::interrupt;
+use crate::chronicle::protocol::roll_file::{Document, Known, Slot, View};
+use crate::{Error, Result};
+
+/// Signals are checked after this many documents.
+const BETWEEN_LOOKS: u64 = 1 << 18;
+/// So many entries after a damage are tried: each try may have to walk the file.
+const MOST_TRIES: usize = 64;
+
+/// What follows the last document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// A header that is not complete, mostly 0.
+    Waiting(u32),
+    /// The end-of-file marker.
+    EndOfData,
+    /// A header that claims more bytes than the file has.
+    Broken(String),
+}
+
+/// Messages that cannot be read, and the first one after them that the index reaches; None where
+/// that could not be found out.
+#[derive(Clone, Debug)]
+pub struct Gap {
+    pub from: u64,
+    pub found: String,
+    pub sequence: u64,
+    pub to: Option<Known>,
+}
+
+/// What was walked over.
+pub struct Walked {
+    /// Where the documents end.
+    pub position: u64,
+    pub ending: Ending,
+    pub last: Option<Known>,
+    /// Messages that were read.
+    pub messages: u64,
+    /// The sequence of the next message.
+    pub next_sequence: u64,
+    /// Positions of the messages that are due for an index entry; 0 where one is in a gap.
+    pub due: Vec<u64>,
+    /// Positions of the index arrays.
+    pub arrays: Vec<u64>,
+    pub gaps: Vec<Gap>,
+    /// `writePosition` before the walk: what it names was visible by then.
+    pub write_position: u64,
+    /// `lastIndex` before the walk.
+    pub last_index: u64,
+    documents: u64,
+    /// Nobody waits for this thread, so that signals may be handled.
+    is_idle: bool,
+}
+
+impl Walked {
+    /// Walks through a file; `is_idle` while no lock is held.
+    pub fn through(view: &mut View, is_idle: bool) -> Result<Self> {
+        let last_index = view.file().layout.last_index;
+        let mut walked = Self {
+            position: 0,
+            ending: Ending::Waiting(0),
+            last: None,
+            messages: 0,
+            next_sequence: 0,
+            due: Vec::new(),
+            arrays: Vec::new(),
+            gaps: Vec::new(),
+            write_position: view.write_position()?,
+            last_index: if last_index == 0 { 0 } else { view.word(last_index)? },
+            documents: 0,
+            is_idle,
+        };
+        walked.advance(view, u64::MAX)?;
+        while let Some(gap) = walked.gap(view)? {
+            let to = gap.to;
+            walked.gaps.push(gap);
+            let Some(to) = to else { break };
+            walked.skip_to(to, view.file().shape);
+            walked.advance(view, u64::MAX)?;
+        }
+        Ok(walked)
+    }
+
+    /// Walks on until after `limit`, or to the end.
+    pub fn advance(&mut self, view: &mut View, limit: u64) -> Result<()> {
+        while self.position <= limit {
+            self.ending = match view.slot(self.position) {
+                Ok(Slot::Document(document)) => {
+                    self.pass(view, document)?;
+                    continue;
+                }
+                Ok(Slot::Waiting(word)) => Ending::Waiting(word),
+                Ok(Slot::EndOfData) => Ending::EndOfData,
+                Err(Error::Corrupt { found, .. }) => Ending::Broken(found),
+                Err(error) => return Err(error),
+            };
+            break;
+        }
+        Ok(())
+    }
+
+    fn pass(&mut self, view: &mut View, document: Document) -> Result<()> {
+        if document.is_metadata {
+            if view.array(document.position)?.is_some() {
+                self.arrays.push(document.position);
+            }
+        } else {
+            if view.file().shape.is_indexed(self.next_sequence) {
+                self.due.push(document.position);
+            }
+            self.last = Some(Known { position: document.position, sequence: self.next_sequence });
+            self.next_sequence += 1;
+            self.messages += 1;
+        }
+        self.position = document.next;
+        self.documents += 1;
+        if self.is_idle && self.documents.is_multiple_of(BETWEEN_LOOKS) {
+            interrupt::check()?;
+        }
+        Ok(())
+    }
+
+    fn skip_to(&mut self, to: Known, shape: Shape) {
+        let due = to.sequence.div_ceil(u64::from(shape.index_spacing));
+        self.due.resize(usize::try_from(due).unwrap_or(usize::MAX), 0);
+        (self.position, self.next_sequence, self.last) = (to.position, to.sequence, None);
+    }
+
+    /// Whether messages after the end are reached by the index.
+    fn gap(&self, view: &mut View) -> Result<Option<Gap>> {
+        let mut tries = 0;
+        let gap = |to| {
+            let (from, sequence) = (self.position, self.next_sequence);
+            Some(Gap { from, found: self.ending.text(), sequence, to })
+        };
+        for entry in self.entries_after(view)? {
+            if !view.is_message(entry.position)? {
+                continue;
+            }
+            tries += 1;
+            if tries > MOST_TRIES {
+                return Ok(gap(None));
+            }
+            match locate::place_of(view, entry.sequence) {
+                Ok(Place::Found(position)) if position == entry.position => {
+                    return Ok(gap(Some(entry)));
+                }
+                Ok(_) | Err(Error::Corrupt { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+
+    /// The entries for later messages that name a position after the end, in their order.
+    fn entries_after(&self, view: &mut View) -> Result<Vec<Known>> {
+        let shape = view.file().shape;
+        let count = u64::from(shape.index_count);
+        let upper = view.word(view.file().layout.index2index)?;
+        let Some(upper) = view.array(upper)? else { return Ok(Vec::new()) };
+        let mut found = Vec::new();
+        let mut looks = view.file().window.file_len() / 4 + count;
+        let first = self.next_sequence.next_multiple_of(u64::from(shape.index_spacing));
+        for number in shape.upper_slot(first)..count {
+            looks = looks.saturating_sub(1);
+            let position = view.word(upper.slot(number))?;
+            let Some(lower) = view.array(position)? else { continue };
+            let is_first = number == shape.upper_slot(first);
+            for slot in if is_first { shape.lower_slot(first) } else { 0 }..count {
+                looks = looks.saturating_sub(1);
+                let position = view.word(lower.slot(slot))?;
+                if position > self.position && view.is_document_position(position) {
+                    found.push(Known { position, sequence: shape.sequence(number, slot) });
+                }
+            }
+            if looks == 0 {
+                break;
+            }
+        }
+        Ok(found)
+    }
+}
+
+impl Ending {
+    /// What was found there, for a finding.
+    #[must_use]
+    pub fn text(&self) -> String {
+        match self {
+            Self::Waiting(word) => format!("header {word:#010x}"),
+            Self::EndOfData => "the end-of-file marker".to_owned(),
+            Self::Broken(found) => found.clone(),
+        }
+    }
+}

@@ -1,0 +1,133 @@
+"""What a check found, and what a repair did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from quire.maintenance.kinds import KINDS, Severity
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """
+    Something that breaks a rule of the format.
+
+    Attributes:
+        kind: Which rule, such as ``missing-end-mark``; see ``docs/operations.md``.
+        file: The path of the file.
+        position: Where in the file; None where it is about the file as a whole.
+        found: What is there.
+        expected: What belongs there.
+
+    """
+
+    kind: str
+    file: str
+    position: int | None
+    found: str
+    expected: str
+
+    @property
+    def severity(self) -> Severity:
+        """``error``, ``warning`` or ``note``."""
+        return KINDS[self.kind].severity
+
+    @property
+    def meaning(self) -> str:
+        """What follows from it."""
+        return KINDS[self.kind].meaning
+
+    @property
+    def remedy(self) -> str | None:
+        """What :func:`quire.repair` does about it; None if nothing."""
+        return KINDS[self.kind].remedy
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything about it, as in the JSON of ``quire verify``."""
+        return {
+            "kind": self.kind,
+            "severity": self.severity,
+            "file": self.file,
+            "position": self.position,
+            "found": self.found,
+            "expected": self.expected,
+            "meaning": self.meaning,
+            "remedy": self.remedy,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyReport:
+    """
+    What :func:`quire.verify` found.
+
+    Attributes:
+        path: What was checked.
+        findings: What was found, file by file.
+        files: How many files were examined.
+        messages: How many messages are in them.
+        bytes: How many bytes of messages and index were examined.
+
+    """
+
+    path: str
+    findings: tuple[Finding, ...]
+    files: int
+    messages: int
+    bytes: int
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is nothing but notes."""
+        return all(finding.severity == "note" for finding in self.findings)
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """
+    A change that a repair made.
+
+    Attributes:
+        kind: The kind of finding it is about.
+        file: The path of the file.
+        position: Where in the file; None where it is about the file as a whole.
+        done: What was changed.
+
+    """
+
+    kind: str
+    file: str
+    position: int | None
+    done: str
+
+
+@dataclass(frozen=True, slots=True)
+class RepairReport:
+    """
+    What :func:`quire.repair` did, or would do.
+
+    Attributes:
+        path: The queue, or the directory of queues.
+        dry_run: Whether nothing was changed.
+        before: What was found first.
+        actions: What was done; empty in a dry run.
+        after: What was found afterwards; in a dry run the same as *before*.
+
+    """
+
+    path: str
+    dry_run: bool
+    before: VerifyReport
+    actions: tuple[Action, ...]
+    after: VerifyReport
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing but notes is left."""
+        return self.after.ok
+
+    @property
+    def planned(self) -> tuple[Finding, ...]:
+        """The findings that a repair does something about."""
+        return tuple(finding for finding in self.before.findings if finding.remedy is not None)

@@ -1,0 +1,90 @@
+"""Checking queues of any format."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from quire import _arguments as arguments
+from quire import _formats, _native
+from quire.discovery import check_local
+from quire.errors import NotAQueueError
+from quire.maintenance.report import Finding, VerifyReport
+
+
+def verify(path: str | PathLike[str]) -> VerifyReport:
+    """
+    Check a queue against every rule of its format.
+
+    Nothing is changed and no lock is taken: the queue may be in use, or be on a read-only disk.
+    What a writer is about to complete is no finding.
+
+    Args:
+        path: A queue of any format, one ``*.cq4`` file, a directory with copies of some of a
+            queue's files, or a directory of queues.
+
+    Raises:
+        NotAQueueError: There is no queue.
+        OSError: No permission, and the like.
+
+    Examples:
+        >>> with quire.open("orders") as queue, queue.appender() as appender:
+        ...     _ = appender.write_text("hello")
+        >>> report = quire.verify("orders")
+        >>> report.ok, report.messages, report.findings
+        (True, 1, ())
+
+    """
+    place = arguments.path("path", path)
+    check_local(place)
+    reports = [_verify_one(target) for target in targets_of(place)]
+    return joined(place, reports)
+
+
+def targets_of(path: str) -> Iterator[str]:
+    """
+    Yield the queues that a path stands for: itself, or those below it.
+
+    Raises:
+        NotAQueueError: There is none.
+
+    """
+    if not os.path.isdir(path) or _formats.format_of(path) is not None:  # noqa: PTH112
+        yield path
+        return
+    count = 0
+    for folder, inside, _ in os.walk(path, onerror=_refuse):
+        if folder != path and _formats.format_of(folder) is not None:
+            inside.clear()  # a queue holds no queues
+            count += 1
+            yield folder
+        inside.sort()
+    if count == 0:
+        raise NotAQueueError(f"no queue in this directory, nor below it: path={path}")
+
+
+def _refuse(error: OSError) -> None:
+    """Raise, rather than silently leave out queues."""
+    raise error
+
+
+def joined(path: str, reports: Iterable[VerifyReport]) -> VerifyReport:
+    """Return one report about several queues."""
+    several = [*reports]
+    return VerifyReport(
+        path,
+        tuple(finding for report in several for finding in report.findings),
+        sum(report.files for report in several),
+        sum(report.messages for report in several),
+        sum(report.bytes for report in several),
+    )
+
+
+def _verify_one(path: str) -> VerifyReport:
+    place = str(Path(path).absolute())
+    rows: tuple[list[Any], int, int, int] = _native.verify_journal(place)
+    findings, files, messages, examined = rows
+    return VerifyReport(path, tuple(Finding(*row) for row in findings), files, messages, examined)

@@ -1,0 +1,135 @@
+"""The write lock of a queue: who holds it, and freeing it by hand."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from quire._native import Queue
+from quire.discovery import TABLE
+
+_KEY: Final = "chronicle.write.lock"
+
+
+class LockHolder(NamedTuple):
+    """
+    The process that holds a lock.
+
+    Attributes:
+        pid: Its process id, in its own container.
+        alive: Whether it lives, as far as this process can see.
+        command: How it was started; None if that cannot be seen.
+        since: About when the lock was taken: when the queue's table was last changed.
+
+    Examples:
+        >>> with queue.appender().writing_document():
+        ...     holder = queue.write_lock.holder
+        >>> holder.pid == os.getpid(), holder.alive
+        (True, True)
+
+    """
+
+    pid: int
+    alive: bool
+    command: str | None
+    since: datetime | None
+
+
+class WriteLock:
+    """
+    The write lock of a queue, from :attr:`Queue.write_lock`.
+
+    Appends take and free it by themselves, and take it over from a process that died. Free it by
+    hand only where that fails, as for a dead Java process in another container.
+
+    Examples:
+        >>> lock = queue.write_lock
+        >>> lock.locked, lock.holder, lock.unlock()
+        (False, None, None)
+
+    """
+
+    def __init__(self, queue: Queue) -> None:
+        """Use :attr:`Queue.write_lock`."""
+        self._queue = queue
+
+    @property
+    def locked(self) -> bool:
+        """Whether a process holds the lock, dead or alive."""
+        return self._queue.lock_holder(_KEY) is not None
+
+    @property
+    def holder(self) -> LockHolder | None:
+        """Who holds the lock; None while it is free."""
+        found = self._queue.lock_holder(_KEY)
+        return None if found is None else _holder(self._queue.path, *found)
+
+    def unlock(self) -> LockHolder | None:
+        """
+        Free the lock of a dead process.
+
+        Returns:
+            Who held it; None if it was free.
+
+        Raises:
+            WriterInUseError: Its holder lives.
+            ReadOnlyError: The queue was opened read-only.
+
+        """
+        return self._free(force=False)
+
+    def force_unlock(self) -> LockHolder | None:
+        """
+        Free the lock, also that of a living process.
+
+        A living holder of Quire then raises :class:`LockLostError` and publishes nothing; one of
+        Java may write over what others append meanwhile. Stop it first.
+
+        Returns:
+            Who held it; None if it was free.
+
+        Raises:
+            ReadOnlyError: The queue was opened read-only.
+
+        Examples:
+            >>> queue.write_lock.force_unlock()
+
+        """
+        return self._free(force=True)
+
+    def __repr__(self) -> str:
+        """Return who holds it."""
+        holder = self.holder
+        if holder is None:
+            return "WriteLock(free)"
+        return f"WriteLock(pid={holder.pid}, alive={holder.alive})"
+
+    def _free(self, *, force: bool) -> LockHolder | None:
+        before = self.holder
+        found = self._queue._unlock(_KEY, force=force)  # noqa: SLF001
+        if found is None:
+            return None
+        same = before is not None and before[:2] == found
+        return before if same else _holder(self._queue.path, *found)
+
+
+def _holder(path: str, pid: int, alive: bool) -> LockHolder:  # noqa: FBT001 - a row of the kernel
+    return LockHolder(pid, alive, _command(pid) if alive else None, _changed(path))
+
+
+def _command(pid: int) -> str | None:
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+    except OSError:
+        return None
+    return b" ".join(words).decode(errors="replace") or None
+
+
+def _changed(path: str) -> datetime | None:
+    try:
+        changed = os.stat(os.path.join(path, TABLE)).st_mtime  # noqa: PTH116, PTH118
+    except OSError:
+        return None
+    return datetime.fromtimestamp(changed, UTC)
