@@ -340,7 +340,7 @@ class TailerInUseError(QuireError):
 
 class WriterInUseError(QuireError):
     """
-    A Quick-Queue has its one writer already, or another appender uses the producer's name.
+    A writer is at work: the one of a Quick-Queue, a producer of this name, or the holder of a lock.
 
     Examples:
         >>> with quire.open("book", format="quick-queue") as book, book.appender() as writer:

@@ -19,8 +19,11 @@ VERBS: Final = {
     "dump": "quire.cli.dump:dump",
     "pipeline": "quire.cli.pipeline:pipeline",
     "read": "quire.cli.read:read",
+    "repair": "quire.cli.repair:repair",
     "replay": "quire.cli.replay:replay",
     "stat": "quire.cli.stat:stat",
+    "unlock": "quire.cli.unlock:unlock",
+    "verify": "quire.cli.verify:verify",
     "write": "quire.cli.write:write",
 }
 

@@ -56,7 +56,7 @@ def repair(
     actions: list[Action] = []
     for target in targets_of(place):
         found = before if target == place else verify(target)
-        if any(finding.remedy is not None for finding in found.findings):
+        if any(it.remedy is not None or it.kind == "lock-held" for it in found.findings):
             where = str(Path(target).absolute())
             rows = _native.repair_journal(where, timeout_ms=timeout_ms, allow_network=allow_network)
             actions += [Action(*row) for row in rows]

@@ -67,6 +67,10 @@ pub fn repair(dir: &Path, timeout: Duration, allow_network: bool) -> Result<Vec<
     };
     let queue = Queue::open(dir, options)?;
     let table = queue.writable_table("repair")?;
+    if is_found(Kind::LockHeld) {
+        // Not everything was judged: an error, unless the lock is free by now.
+        recovery::wait(table, table.write_lock(), ForceUnlock::Dead, timeout).map(drop)?;
+    }
     actions.extend(report.findings.iter().filter_map(done_by_opening));
     actions.extend(free_locks(table)?);
     for cycle in cycles_of(&queue, &report.findings)? {

@@ -42,7 +42,13 @@ pub struct Directory {
 /// Checks a queue's directory or one roll file.
 pub fn verify(path: &Path) -> Result<Report> {
     let found = fault::call!("open.path.stat", std::fs::metadata(path));
-    let is_file = found.map_err(|e| Error::io("cannot open", path, e))?.is_file();
+    let is_file = match found {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let why = "no such file or directory".to_owned();
+            return Err(Error::NotAQueue { why, path: path.to_path_buf() });
+        }
+        found => found.map_err(|e| Error::io("cannot open", path, e))?.is_file(),
+    };
     let dir = if is_file { path.parent().unwrap_or(Path::new(".")) } else { path };
     let directory = Directory::open(dir, is_file.then_some(path))?;
     if is_file { directory.check_one(path) } else { directory.check_all() }
@@ -113,7 +119,7 @@ impl Directory {
             let is_older = last.is_some_and(|last| cycle < last);
             let asked = Asked { path: &path, cycle, roll: self.roll, is_older };
             let Some(checked) = roll_file::check(asked, &quiet)? else { continue };
-            next.insert(cycle, checked.next_sequence);
+            next.extend(checked.next_sequence.map(|sequence| (cycle, sequence)));
             if checked.is_old {
                 report.findings.retain(|finding| finding.kind != Kind::NoTable);
             }

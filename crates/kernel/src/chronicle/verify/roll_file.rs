@@ -30,8 +30,8 @@ pub struct Asked<'a> {
 pub struct Checked {
     pub messages: u64,
     pub bytes: u64,
-    /// The sequence of the next message.
-    pub next_sequence: u64,
+    /// The sequence of the next message, if messages can be read.
+    pub next_sequence: Option<u64>,
     /// A file of version 4, which has no table.
     pub is_old: bool,
     pub findings: Vec<Finding>,
@@ -40,7 +40,7 @@ pub struct Checked {
 impl Checked {
     /// A file in which nothing could be read.
     const fn unread(findings: Vec<Finding>) -> Self {
-        Self { messages: 0, bytes: 0, next_sequence: 0, is_old: false, findings }
+        Self { messages: 0, bytes: 0, next_sequence: None, is_old: false, findings }
     }
 }
 
@@ -87,10 +87,13 @@ fn check_readable(asked: Asked<'_>, quiet: &Quiet<'_>) -> Result<Option<Checked>
     if !changing.is_empty() && quiet.is_reached()? {
         let mut again = Vec::new();
         check_changing(&mut view, &mut walked, asked, is_old, &mut again)?;
-        findings.extend(changing.into_iter().filter(|finding| again.contains(finding)));
+        let is_lost = findings.iter().any(|finding| finding.kind == Kind::LostEnd);
+        let follows = |kind| is_lost && matches!(kind, Kind::WritePosition | Kind::SequenceWord);
+        changing.retain(|finding| again.contains(finding) && !follows(finding.kind));
+        findings.extend(changing);
     }
     let (messages, bytes) = (walked.messages, walked.position);
-    let next_sequence = walked.next_sequence;
+    let next_sequence = Some(walked.next_sequence);
     Ok(Some(Checked { messages, bytes, next_sequence, is_old, findings }))
 }
 
