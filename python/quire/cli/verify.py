@@ -16,6 +16,7 @@ from quire.cli.color import styled
 from quire.cli.errors import FAILED, OK
 from quire.cli.options import row_format_option
 from quire.cli.rows import print_rows
+from quire.maintenance.kinds import Severity
 
 if TYPE_CHECKING:
     from quire import Finding, VerifyReport
@@ -30,7 +31,7 @@ _COLUMNS: Final = (
     "meaning",
     "remedy",
 )
-_COLORS: Final = {"error": "red", "warning": "yellow", "note": "cyan"}
+_COLORS: Final[dict[Severity, str]] = {"error": "red", "warning": "yellow", "note": "cyan"}
 _MIB: Final = 1 << 20
 
 

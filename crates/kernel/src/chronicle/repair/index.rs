@@ -111,7 +111,11 @@ fn fit(view: &mut View, walked: &Walked, number: u64, array: &ArrayLayout) -> Re
         }
         let due = usize::try_from(number * per_array + slot).ok();
         let expected = due.and_then(|due| walked.due.get(due));
-        if expected == Some(&found) { right += 1 } else { wrong += 1 }
+        if expected == Some(&found) {
+            right += 1;
+        } else {
+            wrong += 1;
+        }
     }
     Ok(match (right, wrong) {
         (0, 0) => Fit::Empty,
@@ -201,9 +205,9 @@ fn store_entries(
         }
         if found != expected {
             if found == 0 {
-                holes += 1
+                holes += 1;
             } else {
-                wrong += 1
+                wrong += 1;
             }
             view.region().store_release(at, expected, step!("repair.slot.store"));
         }

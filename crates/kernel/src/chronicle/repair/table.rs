@@ -8,7 +8,7 @@ use std::time::Duration;
 use quire_wire::latin1;
 
 use super::{Action, check_nobody_writes};
-use crate::chronicle::format::document::{self, HEADER_LEN, Header};
+use crate::chronicle::format::document::{self, Header};
 use crate::chronicle::format::roll_cycle::RollCycle;
 use crate::chronicle::format::store::RollFields;
 use crate::chronicle::format::table::{self, FILE_LEN, FILE_NAME, Metadata};
@@ -20,7 +20,8 @@ use crate::probe::fault;
 use crate::{Error, Result};
 
 const WIRE_TYPE: &str = "BINARY_LIGHT";
-const ROOM: usize = FILE_LEN as usize;
+const ROOM: usize = 131_072;
+const _: () = assert!(ROOM as u64 == FILE_LEN);
 
 /// Builds the table of a directory again. An error while a process of Quire may write to the queue.
 pub fn build_again(dir: &Path, timeout: Duration) -> Result<Action> {
@@ -86,7 +87,7 @@ fn entries(bytes: &[u8]) -> Vec<(Vec<u8>, i64)> {
 }
 
 fn next_entry(bytes: &[u8], at: &mut usize) -> Option<(Vec<u8>, i64, usize)> {
-    while *at + HEADER_LEN as usize <= bytes.len() {
+    while *at < bytes.len() {
         if let Some(entry) = entry_at(bytes, *at) {
             return Some(entry);
         }

@@ -38,7 +38,7 @@ pub fn check(table: &TableStore) -> Result<Vec<Finding>> {
     for (key, _) in entries.iter().filter(|(key, _)| is_lock(key)) {
         findings.extend(stale(table, key)?);
     }
-    findings.extend(unfinished_restart(table)?);
+    findings.extend(unfinished_restart(table));
     Ok(findings)
 }
 
@@ -47,7 +47,8 @@ pub fn check(table: &TableStore) -> Result<Vec<Finding>> {
 pub fn is_lock(key: &str) -> bool {
     let is_tailers = || {
         let name = key.get(table::TAILER_PREFIX.len()..).unwrap_or_default();
-        key.ends_with(".lock") && name.starts_with(table::REPLICATED_PREFIX)
+        name.starts_with(table::REPLICATED_PREFIX)
+            && name.rsplit_once('.').is_some_and(|(_, end)| end == "lock")
     };
     key == table::WRITE_LOCK || key == table::APPEND_LOCK || is_tailers()
 }
@@ -65,14 +66,14 @@ fn stale(table: &TableStore, key: &str) -> Result<Option<Finding>> {
     Ok(is_same.then_some(finding))
 }
 
-fn unfinished_restart(table: &TableStore) -> Result<Option<Finding>> {
-    let Ok(Some(position)) = table.find(table::REPAIR_FROM) else { return Ok(None) };
+fn unfinished_restart(table: &TableStore) -> Option<Finding> {
+    let Ok(Some(position)) = table.find(table::REPAIR_FROM) else { return None };
     let from = table.value(position, NO_LOWEST);
     let finding = || {
         let found = format!("files from cycle {from} on");
         Finding::at(Kind::Restart, table.path(), position, found, "none")
     };
-    Ok((from != NO_LOWEST).then(finding))
+    (from != NO_LOWEST).then(finding)
 }
 
 /// Checks the ends of the listing against the directory, and once more if they differ: somebody may
@@ -122,6 +123,7 @@ pub fn tailers(table: &TableStore) -> Vec<(String, i64)> {
 }
 
 /// Checks where named tailers are against the messages that each cycle has.
+#[must_use]
 pub fn check_tailers(
     file: &Path,
     tailers: &[(String, i64)],
