@@ -30,9 +30,7 @@ def unlock(path: Path, *, force: bool) -> None:
       quire unlock orders
       quire unlock orders --force
     """  # noqa: D301 - click reads the backspace
-    with quire.open(path, create=False, force_unlock="never") as queue:
-        if not isinstance(queue, quire.Queue):
-            raise click.UsageError(f"a queue of this format has no write lock: path={path}")
+    with quire.open(path, format="chronicle", create=False, force_unlock="never") as queue:
         lock = queue.write_lock
         holder = lock.holder
         if holder is not None and holder.alive and not force:
