@@ -12,6 +12,7 @@ import quire
 import vanilla_golden
 from cli_runs import Cli, run
 from converted import QUEUES, Into, fill, messages
+from indexed_reference import written
 from queues import snapshot
 
 DAYS = [[b"one", b"two\x1b"], [b"three"]]
@@ -143,3 +144,11 @@ def test_json_of_all_formats_has_what_they_share(cli: Cli, tmp_path: Path, kind:
     assert shared <= facts.keys()
     assert facts["format"] == kind
     assert {"name", "messages", "size", "on_disk", "wrong"} <= facts["files"][0].keys()
+
+
+def test_what_is_not_known_of_an_indexed_chronicle_says_why(cli: Cli, tmp_path: Path) -> None:
+    written(tmp_path / "trades", [b"one"])
+    for verb in ("stat", "dump", "replay"):
+        ran = cli(verb, tmp_path / "trades")
+        assert (ran.code, ran.out) == (2, "")
+        assert "Indexed Chronicle" in ran.err

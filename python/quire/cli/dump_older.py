@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 import quire
-from quire._formats import CHRONICLE, format_of
+from quire._formats import CHRONICLE, INDEXED, format_of
 from quire._native import QuickQueue, VanillaQueue
 from quire._terminal import escape_line
 from quire.cli.formats import yaml_of
@@ -25,11 +25,14 @@ def is_older(path: Path) -> bool:
     Whether a path is the directory of a queue of an older format.
 
     Raises:
-        click.UsageError: It is one of its files.
+        click.UsageError: It is one of its files, or an Indexed Chronicle.
 
     """
+    kind = format_of(str(path))
+    if kind == INDEXED:
+        raise click.UsageError(f"not supported for an Indexed Chronicle: dump path={path}")
     if path.is_dir():
-        return format_of(str(path)) not in {None, CHRONICLE}
+        return kind not in {None, CHRONICLE}
     if path.suffix in _PAGES or path.name.startswith(("index-", "data-")):
         raise click.UsageError(
             f"files of a Vanilla Chronicle or a Quick-Queue are shown together: path={path}"

@@ -13,7 +13,7 @@ import quire
 from quire._native import QuickQueue, VanillaQueue
 from quire._positions import OUTPUT_POSITION, stored_position
 from quire.cli import stat_older
-from quire.cli.arguments import PATH, open_read_only
+from quire.cli.arguments import PATH, open_read_only, value_errors_as_usage
 from quire.cli.stat_text import columns, hex_text, size_text, sizes_of, time_text
 
 _LOCKS: Final = ("chronicle.write.lock", "chronicle.append.lock")
@@ -36,7 +36,7 @@ def stat(path: Path, *, as_json: bool) -> None:
       quire stat orders --json | jq '.tailers[] | select(.lag > 1000)'
     """  # noqa: D301 - click reads the backspace
     lines: Callable[[dict[str, Any]], Iterator[str]]
-    with open_read_only(path) as queue:
+    with value_errors_as_usage(), open_read_only(path) as queue:
         if isinstance(queue, VanillaQueue | QuickQueue):
             facts, lines = stat_older.facts_of(queue), stat_older.lines
         else:
