@@ -2648,6 +2648,17 @@ class QuickTailer:
         self, count: int, /, *, max_bytes: int | None = None, end: int = ...
     ) -> tuple[int, Buffer, Buffer, Buffer]: ...
     def _prepare(self) -> bool | None: ...
+    def spin(self, timeout_s: float | None = None) -> bool:
+        """
+        Busy-wait for a message; return True once there is one to read, False after the timeout.
+
+            found = tailer.spin(timeout_s=0.001)
+
+        Raises:
+            ValueError: The timeout is negative or not a number.
+
+        """
+
     def move_to_index(self, index: int, /) -> bool:
         """
         Go to *index*; True when an entry is there. Beyond the last one it goes to the end.
@@ -3042,6 +3053,13 @@ class VanillaQueue:
         The number of messages.
 
             print(queue.entry_count)
+        """
+
+    def count_excerpts(self, from_index: int, to_index: int) -> int:
+        """
+        Count the messages from the lower index (inclusive) to the higher one (exclusive).
+
+            messages = queue.count_excerpts(queue.first_index, queue.last_index)
         """
 
     @property
@@ -3912,7 +3930,14 @@ class VanillaTailer:
     See :class:`quire.VanillaTailer`.
     """
 
-    def __new__(cls, queue: VanillaQueue, name: str | None = None) -> Self: ...
+    def __new__(
+        cls,
+        queue: VanillaQueue,
+        name: str | None = None,
+        *,
+        on_missing: str = "warn",
+        shared: bool = False,
+    ) -> Self: ...
     def __iter__(self) -> Self: ...
     def __next__(self) -> VanillaExcerpt: ...
     def read(self) -> VanillaExcerpt | None:
@@ -3980,6 +4005,27 @@ class VanillaTailer:
     def _prepare(self) -> bool | None:
         """Return whether there is a message to read."""
 
+    def spin(self, timeout_s: float | None = None) -> bool:
+        """
+        Busy-wait for a message; return True once there is one to read, False after the timeout.
+
+            found = tailer.spin(timeout_s=0.001)
+
+        Raises:
+            ValueError: The timeout is negative or not a number.
+
+        """
+
+    @property
+    def direction(self) -> Direction:
+        """
+        The direction of reads: ``forward``, ``backward`` or ``none``. Can be set.
+
+            tailer.direction = "backward"
+        """
+
+    @direction.setter
+    def direction(self, value: Direction, /) -> None: ...
     @property
     def index(self) -> int:
         """

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use quire_kernel::Error;
+use quire_kernel::chronicle::read::tailer::Opening;
 use quire_kernel::os::clock::Clock;
 use quire_kernel::vanilla::protocol::detect::Asked;
 use quire_kernel::vanilla::{
@@ -53,7 +54,7 @@ fn messages_are_read_as_they_were_written_across_files_and_cycles() {
         written.push(bytes);
     }
     let found = open(dir.path(), VanillaOptions { read_only: true, ..VanillaOptions::default() });
-    let tailer = VanillaTailer::open(Arc::clone(&found), None).unwrap();
+    let tailer = VanillaTailer::open(Arc::clone(&found), Opening::default()).unwrap();
     assert_eq!(read_all(&tailer), written);
     assert_eq!(found.entry_count().unwrap(), 1000);
     assert_eq!(found.last_index().unwrap(), appender.last_index_appended().unwrap());
@@ -79,7 +80,7 @@ fn writers_share_an_index_without_a_lock() {
             });
         }
     });
-    let tailer = VanillaTailer::open(queue, None).unwrap();
+    let tailer = VanillaTailer::open(queue, Opening::default()).unwrap();
     let mut next = [0; 4];
     for bytes in read_all(&tailer) {
         let (writer, number) = (u32::from_le_bytes(bytes[..4].try_into().unwrap()), &bytes[4..]);
@@ -97,7 +98,11 @@ fn a_late_entry_of_the_cycle_before_is_delivered() {
     let queue = open(dir.path(), VanillaOptions { linger: Duration::from_secs(600), ..at(&now) });
     let appender = VanillaAppender::new(Arc::clone(&queue), None).unwrap();
     let slow = VanillaAppender::new(Arc::clone(&queue), None).unwrap();
-    let tailer = VanillaTailer::open(Arc::clone(&queue), Some("one")).unwrap();
+    let tailer = VanillaTailer::open(
+        Arc::clone(&queue),
+        Opening { name: Some("one"), ..Opening::default() },
+    )
+    .unwrap();
     appender.append(None, record(b"old")).unwrap();
     now.fetch_add(DAY_MS, Ordering::Relaxed);
     appender.append(None, record(b"new")).unwrap();
@@ -107,7 +112,8 @@ fn a_late_entry_of_the_cycle_before_is_delivered() {
     assert!(tailer.read().unwrap().is_none());
     drop(tailer);
     slow.append(Some(17_000 * DAY_MS), record(b"later")).unwrap();
-    let tailer = VanillaTailer::open(queue, Some("one")).unwrap();
+    let tailer =
+        VanillaTailer::open(queue, Opening { name: Some("one"), ..Opening::default() }).unwrap();
     assert_eq!(read_all(&tailer), [b"later"]);
 }
 
@@ -129,7 +135,7 @@ fn one_consumer_claims_each_message() {
     let claimed: Vec<Vec<u32>> = std::thread::scope(|scope| {
         let consumers: Vec<_> = (1..=3)
             .map(|owner| {
-                let tailer = VanillaTailer::open(Arc::clone(&queue), None).unwrap();
+                let tailer = VanillaTailer::open(Arc::clone(&queue), Opening::default()).unwrap();
                 scope.spawn(move || {
                     std::iter::from_fn(|| tailer.claim(owner).unwrap())
                         .map(|it| u32::from_le_bytes(it.bytes()[4..].try_into().unwrap()))
@@ -153,7 +159,7 @@ fn a_message_that_no_data_file_holds_is_refused_before_anything_is_written() {
     assert!(matches!(refused, Err(Error::MessageTooLong { length: 4093, limit: 4092, .. })));
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     appender.append(None, record(&[1; 4092])).unwrap();
-    let tailer = VanillaTailer::open(queue, None).unwrap();
+    let tailer = VanillaTailer::open(queue, Opening::default()).unwrap();
     assert_eq!(read_all(&tailer), [vec![1; 4092]]);
 }
 
@@ -181,7 +187,7 @@ fn the_layout_of_another_queue_is_found() {
             appender.append(None, record(&number.to_le_bytes().repeat(8))).unwrap();
         }
         let found = open(&path, VanillaOptions::default());
-        let tailer = VanillaTailer::open(Arc::clone(&found), None).unwrap();
+        let tailer = VanillaTailer::open(Arc::clone(&found), Opening::default()).unwrap();
         assert_eq!(read_all(&tailer).len(), 300, "{tid_bits}");
         let appender = VanillaAppender::new(found, None).unwrap();
         appender.append(None, record(b"joined")).unwrap();

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from quire import _arguments as arguments
 from quire import _formats, _native
 from quire._native import VanillaExcerpt
@@ -22,9 +24,10 @@ _REASONS = _formats.reasons(
         "normalise_eofs end_of_cycle": "cycles have no end-of-file marker",
         "current_file file_for_cycle": "a cycle is a directory: directory_for_cycle",
         "roll_cycle epoch_ms block_bytes": "see cycle_format and cycle_length_ms",
-        "direction state": "messages are read forward: move_to_index goes anywhere",
+        "state": "it is Chronicle Queue's: see index and last_read_index",
         "move_to_time": "move_to_index goes to the first message of a cycle",
-        "count_excerpts spin refresh release_resources": "it is not there yet for this format",
+        "refresh": "directories are listed again when they change",
+        "release_resources": "at most 33 files are open: close the tailer",
     }
 )
 
@@ -97,7 +100,13 @@ class VanillaQueue(_native.VanillaQueue, Reopened, Handle):
         """
         return VanillaAppender(self, thread_id)
 
-    def tailer(self, name: str | None = None) -> VanillaTailer:
+    def tailer(
+        self,
+        name: str | None = None,
+        *,
+        on_missing: Literal["raise", "warn", "skip"] = "warn",
+        shared: bool = False,
+    ) -> VanillaTailer:
         """
         Return a new tailer, at the first message.
 
@@ -106,10 +115,19 @@ class VanillaQueue(_native.VanillaQueue, Reopened, Handle):
         Args:
             name: Keep the position in the queue's directory under this name, and resume there.
                 Only one tailer at a time may use a name. Java skips these files.
+            on_missing: What happens when the cycle to read next was deleted: ``raise``; ``warn``,
+                through the logger ``quire``, and go on with the next cycle; or ``skip`` to it.
+            shared: Use the name even while other tailers do. Each stores its own position.
 
         Raises:
             ReadOnlyError: A name was given and the queue was opened read-only.
             TailerInUseError: Another tailer uses the name.
+            DataLossError: The cycle to read next was deleted, with ``on_missing="raise"``.
 
         """
-        return VanillaTailer(self, arguments.optional(arguments.text)("name", name))
+        return VanillaTailer(
+            self,
+            arguments.optional(arguments.text)("name", name),
+            on_missing=arguments.text("on_missing", on_missing),
+            shared=arguments.flag("shared", shared),
+        )

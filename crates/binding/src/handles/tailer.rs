@@ -132,6 +132,14 @@ impl Tailer {
     }
 }
 
+/// What to do about deleted messages, by its name.
+pub fn on_missing_named(on_missing: &str) -> PyResult<OnMissing> {
+    OnMissing::by_name(on_missing).ok_or_else(|| {
+        let expected = "'raise', 'warn' or 'skip'";
+        PyValueError::new_err(format!("invalid on_missing={on_missing:?}: expected {expected}"))
+    })
+}
+
 #[pymethods]
 impl Tailer {
     #[new]
@@ -144,10 +152,7 @@ impl Tailer {
         shared: bool,
     ) -> PyResult<Self> {
         let queue = Arc::clone(&queue.get().kernel);
-        let on_missing = OnMissing::by_name(on_missing).ok_or_else(|| {
-            let expected = "'raise', 'warn' or 'skip'";
-            PyValueError::new_err(format!("invalid on_missing={on_missing:?}: expected {expected}"))
-        })?;
+        let on_missing = on_missing_named(on_missing)?;
         let tailer = py.detach(|| Kernel::open(queue, Opening { name, shared, on_missing }));
         told(py, tailer).map(Self)
     }

@@ -12,7 +12,7 @@ use crate::arguments::{integer, optional};
 use crate::buffer::Buffer;
 use crate::error::{to_py, told};
 use crate::handles::column::PayloadColumns;
-use crate::handles::scan;
+use crate::handles::{scan, spin};
 use crate::repr;
 
 #[doc = stub!("QuickTailer")]
@@ -176,6 +176,12 @@ impl QuickTailer {
     #[getter]
     fn index(&self, py: Python<'_>) -> PyResult<u64> {
         told(py, self.0.index())
+    }
+
+    #[doc = stub!("QuickTailer.spin")]
+    #[pyo3(signature = (timeout_s = None))]
+    fn spin(&self, py: Python<'_>, timeout_s: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
+        spin::until_found(py, timeout_s, || self.0.is_ready())
     }
 
     #[doc = stub!("QuickTailer.move_to_index")]

@@ -138,6 +138,19 @@ impl VanillaQueue {
         self.ask(py, Kernel::entry_count)
     }
 
+    #[doc = stub!("VanillaQueue.count_excerpts")]
+    #[pyo3(signature = (from_index, to_index))]
+    fn count_excerpts(
+        &self,
+        py: Python<'_>,
+        from_index: &Bound<'_, PyAny>,
+        to_index: &Bound<'_, PyAny>,
+    ) -> PyResult<u64> {
+        let (from, to): (i64, i64) =
+            (integer("from_index", from_index)?, integer("to_index", to_index)?);
+        self.ask(py, |kernel| kernel.count_between(from.min(to), from.max(to)))
+    }
+
     #[doc = stub!("VanillaQueue.cycles")]
     #[getter]
     fn cycles(&self, py: Python<'_>) -> PyResult<Vec<i32>> {

@@ -3,6 +3,7 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
+use quire_kernel::chronicle::read::tailer::Opening;
 use quire_kernel::vanilla::format::fields;
 use quire_kernel::vanilla::{Message, VanillaTailer as Kernel};
 
@@ -12,7 +13,8 @@ use crate::arguments::{integer, optional};
 use crate::buffer::Buffer;
 use crate::error::{WireError, told};
 use crate::handles::column::PayloadColumns;
-use crate::handles::scan;
+use crate::handles::tailer::on_missing_named;
+use crate::handles::{direction, scan, spin};
 use crate::repr;
 
 #[doc = stub!("VanillaTailer")]
@@ -51,10 +53,17 @@ fn read_in_steps(
 #[pymethods]
 impl VanillaTailer {
     #[new]
-    #[pyo3(signature = (queue, name = None))]
-    fn new(py: Python<'_>, queue: &Bound<'_, VanillaQueue>, name: Option<&str>) -> PyResult<Self> {
+    #[pyo3(signature = (queue, name = None, *, on_missing = "warn", shared = false))]
+    fn new(
+        py: Python<'_>,
+        queue: &Bound<'_, VanillaQueue>,
+        name: Option<&str>,
+        on_missing: &str,
+        shared: bool,
+    ) -> PyResult<Self> {
+        let on_missing = on_missing_named(on_missing)?;
         let queue = Arc::clone(&queue.get().kernel);
-        let tailer = py.detach(|| Kernel::open(queue, name));
+        let tailer = py.detach(|| Kernel::open(queue, Opening { name, shared, on_missing }));
         Ok(Self(Arc::new(told(py, tailer)?)))
     }
 
@@ -149,6 +158,24 @@ impl VanillaTailer {
     #[pyo3(name = "_prepare")]
     fn prepare(&self, py: Python<'_>) -> PyResult<Option<bool>> {
         told(py, py.detach(|| self.0.has_next())).map(Some)
+    }
+
+    #[doc = stub!("VanillaTailer.spin")]
+    #[pyo3(signature = (timeout_s = None))]
+    fn spin(&self, py: Python<'_>, timeout_s: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
+        spin::until_found(py, timeout_s, || self.0.has_next())
+    }
+
+    #[doc = stub!("VanillaTailer.direction")]
+    #[getter]
+    fn direction(&self, py: Python<'_>) -> PyResult<&'static str> {
+        told(py, py.detach(|| self.0.direction())).map(direction::name)
+    }
+
+    #[setter]
+    fn set_direction(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let direction = direction::named(value)?;
+        told(py, py.detach(|| self.0.set_direction(direction)))
     }
 
     #[doc = stub!("VanillaTailer.index")]

@@ -32,13 +32,15 @@ pub struct NamedPosition {
 }
 
 impl NamedPosition {
-    /// Opens the file, made when it is missing, and takes its lock.
-    pub fn open(base: &Path, name: &str, mode: u32) -> Result<Self> {
+    /// Opens the file, made when it is missing, and takes its lock unless it is `shared`.
+    pub fn open(base: &Path, name: &str, mode: u32, shared: bool) -> Result<Self> {
         let path = path_of(base, name)?;
         let mut block = Block::open_or_create(&path, LENGTH, mode)?;
-        let held = range_lock::try_hold(block.file(), WHOLE_FILE, Kind::Exclusive);
-        if !held.map_err(|e| Error::io("cannot lock", &path, e))? {
-            return Err(in_use(&mut block, name)?);
+        if !shared {
+            let held = range_lock::try_hold(block.file(), WHOLE_FILE, Kind::Exclusive);
+            if !held.map_err(|e| Error::io("cannot lock", &path, e))? {
+                return Err(in_use(&mut block, name)?);
+            }
         }
         block.make_writable(0, LENGTH)?;
         let found = block.region().load_acquire(0);

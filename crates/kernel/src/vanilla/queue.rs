@@ -195,6 +195,18 @@ impl VanillaQueue {
         self.reader(cycle)?.map_or(Ok(0), |mut reader| end_of(&mut reader))
     }
 
+    /// How many messages there are from one index to before another.
+    pub fn count_between(&self, from: i64, to: i64) -> Result<u64> {
+        let mut count = 0;
+        for cycle in self.listing.all()? {
+            let first = self.index_of(cycle, 0)?;
+            let end = first + self.count_in(cycle)?.cast_signed();
+            let overlap = end.min(to) - first.max(from);
+            count += u64::try_from(overlap).unwrap_or(0);
+        }
+        Ok(count)
+    }
+
     /// Makes lost or damaged indexes again from the data files; what was done to each cycle.
     pub fn rebuild_index(&self) -> Result<Vec<(i32, Rebuilt)>> {
         if self.options.read_only {

@@ -5,7 +5,9 @@ use super::message::Message;
 use super::named_position::NamedPosition;
 use super::options::Consumption;
 use super::protocol::cycle_reader::CycleReader;
-use super::queue::VanillaQueue;
+use super::queue::{VanillaQueue, end_of};
+use crate::chronicle::read::missing::OnMissing;
+use crate::chronicle::read::tailer::{Direction, Opening};
 use crate::{Error, Result, warnings};
 
 /// Earlier cycles are looked at for late entries once in this many messages, and at the end.
@@ -20,8 +22,10 @@ pub struct VanillaTailer {
 
 #[derive(Default)]
 struct State {
-    /// The cycle that is read; None before the first.
+    /// The cycle that is read; None before the first. Backward, its sequence number is the one after
+    /// the message that is read next.
     current: Option<Place>,
+    direction: Direction,
     /// Cycles that were left and that a slow writer may still append to, the newest last.
     late: Vec<Late>,
     named: Option<NamedPosition>,
@@ -70,9 +74,18 @@ impl Place {
     }
 }
 
+impl Place {
+    /// Has the message at this place be the next one to read backward.
+    fn turn_back(&mut self) -> Result<()> {
+        self.sequence += u64::from(self.reader.entry(self.sequence)? != 0);
+        Ok(())
+    }
+}
+
 impl VanillaTailer {
     /// At the first message, or where the name left off.
-    pub fn open(queue: Arc<VanillaQueue>, name: Option<&str>) -> Result<Self> {
+    pub fn open(queue: Arc<VanillaQueue>, opening: Opening<'_>) -> Result<Self> {
+        let Opening { name, shared, on_missing } = opening;
         queue.check_open("queue")?;
         let mut state = State::default();
         if let Some(name) = name {
@@ -80,9 +93,14 @@ impl VanillaTailer {
                 let path = queue.path().to_path_buf();
                 return Err(Error::ReadOnly { what: "a named tailer", path });
             }
-            let named = NamedPosition::open(queue.path(), name, queue.options().file_mode)?;
+            let named = NamedPosition::open(queue.path(), name, queue.options().file_mode, shared)?;
             let (next, late) = named.load();
-            state.current = next.map(|next| place_at(&queue, next)).transpose()?.flatten();
+            if let Some(next) = next {
+                state.current = match place_at(&queue, next)? {
+                    None => place_after_loss(&queue, name, next, on_missing)?,
+                    place => place,
+                };
+            }
             if let Some(place) = late.map(|late| place_at(&queue, late)).transpose()?.flatten() {
                 state.late.push(Late { place, until: Instant::now() + queue.options().linger });
             }
@@ -209,6 +227,9 @@ impl VanillaTailer {
     /// The next message, and the place among the late cycles it was found in.
     #[inline]
     fn find(&self, state: &mut State) -> Result<Option<(Message, Option<usize>)>> {
+        if state.direction == Direction::Backward {
+            return Ok(self.find_before(state)?.map(|message| (message, None)));
+        }
         if !state.late.is_empty() && state.until_late == 0 {
             state.until_late = LATE_EVERY;
             if let Some(found) = self.find_late(state)? {
@@ -221,6 +242,67 @@ impl VanillaTailer {
             return Ok(Some((message, None)));
         }
         self.find_further(state)
+    }
+
+    /// The message before the present place, in an earlier cycle if this one has no more.
+    fn find_before(&self, state: &mut State) -> Result<Option<Message>> {
+        loop {
+            let Some(place) = &mut state.current else { return Ok(None) };
+            let cycle = place.reader.cycle();
+            if let Some(taken) = place.reader.taken_before(place.sequence)? {
+                place.sequence = taken;
+                let found = place.next(&self.queue);
+                place.sequence = taken + 1;
+                return found;
+            }
+            let Some(before) = self.place_before(cycle)? else {
+                place.sequence = 0;
+                return Ok(None);
+            };
+            state.current = Some(before);
+        }
+    }
+
+    /// The end of a cycle before `cycle` that has a message.
+    fn place_before(&self, cycle: i32) -> Result<Option<Place>> {
+        let mut from = cycle;
+        while let Some(cycle) = self.queue.listing().before(from)? {
+            if let Some(mut reader) = self.queue.reader(cycle)? {
+                let sequence = end_of(&mut reader)?;
+                if sequence > 0 {
+                    return Ok(Some(Place { reader, sequence }));
+                }
+            }
+            from = cycle;
+        }
+        Ok(None)
+    }
+
+    /// Where reads go.
+    pub fn direction(&self) -> Result<Direction> {
+        Ok(self.open_state()?.direction)
+    }
+
+    /// Sets where reads go. The message that would be read next stays the same, if it is there.
+    pub fn set_direction(&self, direction: Direction) -> Result<()> {
+        let mut state = self.open_state()?;
+        let is_backward = |direction| direction == Direction::Backward;
+        if is_backward(state.direction) && !is_backward(direction) {
+            let _ = self.find_before(&mut state)?;
+            if let Some(place) = &mut state.current {
+                place.sequence = place.sequence.saturating_sub(1);
+            }
+        } else if !is_backward(state.direction) && is_backward(direction) {
+            state.late.clear();
+            if state.current.is_none() {
+                state.current = next_place(&self.queue, -1)?;
+            }
+            if let Some(place) = &mut state.current {
+                place.turn_back()?;
+            }
+        }
+        state.direction = direction;
+        Ok(())
     }
 
     fn find_late(&self, state: &mut State) -> Result<Option<(Message, Option<usize>)>> {
@@ -242,7 +324,7 @@ impl VanillaTailer {
                 return Ok(Some(found));
             }
             let from = state.current.as_ref().map_or(-1, |place| place.reader.cycle());
-            let Some(next) = self.next_place(from)? else { return Ok(None) };
+            let Some(next) = next_place(&self.queue, from)? else { return Ok(None) };
             if let Some(place) = &mut state.current {
                 // A writer may have been here between the first look and the next cycle's first entry.
                 if let Some(message) = place.next(&self.queue)? {
@@ -259,20 +341,6 @@ impl VanillaTailer {
                 return Ok(Some((message, None)));
             }
         }
-    }
-
-    /// A cycle after `from` that has a message.
-    fn next_place(&self, from: i32) -> Result<Option<Place>> {
-        let mut from = from;
-        while let Some(cycle) = self.queue.listing().after(from)? {
-            if let Some(mut reader) = self.queue.reader(cycle)?
-                && let Some(sequence) = first_of(&mut reader)?
-            {
-                return Ok(Some(Place { reader, sequence }));
-            }
-            from = cycle;
-        }
-        Ok(None)
     }
 
     /// Goes over free entries that taken ones follow: a power cut or a lost file leaves that.
@@ -305,7 +373,12 @@ impl VanillaTailer {
     pub fn to_start(&self) -> Result<()> {
         let mut state = self.open_state()?;
         self.queue.listing().forget();
-        self.go_to(&mut state, None)
+        let is_backward = state.direction == Direction::Backward;
+        let mut place = if is_backward { next_place(&self.queue, -1)? } else { None };
+        if let Some(place) = &mut place {
+            place.turn_back()?;
+        }
+        self.go_to(&mut state, place)
     }
 
     /// Goes to where the next message will be.
@@ -326,6 +399,9 @@ impl VanillaTailer {
         let Some(mut place) = place_at(&self.queue, index)? else { return Ok(false) };
         let is_taken = place.reader.entry(place.sequence)? != 0;
         let is_end = !is_taken && end_is(&mut place)?;
+        if state.direction == Direction::Backward {
+            place.turn_back()?;
+        }
         if is_taken || is_end {
             self.go_to(&mut state, Some(place))?;
         }
@@ -341,9 +417,18 @@ impl VanillaTailer {
 
     /// The index of the next message; 0 while there is none and none was read.
     pub fn index(&self) -> Result<i64> {
-        let state = self.open_state()?;
+        let mut state = self.open_state()?;
+        if state.direction == Direction::Backward
+            && let Some(found) = self.find_before(&mut state)?
+        {
+            return Ok(found.index);
+        }
+        let is_backward = state.direction == Direction::Backward;
         match &state.current {
-            Some(place) => self.queue.index_of(place.reader.cycle(), place.sequence),
+            Some(place) => {
+                let index = self.queue.index_of(place.reader.cycle(), place.sequence)?;
+                Ok(index - i64::from(is_backward))
+            }
             None => Ok(self.queue.first_index()?.unwrap_or(0)),
         }
     }
@@ -385,7 +470,10 @@ impl VanillaTailer {
     }
 
     fn store(&self, state: &mut State) -> Result<()> {
-        let index = |place: &Place| self.queue.index_of(place.reader.cycle(), place.sequence);
+        let before = u64::from(state.direction == Direction::Backward);
+        let index = |place: &Place| {
+            self.queue.index_of(place.reader.cycle(), place.sequence.saturating_sub(before))
+        };
         let next = state.current.as_ref().map(index).transpose()?;
         let late = state.late.last().map(|late| index(&late.place)).transpose()?;
         if let Some(named) = &state.named {
@@ -417,7 +505,11 @@ impl State {
             None => self.current.as_mut(),
         };
         if let Some(place) = place {
-            place.sequence += 1;
+            match self.direction {
+                Direction::Forward => place.sequence += 1,
+                Direction::Backward => place.sequence -= 1,
+                Direction::None => {}
+            }
         }
         self.until_late = self.until_late.saturating_sub(1);
         self.last_read = Some(message.index);
@@ -428,6 +520,43 @@ impl State {
 /// The first sequence number of a cycle that is taken.
 fn first_of(reader: &mut CycleReader) -> Result<Option<u64>> {
     if reader.entry(0)? != 0 { Ok(Some(0)) } else { reader.after_gap(0) }
+}
+
+/// A cycle after `from` that has a message.
+fn next_place(queue: &VanillaQueue, from: i32) -> Result<Option<Place>> {
+    let mut from = from;
+    while let Some(cycle) = queue.listing().after(from)? {
+        if let Some(mut reader) = queue.reader(cycle)?
+            && let Some(sequence) = first_of(&mut reader)?
+        {
+            return Ok(Some(Place { reader, sequence }));
+        }
+        from = cycle;
+    }
+    Ok(None)
+}
+
+/// Where a named tailer goes on whose cycle was deleted.
+fn place_after_loss(
+    queue: &VanillaQueue,
+    name: &str,
+    expected: i64,
+    on_missing: OnMissing,
+) -> Result<Option<Place>> {
+    let Some((cycle, _)) = queue.split().split(expected) else { return Ok(None) };
+    let place = next_place(queue, cycle)?;
+    let first = match &place {
+        Some(place) => format!("{:#x}", queue.index_of(place.reader.cycle(), place.sequence)?),
+        None => "none".to_owned(),
+    };
+    let (tailer, path) = (name.to_owned(), queue.path().to_path_buf());
+    let loss = Error::DataLoss { tailer, expected, first, path };
+    match on_missing {
+        OnMissing::Raise => return Err(loss),
+        OnMissing::Warn => warnings::leave(loss.to_string()),
+        OnMissing::Skip => {}
+    }
+    Ok(place)
 }
 
 fn place_at(queue: &VanillaQueue, index: i64) -> Result<Option<Place>> {

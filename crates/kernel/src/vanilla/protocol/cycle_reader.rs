@@ -138,6 +138,46 @@ impl CycleReader {
         Ok(None)
     }
 
+    /// The last sequence number before `sequence` that is taken. Free entries are skipped.
+    pub fn taken_before(&mut self, sequence: u64) -> Result<Option<u64>> {
+        let Some(before) = sequence.checked_sub(1) else { return Ok(None) };
+        if self.entry(before)? != 0 {
+            return Ok(Some(before));
+        }
+        let Some(layout) = self.layout else { return Ok(None) };
+        let per_file = layout.entries_per_file();
+        let mut numbers: Vec<_> = directory::files(&self.directory)?
+            .into_iter()
+            .filter_map(|(name, _)| match name {
+                FileName::Index(number) if number <= before / per_file => Some(number),
+                _ => None,
+            })
+            .collect();
+        numbers.sort_unstable();
+        for number in numbers.into_iter().rev() {
+            let end = (sequence - number * per_file).min(per_file);
+            if let Some(slot) = self.last_taken_slot(number, end)? {
+                return Ok(Some(number * per_file + slot));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The last entry of a file before `end` that is not 0.
+    fn last_taken_slot(&self, number: u64, end: u64) -> Result<Option<u64>> {
+        let path = directory::path_of(&self.directory, FileName::Index(number));
+        let Some(block) = Block::open(&path, false)? else { return Ok(None) };
+        let mut found = None;
+        let looked = files::each_used_page(block.file(), 0, |at, page| {
+            let words = page.as_chunks::<8>().0.iter().zip(at / 8..);
+            let taken = words.filter(|(word, slot)| **word != [0; 8] && *slot < end);
+            found = taken.last().map(|(_, slot)| slot).or(found);
+            Ok(())
+        });
+        looked.map_err(|e| Error::io("cannot read", &path, e))?;
+        Ok(found)
+    }
+
     /// The first entry of a file, from one on, that is not 0. Holes are skipped.
     fn taken_slot(&self, number: u64, from: u64, per_file: u64) -> Result<Option<u64>> {
         let path = directory::path_of(&self.directory, FileName::Index(number));

@@ -1,0 +1,58 @@
+"""Every public name of the journal's handles works in other formats, or says why it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+import quire
+from indexed_reference import written
+
+FORMATS = ["vanilla", "quick-queue", "indexed"]
+
+
+def public(cls: type) -> list[str]:
+    return [name for name in dir(cls) if not name.startswith("_")]
+
+
+@pytest.fixture(params=FORMATS)
+def queue(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[quire.Queue]:
+    if request.param == "indexed":
+        written(tmp_path / "queue", [b"one", b"two"])
+    with quire.open(tmp_path / "queue", format=request.param) as queue:
+        yield cast("quire.Queue", queue)
+
+
+def reason(handle: object, name: str) -> str | None:
+    """Why a handle lacks a name; None if it has it."""
+    try:
+        getattr(handle, name)
+    except quire.UnsupportedError as error:
+        return str(error)
+    return None
+
+
+def check(handle: object, journal: type) -> None:
+    reasons = {name: reason(handle, name) for name in public(journal)}
+    assert not [name for name, why in reasons.items() if why and f": {name} (" not in why]
+
+
+def test_names_of_queues(queue: quire.Queue) -> None:
+    check(queue, quire.Queue)
+
+
+def test_names_of_tailers(queue: quire.Queue) -> None:
+    with queue.tailer() as tailer:
+        check(tailer, quire.Tailer)
+
+
+def test_names_of_appenders(queue: quire.Queue) -> None:
+    if isinstance(cast("object", queue), quire.IndexedQueue):
+        with pytest.raises(quire.UnsupportedError, match="appender"):
+            queue.appender()
+        return
+    with queue.appender() as appender:
+        check(appender, quire.Appender)
