@@ -2487,12 +2487,17 @@ class QuickQueue:
 
     def force(self) -> None:
         """
-        Return when all that this queue's appenders wrote is on the medium.
+        Return when every message of the queue is on the medium, by any writer.
 
             queue.force()
 
         Data is synced before the index that names it. Without it the system writes in its own time:
         what was written survives the end of the process, but not a power cut.
+
+        Raises:
+            OSError: The messages may not be durable. All later calls fail too, until the queue is
+                closed.
+
         """
 
     def close(self) -> None:
@@ -2559,7 +2564,7 @@ class QuickAppender:
     ) -> int | None: ...
     def force(self) -> None:
         """
-        Return when every message of this appender is on the medium.
+        Return when every message of the queue is on the medium, as :meth:`QuickQueue.force` does.
 
             appender.force()
         """
@@ -3209,9 +3214,14 @@ class VanillaAppender:
 
     def sync(self) -> None:
         """
-        Return when this appender's messages of the present cycle are on the medium.
+        Return when all messages of this appender are on the medium.
 
             appender.sync()
+
+        Raises:
+            OSError: The messages may not be durable. All later calls fail too, until the appender
+                is closed.
+
         """
 
     def close(self) -> None:

@@ -11,6 +11,7 @@ from paths import ROOT
 from tally import scaled
 
 COMMAND = "cargo test --quiet --locked --release -p quire-kernel --features power-loss"
+OLDER = re.compile(r"older_images=(\d+)")
 DONE = re.compile(r"images=(\d+) second_cuts=(\d+) kept=(\d+) lost=(\d+)")
 
 
@@ -39,6 +40,13 @@ def test_a_power_cut_keeps_what_was_synced_and_invents_nothing(
     images, again, kept, lost = map(int, found.groups())
     assert images >= wanted
     assert min(again, kept, lost) > 0
+    older = OLDER.search(done.stdout)
+    assert older, done.stdout
+    tally(
+        "What the older formats synced is whole after a power cut, and nothing is invented",
+        int(older[1]),
+        "images of the disk",
+    )
     promise = "What `sync()` covered is whole after a power cut, and nothing is invented"
     tally(promise, images, "images of the disk")
     tally(promise, again, "images of an interrupted recovery")

@@ -5,6 +5,8 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use crate::probe::fault;
 use crate::probe::recorder;
@@ -16,6 +18,9 @@ const PAGE_LEN: usize = 4096;
 /// The read size of such searches, in bytes.
 const CHUNK: usize = 16 * PAGE_LEN;
 const ZEROS: [u8; PAGE_LEN] = [0; PAGE_LEN];
+
+/// The system writes changes to the medium within a minute; files left alone for longer are whole.
+pub const WHOLE_AFTER: Duration = Duration::from_secs(600);
 
 /// How to open a file of the queue.
 #[derive(Clone, Copy, Debug)]
@@ -94,6 +99,23 @@ pub fn set_len(file: &File, len: u64) -> io::Result<()> {
     Ok(())
 }
 
+/// Makes a directory, and those above it that are missing; the ones that were made.
+pub fn make_directories(path: &Path, mode: u32) -> io::Result<Vec<PathBuf>> {
+    use std::os::unix::fs::DirBuilderExt;
+    let missing = |dir: &&Path| !dir.as_os_str().is_empty() && !dir.exists();
+    let new: Vec<_> = path.ancestors().take_while(missing).map(Path::to_path_buf).collect();
+    std::fs::DirBuilder::new().recursive(true).mode(mode).create(path)?;
+    Ok(new)
+}
+
+/// Makes one directory. An error where there is something of this name.
+pub fn make_directory(path: &Path, mode: u32) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    std::fs::DirBuilder::new().mode(mode).create(path)?;
+    recorder::made_directory(path);
+    Ok(())
+}
+
 /// Renames a file within its directory.
 pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     std::fs::rename(from, to)?;
@@ -113,7 +135,7 @@ pub fn sync(file: &File) -> io::Result<()> {
 pub fn sync_directory(path: &Path) -> io::Result<()> {
     recorder::before_sync()?;
     File::open(path)?.sync_all()?;
-    recorder::synced_directory();
+    recorder::synced_directory(path);
     Ok(())
 }
 
@@ -175,8 +197,9 @@ pub fn reserve(_file: &File, _start: u64, _end: u64) -> io::Result<()> {
 }
 
 /// Zeroes all nonzero bytes from `start` on, also where they are mapped. The blocks stay reserved:
-/// other processes may store into them.
-pub fn zero(file: &File, start: u64) -> io::Result<()> {
+/// other processes may store into them. Returns whether there were any.
+pub fn zero(file: &File, start: u64) -> io::Result<bool> {
+    let mut is_zeroed = false;
     each_used_page(file, start, |at, page| {
         let before = usize::try_from(start.saturating_sub(at)).unwrap_or(page.len());
         let page = &page[before.min(page.len())..];
@@ -186,8 +209,10 @@ pub fn zero(file: &File, start: u64) -> io::Result<()> {
         let at = at.max(start);
         fault::call!("restart.zeros.write", file.write_all_at(&ZEROS[..page.len()], at))?;
         recorder::zeroed_range(file, at, at + page.len() as u64);
+        is_zeroed = true;
         Ok(())
-    })
+    })?;
+    Ok(is_zeroed)
 }
 
 /// Calls `each` with the position and bytes of every page that is not all zeros, starting with
@@ -300,6 +325,31 @@ pub fn sync_names(path: &Path, made: &[PathBuf]) -> Result<()> {
     Ok(())
 }
 
+/// The name of a queue's directory, and of those that were made for it: on the medium once synced.
+#[derive(Debug, Default)]
+pub struct OwnName {
+    made: Vec<PathBuf>,
+    is_synced: AtomicBool,
+}
+
+impl OwnName {
+    /// Of a directory for which these were made.
+    #[must_use]
+    pub const fn new(made: Vec<PathBuf>) -> Self {
+        Self { made, is_synced: AtomicBool::new(false) }
+    }
+
+    /// Syncs the name of the directory at `path`, and those of the ones that were made, the first
+    /// time.
+    pub fn sync(&self, path: &Path) -> Result<()> {
+        if !self.is_synced.load(Ordering::Acquire) {
+            sync_names(path, &self.made)?;
+            self.is_synced.store(true, Ordering::Release);
+        }
+        Ok(())
+    }
+}
+
 /// The name of the network file system with this magic number. Record locks and shared mappings
 /// are unreliable there between hosts.
 #[must_use]
@@ -351,6 +401,14 @@ pub fn network_file_system_of(_path: &Path) -> Result<Option<&'static str>> {
 /// When a file last changed, as recorded by the system.
 pub fn changed(path: &Path) -> io::Result<std::time::SystemTime> {
     fault::call!("file.stat", std::fs::symlink_metadata(path))?.modified()
+}
+
+/// A time at which a file existed: when it was made, where the file system knows that, or when it was
+/// last changed.
+pub fn existed_since(path: &Path) -> io::Result<std::time::SystemTime> {
+    let found = fault::call!("file.stat", std::fs::symlink_metadata(path))?;
+    let changed = found.modified()?;
+    Ok(found.created().map_or(changed, |made| made.min(changed)))
 }
 
 /// Whether a file's modification time follows stores through mappings, at the latest when they are

@@ -196,9 +196,11 @@ mod names {
         "quick-queue.dir.create",
         "quick-queue.dir.stat",
         "quick-queue.dir.sync",
+        "quick-queue.file.sync",
         "quick-queue.path.stat",
         "quick-queue.page.stat",
         "quick-queue.page.open",
+        "quick-queue.repair.mark",
         "quick-queue.profile.read",
         "quick-queue.profile.grow",
         "quick-queue.payload.store",
@@ -255,7 +257,7 @@ mod names {
         "window.grow",
         "window.sync",
     ];
-    pub const COUNT: usize = 152;
+    pub const COUNT: usize = 154;
 
     /// The place of a name in [`POINTS`]; known when compiling.
     ///

@@ -50,9 +50,13 @@ mod off {
     #[inline]
     pub const fn synced(_file: &File) {}
 
-    /// The directory was synced.
+    /// A directory of the queue was made.
     #[inline]
-    pub const fn synced_directory() {}
+    pub const fn made_directory(_path: &Path) {}
+
+    /// A directory of the queue was synced.
+    #[inline]
+    pub const fn synced_directory(_path: &Path) {}
 
     /// A directory above the queue's was synced.
     #[inline]
@@ -73,7 +77,8 @@ mod on {
     use std::os::unix::fs::MetadataExt;
     use std::path::{Path, PathBuf};
 
-    /// One change. Files are named as they were when first opened.
+    /// One change. Files are named as they were when first opened, by their path below the queue's
+    /// directory, which itself has the name "".
     #[derive(Clone, Debug)]
     pub enum Event {
         /// The file was opened for the first time since recording began.
@@ -88,14 +93,18 @@ mod on {
         Renamed(String, String),
         /// What was stored into the file is on the medium, and so is its length.
         Synced(String),
-        /// Names are on the medium.
-        SyncedDirectory,
+        /// A directory was made below the queue's.
+        MadeDirectory(String),
+        /// Names in this directory are on the medium.
+        SyncedDirectory(String),
         /// Names in this directory above the queue's are on the medium.
         SyncedParent(PathBuf),
     }
 
     #[derive(Default)]
     struct Recording {
+        /// The queue's directory.
+        root: PathBuf,
         events: Vec<Event>,
         /// Names by inode.
         names: HashMap<u64, String>,
@@ -106,9 +115,10 @@ mod on {
     thread_local!(static RECORDING: RefCell<Option<Recording>> = const { RefCell::new(None) });
     thread_local!(static FAILURE: Cell<i32> = const { Cell::new(0) });
 
-    /// Starts a new recording for this thread, with no files known.
-    pub fn begin() {
-        RECORDING.set(Some(Recording::default()));
+    /// Starts a new recording of the queue at `root` for this thread, with no files known.
+    pub fn begin(root: &Path) {
+        let root = root.to_path_buf();
+        RECORDING.set(Some(Recording { root, ..Recording::default() }));
     }
 
     /// Ends the recording and hands it over.
@@ -147,7 +157,7 @@ mod on {
         with(|recording| {
             let Ok(inode) = file.metadata().map(|found| found.ino()) else { return };
             if let Entry::Vacant(vacant) = recording.names.entry(inode) {
-                let name = vacant.insert(name_of(path)).clone();
+                let name = vacant.insert(below(&recording.root, path)).clone();
                 recording.events.push(Event::Opened(name));
             }
         });
@@ -155,8 +165,9 @@ mod on {
 
     pub(crate) fn renamed(from: &Path, to: &Path) {
         with(|recording| {
-            recording.names.retain(|_, name| *name != name_of(from));
-            recording.events.push(Event::Renamed(name_of(from), name_of(to)));
+            let [from, to] = [from, to].map(|path| below(&recording.root, path));
+            recording.names.retain(|_, name| *name != from);
+            recording.events.push(Event::Renamed(from, to));
         });
     }
 
@@ -184,8 +195,16 @@ mod on {
         of_file(file, Event::Synced);
     }
 
-    pub(crate) fn synced_directory() {
-        with(|recording| recording.events.push(Event::SyncedDirectory));
+    pub(crate) fn made_directory(path: &Path) {
+        with(|recording| {
+            recording.events.push(Event::MadeDirectory(below(&recording.root, path)));
+        });
+    }
+
+    pub(crate) fn synced_directory(path: &Path) {
+        with(|recording| {
+            recording.events.push(Event::SyncedDirectory(below(&recording.root, path)));
+        });
     }
 
     pub(crate) fn synced_parent(path: &Path) {
@@ -201,8 +220,8 @@ mod on {
         });
     }
 
-    fn name_of(path: &Path) -> String {
-        path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    fn below(root: &Path, path: &Path) -> String {
+        path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned()
     }
 
     fn with(change: impl FnOnce(&mut Recording)) {

@@ -95,19 +95,10 @@ impl Appender {
         })
     }
 
-    /// Returns when every message is on the medium.
+    /// Returns when every message of the queue is on the medium.
     pub fn sync(&self) -> Result<()> {
-        self.with_writer(|writer| match writer {
-            Writer::Single(writer) => writer.sync(),
-            Writer::Shared(writer) => writer.sync(),
-        })
-    }
-
-    pub(super) fn sync_if_open(&self) -> Result<()> {
-        match self.sync() {
-            Err(Error::Closed { .. }) => Ok(()),
-            result => result,
-        }
+        self.with_writer(|_| Ok(()))?;
+        self.queue.sync()
     }
 
     /// Whether it was closed.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::os::files::{self, Access};
+use crate::os::files::{self, Access, OwnName};
 use crate::os::paths;
 use crate::os::range_lock::{Kind, Range, WHOLE_FILE};
 use crate::probe::fault;
@@ -12,18 +12,19 @@ use crate::quick_queue::format::producer::Producer;
 use crate::quick_queue::protocol::directory::{Form, Layout, Listing};
 use crate::quick_queue::protocol::lock::Lock;
 use crate::quick_queue::protocol::pending::profile_path;
+use crate::quick_queue::protocol::repair::repair;
 use crate::quick_queue::queue::Options;
 use crate::{Error, Result};
 
 /// The byte of the lock file that writers lock: one alone, or producers together.
 const WRITERS: Range = Range { start: 0, length: 1 };
 
-/// Prepares the directory at `path`; its absolute path.
-pub fn open(path: &Path, options: &Options) -> Result<PathBuf> {
+/// Prepares the directory at `path`; its absolute path and its name.
+pub fn open(path: &Path, options: &Options) -> Result<(PathBuf, OwnName)> {
     paths::check_local(path)?;
     let dir = std::path::absolute(path).map_err(|e| Error::io("cannot find", path, e))?;
     page_size(options)?;
-    prepare_directory(&dir, options)?;
+    let made = prepare_directory(&dir, options)?;
     let listing = Listing::of(&dir)?;
     let refuse = |why: String| Err(Error::NotAQuickQueue { why, path: dir.clone() });
     if let Some(foreign) = &listing.foreign {
@@ -36,7 +37,7 @@ pub fn open(path: &Path, options: &Options) -> Result<PathBuf> {
     if !options.read_only {
         mark(&dir, options.file_mode)?;
     }
-    Ok(dir)
+    Ok((dir, OwnName::new(made)))
 }
 
 /// The page size for a new queue.
@@ -58,7 +59,9 @@ pub fn claim_single(dir: &Path, options: &Options) -> Result<(Lock, Layout)> {
         what: "the queue has another writer".to_owned(),
         path: dir.to_path_buf(),
     })?;
-    Ok((lock, layout_for(dir, Form::Single, options)?))
+    let layout = layout_for(dir, Form::Single, options)?;
+    repair(dir, layout, options.file_mode)?;
+    Ok((lock, layout))
 }
 
 /// The locks of a producer, and what the queue is, or will be.
@@ -71,6 +74,7 @@ pub fn claim_producer(
     let queue = Lock::take(&dir.join(names::LOCK), options.file_mode, WRITERS, Kind::Shared)?;
     let queue = queue.ok_or_else(|| in_use("the queue has a single writer".to_owned()))?;
     let layout = layout_for(dir, Form::Shared, options)?;
+    repair(dir, layout, options.file_mode)?;
     let profile = profile_path(dir, producer);
     let lock = Lock::take(&profile, options.file_mode, WHOLE_FILE, Kind::Exclusive)?;
     let name_used = || in_use(format!("the producer is in use: producer={producer}"));
@@ -99,7 +103,9 @@ fn wrong_form(dir: &Path, found: Form) -> Error {
     ))
 }
 
-fn prepare_directory(dir: &Path, options: &Options) -> Result<()> {
+/// Makes the directory if there is none; those that were made.
+fn prepare_directory(dir: &Path, options: &Options) -> Result<Vec<PathBuf>> {
+    let mut made = Vec::new();
     let refuse =
         |why: &str| Err(Error::NotAQuickQueue { why: why.to_owned(), path: dir.to_path_buf() });
     match fault::call!("quick-queue.path.stat", std::fs::metadata(dir)) {
@@ -109,7 +115,7 @@ fn prepare_directory(dir: &Path, options: &Options) -> Result<()> {
             if options.read_only || !options.create {
                 return refuse("no such directory");
             }
-            make_directory(dir, options)?;
+            made = make_directory(dir, options)?;
         }
         Err(error) => return Err(Error::io("cannot open", dir, error)),
     }
@@ -122,17 +128,14 @@ fn prepare_directory(dir: &Path, options: &Options) -> Result<()> {
                 dir.display()
             )))
         }
-        _ => Ok(()),
+        _ => Ok(made),
     }
 }
 
-fn make_directory(dir: &Path, options: &Options) -> Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    let search = (options.file_mode & 0o444) >> 2;
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true).mode(options.file_mode | search | 0o100);
-    let created = fault::call!("quick-queue.dir.create", builder.create(dir));
-    created.map_err(|e| Error::io("cannot create", dir, e))
+fn make_directory(dir: &Path, options: &Options) -> Result<Vec<PathBuf>> {
+    let permissions = options.file_mode | (options.file_mode & 0o444) >> 2 | 0o100;
+    let made = fault::call!("quick-queue.dir.create", files::make_directories(dir, permissions));
+    made.map_err(|e| Error::io("cannot create", dir, e))
 }
 
 /// Creates the lock file, so that the directory shows its format before the first message.

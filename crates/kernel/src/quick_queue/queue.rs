@@ -6,11 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use super::append::Appender;
 use super::open;
+use crate::os::files::OwnName;
 use crate::os::process;
 use crate::quick_queue::format::address::PageSize;
 use crate::quick_queue::format::entry::{ENTRY, Stamp, State};
 use crate::quick_queue::format::producer::Producer;
 use crate::quick_queue::protocol::directory::{Form, Layout, Listing};
+use crate::quick_queue::protocol::durable::Durable;
 use crate::quick_queue::protocol::end::end_of_index;
 use crate::quick_queue::protocol::entries::Entries;
 use crate::quick_queue::protocol::pages::Pages;
@@ -35,11 +37,14 @@ pub struct Options {
 /// An open queue; appenders and tailers share it.
 pub struct QuickQueue {
     dir: PathBuf,
+    own_name: OwnName,
     options: Options,
     generation: u32,
     closed: AtomicBool,
     /// Known once the first page exists.
     layout: OnceLock<Layout>,
+    /// How far it was synced.
+    durable: Mutex<Option<Durable>>,
     appenders: Mutex<Vec<Weak<Appender>>>,
     tailers: Mutex<Vec<Weak<Tailer>>>,
 }
@@ -47,13 +52,15 @@ pub struct QuickQueue {
 impl QuickQueue {
     /// Opens the queue in the directory `path`.
     pub fn open(path: &Path, options: Options) -> Result<Arc<Self>> {
-        let dir = open::open(path, &options)?;
+        let (dir, own_name) = open::open(path, &options)?;
         Ok(Arc::new(Self {
             dir,
+            own_name,
             options,
             generation: process::generation(),
             closed: AtomicBool::new(false),
             layout: OnceLock::new(),
+            durable: Mutex::default(),
             appenders: Mutex::default(),
             tailers: Mutex::default(),
         }))
@@ -189,11 +196,13 @@ impl QuickQueue {
         Ok(Some((Pages::index(&self.dir, layout.form, layout.size), listing, layout)))
     }
 
-    /// Returns when all that its appenders wrote is on the medium.
+    /// Returns when every message of the queue is on the medium, by any writer.
     pub fn sync(&self) -> Result<()> {
         self.check_writable("force()")?;
-        let appenders: Vec<_> = lock(&self.appenders).iter().filter_map(Weak::upgrade).collect();
-        appenders.iter().try_for_each(|appender| appender.sync_if_open())
+        let Some(layout) = self.layout()? else { return Ok(()) };
+        let mut durable = lock(&self.durable);
+        durable.get_or_insert_with(|| Durable::new(&self.dir, layout)).sync()?;
+        self.own_name.sync(&self.dir)
     }
 
     fn check_writable(&self, what: &'static str) -> Result<()> {

@@ -1,9 +1,10 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
-use super::protocol::cycle_writer::{CycleWriter, Making};
+use super::protocol::cycle_writer::{CycleWriter, Unsynced};
 use super::protocol::detect::Layout;
-use super::protocol::directory;
 use super::queue::VanillaQueue;
+use crate::os::files;
 use crate::{Error, Result};
 
 /// A message to append: its parts follow one another.
@@ -29,8 +30,22 @@ pub struct VanillaAppender {
 #[derive(Default)]
 struct State {
     writer: Option<CycleWriter>,
+    /// Cycles that were left since the last sync, and when.
+    left: Vec<(Instant, Unsynced)>,
+    /// The system reports once that it could not write something.
+    has_sync_failed: bool,
     last: Option<i64>,
     is_closed: bool,
+}
+
+impl State {
+    fn sync(&mut self) -> Result<()> {
+        while let Some((_, left)) = self.left.last_mut() {
+            left.sync()?;
+            self.left.pop();
+        }
+        self.writer.as_mut().map_or(Ok(()), CycleWriter::sync)
+    }
 }
 
 impl VanillaAppender {
@@ -75,12 +90,20 @@ impl VanillaAppender {
         if state.writer.as_ref().is_none_or(|writer| writer.cycle != cycle) {
             let layout = self.queue.layout_for(cycle)?;
             check_length(record, &layout)?;
-            state.writer = Some(self.open_cycle(cycle, layout)?);
+            let opened = self.open_cycle(cycle, layout)?;
+            let left = state.writer.replace(opened).and_then(CycleWriter::leave);
+            state.left.retain(|(since, _)| since.elapsed() < files::WHOLE_AFTER);
+            state.left.extend(left.map(|left| (Instant::now(), left)));
         }
         let Some(writer) = &mut state.writer else { unreachable!("a cycle was just opened") };
         check_length(record, &writer.layout)?;
         let synced = record.synchronous || self.queue.options().synchronous;
-        let sequence = writer.append(record.parts, record.capacity, synced)?;
+        if synced {
+            self.queue.sync_own_name()?;
+        }
+        let appended = writer.append(record.parts, record.capacity, synced);
+        state.has_sync_failed |= writer.has_sync_failed;
+        let sequence = appended?;
         let index = self.queue.index_of(cycle, sequence)?;
         state.last = Some(index);
         Ok(index)
@@ -94,11 +117,8 @@ impl VanillaAppender {
             return Err(Error::Invalid(format!("{what}: thread_id={tid} tid_bits={bits}")));
         }
         let options = self.queue.options();
-        let making = Making { mode: options.file_mode, synced: options.synchronous };
         let name = self.queue.name_of(cycle)?;
-        let directory =
-            directory::find_or_make(self.queue.path(), &name, making.mode, making.synced)?;
-        CycleWriter::open(cycle, directory, layout, tid, making)
+        CycleWriter::open(cycle, self.queue.path(), &name, layout, tid, options.file_mode)
     }
 
     /// An error for a message that no data file of the present cycle has room for.
@@ -113,10 +133,18 @@ impl VanillaAppender {
         Ok(self.open_state()?.last)
     }
 
-    /// Returns when all messages of this appender's present cycle are on the medium.
+    /// Returns when all messages of this appender are on the medium.
     pub fn sync(&self) -> Result<()> {
-        let state = self.open_state()?;
-        state.writer.as_ref().map_or(Ok(()), CycleWriter::sync)
+        let mut state = self.open_state()?;
+        if state.has_sync_failed {
+            let what = "an earlier sync failed, and what was written before it may be lost (close \
+                        the appender and look at its last messages)";
+            let error = std::io::Error::from_raw_os_error(libc::EIO);
+            return Err(Error::io(what, self.queue.path(), error));
+        }
+        let synced = state.sync().and_then(|()| self.queue.sync_own_name());
+        state.has_sync_failed = matches!(synced, Err(Error::Io { .. }));
+        synced
     }
 
     /// Ends the use of the appender.

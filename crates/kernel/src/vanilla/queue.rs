@@ -15,7 +15,8 @@ use super::protocol::detect::{self, Asked, Layout, Sample};
 use super::protocol::directory;
 use super::protocol::listing::{self, Listing};
 use super::protocol::rebuild::{self, Rebuilt};
-use crate::os::{files, paths, process};
+use crate::os::files::{self, OwnName};
+use crate::os::{paths, process};
 use crate::probe::fault::{self, step};
 use crate::{Error, Result};
 
@@ -27,6 +28,7 @@ type Writable = ((i32, FileName), Block);
 /// A directory of cycles.
 pub struct VanillaQueue {
     path: PathBuf,
+    own_name: OwnName,
     options: VanillaOptions,
     format: CycleFormat,
     split: IndexSplit,
@@ -46,17 +48,36 @@ impl VanillaQueue {
         if !options.read_only && !options.allow_network {
             check_local(&path)?;
         }
+        let mut own_name = OwnName::default();
         if !is_there(&path)? {
             if options.read_only || !options.create {
                 return Err(missing(&path));
             }
-            make_all(&path, options.file_mode)?;
+            let permissions = directory::permissions(options.file_mode);
+            let made =
+                fault::call!("vanilla.dir.create", files::make_directories(&path, permissions));
+            own_name = OwnName::new(made.map_err(|e| Error::io("cannot make", &path, e))?);
         }
         let (format, split) = format_of(&path, &options)?;
         let listing = Listing::new(&path, format.clone());
         let (is_closed, generation) = (AtomicBool::new(false), process::generation());
         let writable = Mutex::default();
-        Ok(Self { path, options, format, split, listing, is_closed, generation, writable })
+        Ok(Self {
+            path,
+            own_name,
+            options,
+            format,
+            split,
+            listing,
+            is_closed,
+            generation,
+            writable,
+        })
+    }
+
+    /// Returns when the directory's own name is on the medium.
+    pub(super) fn sync_own_name(&self) -> Result<()> {
+        self.own_name.sync(&self.path)
     }
 
     /// The queue's directory.
@@ -394,15 +415,6 @@ fn is_there(path: &Path) -> Result<bool> {
 
 fn missing(path: &Path) -> Error {
     Error::NotAVanillaQueue { why: "there is no directory".into(), path: path.to_path_buf() }
-}
-
-fn make_all(path: &Path, file_mode: u32) -> Result<()> {
-    if let Some(parent) = path.parent()
-        && !is_there(parent)?
-    {
-        make_all(parent, file_mode)?;
-    }
-    directory::make(path, file_mode)
 }
 
 fn check_local(path: &Path) -> Result<()> {

@@ -20,8 +20,8 @@ type Page = [u8; PAGE as usize];
 #[derive(Clone, Default)]
 pub struct Disk {
     files: Vec<Stored>,
-    names: BTreeMap<String, usize>,
-    /// Changes of names since the directory was synced.
+    names: BTreeMap<String, Named>,
+    /// Changes of names since their directory was synced.
     renames: Vec<Name>,
 }
 
@@ -41,9 +41,16 @@ enum Change {
     Len,
 }
 
+/// What a name stands for.
+#[derive(Clone, Copy)]
+enum Named {
+    File(usize),
+    Directory,
+}
+
 #[derive(Clone)]
 enum Name {
-    Is(String, usize),
+    Is(String, Named),
     Was(String, String),
 }
 
@@ -80,7 +87,8 @@ impl Disk {
             Event::Opened(name) => {
                 if self.find(name).is_none() {
                     self.files.push(Stored::default());
-                    self.renames.push(Name::Is(name.clone(), self.files.len() - 1));
+                    let file = Named::File(self.files.len() - 1);
+                    self.renames.push(Name::Is(name.clone(), file));
                 }
             }
             Event::Stored(name, position, bytes) => {
@@ -99,23 +107,34 @@ impl Disk {
                 let file = self.file(name);
                 *file = file.latest();
             }
-            Event::SyncedDirectory => {
-                self.names = self.latest_names();
-                self.renames.clear();
+            Event::MadeDirectory(name) => {
+                self.renames.push(Name::Is(name.clone(), Named::Directory));
+            }
+            Event::SyncedDirectory(directory) => {
+                let is_in = |change: &Name| parent_of(change.name()) == directory;
+                let (synced, renames): (Vec<_>, _) =
+                    std::mem::take(&mut self.renames).into_iter().partition(is_in);
+                for change in &synced {
+                    change.apply(&mut self.names);
+                }
+                self.renames = renames;
             }
             // The directory is there on every image.
             Event::SyncedParent(_) => {}
         }
     }
 
-    fn latest_names(&self) -> BTreeMap<String, usize> {
+    fn latest_names(&self) -> BTreeMap<String, Named> {
         let mut names = self.names.clone();
         self.renames.iter().for_each(|change| change.apply(&mut names));
         names
     }
 
     fn find(&self, name: &str) -> Option<usize> {
-        self.latest_names().get(name).copied()
+        match self.latest_names().get(name) {
+            Some(Named::File(number)) => Some(*number),
+            _ => None,
+        }
     }
 
     fn file(&mut self, name: &str) -> &mut Stored {
@@ -158,17 +177,30 @@ impl Disk {
         Self { files, names, renames: Vec::new() }
     }
 
+    /// What is on the medium once all changes are.
+    pub fn latest(&self) -> Self {
+        let files = self.files.iter().map(Stored::latest).collect();
+        Self { files, names: self.latest_names(), renames: Vec::new() }
+    }
+
     /// Writes the files into a directory, as if they had been written long ago.
     pub fn write(&self, dir: &Path) {
         std::fs::create_dir(dir).expect("a directory");
-        for (name, number) in &self.names {
-            self.files[*number].write(&dir.join(name));
+        // A directory sorts before what is in it. Without it nothing that is in it is found.
+        for (name, named) in &self.names {
+            let path = dir.join(name);
+            match named {
+                Named::Directory => std::fs::create_dir(path).expect("a directory"),
+                Named::File(_) if !path.parent().is_some_and(Path::is_dir) => {}
+                Named::File(number) => self.files[*number].write(&path),
+            }
         }
     }
 
     /// Panics unless the directory holds what the changes led to: nothing went unrecorded.
     pub fn assert_same(&self, dir: &Path) {
-        for (name, number) in self.latest_names() {
+        for (name, named) in self.latest_names() {
+            let Named::File(number) = named else { continue };
             let file = self.files[number].latest();
             let found = std::fs::read(dir.join(&name)).expect("a file");
             assert_eq!(found.len() as u64, file.len, "{name}");
@@ -181,9 +213,15 @@ impl Disk {
 }
 
 impl Name {
-    fn apply(&self, names: &mut BTreeMap<String, usize>) {
+    fn name(&self) -> &str {
         match self {
-            Self::Is(name, number) => drop(names.insert(name.clone(), *number)),
+            Self::Is(name, _) | Self::Was(name, _) => name,
+        }
+    }
+
+    fn apply(&self, names: &mut BTreeMap<String, Named>) {
+        match self {
+            Self::Is(name, is) => drop(names.insert(name.clone(), *is)),
             Self::Was(from, to) => {
                 if let Some(number) = names.remove(from) {
                     names.insert(to.clone(), number);
@@ -283,6 +321,10 @@ impl Stored {
         let long_ago = SystemTime::now() - Duration::from_secs(400 * 86_400);
         file.set_modified(long_ago).expect("a time");
     }
+}
+
+fn parent_of(name: &str) -> &str {
+    name.rsplit_once('/').map_or("", |(parent, _)| parent)
 }
 
 fn touches(change: &Change, page: u64) -> bool {

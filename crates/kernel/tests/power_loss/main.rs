@@ -3,6 +3,8 @@
 //! since the last sync, each page (also each new name and length) may be there or not, or be torn.
 //! Each image is opened, checked against what was appended and synced, and appended to.
 //!
+//! The older formats are tried in the same way (`older/`).
+//!
 //! `cargo test --release -p quire-kernel --features power-loss --test power_loss`, with
 //! `POWER_LOSS_IMAGES` for their number and `POWER_LOSS_SEED` for other ones.
 
@@ -10,6 +12,7 @@
 
 mod check;
 mod disk;
+mod older;
 mod random;
 mod sync;
 mod workload;
@@ -78,7 +81,7 @@ impl Run {
         for round in 0.. {
             let shape = Shape::of(round, random.next());
             let path = self.dir.path().join("queue");
-            recorder::begin();
+            recorder::begin(&path);
             let history = workload::run(&path, &shape);
             let events = recorder::end();
             Disk::default().after(&events).assert_same(&path);
@@ -128,7 +131,7 @@ impl Run {
         self.images += 1;
         image.write(&path);
         if again {
-            recorder::begin();
+            recorder::begin(&path);
         }
         let (kept, lost) = check::recovers(case, &path, shape, history, moment);
         self.kept += kept;

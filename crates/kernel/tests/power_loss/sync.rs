@@ -23,8 +23,9 @@ const EIO: i32 = 5;
 fn a_sync_covers_what_others_appended_in_earlier_cycles() {
     let dir = room();
     let (options, clock) = Shape::of(0, 0).options(START_MS);
-    recorder::begin();
-    let queue = Queue::open(&dir.path().join("queue"), options).expect("open");
+    let path = dir.path().join("queue");
+    recorder::begin(&path);
+    let queue = Queue::open(&path, options).expect("open");
     let other = Appender::new(Arc::clone(&queue)).expect("an appender");
     other.append(None, Payload::new(b"earlier")).expect("append");
     clock.store(START_MS + DAY_MS, Ordering::Release);
@@ -63,7 +64,7 @@ fn files_synced(events: &[Event]) -> Vec<&str> {
 fn name_of_synced(event: &Event) -> Option<&str> {
     match event {
         Event::Synced(name) => Some(name),
-        Event::SyncedDirectory => Some("the directory"),
+        Event::SyncedDirectory(_) => Some("the directory"),
         _ => None,
     }
 }
@@ -77,7 +78,7 @@ fn name_of(queue: &Queue, cycle: i32) -> String {
 fn a_sync_covers_files_below_a_later_one_that_was_synced_and_moved_away() {
     let dir = room();
     let path = dir.path().join("queue");
-    recorder::begin();
+    recorder::begin(&path);
     let (queue, appender, _) = open(&path, START_MS + 9 * DAY_MS);
     appender.append(None, Payload::new(b"moved away")).expect("append");
     appender.sync().expect("sync");
@@ -109,7 +110,7 @@ fn a_sync_covers_files_below_a_later_one_that_was_synced_and_moved_away() {
 fn a_sync_covers_a_file_whose_creator_died_before_it_counted() {
     let dir = room();
     let path = dir.path().join("queue");
-    recorder::begin();
+    recorder::begin(&path);
     let (queue, appender, clock) = open(&path, START_MS);
     let first = appender.append(None, Payload::new(b"first")).expect("append");
     appender.sync().expect("sync");
@@ -135,7 +136,7 @@ fn a_sync_covers_a_file_whose_creator_died_before_it_counted() {
 fn a_first_sync_leaves_files_alone_that_the_system_wrote_long_ago() {
     let dir = room();
     let path = dir.path().join("queue");
-    recorder::begin();
+    recorder::begin(&path);
     let (queue, appender, clock) = open(&path, START_MS);
     for day in 0..5 {
         clock.store(START_MS + day * DAY_MS, Ordering::Release);
@@ -163,7 +164,7 @@ fn a_first_sync_leaves_files_alone_that_the_system_wrote_long_ago() {
 fn the_first_sync_keeps_the_names_of_the_directories_that_were_made() {
     let dir = room();
     let path = dir.path().join("a/b/queue");
-    recorder::begin();
+    recorder::begin(&path);
     let (_, appender, _) = open(&path, START_MS);
     let (first, second) = (sync(&appender), sync(&appender));
     let events = recorder::end();

@@ -11,7 +11,6 @@ use std::time::SystemTime;
 
 use super::end::Tail;
 use crate::chronicle::format::table::NO_INDEX;
-use crate::chronicle::protocol::repair::WHOLE_AFTER;
 use crate::chronicle::protocol::roll_file::RollFile;
 use crate::chronicle::protocol::table::store::TableStore;
 use crate::chronicle::queue::handle::Queue;
@@ -48,7 +47,7 @@ fn changed_from(queue: &Queue, newest: i32) -> Result<i32> {
     while let Some(cycle) = next {
         if let Some(changed) = changed(&queue.file_for_cycle(cycle)?)? {
             let latest = *latest.get_or_insert(changed);
-            if latest.duration_since(changed).is_ok_and(|since| since > WHOLE_AFTER) {
+            if latest.duration_since(changed).is_ok_and(|since| since > files::WHOLE_AFTER) {
                 break;
             }
         }

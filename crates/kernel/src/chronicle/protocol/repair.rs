@@ -21,7 +21,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use super::create;
 use super::listing::{self, Names};
@@ -37,9 +37,6 @@ use crate::os::clock;
 use crate::os::files::{self, Access};
 use crate::probe::fault::{self, step};
 use crate::{Error, Result, warnings};
-
-/// The system writes changes to the medium within a minute; files left alone for longer are whole.
-pub const WHOLE_AFTER: Duration = Duration::from_secs(600);
 
 /// Where the documents of a file end.
 struct End {
@@ -100,7 +97,7 @@ fn due(names: Names<'_>, table: &TableStore) -> Result<Vec<Due>> {
         let since = newest.get_or_insert(changed).duration_since(changed);
         let is_whole = changed >= started
             || synced.is_some_and(|(synced, _)| cycle < synced)
-            || since.is_ok_and(|since| since > WHOLE_AFTER);
+            || since.is_ok_and(|since| since > files::WHOLE_AFTER);
         let is_begun = begun_from.is_some_and(|from| cycle >= from);
         if is_whole && !is_begun {
             break;

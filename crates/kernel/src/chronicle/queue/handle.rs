@@ -21,7 +21,7 @@ use crate::chronicle::protocol::lock::word::LockWord;
 use crate::chronicle::protocol::roll_file::{RollFile, Slot, View};
 use crate::chronicle::protocol::table::store::TableStore;
 use crate::memory::pretouch::Pretoucher;
-use crate::os::{clock, files, process};
+use crate::os::{clock, process};
 use crate::probe::fault;
 use crate::{Error, Result, warnings};
 
@@ -50,8 +50,6 @@ pub struct Queue {
     low_space: LowSpace,
     /// When a reader last looked whether the table was replaced.
     looked_ms: AtomicI64,
-    /// The directory's own name, and those of the directories made for it, are on the medium.
-    is_name_synced: AtomicBool,
     /// Cycles of which an operator was warned that something is wrong with their files.
     told: Mutex<HashSet<i32>>,
 }
@@ -72,7 +70,6 @@ impl Queue {
             pretoucher,
             low_space: LowSpace::default(),
             looked_ms: AtomicI64::new(clock::coarse_time_ms()),
-            is_name_synced: AtomicBool::new(false),
             told: Mutex::default(),
         };
         Ok(Arc::new(queue))
@@ -375,11 +372,7 @@ impl Queue {
 
     /// Syncs the name of the queue's directory, and of those that were made for it, the first time.
     pub fn sync_own_name(&self) -> Result<()> {
-        if !self.is_name_synced.load(Ordering::Acquire) {
-            files::sync_names(self.path(), &self.opened.made)?;
-            self.is_name_synced.store(true, Ordering::Release);
-        }
-        Ok(())
+        self.opened.own_name.sync(self.path())
     }
 
     /// Reports what is wrong with the file of a cycle, the first time.

@@ -17,7 +17,8 @@ use crate::chronicle::protocol::lock::recovery::{self, ForceUnlock};
 use crate::chronicle::protocol::repair;
 use crate::chronicle::protocol::table::registry;
 use crate::chronicle::protocol::table::store::TableStore;
-use crate::os::{files, paths};
+use crate::os::files::{self, OwnName};
+use crate::os::paths;
 use crate::probe::fault;
 use crate::{Error, Result, warnings};
 
@@ -42,8 +43,8 @@ const NOTICED_AFTER: Duration =
 pub struct Opened {
     /// The path as it was given.
     pub path: PathBuf,
-    /// The directories that were made for it, the outermost last.
-    pub made: Vec<PathBuf>,
+    /// Its directory's name, and those of the directories that were made for it.
+    pub own_name: OwnName,
     /// The queue's directory.
     pub dir: PathBuf,
     /// The cycle of the one file that was opened, if it was one file.
@@ -103,7 +104,7 @@ pub fn open(path: &Path, options: &Options) -> Result<Opened> {
         }
         open_for_writing(path, options, has_table, found, epoch_ms)
     };
-    opened.map(|opened| Opened { made, ..opened })
+    opened.map(|opened| Opened { own_name: OwnName::new(made), ..opened })
 }
 
 fn open_for_writing(
@@ -237,7 +238,7 @@ fn opened(
     let index_spacing = rounded(options.index_spacing.unwrap_or(roll.index_spacing), 1);
     Ok(Opened {
         path: dir.to_path_buf(),
-        made: Vec::new(),
+        own_name: OwnName::default(),
         dir: dir.to_path_buf(),
         single: None,
         roll,
@@ -314,17 +315,11 @@ fn prepare_directory(path: &Path, options: &Options) -> Result<Vec<PathBuf>> {
 }
 
 fn make_directory(path: &Path, options: &Options) -> Result<Vec<PathBuf>> {
-    use std::os::unix::fs::DirBuilderExt;
-    let missing = |dir: &&Path| !dir.as_os_str().is_empty() && !dir.exists();
-    let new = path.ancestors().take_while(missing).map(Path::to_path_buf).collect();
     // Users who may read a file may search the directory.
     let search = (options.file_mode & 0o444) >> 2;
     let permissions = options.file_mode | search | DIRECTORY_BITS;
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true).mode(permissions);
-    let created = fault::call!("open.dir.create", builder.create(path));
-    created.map_err(|e| Error::io("cannot create", path, e))?;
-    Ok(new)
+    let made = fault::call!("open.dir.create", files::make_directories(path, permissions));
+    made.map_err(|e| Error::io("cannot create", path, e))
 }
 
 fn check_file_system(path: &Path) -> Result<()> {

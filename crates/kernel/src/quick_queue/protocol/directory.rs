@@ -108,6 +108,18 @@ impl Listing {
         }
     }
 
+    /// The data pages of the directory itself: a single writer's, or those of a producer.
+    #[must_use]
+    pub const fn data(&self) -> Option<Span> {
+        self.data
+    }
+
+    /// The named producers.
+    #[must_use]
+    pub fn producers(&self) -> &[Producer] {
+        &self.producers
+    }
+
     /// The form and the page size; None while no page has its length.
     pub fn layout(&self, dir: &Path) -> Result<Option<Layout>> {
         let Some(form) = self.form(dir)? else { return Ok(None) };

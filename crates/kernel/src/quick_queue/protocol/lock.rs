@@ -49,9 +49,20 @@ impl Lock {
     /// Takes a lock on a range of the file at `path`, made if it is missing; None if somebody else
     /// has it.
     pub fn take(path: &Path, file_mode: u32, range: Range, kind: Kind) -> Result<Option<Self>> {
-        let file = open(path, file_mode)?;
         // A reader of Java's takes the lock of a producer for a moment, to see whether it lives.
-        let taken = RecordLock::wait(&file, range, kind, Duration::ZERO);
+        Self::wait(path, file_mode, range, kind, Duration::ZERO)
+    }
+
+    /// As [`Lock::take`], but somebody else may have it for so long.
+    pub fn wait(
+        path: &Path,
+        file_mode: u32,
+        range: Range,
+        kind: Kind,
+        timeout: Duration,
+    ) -> Result<Option<Self>> {
+        let file = open(path, file_mode)?;
+        let taken = RecordLock::wait(&file, range, kind, timeout);
         let taken = taken.map_err(|e| Error::io("cannot lock", path, e))?;
         let is_taken = taken.map(RecordLock::keep).is_ok();
         Ok(is_taken.then_some(Self { _file: file }))

@@ -7,11 +7,14 @@
 //! of an entry whose producer died between the two.
 
 pub mod directory;
+pub mod durable;
 pub mod end;
 pub mod entries;
 pub mod lock;
 pub mod pages;
 pub mod pending;
+pub mod profile_file;
+pub mod repair;
 pub mod shared;
 pub mod single;
 pub mod space;

@@ -13,7 +13,6 @@
 //! says where to look, so that nothing but what others appended since is searched.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use super::directory::{Form, Listing, length_of};
 use super::end::end_of_index;
@@ -21,20 +20,17 @@ use super::entries::{Entries, Entry};
 use super::lock::Lock;
 use super::pages::Pages;
 use super::pending::{self, Search};
+use super::profile_file::{OTHER, ProfileFile};
 use super::single::check_room;
 use super::space::Space;
-use crate::memory::window::{Region, Window};
-use crate::os::files::{self, Access};
+use crate::os::files;
 use crate::os::process;
 use crate::probe::fault::{self, step};
 use crate::quick_queue::format::address::PageSize;
 use crate::quick_queue::format::entry::{ENTRY, STAMP, Stamp, State};
 use crate::quick_queue::format::producer::Producer;
-use crate::quick_queue::format::profile::{ATTEMPT, LAST, PROFILE, Profile};
+use crate::quick_queue::format::profile::{ATTEMPT, LAST, Profile};
 use crate::{Error, Result, warnings};
-
-/// Where the second of the two ends is.
-const OTHER: u64 = 8;
 
 /// A producer: alive as long as it holds the lock of its profile.
 pub struct Shared {
@@ -142,13 +138,6 @@ impl Shared {
             }
             self.next = index + ENTRY;
         }
-    }
-
-    /// Returns when every message is on the medium: the data before the index that names it.
-    pub fn sync(&mut self) -> Result<()> {
-        self.data.sync()?;
-        self.profile.window.sync()?;
-        self.index.sync()
     }
 
     /// An error where no message can begin at the end that was found.
@@ -268,59 +257,10 @@ impl Drop for Shared {
     }
 }
 
-/// A producer's profile, mapped. Its lock is held by another description of the file.
-struct ProfileFile {
-    window: Window,
-    region: Arc<Region>,
-}
-
-impl ProfileFile {
-    fn open(dir: &Path, producer: Producer, file_mode: u32) -> Result<Self> {
-        let path = pending::profile_path(dir, producer);
-        let access = Access { write: true, create_mode: Some(file_mode) };
-        let gone = || Error::gone("removed while it was opened", &path);
-        let window = Window::new(&path, files::open(&path, access)?.ok_or_else(gone)?, true)?;
-        // Its lock is held: nobody else gives it a length.
-        if window.file_len() < PROFILE {
-            let grown =
-                fault::call!("quick-queue.profile.grow", files::set_len(window.file(), PROFILE));
-            grown.map_err(|e| Error::io("cannot grow", &path, e))?;
-            window.refresh_len()?;
-        }
-        let mut region = window.region();
-        window.reserve(&mut region, 0, PROFILE)?;
-        Ok(Self { window, region })
-    }
-
-    fn read(&self) -> Profile {
-        let word = |position| self.region.load_acquire(position);
-        Profile { ends: [word(0), word(8)], last: word(LAST), attempt: word(ATTEMPT) }
-    }
-
-    /// Stores the end of all data as both ends. Returns where the next end goes: where Java stores
-    /// it, which replaces the newer of two different ends.
-    fn settle(&self, found: Profile, end: u64) -> u64 {
-        for (slot, stored) in [(0, found.ends[0]), (OTHER, found.ends[1])] {
-            if stored != end {
-                self.region.store_release(slot, end, step!("quick-queue.end.store"));
-            }
-        }
-        if found.ends[0] > found.ends[1] { 0 } else { OTHER }
-    }
-
-    /// Takes back the end of a message for which no entry could be claimed.
-    fn restore(&self, slot: u64, end: u64) {
-        self.region.store_release(slot, end, step!("quick-queue.end.store"));
-    }
-}
-
 /// Makes the directory of a producer's data. A link in its place is refused.
 fn make_directory(path: &Path, file_mode: u32) -> Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    let search = (file_mode & 0o444) >> 2;
-    let mut builder = std::fs::DirBuilder::new();
-    builder.mode(file_mode | search | 0o100);
-    match fault::call!("quick-queue.dir.create", builder.create(path)) {
+    let mode = file_mode | (file_mode & 0o444) >> 2 | 0o100;
+    match fault::call!("quick-queue.dir.create", files::make_directory(path, mode)) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => check_directory(path),
         Err(error) => Err(Error::io("cannot create", path, error)),

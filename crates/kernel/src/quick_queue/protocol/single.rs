@@ -11,7 +11,7 @@ use std::path::Path;
 
 use super::directory::{Form, Listing};
 use super::end::end_of_index;
-use super::entries::Entries;
+use super::entries::{Entries, Entry};
 use super::lock::Lock;
 use super::pages::Pages;
 use super::space::Space;
@@ -35,9 +35,14 @@ impl Single {
     /// Goes on after the last message of the queue at `dir`.
     pub fn open(lock: Lock, dir: &Path, size: PageSize, file_mode: u32) -> Result<Self> {
         let index = Pages::index(dir, Form::Single, size);
-        let span = Listing::of(dir)?.index(Form::Single);
+        let listing = Listing::of(dir)?;
+        let span = listing.index(Form::Single);
         let next = end_of_index(&index, span, |stamp| stamp.state() == State::Complete)?;
-        let data_end = data_end(&index, next)?;
+        let data_end = match last_entry(&index, next)? {
+            Some(entry) => end_of(&index, entry)?,
+            None if next == 0 => 0,
+            None => listing.data().map_or(0, |span| size.start_of(span.highest) + size.bytes()),
+        };
         let mut data = Space::new(Pages::data(dir, None, size), file_mode);
         let mut index = Space::new(index, file_mode);
         if span.is_none() {
@@ -63,12 +68,6 @@ impl Single {
         self.next = index + ENTRY;
         Ok(index)
     }
-
-    /// Returns when every message is on the medium: the data before the index that names it.
-    pub fn sync(&mut self) -> Result<()> {
-        self.data.sync()?;
-        self.index.sync()
-    }
 }
 
 /// An error where the addresses of a queue are used up.
@@ -85,23 +84,21 @@ pub fn check_room(size: PageSize, begin: u64, length: u32, index: u64) -> Result
     )))
 }
 
-/// Where the data ends of which the entry before `next` is the last.
-fn data_end(index: &Pages, next: u64) -> Result<u64> {
+/// The entry before `next`; None for the first one, or where the page before is gone. Then nothing
+/// says where data ends.
+fn last_entry(index: &Pages, next: u64) -> Result<Option<Entry>> {
+    next.checked_sub(ENTRY).map_or(Ok(None), |last| Entries::new(index).get(last))
+}
+
+fn end_of(index: &Pages, entry: Entry) -> Result<u64> {
     let size = index.size();
-    let Some(last) = next.checked_sub(ENTRY) else { return Ok(0) };
-    // The page before the first one that is left may be gone: then nothing says where data ends.
-    let missing = || {
-        let path = index.path(size.page(last));
-        Error::corrupt("an index page is missing", &path, size.position(last), "no file", "a page")
-    };
-    let entry = Entries::new(index).get(last)?.ok_or_else(missing)?;
     entry.end().filter(|end| *end <= size.capacity()).ok_or_else(|| {
-        let path = index.path(size.page(last));
+        let path = index.path(size.page(entry.index));
         let found = format!("begin {:#x} length {}", entry.begin, entry.stamp.length());
         Error::corrupt(
             "the last index entry names no message",
             &path,
-            size.position(last),
+            size.position(entry.index),
             found,
             format!("an end up to {:#x}", size.capacity()),
         )

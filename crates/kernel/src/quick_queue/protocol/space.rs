@@ -6,8 +6,7 @@ use std::sync::Arc;
 use super::pages::Pages;
 use crate::memory::pages::Pages as SystemPages;
 use crate::memory::window::{Region, Window};
-use crate::os::files;
-use crate::probe::fault::{self, step};
+use crate::probe::fault::step;
 use crate::{Error, Result};
 
 /// Disk space is reserved in steps of an eighth of the page, within these bounds.
@@ -19,10 +18,6 @@ pub struct Space {
     pages: Pages,
     file_mode: u32,
     current: Option<WritePage>,
-    /// Pages that were opened since the last sync.
-    unsynced: Vec<u32>,
-    /// A page was made since the last sync.
-    has_new_names: bool,
 }
 
 struct WritePage {
@@ -38,7 +33,7 @@ impl Space {
     /// That of `pages`, whose new files get these permissions.
     #[must_use]
     pub const fn new(pages: Pages, file_mode: u32) -> Self {
-        Self { pages, file_mode, current: None, unsynced: Vec::new(), has_new_names: false }
+        Self { pages, file_mode, current: None }
     }
 
     /// Its pages.
@@ -74,26 +69,6 @@ impl Space {
         Ok(())
     }
 
-    /// Returns when all that was stored is on the medium.
-    pub fn sync(&mut self) -> Result<()> {
-        let current = self.current.as_ref().map(|page| page.number);
-        for number in std::mem::take(&mut self.unsynced) {
-            let synced = match &self.current {
-                Some(page) if page.number == number => page.window.sync(),
-                _ => self.pages.open_or_create(number, self.file_mode).and_then(|w| w.sync()),
-            };
-            synced.inspect_err(|_| self.unsynced.push(number))?;
-        }
-        self.unsynced.extend(current);
-        if self.has_new_names {
-            let dir = self.pages.dir();
-            let synced = fault::call!("quick-queue.dir.sync", files::sync_directory(dir));
-            synced.map_err(|e| Error::io("cannot sync", dir, e))?;
-            self.has_new_names = false;
-        }
-        Ok(())
-    }
-
     /// Lets go of what is mapped; it is opened again when it is needed.
     pub fn release(&mut self) {
         self.current = None;
@@ -113,10 +88,6 @@ impl Space {
         let window = self.pages.open_or_create(number, self.file_mode)?;
         let region = window.region();
         self.current = Some(WritePage { number, window, region, from: 0, to: 0 });
-        if self.unsynced.last() != Some(&number) {
-            self.unsynced.push(number);
-        }
-        self.has_new_names = true;
         Ok(())
     }
 }

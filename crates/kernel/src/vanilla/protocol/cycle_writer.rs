@@ -9,29 +9,18 @@
 //! A writer that dies before step 4 leaves a record that no entry names: nobody sees it. An append
 //! that fails takes its record back.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::block::Block;
 use super::detect::Layout;
 use super::{directory, entries};
 use crate::os::range_lock::{self, Kind, WHOLE_FILE};
+use crate::os::{clock, files};
 use crate::probe::fault::step;
 use crate::vanilla::format::entry::Location;
 use crate::vanilla::format::names::FileName;
 use crate::vanilla::format::record::{self, HEADER};
 use crate::{Error, Result};
-
-/// Index files of a cycle, as many as Java makes.
-const MOST_INDEX_FILES: u64 = 10_000;
-
-/// How files are made.
-#[derive(Clone, Copy, Debug)]
-pub struct Making {
-    /// Permission bits of files.
-    pub mode: u32,
-    /// Names are on the medium before they are used.
-    pub synced: bool,
-}
 
 /// A record that is stored and has no entry yet.
 #[derive(Clone, Copy, Debug)]
@@ -47,13 +36,16 @@ pub struct CycleWriter {
     /// How its files are laid out.
     pub layout: Layout,
     directory: PathBuf,
-    making: Making,
+    file_mode: u32,
     tid: u32,
     index: Block,
     index_number: u64,
     /// The slot to try next: all before it are taken.
     slot: u64,
     data: Option<DataFile>,
+    unsynced: Unsynced,
+    /// The system drops what it could not write, and reports that once.
+    pub has_sync_failed: bool,
 }
 
 /// The data file that is filled.
@@ -68,19 +60,33 @@ impl CycleWriter {
     /// Opens the index of a cycle, and makes it where there is none.
     pub fn open(
         cycle: i32,
-        directory: PathBuf,
+        base: &Path,
+        name: &str,
         layout: Layout,
         tid: u32,
-        making: Making,
+        file_mode: u32,
     ) -> Result<Self> {
+        let directory = directory::find_or_make(base, name, file_mode)?;
         let numbers =
             directory::files(&directory)?.into_iter().filter_map(|(name, _)| match name {
                 FileName::Index(number) => Some(number),
                 FileName::Data { .. } => None,
             });
         let index_number = numbers.max().unwrap_or(0);
-        let index = open_index(&directory, index_number, layout, making)?;
-        Ok(Self { cycle, layout, directory, making, tid, index, index_number, slot: 0, data: None })
+        let index = open_index(&directory, index_number, layout, file_mode)?;
+        Ok(Self {
+            cycle,
+            layout,
+            unsynced: Unsynced::new(base, &directory),
+            has_sync_failed: false,
+            directory,
+            file_mode,
+            tid,
+            index,
+            index_number,
+            slot: 0,
+            data: None,
+        })
     }
 
     /// The longest payload there is room for in a data file.
@@ -94,12 +100,13 @@ impl CycleWriter {
     pub fn append(&mut self, parts: [&[u8]; 2], capacity: u64, synced: bool) -> Result<u64> {
         let staged = self.stage(parts, capacity)?;
         self.publish(staged);
-        let claimed =
-            if synced { self.sync_data() } else { Ok(()) }.and_then(|()| self.claim(staged));
+        self.unsynced.has_messages |= !synced;
+        let stored = if synced { self.sync_data() } else { Ok(()) };
+        let claimed = stored.and_then(|()| self.claim(staged));
         if claimed.is_err() {
             self.take_back(staged);
         } else if synced {
-            self.index.sync()?;
+            self.sync_index()?;
         }
         claimed
     }
@@ -135,9 +142,19 @@ impl CycleWriter {
         data.position = record::next(staged.at.position, u64::from(staged.length));
     }
 
-    /// Step 3.
-    fn sync_data(&self) -> Result<()> {
-        self.data.as_ref().map_or(Ok(()), |data| data.block.sync())
+    /// Step 3: the record, and the name of its file.
+    fn sync_data(&mut self) -> Result<()> {
+        let synced = self.data.as_ref().map_or(Ok(()), |data| data.block.sync());
+        let synced = synced.and_then(|()| self.unsynced.sync_names());
+        self.has_sync_failed |= synced.is_err();
+        synced
+    }
+
+    /// Step 5.
+    fn sync_index(&mut self) -> Result<()> {
+        let synced = self.index.sync().and_then(|()| self.unsynced.sync_names());
+        self.has_sync_failed |= synced.is_err();
+        synced
     }
 
     /// Step 4.
@@ -176,13 +193,33 @@ impl CycleWriter {
 
     fn next_index(&mut self) -> Result<()> {
         let number = self.index_number + 1;
-        if number >= MOST_INDEX_FILES {
-            let limit = MOST_INDEX_FILES * self.layout.entries_per_file();
+        if number >= entries::MOST_INDEX_FILES {
+            let limit = entries::MOST_INDEX_FILES * self.layout.entries_per_file();
             return Err(Error::CycleFull { cycle: self.cycle, sequence: limit, limit });
         }
-        self.index = open_index(&self.directory, number, self.layout, self.making)?;
+        let next = open_index(&self.directory, number, self.layout, self.file_mode)?;
+        self.unsynced.add(std::mem::replace(&mut self.index, next).path());
         (self.index_number, self.slot) = (number, 0);
         Ok(())
+    }
+
+    /// The highest number of a data file of this thread id that the index names, if the machine was
+    /// started since: a power cut may have taken the file, and left entries that name it.
+    fn highest_named(&self) -> Result<Option<u64>> {
+        let Some(started) = clock::machine_started() else { return Ok(None) };
+        let found = directory::files(&self.directory)?;
+        let mut is_older = false;
+        for (name, _) in &found {
+            let path = directory::path_of(&self.directory, *name);
+            let since = files::existed_since(&path);
+            is_older |= since.map_err(|e| Error::io("cannot look at", &path, e))? < started;
+        }
+        if !is_older {
+            return Ok(None);
+        }
+        let entries = entries::taken(&self.directory, &self.layout, &found)?;
+        let places = entries.iter().map(|(_, entry)| self.layout.packing.unpack(*entry));
+        Ok(places.filter(|at| at.tid == self.tid).map(|at| at.file).max())
     }
 
     /// A data file that nobody else has: the name after the last of this thread id, or one after that.
@@ -196,19 +233,22 @@ impl CycleWriter {
                     FileName::Data { tid: found, file } if found == tid => Some(file),
                     _ => None,
                 })
-                .max(),
+                .max()
+                .max(self.highest_named()?),
         };
         let mut number = last.map_or(0, |last| last.saturating_add(1));
         while number < self.layout.packing.file_limit() {
             let path = directory::path_of(&self.directory, FileName::Data { tid, file: number });
-            if let Some(opened) = Block::create_new(&path, block, self.making.mode)? {
+            if let Some(opened) = Block::create_new(&path, block, self.file_mode)? {
                 // Shows a rebuild of the index that the writer is alive. Nobody else knows the file.
                 let held = range_lock::try_hold(opened.file(), WHOLE_FILE, Kind::Exclusive);
                 held.map_err(|e| Error::io("cannot lock", &path, e))?;
-                if self.making.synced {
-                    directory::sync(&self.directory)?;
+                let opened = DataFile { number, block: opened, position: 0 };
+                let full = self.data.replace(opened);
+                if let Some(full) = full {
+                    self.unsynced.add(full.block.path());
                 }
-                self.data = Some(DataFile { number, block: opened, position: 0 });
+                self.unsynced.are_names_synced = false;
                 return Ok(());
             }
             number += 1;
@@ -222,24 +262,82 @@ impl CycleWriter {
         Error::CycleFull { cycle: self.cycle, sequence: limit, limit }
     }
 
-    /// Returns when all appended messages are on the medium.
-    pub fn sync(&self) -> Result<()> {
+    /// Returns when all appended messages are on the medium: the data before the entries that name
+    /// it, but for files that were filled since the last sync.
+    pub fn sync(&mut self) -> Result<()> {
+        self.unsynced.sync_files()?;
         self.sync_data()?;
-        self.index.sync()?;
-        directory::sync(&self.directory)
+        self.sync_index()?;
+        self.unsynced.has_messages = false;
+        Ok(())
+    }
+
+    /// Leaves the cycle. What was not synced remains to be.
+    #[must_use]
+    pub fn leave(mut self) -> Option<Unsynced> {
+        let data = self.data.as_ref().map(|data| data.block.path());
+        data.into_iter().chain([self.index.path()]).for_each(|path| self.unsynced.add(path));
+        self.unsynced.has_messages.then_some(self.unsynced)
     }
 }
 
-fn open_index(
-    directory: &std::path::Path,
-    number: u64,
-    layout: Layout,
-    making: Making,
-) -> Result<Block> {
+fn open_index(directory: &Path, number: u64, layout: Layout, file_mode: u32) -> Result<Block> {
     let path = directory::path_of(directory, FileName::Index(number));
-    let block = Block::open_or_create(&path, layout.index_block, making.mode)?;
-    if making.synced {
-        directory::sync(directory)?;
+    Block::open_or_create(&path, layout.index_block, file_mode)
+}
+
+/// Files of a cycle that were filled or left, and not synced.
+pub struct Unsynced {
+    /// The queue's directory.
+    base: PathBuf,
+    directory: PathBuf,
+    files: Vec<PathBuf>,
+    are_names_synced: bool,
+    /// Messages were appended that are not on the medium.
+    has_messages: bool,
+}
+
+impl Unsynced {
+    fn new(base: &Path, directory: &Path) -> Self {
+        Self {
+            base: base.to_path_buf(),
+            directory: directory.to_path_buf(),
+            files: Vec::new(),
+            are_names_synced: false,
+            has_messages: false,
+        }
     }
-    Ok(block)
+
+    /// Another file takes the place of this one.
+    fn add(&mut self, path: &Path) {
+        self.are_names_synced = false;
+        if self.has_messages {
+            self.files.push(path.to_path_buf());
+        }
+    }
+
+    fn sync_files(&mut self) -> Result<()> {
+        while let Some(path) = self.files.last() {
+            // One that was deleted meanwhile has nothing to keep.
+            if let Some(file) = Block::open(path, false)? {
+                file.sync()?;
+            }
+            self.files.pop();
+        }
+        Ok(())
+    }
+
+    fn sync_names(&mut self) -> Result<()> {
+        if !self.are_names_synced {
+            directory::sync(&self.base, &self.directory)?;
+            self.are_names_synced = true;
+        }
+        Ok(())
+    }
+
+    /// Returns when the files and their names are on the medium.
+    pub fn sync(&mut self) -> Result<()> {
+        self.sync_files()?;
+        self.sync_names()
+    }
 }

@@ -1,8 +1,6 @@
 //! Directories of cycles: entered without following links, and listed.
 
-use std::fs::DirBuilder;
 use std::io::ErrorKind;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use crate::os::files;
@@ -22,18 +20,13 @@ pub fn find(base: &Path, name: &str) -> Result<Option<PathBuf>> {
     Ok(Some(path))
 }
 
-/// As [`find`], made when it is missing. Names of directories that were made are on the medium when
-/// `synced`.
-pub fn find_or_make(base: &Path, name: &str, file_mode: u32, synced: bool) -> Result<PathBuf> {
+/// As [`find`], made when it is missing.
+pub fn find_or_make(base: &Path, name: &str, file_mode: u32) -> Result<PathBuf> {
     let mut path = base.to_path_buf();
     for part in name.split('/') {
-        let parent = path.clone();
         path.push(part);
         if !is_directory(&path)? {
             make(&path, file_mode)?;
-            if synced {
-                sync(&parent)?;
-            }
         }
     }
     Ok(path)
@@ -41,10 +34,7 @@ pub fn find_or_make(base: &Path, name: &str, file_mode: u32, synced: bool) -> Re
 
 /// Makes one directory, which may be there by now.
 pub fn make(path: &Path, file_mode: u32) -> Result<()> {
-    let search = (file_mode & 0o444) >> 2;
-    let mut builder = DirBuilder::new();
-    builder.mode(file_mode | search | 0o700);
-    match fault::call!("vanilla.dir.create", builder.create(path)) {
+    match fault::call!("vanilla.dir.create", files::make_directory(path, permissions(file_mode))) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => {
             Err(Error::io("cannot make", path, error))
         }
@@ -52,10 +42,19 @@ pub fn make(path: &Path, file_mode: u32) -> Result<()> {
     }
 }
 
-/// Returns when the names in a directory are on the medium.
-pub fn sync(path: &Path) -> Result<()> {
-    let synced = fault::call!("vanilla.dir.sync", files::sync_directory(path));
-    synced.map_err(|e| Error::io("cannot sync", path, e))
+/// Those of a directory: users who may read a file may search it.
+#[must_use]
+pub const fn permissions(file_mode: u32) -> u32 {
+    file_mode | (file_mode & 0o444) >> 2 | 0o700
+}
+
+/// Returns when the names in a cycle's directory are on the medium, and its own name below `base`.
+pub fn sync(base: &Path, directory: &Path) -> Result<()> {
+    for path in directory.ancestors().take_while(|path| path.starts_with(base)) {
+        let synced = fault::call!("vanilla.dir.sync", files::sync_directory(path));
+        synced.map_err(|e| Error::io("cannot sync", path, e))?;
+    }
+    Ok(())
 }
 
 /// Whether there is a directory, not a link to one; an error where there is something else.

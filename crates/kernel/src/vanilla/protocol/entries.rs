@@ -1,6 +1,16 @@
-//! Finding entries of an index without walking through it: they are filled from the first on.
+//! Finding entries of an index: the first free one without walking through it, as they are filled
+//! from the first on, or all that are taken.
 
-use crate::Result;
+use std::path::Path;
+
+use super::detect::Layout;
+use super::directory;
+use crate::os::files::{self, Access};
+use crate::vanilla::format::names::FileName;
+use crate::{Error, Result};
+
+/// Index files of a cycle, as many as Java makes.
+pub const MOST_INDEX_FILES: u64 = 10_000;
 
 /// The first number from `from` up to `limit` that is free, where all before a free one are taken.
 pub fn first_free(
@@ -36,6 +46,35 @@ fn between(
         }
     }
     Ok(free)
+}
+
+/// Sequence numbers and entries that are not 0, of the index files among those found.
+pub fn taken(
+    directory: &Path,
+    layout: &Layout,
+    found: &[(FileName, u64)],
+) -> Result<Vec<(u64, u64)>> {
+    let mut entries = Vec::new();
+    let per_file = layout.entries_per_file();
+    for (name, _) in found {
+        let FileName::Index(number) = *name else { continue };
+        let path = directory::path_of(directory, *name);
+        let access = Access { write: false, create_mode: None };
+        let Some(file) = files::open(&path, access)?.filter(|_| number < MOST_INDEX_FILES) else {
+            continue;
+        };
+        let looked = files::each_used_page(&file, 0, |at, page| {
+            let words = page.as_chunks::<8>().0.iter().zip(at / 8..);
+            let taken = words.filter(|(word, slot)| **word != [0; 8] && *slot < per_file);
+            entries.extend(
+                taken.map(|(word, slot)| (number * per_file + slot, u64::from_le_bytes(*word))),
+            );
+            Ok(())
+        });
+        looked.map_err(|e| Error::io("cannot read", &path, e))?;
+    }
+    entries.sort_unstable();
+    Ok(entries)
 }
 
 #[cfg(test)]

@@ -12,17 +12,14 @@ use std::path::{Path, PathBuf};
 
 use super::block::Block;
 use super::detect::{self, Asked, Layout};
-use super::directory;
-use crate::os::files::{self, Access};
+use super::{directory, entries};
+use crate::os::files;
 use crate::os::range_lock::{self, WHOLE_FILE};
 use crate::probe::fault;
 use crate::vanilla::format::entry::Location;
 use crate::vanilla::format::names::FileName;
 use crate::vanilla::format::record::{self, HEADER, Length};
 use crate::{Error, Result};
-
-/// Java makes no more index files in a cycle.
-const MOST_INDEX_FILES: u64 = 10_000;
 
 /// What was done to the index of a cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +54,7 @@ pub fn rebuild(directory: &Path, asked: Asked, mode: u32) -> Result<Rebuilt> {
     let Some(layout) = layout_of(directory, asked, &found, &records)? else {
         return Ok(Rebuilt { messages: 0, recovered: 0, dropped: 0, is_moved: false });
     };
-    let entries = entries_of(directory, &layout, &found)?;
+    let entries = entries::taken(directory, &layout, &found)?;
     let all = entries.len() as u64;
     let kept = named_records(directory, &layout, entries)?;
     let named: HashSet<_> = kept.iter().map(|(_, entry)| *entry).collect();
@@ -141,35 +138,6 @@ fn layout_of(
     Ok(Some(layout))
 }
 
-/// Sequence numbers and entries that are not 0.
-fn entries_of(
-    directory: &Path,
-    layout: &Layout,
-    found: &[(FileName, u64)],
-) -> Result<Vec<(u64, u64)>> {
-    let mut entries = Vec::new();
-    let per_file = layout.entries_per_file();
-    for (name, _) in found {
-        let FileName::Index(number) = *name else { continue };
-        let path = directory::path_of(directory, *name);
-        let access = Access { write: false, create_mode: None };
-        let Some(file) = files::open(&path, access)?.filter(|_| number < MOST_INDEX_FILES) else {
-            continue;
-        };
-        let looked = files::each_used_page(&file, 0, |at, page| {
-            let words = page.as_chunks::<8>().0.iter().zip(at / 8..);
-            let taken = words.filter(|(word, slot)| **word != [0; 8] && *slot < per_file);
-            entries.extend(
-                taken.map(|(word, slot)| (number * per_file + slot, u64::from_le_bytes(*word))),
-            );
-            Ok(())
-        });
-        looked.map_err(|e| Error::io("cannot read", &path, e))?;
-    }
-    entries.sort_unstable();
-    Ok(entries)
-}
-
 /// The entries that name a record, each record once.
 fn named_records(
     directory: &Path,
@@ -244,7 +212,7 @@ fn write(
             remove(&directory::path_of(directory, *name))?;
         }
     }
-    directory::sync(directory)
+    directory::sync(directory, directory)
 }
 
 fn write_part(

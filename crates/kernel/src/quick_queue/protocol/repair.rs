@@ -1,0 +1,228 @@
+//! After a power cut: the medium may hold later stores and lack earlier ones.
+//!
+//! Readers stop at the first entry that is free, and a writer finds it by halving, which takes that
+//! all before it are taken. So the first writer after the machine was started walks over the entries
+//! that the system may not have written in time. The queue ends before the first one that is free,
+//! or whose message lies in a page that is missing; what comes after that is cleared, as a sync
+//! covers none of it. Profiles are set to what is left.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use super::directory::{Layout, Listing, Span, length_of};
+use super::entries::{Entries, Entry};
+use super::lock::{self, Lock};
+use super::pages::Pages;
+use super::pending::{self, profile_path};
+use super::profile_file::ProfileFile;
+use crate::os::clock;
+use crate::os::files::{self, Access};
+use crate::os::range_lock::{Kind, Range, WHOLE_FILE};
+use crate::probe::fault;
+use crate::quick_queue::format::address::PageSize;
+use crate::quick_queue::format::entry::{ENTRY, Stamp, State};
+use crate::quick_queue::format::files as names;
+use crate::quick_queue::format::producer::Producer;
+use crate::quick_queue::format::profile::Profile;
+use crate::{Error, Result, warnings};
+
+/// The byte of the lock file that a repair locks.
+const REPAIR: Range = Range { start: 1, length: 1 };
+/// How long another writer may take for it.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// How long the lock file is while a repair is to be finished.
+const BEGUN: u64 = 1;
+
+/// Ends the queue at `dir` before what a power cut took, if the machine was started since its last
+/// message, or a repair was not finished.
+pub fn repair(dir: &Path, layout: Layout, file_mode: u32) -> Result<()> {
+    if due(dir, layout)?.is_none() {
+        return Ok(());
+    }
+    let path = dir.join(names::LOCK);
+    let Some(_lock) = Lock::wait(&path, file_mode, REPAIR, Kind::Exclusive, TIMEOUT)? else {
+        let what = "another writer is looking for what a power cut took".to_owned();
+        return Err(Error::WriterInUse { what, path: dir.to_path_buf() });
+    };
+    let Some(due) = due(dir, layout)? else { return Ok(()) };
+    for producer in due.listing.producers() {
+        // A producer of Java's, which has appended nothing yet.
+        if lock::is_held(&profile_path(dir, *producer), WHOLE_FILE)? {
+            return Ok(());
+        }
+    }
+    mark(&path, BEGUN)?;
+    Repair::new(dir, layout).run(&due, file_mode)?;
+    mark(&path, 0)
+}
+
+/// What is to be repaired.
+struct Due {
+    listing: Listing,
+    span: Span,
+    /// A repair began, and changed the times of pages.
+    is_begun: bool,
+}
+
+/// None if a page was changed since the machine was started, and no repair is to be finished.
+fn due(dir: &Path, layout: Layout) -> Result<Option<Due>> {
+    let listing = Listing::of(dir)?;
+    let Some(span) = listing.index(layout.form) else { return Ok(None) };
+    let newest = Pages::index(dir, layout.form, layout.size).path(span.highest);
+    let known = changed(&newest)?.zip(clock::machine_started());
+    let is_outdated = known.is_some_and(|(changed, started)| changed < started);
+    let is_begun = length_of(&dir.join(names::LOCK))?.is_some();
+    Ok((is_outdated || is_begun).then_some(Due { listing, span, is_begun }))
+}
+
+/// Gives the lock file the length that says whether a repair is to be finished.
+fn mark(path: &Path, length: u64) -> Result<()> {
+    let access = Access { write: true, create_mode: None };
+    let Some(file) = files::open(path, access)? else { return Ok(()) };
+    let marked = fault::call!("quick-queue.repair.mark", files::set_len(&file, length));
+    marked.map_err(|e| Error::io("cannot mark", path, e))
+}
+
+fn changed(path: &Path) -> Result<Option<SystemTime>> {
+    match files::changed(path) {
+        Ok(changed) => Ok(Some(changed)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::io("cannot look at", path, error)),
+    }
+}
+
+struct Repair<'a> {
+    dir: &'a Path,
+    size: PageSize,
+    index: Pages,
+    /// The newest complete entry of each producer.
+    newest: HashMap<u32, Entry>,
+    /// The entry after that which it claimed and did not complete.
+    claimed: HashMap<u32, Entry>,
+    /// Whether a page of data exists, by its producer and number.
+    data: HashMap<(u32, u32), bool>,
+}
+
+impl<'a> Repair<'a> {
+    fn new(dir: &'a Path, layout: Layout) -> Self {
+        let Layout { form, size } = layout;
+        let index = Pages::index(dir, form, size);
+        Self {
+            dir,
+            size,
+            index,
+            newest: HashMap::new(),
+            claimed: HashMap::new(),
+            data: HashMap::new(),
+        }
+    }
+
+    fn run(mut self, due: &Due, file_mode: u32) -> Result<()> {
+        let first = if due.is_begun { due.span.lowest } else { self.first_page(due.span)? };
+        let end = self.end(self.size.start_of(first))?;
+        for producer in due.listing.producers() {
+            self.set_profile(*producer, end, file_mode)?;
+        }
+        if self.clear(end, due.span)? {
+            warnings::leave(format!(
+                "a power cut took messages: the queue ends before them: index={end:#x} path={}",
+                self.dir.display()
+            ));
+        }
+        self.touch(due.span.highest)
+    }
+
+    /// The first index page that the system may not have written in time.
+    fn first_page(&self, span: Span) -> Result<u32> {
+        let latest = changed(&self.index.path(span.highest))?;
+        for page in (span.lowest..span.highest).rev() {
+            let age = latest.zip(changed(&self.index.path(page))?);
+            let age = age.and_then(|(latest, changed)| latest.duration_since(changed).ok());
+            if age.is_some_and(|age| age > files::WHOLE_AFTER) {
+                return Ok(page + 1);
+            }
+        }
+        Ok(span.lowest)
+    }
+
+    /// The first entry from `from` on that is free, or whose message is not there.
+    fn end(&mut self, from: u64) -> Result<u64> {
+        let index = self.index.clone();
+        let mut entries = Entries::new(&index);
+        let mut at = from;
+        while let Some(entry) = entries.get(at)? {
+            let bits = entry.stamp.producer_bits();
+            match entry.stamp.state() {
+                _ if entry.stamp == Stamp::FREE => break,
+                State::Complete if !self.has_data(entry)? => break,
+                State::Complete => {
+                    self.newest.insert(bits, entry);
+                    self.claimed.remove(&bits);
+                }
+                _ => drop(self.claimed.insert(bits, entry)),
+            }
+            at += ENTRY;
+        }
+        Ok(at)
+    }
+
+    fn has_data(&mut self, entry: Entry) -> Result<bool> {
+        let bits = entry.stamp.producer_bits();
+        let pages = Pages::data(self.dir, Producer::from_bits(bits), self.size);
+        for part in self.size.parts(entry.begin, entry.stamp.length().into()) {
+            let known = match self.data.get(&(bits, part.page)) {
+                Some(known) => *known,
+                None => length_of(&pages.path(part.page))?.is_some(),
+            };
+            self.data.insert((bits, part.page), known);
+            if !known {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Clears all entries from `end` on; whether there were any.
+    fn clear(&self, end: u64, span: Span) -> Result<bool> {
+        let mut is_cleared = false;
+        for page in self.size.page(end)..=span.highest {
+            let path = self.index.path(page);
+            let access = Access { write: true, create_mode: None };
+            let Some(file) = files::open(&path, access)? else { continue };
+            let start = if page == self.size.page(end) { self.size.position(end) } else { 0 };
+            let cleared = files::zero(&file, start);
+            is_cleared |= cleared.map_err(|e| Error::io("cannot clear", &path, e))?;
+        }
+        Ok(is_cleared)
+    }
+
+    fn set_profile(&mut self, producer: Producer, end: u64, file_mode: u32) -> Result<()> {
+        let file = ProfileFile::open(self.dir, producer, file_mode)?;
+        let found = file.read();
+        if self.is_whole(producer, found)? {
+            return Ok(());
+        }
+        let newest = self.newest.get(&producer.bits());
+        let is_known = found.last < end;
+        let ends = newest.and_then(Entry::end).map_or(found.ends, |end| [end; 2]);
+        let last = newest.map_or(if is_known { found.last } else { 0 }, |entry| entry.index);
+        file.store(Profile { ends, last, attempt: 0 });
+        Ok(())
+    }
+
+    /// Whether a profile proves a message whose entry was claimed only: readers deliver that.
+    fn is_whole(&mut self, producer: Producer, profile: Profile) -> Result<bool> {
+        let Some(entry) = self.claimed.get(&producer.bits()).copied() else { return Ok(false) };
+        let begin = pending::proven_begin(&self.index, producer, entry, profile)?;
+        begin.map_or(Ok(false), |begin| self.has_data(Entry { begin, ..entry }))
+    }
+
+    /// The next writer need not look again.
+    fn touch(&self, page: u32) -> Result<()> {
+        let path = self.index.path(page);
+        let access = Access { write: true, create_mode: None };
+        let Some(file) = files::open(&path, access)? else { return Ok(()) };
+        files::touch(&file).map_err(|e| Error::io("cannot touch", &path, e))
+    }
+}
