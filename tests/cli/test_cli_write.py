@@ -86,7 +86,7 @@ def test_a_line_is_the_argument_of_a_method(
 ) -> None:
     (tmp_path / "words").write_text("hi\n")
     cli.ok("write", path, "--text", "--method", "say", tmp_path / "words")
-    assert payloads(queue) == [b"\xb9\x03say\xe2hi"]
+    assert payloads(queue) == [b"\xc3say\xe2hi"]
 
     ran = cli("write", path, "--hex", "--method", "say", tmp_path / "words")
     assert ran.code == 2

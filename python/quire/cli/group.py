@@ -21,6 +21,7 @@ VERBS: Final = {
     "read": "quire.cli.read:read",
     "repair": "quire.cli.repair:repair",
     "replay": "quire.cli.replay:replay",
+    "tail": "quire.cli.tail:tail",
     "stat": "quire.cli.stat:stat",
     "unlock": "quire.cli.unlock:unlock",
     "verify": "quire.cli.verify:verify",

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from textwrap import indent
-from typing import IO, Final, NamedTuple
+from typing import IO, Final, NamedTuple, Protocol
 
 import quire
+from quire._native import entry_bytes
 from quire.errors import MalformedInputError
 
 _INDENT: Final = "  "
+_SHORT: Final = 32  # bytes of a name whose length is part of its code
+_FIELD_0, _FIELD_ANY = 0xC0, 0xB7
 _MARK: Final = re.compile(rb"(?:---|\.\.\.)(?:[ \t]+(.*)|[ \t]*)\r?\n?\Z", re.DOTALL)
 _PLACE: Final = re.compile(r"(?: at)? line[ =](\d+) column[ =](\d+)")
 _OF_DUMP: Final = re.compile(r"!!(?:not-ready-)?(?:meta-)?data\b")
@@ -23,12 +26,24 @@ class Item(NamedTuple):
     data: bytes
 
 
+class Target(Protocol):
+    """What messages are written to."""
+
+    def write_bytes(self, data: bytes, /) -> object:
+        """Append a message."""
+        ...
+
+    def write_text(self, text: str, /) -> object:
+        """Append a text value."""
+        ...
+
+
 class Input(NamedTuple):
     """A format."""
 
     name: str
     items: Callable[[IO[bytes]], Iterator[Item]]
-    put: Callable[[quire.Appender, str | None, bytes], object]
+    put: Callable[[Target, str | None, bytes], object]
     takes_method: bool
 
 
@@ -67,7 +82,7 @@ def _has_content(found: list[bytes]) -> bool:
     return any(line.strip() and not line.lstrip().startswith(b"#") for line in found)
 
 
-def put_yaml(appender: quire.Appender, method: str | None, data: bytes) -> None:
+def put_yaml(appender: Target, method: str | None, data: bytes) -> None:
     """Append what a YAML document stands for, or a call with it."""
     text = _utf8(data)
     if text.startswith("!!") and _OF_DUMP.match(text):
@@ -77,15 +92,16 @@ def put_yaml(appender: quire.Appender, method: str | None, data: bytes) -> None:
     else:
         as_value = f"{_quoted(method)}:\n" + indent(text, _INDENT)
         payload = _parsed(quire.parse_yaml, as_value, lines=1, columns=len(_INDENT))
+        payload = as_field(payload, method)
     appender.write_bytes(payload)
 
 
-def put_json(appender: quire.Appender, method: str | None, data: bytes) -> None:
+def put_json(appender: Target, method: str | None, data: bytes) -> None:
     """Append what a line of JSON stands for, or a call with it."""
     text = _utf8(data)
     payload = _parsed(quire.parse_json, text)
     if method is not None:
-        payload = quire.parse_json(f"{{{_quoted(method)}: {text}}}")
+        payload = as_field(quire.parse_json(f"{{{_quoted(method)}: {text}}}"), method)
     appender.write_bytes(payload)
 
 
@@ -106,17 +122,24 @@ def _malformed(error: quire.WireError, *, lines: int, columns: int) -> Malformed
     return MalformedInputError(words, int(place[1]) - 1 - lines, max(1, int(place[2]) - columns))
 
 
-def put_text(appender: quire.Appender, method: str | None, data: bytes) -> None:
+def as_field(payload: bytes, method: str) -> bytes:
+    """Return a call with its name as a field, as Java's ``ChronicleWriterMain`` writes it."""
+    name = method.encode()
+    if len(name) < _SHORT:
+        return bytes([_FIELD_0 + len(name)]) + payload[2:]
+    return bytes([_FIELD_ANY]) + payload[1:]
+
+
+def put_text(appender: Target, method: str | None, data: bytes) -> None:
     """Append a text value, or a call with a string."""
     text = _utf8(data)
     if method is None:
         appender.write_text(text)
     else:
-        with appender.writing_document() as document:
-            document.write(method, text)
+        appender.write_bytes(as_field(entry_bytes(method, text), method))
 
 
-def put_hex(appender: quire.Appender, _method: str | None, data: bytes) -> None:
+def put_hex(appender: Target, _method: str | None, data: bytes) -> None:
     """Append the bytes that digits stand for."""
     try:
         payload = bytes.fromhex(data.decode("ascii"))
@@ -125,7 +148,7 @@ def put_hex(appender: quire.Appender, _method: str | None, data: bytes) -> None:
     appender.write_bytes(payload)
 
 
-def put_raw(appender: quire.Appender, _method: str | None, data: bytes) -> None:
+def put_raw(appender: Target, _method: str | None, data: bytes) -> None:
     """Append the bytes."""
     appender.write_bytes(data)
 

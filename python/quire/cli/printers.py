@@ -84,3 +84,42 @@ class MessagePrinter:
 
 def _with_colored_indexes(text: bytes) -> bytes:
     return re.sub(rb"(?m)^0x[0-9a-f]+:", lambda it: b"\x1b[36m" + it[0] + b"\x1b[0m", text)
+
+
+class JavaPrinter:
+    """
+    Shows messages as Java's ``ChronicleReaderMain`` does.
+
+    Args:
+        style: ``yaml`` or ``jsonl``.
+        with_index: Put the index before each message.
+        squash: Put each message on one line.
+
+    """
+
+    def __init__(self, style: str, *, with_index: bool, squash: bool) -> None:
+        """Begin with nothing shown."""
+        self._style = style
+        self._with_index = with_index
+        self._squash = squash
+        self._output = Output()
+        self.flush = self._output.flush
+
+    def show(self, _source: str, batch: Batch, rows: Rows) -> None:
+        """Show rows of a batch."""
+        for run in runs_of(rows):
+            row = run.start
+            if self._style == "yaml" and not self._squash and not batch.is_raw:
+                text, row = batch.rendered("java", run, with_index=self._with_index)
+                self._output.write(text)
+            for left in range(row, run.stop):
+                self._output.write(as_it_is(self._one(batch, left)))
+
+    def end(self) -> None:
+        """Hand on what was collected."""
+        self.flush()
+
+    def _one(self, batch: Batch, row: int) -> str:
+        index = f"{batch.indexes[row]:#x}: \n" if self._with_index else ""
+        text = batch.text(self._style, row)
+        return f"{index}{text.replace(chr(10), '') if self._squash else text}\n"

@@ -65,7 +65,25 @@ def names_of(value: str) -> tuple[str, ...]:
     return names
 
 
-@click.command()
+class _OrJava(click.Command):
+    """A command that leaves the options after ``--java`` to another one."""
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,  # noqa: ANN401 - of click
+    ) -> click.Context:
+        """Take the other command, where it is asked for."""
+        if args[:1] == ["--java"]:
+            from quire.cli.java_reader import java_reader
+
+            return java_reader.make_context(f"{info_name} --java", args[1:], parent, **extra)
+        return super().make_context(info_name, args, parent, **extra)
+
+
+@click.command(cls=_OrJava)
 @click.argument("path", type=PATH)
 @click.option("-f", "--follow", is_flag=True, help="Wait for new messages until interrupted.")
 @click.option(
@@ -156,6 +174,7 @@ def read(path: Path, **more: Any) -> None:  # noqa: ANN401 - click checks them
       quire read orders --where "symbol ~ '^EUR' and size >= 100" --columns symbol,price
       quire read orders --from 0x4d1900000000 --count 3 --format jsonl
       quire read orders --from 2024-01-15 --to 2024-01-16 --format csv > monday.csv
+      quire read --java -d orders -m 10   (options of ChronicleReaderMain: --java --help)
     """  # noqa: D301 - click reads the backspace
     check_options(more)
     more["limiter"] = _made(more, "limiter")

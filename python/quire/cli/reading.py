@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 from re import Pattern
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import click
 
@@ -15,17 +15,21 @@ from quire import pausers
 from quire._native import Tailer, VanillaTailer
 from quire.cli.arguments import Zone, value_errors_as_usage
 from quire.cli.batches import Batch
-from quire.cli.printers import MessagePrinter
+from quire.cli.printers import JavaPrinter, MessagePrinter
 from quire.cli.searching import first_by
 from quire.cli.selection import Bounds, Rows, Selection, Stage
 from quire.cli.sources import Source, sources_of
 from quire.cli.stages import Calls, Limiter, Patterns
+from quire.ranges.cycles import end_index_of
 from quire.ranges.numbering import AnyQueue, AnyTailer, tailer_of
 
 if TYPE_CHECKING:
     from quire.arrow.schema import Schema
     from quire.cli.columns import ColumnPrinter
     from quire.cli.conditions import Condition
+
+
+AnyPrinter: TypeAlias = "MessagePrinter | JavaPrinter | ColumnPrinter"
 
 
 class Step(NamedTuple):
@@ -61,6 +65,8 @@ class Request(NamedTuple):
     history: bool = False
     limiter: Callable[..., Any] | None = None
     search: Callable[..., Any] | None = None
+    is_java: bool = False
+    squash: bool = False
 
     @property
     def most(self) -> int | None:
@@ -103,7 +109,7 @@ def _run(
     sources: list[Source],
     request: Request,
     limiter: Limiter | None,
-    printer: MessagePrinter | ColumnPrinter,
+    printer: AnyPrinter,
 ) -> None:
     left = request.most
     for source, batch, rows, tailer in _steps(sources, request, limiter, printer.flush):
@@ -152,7 +158,9 @@ def _of_source(source: Source, request: Request, limiter: Limiter | None) -> Ite
         bounds = request.bounds().between(queue, request.start, request.end, request.time_field)
         bounds = bounds.within(*source.bounds(queue))
         if request.search is not None:
-            bounds = bounds.within(first_by(queue, request.search), None)
+            first = first_by(queue, request.search)
+            is_past = first >= end_index_of(queue) and not request.follow
+            bounds = bounds._replace(end=0) if is_past else bounds.within(first, None)
         selection = Selection(queue, tailer, bounds, stages, is_named=request.named is not None)
         for found in selection.batches():
             yield None if found is None else Step(source.name, *found, tailer)
@@ -190,7 +198,9 @@ def _stages(queue: AnyQueue, request: Request, limiter: Limiter | None) -> list[
     return stages
 
 
-def _printer(sources: list[Source], request: Request) -> MessagePrinter | ColumnPrinter:
+def _printer(sources: list[Source], request: Request) -> AnyPrinter:
+    if request.is_java:
+        return JavaPrinter(request.style, with_index=request.with_index, squash=request.squash)
     if request.columns is None and request.style not in {"csv", "arrow"}:
         return MessagePrinter(request.style, with_index=request.with_index)
     from quire.cli.columns import ColumnPrinter

@@ -81,9 +81,11 @@ class Calls:
 
         self._found: list[bytes] = []
         methods = methods_of(interface, names_around())
-        handler = type("Calls", (), {name: self._call(it, b"") for name, it in methods.items()})
+        calls = {name: self._call(it, b"") for name, it in methods.items()}
         self._tailer = queue.tailer()
-        self._reader: MethodReader = self._tailer.method_reader(handler(), interface=interface)
+        self._reader: MethodReader = self._tailer.method_reader(
+            _implementation(interface, methods, calls), interface=interface
+        )
         self._with_history = with_history
 
     def __call__(self, batch: Batch, rows: Rows) -> tuple[Batch, Rows]:
@@ -116,6 +118,21 @@ class Calls:
             return b""
         sources = [[source, index] for source, index in cast("Any", history).sources]
         return entry_bytes("history", {"sources": sources, "timings": [*history.timings]})
+
+
+def _implementation(
+    interface: Callable[..., Any], methods: dict[str, Method], calls: dict[str, Any]
+) -> object:
+    """Return an object of an interface, whose methods are known by what it declares."""
+    from types import new_class
+
+    from quire.calls.interfaces import METHODS, Interface
+
+    cls = Interface.of(interface).cls
+    members = calls | {METHODS: methods, "__module__": cls.__module__, "__slots__": ()}
+    made: Any = new_class(f"{cls.__name__}Calls", (cls,), {}, lambda space: space.update(members))
+    made.__abstractmethods__ = frozenset[str]()
+    return object.__new__(made)
 
 
 def batch_of(indexes: Sequence[int], payloads: Sequence[bytes]) -> Batch:

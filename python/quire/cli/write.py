@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
 import quire
-from quire.cli.arguments import PATH
+from quire.cli.arguments import PATH, reference_of
 from quire.cli.errors import INTERRUPTED, error_text, print_error
-from quire.cli.inputs import INPUTS, Input, Item
+from quire.cli.inputs import INPUTS, Input, Item, Target
 from quire.cli.progress import Progress
 from quire.errors import MalformedInputError
 
@@ -44,8 +45,16 @@ def roll_cycle_of(value: str) -> quire.RollCycle:
 class Writer:
     """Writes items as messages, and reports malformed ones."""
 
-    def __init__(self, appender: quire.Appender, method: str | None, *, skip: bool) -> None:
+    def __init__(
+        self,
+        appender: quire.Appender,
+        method: str | None,
+        target: Target | None = None,
+        *,
+        skip: bool,
+    ) -> None:
         """Begin with nothing written."""
+        self._target: Target = target or appender
         self.written = 0
         self.skipped = 0
         self._appender = appender
@@ -64,7 +73,7 @@ class Writer:
         with click.open_file(path, "rb") as stream:
             for item in source.items(stream):
                 try:
-                    source.put(self._appender, self._method, item.data)
+                    source.put(self._target, self._method, item.data)
                 except (ValueError, quire.WireError) as error:
                     self._refuse(path, item, error)
                 except (quire.QuireError, OSError) as error:
@@ -99,7 +108,7 @@ class Writer:
 
 
 @click.command()
-@click.argument("path", type=PATH)
+@click.argument("path", type=PATH, required=False)
 @click.argument(
     "files",
     nargs=-1,
@@ -114,7 +123,17 @@ class Writer:
 )
 @click.option("--text", "as_text", is_flag=True, help="As --format text.")
 @click.option("--hex", "as_hex", is_flag=True, help="As --format hex.")
-@click.option("--method", metavar="NAME", help="Write calls of this method, an item each.")
+@click.option(
+    "-d", "directory", type=PATH, metavar="PATH", help="The queue; every argument is a FILE."
+)
+@click.option("-m", "--method", metavar="NAME", help="Write calls of this method, an item each.")
+@click.option(
+    "-i",
+    "--interface",
+    type=reference_of,
+    metavar="MODULE:NAME",
+    help="Declares the method and the types of its arguments.",
+)
 @click.option("--create", is_flag=True, help="Create the queue if there is none.")
 @click.option(
     "--roll-cycle",
@@ -130,11 +149,12 @@ class Writer:
     help="What to do at a malformed item.",
 )
 @click.option("--sync", is_flag=True, help="Sync before exiting, so that everything is durable.")
-def write(path: Path, files: tuple[str, ...], style: str | None, **more: Any) -> None:  # noqa: ANN401
+def write(path: Path | None, files: tuple[str, ...], style: str | None, **more: Any) -> None:  # noqa: ANN401
     """
     Append messages from files or stdin to a queue.
 
-    Items before a malformed one stay written; the error says how many.
+    Items before a malformed one stay written; the error says how many. -d, -m and -i are those of
+    Java's ChronicleWriterMain, and the queue is created as there; messages have the same bytes.
 
     \b
     yaml   each document is a message; lines with --- separate them
@@ -148,19 +168,25 @@ def write(path: Path, files: tuple[str, ...], style: str | None, **more: Any) ->
       quire read orders --no-index | quire write copy --create
       echo '{"symbol": "EURUSD", "size": 3}' | quire write orders --format jsonl --method buy
       quire write orders --text --method say < lines.txt
+      quire write -d orders -m buy order.yaml
       quire write orders --hex --on-error skip dump.hex
     """  # noqa: D301 - click reads the backspace
     method: str | None = more["method"]
+    place, files = _place(path, more["directory"], files)
     style = _one_style(style, text=more["as_text"], hexadecimal=more["as_hex"])
     sources = [(file, INPUTS[style or _by_name(file)]) for file in files or ("-",)]
     for _, source in sources:
         if method is not None and not source.takes_method:
             raise click.UsageError(f"--method needs values, and {source.name} is bytes")
+    if more["interface"] is not None and method is None:
+        raise click.UsageError("--interface needs --method")
+    create = more["create"] or more["directory"] is not None
     with (
-        _open(path, more["roll_cycle"], create=more["create"]) as queue,
+        _open(place, more["roll_cycle"], create=create) as queue,
         queue.appender() as appender,
+        _target(appender, more["interface"], method) as target,
     ):
-        writer = Writer(appender, method, skip=more["on_error"] == "skip")
+        writer = Writer(appender, method, target, skip=more["on_error"] == "skip")
         try:
             for file, source in sources:
                 writer.write_all(source, file)
@@ -174,6 +200,43 @@ def write(path: Path, files: tuple[str, ...], style: str | None, **more: Any) ->
     click.echo(ended)
     if writer.skipped:
         raise click.exceptions.Exit(1)
+
+
+def _place(
+    path: Path | None, directory: Path | None, files: tuple[str, ...]
+) -> tuple[Path, tuple[str, ...]]:
+    """
+    Return the queue, and the files to read.
+
+    Raises:
+        click.UsageError: No queue was given, or a file that is not there.
+
+    """
+    if directory is None:
+        if path is None:
+            raise click.UsageError("Missing argument 'PATH'.")
+        return path, files
+    given = () if path is None else (str(path),)
+    for file in given:
+        if file != "-" and not Path(file).is_file():
+            raise click.UsageError(f"no such file: {file}")
+    return directory, (*given, *files)
+
+
+@contextmanager
+def _target(
+    appender: quire.Appender,
+    interface: Any,  # noqa: ANN401 - a class of the caller
+    method: str | None,
+) -> Generator[Target]:
+    """Yield what appends messages: the appender, or calls of an interface."""
+    if interface is None or method is None:
+        yield appender
+        return
+    from quire.cli.typed import TypedCalls
+
+    with TypedCalls(appender, interface, method) as calls:
+        yield calls
 
 
 def _one_style(style: str | None, *, text: bool, hexadecimal: bool) -> str | None:

@@ -1,0 +1,84 @@
+"""Calls of an interface from values without types, as ``quire write --interface`` makes them."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any, Self
+
+import click
+
+import quire
+from quire.calls.interfaces import methods_of
+from quire.types import names_around
+
+
+class TypedCalls:
+    """
+    Appends calls through a method writer, with arguments of the types that it declares.
+
+    Each call passes a queue in a temporary directory: a method reader there makes the arguments.
+
+    Args:
+        appender: Where calls are appended to.
+        interface: Declares the methods.
+        method: The one that is called.
+
+    Raises:
+        click.UsageError: The interface has no such method.
+
+    """
+
+    def __init__(
+        self, appender: quire.Appender, interface: Callable[..., Any], method: str
+    ) -> None:
+        """Look for the method."""
+        methods = methods_of(interface, names_around())
+        if method not in methods:
+            raise click.UsageError(
+                f"the interface has no such method: method={method} known={', '.join(methods)}"
+            )
+        self._interface = interface
+        self._writer = appender.method_writer(interface)
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        """Make the temporary queue."""
+        directory = self._stack.enter_context(tempfile.TemporaryDirectory())
+        queue = self._stack.enter_context(quire.open(directory, block_bytes=2**16))
+        self._appender = self._stack.enter_context(queue.appender())
+        tailer = self._stack.enter_context(queue.tailer())
+        self._reader = tailer.method_reader(self._writer, interface=self._interface)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Remove it."""
+        self._stack.close()
+
+    def write_bytes(self, payload: bytes) -> None:
+        """
+        Append the call that a message stands for.
+
+        Raises:
+            WireError: The value does not have the type of the argument.
+
+        """
+        self._appender.write_bytes(payload)
+        try:
+            called = self._reader.read_one()
+        except (TypeError, ValueError, quire.WireError) as error:
+            # What follows is where the message is in the temporary queue.
+            raise quire.WireError(str(error).partition(" offset=")[0]) from error
+        if not called:
+            raise quire.WireError("the message is no call of the interface")
+
+    def write_text(self, text: str) -> None:
+        """
+        Refuse a text: it is no call.
+
+        Raises:
+            WireError: Always.
+
+        """
+        raise quire.WireError(f"the message is no call of the interface: text={text!r:.80}")
