@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 
@@ -62,3 +63,20 @@ def test_the_writer_writes_the_bytes_of_javas(cli: Cli, tmp_path: Path, text: st
         java("ChronicleWriterMain", "-d", theirs, "-m", method, file)
         found = [cli.ok("read", it, "--format", "hex", "--no-index").raw for it in (ours, theirs)]
         assert found[0] == found[1]
+
+
+def test_histories_have_the_counts_and_times_of_javas_reader(cli: Cli, tmp_path: Path) -> None:
+    with quire.open(tmp_path / "queue") as queue, queue.appender() as appender:
+        for number in range(1, 1_001):
+            timings = [0, 1_000_000, 1_000_000 + 1_000 * number]
+            history = {"sources": [1, number], "timings": timings}
+            appender.write_map({"history": history, "buy": "EURUSD"})
+    lines = java("ChronicleHistoryReaderMain", "-d", tmp_path / "queue").decode().splitlines()
+    theirs = {line.split(":")[0]: line.split(":")[1].split() for line in lines if ":" in line}
+    ran = cli.ok("history", tmp_path / "queue", "--unit", "ns", "--format", "json")
+    ours = json.loads(ran.out)
+    assert [it["source"] for it in ours] == ["1", "startTo1"]
+    assert [str(it["count"]) for it in ours] == theirs["count"]
+    for name in ("50", "90", "99"):
+        for row, value in zip(ours, theirs[name], strict=True):
+            assert row[name] == pytest.approx(int(value), rel=0.05)  # Java counts in buckets

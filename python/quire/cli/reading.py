@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 from re import Pattern
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import click
 
 import quire
 from quire import pausers
-from quire._native import Tailer, VanillaTailer
+from quire._native import Queue, Tailer, VanillaTailer
 from quire.cli.arguments import Zone, value_errors_as_usage
 from quire.cli.batches import Batch
 from quire.cli.printers import JavaPrinter, MessagePrinter
@@ -184,9 +184,11 @@ def _tailer(queue: AnyQueue, name: str | None) -> AnyTailer:
 def _stages(queue: AnyQueue, request: Request, limiter: Limiter | None) -> list[Stage]:
     stages: list[Stage] = [] if limiter is None else [limiter]
     if request.interface is not None:
-        if not isinstance(queue, quire.Queue):
+        if not isinstance(queue, Queue):
             raise click.UsageError("--interface needs a Chronicle Queue: its messages are calls")
-        stages.append(Calls(queue, request.interface, with_history=request.history))
+        stages.append(
+            Calls(cast("quire.Queue", queue), request.interface, with_history=request.history)
+        )
     if request.where is not None:
         from quire.cli.fields import WhereFilter, schema_of
 

@@ -1,0 +1,106 @@
+"""`quire history`: percentiles of what the histories of messages say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+import quire
+from cli_runs import Cli
+from quire.cli.history import percentile, steps_of
+
+
+def write(path: Path, *timings: list[int], method: str = "buy") -> None:
+    """Write calls with histories that say these times."""
+    with quire.open(path) as queue, queue.appender() as appender:
+        for it in timings:
+            history = {"sources": [1, 5], "timings": it}
+            appender.write_map({"history": history, method: "EURUSD"})
+
+
+def rows(cli: Cli, *arguments: str | Path | int) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(cli.ok("history", *arguments, "--format", "json").out)
+    return found
+
+
+def test_the_steps_of_a_message_are_told_apart() -> None:
+    history = quire.MessageHistory(sources=[(1, 0), (2, 0)], timings=[10, 25, 30, 100, 150])
+    assert [*steps_of(history)] == [
+        ("startTo1", 15),
+        ("1", 5),
+        ("1to2", 70),
+        ("2", 50),
+        ("endToEnd", 140),
+    ]
+    unwritten = quire.MessageHistory(sources=[(1, 0), (2, 0)], timings=[10, 25, 30, 100])
+    assert [*steps_of(unwritten)] == [("startTo1", 15), ("1", 5), ("1to2", 70)]
+
+
+def test_a_percentile_needs_enough_messages() -> None:
+    assert percentile([7], 50) == 7
+    assert percentile([*range(1, 101)], 50) == 50
+    assert percentile([*range(1, 101)], 99) == 99
+    assert percentile([*range(1, 100)], 99) is None
+    assert percentile([*range(1, 1001)], 99.9) == 999
+
+
+def test_a_row_for_each_source_and_step(cli: Cli, path: Path) -> None:
+    write(path, *([0, 1_000, 1_000 + 1_000 * n] for n in range(1, 101)))
+    assert [(it["source"], it["count"]) for it in rows(cli, path)] == [
+        ("1", 100),
+        ("startTo1", 100),
+    ]
+    (own, _) = rows(cli, path, "--unit", "ns")
+    assert (own["50"], own["90"], own["99"], own["99.9"]) == (50_000, 90_000, 99_000, None)
+    assert own["worst"] == 100_000
+    assert rows(cli, path)[0]["worst"] == 100.0
+    assert rows(cli, path, "--skip", 90)[0]["count"] == 10
+
+
+def test_rows_by_method_and_by_period(cli: Cli, path: Path) -> None:
+    write(path, [0, 10, 20], [0, 10, 30])
+    write(path, [0, 10, 3_000_000_020], method="sell")
+    found = rows(cli, path, "--by-method", "--unit", "ns")
+    assert [(it["source"], it["method"], it["count"]) for it in found] == [
+        ("1", "buy", 2),
+        ("1", "sell", 1),
+        ("startTo1", "buy", 2),
+        ("startTo1", "sell", 1),
+    ]
+    found = rows(cli, path, "--window", 2)
+    assert [(it["window"], it["count"]) for it in found] == [(0, 2), (0, 2), (2, 1), (2, 1)]
+
+
+def test_queues_of_a_directory_have_rows_of_their_own(cli: Cli, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write(tmp_path / "all" / name, [0, 10, 20])
+    assert [it["queue"] for it in rows(cli, tmp_path / "all")] == ["a", "a", "b", "b"]
+
+
+def test_a_page_with_a_plot_is_written(cli: Cli, path: Path, tmp_path: Path) -> None:
+    write(path, [0, 10, 20], [0, 10, 30])
+    ran = cli.ok("history", path, "--plot", tmp_path / "page.html")
+    assert ran.lines[0].split()[:2] == ["source", "count"]
+    assert "<svg" in (tmp_path / "page.html").read_text()
+
+
+@pytest.mark.parametrize("form", ["vanilla", "quick-queue"])
+def test_a_format_without_histories_is_refused(
+    cli: Cli, tmp_path: Path, form: Literal["vanilla", "quick-queue"]
+) -> None:
+    with quire.open(tmp_path / "queue", format=form) as queue, queue.appender() as appender:
+        appender.write_bytes(b"one")
+    ran = cli("history", tmp_path / "queue")
+    assert (ran.code, "no history" in ran.err, ran.err.count("\n")) == (1, True, 1)
+
+
+def test_messages_without_histories_are_one_clear_line(
+    cli: Cli, path: Path, appender: quire.Appender
+) -> None:
+    appender.write_text("none")
+    ran = cli("history", path)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
+    assert "no message has a history" in ran.err
