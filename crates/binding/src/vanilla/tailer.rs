@@ -4,8 +4,8 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 use quire_kernel::chronicle::read::tailer::Opening;
+use quire_kernel::vanilla::VanillaTailer as Kernel;
 use quire_kernel::vanilla::format::fields;
-use quire_kernel::vanilla::{Message, VanillaTailer as Kernel};
 
 use super::excerpt::VanillaExcerpt;
 use super::queue::VanillaQueue;
@@ -123,8 +123,8 @@ impl VanillaTailer {
         let count = integer("count", count)?;
         let mut found: Vec<Bound<'py, PyBytes>> = Vec::new();
         read_in_steps(py, &self.0, count, |asked, is_first| {
-            self.0.read_many(asked, is_first, |message: &Message| {
-                found.push(PyBytes::new(py, message.bytes()));
+            self.0.read_many(asked, is_first, |_, bytes| {
+                found.push(PyBytes::new(py, bytes));
                 true
             })
         })?;
@@ -144,9 +144,8 @@ impl VanillaTailer {
         let mut columns = PayloadColumns::new(optional("max_bytes", max_bytes)?);
         let rows = read_in_steps(py, &self.0, count, |asked, is_first| {
             py.detach(|| {
-                self.0.read_many(asked, is_first, |message: &Message| {
-                    message.index < end
-                        && columns.add(message.index.cast_unsigned(), message.bytes())
+                self.0.read_many(asked, is_first, |index, bytes| {
+                    index < end && columns.add(index.cast_unsigned(), bytes)
                 })
             })
         })?;

@@ -70,7 +70,7 @@ impl VanillaAppender {
         self.append_in(&mut state, now_ms, record)
     }
 
-    /// Appends `count` messages; the last index. Those before one that fails stay.
+    /// Appends `count` messages in the cycle of now; the last index. Those before one that fails stay.
     pub fn append_all<'a>(
         &self,
         now_ms: Option<i64>,
@@ -78,6 +78,7 @@ impl VanillaAppender {
         record: impl Fn(usize) -> Result<Record<'a>>,
     ) -> Result<Option<i64>> {
         let mut state = self.open_state()?;
+        let now_ms = now_ms.or_else(|| Some(self.queue.options().clock.now_ms()));
         let mut last = None;
         for number in 0..count {
             last = Some(self.append_in(&mut state, now_ms, record(number)?)?);

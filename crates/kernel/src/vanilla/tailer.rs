@@ -4,7 +4,7 @@ use std::time::Instant;
 use super::message::Message;
 use super::named_position::NamedPosition;
 use super::options::Consumption;
-use super::protocol::cycle_reader::CycleReader;
+use super::protocol::cycle_reader::{CycleReader, Payload};
 use super::queue::{VanillaQueue, end_of};
 use crate::chronicle::read::missing::OnMissing;
 use crate::chronicle::read::tailer::{Direction, Opening};
@@ -43,6 +43,16 @@ pub struct Mark {
     last_read: Option<i64>,
 }
 
+/// What became of the next message of a cycle.
+enum Passed {
+    /// There is none yet.
+    Nothing,
+    /// It was not wanted.
+    Refused,
+    /// It has this index.
+    Taken(i64),
+}
+
 /// Where the next message of a cycle is.
 struct Place {
     reader: CycleReader,
@@ -62,15 +72,29 @@ impl Place {
         if entry == 0 {
             return Ok(None);
         }
-        let payload = self.reader.payload(self.sequence, entry)?;
         let cycle = self.reader.cycle();
-        Ok(Some(Message {
-            index: queue.index_of(cycle, self.sequence)?,
-            cycle,
-            at: payload.at,
-            region: payload.region,
-            length: payload.length,
-        }))
+        let index = queue.index_of(cycle, self.sequence)?;
+        let Payload { region, at, length } = self.reader.payload(self.sequence, entry)?;
+        Ok(Some(Message { index, cycle, at, region: Arc::clone(region), length }))
+    }
+
+    /// Hands the next message of the cycle to `each`, in place: its index if `each` took it.
+    #[inline]
+    fn pass(
+        &mut self,
+        queue: &VanillaQueue,
+        each: &mut impl FnMut(i64, &[u8]) -> bool,
+    ) -> Result<Passed> {
+        let entry = self.reader.entry(self.sequence)?;
+        if entry == 0 {
+            return Ok(Passed::Nothing);
+        }
+        let index = queue.index_of(self.reader.cycle(), self.sequence)?;
+        if !each(index, self.reader.bytes(self.sequence, entry)?) {
+            return Ok(Passed::Refused);
+        }
+        self.sequence += 1;
+        Ok(Passed::Taken(index))
     }
 }
 
@@ -135,25 +159,46 @@ impl VanillaTailer {
         &self,
         count: usize,
         is_first: bool,
-        mut each: impl FnMut(&Message) -> bool,
+        mut each: impl FnMut(i64, &[u8]) -> bool,
     ) -> Result<usize> {
         let mut state = self.open_state()?;
         if is_first {
             self.finish(&mut state)?;
         }
         for number in 0..count {
-            let (message, is_late) = match self.find(&mut state) {
-                Ok(Some(found)) => found,
+            match self.pass(&mut state, &mut each) {
+                Ok(true) => {}
                 // An error that follows messages comes with the next call.
                 Err(error) if number == 0 => return Err(error),
                 _ => return Ok(number),
-            };
-            if !each(&message) {
-                return Ok(number);
             }
-            state.step_over(&message, is_late);
         }
         Ok(count)
+    }
+
+    /// Hands the next message to `each`; whether there was one, and it was wanted.
+    #[inline]
+    fn pass(&self, state: &mut State, each: &mut impl FnMut(i64, &[u8]) -> bool) -> Result<bool> {
+        // The usual case, without taking hold of the file: the next message of the present cycle.
+        if state.direction == Direction::Forward
+            && (state.late.is_empty() || state.until_late > 0)
+            && let Some(place) = &mut state.current
+        {
+            match place.pass(&self.queue, each)? {
+                Passed::Nothing => {}
+                Passed::Refused => return Ok(false),
+                Passed::Taken(index) => {
+                    state.delivered(index);
+                    return Ok(true);
+                }
+            }
+        }
+        let Some((message, late)) = self.find(state)? else { return Ok(false) };
+        let is_taken = each(message.index, message.bytes());
+        if is_taken {
+            state.step_over(&message, late);
+        }
+        Ok(is_taken)
     }
 
     /// Where the tailer is, for [`VanillaTailer::return_to`].
@@ -511,8 +556,13 @@ impl State {
                 Direction::None => {}
             }
         }
+        self.delivered(message.index);
+    }
+
+    #[inline]
+    fn delivered(&mut self, index: i64) {
         self.until_late = self.until_late.saturating_sub(1);
-        self.last_read = Some(message.index);
+        self.last_read = Some(index);
         self.is_dirty = true;
     }
 }

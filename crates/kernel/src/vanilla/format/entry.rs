@@ -25,6 +25,17 @@ pub struct Location {
     pub position: u64,
 }
 
+/// Quotient and remainder. Block sizes are nearly always powers of two, which need no division.
+#[inline]
+#[must_use]
+pub const fn quotient(value: u64, by: u64) -> (u64, u64) {
+    if by.is_power_of_two() {
+        (value >> by.trailing_zeros(), value & (by - 1))
+    } else {
+        (value / by, value % by)
+    }
+}
+
 impl Packing {
     /// The entry for a location; None where its parts need more bits than there are.
     #[must_use]
@@ -41,7 +52,8 @@ impl Packing {
         let shift = 64 - self.tid_bits;
         let offset = entry & ((1 << shift) - 1);
         let tid = u32::try_from(entry >> shift).unwrap_or(u32::MAX);
-        Location { tid, file: offset / self.data_block, position: offset % self.data_block }
+        let (file, position) = quotient(offset, self.data_block);
+        Location { tid, file, position }
     }
 
     /// How many data files a thread can have in a cycle.

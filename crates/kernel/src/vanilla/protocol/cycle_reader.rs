@@ -8,7 +8,7 @@ use super::detect::{self, Asked, Layout};
 use super::{directory, entries};
 use crate::memory::window::Region;
 use crate::os::files;
-use crate::vanilla::format::entry::Location;
+use crate::vanilla::format::entry::{Location, quotient};
 use crate::vanilla::format::names::FileName;
 use crate::vanilla::format::record::{self, Length};
 use crate::{Error, Result};
@@ -17,9 +17,9 @@ use crate::{Error, Result};
 const MOST_OPEN: usize = 32;
 
 /// Where the bytes of a message are.
-pub struct Payload {
+pub struct Payload<'a> {
     /// The data file, mapped.
-    pub region: Arc<Region>,
+    pub region: &'a Arc<Region>,
     /// The first byte.
     pub at: Location,
     /// Bytes.
@@ -74,8 +74,8 @@ impl CycleReader {
         let Some(layout) = self.layout else {
             return self.first_entry(sequence);
         };
-        let per_file = layout.entries_per_file();
-        self.word(sequence / per_file, sequence % per_file)
+        let (number, slot) = quotient(sequence, layout.entries_per_file());
+        self.word(number, slot)
     }
 
     #[cold]
@@ -195,25 +195,50 @@ impl CycleReader {
 
     /// The record that an entry names.
     #[inline]
-    pub fn payload(&mut self, sequence: u64, entry: u64) -> Result<Payload> {
-        match self.record(sequence, entry) {
-            Err(Error::Corrupt { .. }) => self.payload_by_another_layout(sequence, entry),
+    pub fn payload(&mut self, sequence: u64, entry: u64) -> Result<Payload<'_>> {
+        let length = self.record(sequence, entry)?;
+        let (at, region) = self.last_used(entry);
+        Ok(Payload { region, at, length })
+    }
+
+    /// The bytes of the record that an entry names.
+    #[inline]
+    pub fn bytes(&mut self, sequence: u64, entry: u64) -> Result<&[u8]> {
+        let length = self.record(sequence, entry)?;
+        let (at, region) = self.last_used(entry);
+        Ok(region.bytes(at.position, length))
+    }
+
+    /// Where the record of an entry is that `record` has just found.
+    #[inline]
+    fn last_used(&self, entry: u64) -> (Location, &Arc<Region>) {
+        let (Some(layout), Some((_, block))) = (self.layout, self.data.last()) else {
+            unreachable!("the record was found by its layout in an open data file")
+        };
+        (layout.packing.unpack(entry), block.region())
+    }
+
+    /// The length of a record, whose data file is the last one used from here on.
+    #[inline]
+    fn record(&mut self, sequence: u64, entry: u64) -> Result<u64> {
+        match self.record_as_laid_out(sequence, entry) {
+            Err(Error::Corrupt { .. }) => self.record_by_another_layout(sequence, entry),
             found => found,
         }
     }
 
     /// What was found of the first entries need not fit those that follow.
     #[cold]
-    fn payload_by_another_layout(&mut self, sequence: u64, entry: u64) -> Result<Payload> {
+    fn record_by_another_layout(&mut self, sequence: u64, entry: u64) -> Result<u64> {
         let before = self.layout;
         if before.is_some() && self.detect().is_err() {
             self.layout = before;
         }
-        self.record(sequence, entry)
+        self.record_as_laid_out(sequence, entry)
     }
 
     #[inline]
-    fn record(&mut self, sequence: u64, entry: u64) -> Result<Payload> {
+    fn record_as_laid_out(&mut self, sequence: u64, entry: u64) -> Result<u64> {
         let Some(layout) = self.layout else { return Err(self.dangling(sequence, entry)) };
         let at = layout.packing.unpack(entry);
         if at.position < record::HEADER || !at.position.is_multiple_of(4) {
@@ -231,7 +256,7 @@ impl CycleReader {
         if end > layout.packing.data_block || !block.is_readable(header, end)? {
             return Err(bad_length(block, header));
         }
-        Ok(Payload { region: Arc::clone(block.region()), at, length })
+        Ok(length)
     }
 
     #[inline]
