@@ -11,6 +11,7 @@ pub mod indexed;
 mod message;
 mod named_position;
 mod options;
+mod place;
 pub mod protocol;
 mod queue;
 mod tailer;

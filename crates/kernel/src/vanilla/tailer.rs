@@ -4,7 +4,7 @@ use std::time::Instant;
 use super::message::Message;
 use super::named_position::NamedPosition;
 use super::options::Consumption;
-use super::protocol::cycle_reader::{CycleReader, Payload};
+use super::place::{Passed, Place, end_is, next_place, place_at};
 use super::queue::{VanillaQueue, end_of};
 use crate::chronicle::read::missing::OnMissing;
 use crate::chronicle::read::tailer::{Direction, Opening};
@@ -43,67 +43,9 @@ pub struct Mark {
     last_read: Option<i64>,
 }
 
-/// What became of the next message of a cycle.
-enum Passed {
-    /// There is none yet.
-    Nothing,
-    /// It was not wanted.
-    Refused,
-    /// It has this index.
-    Taken(i64),
-}
-
-/// Where the next message of a cycle is.
-struct Place {
-    reader: CycleReader,
-    sequence: u64,
-}
-
 struct Late {
     place: Place,
     until: Instant,
-}
-
-impl Place {
-    /// The next message of the cycle.
-    #[inline]
-    fn next(&mut self, queue: &VanillaQueue) -> Result<Option<Message>> {
-        let entry = self.reader.entry(self.sequence)?;
-        if entry == 0 {
-            return Ok(None);
-        }
-        let cycle = self.reader.cycle();
-        let index = queue.index_of(cycle, self.sequence)?;
-        let Payload { region, at, length } = self.reader.payload(self.sequence, entry)?;
-        Ok(Some(Message { index, cycle, at, region: Arc::clone(region), length }))
-    }
-
-    /// Hands the next message of the cycle to `each`, in place: its index if `each` took it.
-    #[inline]
-    fn pass(
-        &mut self,
-        queue: &VanillaQueue,
-        each: &mut impl FnMut(i64, &[u8]) -> bool,
-    ) -> Result<Passed> {
-        let entry = self.reader.entry(self.sequence)?;
-        if entry == 0 {
-            return Ok(Passed::Nothing);
-        }
-        let index = queue.index_of(self.reader.cycle(), self.sequence)?;
-        if !each(index, self.reader.bytes(self.sequence, entry)?) {
-            return Ok(Passed::Refused);
-        }
-        self.sequence += 1;
-        Ok(Passed::Taken(index))
-    }
-}
-
-impl Place {
-    /// Has the message at this place be the next one to read backward.
-    fn turn_back(&mut self) -> Result<()> {
-        self.sequence += u64::from(self.reader.entry(self.sequence)? != 0);
-        Ok(())
-    }
 }
 
 impl VanillaTailer {
@@ -567,25 +509,6 @@ impl State {
     }
 }
 
-/// The first sequence number of a cycle that is taken.
-fn first_of(reader: &mut CycleReader) -> Result<Option<u64>> {
-    if reader.entry(0)? != 0 { Ok(Some(0)) } else { reader.after_gap(0) }
-}
-
-/// A cycle after `from` that has a message.
-fn next_place(queue: &VanillaQueue, from: i32) -> Result<Option<Place>> {
-    let mut from = from;
-    while let Some(cycle) = queue.listing().after(from)? {
-        if let Some(mut reader) = queue.reader(cycle)?
-            && let Some(sequence) = first_of(&mut reader)?
-        {
-            return Ok(Some(Place { reader, sequence }));
-        }
-        from = cycle;
-    }
-    Ok(None)
-}
-
 /// Where a named tailer goes on whose cycle was deleted.
 fn place_after_loss(
     queue: &VanillaQueue,
@@ -607,15 +530,4 @@ fn place_after_loss(
         OnMissing::Skip => {}
     }
     Ok(place)
-}
-
-fn place_at(queue: &VanillaQueue, index: i64) -> Result<Option<Place>> {
-    let Some((cycle, sequence)) = queue.split().split(index) else { return Ok(None) };
-    Ok(queue.reader(cycle)?.map(|reader| Place { reader, sequence }))
-}
-
-/// Whether a place is where the next message of its cycle will be.
-fn end_is(place: &mut Place) -> Result<bool> {
-    let before = place.sequence.checked_sub(1);
-    before.map_or(Ok(true), |before| Ok(place.reader.entry(before)? != 0))
 }

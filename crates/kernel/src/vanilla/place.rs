@@ -1,0 +1,97 @@
+//! A place in a cycle that is read.
+
+use std::sync::Arc;
+
+use super::message::Message;
+use super::protocol::cycle_reader::{CycleReader, Payload};
+use super::queue::VanillaQueue;
+use crate::Result;
+
+/// What became of the next message of a cycle.
+pub enum Passed {
+    /// There is none yet.
+    Nothing,
+    /// It was not wanted.
+    Refused,
+    /// It has this index.
+    Taken(i64),
+}
+
+/// Where the next message of a cycle is.
+pub struct Place {
+    /// The cycle.
+    pub reader: CycleReader,
+    /// The sequence number of the message.
+    pub sequence: u64,
+}
+
+impl Place {
+    /// The next message of the cycle.
+    #[inline]
+    pub fn next(&mut self, queue: &VanillaQueue) -> Result<Option<Message>> {
+        let entry = self.reader.entry(self.sequence)?;
+        if entry == 0 {
+            return Ok(None);
+        }
+        let cycle = self.reader.cycle();
+        let index = queue.index_of(cycle, self.sequence)?;
+        let Payload { region, at, length } = self.reader.payload(self.sequence, entry)?;
+        Ok(Some(Message { index, cycle, at, region: Arc::clone(region), length }))
+    }
+
+    /// Hands the next message of the cycle to `each`, in place: its index if `each` took it.
+    #[inline]
+    pub fn pass(
+        &mut self,
+        queue: &VanillaQueue,
+        each: &mut impl FnMut(i64, &[u8]) -> bool,
+    ) -> Result<Passed> {
+        let entry = self.reader.entry(self.sequence)?;
+        if entry == 0 {
+            return Ok(Passed::Nothing);
+        }
+        let index = queue.index_of(self.reader.cycle(), self.sequence)?;
+        if !each(index, self.reader.bytes(self.sequence, entry)?) {
+            return Ok(Passed::Refused);
+        }
+        self.sequence += 1;
+        Ok(Passed::Taken(index))
+    }
+
+    /// Has the message at this place be the next one to read backward.
+    pub fn turn_back(&mut self) -> Result<()> {
+        self.sequence += u64::from(self.reader.entry(self.sequence)? != 0);
+        Ok(())
+    }
+}
+
+/// The first sequence number of a cycle that is taken.
+fn first_of(reader: &mut CycleReader) -> Result<Option<u64>> {
+    if reader.entry(0)? != 0 { Ok(Some(0)) } else { reader.after_gap(0) }
+}
+
+/// A cycle after `from` that has a message.
+pub fn next_place(queue: &VanillaQueue, from: i32) -> Result<Option<Place>> {
+    let mut from = from;
+    while let Some(cycle) = queue.listing().after(from)? {
+        if let Some(mut reader) = queue.reader(cycle)?
+            && let Some(sequence) = first_of(&mut reader)?
+        {
+            return Ok(Some(Place { reader, sequence }));
+        }
+        from = cycle;
+    }
+    Ok(None)
+}
+
+/// The place of an index; None while its cycle has no directory.
+pub fn place_at(queue: &VanillaQueue, index: i64) -> Result<Option<Place>> {
+    let Some((cycle, sequence)) = queue.split().split(index) else { return Ok(None) };
+    Ok(queue.reader(cycle)?.map(|reader| Place { reader, sequence }))
+}
+
+/// Whether a place is where the next message of its cycle will be.
+pub fn end_is(place: &mut Place) -> Result<bool> {
+    let before = place.sequence.checked_sub(1);
+    before.map_or(Ok(true), |before| Ok(place.reader.entry(before)? != 0))
+}
