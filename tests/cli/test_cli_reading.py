@@ -12,6 +12,7 @@ import pytest
 
 import quire
 from cli_runs import COMMAND, ENVIRONMENT, Cli
+from indexed_reference import written
 from queues import DAY_MS, START_MS
 
 FUNCTIONS = """
@@ -162,6 +163,20 @@ def test_one_cycle_of_an_older_format_is_read_alone(cli: Cli, tmp_path: Path) ->
     assert cli.ok("read", index, *options).lines == expected
     filled(tmp_path / "quick", "quick-queue", quire.ManualClock(START_MS))
     assert len(cli.ok("read", tmp_path / "quick" / "0.qx", *options).lines) == 12
+
+
+def test_an_indexed_chronicle_is_read(cli: Cli, tmp_path: Path) -> None:
+    written(tmp_path / "trades", [b"m%d" % number for number in range(12)])
+    options = ["--format", "text", "--no-index"]
+    for name in ("trades", "trades.index"):
+        lines = cli.ok("read", tmp_path / name, *options).lines
+        assert lines == [f"m{number}" for number in range(12)]
+    assert cli.ok("read", tmp_path / "trades", *options, "--last", "2").lines == ["m10", "m11"]
+    backward = cli.ok("read", tmp_path / "trades", *options, "--reverse", "--count", "2").lines
+    assert backward == ["m11", "m10"]
+    assert cli.ok("read", tmp_path / "trades", *options, "--where", "size > 1").lines == []
+    ran = cli("read", tmp_path / "trades", "--from", "2024-01-15")
+    assert (ran.code, ran.err.count("\n"), "no cycles" in ran.err) == (2, 1, True)
 
 
 def test_a_copied_day_is_read(cli: Cli, queue: quire.Queue, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import click
 
 import quire
-from quire._native import to_json
+from quire._native import IndexedQueue, to_json
 from quire.cli.batches import Batch
 from quire.cli.conditions import Condition, WhereError
 from quire.cli.selection import Rows
@@ -26,7 +26,7 @@ INDEX: Final = "index"
 
 def schema_of(queue: AnyQueue, given: Schema | None) -> Schema | None:
     """Return the schema that was given, or the one of a sample; None if messages have no common."""
-    if given is not None:
+    if given is not None or isinstance(queue, IndexedQueue):
         return given
     from quire.arrow.schema import Schema
 

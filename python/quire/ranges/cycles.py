@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from quire._native import QuickQueue, VanillaQueue
+from quire._native import IndexedQueue, QuickQueue, VanillaQueue
 from quire.errors import CorruptError
 from quire.ranges.numbering import AnyQueue, Numbering
 
@@ -45,6 +45,8 @@ class CycleRange(NamedTuple):
 
 def cycles_of(queue: AnyQueue) -> list[int]:
     """Return the cycles of a queue in order; of a Quick-Queue, the pages with messages."""
+    if isinstance(queue, IndexedQueue):
+        return [] if queue.last_index is None else [0]
     if not isinstance(queue, QuickQueue):
         return queue.cycles
     first, last = queue.first_index, queue.last_index
@@ -66,6 +68,8 @@ def count_of(queue: AnyQueue, cycle: int) -> int:
         return queue._end_of_cycle(cycle)  # noqa: SLF001 - the package's own
     if isinstance(queue, QuickQueue):
         return _count_in_page(queue, cycle)
+    if isinstance(queue, IndexedQueue):
+        return end_index_of(queue)
     ended = queue.end_of_cycle(cycle)
     return 0 if ended is None else ended[1]
 
@@ -81,7 +85,7 @@ def _count_in_page(queue: QuickQueue, page: int) -> int:
 
 def refresh(queue: AnyQueue) -> None:
     """Look for new and deleted files; the older formats do so all the time."""
-    if not isinstance(queue, VanillaQueue | QuickQueue):
+    if not isinstance(queue, VanillaQueue | QuickQueue | IndexedQueue):
         queue.refresh()
 
 
@@ -99,7 +103,7 @@ def first_index_of(queue: AnyQueue) -> int | None:
         CorruptError: A file that may hold it is damaged; ``Queue.first_index`` passes over it.
 
     """
-    if isinstance(queue, VanillaQueue | QuickQueue):
+    if isinstance(queue, VanillaQueue | QuickQueue | IndexedQueue):
         return queue.first_index
     found = (cycle for cycle in queue.cycles if count_of(queue, cycle))
     return next((queue.roll_cycle.to_index(cycle, 0) for cycle in found), None)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple, TypeAlias
 
 from quire._native import (
+    IndexedQueue,
+    IndexedTailer,
     Queue,
     QuickQueue,
     QuickTailer,
@@ -14,10 +16,13 @@ from quire._native import (
 )
 from quire.errors import UnsupportedError
 
-AnyQueue: TypeAlias = Queue | VanillaQueue | QuickQueue
-AnyTailer: TypeAlias = Tailer | VanillaTailer | QuickTailer
+AnyQueue: TypeAlias = Queue | VanillaQueue | QuickQueue | IndexedQueue
+AnyTailer: TypeAlias = Tailer | VanillaTailer | QuickTailer | IndexedTailer
 
 QUICK_QUEUE_STEP = 16
+
+
+_ONE_CYCLE = 62  # bits, so that every index of an Indexed Chronicle is of cycle 0
 
 
 class Numbering(NamedTuple):
@@ -42,6 +47,8 @@ class Numbering(NamedTuple):
             return cls(queue.entries_per_cycle.bit_length() - 1, is_dense=False)
         if isinstance(queue, QuickQueue):
             return cls(queue.page_bytes.bit_length() - 1, QUICK_QUEUE_STEP, is_dense=False)
+        if isinstance(queue, IndexedQueue):
+            return cls(_ONE_CYCLE, is_dense=False)
         return cls(queue.roll_cycle.to_index(1, 0).bit_length() - 1)
 
     def to_index(self, cycle: int, sequence: int) -> int:
@@ -78,6 +85,11 @@ class Periods(NamedTuple):
                 "a Quick-Queue has no cycles, so no time is known without a field of the messages:"
                 f" path={queue.path} (give an index, or the field)"
             )
+        if isinstance(queue, IndexedQueue):
+            raise UnsupportedError(
+                "an Indexed Chronicle has no cycles, so no time is known without a field of the"
+                f" messages: path={queue.path} (give an index, or the field)"
+            )
         if isinstance(queue, VanillaQueue):
             return cls(0, queue.cycle_length_ms, queue.cycle_format)
         return cls(queue.epoch_ms, queue.roll_cycle.length_ms, queue.roll_cycle.name)
@@ -95,4 +107,6 @@ def tailer_of(queue: AnyQueue) -> AnyTailer:
     """Return a new tailer, at the first message."""
     if isinstance(queue, VanillaQueue):
         return VanillaTailer(queue)
+    if isinstance(queue, IndexedQueue):
+        return IndexedTailer(queue)
     return QuickTailer(queue) if isinstance(queue, QuickQueue) else Tailer(queue)

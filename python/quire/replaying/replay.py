@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from quire import _arguments as arguments
 from quire._formats import QUICK_QUEUE, VANILLA
-from quire._native import Excerpt, ManualClock, QuickQueue, RollCycle, VanillaQueue
+from quire._native import Excerpt, IndexedQueue, ManualClock, QuickQueue, RollCycle, VanillaQueue
 from quire.appender import Appender
 from quire.errors import ReplayError
 from quire.queue import open as open_queue
@@ -335,6 +335,8 @@ def out_options(
             raise ValueError(f"a Quick-Queue has no cycles: roll_cycle={roll_cycle}")
         return {"format": QUICK_QUEUE, "page_bytes": source.page_bytes}
     options: dict[str, Any] = {"clock": clock}
+    if isinstance(source, IndexedQueue):
+        return options if roll_cycle is None else {**options, "roll_cycle": roll_cycle}
     if isinstance(source, VanillaQueue):
         options["format"] = VANILLA
         if roll_cycle is not None:
