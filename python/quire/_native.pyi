@@ -2500,6 +2500,9 @@ class QuickQueue:
 
         """
 
+    def _verify(self) -> _Report:
+        """Check every entry and page, as ``verify_journal`` does a journal."""
+
     def close(self) -> None:
         """Close the queue. Idempotent."""
 
@@ -3097,6 +3100,9 @@ class VanillaQueue:
 
     def _end_of_cycle(self, cycle: int) -> int:
         """Return the sequence after the last message of a cycle; 0 if it has none."""
+
+    def _verify(self) -> _Report:
+        """Check every cycle, as ``verify_journal`` does a journal."""
 
     def _rebuild_index(self) -> list[tuple[int, int, int, int, bool]]:
         """Return cycle, messages, recovered and dropped entries, and whether indexes changed."""

@@ -12,9 +12,9 @@ use quire_kernel::finding::{Finding, Kind, Report};
 use crate::error::told;
 
 /// Kind, file, position, found, expected.
-type Row = (&'static str, OsString, Option<u64>, String, String);
+pub type Row = (&'static str, OsString, Option<u64>, String, String);
 /// Findings; files, messages and bytes that were examined.
-type Rows = (Vec<Row>, u64, u64, u64);
+pub type Rows = (Vec<Row>, u64, u64, u64);
 
 /// Kind, file, position, what was done.
 type Done = (&'static str, OsString, Option<u64>, String);
@@ -29,7 +29,8 @@ fn row(finding: Finding) -> Row {
     (kind.name(), file.into_os_string(), position, found, expected)
 }
 
-fn rows(report: Report) -> Rows {
+/// A report as rows.
+pub fn rows(report: Report) -> Rows {
     let findings = report.findings.into_iter().map(row).collect();
     (findings, report.files, report.messages, report.bytes)
 }

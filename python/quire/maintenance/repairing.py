@@ -6,10 +6,11 @@ from os import PathLike
 from pathlib import Path
 
 from quire import _arguments as arguments
-from quire import _native
+from quire import _formats, _native
 from quire.errors import UnsupportedError
 from quire.maintenance.report import Action, RepairReport
 from quire.maintenance.verification import targets_of, verify
+from quire.vanilla import rebuild_index
 
 
 def repair(
@@ -57,8 +58,23 @@ def repair(
     for target in targets_of(place):
         found = before if target == place else verify(target)
         if any(it.remedy is not None or it.kind == "lock-held" for it in found.findings):
-            where = str(Path(target).absolute())
-            rows = _native.repair_journal(where, timeout_ms=timeout_ms, allow_network=allow_network)
-            actions += [Action(*row) for row in rows]
+            actions += _repair_one(target, timeout_ms, allow_network=allow_network)
     after = verify(place) if actions else before
     return RepairReport(place, dry_run, before, tuple(actions), after)
+
+
+def _repair_one(path: str, timeout_ms: int, *, allow_network: bool) -> list[Action]:
+    where = str(Path(path).absolute())
+    if _formats.format_of(path) == _formats.VANILLA:
+        return [
+            Action(
+                "record-without-entry" if cycle.recovered else "entry-without-record",
+                cycle.directory,
+                None,
+                f"index rebuilt: {cycle.recovered} messages recovered, {cycle.dropped} dropped",
+            )
+            for cycle in rebuild_index(where, allow_network=allow_network)
+            if cycle.recovered or cycle.dropped or cycle.moved
+        ]
+    rows = _native.repair_journal(where, timeout_ms=timeout_ms, allow_network=allow_network)
+    return [Action(*row) for row in rows]

@@ -6,13 +6,15 @@ import os
 from collections.abc import Iterable, Iterator
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 from quire import _arguments as arguments
 from quire import _formats, _native
 from quire.discovery import check_local
-from quire.errors import NotAQueueError
+from quire.errors import CorruptError, NotAQueueError, UnsupportedError
 from quire.maintenance.report import Finding, VerifyReport
+from quire.queue import open as open_queue
+from quire.quick_queue import QuickQueue
+from quire.vanilla import VanillaQueue
 
 
 def verify(path: str | PathLike[str]) -> VerifyReport:
@@ -84,7 +86,20 @@ def joined(path: str, reports: Iterable[VerifyReport]) -> VerifyReport:
 
 
 def _verify_one(path: str) -> VerifyReport:
-    place = str(Path(path).absolute())
-    rows: tuple[list[Any], int, int, int] = _native.verify_journal(place)
-    findings, files, messages, examined = rows
+    findings, files, messages, examined = _rows(path)
     return VerifyReport(path, tuple(Finding(*row) for row in findings), files, messages, examined)
+
+
+def _rows(path: str) -> tuple[list[tuple[str, str, int | None, str, str]], int, int, int]:
+    """Return the kernel's report on a queue, or one file."""
+    kind = _formats.format_of(path) if os.path.isdir(path) else None  # noqa: PTH112
+    if kind in {None, _formats.CHRONICLE}:
+        return _native.verify_journal(str(Path(path).absolute()))
+    try:
+        with open_queue(path, read_only=True) as queue:
+            if isinstance(queue, VanillaQueue | QuickQueue):
+                return queue._verify()  # noqa: SLF001
+    except CorruptError as error:
+        found = ("page", error.file, error.position, error.found, error.expected)
+        return [found], 1, 0, 0
+    raise UnsupportedError(f"a queue of this format cannot be checked: format={kind} path={path}")

@@ -8,6 +8,7 @@ use quire_kernel::quick_queue::protocol::directory::Form;
 use quire_kernel::quick_queue::queue::{Options, QuickQueue as Kernel};
 
 use crate::error::told;
+use crate::maintenance::{Rows, rows};
 use crate::repr;
 
 #[doc = stub!("QuickQueue")]
@@ -92,6 +93,12 @@ impl QuickQueue {
     #[doc = stub!("QuickQueue.force")]
     fn force(&self, py: Python<'_>) -> PyResult<()> {
         self.ask(py, Kernel::sync)
+    }
+
+    #[doc = stub!("QuickQueue._verify")]
+    #[pyo3(name = "_verify")]
+    fn verify(&self, py: Python<'_>) -> PyResult<Rows> {
+        self.ask(py, Kernel::verify).map(rows)
     }
 
     #[doc = stub!("QuickQueue.close")]

@@ -12,6 +12,7 @@ use quire_kernel::vanilla::{Consumption, VanillaOptions, VanillaQueue as Kernel,
 use crate::arguments::integer;
 use crate::error::{to_py, told};
 use crate::handles::clock::QueueClock;
+use crate::maintenance::{Rows, rows};
 use crate::repr;
 
 #[doc = stub!("VanillaQueue")]
@@ -186,6 +187,12 @@ impl VanillaQueue {
             (cycle, it.messages, it.recovered, it.dropped, it.is_moved)
         };
         Ok(report.into_iter().map(row).collect())
+    }
+
+    #[doc = stub!("VanillaQueue._verify")]
+    #[pyo3(name = "_verify")]
+    fn verify(&self, py: Python<'_>) -> PyResult<Rows> {
+        self.ask(py, Kernel::verify).map(rows)
     }
 
     #[doc = stub!("VanillaQueue.close")]

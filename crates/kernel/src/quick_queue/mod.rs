@@ -1,6 +1,7 @@
 //! Quick-Queue files: an index of 16-byte entries over page files of raw messages.
 //!
 //! - [`queue`] is a directory, [`append`] writes into it, [`read`] reads from it: the handles;
+//! - `verify` checks that every entry names a message;
 //! - [`protocol`] says who may change which word, and in which order;
 //! - [`format`] says where every field is: pure arithmetic, no I/O.
 
@@ -10,3 +11,4 @@ mod open;
 pub mod protocol;
 pub mod queue;
 pub mod read;
+mod verify;

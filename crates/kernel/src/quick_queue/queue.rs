@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use super::append::Appender;
-use super::open;
+use super::{open, verify};
+use crate::finding::Report;
 use crate::os::files::OwnName;
 use crate::os::process;
 use crate::quick_queue::format::address::PageSize;
@@ -148,6 +149,14 @@ impl QuickQueue {
         }
         let found = Listing::of(&self.dir)?.layout(&self.dir)?;
         Ok(found.map(|layout| *self.layout.get_or_init(|| layout)))
+    }
+
+    /// Checks every entry and page; nothing is changed.
+    pub fn verify(&self) -> Result<Report> {
+        match self.layout()? {
+            Some(layout) => verify::verify(&self.dir, layout),
+            None => Ok(Report::default()),
+        }
     }
 
     /// The page size of the queue, or of a new one.

@@ -3,7 +3,7 @@
 //! - [`VanillaQueue`] is a directory, [`VanillaAppender`] writes into it, [`VanillaTailer`] reads from it;
 //! - [`indexed`] reads the other type of Java Chronicle 3, which is two files;
 //! - [`protocol`] says who may change which word, and in which order;
-//! - [`format`] says where every byte is.
+//! - `verify` compares entries with records; [`format`] says where every byte is.
 
 mod appender;
 pub mod format;
@@ -15,6 +15,7 @@ mod place;
 pub mod protocol;
 mod queue;
 mod tailer;
+mod verify;
 
 pub use crate::chronicle::read::tailer::Direction;
 pub use appender::{Record, VanillaAppender};

@@ -15,6 +15,8 @@ use super::protocol::detect::{self, Asked, Layout, Sample};
 use super::protocol::directory;
 use super::protocol::listing::{self, Listing};
 use super::protocol::rebuild::{self, Rebuilt};
+use super::verify;
+use crate::finding::Report;
 use crate::os::files::{self, OwnName};
 use crate::os::{paths, process};
 use crate::probe::fault::{self, step};
@@ -239,6 +241,17 @@ impl VanillaQueue {
             if let Some(directory) = directory::find(&self.path, &self.name_of(cycle)?)? {
                 let (layout, mode) = (self.options.layout, self.options.file_mode);
                 report.push((cycle, rebuild::rebuild(&directory, layout, mode)?));
+            }
+        }
+        Ok(report)
+    }
+
+    /// Checks every cycle; nothing is changed.
+    pub fn verify(&self) -> Result<Report> {
+        let mut report = Report::default();
+        for cycle in self.listing.all()? {
+            if let Some(directory) = directory::find(&self.path, &self.name_of(cycle)?)? {
+                verify::cycle(&directory, self.options.layout, &mut report)?;
             }
         }
         Ok(report)

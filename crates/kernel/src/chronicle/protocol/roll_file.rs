@@ -432,6 +432,11 @@ impl View {
         self.file.window.reserve(&mut self.region, 0, end)
     }
 
+    /// Makes positions inside the file writable, which stays as long as it is.
+    pub fn make_range_writable(&mut self, start: u64, end: u64) -> Result<()> {
+        self.file.window.reserve(&mut self.region, start, end)
+    }
+
     /// Makes positions up to `end` writable, for a document at `start`.
     pub fn make_writable(
         &mut self,

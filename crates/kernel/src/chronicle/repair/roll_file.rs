@@ -128,8 +128,8 @@ fn repair_documents(
     actions: &mut Vec<Action>,
 ) -> Result<()> {
     let mut walked = Walked::through(view, false)?;
-    if walked.gaps.iter().any(|gap| gap.to.is_none()) {
-        return Ok(()); // nobody knows where the messages end
+    if !walked.gaps.is_empty() {
+        return Ok(()); // readers find what is left by the words and entries as they are
     }
     guard.check_held()?;
     if lost_end(view, &walked)?.is_some() || matches!(walked.ending, Ending::Waiting(1..)) {
@@ -245,7 +245,11 @@ fn end(
         return Ok(());
     }
     let after = position + HEADER_LEN + EOF_DECORATION.len() as u64;
-    view.make_writable(position, after, queue.growth(), guard)?;
+    if after > view.file().window.file_len() {
+        view.make_writable(position, after, queue.growth(), guard)?;
+    } else {
+        view.make_range_writable(position, after)?;
+    }
     if publish::end_file(view.region(), position, 0, guard).is_ok() {
         actions.push(Action::at(Kind::MissingEndMark, &path, position, "the marker was written"));
     }

@@ -83,6 +83,10 @@ impl Walked {
             walked.skip_to(to, view.file().shape);
             walked.advance(view, u64::MAX)?;
         }
+        if walked.gaps.is_empty() {
+            let miscounted = walked.miscounted(view)?;
+            walked.gaps.extend(miscounted);
+        }
         Ok(walked)
     }
 
@@ -157,15 +161,47 @@ impl Walked {
         Ok(None)
     }
 
+    /// The first message that readers find by another number than the walk gives it: a header before
+    /// it was damaged so that messages are taken for one, or one for several.
+    fn miscounted(&self, view: &mut View) -> Result<Option<Gap>> {
+        let spacing = u64::from(view.file().shape.index_spacing);
+        let due = |entry: &Known| {
+            let number = usize::try_from(entry.sequence / spacing).ok()?;
+            self.due.get(number).copied()
+        };
+        let entries = Self::entries(view, 0, |position| position < self.position)?;
+        let wrong = entries.into_iter().filter(|entry| due(entry) != Some(entry.position));
+        for (tries, entry) in wrong.enumerate() {
+            let is_found = match locate::place_of(view, entry.sequence) {
+                Ok(Place::Found(position)) => position == entry.position,
+                Ok(_) | Err(Error::Corrupt { .. }) => false,
+                Err(error) => return Err(error),
+            };
+            if is_found || tries >= MOST_TRIES {
+                let found = "messages that the index counts otherwise".to_owned();
+                let to = is_found.then_some(entry);
+                let (from, sequence) = (entry.position, entry.sequence);
+                return Ok(Some(Gap { from, found, sequence, to }));
+            }
+        }
+        Ok(None)
+    }
+
     /// The entries for later messages that name a position after the end, in their order.
     fn entries_after(&self, view: &mut View) -> Result<Vec<Known>> {
+        let spacing = u64::from(view.file().shape.index_spacing);
+        let first = self.next_sequence.next_multiple_of(spacing);
+        Self::entries(view, first, |position| position > self.position)
+    }
+
+    /// The entries from a sequence on whose positions are `wanted`, in their order.
+    fn entries(view: &mut View, first: u64, wanted: impl Fn(u64) -> bool) -> Result<Vec<Known>> {
         let shape = view.file().shape;
         let count = u64::from(shape.index_count);
         let upper = view.word(view.file().layout.index2index)?;
         let Some(upper) = view.array(upper)? else { return Ok(Vec::new()) };
         let mut found = Vec::new();
         let mut looks = view.file().window.file_len() / 4 + count;
-        let first = self.next_sequence.next_multiple_of(u64::from(shape.index_spacing));
         for number in shape.upper_slot(first)..count {
             looks = looks.saturating_sub(1);
             let position = view.word(upper.slot(number))?;
@@ -174,7 +210,7 @@ impl Walked {
             for slot in if is_first { shape.lower_slot(first) } else { 0 }..count {
                 looks = looks.saturating_sub(1);
                 let position = view.word(lower.slot(slot))?;
-                if position > self.position && view.is_document_position(position) {
+                if wanted(position) && view.is_document_position(position) {
                     found.push(Known { position, sequence: shape.sequence(number, slot) });
                 }
             }

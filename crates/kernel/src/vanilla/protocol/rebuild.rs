@@ -46,24 +46,14 @@ impl Rebuilt {
 /// the cycle meanwhile: writers of this kernel are noticed.
 pub fn rebuild(directory: &Path, asked: Asked, mode: u32) -> Result<Rebuilt> {
     let found = directory::files(directory)?;
-    let data: Vec<_> = found.iter().filter_map(|(name, _)| data_file(*name)).collect();
-    let mut records = Vec::new();
-    for (tid, file) in data {
-        add_records(directory, tid, file, &mut records)?;
+    for (name, _) in &found {
+        check_nobody_writes(directory, *name)?;
     }
-    let Some(layout) = layout_of(directory, asked, &found, &records)? else {
+    let Some(Compared { layout, entries, kept, mut lost }) = compare(directory, asked, &found)?
+    else {
         return Ok(Rebuilt { messages: 0, recovered: 0, dropped: 0, is_moved: false });
     };
-    let entries = entries::taken(directory, &layout, &found)?;
-    let all = entries.len() as u64;
-    let kept = named_records(directory, &layout, entries)?;
-    let named: HashSet<_> = kept.iter().map(|(_, entry)| *entry).collect();
-    let mut lost: Vec<_> = records
-        .iter()
-        .filter_map(|at| layout.packing.pack(*at))
-        .filter(|it| !named.contains(it))
-        .collect();
-    let (recovered, dropped) = (lost.len() as u64, all - kept.len() as u64);
+    let (recovered, dropped) = (lost.len() as u64, (entries.len() - kept.len()) as u64);
     lost.reverse();
     let (entries, is_moved) = joined(&kept, lost);
     let rebuilt = Rebuilt { messages: entries.len() as u64, recovered, dropped, is_moved };
@@ -71,6 +61,54 @@ pub fn rebuild(directory: &Path, asked: Asked, mode: u32) -> Result<Rebuilt> {
         write(directory, &layout, &entries, &found, mode)?;
     }
     Ok(rebuilt)
+}
+
+/// The entries of a cycle beside its records.
+pub struct Compared {
+    pub layout: Layout,
+    /// Sequence numbers and entries that are not 0.
+    pub entries: Vec<(u64, u64)>,
+    /// Those that name a record, each record once.
+    pub kept: Vec<(u64, u64)>,
+    /// Entries that records without one should have.
+    pub lost: Vec<u64>,
+}
+
+/// Compares a cycle's entries with its records; None where there is neither.
+pub fn compare(
+    directory: &Path,
+    asked: Asked,
+    found: &[(FileName, u64)],
+) -> Result<Option<Compared>> {
+    let data: Vec<_> = found.iter().filter_map(|(name, _)| data_file(*name)).collect();
+    let mut records = Vec::new();
+    for (tid, file) in data {
+        add_records(directory, tid, file, &mut records)?;
+    }
+    let Some(layout) = layout_of(directory, asked, found, &records)? else { return Ok(None) };
+    let entries = entries::taken(directory, &layout, found)?;
+    let kept = named_records(directory, &layout, &entries)?;
+    let named: HashSet<_> = kept.iter().map(|(_, entry)| *entry).collect();
+    let packed = records.iter().filter_map(|at| layout.packing.pack(*at));
+    let lost = packed.filter(|entry| !named.contains(entry)).collect();
+    Ok(Some(Compared { layout, entries, kept, lost }))
+}
+
+fn check_nobody_writes(directory: &Path, name: FileName) -> Result<()> {
+    let path = directory::path_of(directory, name);
+    if data_file(name).is_some() && is_written_to(&path)? {
+        return Err(Error::WriterInUse { what: "an appender writes to the cycle:".into(), path });
+    }
+    Ok(())
+}
+
+/// Whether an appender of this kernel has a data file open.
+pub fn is_written_to(path: &Path) -> Result<bool> {
+    let Some(file) = files::open(path, Access { write: false, create_mode: None })? else {
+        return Ok(false);
+    };
+    let held = range_lock::is_held_elsewhere(&file, WHOLE_FILE);
+    held.map_err(|e| Error::io("cannot look at", path, e))
 }
 
 const fn data_file(name: FileName) -> Option<(u32, u64)> {
@@ -84,11 +122,6 @@ const fn data_file(name: FileName) -> Option<(u32, u64)> {
 fn add_records(directory: &Path, tid: u32, file: u64, records: &mut Vec<Location>) -> Result<()> {
     let path = directory::path_of(directory, FileName::Data { tid, file });
     let Some(mut block) = Block::open(&path, false)? else { return Ok(()) };
-    if range_lock::is_held_elsewhere(block.file(), WHOLE_FILE)
-        .map_err(|e| Error::io("cannot look at", &path, e))?
-    {
-        return Err(Error::WriterInUse { what: "an appender writes to the cycle:".into(), path });
-    }
     let start = records.len();
     let mut at = 0;
     while let Some(length) = record_at(&mut block, at)? {
@@ -142,12 +175,12 @@ fn layout_of(
 fn named_records(
     directory: &Path,
     layout: &Layout,
-    entries: Vec<(u64, u64)>,
+    entries: &[(u64, u64)],
 ) -> Result<Vec<(u64, u64)>> {
     let mut seen = HashSet::new();
     let mut open: Option<((u32, u64), Option<Block>)> = None;
     let mut kept = Vec::with_capacity(entries.len());
-    for (sequence, entry) in entries {
+    for &(sequence, entry) in entries {
         let at = layout.packing.unpack(entry);
         let key = (at.tid, at.file);
         if !matches!(&open, Some((it, _)) if *it == key) {

@@ -1,0 +1,86 @@
+//! Checking a cycle of a Vanilla Chronicle: each entry names a record, each record has an entry.
+//!
+//! Records are looked at before entries. So of a writer at work only its last record may lack an
+//! entry, and that is no finding while it has its file open.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use super::format::entry::Location;
+use super::format::names::FileName;
+use super::protocol::detect::{Asked, Layout};
+use super::protocol::directory;
+use super::protocol::rebuild::{self, Compared};
+use crate::Result;
+use crate::finding::{Finding, Kind, Report};
+
+/// Checks the files of a cycle's directory.
+pub fn cycle(directory: &Path, asked: Asked, report: &mut Report) -> Result<()> {
+    let found = directory::files(directory)?;
+    report.files += found.len() as u64;
+    let Some(compared) = rebuild::compare(directory, asked, &found)? else { return Ok(()) };
+    report.messages += compared.kept.len() as u64;
+    report.bytes += found.iter().map(|(_, length)| length).sum::<u64>();
+    let place = Place { directory, layout: compared.layout };
+    report.findings.extend(entries(&place, &compared));
+    report.findings.extend(free_entries(&place, &compared));
+    report.findings.extend(records(&place, &compared)?);
+    Ok(())
+}
+
+/// Where entries and records are.
+struct Place<'a> {
+    directory: &'a Path,
+    layout: Layout,
+}
+
+impl Place<'_> {
+    fn of_entry(&self, kind: Kind, sequence: u64, found: String, expected: &str) -> Finding {
+        let per_file = self.layout.entries_per_file();
+        let file = directory::path_of(self.directory, FileName::Index(sequence / per_file));
+        Finding::at(kind, &file, sequence % per_file * 8, found, expected)
+    }
+}
+
+/// The first entry that names no record, and the first that repeats one.
+fn entries(place: &Place<'_>, compared: &Compared) -> Vec<Finding> {
+    let kept: HashSet<_> = compared.kept.iter().map(|(sequence, _)| *sequence).collect();
+    let named: HashSet<_> = compared.kept.iter().map(|(_, entry)| *entry).collect();
+    let dropped = compared.entries.iter().filter(|(sequence, _)| !kept.contains(sequence));
+    let (repeated, without): (Vec<_>, Vec<_>) =
+        dropped.partition(|(_, entry)| named.contains(entry));
+    let finding = |kind, wrong: &[&(u64, u64)], expected| {
+        let (sequence, entry) = wrong.first()?;
+        let found = format!("entry {entry:#x} (the first of {})", wrong.len());
+        Some(place.of_entry(kind, *sequence, found, expected))
+    };
+    let without = finding(Kind::EntryWithoutRecord, &without, "an entry that names a record");
+    let repeated = finding(Kind::RepeatedEntry, &repeated, "an entry of its own for each record");
+    without.into_iter().chain(repeated).collect()
+}
+
+fn free_entries(place: &Place<'_>, compared: &Compared) -> Option<Finding> {
+    let is_free = |(number, (sequence, _)): &(u64, &(u64, u64))| number != sequence;
+    let (number, (sequence, _)) = (0..).zip(&compared.entries).find(is_free)?;
+    let found = format!("free entries up to sequence {}", sequence - 1);
+    Some(place.of_entry(Kind::FreeEntries, number, found, "entries one after the other"))
+}
+
+fn records(place: &Place<'_>, compared: &Compared) -> Result<Vec<Finding>> {
+    let mut findings = Vec::new();
+    let lost: Vec<_> =
+        compared.lost.iter().map(|entry| place.layout.packing.unpack(*entry)).collect();
+    let of_file = |one: &Location, other: &Location| (one.tid, one.file) == (other.tid, other.file);
+    for records in lost.chunk_by(of_file) {
+        let Some(first) = records.first() else { continue };
+        let name = FileName::Data { tid: first.tid, file: first.file };
+        let path = directory::path_of(place.directory, name);
+        let is_at_work = records.len() == 1 && rebuild::is_written_to(&path)?;
+        if !is_at_work {
+            let found = format!("{} records without an entry", records.len());
+            let (kind, position) = (Kind::RecordWithoutEntry, first.position);
+            findings.push(Finding::at(kind, &path, position, found, "an entry for each record"));
+        }
+    }
+    Ok(findings)
+}
