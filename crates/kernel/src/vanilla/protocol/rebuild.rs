@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use super::block::Block;
 use super::detect::{self, Asked, Layout};
 use super::{directory, entries};
-use crate::os::files;
+use crate::os::files::{self, Access};
 use crate::os::range_lock::{self, WHOLE_FILE};
 use crate::probe::fault;
 use crate::vanilla::format::entry::Location;
