@@ -100,6 +100,6 @@ def _rows(path: str) -> tuple[list[tuple[str, str, int | None, str, str]], int, 
             if isinstance(queue, VanillaQueue | QuickQueue):
                 return queue._verify()  # noqa: SLF001
     except CorruptError as error:
-        found = ("page", error.file, error.position, error.found, error.expected)
-        return [found], 1, 0, 0
+        found, expected = error.found or str(error), error.expected or "a page of this queue"
+        return [("page", error.file or path, error.position, found, expected)], 1, 0, 0
     raise UnsupportedError(f"a queue of this format cannot be checked: format={kind} path={path}")
