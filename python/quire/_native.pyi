@@ -797,6 +797,47 @@ class Queue:
 
         """
 
+    def delete_tailer(self, name: str) -> bool:
+        """
+        Delete a named tailer and its position; return whether there was one.
+
+        A tailer of Java, or one opened with ``shared=True``, is not noticed: its position is lost.
+
+        Raises:
+            TailerInUseError: A tailer reads with the name.
+            ReadOnlyError: The queue was opened read-only.
+
+        Examples:
+            >>> queue.tailer("risk").close()
+            >>> queue.delete_tailer("risk"), queue.delete_tailer("risk")
+            (True, False)
+
+        """
+
+    def rename_tailer(self, name: str, new_name: str) -> bool:
+        """
+        Give a named tailer another name; return whether there was one.
+
+        If the process is killed meanwhile, both names may exist.
+
+        Raises:
+            TailerInUseError: A tailer reads with the name.
+            ReadOnlyError: The queue was opened read-only.
+            ValueError: Another tailer has the new name, no tailer can have it, or one of them is a
+                ``replicated:`` one.
+
+        Examples:
+            >>> queue.tailer("risk").close()
+            >>> queue.rename_tailer("risk", "limits")
+            True
+            >>> queue.named_tailers()
+            [('limits', 0)]
+
+        """
+
+    def _position_of(self, index: int, /) -> int | None:
+        """Return where a message lies in its file; None if there is none."""
+
     def _unlock(self, key: str, *, force: bool) -> tuple[int, bool] | None:
         """Free a lock of the table; return who held it, and whether that process lives."""
 

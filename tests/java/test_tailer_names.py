@@ -38,3 +38,21 @@ def test_the_position_is_that_of_both(java_name: str, version: str, tmp_path: Pa
         keys = [key for key, _ in queue.table_entries() if key.startswith("index.")]
         assert keys == [f"index.{NAME}"]
     assert f"index.{NAME}" in "\n".join(peer.run("table", dir=tmp_path))
+
+
+def test_java_misses_a_deleted_tailer_and_finds_a_renamed_one(tmp_path: Path) -> None:
+    peer = JavaPeer()
+    peer.run("write", dir=tmp_path, count=0)
+    with quire.open(tmp_path) as queue:
+        indexes = [queue.appender().write_bytes(text) for text in TEXTS]
+        for name in ("deleted", "old"):
+            with queue.tailer(name) as tailer:
+                assert [tailer.read_bytes(), tailer.read_bytes()] == TEXTS[:2]
+        assert queue.delete_tailer("deleted")
+        assert queue.rename_tailer("old", "new")
+    for name, at in (("deleted", 0), ("new", 2), ("old", 0)):
+        answers = peer.run_with_input("tailer-script", "read\n", dir=tmp_path, name=name)
+        assert answers == [f"{indexes[at]:x} 1 {TEXTS[at].hex()}"]
+    with quire.open(tmp_path) as queue:
+        stored = [("new", indexes[3]), ("deleted", indexes[1]), ("old", indexes[1])]
+        assert queue.named_tailers() == stored

@@ -115,6 +115,7 @@ class Life:
         yield from (self.write_document, self.roll_back, self.write_metadata)
         yield partial(self.write_many, 7)
         yield from [partial(self.read, name) for name in NAMES]
+        yield self.delete_name
         yield from [partial(self.write, BIG)] * 5
         yield from (self.sync, partial(self.tick, 1), self.write, self.write_elsewhere)
         yield from (partial(self.tick, 4), self.write_too_much, self.write, self.look)
@@ -224,6 +225,10 @@ class Life:
                 self.journal.say("goes", name, tailer.index)
                 tailer.commit()
                 self.journal.say("at", name, tailer.index)
+
+    def delete_name(self) -> None:
+        self.queue.tailer("deleted").close()
+        assert self.queue.delete_tailer("deleted")
 
     def look(self) -> None:
         """Read everything, both ways."""

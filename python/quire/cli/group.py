@@ -24,6 +24,7 @@ VERBS: Final = {
     "replay": "quire.cli.replay:replay",
     "tail": "quire.cli.tail:tail",
     "stat": "quire.cli.stat:stat",
+    "tailers": "quire.cli.tailers:tailers",
     "unlock": "quire.cli.unlock:unlock",
     "verify": "quire.cli.verify:verify",
     "write": "quire.cli.write:write",

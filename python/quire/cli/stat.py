@@ -116,7 +116,7 @@ def _rate(queue: quire.Queue, tailer: quire.Tailer, cycle: int, messages: int) -
     if messages <= 1:
         return None
     first, last = (
-        _written_ns(tailer, queue.roll_cycle.to_index(cycle, sequence))
+        written_ns(tailer, queue.roll_cycle.to_index(cycle, sequence))
         for sequence in (0, messages - 1)
     )
     if first is None or last is None or first >= last:
@@ -124,7 +124,7 @@ def _rate(queue: quire.Queue, tailer: quire.Tailer, cycle: int, messages: int) -
     return (messages - 1) * 1e9 / (last - first)
 
 
-def _written_ns(tailer: quire.Tailer, index: int) -> int | None:
+def written_ns(tailer: quire.Tailer, index: int) -> int | None:
     """Return when a message was written, by its history."""
     with suppress(quire.WireError):
         if tailer.move_to_index(index) and tailer.read_bytes() is not None:

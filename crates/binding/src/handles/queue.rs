@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use quire_kernel::chronicle::protocol::lock::recovery::ForceUnlock;
 use quire_kernel::chronicle::queue::handle::Queue as Kernel;
 use quire_kernel::chronicle::queue::options::Options;
+use quire_kernel::chronicle::read::stored_position;
 use quire_kernel::chronicle::{dump, format};
 
 use super::clock::QueueClock;
@@ -222,6 +223,31 @@ impl Queue {
     #[doc = stub!("Queue.named_tailers")]
     fn named_tailers(&self, py: Python<'_>) -> PyResult<Vec<(String, i64)>> {
         self.ask(py, Kernel::named_tailers)
+    }
+
+    #[doc = stub!("Queue.delete_tailer")]
+    #[pyo3(signature = (name))]
+    fn delete_tailer(&self, py: Python<'_>, name: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let name = text("name", name)?;
+        self.ask(py, |queue| stored_position::delete(queue, name))
+    }
+
+    #[doc = stub!("Queue.rename_tailer")]
+    #[pyo3(signature = (name, new_name))]
+    fn rename_tailer(
+        &self,
+        py: Python<'_>,
+        name: &Bound<'_, PyAny>,
+        new_name: &Bound<'_, PyAny>,
+    ) -> PyResult<bool> {
+        let (name, new_name) = (text("name", name)?, text("new_name", new_name)?);
+        self.ask(py, |queue| stored_position::rename(queue, name, new_name))
+    }
+
+    #[doc = stub!("Queue._position_of")]
+    #[pyo3(name = "_position_of", signature = (index, /))]
+    fn position_of(&self, py: Python<'_>, index: i64) -> PyResult<Option<u64>> {
+        self.ask(py, |queue| queue.position_of(index))
     }
 
     #[doc = stub!("Queue.lock_holder")]

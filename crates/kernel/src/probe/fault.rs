@@ -106,6 +106,7 @@ mod names {
         "table.header.cas",
         "table.key.store",
         "table.key.cas",
+        "table.key.remove",
         // The listing.
         "listing.dir.read",
         "listing.file.stat",
@@ -257,7 +258,7 @@ mod names {
         "window.grow",
         "window.sync",
     ];
-    pub const COUNT: usize = 154;
+    pub const COUNT: usize = 155;
 
     /// The place of a name in [`POINTS`]; known when compiling.
     ///

@@ -218,7 +218,9 @@ fn name_of(key: &str) -> Option<&str> {
     prefix.eq_ignore_ascii_case(TAILER_PREFIX).then_some(name)
 }
 
-fn is_replicated(name: &str) -> bool {
+/// Whether a tailer is kept with a version, under a lock of its own.
+#[must_use]
+pub fn is_replicated(name: &str) -> bool {
     name.get(..REPLICATED_PREFIX.len()).is_some_and(|it| it.eq_ignore_ascii_case(REPLICATED_PREFIX))
 }
 

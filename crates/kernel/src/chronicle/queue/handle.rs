@@ -14,7 +14,7 @@ use crate::chronicle::format::roll_cycle::RollCycle;
 use crate::chronicle::format::table::{self, NO_HIGHEST};
 use crate::chronicle::protocol::create::{self, NewFile};
 use crate::chronicle::protocol::listing::{self, Listing, Names};
-use crate::chronicle::protocol::locate;
+use crate::chronicle::protocol::locate::{self, Place};
 use crate::chronicle::protocol::lock::guard::WriteGuard;
 use crate::chronicle::protocol::lock::recovery;
 use crate::chronicle::protocol::lock::word::LockWord;
@@ -529,6 +529,16 @@ impl Queue {
         };
         let end = locate::end(&mut view)?;
         Ok(Some((end.position, end.next_sequence(), end.slot == Slot::EndOfData)))
+    }
+
+    /// Where a message lies in its file; None if there is none.
+    pub fn position_of(&self, index: i64) -> Result<Option<u64>> {
+        let (cycle, sequence) = self.roll().split(index)?;
+        let Some(mut view) = self.view(cycle)? else { return Ok(None) };
+        Ok(match locate::place_of(&mut view, sequence)? {
+            Place::Found(position) => Some(position),
+            _ => None,
+        })
     }
 
     /// What a cycle's file says the position of its last message is, after its end too where

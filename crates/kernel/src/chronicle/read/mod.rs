@@ -7,5 +7,5 @@ pub mod missing;
 pub(crate) mod position;
 pub mod resume;
 pub(crate) mod stall;
-pub(crate) mod stored_position;
+pub mod stored_position;
 pub mod tailer;

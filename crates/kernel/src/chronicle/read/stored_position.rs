@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::chronicle::format::table::{REPLICATED_PREFIX, TAILER_PREFIX, UNLOCKED};
+use crate::chronicle::format::table::{REPLICATED_PREFIX, TAILER_PREFIX, UNLOCKED, is_replicated};
 use crate::chronicle::protocol::lock::{gate, recovery};
 use crate::chronicle::protocol::table::store::TableStore;
 use crate::chronicle::queue::handle::Queue;
@@ -56,12 +56,32 @@ impl Name {
             Self { text: name.to_owned(), value, is_held: AtomicBool::new(false), replicated };
         if !shared {
             name.hold(queue)?;
+            if queue.tailer_key(&name.text)? != name.value {
+                // Deleted, between it was found and held.
+                name.release(queue);
+                return Self::open(queue, &name.text, shared);
+            }
         }
         if name.replicated.is_some() {
             let counted = name.count_opening(queue);
             counted.inspect_err(|_| name.release(queue))?;
         }
         Ok(name)
+    }
+
+    /// The entry of a known name, held; None if there is no such name.
+    fn hold_known(queue: &Queue, name: &str) -> Result<Option<Self>> {
+        let table = queue.writable_table("a named tailer")?;
+        let Some(value) = table.find(&key_of(name))? else { return Ok(None) };
+        let is_held = AtomicBool::new(false);
+        let name = Self { text: name.to_owned(), value, is_held, replicated: None };
+        name.hold(queue)?;
+        if table.find(&key_of(&name.text))? == Some(name.value) {
+            return Ok(Some(name));
+        }
+        // Deleted, between it was found and held.
+        name.release(queue);
+        Self::hold_known(queue, &name.text)
     }
 
     fn hold(&self, queue: &Queue) -> Result<()> {
@@ -130,6 +150,50 @@ impl Name {
         cells.add_acq_rel(replicated.version, changes, step!("tailer.version.add"));
         Ok(())
     }
+}
+
+/// Deletes a name and its position; whether there was one. Fails while a tailer of Quire reads with it.
+pub fn delete(queue: &Queue, name: &str) -> Result<bool> {
+    let table = queue.writable_table("deleting a named tailer")?;
+    let Some(held) = Name::hold_known(queue, name)? else { return Ok(false) };
+    let key = key_of(name);
+    // Without the name, what stands beside it would count as names.
+    let beside = if is_replicated(name) { [".lock", ".version"].as_slice() } else { &[] };
+    let deleted = beside
+        .iter()
+        .try_for_each(|end| table.remove(&format!("{key}{end}")).map(drop))
+        .and_then(|()| table.remove(&key));
+    held.release(queue);
+    deleted
+}
+
+/// Moves the position of a name to a new one; whether there was one. Fails while a tailer of Quire
+/// reads with it.
+pub fn rename(queue: &Queue, old: &str, new: &str) -> Result<bool> {
+    let table = queue.writable_table("renaming a tailer")?;
+    if is_replicated(old) || is_replicated(new) {
+        return Err(Error::Invalid(format!(
+            "replicated tailers are not renamed: old={old:?} new={new:?}"
+        )));
+    }
+    check_characters(table, new)?;
+    let Some(held) = Name::hold_known(queue, old)? else { return Ok(false) };
+    let renamed = table.rename(&key_of(old), &key_of(new));
+    held.release(queue);
+    if renamed? {
+        return Ok(true);
+    }
+    match table.find(&key_of(new))? {
+        Some(_) => Err(Error::Invalid(format!(
+            "another tailer has this name: name={new:?} path={}",
+            table.path().display()
+        ))),
+        None => Ok(false),
+    }
+}
+
+fn key_of(name: &str) -> String {
+    format!("{TAILER_PREFIX}{name}")
 }
 
 /// A new name can be shown and typed. Java takes any other too, so a position that is stored under

@@ -1,7 +1,10 @@
-//! The entries of the table store: finding one, and adding one under the key lock.
+//! The entries of the table store: finding one, and adding or removing one under the key lock.
 //!
 //! 1. walk the keys again; 2. write the entry after a 0 header, and zeros after it; 3. CAS the
 //!    header. A crash before the last step leaves nothing anybody sees.
+//!
+//! An entry is removed by one CAS, which makes a metadata document of it: readers, Java's too, skip
+//! those. Its room is not used again.
 
 use quire_wire::latin1;
 
@@ -34,13 +37,13 @@ pub enum BadTable {
 
 /// Looks for a key, in Latin-1; case does not matter.
 pub fn find(cells: &Cells, key: &[u8]) -> Result<Key, BadTable> {
-    walk(cells, |found, value| latin1::eq_ignore_case(found, key).then_some(value))
+    walk(cells, |_, found, value| latin1::eq_ignore_case(found, key).then_some(value))
 }
 
 /// Every key, in Latin-1, and its value, in the order of their making.
 pub fn all(cells: &Cells) -> Result<Vec<(Vec<u8>, i64)>, BadTable> {
     let mut entries = Vec::new();
-    walk(cells, |key, value| {
+    walk(cells, |_, key, value| {
         if value.is_multiple_of(8) {
             entries.push((key.to_vec(), cells.load_acquire(value).cast_signed()));
         }
@@ -49,8 +52,12 @@ pub fn all(cells: &Cells) -> Result<Vec<(Vec<u8>, i64)>, BadTable> {
     Ok(entries)
 }
 
-/// Shows the keys and the positions of their values to `look`, until it returns a position.
-fn walk(cells: &Cells, mut look: impl FnMut(&[u8], u64) -> Option<u64>) -> Result<Key, BadTable> {
+/// Shows the documents of the keys, the keys, and the positions of their values to `look`, until it
+/// returns a position.
+fn walk(
+    cells: &Cells,
+    mut look: impl FnMut(u64, &[u8], u64) -> Option<u64>,
+) -> Result<Key, BadTable> {
     let mut position = 0;
     while position + HEADER_LEN <= cells.len() {
         let (length, is_data) = match document::parse(cells.load_header_acquire(position)) {
@@ -64,7 +71,7 @@ fn walk(cells: &Cells, mut look: impl FnMut(&[u8], u64) -> Option<u64>) -> Resul
         }
         let value = cells.with_bytes(position + HEADER_LEN, u64::from(length), |payload| {
             let (key, at) = if is_data { table::parse_entry(payload) } else { None }?;
-            look(key, position + HEADER_LEN + at as u64)
+            look(position, key, position + HEADER_LEN + at as u64)
         });
         match value {
             Some(value) if value.is_multiple_of(8) => return Ok(Key::At(value)),
@@ -96,4 +103,22 @@ pub fn find_or_add(cells: &Cells, key: &[u8], initial: i64) -> Result<(u64, bool
         .publish_header(slot, found, word, step!("table.key.cas"))
         .map_err(|found| BadTable::HeaderTaken(slot, found))?;
     Ok((slot + HEADER_LEN + value_at as u64, true))
+}
+
+/// Removes a key, in Latin-1; whether there was one. The caller holds the key lock.
+pub fn remove(cells: &Cells, key: &[u8]) -> Result<bool, BadTable> {
+    let mut document = None;
+    walk(cells, |position, found, value| {
+        document = latin1::eq_ignore_case(found, key).then_some(position);
+        document.map(|_| value)
+    })?;
+    let Some(position) = document else { return Ok(false) };
+    let found = cells.load_header_acquire(position);
+    let Header::Data(length) = document::parse(found) else {
+        return Err(BadTable::HeaderTaken(position, found));
+    };
+    cells
+        .publish_header(position, found, document::word(length, true), step!("table.key.remove"))
+        .map_err(|found| BadTable::HeaderTaken(position, found))?;
+    Ok(true)
 }

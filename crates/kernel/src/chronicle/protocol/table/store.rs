@@ -395,9 +395,7 @@ impl TableStore {
 
     /// The position of a key's value, created with `initial` when there is no such key.
     pub fn find_or_create(&self, key: &str, initial: i64) -> Result<u64> {
-        let name = latin1::encode(key).ok_or_else(|| {
-            Error::Invalid(format!("a table key is made of Latin-1 characters: key={key:?}"))
-        })?;
+        let name = latin1::encode(key).ok_or_else(|| not_latin(key))?;
         if let Some(position) = self.find_spelled(&name)? {
             return Ok(position);
         }
@@ -422,6 +420,38 @@ impl TableStore {
             self.is_unsynced.store(true, Ordering::Release);
         }
         Ok(value)
+    }
+
+    /// Removes a key; whether there was one.
+    pub fn remove(&self, key: &str) -> Result<bool> {
+        let _thread = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        let file = self.file()?;
+        let _lock = file::key_lock(&file, &self.path, self.timeout)?;
+        self.remove_locked(key)
+    }
+
+    /// Moves the value of a key to a new one; false if `old` is missing or `new` is not. A crash in
+    /// between leaves both.
+    pub fn rename(&self, old: &str, new: &str) -> Result<bool> {
+        let name = latin1::encode(new).ok_or_else(|| not_latin(new))?;
+        let _thread = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        let file = self.file()?;
+        let _lock = file::key_lock(&file, &self.path, self.timeout)?;
+        let (Some(position), None) = (self.find(old)?, self.find(new)?) else { return Ok(false) };
+        self.find_or_create_locked(&name, self.value(position, 0))?;
+        self.remove_locked(old)
+    }
+
+    fn remove_locked(&self, key: &str) -> Result<bool> {
+        let Some(name) = latin1::encode(key) else { return Ok(false) };
+        let bad = |bad| self.bad(key.len(), bad);
+        let mut was_there = keys::remove(&self.cells, &name).map_err(bad)?;
+        if !key.is_ascii() {
+            // As earlier versions of Quire wrote it.
+            was_there |= keys::remove(&self.cells, key.as_bytes()).map_err(bad)?;
+        }
+        self.is_unsynced.fetch_or(was_there, Ordering::AcqRel);
+        Ok(was_there)
     }
 
     fn is_cut(&self) -> bool {
@@ -499,4 +529,8 @@ impl TableStore {
 fn earlier_spelling(key: &[u8]) -> Option<(&str, Cow<'_, [u8]>)> {
     let text = std::str::from_utf8(key).ok().filter(|text| !text.is_ascii())?;
     Some((text, latin1::encode(text)?))
+}
+
+fn not_latin(key: &str) -> Error {
+    Error::Invalid(format!("a table key is made of Latin-1 characters: key={key:?}"))
 }

@@ -1,0 +1,212 @@
+"""``quire tailers``: the named tailers of a queue, how far they lag, and what moves them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import click
+
+import quire
+from quire._formats import CHRONICLE, format_of
+from quire._positions import OUTPUT_POSITION, stored_position
+from quire._terminal import escape_line
+from quire.cli.arguments import PATH, open_read_only, parse_point, value_errors_as_usage
+from quire.cli.options import row_format_option
+from quire.cli.rows import print_rows
+from quire.cli.stat import written_ns
+from quire.cli.stat_text import hex_text
+from quire.ranges.event_time import TimeField
+
+_COLUMNS: Final = ("name", "next_index", "messages", "bytes", "seconds")
+_SECOND: Final = 10**9
+
+_Target: TypeAlias = int | str | datetime  # an index, "start" or "end", or a time
+
+
+def _parse_target(value: str) -> _Target:
+    return value if value in {"start", "end"} else parse_point(value)
+
+
+@click.command()
+@click.argument("path", type=PATH)
+@click.option(
+    "--move",
+    type=(str, _parse_target),
+    metavar="NAME POINT",
+    help="Move a tailer to an index, a time, 'start' or 'end'.",
+)
+@click.option("--reset", metavar="NAME", help="Move a tailer to the first message.")
+@click.option("--delete", metavar="NAME", help="Delete a tailer and its position.")
+@click.option("--rename", type=(str, str), metavar="OLD NEW", help="Give a tailer another name.")
+@click.option("--time-field", metavar="NAME", help="The field that holds the event time.")
+@row_format_option()
+def tailers(  # noqa: PLR0913 - its options
+    path: Path,
+    *,
+    move: tuple[str, _Target] | None,
+    reset: str | None,
+    delete: str | None,
+    rename: tuple[str, str] | None,
+    time_field: str | None,
+    style: str,
+) -> None:
+    """
+    List the named tailers of a queue and how far they lag, or change one.
+
+    The lag is counted from the message that a tailer reads next to the end of the queue: in
+    messages, in bytes of the files, and in seconds between its message and the last one, if
+    messages have a history or a --time-field. Listing changes nothing.
+
+    A tailer that a process of Quire reads with is refused. One of Java is not noticed: stop it
+    first.
+
+    \b
+    Examples:
+      quire tailers orders
+      quire tailers orders --format jsonl | jq 'select(.messages > 1000)'
+      quire tailers orders --move risk 2024-01-15T10:30:00Z --time-field time
+    """  # noqa: D301 - click reads the backspace
+    changes = [it for it in (move, reset, delete, rename) if it is not None]
+    if len(changes) > 1:
+        raise click.UsageError("give one of --move, --reset, --delete and --rename")
+    with value_errors_as_usage():
+        _check_format(path)
+        if not changes:
+            with open_read_only(path) as queue:
+                print_rows(style, _COLUMNS, _rows(queue, time_field))
+            return
+        with quire.open(path, format="chronicle", create=False, force_unlock="never") as queue:
+            if delete is not None:
+                done = _deleted(queue, delete)
+            elif rename is not None:
+                done = _renamed(queue, *rename)
+            else:
+                name, target = move or (str(reset), "start")
+                done = _moved(queue, name, target, time_field)
+    click.echo(done)
+
+
+def _check_format(path: Path) -> None:
+    found = format_of(str(path))
+    if found not in {None, CHRONICLE}:
+        raise quire.UnsupportedError(
+            f"only a Chronicle Queue has a table of its tailers: format={found} path={path}"
+        )
+
+
+class _End(NamedTuple):
+    """Where the messages of a cycle end: position, and sequence of the next one."""
+
+    position: int
+    sequence: int
+
+
+def _rows(queue: quire.Queue, time_field: str | None) -> Iterator[dict[str, Any]]:
+    named = [it for it in queue.named_tailers() if it[0] != OUTPUT_POSITION]
+    places = {name: stored_position(queue, index) for name, index in named}
+    oldest = min((cycle for cycle, _ in places.values()), default=0)
+    found = {cycle: queue.end_of_cycle(cycle) for cycle in queue.cycles if cycle >= oldest}
+    ends = {cycle: _End(end[0], end[1]) for cycle, end in found.items() if end and end[1]}
+    with queue.tailer() as reader:
+        for name, index in named:
+            lag = _Lag(queue, ends, *places[name])
+            yield {
+                "name": name,
+                "next_index": hex_text(index),
+                "messages": lag.messages,
+                "bytes": lag.bytes,
+                "seconds": _seconds(reader, lag, time_field),
+            }
+
+
+class _Lag:
+    """What a tailer has yet to read, cycle by cycle."""
+
+    def __init__(
+        self, queue: quire.Queue, ends: dict[int, _End], cycle: int, sequence: int
+    ) -> None:
+        roll = queue.roll_cycle
+        starts = {it: sequence if it == cycle else 0 for it in ends if it >= cycle}
+        unread = {it: start for it, start in starts.items() if start < ends[it].sequence}
+        self.messages = sum(ends[it].sequence - start for it, start in unread.items())
+        indexes = [roll.to_index(it, start) for it, start in unread.items()]
+        positions = [queue._position_of(index) for index in indexes]  # noqa: SLF001 - the package's own
+        spans = zip(unread, positions, strict=True)
+        self.bytes = sum(ends[it].position - at for it, at in spans if at is not None)
+        self.first = indexes[0] if indexes else None
+        last = max(unread, default=None)
+        self.last = None if last is None else roll.to_index(last, ends[last].sequence - 1)
+
+
+def _seconds(reader: quire.Tailer, lag: _Lag, time_field: str | None) -> float | None:
+    if lag.first is None or lag.last is None:
+        return 0.0
+    first = _time_ns(reader, lag.first, time_field)
+    last = _time_ns(reader, lag.last, time_field)
+    return None if first is None or last is None else (last - first) / _SECOND
+
+
+def _time_ns(reader: quire.Tailer, index: int, time_field: str | None) -> int | None:
+    if time_field is None:
+        return written_ns(reader, index)
+    found = reader.read_bytes() if reader.move_to_index(index) else None
+    return None if found is None else TimeField(time_field).of(found)
+
+
+def _known(queue: quire.Queue, name: str) -> tuple[str, int]:
+    """Return a tailer's name as it is stored, and the index that it reads next."""
+    for known, index in queue.named_tailers():
+        if known.lower() == name.lower():
+            return known, index
+    raise _unknown(name)
+
+
+def _unknown(name: str) -> click.ClickException:
+    return click.ClickException(f"no tailer has this name: name={name}")
+
+
+def _moved(queue: quire.Queue, name: str, target: _Target, time_field: str | None) -> str:
+    known, before = _known(queue, name)
+    index = _target(queue, target, time_field)
+    with queue.tailer(known) as tailer:
+        if target == "start" or index is None:
+            tailer.to_start()
+        else:
+            tailer.move_to_index(index)
+        tailer.commit()
+    _, after = _known(queue, known)
+    return f"moved: name={escape_line(known)} before={before:#x} after={after:#x}"
+
+
+def _target(queue: quire.Queue, target: _Target, time_field: str | None) -> int | None:
+    """Return the index that a point stands for; None in an empty queue."""
+    last = queue.last_index
+    if last is None or target == "start":
+        return queue.first_index
+    if target == "end":
+        return last + 1
+    with queue.tailer() as looker:
+        if not isinstance(target, int):
+            return looker.index if looker.move_to_time(target, time_field=time_field) else last + 1
+        if target == last + 1 or looker.move_to_index(target):
+            return target
+    raise click.ClickException(
+        f"no message has this index: index={target:#x} first={queue.first_index or 0:#x}"
+        f" last={last:#x}"
+    )
+
+
+def _deleted(queue: quire.Queue, name: str) -> str:
+    _, before = _known(queue, name)
+    if not queue.delete_tailer(name):
+        raise _unknown(name)
+    return f"deleted: name={escape_line(name)} before={before:#x}"
+
+
+def _renamed(queue: quire.Queue, name: str, new: str) -> str:
+    if not queue.rename_tailer(name, new):
+        raise _unknown(name)
+    return f"renamed: name={escape_line(name)} new={escape_line(new)}"
