@@ -36,7 +36,9 @@ def test_escapes_and_turned_text_are_shown_as_what_they_are() -> None:
     assert escape_controls("\ud800\U000e0001") == "\\ud800\\U000e0001"
 
 
-@pytest.mark.parametrize("verb", ["read", "stat", "dump", "replay", "diff", "write", "archive"])
+@pytest.mark.parametrize(
+    "verb", ["read", "tail", "history", "stat", "dump", "replay", "diff", "write", "archive"]
+)
 def test_a_path_in_an_error_is_harmless(cli: Cli, tmp_path: Path, verb: str) -> None:
     path = tmp_path / BAD
     more = {"diff": [path], "archive": [tmp_path / "dest"]}.get(verb, [])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
@@ -103,15 +102,9 @@ def _schema(place: str | None) -> Any:  # noqa: ANN401 - a schema, or a word
     """
     if place in {None, "infer"}:
         return place
-    from quire.arrow.schema_loader import load_schema
+    from quire.cli.fields import load_schema
 
-    sys.path.insert(0, "")  # modules in the working directory are found, as by python -m
-    try:
-        return load_schema(str(place))
-    except (ValueError, TypeError, ImportError, AttributeError, OSError) as error:
-        raise click.BadParameter(f"no schema here: {place} ({error})") from error
-    finally:
-        sys.path.remove("")
+    return load_schema(str(place))
 
 
 def _verify(path: Path, dest: Path | None) -> None:
