@@ -51,11 +51,13 @@ RECURSIVE = (
 )
 # The Python modules, lowest first. What the handles are built on takes the native ones.
 PYTHON_LAYERS = [
-    "_arguments _arrow _durable _formats _following _latency _terminal discovery errors pausers",
+    "_terminal",
+    "frames.html",
+    "_arguments _arrow _durable _formats _following _latency discovery errors pausers",
     "types _opening _raw pages",
     "ranges.cycles ranges.event_time ranges.numbering ranges.seek",
     "calls arrow",
-    "write_lock",
+    "write_lock frames.handle frames.scan frames.dataset frames",
     "queue appender tailer subtopics vanilla indexed quick_queue merging",
     "_positions ranges",
     "replaying services archive maintenance",

@@ -20,6 +20,7 @@ Where things are; each imports only what stands above it::
     queue appender tailer subtopics            the handles; open() is in queue
     vanilla indexed quick_queue merging        those of other formats; several queues as one
     ranges _positions                          ranges, seeking, stored positions
+    frames                                     queues as data frames, and in notebooks
     write_lock maintenance                     the write lock; checking and repairing queues
     replaying services archive                 replay and compare; services; Parquet archives
     converting                                 queues moved into other formats

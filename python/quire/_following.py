@@ -141,6 +141,11 @@ class Following(Generic[_E]):
                 await asyncio.sleep(0)
             turn_ends = monotonic() + TURN_S
 
+    def _repr_html_(self) -> str:
+        from quire.frames.html import of_facts
+
+        return of_facts(repr(self))
+
     def _payload_batch(self, count: int, max_bytes: int, end: int = _NO_END) -> pa.RecordBatch:
         """Return the next messages before the index *end*."""
         need_arrow()

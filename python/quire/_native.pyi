@@ -249,6 +249,7 @@ class Excerpt:
     """
 
     def __new__(cls, index: int, data: bytes, fieldless: bool = False) -> Excerpt: ...
+    def _repr_html_(self) -> str: ...
     @property
     def index(self) -> int:
         """The 64-bit message index."""
@@ -2421,6 +2422,7 @@ class QuickExcerpt:
     """
 
     def __new__(cls, index: int, data: bytes, producer: str | None = None) -> QuickExcerpt: ...
+    def _repr_html_(self) -> str: ...
     @property
     def index(self) -> int:
         """The index of the message: a multiple of 16."""
@@ -3503,6 +3505,7 @@ class VanillaExcerpt:
     """
 
     def __new__(cls, index: int, data: bytes) -> Self: ...
+    def _repr_html_(self) -> str: ...
     @property
     def index(self) -> int:
         """

@@ -13,6 +13,7 @@ from quire._native import VanillaExcerpt
 from quire._opening import Reopened
 from quire._raw import Handle, RawTailer
 from quire.errors import UnsupportedError
+from quire.frames.handle import Framed
 
 _FORMAT = "Indexed Chronicle"
 _READ_ONLY = "it is only read: its one writer knows no lock that would keep a second one out"
@@ -46,7 +47,7 @@ class IndexedTailer(RawTailer[VanillaExcerpt], _native.IndexedTailer):
     _format, _missing = _FORMAT, _REASONS
 
 
-class IndexedQueue(_native.IndexedQueue, Reopened, Handle):
+class IndexedQueue(_native.IndexedQueue, Reopened, Framed, Handle):
     """
     An open Indexed Chronicle, from ``quire.open`` with the path of its files without suffix.
 

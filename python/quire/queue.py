@@ -15,6 +15,7 @@ from quire._native import Dump, ManualClock, RollCycle
 from quire._opening import Reopened
 from quire.appender import Appender
 from quire.errors import NotAQueueError, UnsupportedError
+from quire.frames.handle import Framed
 from quire.indexed import IndexedQueue, IndexedTailer
 from quire.quick_queue import QuickAppender, QuickQueue, QuickTailer
 from quire.tailer import Tailer
@@ -103,7 +104,7 @@ class _Writable(Protocol):
     def write(self, text: str, /) -> object: ...
 
 
-class Queue(_native.Queue, Reopened, metaclass=ABCMeta):
+class Queue(_native.Queue, Reopened, Framed, metaclass=ABCMeta):
     """
     An open queue, from :func:`quire.open`. Those of other formats count as subclasses.
 

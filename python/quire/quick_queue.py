@@ -15,6 +15,7 @@ from quire._native import QuickExcerpt
 from quire._opening import Reopened
 from quire._raw import Handle, RawAppender, RawTailer
 from quire.errors import UnsupportedError
+from quire.frames.handle import Framed
 
 _FORMAT = "Quick-Queue"
 _NO_WIRE = "messages are raw bytes, not BinaryWire: write_bytes, new_message"
@@ -78,7 +79,7 @@ class QuickTailer(RawTailer[QuickExcerpt], _native.QuickTailer):
     _format, _missing = _FORMAT, _REASONS
 
 
-class QuickQueue(_native.QuickQueue, Reopened, Handle):
+class QuickQueue(_native.QuickQueue, Reopened, Framed, Handle):
     """
     An open Quick-Queue, from ``quire.open(path, format="quick-queue")``.
 

@@ -1,5 +1,6 @@
 //! The reprs of handles: `Name(path, key=value, state)`. They never raise and never wait.
 
+use std::fmt::Write;
 use std::path::Path;
 
 use pyo3::prelude::*;
@@ -37,6 +38,43 @@ pub fn line(py: Python<'_>, text: &str) -> String {
 
 pub fn path(py: Python<'_>, path: &Path) -> String {
     plain(py, &path.to_string_lossy())
+}
+
+/// Messages with more bytes than this are shown by their repr alone.
+const HTML_MAX_BYTES: usize = 64 * 1024;
+const HTML_MAX_CHARS: usize = 4_000;
+
+/// A message in a notebook: its repr, then its text unless it is long. Markup and terminal control
+/// characters are escaped.
+pub fn html(
+    py: Python<'_>,
+    repr: &str,
+    bytes: &[u8],
+    text: impl FnOnce(&[u8]) -> Option<String>,
+) -> String {
+    let title = format!("<code>{}</code>", escaped(&line(py, repr)));
+    let text = if bytes.len() > HTML_MAX_BYTES { None } else { text(bytes) };
+    let Some(text) = text else { return title };
+    let end = text.char_indices().nth(HTML_MAX_CHARS).map_or(text.len(), |(at, _)| at);
+    let lines: Vec<_> = text[..end].lines().map(|it| escaped(&line(py, it))).collect();
+    let rest = if end < text.len() { "\n…" } else { "" };
+    format!("{title}<pre>{}{rest}</pre>", lines.join("\n"))
+}
+
+/// Bytes of unknown meaning: the text that they are, or in hexadecimal.
+pub fn raw(bytes: &[u8]) -> String {
+    let hex = |_| {
+        bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut hex, byte| {
+            let _ = write!(hex, "{byte:02x}");
+            hex
+        })
+    };
+    str::from_utf8(bytes).map_or_else(hex, str::to_owned)
+}
+
+fn escaped(text: &str) -> String {
+    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    text.replace('"', "&quot;").replace('\'', "&#x27;")
 }
 
 /// Adds that a handle is closed, or belongs to the parent of this process.

@@ -9,6 +9,7 @@ from quire import _formats, _native
 from quire._native import VanillaExcerpt
 from quire._opening import Reopened
 from quire._raw import Handle, RawAppender, RawTailer
+from quire.frames.handle import Framed
 
 _FORMAT = "Vanilla Chronicle"
 _NO_WIRE = "messages are raw bytes, not BinaryWire: write_bytes, writing_excerpt"
@@ -66,7 +67,7 @@ class VanillaTailer(RawTailer[VanillaExcerpt], _native.VanillaTailer):
     _format, _missing = _FORMAT, _REASONS
 
 
-class VanillaQueue(_native.VanillaQueue, Reopened, Handle):
+class VanillaQueue(_native.VanillaQueue, Reopened, Framed, Handle):
     """
     An open Vanilla Chronicle, from ``quire.open(path, format="vanilla")``.
 

@@ -5,6 +5,7 @@ use pyo3::types::{PyBytes, PyDict, PyType};
 use quire_wire::message;
 use quire_wire::text::summary;
 
+use crate::repr;
 use crate::values::failure::{Failure, Result};
 use crate::values::text;
 use crate::values::{codec, decode};
@@ -96,5 +97,10 @@ impl Excerpt {
 
     fn __repr__(&self, py: Python<'_>) -> String {
         format!("Excerpt(index={:#x}, {})", self.index, summary::of(self.data.as_bytes(py)))
+    }
+
+    fn _repr_html_(&self, py: Python<'_>) -> String {
+        let bytes = self.data.as_bytes(py);
+        repr::html(py, &self.__repr__(py), bytes, |bytes| text::yaml_of(bytes).ok())
     }
 }

@@ -7,6 +7,7 @@ use quire_kernel::quick_queue::read::{Message, Place};
 
 use super::unpacker::MessageUnpacker;
 use crate::buffer::Buffer;
+use crate::repr;
 
 #[doc = stub!("QuickExcerpt")]
 #[pyclass(module = "quire._native", frozen)]
@@ -100,5 +101,9 @@ impl QuickExcerpt {
         let producer =
             self.producer.as_ref().map_or(String::new(), |it| format!(", producer={it}"));
         format!("QuickExcerpt(index={:#x}, {} bytes{producer})", self.index, self.bytes(py).len())
+    }
+
+    fn _repr_html_(&self, py: Python<'_>) -> String {
+        repr::html(py, &self.__repr__(py), self.bytes(py), |it| Some(repr::raw(it)))
     }
 }

@@ -12,6 +12,7 @@ use quire_kernel::vanilla::{Message, VanillaQueue};
 use crate::arguments::integer;
 use crate::buffer::Buffer;
 use crate::error::{UnsupportedError, WireError, told};
+use crate::repr;
 
 /// A lock word holds its count above its owner; this is a count of 1.
 const LOCK_COUNT: u32 = 1 << 24;
@@ -371,6 +372,13 @@ impl VanillaExcerpt {
     fn __repr__(&self, py: Python<'_>) -> String {
         let length = self.bytes(py).len() - self.start.min(self.bytes(py).len());
         format!("VanillaExcerpt(index={:#x}, {length} bytes)", self.index)
+    }
+
+    fn _repr_html_(&self, py: Python<'_>) -> String {
+        let bytes = self.bytes(py);
+        repr::html(py, &self.__repr__(py), &bytes[self.start.min(bytes.len())..], |it| {
+            Some(repr::raw(it))
+        })
     }
 }
 
