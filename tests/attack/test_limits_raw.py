@@ -1,4 +1,4 @@
-"""The two older formats on a full disk."""
+"""The two older formats on a full disk, and on read-only media."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+import quire
 from raw_victims import FORMS, Form, open_queue
-from small_disk import KIB, fill, is_no_space, make_room, on_small_disk
+from small_disk import KIB, fill, is_no_space, make_read_only, make_room, on_small_disk
 
 OPTIONS: dict[Form, dict[str, Any]] = {
     "vanilla": {"index_block_bytes": 4096, "data_block_bytes": 65_536, "roll_cycle": "DAYS"},
@@ -59,3 +60,20 @@ def test_a_full_disk_is_an_error_and_writing_goes_on_when_space_returns(
 
     count = on_small_disk(tmp_path / "disk", 2048 * KIB, work)
     tally("A full disk is an error before anything is published", count, f"disks filled ({form})")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_read_only_media_can_be_read_and_nothing_else(form: Form, tmp_path: Path) -> None:
+    def work(disk: Path) -> int:
+        path, written = disk / "queue", [b"%d" % number for number in range(1000)]
+        with open_queue(form, path, OPTIONS[form]) as queue:
+            appender_of(queue, form).write_many(written)
+        make_read_only(disk)
+        with quire.open(path, read_only=True) as queue, queue.tailer() as tailer:
+            assert list(tailer.payloads()) == written
+            assert tailer.read() is None
+        with pytest.raises(OSError, match="Read-only file system"):
+            appender_of(open_queue(form, path, OPTIONS[form]), form).write_bytes(b"one more")
+        return 1
+
+    assert on_small_disk(tmp_path / "disk", 2048 * KIB, work) == 1

@@ -21,6 +21,7 @@ PAGE = 4096
 KIB = 1024
 NO_NAMESPACES = 77
 CLONE_NEWNS, CLONE_NEWUSER = 0x0002_0000, 0x1000_0000
+MS_RDONLY, MS_REMOUNT = 0x1, 0x20
 MS_REC, MS_PRIVATE = 0x4000, 0x4_0000
 FALLOC_KEEP_SIZE, FALLOC_PUNCH_HOLE = 1, 2
 
@@ -93,6 +94,12 @@ def fill(disk: Path, leave: int = 0) -> None:
 def make_room(disk: Path) -> None:
     """Give back what `fill` took."""
     (disk / "ballast").unlink(missing_ok=True)
+
+
+def make_read_only(disk: Path) -> None:
+    """Refuse all changes from now on."""
+    flags = MS_REMOUNT | MS_RDONLY
+    _check(_libc.mount(None, os.fsencode(disk), None, flags, None), "remount read-only")
 
 
 def punch_hole(file: Path, start: int) -> None:
