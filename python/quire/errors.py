@@ -34,6 +34,7 @@ QuireError
 ├── WaitTimeoutError         also a TimeoutError
 ├── LockHeldError            another process holds a lock file
 ├── MalformedInputError      text that does not parse; also a ValueError (`quire write`)
+├── WhereError               an invalid condition of `quire read --where`; also a ValueError
 ├── OptionsError             invalid options or schema for Spark; also a ValueError
 ├── NoJavaError              no Java that Spark can use
 ├── UnfinishedWriteError     a batch of a sink is partly in the queue and cannot be completed
@@ -518,6 +519,10 @@ class MalformedInputError(QuireError, ValueError):
         super().__init__(message, line, column)
         self.line = line
         self.column = column
+
+
+class WhereError(QuireError, ValueError):
+    """A condition of ``quire read --where`` is malformed, or does not fit the fields it names."""
 
 
 class OptionsError(QuireError, ValueError):

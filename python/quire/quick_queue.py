@@ -33,6 +33,7 @@ _REASONS = _formats.reasons(
         "last_read_index": _NO_TABLE,
         "dump wire_type source_id": _NO_WIRE,
         "direction state": "messages are read forward: move_to_index goes anywhere",
+        "write_lock": "the lock of its one writer ends with that process",
         "awrite_bytes awrite_text awrite_many awrite_batch": "an append waits for nobody",
         "last_index_appended": "write_bytes returns the index",
         "sync": "force() writes the queue to the medium",

@@ -24,6 +24,7 @@ class LockHolder(NamedTuple):
         since: About when the lock was taken: when the queue's table was last changed.
 
     Examples:
+        >>> import os
         >>> with queue.appender().writing_document():
         ...     holder = queue.write_lock.holder
         >>> holder.pid == os.getpid(), holder.alive

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import quire
 from cli_runs import Cli, run
-from quire.cli.conditions import WhereError
 from quire.cli.where import parse_where
+from quire.errors import WhereError
 
 ROWS: list[dict[str, Any]] = [
     {"symbol": "EURUSD", "price": 1.25, "size": 100, "live": True, "trade": {"venue": "LDN"}},

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 import click
 
 import quire
+from quire.errors import WhereError
 from quire.ranges.event_time import datetime_of
 
 Zone: TypeAlias = Callable[[datetime], datetime]
@@ -139,10 +140,10 @@ def replaced(ctx: click.Context, option: click.Parameter, value: object) -> None
 
 @contextmanager
 def value_errors_as_usage() -> Generator[None]:
-    """Turn errors about points and paces, and what a format cannot do, into usage errors."""
+    """Turn errors about points and paces, of --where, and what a format cannot do, into usage errors."""
     try:
         yield
-    except quire.UnsupportedError as error:
+    except (quire.UnsupportedError, WhereError) as error:
         raise click.UsageError(str(error)) from error
     except ValueError as error:
         if isinstance(error, quire.QuireError):

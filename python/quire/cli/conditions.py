@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
+from quire.errors import WhereError
 from quire.ranges.event_time import epoch_ns_of
 
 if TYPE_CHECKING:
@@ -28,10 +29,6 @@ COMPARISONS: Final = {
     ">=": "greater_equal",
 }
 """The function of pyarrow for each sign."""
-
-
-class WhereError(ValueError):
-    """An expression is malformed, or does not fit the fields it names."""
 
 
 class Condition:

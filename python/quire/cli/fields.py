@@ -11,9 +11,9 @@ import click
 import quire
 from quire._native import IndexedQueue, to_json
 from quire.cli.batches import Batch
-from quire.cli.conditions import Condition, WhereError
+from quire.cli.conditions import Condition
 from quire.cli.selection import Rows
-from quire.errors import WireError
+from quire.errors import WhereError, WireError
 from quire.ranges.numbering import AnyQueue
 
 if TYPE_CHECKING:

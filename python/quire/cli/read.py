@@ -42,8 +42,8 @@ def condition_of(value: str) -> Condition:
         click.BadParameter: It is malformed.
 
     """
-    from quire.cli.conditions import WhereError
     from quire.cli.where import parse_where
+    from quire.errors import WhereError
 
     try:
         return parse_where(value)

@@ -17,8 +17,8 @@ from quire.cli.conditions import (
     Literal,
     Matches,
     Not,
-    WhereError,
 )
+from quire.errors import WhereError
 
 _TOKEN: Final = re.compile(
     r"""\s*(?:

@@ -55,12 +55,18 @@ class Writer:
     ) -> None:
         """Begin with nothing written."""
         self._target: Target = target or appender
-        self.written = 0
         self.skipped = 0
         self._appender = appender
+        self._counted: tuple[int, int | None] = (0, None)  # and the last index so far
         self._method = method
         self._skip = skip
         self._progress = Progress()
+
+    @property
+    def written(self) -> int:
+        """How many items were appended, also the one after which an interrupt came."""
+        count, last = self._counted
+        return count + (self._appender.last_index_appended != last)
 
     def write_all(self, source: Input, path: str) -> None:
         """
@@ -80,7 +86,7 @@ class Writer:
                     place = self._place(path, item, error)
                     raise click.ClickException(f"{error_text(error)} {place}") from error
                 else:
-                    self.written += 1
+                    self._counted = self.written, self._appender.last_index_appended
                     self._progress.count(self.written)
 
     def end(self) -> str:

@@ -20,6 +20,17 @@ class Finding:
         found: What is there.
         expected: What belongs there.
 
+    Examples:
+        >>> from pathlib import Path
+        >>> with quire.open("trades") as trades:
+        ...     index = trades.appender().write_text("hello")
+        >>> Path("trades/metadata.cq4t").unlink()
+        >>> [finding] = quire.verify("trades").findings
+        >>> finding.kind, finding.severity
+        ('no-table', 'warning')
+        >>> finding.remedy
+        'make a table with the roll cycle of the file names; positions of tailers are lost'
+
     """
 
     kind: str
@@ -69,6 +80,12 @@ class VerifyReport:
         messages: How many messages are in them.
         bytes: How many bytes of messages and index were examined.
 
+    Examples:
+        >>> index = appender.write_text("hello")
+        >>> report = quire.verify("orders")
+        >>> report.ok, report.messages
+        (True, 1)
+
     """
 
     path: str
@@ -94,6 +111,15 @@ class Action:
         position: Where in the file; None where it is about the file as a whole.
         done: What was changed.
 
+    Examples:
+        >>> from pathlib import Path
+        >>> with quire.open("trades") as trades:
+        ...     index = trades.appender().write_text("hello")
+        >>> Path("trades/metadata.cq4t").unlink()
+        >>> [action] = quire.repair("trades", dry_run=False).actions
+        >>> action.kind, action.done
+        ('no-table', 'a table was made, with the roll cycle of the file names')
+
     """
 
     kind: str
@@ -113,6 +139,11 @@ class RepairReport:
         before: What was found first.
         actions: What was done; empty in a dry run.
         after: What was found afterwards; in a dry run the same as *before*.
+
+    Examples:
+        >>> report = quire.repair("orders")
+        >>> report.dry_run, report.ok, report.planned, report.actions
+        (True, True, (), ())
 
     """
 

@@ -22,6 +22,7 @@ _REASONS = _formats.reasons(
         "reading_document history after_last_written dump wire_type source_id": _NO_WIRE,
         "table_value table_entries named_tailers lock_holder": _NO_TABLE,
         "awrite_bytes awrite_text awrite_many awrite_batch": "an append waits for nobody",
+        "write_lock": "writers take no lock",
         "normalise_eofs end_of_cycle": "cycles have no end-of-file marker",
         "current_file file_for_cycle": "a cycle is a directory: directory_for_cycle",
         "roll_cycle epoch_ms block_bytes": "see cycle_format and cycle_length_ms",
@@ -35,7 +36,7 @@ _REASONS = _formats.reasons(
 
 class VanillaAppender(RawAppender, _native.VanillaAppender):
     """
-    Writes messages at the end of a Vanilla Chronicle, from :meth:`VanillaQueue.appender`.
+    Writes messages at the end of a Vanilla Chronicle, from :meth:`quire.VanillaQueue.appender`.
 
     It owns its data files; others write at the same time without waiting.
 
@@ -50,7 +51,7 @@ class VanillaAppender(RawAppender, _native.VanillaAppender):
 
 class VanillaTailer(RawTailer[VanillaExcerpt], _native.VanillaTailer):
     """
-    Reads messages of a Vanilla Chronicle, from :meth:`VanillaQueue.tailer`.
+    Reads messages of a Vanilla Chronicle, from :meth:`quire.VanillaQueue.tailer`.
 
     A message of a slow writer that lands in a cycle that was left is delivered when it comes, for
     the queue's ``linger_s``: then indexes go back. A named tailer resumes where it stopped and
