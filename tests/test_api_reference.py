@@ -98,10 +98,11 @@ def _entries(path: str, value: object, owner: Entry | None) -> Iterator[Entry]:
 
 
 def _own_members(value: type) -> list[str]:
-    """The public members, without what a tuple or an enum has, and fields of a tuple."""
+    """The public members, without what a tuple or an enum has, and fields."""
     bases = [base for base in value.__mro__ if base.__module__.startswith("quire")]
     names = {name for base in bases for name in vars(base) if not name.startswith("_")}
-    return sorted(names - {*getattr(value, "_fields", ())})
+    fields = {*getattr(value, "_fields", ()), *getattr(value, "__dataclass_fields__", ())}
+    return sorted(names - fields)
 
 
 @pytest.mark.parametrize("module", MODULES + ON_SPARK)

@@ -140,7 +140,7 @@ def replaced(ctx: click.Context, option: click.Parameter, value: object) -> None
 
 @contextmanager
 def value_errors_as_usage() -> Generator[None]:
-    """Turn errors about points and paces, of --where, and what a format cannot do, into usage errors."""
+    """Turn errors about points, paces, conditions and formats into usage errors."""
     try:
         yield
     except (quire.UnsupportedError, WhereError) as error:

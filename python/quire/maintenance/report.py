@@ -30,6 +30,8 @@ class Finding:
         ('no-table', 'warning')
         >>> finding.remedy
         'make a table with the roll cycle of the file names; positions of tailers are lost'
+        >>> finding.meaning == finding.to_dict()["meaning"]
+        True
 
     """
 
