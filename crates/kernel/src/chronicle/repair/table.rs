@@ -39,7 +39,8 @@ pub fn build_again(dir: &Path, timeout: Duration) -> Result<Action> {
         Some(metadata) => metadata,
         None => metadata_by_names(dir)?,
     };
-    let entries = entries(&bytes);
+    let mut entries = entries(&bytes);
+    add_missing(&mut entries);
     let (table, kept) = encode(&metadata, &entries);
     replace(&path, &old, &table)?;
     let done = format!(
@@ -84,6 +85,25 @@ fn entries(bytes: &[u8]) -> Vec<(Vec<u8>, i64)> {
         at = next;
     }
     found
+}
+
+/// Adds the keys that the next opener would add, so that a repair that ends here is complete.
+fn add_missing(entries: &mut Vec<(Vec<u8>, i64)>) {
+    let unlocked = table::UNLOCKED.cast_signed();
+    for (key, initial) in [
+        (table::HIGHEST_CYCLE, table::NO_HIGHEST),
+        (table::LOWEST_CYCLE, table::NO_LOWEST),
+        (table::MOD_COUNT, 0),
+        (table::WRITE_LOCK, unlocked),
+        (table::APPEND_LOCK, unlocked),
+        (table::LAST_REPLICATED, table::NO_INDEX),
+        (table::LAST_ACKNOWLEDGED, table::NO_INDEX),
+        (table::LAST_SYNCED, table::NO_INDEX),
+    ] {
+        if !entries.iter().any(|(known, _)| latin1::eq_ignore_case(known, key.as_bytes())) {
+            entries.push((key.as_bytes().to_vec(), initial));
+        }
+    }
 }
 
 fn next_entry(bytes: &[u8], at: &mut usize) -> Option<(Vec<u8>, i64, usize)> {
