@@ -115,6 +115,7 @@ if _TYPE_CHECKING:
     from quire.calls.printing import print_all
     from quire.converting.conversion import Converted, convert
     from quire.converting.mapping import IndexMap
+    from quire.maintenance.files import FileState, FileUser, file_state, removable
     from quire.maintenance.repairing import repair
     from quire.maintenance.report import Action, Finding, RepairReport, VerifyReport
     from quire.maintenance.verification import verify
@@ -136,6 +137,8 @@ __all__ = [
     "DocumentOpenError",
     "Excerpt",
     "ExcerptWriter",
+    "FileState",
+    "FileUser",
     "Finding",
     "ForkedError",
     "IndexMap",
@@ -193,6 +196,7 @@ __all__ = [
     "__version__",
     "compare",
     "convert",
+    "file_state",
     "float32",
     "float64",
     "int8",
@@ -207,6 +211,7 @@ __all__ = [
     "parse_yaml",
     "pausers",
     "print_all",
+    "removable",
     "repair",
     "replay",
     "replayed",
@@ -226,9 +231,13 @@ _LATER = {
     "Converted": "converting.conversion",
     "IndexMap": "converting.mapping",
     "Action": "maintenance.report",
+    "FileState": "maintenance.files",
+    "FileUser": "maintenance.files",
     "Finding": "maintenance.report",
     "RepairReport": "maintenance.report",
     "Service": "services.service",
+    "file_state": "maintenance.files",
+    "removable": "maintenance.files",
     "compare": "replaying.compare",
     "convert": "converting.conversion",
     "print_all": "calls.printing",

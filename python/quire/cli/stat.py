@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +17,8 @@ from quire._positions import OUTPUT_POSITION, stored_position
 from quire.cli import stat_older
 from quire.cli.arguments import PATH, open_read_only, value_errors_as_usage
 from quire.cli.stat_text import columns, hex_text, size_text, sizes_of, time_text
+from quire.discovery import TABLE
+from quire.maintenance.files import identities_of, users_of
 
 _LOCKS: Final = ("chronicle.write.lock", "chronicle.append.lock")
 _TAILER: Final = "index."
@@ -41,6 +45,7 @@ def stat(path: Path, *, as_json: bool) -> None:
             facts, lines = stat_older.facts_of(queue), stat_older.lines
         else:
             facts, lines = facts_of(queue), _lines
+            facts["processes"] = _processes(queue)
     if as_json:
         import json
 
@@ -80,6 +85,21 @@ def facts_of(queue: quire.Queue) -> dict[str, Any]:
         "locks": {key: _lock(queue, key) for key in entries if _is_lock(key, named)},
         "keys": entries,
     }
+
+
+def _processes(queue: quire.Queue) -> list[dict[str, Any]] | None:
+    """Return which other processes have files of the queue open; None where nothing says it."""
+    files = [Path(queue.file_for_cycle(cycle)) for cycle in queue.cycles]
+    try:
+        users, _ = users_of(identities_of([*files, Path(queue.path) / TABLE]))
+    except quire.UnsupportedError:
+        return None
+    counts = Counter(user for found in users.values() for user in found)
+    return [
+        {"pid": user.pid, "command": user.command, "files": count}
+        for user, count in sorted(counts.items())
+        if user.pid != os.getpid()
+    ]
 
 
 def _file(queue: quire.Queue, tailer: quire.Tailer, cycle: int) -> dict[str, Any]:
@@ -174,6 +194,7 @@ def _lines(facts: dict[str, Any]) -> Iterator[str]:
             f"{len(files)}, {size_text(facts['on_disk'])} on disk of {size_text(facts['size'])}",
         ),
         *((_name(key), _told(holder)) for key, holder in facts["locks"].items()),
+        *(("open in", it) for it in _users(facts["processes"])),
     )
     if files:
         yield ""
@@ -190,6 +211,13 @@ def _lines(facts: dict[str, Any]) -> Iterator[str]:
     if keys:
         yield ""
         yield from columns(("key", "value"), *keys.items())
+
+
+def _users(processes: list[dict[str, Any]] | None) -> Iterator[str]:
+    for it in processes or []:
+        yield f"process {it['pid']} ({it['command']}), {it['files']} files"
+    if processes == []:
+        yield "no process"
 
 
 def _name(lock: str) -> str:

@@ -2,5 +2,6 @@
 Looking after queues: checking and repairing files, locks, file systems.
 
 :func:`quire.verify` and :func:`quire.repair` are here, with the reports they return; the checks
-themselves are in the kernel.
+themselves are in the kernel. :func:`quire.removable` and :func:`quire.file_state` say which files
+are in use.
 """

@@ -1,0 +1,210 @@
+"""Which processes have the files of a queue open, and which files may be removed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from os import PathLike
+from pathlib import Path
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from quire import _arguments as arguments
+from quire._formats import CHRONICLE, format_of
+from quire._positions import stored_position
+from quire.discovery import check_local
+from quire.errors import CorruptError, UnsupportedError
+from quire.queue import open as open_queue
+
+_PROC: Final = Path("/proc")
+
+Identity: TypeAlias = tuple[int, int]
+"""Device and inode number of a file."""
+
+
+class FileUser(NamedTuple):
+    """
+    A process that has a file open or mapped.
+
+    Attributes:
+        pid: Its process id.
+        command: How it was started; empty if that cannot be seen.
+
+    Examples:
+        >>> quire.FileUser(4711, "java -jar orders.jar").pid
+        4711
+
+    """
+
+    pid: int
+    command: str
+
+
+class FileState(NamedTuple):
+    """
+    Whether a file is in use, from :func:`quire.file_state`.
+
+    Attributes:
+        state: ``open``: at least one process has it open or mapped; ``closed``: none of those that
+            could be examined; ``missing``: there is no such file.
+        users: The processes that have it open, this one included.
+        unseen: How many processes could not be examined, as they belong to other users. Those of
+            other containers and machines are never seen.
+
+    Examples:
+        >>> quire.file_state("nothing").state
+        'missing'
+
+    """
+
+    state: Literal["open", "closed", "missing"]
+    users: tuple[FileUser, ...]
+    unseen: int
+
+
+def file_state(file: str | PathLike[str]) -> FileState:
+    """
+    Return whether a process has a file open, and which.
+
+    Args:
+        file: Any file.
+
+    Raises:
+        UnsupportedError: The system has no ``/proc``.
+
+    Examples:
+        >>> with quire.open("orders") as queue, queue.appender() as appender:
+        ...     _ = appender.write_text("hello")
+        ...     path = queue.current_file
+        ...     quire.file_state(path).users[0].pid == os.getpid()
+        True
+        >>> quire.file_state(path).state
+        'closed'
+
+    """
+    place = arguments.path("file", file)
+    check_local(place)
+    try:
+        identity = _identity(os.stat(place))  # noqa: PTH116 - also of bytes
+    except (FileNotFoundError, NotADirectoryError):
+        return FileState("missing", (), 0)
+    users, unseen = users_of({identity})
+    found = tuple(users.get(identity, ()))
+    return FileState("open" if found else "closed", found, unseen)
+
+
+def removable(path: str | PathLike[str]) -> list[Path]:
+    """
+    Return the roll files that may be removed, the oldest first.
+
+    The list ends before the first file that a process has open, that a named tailer has not left
+    for a later one, or that is damaged or has no end-of-file marker. The newest file is never in
+    it. Remove files in this order, so that no gap arises.
+
+    Args:
+        path: A queue's directory.
+
+    Raises:
+        UnsupportedError: The queue has another format, or the system has no ``/proc``.
+
+    Examples:
+        >>> quire.removable("orders")
+        []
+
+    """
+    place = arguments.path("path", path)
+    found = format_of(place)
+    if found not in {None, CHRONICLE}:
+        raise UnsupportedError(
+            f"only a Chronicle Queue has roll files: format={found} path={place}"
+        )
+    files = [*_read_by_all(place)]
+    users, _ = users_of(identities_of(files))
+    kept = (number for number, file in enumerate(files) if users.keys() & identities_of([file]))
+    return files[: next(kept, len(files))]
+
+
+def _read_by_all(path: str) -> Iterator[Path]:
+    """Yield the finished files that every named tailer has left, but for the newest file."""
+    with open_queue(path, read_only=True, create=False) as queue:
+        places = [stored_position(queue, index) for _, index in queue.named_tailers()]
+        for cycle in queue.cycles[:-1]:
+            try:
+                end = queue.end_of_cycle(cycle)
+            except CorruptError:
+                return
+            if end is None or not end[2] or any(it[0] <= cycle for it in places):
+                return
+            yield Path(queue.file_for_cycle(cycle))
+
+
+def identities_of(files: Iterable[Path]) -> set[Identity]:
+    """Return the identities of those files that exist."""
+    found = set[Identity]()
+    for file in files:
+        with suppress(FileNotFoundError, NotADirectoryError):
+            found.add(_identity(file.stat()))
+    return found
+
+
+def users_of(files: set[Identity]) -> tuple[dict[Identity, list[FileUser]], int]:
+    """
+    Return the processes that have files open, and how many processes could not be examined.
+
+    Raises:
+        UnsupportedError: The system has no ``/proc``.
+
+    """
+    if not (_PROC / "self/fd").exists():
+        raise UnsupportedError("who has a file open is known only on Linux, from /proc")
+    users: dict[Identity, list[FileUser]] = {}
+    unseen = 0
+    for process in _PROC.iterdir():
+        if not process.name.isdecimal():
+            continue
+        try:
+            held = files & (_opened(process) | _mapped(process, files))
+        except PermissionError:
+            unseen += 1
+            continue
+        except OSError:  # it has ended
+            continue
+        for identity in held:
+            users.setdefault(identity, []).append(FileUser(int(process.name), _command(process)))
+    for found in users.values():
+        found.sort()
+    return users, unseen
+
+
+def _opened(process: Path) -> set[Identity]:
+    found = set[Identity]()
+    with os.scandir(process / "fd") as handles:
+        for handle in handles:
+            with suppress(OSError):  # closed meanwhile
+                found.add(_identity(handle.stat()))
+    return found
+
+
+def _mapped(process: Path, files: set[Identity]) -> set[Identity]:
+    """
+    Return which of the files a process has mapped.
+
+    By their inode numbers, as some file systems show another device here: a file of another one
+    with the same number counts too.
+    """
+    inodes = {inode: (device, inode) for device, inode in files}
+    lines = (process / "maps").read_bytes().splitlines()
+    words = (line.split(None, 5) for line in lines)
+    numbers = {int(it[4]) for it in words if len(it) > 5 and not it[5].endswith(b" (deleted)")}  # noqa: PLR2004 - address, mode, offset, device, inode, path
+    return {inodes[number] for number in numbers & inodes.keys()}
+
+
+def _command(process: Path) -> str:
+    with suppress(OSError):
+        words = (process / "cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+        return b" ".join(words).decode(errors="replace")
+    return ""
+
+
+def _identity(found: os.stat_result) -> Identity:
+    return found.st_dev, found.st_ino
