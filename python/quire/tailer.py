@@ -85,17 +85,17 @@ class Tailer(Following[Excerpt], _native.Tailer, metaclass=ABCMeta):
         If there is none the tailer is at the end. Sub-topics are not looked at: what is read next
         may be a later message, or none.
 
-        Files keep no times of messages. With *time_field* a message's time is what that field
-        says, and the place is found by halving: where times go back here and there it is one near
-        it. Without it the time of a message is that of its cycle, so that only the start of a
-        cycle can be distinguished.
+        Files record no times of messages. With *time_field* a message's time is that of the field,
+        and the place is found by binary search: where times are slightly out of order, it is one
+        near it. Without the field, the time of a message is that of its cycle, so only the start
+        of a cycle can be found.
 
         Args:
             time: A datetime, a date or ISO 8601 text, in UTC where it has no zone; or seconds
                 since 1970.
-            time_field: The field that holds a message's time, at its top or within what stands
-                there: ``trade.time`` is the field ``time`` of ``trade``. Numbers are seconds,
-                milli-, micro- or nanoseconds since 1970, whichever lies between 1973 and 5138.
+            time_field: The field that holds a message's time, at its top level or below:
+                ``trade.time`` is the field ``time`` of ``trade``. Numbers are seconds, milli-,
+                micro- or nanoseconds since 1970, whichever lies between 1973 and 5138.
 
         Raises:
             TypeError: *time* is something else.
@@ -112,13 +112,47 @@ class Tailer(Following[Excerpt], _native.Tailer, metaclass=ABCMeta):
 
         """
         from quire.ranges.event_time import epoch_ns_of
-        from quire.ranges.seek import first_at
+        from quire.ranges.seek import first_at, move
 
-        index = first_at(self._queue, epoch_ns_of(time), time_field)
-        if index is None:
-            self.to_end()
-            return False
-        return self.move_to_index(index)
+        time_ns = epoch_ns_of(time)
+        return move(self, self._queue, lambda: first_at(self._queue, time_ns, time_field))
+
+    def move_to(self, key: Any, *, by: str | Callable[[Excerpt], Any]) -> bool:  # noqa: ANN401
+        """
+        Go to the first message whose key is not less than *key*; True if there is one.
+
+        The messages must be in the order of their keys: the place is found by binary search. If no
+        key is as great the tailer is at the end. A message without a key is skipped. Sub-topics
+        are not looked at: what is read next may be a later message, or none.
+
+        Args:
+            key: What to look for; it is compared with ``<``.
+            by: The field that holds the key, at the top level of a message or below
+                (``trade.id`` is the field ``id`` of ``trade``); or a function that returns the key
+                of an excerpt, or None where it has none.
+
+        Raises:
+            TypeError: A message's key cannot be compared with *key*.
+            ValueError: No message has a key, or none of 10,000 in a row.
+
+        Examples:
+            >>> for number in (10, 20, 20, 30):
+            ...     _ = appender.write_map({"order": number})
+            >>> tailer.move_to(15, by="order")
+            True
+            >>> tailer.read_map()
+            {'order': 20}
+            >>> tailer.move_to(30, by=lambda excerpt: excerpt.to_dict()["order"])
+            True
+            >>> tailer.move_to(31, by="order")
+            False
+
+        """
+        from quire.ranges.seek import first_by_key, move
+
+        if not isinstance(by, str) and not callable(cast("object", by)):
+            raise arguments.refusal("by", "the name of a field, or a function of an excerpt", by)
+        return move(self, self._queue, lambda: first_by_key(self._queue, key, by))
 
     @overload
     def follow_messages(

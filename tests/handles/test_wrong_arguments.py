@@ -130,6 +130,7 @@ TAILERS: dict[str, tuple[Callable[[quire.Tailer, Any], object], str]] = {
     "read_batches schema": (lambda it, wrong: it.read_batches(0, schema=wrong), "schema|a column"),
     "move_to_index": (lambda it, wrong: it.move_to_index(wrong), "index"),
     "move_to_time": (lambda it, wrong: it.move_to_time(wrong), "time"),
+    "move_to": (lambda it, wrong: it.move_to(1, by=wrong), "by"),
     "direction": (lambda it, wrong: setattr(it, "direction", wrong), "direction"),
     "wait": (lambda it, wrong: it.wait(wrong), "timeout_s"),
     "spin": (lambda it, wrong: it.spin(wrong), "timeout_s"),

@@ -16,12 +16,12 @@ from quire._native import Queue, Tailer, VanillaTailer
 from quire.cli.arguments import Zone, value_errors_as_usage
 from quire.cli.batches import Batch
 from quire.cli.printers import JavaPrinter, MessagePrinter
-from quire.cli.searching import first_by
 from quire.cli.selection import Bounds, Rows, Selection, Stage
 from quire.cli.sources import Source, sources_of
 from quire.cli.stages import Calls, Limiter, Patterns
 from quire.ranges.cycles import end_index_of
 from quire.ranges.numbering import AnyQueue, AnyTailer, tailer_of
+from quire.ranges.seek import first_by
 
 if TYPE_CHECKING:
     from quire.arrow.schema import Schema
@@ -157,8 +157,8 @@ def _of_source(source: Source, request: Request, limiter: Limiter | None) -> Ite
         stages = _stages(queue, request, limiter)
         bounds = request.bounds().between(queue, request.start, request.end, request.time_field)
         bounds = bounds.within(*source.bounds(queue))
-        if request.search is not None:
-            first = first_by(queue, request.search)
+        if (compare := request.search) is not None:
+            first = first_by(queue, lambda excerpt: compare(excerpt) >= 0)
             is_past = first >= end_index_of(queue) and not request.follow
             bounds = bounds._replace(end=0) if is_past else bounds.within(first, None)
         selection = Selection(queue, tailer, bounds, stages, is_named=request.named is not None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final, SupportsFloat, cast
 
@@ -24,39 +24,36 @@ UNITS_NS: Final = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 UNIT_LIMITS: Final = ((10**11, 10**9), (10**14, 10**6), (10**17, 10**3))
 
 
-class TimeField:
+class Field:
     """
-    The field that holds the event time of messages.
+    A field of messages, at their top level or below, as in the arguments of a call.
 
     Args:
-        name: Its name, at the top level of the message or one level below, as in the arguments
-            of a call. ``trade.time`` is the field ``time`` of ``trade``.
-        unit: The unit of a number: one of :data:`UNITS_NS`. None: the one that puts it between
-            1973 and 5138.
+        name: Its name. ``trade.time`` is the field ``time`` of ``trade``.
 
     """
 
-    def __init__(self, name: str, unit: str | None = None) -> None:
+    def __init__(self, name: str) -> None:
         """Take the name apart."""
         self.name = name
-        self.unit = unit
         self._parts = name.split(".")
-        self._unit_ns = None if unit is None else UNITS_NS[unit]
 
-    def of(self, message: bytes | memoryview) -> int | None:
-        """Return the event time in nanoseconds of the epoch; None if the message has none."""
+    def of(self, message: bytes | memoryview) -> Any:  # noqa: ANN401 - what JSON holds
+        """Return the value nearest to the top level; None if the message has none."""
+        return next(self.values(message), None)
+
+    def values(self, message: bytes | memoryview) -> Iterator[Any]:
+        """Yield the values that a message has for the field, those of outer levels first."""
         try:
-            values = json.loads(to_json(message), object_hook=_without_type)
+            level = [json.loads(to_json(message), object_hook=_without_type)]
         except (WireError, ValueError):
-            return None
-        level = [values]
+            return
         while level:
             for value in level:
                 found = self._within(value)
-                if found is not None and (time_ns := self._time_ns(found)) is not None:
-                    return time_ns
+                if found is not None:
+                    yield found
             level = [inner for value in level for inner in _inside(value)]
-        return None
 
     def _within(self, value: Any) -> Any:  # noqa: ANN401 - what JSON holds
         for part in self._parts:
@@ -64,6 +61,29 @@ class TimeField:
                 return None
             value = cast("dict[str, Any]", value).get(part)
         return value
+
+
+class TimeField(Field):
+    """
+    The field that holds the event time of messages.
+
+    Args:
+        name: Its name: see :class:`Field`.
+        unit: The unit of a number: one of :data:`UNITS_NS`. None: the one that puts it between
+            1973 and 5138.
+
+    """
+
+    def __init__(self, name: str, unit: str | None = None) -> None:
+        """Keep the unit."""
+        super().__init__(name)
+        self.unit = unit
+        self._unit_ns = None if unit is None else UNITS_NS[unit]
+
+    def of(self, message: bytes | memoryview) -> int | None:
+        """Return the event time in nanoseconds of the epoch; None if the message has none."""
+        times = map(self._time_ns, self.values(message))
+        return next((time_ns for time_ns in times if time_ns is not None), None)
 
     def _time_ns(self, value: Any) -> int | None:  # noqa: ANN401 - what JSON holds
         """Return what a value means as a time."""

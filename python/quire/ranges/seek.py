@@ -1,18 +1,19 @@
-"""Seeking by event time: the index of the first message that is not earlier."""
+"""Seeking by event time or by key: the index of the first message that is not before it."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Final
+from typing import Any, Final, cast
 
+from quire._arguments import shown
 from quire.ranges.cycles import count_of, cycles_of, end_index_of
-from quire.ranges.event_time import TimeField, datetime_of
+from quire.ranges.event_time import Field, TimeField, datetime_of
 from quire.ranges.numbering import AnyQueue, AnyTailer, Numbering, Periods, tailer_of
 
-# Messages without an event time are skipped, up to a limit: the name may be mistyped.
+# Messages without an event time or key are skipped, up to a limit: the name may be mistyped.
 _LOOK_MAX: Final = 10_000
-_NEVER: Final = 2**63
 NO_INDEX: Final = 2**63 - 1
 """An index that no message has."""
 
@@ -42,19 +43,68 @@ def index_at_time(queue: AnyQueue, time_ns: int, field: TimeField | None = None)
         wanted = max(Periods.of(queue).cycle_at(time_ns // 1_000_000), 0)
         cycle = next((cycle for cycle in cycles if cycle >= wanted), None)
         return end if cycle is None else min(to_index(cycle, 0), end)
-    with tailer_of(queue) as tailer:
-        times = _Times(queue, tailer, field, cycles)
-        if times.of_cycle(cycles[0]) == _NEVER:
-            raise times.missing(cycles[0])
-        begun = bisect_left(cycles, time_ns, key=times.of_cycle)
-        if not begun:
-            return to_index(cycles[0], 0)
-        cycle = cycles[begun - 1]
-        places = range(count_of(queue, cycle))
-        place = bisect_left(places, time_ns, key=lambda place: times.of(cycle, place))
-    if place < len(places) or begun == len(cycles):
-        return to_index(cycle, place)
-    return min(to_index(cycles[begun], 0), end)
+    return _search(queue, _from_time(field, time_ns), _missing_time(field))
+
+
+def first_by_key(queue: AnyQueue, key: Any, by: str | Callable[[Any], Any]) -> int:  # noqa: ANN401
+    """
+    Return the index of the first message whose key is not less; the next index if there is none.
+
+    Args:
+        queue: The queue, in the order of the key.
+        key: What to look for.
+        by: The field that holds the key, or a function of an excerpt that returns it, or None.
+
+    Raises:
+        TypeError: The key of a message cannot be compared with *key*.
+        ValueError: No message has a key, or none in a long range.
+
+    """
+    field = Field(by) if isinstance(by, str) else None
+
+    def is_reached(excerpt: Any) -> bool | None:  # noqa: ANN401 - of any format
+        found = by(excerpt) if callable(by) else field and field.of(excerpt.data)
+        if found is None:
+            return None
+        try:
+            return not found < key
+        except TypeError as error:
+            raise TypeError(
+                f"the key of a message cannot be compared: index={excerpt.index:#x}"
+                f" found={shown(found)} wanted={shown(key)} path={queue.path}"
+            ) from error
+
+    name = by if isinstance(by, str) else getattr(by, "__qualname__", type(by).__name__)
+    return _search(queue, is_reached, f"no message has the key: by={name}", is_exact=True)
+
+
+def first_by(queue: AnyQueue, is_reached: Callable[[Any], bool | None]) -> int:
+    """
+    Return the index of the first message for which a function of an excerpt is true.
+
+    Once it is true it stays so for all later messages; None counts as the answer for the next one.
+    """
+    return _search(queue, is_reached, "no message can be compared:")
+
+
+def move(tailer: AnyTailer, queue: AnyQueue, search: Callable[[], int]) -> bool:
+    """
+    Move a tailer to the index that a search finds; True if a message was there at the start.
+
+    Otherwise the tailer is after the last message of that time: one appended meanwhile may lie
+    before what is sought or after it, and is read next.
+    """
+    end = end_index_of(queue)
+    index = first_from(queue, search())
+    if end and index < end:
+        return tailer.move_to_index(index)
+    if end and getattr(tailer, "direction", None) != "backward":
+        tailer.move_to_index(end)
+    elif end:
+        tailer.to_end()
+    else:
+        tailer.to_start()
+    return False
 
 
 def check_cycle_start(queue: AnyQueue, time_ns: int) -> None:
@@ -77,9 +127,9 @@ def check_cycle_start(queue: AnyQueue, time_ns: int) -> None:
         )
 
 
-def first_at(queue: AnyQueue, time_ns: int, time_field: str | None = None) -> int | None:
+def first_at(queue: AnyQueue, time_ns: int, time_field: str | None = None) -> int:
     """
-    Return the index of the first message that is not earlier than a time; None if there is none.
+    Return the index of the first message that is not earlier than a time, or one past the last.
 
     Args:
         queue: The queue.
@@ -91,18 +141,16 @@ def first_at(queue: AnyQueue, time_ns: int, time_field: str | None = None) -> in
         ValueError: The time lies within a cycle that has messages, or no message has the field.
 
     """
-    if queue.last_index is None:
-        return None
-    field = None if time_field is None else TimeField(time_field)
-    if field is None:
-        time_ms = time_ns // 1_000_000
-        periods = Periods.of(queue)
-        if time_ms < periods.epoch_ms:
-            return queue.first_index
-        if count_of(queue, periods.cycle_at(time_ms)):
-            check_cycle_start(queue, time_ns)
-    index = first_from(queue, index_at_time(queue, time_ns, field))
-    return None if index == NO_INDEX else index
+    if time_field is not None:
+        field = TimeField(time_field)
+        return _search(queue, _from_time(field, time_ns), _missing_time(field), is_exact=True)
+    time_ms = time_ns // 1_000_000
+    periods = Periods.of(queue)
+    if time_ms < periods.epoch_ms:
+        return queue.first_index or 0
+    if count_of(queue, periods.cycle_at(time_ms)):
+        check_cycle_start(queue, time_ns)
+    return index_at_time(queue, time_ns)
 
 
 def first_from(queue: AnyQueue, index: int) -> int:
@@ -116,45 +164,106 @@ def first_from(queue: AnyQueue, index: int) -> int:
     return NO_INDEX
 
 
-class _Times:
-    """Event times; a message without one has that of the next that has one."""
+def _from_time(field: TimeField, time_ns: int) -> Callable[[Any], bool | None]:
+    def is_reached(excerpt: Any) -> bool | None:  # noqa: ANN401 - of any format
+        found = field.of(excerpt.data)
+        return None if found is None else found >= time_ns
+
+    return is_reached
+
+
+def _missing_time(field: TimeField) -> str:
+    return f"no message tells a time: field={field.name}"
+
+
+def _search(
+    queue: AnyQueue,
+    is_reached: Callable[[Any], bool | None],
+    missing: str,
+    *,
+    is_exact: bool = False,
+) -> int:
+    """
+    Return the first index where *is_reached* is true; the next index if it is nowhere.
+
+    A message for which it is None counts as the next one that has an answer, unless *is_exact*.
+    """
+    end = end_index_of(queue)
+    cycles = cycles_of(queue)
+    if not end or not cycles:
+        return end
+    with tailer_of(queue) as tailer:
+        probe = _Probe(queue, tailer, is_reached, cycles, missing)
+        if probe.cycle(cycles[0]) is None:
+            raise probe.missing(Numbering.of(queue).to_index(cycles[0], 0))
+        index = min(_bisect(queue, probe, cycles), end)
+        if not is_exact:
+            return index
+        index = first_from(queue, index)
+        return probe.index if index < end and probe.at(index) else end
+
+
+def _bisect(queue: AnyQueue, probe: _Probe, cycles: list[int]) -> int:
+    # A message that no answer follows counts as reached.
+    to_index = Numbering.of(queue).to_index
+    begun = bisect_left(cycles, x=True, key=lambda cycle: probe.cycle(cycle) is not False)
+    if not begun:
+        return to_index(cycles[0], 0)
+    cycle = cycles[begun - 1]
+    places = range(count_of(queue, cycle))
+    place = bisect_left(
+        places, x=True, key=lambda place: probe.at(to_index(cycle, place)) is not False
+    )
+    if place < len(places) or begun == len(cycles):
+        return to_index(cycle, place)
+    return to_index(cycles[begun], 0)
+
+
+class _Probe:
+    """Whether messages are reached; None where no message from there on has an answer."""
 
     def __init__(
-        self, queue: AnyQueue, tailer: AnyTailer, field: TimeField, cycles: list[int]
+        self,
+        queue: AnyQueue,
+        tailer: AnyTailer,
+        is_reached: Callable[[Any], bool | None],
+        cycles: list[int],
+        missing: str,
     ) -> None:
         self._queue = queue
         self._tailer = tailer
-        self._field = field
+        self._is_reached = is_reached
         self._cycles = cycles
+        self._missing = missing
         self._to_index = Numbering.of(queue).to_index
+        self.index = 0  # of the message that answered
 
-    def of_cycle(self, cycle: int) -> int:
-        """Return the event time of a cycle's first message; of an empty one, that of the next."""
+    def cycle(self, cycle: int) -> bool | None:
+        """Return the answer of a cycle's first message; of an empty one, that of the next."""
         for one in self._cycles[bisect_left(self._cycles, cycle) :]:
-            if self._tailer.move_to_index(self._to_index(one, 0)):
-                return self._next(one)
-        return _NEVER
+            index = self._to_index(one, 0)
+            if self._tailer.move_to_index(index):
+                return self._next(index)
+        return None
 
-    def of(self, cycle: int, sequence: int) -> int:
-        """Return the event time of a message; `_NEVER` if none follows."""
-        if self._tailer.move_to_index(self._to_index(cycle, sequence)):
-            return self._next(cycle)
-        return _NEVER
+    def at(self, index: int) -> bool | None:
+        """Return the answer of a message, or of the next one that has one."""
+        return self._next(index) if self._tailer.move_to_index(index) else None
 
-    def missing(self, cycle: int, looked: str = "all") -> ValueError:
-        """Return the error for a field that no message has."""
+    def missing(self, index: int, looked: str = "all") -> ValueError:
+        """Return the error for messages that have no answer."""
         return ValueError(
-            f"no message tells a time: field={self._field.name} path={self._queue.path}"
-            f" from={self._to_index(cycle, 0):#x} looked_at={looked}"
+            f"{self._missing} path={self._queue.path} from={index:#x} looked_at={looked}"
         )
 
-    def _next(self, cycle: int) -> int:
+    def _next(self, index: int) -> bool | None:
         looked = 0
-        for payload in islice(self._tailer.payloads(), _LOOK_MAX):
-            time_ns = self._field.of(payload)
-            if time_ns is not None:
-                return time_ns
+        for excerpt in islice(cast("Iterator[Any]", self._tailer), _LOOK_MAX):
+            answer = self._is_reached(excerpt)
+            if answer is not None:
+                self.index = excerpt.index
+                return answer
             looked += 1
         if looked == _LOOK_MAX:
-            raise self.missing(cycle, str(looked))
-        return _NEVER
+            raise self.missing(index, str(looked))
+        return None

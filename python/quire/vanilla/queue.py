@@ -27,6 +27,7 @@ _REASONS = _formats.reasons(
         "current_file file_for_cycle": "a cycle is a directory: directory_for_cycle",
         "roll_cycle epoch_ms block_bytes": "see cycle_format and cycle_length_ms",
         "state": "it is Chronicle Queue's: see index and last_read_index",
+        "move_to": "move_to_index goes to any place",
         "move_to_time": "move_to_index goes to the first message of a cycle",
         "refresh": "directories are listed again when they change",
         "release_resources": "at most 33 files are open: close the tailer",
