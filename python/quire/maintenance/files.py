@@ -73,7 +73,8 @@ def file_state(file: str | PathLike[str]) -> FileState:
         UnsupportedError: The system has no ``/proc``.
 
     Examples:
-        >>> with quire.open("orders") as queue, queue.appender() as appender:
+        >>> import os
+        >>> with quire.open("bids") as queue, queue.appender() as appender:
         ...     _ = appender.write_text("hello")
         ...     path = queue.current_file
         ...     quire.file_state(path).users[0].pid == os.getpid()
