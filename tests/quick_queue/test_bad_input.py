@@ -116,6 +116,11 @@ SHARED_DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
         "names no message",
     ),
     "data that is gone": (lambda q: shutil.rmtree(q / "AA0"), "data page is missing"),
+    "missing index page": (lambda q: (q / "2.qmx").unlink(), "index page is missing"),
+    "missing first index page": (lambda q: (q / "0.qmx").unlink(), "index page is missing"),
+    "short index page": (lambda q: cut(q / "2.qmx", 100), "another length"),
+    "missing data page": (lambda q: (q / "BB1/1.qd").unlink(), "data page is missing"),
+    "short data page": (lambda q: cut(q / "BB1/1.qd", 100), "another length"),
 }
 
 
@@ -127,6 +132,53 @@ def test_damage_of_shared_queues(shared: Path, damage: str) -> None:
     with pytest.raises(quire.CorruptError, match=expected):
         read(shared)
     assert tree(shared) == before
+
+
+def last_page(queue: Path, kind: str) -> Path:
+    return max(queue.rglob(f"*.{kind}"), key=lambda file: int(file.stem))
+
+
+@pytest.mark.parametrize("damage", ["missing", "empty", "short"])
+@pytest.mark.parametrize("form", ["single", "shared"])
+def test_a_writer_makes_no_page_in_place_of_a_lost_one(
+    form: str, damage: str, request: pytest.FixtureRequest
+) -> None:
+    """A new page would turn the messages in it into zeros."""
+    path: Path = request.getfixturevalue(form)
+    producer = ["AA0"] if form == "shared" else []
+    page = last_page(path / "".join(producer), "qd")
+    if damage == "missing":
+        page.unlink()
+    else:
+        cut(page, 0 if damage == "empty" else 100)
+    expected = "another length" if damage == "short" else "data page is missing"
+    before = tree(path)
+    with (
+        quire.open(path, format="quick-queue") as queue,
+        pytest.raises(quire.CorruptError, match=expected) as caught,
+    ):
+        queue.appender(*producer).write_bytes(b"after")
+    assert caught.value.file == str(page)
+    after = tree(path)
+    assert {name: after[name] for name in before if name.endswith("qd")} == {
+        name: data for name, data in before.items() if name.endswith("qd")
+    }
+    with pytest.raises(quire.CorruptError, match=expected):
+        read(path)
+
+
+@pytest.mark.parametrize("form", ["single", "shared"])
+def test_a_writer_goes_on_after_the_last_page_where_an_index_page_is_lost(
+    form: str, request: pytest.FixtureRequest
+) -> None:
+    path: Path = request.getfixturevalue(form)
+    kind, producer = ("qmx", ["AA0"]) if form == "shared" else ("qx", [])
+    (path / f"2.{kind}").unlink()
+    with quire.open(path, format="quick-queue") as queue, queue.appender(*producer) as appender:
+        assert appender.write_bytes(b"after") == 16 * COUNT
+        assert queue.tailer(start=16 * COUNT).read_bytes() == b"after"
+    with pytest.raises(quire.CorruptError, match="index page is missing"):
+        read(path)
 
 
 def test_no_link_is_followed(shared: Path, tmp_path: Path) -> None:

@@ -534,13 +534,9 @@ impl Data {
         if self.page.as_ref().is_none_or(|page| page.number != number) {
             self.page = ReadPage::open(&self.pages, number)?;
         }
-        let path = || self.pages.path(number);
-        let Some(page) = &mut self.page else {
-            let expected = "a page, as a message lies in it";
-            return Err(Error::corrupt("a data page is missing", &path(), 0, "no file", expected));
-        };
+        let Some(page) = &mut self.page else { return Err(self.pages.missing_data(number)) };
         let length32 = u32::try_from(length).unwrap_or(u32::MAX);
-        let hole = || Error::Hole { file: path(), position, length: length32 };
+        let hole = || Error::Hole { file: self.pages.path(number), position, length: length32 };
         page.ready(position, length)?.ok_or_else(hole)
     }
 }

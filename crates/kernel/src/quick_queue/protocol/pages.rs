@@ -78,6 +78,22 @@ impl Pages {
         directory::length_of(&self.path(page)).map(|length| length.is_some())
     }
 
+    /// An error where the page is missing that holds the bytes before `end`: a new one in its place
+    /// would give readers zeros.
+    pub fn check_before(&self, end: u64) -> Result<()> {
+        let page = self.size.page(end);
+        let is_new = end >= self.size.capacity() || self.size.position(end) == 0;
+        if is_new || self.is_there(page)? { Ok(()) } else { Err(self.missing_data(page)) }
+    }
+
+    /// The error of a data page that is missing.
+    #[cold]
+    #[must_use]
+    pub fn missing_data(&self, page: u32) -> Error {
+        let expected = "a page, as a message lies in it";
+        Error::corrupt("a data page is missing", &self.path(page), 0, "no file", expected)
+    }
+
     /// Opens a page for writing, made if it is missing.
     pub fn open_or_create(&self, page: u32, file_mode: u32) -> Result<Window> {
         let path = self.path(page);

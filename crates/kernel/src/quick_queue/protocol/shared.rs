@@ -162,7 +162,11 @@ impl Shared {
         let last = self.last_entry(profile)?;
         match last {
             Some(entry) if entry.stamp.state() == State::Claimed => self.complete(entry, profile),
-            Some(entry) => Ok(end_of_data(entry.end().unwrap_or(0), profile)),
+            Some(entry) => {
+                let end = entry.end().unwrap_or(0);
+                self.data.pages().check_before(end)?;
+                Ok(end_of_data(end, profile))
+            }
             None => Ok(end_of_data(0, profile)),
         }
     }
@@ -211,6 +215,7 @@ impl Shared {
         let Some(begin) = pending::proven_begin(index, self.producer, entry, profile)? else {
             return self.pass_over(entry, profile);
         };
+        self.data.pages().check_before(profile.data_end())?;
         let size = index.size();
         let position = size.position(entry.index);
         self.profile.region.store_release(LAST, entry.index, step!("quick-queue.last.store"));

@@ -43,7 +43,9 @@ impl Single {
             None if next == 0 => 0,
             None => listing.data().map_or(0, |span| size.start_of(span.highest) + size.bytes()),
         };
-        let mut data = Space::new(Pages::data(dir, None, size), file_mode);
+        let data = Pages::data(dir, None, size);
+        data.check_before(data_end)?;
+        let mut data = Space::new(data, file_mode);
         let mut index = Space::new(index, file_mode);
         if span.is_none() {
             data.start()?;
