@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use quire_kernel::Error;
+use quire_kernel::chronicle::read::tailer::Opening;
 use quire_kernel::os::clock::Clock;
 use quire_kernel::vanilla::protocol::detect::Asked;
 use quire_kernel::vanilla::{Record, VanillaAppender, VanillaOptions, VanillaQueue, VanillaTailer};
@@ -94,7 +95,7 @@ impl Family for Vanilla {
     fn read(&self, path: &Path) -> (Messages, usize) {
         let clock = Arc::new(AtomicI64::new(START_MS));
         let queue = self.open(path, &clock);
-        let tailer = VanillaTailer::open(queue, None).expect("a tailer");
+        let tailer = VanillaTailer::open(queue, Opening::default()).expect("a tailer");
         let (mut found, mut in_order) = (Messages::new(), None);
         loop {
             match tailer.read() {
