@@ -60,6 +60,7 @@ __all__ = [
     "kind_parts",
     "parse_json",
     "parse_yaml",
+    "render_rows",
     "repair_journal",
     "to_json",
     "to_yaml",
@@ -162,7 +163,7 @@ def after_fork_in_child() -> None:
 def entry_bytes(name: str, value: object, /) -> bytes:
     """Return a named value, encoded as by :meth:`WriteDocument.write`."""
 
-def _render(style: str, columns: _Columns, start: int, stop: int, /) -> tuple[bytes, int, bool]:
+def render_rows(style: str, columns: _Columns, start: int, stop: int, /) -> tuple[bytes, int, bool]:
     """
     Return rows of a batch as the command line prints them.
 

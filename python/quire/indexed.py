@@ -27,7 +27,8 @@ _REASONS = _formats.reasons(
         "source_id": _NO_WIRE,
         "roll_cycle epoch_ms cycles current_cycle current_file file_for_cycle end_of_cycle "
         "move_to_time block_bytes refresh": _NO_ROLLING,
-        "table_value table_entries named_tailers lock_holder commit name": _NO_TABLE,
+        "table_value table_entries named_tailers delete_tailer rename_tailer "
+        "lock_holder commit name": _NO_TABLE,
         "move_to": "move_to_index goes to any place",
         "claim write_lock": _READ_ONLY,
         "state": "it is Chronicle Queue's: see index and last_read_index",

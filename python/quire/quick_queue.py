@@ -29,8 +29,8 @@ _REASONS = _formats.reasons(
         "reading_document history after_last_written": _NO_WIRE,
         "roll_cycle epoch_ms cycles current_cycle current_file file_for_cycle end_of_cycle "
         "move_to_time normalise_eofs count_excerpts block_bytes": _NO_ROLLING,
-        "table_value table_entries named_tailers lock_holder commit name "
-        "last_read_index": _NO_TABLE,
+        "table_value table_entries named_tailers delete_tailer rename_tailer "
+        "lock_holder commit name last_read_index": _NO_TABLE,
         "dump wire_type source_id": _NO_WIRE,
         "move_to": "move_to_index goes to any place",
         "direction state": "messages are read forward: move_to_index goes anywhere",

@@ -136,7 +136,7 @@ mod _native {
     #[pymodule_export]
     use crate::handles::read_document::wire_in::{RawIn, WireIn};
     #[pymodule_export]
-    use crate::handles::render::render;
+    use crate::handles::render::render_rows;
     #[pymodule_export]
     use crate::handles::roll_cycle::RollCycle;
     #[pymodule_export]

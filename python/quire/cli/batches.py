@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import quire
-from quire._native import Tailer, _render  # pyright: ignore[reportPrivateUsage]
+from quire._native import Tailer, render_rows
 from quire._terminal import escape_controls, escape_json, escape_line
 from quire.cli.formats import as_it_is, as_it_reads
 from quire.ranges.cycles import count_of, cycles_of
@@ -61,7 +61,7 @@ class Batch:
     def rendered(self, style: str, rows: range, *, with_index: bool) -> tuple[bytes, int]:
         """Return rows as printed, up to one that this style cannot show, and its number."""
         columns = (self.columns[0] if with_index else None, *self.columns[1:])
-        text, stopped, is_plain = _render(style, columns, rows.start, rows.stop)
+        text, stopped, is_plain = render_rows(style, columns, rows.start, rows.stop)
         if not is_plain:
             escape = escape_json if style == "jsonl" else escape_controls
             text = as_it_is(escape(text.decode()))
@@ -74,7 +74,7 @@ class Batch:
             return data.hex()
         if self.is_raw and (plain := _plain(data)) is not None:
             return _as_style(style, plain)
-        text, stopped, _ = _render(style, (None, *self.columns[1:]), row, row + 1)
+        text, stopped, _ = render_rows(style, (None, *self.columns[1:]), row, row + 1)
         if stopped == row:
             return _unreadable(style, bytes(data))
         found = text.decode()

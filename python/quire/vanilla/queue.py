@@ -20,7 +20,8 @@ _REASONS = _formats.reasons(
         "awrite_json method_writer topic topics writing_document read_map read_message "
         "read_messages follow_messages follow_messages_async read_batches method_reader "
         "reading_document history after_last_written dump wire_type source_id": _NO_WIRE,
-        "table_value table_entries named_tailers lock_holder": _NO_TABLE,
+        "table_value table_entries named_tailers delete_tailer rename_tailer "
+        "lock_holder": _NO_TABLE,
         "awrite_bytes awrite_text awrite_many awrite_batch": "an append waits for nobody",
         "write_lock": "writers take no lock",
         "normalise_eofs end_of_cycle": "cycles have no end-of-file marker",

@@ -39,10 +39,10 @@ type Columns<'py> = (Option<Bound<'py, PyAny>>, Bound<'py, PyAny>, Bound<'py, Py
 /// A batch's text, the row it ends before, and whether a terminal shows it as it is.
 type Rendered<'py> = (Bound<'py, PyBytes>, usize, bool);
 
-#[doc = stub!("_render")]
+#[doc = stub!("render_rows")]
 #[pyfunction]
-#[pyo3(name = "_render", signature = (style, columns, start, stop, /))]
-pub fn render<'py>(
+#[pyo3(signature = (style, columns, start, stop, /))]
+pub fn render_rows<'py>(
     py: Python<'py>,
     style: &str,
     columns: Columns<'py>,
