@@ -1,50 +1,4 @@
-"""
-Every exception Quire raises on purpose.
-
-QuireError
-├── ClosedError              the handle was closed
-├── ReadOnlyError            the queue was opened read-only
-├── NotAQueueError           the path holds no Chronicle Queue 5 files
-│   └── TableLostError       metadata.cq4t was removed or replaced while the queue was open
-├── RollCycleMismatchError   the caller named another roll cycle than the one the queue's data has
-├── UnsupportedError         the files, the option or the file system are known and not supported
-├── CorruptError             bytes break a rule of docs/format.md (file, position, found, expected)
-├── MessageTooLargeError     also a ValueError
-├── IndexOutOfRangeError     also a LookupError
-├── IndexNotAvailableError   a buffered document has no index yet
-├── CycleFullError           the roll cycle cannot number another message
-├── WriteAfterEofError       the cycle was closed by an end-of-file marker
-├── LockLostError            the write lock was taken away; nothing was published
-├── UnsafePathError          a link, or another user's file, where one of Quire's own belongs
-├── ArchiveError             an archive is not what the queue holds, or cannot be worked on
-├── WireError                bytes that do not decode, or a value that has no encoding
-├── DataLossError            messages were deleted before they were read
-├── TailerInUseError         another tailer reads with this name (pid, since)
-├── WriterInUseError         the queue has a writer, or the producer's name is used, elsewhere
-├── ProducerDiedError        a producer died while it wrote a message (producer, index)
-├── ConvertError             a conversion's result holds something else, or cannot hold a message
-├── ReplayError              the queue to replay into holds something else, or others write it
-├── ReplicationError         a peer broke the protocol, or a copy is not what its source holds
-│   ├── PeerLostError        the connection to a peer failed or was closed; also a ConnectionError
-│   └── PeerSilentError      a peer sent nothing, or took nothing, for too long; a TimeoutError
-├── ForkedError              a handle was carried into a forked child
-├── LockTimeoutError         also a TimeoutError
-├── AppendLockedError        only a replication sink may write to the queue now
-├── DocumentOpenError        this thread has a document open and would wait for itself
-├── WaitTimeoutError         also a TimeoutError
-├── LockHeldError            another process holds a lock file
-├── MalformedInputError      text that does not parse; also a ValueError (`quire write`)
-├── WhereError               an invalid condition of `quire read --where`; also a ValueError
-├── OptionsError             invalid options or schema for Spark; also a ValueError
-├── NoJavaError              no Java that Spark can use
-├── UnfinishedWriteError     a batch of a sink is partly in the queue and cannot be completed
-├── PipelineFileError        an invalid pipeline file; also a ValueError
-├── PipelineError            a pipeline run failed
-├── StepError                a step cannot be computed as declared; also a ValueError
-└── StoppedError             a batch was not started because the run is stopping
-
-Failures of the operating system stay ``OSError``. All of these pickle.
-"""
+"""What queues, their handles and their locks raise."""
 
 from __future__ import annotations
 
@@ -275,19 +229,6 @@ class UnsafePathError(QuireError):
     """
 
 
-class ArchiveError(QuireError):
-    """
-    An archive is not what the queue holds or held, or it cannot be worked on.
-
-    Examples:
-        >>> import quire.archive
-        >>> quire.archive.verify("nowhere")
-        Traceback (most recent call last):
-        quire.errors.ArchiveError: ...
-
-    """
-
-
 class WireError(QuireError):
     """
     Bytes that do not decode as asked, or a value that has no encoding.
@@ -377,58 +318,6 @@ class ProducerDiedError(QuireError):
         self.index = index
 
 
-class ConvertError(QuireError):
-    """
-    A conversion cannot begin, go on or be verified: the text says which message or file.
-
-        quire.IndexMap("nowhere")
-    """
-
-
-class ReplayError(QuireError):
-    """
-    The queue to replay into does not hold the replay's beginning, or somebody else writes it.
-
-    Examples:
-        >>> _ = appender.write_text("hello")
-        >>> with quire.open("other") as other, other.appender() as writer:
-        ...     _ = writer.write_text("something else")
-        >>> quire.replay(queue, "other")
-        Traceback (most recent call last):
-        quire.errors.ReplayError: ...
-
-    """
-
-
-class ReplicationError(QuireError):
-    """
-    A peer broke the protocol, or a copy does not hold what its source holds.
-
-        try:
-            await sink.run_forever()
-        except quire.ReplicationError as error:
-            print(error)
-    """
-
-
-class PeerLostError(ReplicationError, ConnectionError):
-    """
-    The connection to the peer of a replication failed, or the peer closed it.
-
-        except quire.PeerLostError:
-            print("whether the message was appended is not known")
-    """
-
-
-class PeerSilentError(ReplicationError, TimeoutError):
-    """
-    The peer of a replication sent nothing, or took nothing, for too long.
-
-        except quire.PeerSilentError as error:
-            print("not a source?", error)
-    """
-
-
 class ForkedError(QuireError):
     """
     A handle was carried into a forked child; open the queue again there.
@@ -503,96 +392,3 @@ class LockHeldError(QuireError):
 
     def __str__(self) -> str:
         return f"the lock is held: lock={self.path} pid={self.holder}"
-
-
-class MalformedInputError(QuireError, ValueError):
-    """
-    Text that does not parse.
-
-    Attributes:
-        line: How many lines precede the error.
-        column: Its column.
-
-    """
-
-    def __init__(self, message: str, line: int = 0, column: int = 1) -> None:
-        super().__init__(message, line, column)
-        self.line = line
-        self.column = column
-
-
-class WhereError(QuireError, ValueError):
-    """A condition of ``quire read --where`` is malformed, or does not fit the fields it names."""
-
-
-class OptionsError(QuireError, ValueError):
-    """Invalid options or an invalid schema for Spark; the text lists every problem."""
-
-
-class NoJavaError(QuireError):
-    """
-    Spark needs Java 17 or newer and none was found; the text says what was.
-
-        except quire.spark.NoJavaError as error:
-            print("install Java 17:", error)
-    """
-
-
-class UnfinishedWriteError(QuireError):
-    """
-    A batch is partly in the queue and the rest cannot be appended.
-
-    Examples:
-        >>> import quire.spark
-        >>> try:
-        ...     count = quire.spark.finish("orders")
-        ... except quire.spark.UnfinishedWriteError as error:
-        ...     print(error)
-
-    """
-
-
-class PipelineFileError(QuireError, ValueError):
-    """
-    A pipeline file is invalid; the text has one line for each problem.
-
-    Attributes:
-        file: The file.
-        problems: What is wrong, each with its line number first.
-
-    Examples:
-        >>> import quire.pipeline
-        >>> from pathlib import Path
-        >>> _ = Path("empty.yaml").write_text("pipeline: trades")
-        >>> try:
-        ...     quire.pipeline.load("empty.yaml")
-        ... except quire.pipeline.PipelineFileError as error:
-        ...     print(len(error.problems) > 0)
-        True
-
-    """
-
-    def __init__(self, file: str, problems: tuple[str, ...]) -> None:
-        super().__init__(file, problems)
-        self.file = file
-        self.problems = problems
-
-    def __str__(self) -> str:
-        return "\n".join(f"{self.file}:{problem}" for problem in self.problems)
-
-
-class PipelineError(QuireError):
-    """
-    A pipeline run failed; the text names pipeline, step, file and line.
-
-        except quire.pipeline.PipelineError as error:
-            print(error)
-    """
-
-
-class StepError(QuireError, ValueError):
-    """A step of a pipeline cannot be computed as its file asks."""
-
-
-class StoppedError(QuireError):
-    """A batch was not started because the run is stopping."""

@@ -1,0 +1,141 @@
+"""
+Every exception Quire raises on purpose.
+
+QuireError
+├── ClosedError              the handle was closed
+├── ReadOnlyError            the queue was opened read-only
+├── NotAQueueError           the path holds no Chronicle Queue 5 files
+│   └── TableLostError       metadata.cq4t was removed or replaced while the queue was open
+├── RollCycleMismatchError   the caller named another roll cycle than the one the queue's data has
+├── UnsupportedError         the files, the option or the file system are known and not supported
+├── CorruptError             bytes break a rule of docs/format.md (file, position, found, expected)
+├── MessageTooLargeError     also a ValueError
+├── IndexOutOfRangeError     also a LookupError
+├── IndexNotAvailableError   a buffered document has no index yet
+├── CycleFullError           the roll cycle cannot number another message
+├── WriteAfterEofError       the cycle was closed by an end-of-file marker
+├── LockLostError            the write lock was taken away; nothing was published
+├── UnsafePathError          a link, or another user's file, where one of Quire's own belongs
+├── ArchiveError             an archive is not what the queue holds, or cannot be worked on
+├── WireError                bytes that do not decode, or a value that has no encoding
+├── DataLossError            messages were deleted before they were read
+├── TailerInUseError         another tailer reads with this name (pid, since)
+├── WriterInUseError         the queue has a writer, or the producer's name is used, elsewhere
+├── ProducerDiedError        a producer died while it wrote a message (producer, index)
+├── ConvertError             a conversion's result holds something else, or cannot hold a message
+├── ReplayError              the queue to replay into holds something else, or others write it
+├── ReplicationError         a peer broke the protocol, or a copy is not what its source holds
+│   ├── PeerLostError        the connection to a peer failed or was closed; also a ConnectionError
+│   └── PeerSilentError      a peer sent nothing, or took nothing, for too long; a TimeoutError
+├── ForkedError              a handle was carried into a forked child
+├── LockTimeoutError         also a TimeoutError
+├── AppendLockedError        only a replication sink may write to the queue now
+├── DocumentOpenError        this thread has a document open and would wait for itself
+├── WaitTimeoutError         also a TimeoutError
+├── LockHeldError            another process holds a lock file
+├── MalformedInputError      text that does not parse; also a ValueError (`quire write`)
+├── WhereError               an invalid condition of `quire read --where`; also a ValueError
+├── OptionsError             invalid options or schema for Spark; also a ValueError
+├── NoJavaError              no Java that Spark can use
+├── UnfinishedWriteError     a batch of a sink is partly in the queue and cannot be completed
+├── PipelineFileError        an invalid pipeline file; also a ValueError
+├── PipelineError            a pipeline run failed
+├── StepError                a step cannot be computed as declared; also a ValueError
+└── StoppedError             a batch was not started because the run is stopping
+
+Failures of the operating system stay ``OSError``. All of these pickle.
+"""
+
+from quire.errors.queues import (
+    AppendLockedError,
+    ClosedError,
+    CorruptError,
+    CycleFullError,
+    DataLossError,
+    DocumentOpenError,
+    ForkedError,
+    IndexNotAvailableError,
+    IndexOutOfRangeError,
+    LockHeldError,
+    LockLostError,
+    LockTimeoutError,
+    MessageTooLargeError,
+    NotAQueueError,
+    ProducerDiedError,
+    QuireError,
+    ReadOnlyError,
+    RollCycleMismatchError,
+    TableLostError,
+    TailerInUseError,
+    UnsafePathError,
+    UnsupportedError,
+    WaitTimeoutError,
+    WireError,
+    WriteAfterEofError,
+    WriterInUseError,
+)
+from quire.errors.tools import (
+    ArchiveError,
+    ConvertError,
+    MalformedInputError,
+    NoJavaError,
+    OptionsError,
+    PeerLostError,
+    PeerSilentError,
+    PipelineError,
+    PipelineFileError,
+    ReplayError,
+    ReplicationError,
+    StepError,
+    StoppedError,
+    UnfinishedWriteError,
+    WhereError,
+)
+
+__all__ = [
+    "AppendLockedError",
+    "ArchiveError",
+    "ClosedError",
+    "ConvertError",
+    "CorruptError",
+    "CycleFullError",
+    "DataLossError",
+    "DocumentOpenError",
+    "ForkedError",
+    "IndexNotAvailableError",
+    "IndexOutOfRangeError",
+    "LockHeldError",
+    "LockLostError",
+    "LockTimeoutError",
+    "MalformedInputError",
+    "MessageTooLargeError",
+    "NoJavaError",
+    "NotAQueueError",
+    "OptionsError",
+    "PeerLostError",
+    "PeerSilentError",
+    "PipelineError",
+    "PipelineFileError",
+    "ProducerDiedError",
+    "QuireError",
+    "ReadOnlyError",
+    "ReplayError",
+    "ReplicationError",
+    "RollCycleMismatchError",
+    "StepError",
+    "StoppedError",
+    "TableLostError",
+    "TailerInUseError",
+    "UnfinishedWriteError",
+    "UnsafePathError",
+    "UnsupportedError",
+    "WaitTimeoutError",
+    "WhereError",
+    "WireError",
+    "WriteAfterEofError",
+    "WriterInUseError",
+]
+
+# Tracebacks and pickles name the place where users find them.
+for _name in __all__:
+    globals()[_name].__module__ = __name__

@@ -1,0 +1,163 @@
+"""What archives, conversions, replays, replication, verbs, Spark and pipelines raise."""
+
+from __future__ import annotations
+
+from quire.errors.queues import QuireError
+
+
+class ArchiveError(QuireError):
+    """
+    An archive is not what the queue holds or held, or it cannot be worked on.
+
+    Examples:
+        >>> import quire.archive
+        >>> quire.archive.verify("nowhere")
+        Traceback (most recent call last):
+        quire.errors.ArchiveError: ...
+
+    """
+
+
+class ConvertError(QuireError):
+    """
+    A conversion cannot begin, go on or be verified: the text says which message or file.
+
+        quire.IndexMap("nowhere")
+    """
+
+
+class ReplayError(QuireError):
+    """
+    The queue to replay into does not hold the replay's beginning, or somebody else writes it.
+
+    Examples:
+        >>> _ = appender.write_text("hello")
+        >>> with quire.open("other") as other, other.appender() as writer:
+        ...     _ = writer.write_text("something else")
+        >>> quire.replay(queue, "other")
+        Traceback (most recent call last):
+        quire.errors.ReplayError: ...
+
+    """
+
+
+class ReplicationError(QuireError):
+    """
+    A peer broke the protocol, or a copy does not hold what its source holds.
+
+        try:
+            await sink.run_forever()
+        except quire.ReplicationError as error:
+            print(error)
+    """
+
+
+class PeerLostError(ReplicationError, ConnectionError):
+    """
+    The connection to the peer of a replication failed, or the peer closed it.
+
+        except quire.PeerLostError:
+            print("whether the message was appended is not known")
+    """
+
+
+class PeerSilentError(ReplicationError, TimeoutError):
+    """
+    The peer of a replication sent nothing, or took nothing, for too long.
+
+        except quire.PeerSilentError as error:
+            print("not a source?", error)
+    """
+
+
+class MalformedInputError(QuireError, ValueError):
+    """
+    Text that does not parse.
+
+    Attributes:
+        line: How many lines precede the error.
+        column: Its column.
+
+    """
+
+    def __init__(self, message: str, line: int = 0, column: int = 1) -> None:
+        super().__init__(message, line, column)
+        self.line = line
+        self.column = column
+
+
+class WhereError(QuireError, ValueError):
+    """A condition of ``quire read --where`` is malformed, or does not fit the fields it names."""
+
+
+class OptionsError(QuireError, ValueError):
+    """Invalid options or an invalid schema for Spark; the text lists every problem."""
+
+
+class NoJavaError(QuireError):
+    """
+    Spark needs Java 17 or newer and none was found; the text says what was.
+
+        except quire.spark.NoJavaError as error:
+            print("install Java 17:", error)
+    """
+
+
+class UnfinishedWriteError(QuireError):
+    """
+    A batch is partly in the queue and the rest cannot be appended.
+
+    Examples:
+        >>> import quire.spark
+        >>> try:
+        ...     count = quire.spark.finish("orders")
+        ... except quire.spark.UnfinishedWriteError as error:
+        ...     print(error)
+
+    """
+
+
+class PipelineFileError(QuireError, ValueError):
+    """
+    A pipeline file is invalid; the text has one line for each problem.
+
+    Attributes:
+        file: The file.
+        problems: What is wrong, each with its line number first.
+
+    Examples:
+        >>> import quire.pipeline
+        >>> from pathlib import Path
+        >>> _ = Path("empty.yaml").write_text("pipeline: trades")
+        >>> try:
+        ...     quire.pipeline.load("empty.yaml")
+        ... except quire.pipeline.PipelineFileError as error:
+        ...     print(len(error.problems) > 0)
+        True
+
+    """
+
+    def __init__(self, file: str, problems: tuple[str, ...]) -> None:
+        super().__init__(file, problems)
+        self.file = file
+        self.problems = problems
+
+    def __str__(self) -> str:
+        return "\n".join(f"{self.file}:{problem}" for problem in self.problems)
+
+
+class PipelineError(QuireError):
+    """
+    A pipeline run failed; the text names pipeline, step, file and line.
+
+        except quire.pipeline.PipelineError as error:
+            print(error)
+    """
+
+
+class StepError(QuireError, ValueError):
+    """A step of a pipeline cannot be computed as its file asks."""
+
+
+class StoppedError(QuireError):
+    """A batch was not started because the run is stopping."""
