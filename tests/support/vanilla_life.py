@@ -2,12 +2,14 @@
 A life of a Vanilla Chronicle in the build with fault points: two cycles of two writers.
 
 It changes a message, has an append fail, rebuilds an index, and reads under a name. It says what it
-wrote and read, then how often each point was hit. The life after it has no fault.
+wrote and read, then how often each point was hit. The life after it has no fault. Beside the queue
+lies one of many cycles, which is opened until its directory need not be listed.
 """
 
 from __future__ import annotations
 
 import struct
+import time
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +25,13 @@ DATA_BYTES = 256
 ENTRIES = 8
 SMALL: Any = {"index_block_bytes": 8 * ENTRIES, "data_block_bytes": DATA_BYTES}
 LOST_THREAD = 5
+MANY_CYCLES = 64
 
 
 def live(path: Path, form: str, name: str) -> None:
     """Write on from the last cycle there is."""
+    if form == "asynchronous":
+        open_aged(path.with_name(f"{path.name}-aged"))
     first = max(0, sum(1 for _ in path.glob("[0-9]*")) - 1)
     options: dict[str, Any] = SMALL | {"synchronous": form == "synchronous"}
     for day in range(first, first + CYCLES):
@@ -38,6 +43,19 @@ def live(path: Path, form: str, name: str) -> None:
         quire.vanilla.rebuild_index(path, **SMALL)
         with quire.open(path, format="vanilla", clock=clock, **options) as queue:
             deliver(queue, f"{name} {day} 99 ")
+
+
+def open_aged(path: Path) -> None:
+    for day in range(MANY_CYCLES):
+        (path / time.strftime("%Y%m%d", time.gmtime((START_MS + day * DAY_MS) / 1000))).mkdir(
+            parents=True, exist_ok=True
+        )
+    hint = path / ".cycles"
+    is_left = False
+    while not is_left:
+        is_left = hint.exists() and hint.stat().st_size > 0
+        with quire.open(path, format="vanilla", **SMALL) as queue:
+            assert queue.last_index is None
 
 
 def append(queue: quire.VanillaQueue, prefix: str) -> None:

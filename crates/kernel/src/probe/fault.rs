@@ -220,6 +220,8 @@ mod names {
         "vanilla.file.stat",
         "vanilla.file.grow",
         "vanilla.machine.read",
+        "vanilla.hint.read",
+        "vanilla.hint.write",
         "vanilla.index.read",
         "vanilla.record.read",
         "vanilla.payload.store",
@@ -258,7 +260,7 @@ mod names {
         "window.grow",
         "window.sync",
     ];
-    pub const COUNT: usize = 155;
+    pub const COUNT: usize = 157;
 
     /// The place of a name in [`POINTS`]; known when compiling.
     ///

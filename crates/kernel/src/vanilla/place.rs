@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::message::Message;
 use super::protocol::cycle_reader::{CycleReader, Payload};
-use super::queue::VanillaQueue;
+use super::queue::{VanillaQueue, first_of};
 use crate::Result;
 
 /// What became of the next message of a cycle.
@@ -63,11 +63,6 @@ impl Place {
         self.sequence += u64::from(self.reader.entry(self.sequence)? != 0);
         Ok(())
     }
-}
-
-/// The first sequence number of a cycle that is taken.
-fn first_of(reader: &mut CycleReader) -> Result<Option<u64>> {
-    if reader.entry(0)? != 0 { Ok(Some(0)) } else { reader.after_gap(0) }
 }
 
 /// A cycle after `from` that has a message.

@@ -61,7 +61,8 @@ impl VanillaQueue {
             own_name = OwnName::new(made.map_err(|e| Error::io("cannot make", &path, e))?);
         }
         let (format, split) = format_of(&path, &options)?;
-        let listing = Listing::new(&path, format.clone());
+        let file_mode = (!options.read_only).then_some(options.file_mode);
+        let listing = Listing::new(&path, format.clone(), file_mode);
         let (is_closed, generation) = (AtomicBool::new(false), process::generation());
         let writable = Mutex::default();
         Ok(Self {
@@ -172,12 +173,15 @@ impl VanillaQueue {
 
     /// The index of the first message.
     pub fn first_index(&self) -> Result<Option<i64>> {
-        for cycle in self.listing.all()? {
-            let Some(mut reader) = self.reader(cycle)? else { continue };
-            let first = if reader.entry(0)? != 0 { Some(0) } else { reader.after_gap(0)? };
-            if let Some(first) = first {
+        self.listing.refresh();
+        let mut next = self.listing.after(-1)?;
+        while let Some(cycle) = next {
+            if let Some(mut reader) = self.reader(cycle)?
+                && let Some(first) = first_of(&mut reader)?
+            {
                 return self.index_of(cycle, first).map(Some);
             }
+            next = self.listing.after(cycle)?;
         }
         Ok(None)
     }
@@ -190,7 +194,7 @@ impl VanillaQueue {
 
     /// The last cycle with a message, and the sequence number after that.
     pub(super) fn end(&self) -> Result<Option<(i32, u64)>> {
-        self.listing.forget();
+        self.listing.refresh();
         let mut next = self.listing.before(i32::MAX)?;
         while let Some(cycle) = next {
             if let Some(mut reader) = self.reader(cycle)? {
@@ -370,6 +374,11 @@ impl VanillaQueue {
         let Some((_, block)) = open.last_mut() else { unreachable!("a file was just added") };
         Ok(block)
     }
+}
+
+/// The first sequence number of a cycle that is taken.
+pub(super) fn first_of(reader: &mut CycleReader) -> Result<Option<u64>> {
+    if reader.entry(0)? != 0 { Ok(Some(0)) } else { reader.after_gap(0) }
 }
 
 /// The sequence number after the last message, gaps or not.

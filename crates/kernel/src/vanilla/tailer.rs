@@ -359,7 +359,7 @@ impl VanillaTailer {
     /// Goes to the first message.
     pub fn to_start(&self) -> Result<()> {
         let mut state = self.open_state()?;
-        self.queue.listing().forget();
+        self.queue.listing().refresh();
         let is_backward = state.direction == Direction::Backward;
         let mut place = if is_backward { next_place(&self.queue, -1)? } else { None };
         if let Some(place) = &mut place {

@@ -80,6 +80,12 @@ impl CycleFormat {
         &self.pattern
     }
 
+    /// The zone that directories are named in.
+    #[must_use]
+    pub const fn zone(&self) -> &TimeZone {
+        &self.zone
+    }
+
     /// Milliseconds of a cycle.
     #[must_use]
     pub const fn length_ms(&self) -> i64 {

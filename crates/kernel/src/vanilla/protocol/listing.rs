@@ -1,13 +1,15 @@
 //! Which cycles there are, at a cost that does not grow with them while nothing changes.
 //!
 //! The directories are listed once. Afterwards the times of change are looked at of those in which a
-//! later cycle would get its directory: one for each level of the pattern.
+//! later cycle would get its directory: one for each level of the pattern. Of many cycles in one
+//! directory, the first and the last are kept there, and opening the queue does not list it again.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use super::hint::{Hint, Stamp};
 use crate::probe::fault;
 use crate::vanilla::format::cycle::{self, CycleFormat, NamedCycleGuess};
 use crate::vanilla::format::names::FileName;
@@ -19,11 +21,16 @@ const TIME_GRAIN: Duration = Duration::from_millis(50);
 const MOST_LEVELS: usize = 6;
 /// Directories that are looked at for the pattern.
 const SAMPLE: usize = 64;
+/// Fewer cycles are listed about as fast as a hint is read.
+const HINTED_FROM: usize = 64;
 
 /// The cycles of a queue.
 pub struct Listing {
     base: PathBuf,
     format: CycleFormat,
+    hint: Hint,
+    /// The mode of a hint that is made; None: nothing is written.
+    file_mode: Option<u32>,
     state: Mutex<State>,
 }
 
@@ -31,61 +38,98 @@ pub struct Listing {
 struct State {
     /// In ascending order.
     cycles: Vec<i32>,
-    /// Directories with their times of change.
-    stamps: Vec<(PathBuf, SystemTime)>,
+    /// Otherwise only the first and the last.
+    is_whole: bool,
+    /// Directories as they were before they were listed.
+    stamps: Vec<(PathBuf, Stamp)>,
     is_settled: bool,
 }
 
 impl Listing {
     /// Nothing is looked at yet.
     #[must_use]
-    pub fn new(base: &Path, format: CycleFormat) -> Self {
-        Self { base: base.to_path_buf(), format, state: Mutex::default() }
+    pub fn new(base: &Path, format: CycleFormat, file_mode: Option<u32>) -> Self {
+        let hint = Hint::new(base, &format);
+        Self { base: base.to_path_buf(), format, hint, file_mode, state: Mutex::default() }
     }
 
     /// The first cycle after this one.
     pub fn after(&self, cycle: i32) -> Result<Option<i32>> {
-        self.with(|cycles| cycles.get(cycles.partition_point(|found| *found <= cycle)).copied())
+        self.at(|found| found <= cycle, |cycles, at| cycles.get(at).copied())
     }
 
     /// The last cycle before this one.
     pub fn before(&self, cycle: i32) -> Result<Option<i32>> {
-        self.with(|cycles| {
-            let at = cycles.partition_point(|found| *found < cycle);
-            at.checked_sub(1).and_then(|at| cycles.get(at)).copied()
-        })
+        let last = |cycles: &[i32], at: usize| at.checked_sub(1).map(|at| cycles[at]);
+        self.at(|found| found < cycle, last)
     }
 
     /// All cycles in ascending order, listed now.
     pub fn all(&self) -> Result<Vec<i32>> {
-        self.forget();
-        self.with(<[i32]>::to_vec)
+        let mut state = self.lock();
+        *state = self.list()?;
+        Ok(state.cycles.clone())
     }
 
-    /// Has the next question list the directories.
-    pub fn forget(&self) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).stamps.clear();
-    }
-
-    fn with<T>(&self, look: impl FnOnce(&[i32]) -> T) -> Result<T> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if !state.is_current() {
-            *state = self.list()?;
+    /// Has the next question list directories within directories: one that is made in an older one
+    /// changes no time that is looked at.
+    pub fn refresh(&self) {
+        if !self.is_flat() {
+            self.lock().stamps.clear();
         }
-        Ok(look(&state.cycles))
+    }
+
+    fn is_flat(&self) -> bool {
+        self.format.depth() == 1
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is at the place that divides the cycles.
+    fn at(
+        &self,
+        is_left: impl Fn(i32) -> bool,
+        pick: impl FnOnce(&[i32], usize) -> Option<i32>,
+    ) -> Result<Option<i32>> {
+        let mut state = self.lock();
+        if !state.is_current() {
+            *state = self.hinted()?.map_or_else(|| self.list(), Ok)?;
+        }
+        let divided = |state: &State| state.cycles.partition_point(|found| is_left(*found));
+        let mut at = divided(&state);
+        if !state.is_whole && at > 0 && at < state.cycles.len() {
+            *state = self.list()?;
+            at = divided(&state);
+        }
+        Ok(pick(&state.cycles, at))
+    }
+
+    fn hinted(&self) -> Result<Option<State>> {
+        if !self.is_flat() {
+            return Ok(None);
+        }
+        let stamp = changed(&self.base)?;
+        Ok(self.hint.load(stamp).map(|(first, last)| State {
+            cycles: vec![first, last],
+            is_whole: false,
+            stamps: vec![(self.base.clone(), stamp)],
+            is_settled: true,
+        }))
     }
 
     fn list(&self) -> Result<State> {
         let now = SystemTime::now();
         let mut names = Vec::new();
         // Before the names: what comes later changes the time again.
-        let base = (self.base.clone(), changed(&self.base)?);
+        let base = changed(&self.base)?;
         leaves(&self.base, "", self.format.depth(), &mut names)?;
         let mut cycles: Vec<_> =
             names.iter().filter_map(|name| Some((self.format.cycle_of(name)?, name))).collect();
         cycles.sort_unstable();
         cycles.dedup_by_key(|(cycle, _)| *cycle);
-        let mut stamps = vec![base];
+        let mut stamps = vec![(self.base.clone(), base)];
         if let Some((_, newest)) = cycles.last() {
             for (end, _) in newest.match_indices('/') {
                 let path = self.base.join(&newest[..end]);
@@ -93,26 +137,32 @@ impl Listing {
                 stamps.push((path, changed));
             }
         }
-        let is_settled = stamps
-            .iter()
-            .all(|(_, changed)| now.duration_since(*changed).is_ok_and(|since| since > TIME_GRAIN));
-        let cycles = cycles.into_iter().map(|(cycle, _)| cycle).collect();
-        Ok(State { cycles, stamps, is_settled })
+        let is_settled = stamps.iter().all(|(_, stamp)| stamp.is_settled(now, TIME_GRAIN));
+        let cycles: Vec<_> = cycles.into_iter().map(|(cycle, _)| cycle).collect();
+        if is_settled
+            && self.is_flat()
+            && let Some(file_mode) = self.file_mode
+            && cycles.len() >= HINTED_FROM
+            && let [first, .., last] = cycles[..]
+        {
+            self.hint.store(base, first, last, file_mode);
+        }
+        Ok(State { cycles, is_whole: true, stamps, is_settled })
     }
 }
 
 impl State {
     fn is_current(&self) -> bool {
-        let is_same = |(path, before): &(PathBuf, SystemTime)| {
+        let is_same = |(path, before): &(PathBuf, Stamp)| {
             changed(path).is_ok_and(|changed| changed == *before)
         };
         self.is_settled && !self.stamps.is_empty() && self.stamps.iter().all(is_same)
     }
 }
 
-fn changed(path: &Path) -> Result<SystemTime> {
+fn changed(path: &Path) -> Result<Stamp> {
     let found = fault::call!("vanilla.dir.stat", std::fs::symlink_metadata(path));
-    found.and_then(|found| found.modified()).map_err(|e| Error::io("cannot look at", path, e))
+    found.map(|found| Stamp::of(&found)).map_err(|e| Error::io("cannot look at", path, e))
 }
 
 /// Directories `depth` levels below `path`, by their paths. Links are not followed.
@@ -203,4 +253,79 @@ fn sample(base: &Path, name: &str, found: &mut Vec<String>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    const FIRST: i32 = 17_000;
+    const COUNT: i32 = 100;
+
+    /// A queue's directory with a hint, and a listing that looks at it for the first time.
+    fn hinted() -> (tempfile::TempDir, Listing) {
+        let dir = tempfile::tempdir().unwrap();
+        let format = CycleFormat::new("yyyyMMdd", cycle::DAY_MS, jiff::tz::TimeZone::UTC).unwrap();
+        for cycle in FIRST..FIRST + COUNT {
+            std::fs::create_dir(dir.path().join(format.name(cycle).unwrap())).unwrap();
+        }
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            let listing = Listing::new(dir.path(), format.clone(), Some(0o600));
+            listing.before(i32::MAX).unwrap();
+            if !listing.lock().is_whole {
+                let listing = Listing::new(dir.path(), format, None);
+                return (dir, listing);
+            }
+            assert!(Instant::now() < deadline, "no hint is left");
+            std::thread::sleep(TIME_GRAIN);
+        }
+    }
+
+    #[test]
+    fn neither_end_is_listed_for_while_the_directory_stays_as_it_is() {
+        let (_dir, listing) = hinted();
+        for _ in 0..3 {
+            assert_eq!(listing.before(i32::MAX).unwrap(), Some(FIRST + COUNT - 1));
+            assert_eq!(listing.after(FIRST + COUNT - 1).unwrap(), None);
+            assert_eq!(listing.after(-1).unwrap(), Some(FIRST));
+            assert_eq!(listing.before(FIRST).unwrap(), None);
+            assert!(!listing.lock().is_whole);
+        }
+        assert_eq!(listing.before(FIRST + 50).unwrap(), Some(FIRST + 49));
+        assert!(listing.lock().is_whole);
+    }
+
+    #[test]
+    fn cycles_that_are_made_or_removed_are_noticed() {
+        let (dir, listing) = hinted();
+        listing.before(i32::MAX).unwrap();
+        std::fs::create_dir(dir.path().join("20990101")).unwrap();
+        let newest = listing.format.cycle_of("20990101");
+        assert_eq!(listing.before(i32::MAX).unwrap(), newest);
+        std::fs::remove_dir(dir.path().join("20990101")).unwrap();
+        assert_eq!(listing.before(i32::MAX).unwrap(), Some(FIRST + COUNT - 1));
+    }
+
+    #[test]
+    fn a_damaged_hint_or_one_of_another_format_is_none() {
+        let (dir, listing) = hinted();
+        let stamp = changed(dir.path()).unwrap();
+        assert_eq!(listing.hint.load(stamp), Some((FIRST, FIRST + COUNT - 1)));
+        let week = 7 * cycle::DAY_MS;
+        let weekly = CycleFormat::new("yyyyMMdd", week, jiff::tz::TimeZone::UTC).unwrap();
+        assert_eq!(Hint::new(dir.path(), &weekly).load(stamp), None);
+        let path = dir.path().join(".cycles");
+        let whole = std::fs::read(&path).unwrap();
+        for place in 0..100 {
+            let mut bytes = whole.clone();
+            bytes[place] ^= 1;
+            std::fs::write(&path, bytes).unwrap();
+            assert_eq!(listing.hint.load(stamp), None, "byte {place}");
+        }
+        std::fs::write(&path, &whole[..60]).unwrap();
+        assert_eq!(listing.hint.load(stamp), None);
+    }
 }

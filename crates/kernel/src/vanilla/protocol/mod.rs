@@ -10,5 +10,6 @@ pub mod cycle_writer;
 pub mod detect;
 pub mod directory;
 pub mod entries;
+pub mod hint;
 pub mod listing;
 pub mod rebuild;

@@ -1,0 +1,103 @@
+//! The first and the last cycle of a queue of many, kept in its directory.
+//!
+//! A process that lists the directory leaves them in `.cycles`, with the directory's inode and time of
+//! change. As long as those are the same, nobody made or removed a name there, and no other process
+//! has to list it. Java skips the file; what it makes there changes the time.
+
+use std::fs::Metadata;
+use std::hash::{DefaultHasher, Hasher};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use crate::os::files::{self, Access};
+use crate::probe::fault;
+use crate::vanilla::format::cycle::CycleFormat;
+
+/// Its name.
+const NAME: &str = ".cycles";
+/// Length of the file; a longer pattern has no hint.
+const LENGTH: usize = 512;
+
+/// Changes whenever a name is made or removed in a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    inode: u64,
+    seconds: i64,
+    nanos: i64,
+}
+
+impl Stamp {
+    /// That of a directory.
+    #[must_use]
+    pub fn of(directory: &Metadata) -> Self {
+        let (seconds, nanos) = (directory.ctime(), directory.ctime_nsec());
+        Self { inode: directory.ino(), seconds, nanos }
+    }
+
+    /// Whether it is older at `now` than a time within which two changes may have the same time.
+    #[must_use]
+    pub fn is_settled(self, now: SystemTime, grain: Duration) -> bool {
+        let since = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let (seconds, nanos) = (u64::try_from(self.seconds), u32::try_from(self.nanos));
+        let (Ok(seconds), Ok(nanos)) = (seconds, nanos) else { return false };
+        since.checked_sub(Duration::new(seconds, nanos)).is_some_and(|age| age > grain)
+    }
+}
+
+/// The file of a queue.
+pub struct Hint {
+    path: PathBuf,
+    /// What cycles are named by: numbers of another format mean other directories.
+    format: String,
+}
+
+impl Hint {
+    /// Nothing is looked at yet.
+    #[must_use]
+    pub fn new(base: &Path, format: &CycleFormat) -> Self {
+        let named = format!("{} {:?} {}", format.length_ms(), format.zone(), format.pattern());
+        Self { path: base.join(NAME), format: named }
+    }
+
+    /// The first and the last cycle, if the directory still has this stamp. A file that cannot be
+    /// read, was torn or is about another state counts as none.
+    #[must_use]
+    pub fn load(&self, stamp: Stamp) -> Option<(i32, i32)> {
+        let file = files::open(&self.path, Access { write: false, create_mode: None }).ok()??;
+        let mut bytes = [0; LENGTH];
+        fault::call!("vanilla.hint.read", file.read_exact_at(&mut bytes, 0)).ok()?;
+        let text = std::str::from_utf8(&bytes).ok()?.trim_end_matches('\0');
+        let (said, sum) = text.rsplit_once(' ')?;
+        let cycles = said.strip_prefix(&self.about(stamp)).filter(|_| sum == checksum(said))?;
+        let (first, last) = cycles.split_once(' ')?;
+        Some((first.parse().ok()?, last.parse().ok()?))
+    }
+
+    /// Keeps them for others. Where that fails, the others list the directory.
+    pub fn store(&self, stamp: Stamp, first: i32, last: i32, file_mode: u32) {
+        let said = format!("{}{first} {last}", self.about(stamp));
+        let mut bytes = format!("{said} {}", checksum(&said)).into_bytes();
+        if bytes.len() > LENGTH {
+            return;
+        }
+        bytes.resize(LENGTH, 0);
+        let access = Access { write: true, create_mode: Some(file_mode) };
+        if let Ok(Some(file)) = files::open(&self.path, access) {
+            // In place: another file under the name would change the directory's time.
+            let _ = fault::call!("vanilla.hint.write", file.write_all_at(&bytes, 0));
+        }
+    }
+
+    fn about(&self, stamp: Stamp) -> String {
+        let Stamp { inode, seconds, nanos } = stamp;
+        format!("cycles 1 {inode} {seconds}.{nanos:09} {} ", self.format)
+    }
+}
+
+/// Finds what was written by half, or by two at once.
+fn checksum(said: &str) -> String {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(said.as_bytes());
+    format!("{:016x}", hasher.finish())
+}
