@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from itertools import islice
 from typing import Final, Literal, NoReturn, TypeAlias
@@ -103,6 +103,24 @@ def reasons(told: Mapping[str, str]) -> dict[str, str]:
 def article(format_name: str) -> str:
     """Return the name of a format with its article."""
     return f"{'an' if format_name[0] in 'AEIOU' else 'a'} {format_name}"
+
+
+def refuse_options(
+    handle: object, call: str, options: Iterable[str], known: Iterable[str], why: str
+) -> None:
+    """
+    Refuse options of a journal's call that have no meaning in another format.
+
+    Raises:
+        UnsupportedError: The journal's call has the option.
+        TypeError: It has not.
+
+    """
+    for name in options:
+        if name not in known:
+            raise TypeError(f"{call}() got an unexpected keyword argument '{name}'")
+        handle_name = type(handle).__name__
+        raise UnsupportedError(f"not supported: {call}({name}=) of a {handle_name} ({why})")
 
 
 def unsupported(handle: object, name: str, format_name: str, why: Mapping[str, str]) -> NoReturn:

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 _BATCH_COUNT = 65_536
 _BATCH_BYTES = 256 * 2**20
 
+_READ_OPTIONS = ("schema", "columns", "method", "errors")
+_WRITE_OPTIONS = ("schema", "form", "type", "method", "omit_nulls")
+
 _E = TypeVar("_E")
 
 
@@ -42,7 +45,11 @@ class RawAppender(Handle):
             self, offsets: object, data: object, *, count: int, start: int, wide: bool
         ) -> int | None: ...
 
-    def write_batch(self, batch: Any) -> int | None:  # noqa: ANN401 - of pyarrow
+    def write_batch(
+        self,
+        batch: Any,  # noqa: ANN401 - of pyarrow
+        **fields: object,
+    ) -> int | None:
         """
         Append a message for each element of a binary or string column; the last index.
 
@@ -53,16 +60,20 @@ class RawAppender(Handle):
         Args:
             batch: A binary or string array of pyarrow, 32 or 64 bits wide, chunked or not; or a
                 batch or table with one such column, or one called ``payload``.
+            fields: Not supported: ``schema`` and the like are for columns that become fields.
 
         Raises:
             TypeError: The column holds something else.
             ValueError: It holds nulls, or empty elements in a Quick-Queue; nothing was
                 written.
-            UnsupportedError: There are several columns, and none is called ``payload``.
+            UnsupportedError: There are several columns, and none is called ``payload``; or one of
+                *fields* was given.
 
         """
+        no_fields = self._missing["write_map"]
+        _formats.refuse_options(self, "write_batch", fields, _WRITE_OPTIONS, no_fields)
         # Several columns are the fields of a message.
-        column = payload_column(batch, self._missing["write_map"])
+        column = payload_column(batch, no_fields)
         chunks: list[Any] = getattr(column, "chunks", None) or [column]
         last: int | None = None
         for chunk in filter(len, chunks):
@@ -85,7 +96,7 @@ class RawTailer(Following[_E], Handle):
         def move_to_index(self, index: int, /) -> bool: ...
 
     def read_batch(
-        self, count: int = _BATCH_COUNT, *, max_bytes: int = _BATCH_BYTES
+        self, count: int = _BATCH_COUNT, *, max_bytes: int = _BATCH_BYTES, **fields: object
     ) -> pa.RecordBatch:
         """
         Return at most *count* messages as the columns ``index`` (uint64) and ``payload`` (binary).
@@ -97,8 +108,14 @@ class RawTailer(Following[_E], Handle):
         Args:
             count: Rows, at most.
             max_bytes: End the batch before its messages have more bytes than this in all.
+            fields: Not supported: ``schema`` and the like are for messages with fields.
+
+        Raises:
+            UnsupportedError: One of *fields* was given.
 
         """
+        no_fields = self._missing["read_batches"]
+        _formats.refuse_options(self, "read_batch", fields, _READ_OPTIONS, no_fields)
         return self._payload_batch(count, max_bytes)
 
     def _read_decoded(

@@ -73,7 +73,7 @@ class IndexedQueue(_native.IndexedQueue, Reopened, Framed, Handle):
         """
         raise UnsupportedError(f"not supported in an {_FORMAT}: appender ({_READ_ONLY})")
 
-    def tailer(self, name: str | None = None) -> IndexedTailer:
+    def tailer(self, name: str | None = None, **named: object) -> IndexedTailer:
         """
         Return a new tailer, at the first message.
 
@@ -81,11 +81,13 @@ class IndexedQueue(_native.IndexedQueue, Reopened, Framed, Handle):
 
         Args:
             name: Not supported: nothing is stored about readers.
+            named: Not supported: ``on_missing`` and ``shared`` are for named tailers.
 
         Raises:
-            UnsupportedError: A name was given.
+            UnsupportedError: A name was given, or one of *named*.
 
         """
+        _formats.refuse_options(self, "tailer", named, ("on_missing", "shared"), _NO_TABLE)
         if name is not None:
             raise UnsupportedError(f"not supported in an {_FORMAT}: named tailers ({_NO_TABLE})")
         return IndexedTailer(self)

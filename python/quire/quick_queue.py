@@ -133,6 +133,7 @@ class QuickQueue(_native.QuickQueue, Reopened, Framed, Handle):
         *,
         start: int | None = None,
         on_dead: Literal["skip", "raise"] = "skip",
+        **named: object,
     ) -> QuickTailer:
         """
         Return a new tailer, at the first message.
@@ -145,12 +146,14 @@ class QuickQueue(_native.QuickQueue, Reopened, Framed, Handle):
             on_dead: What happens at the entry of a producer that died while it wrote, if the
                 message cannot be recovered: ``skip`` it with a line in the log ``quire``, or
                 ``raise`` once and go on after it.
+            named: Not supported: ``on_missing`` and ``shared`` are for named tailers.
 
         Raises:
             ValueError: *start* is not a multiple of 16.
-            UnsupportedError: A name was given.
+            UnsupportedError: A name was given, or one of *named*.
 
         """
+        _formats.refuse_options(self, "tailer", named, ("on_missing", "shared"), _NO_TABLE)
         if name is not None:
             raise UnsupportedError(f"not supported in a Quick-Queue: named tailers ({_NO_TABLE})")
         return QuickTailer(self, start=start, on_dead=arguments.text("on_dead", on_dead))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
@@ -38,6 +39,30 @@ def reason(handle: object, name: str) -> str | None:
 def check(handle: object, journal: type) -> None:
     reasons = {name: reason(handle, name) for name in public(journal)}
     assert not [name for name, why in reasons.items() if why and f": {name} (" not in why]
+
+    for name, why in reasons.items():
+        if why is None and callable(getattr(journal, name)):
+            check_options(handle, journal, name)
+
+
+def check_options(handle: object, journal: type, name: str) -> None:
+    """Each option of a call of the journal's is one here, or says why it is not."""
+    call = getattr(handle, name)
+    own = inspect.signature(call).parameters
+    is_open = any(it.kind is it.VAR_KEYWORD for it in own.values())
+    needed = [
+        None
+        for it in own.values()
+        if it.default is it.empty and it.kind is it.POSITIONAL_OR_KEYWORD
+    ]
+    for option in inspect.signature(getattr(journal, name)).parameters.values():
+        if option.kind is option.KEYWORD_ONLY and option.name not in own:
+            assert is_open, (name, option)
+            with pytest.raises(quire.UnsupportedError, match=rf"{name}\({option.name}="):
+                call(*needed, **{option.name: option.default})
+    if is_open:
+        with pytest.raises(TypeError, match="unexpected keyword argument 'nothing'"):
+            call(*needed, nothing=1)
 
 
 def test_names_of_queues(queue: quire.Queue) -> None:
