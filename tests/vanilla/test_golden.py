@@ -51,6 +51,18 @@ def test_every_set_is_read_as_its_listing_says(name: str, tmp_path: Path) -> Non
     assert files_of(path) == before
 
 
+def test_directories_with_week_numbers_are_read_once_they_are_renamed(tmp_path: Path) -> None:
+    listed = listing("weeks_numbered")
+    path, options = unpack("weeks_numbered", tmp_path), options_of(listed)
+    with pytest.raises(ValueError, match=r"week numbers.*roll_cycle='WEEKS'"):
+        quire.open(path, format="vanilla", read_only=True, **options)
+    for number, day in (("200902", "20090108"), ("200903", "20090115"), ("200905", "20090129")):
+        (path / number).rename(path / day)
+    options = {"tid_bits": 22, "data_block_bytes": 4096, "index_block_bytes": 1024}
+    with quire.open(path, format="vanilla", read_only=True, roll_cycle="WEEKS", **options) as queue:
+        assert [(it.index, it.data) for it in queue.tailer()] == expected(listed)
+
+
 @pytest.mark.parametrize("name", [*NAMES, *WEEKLY])
 def test_the_listings_hold_all_that_the_files_hold(name: str, tmp_path: Path) -> None:
     assert files_of(built(name, tmp_path / "built")) == files_of(unpack(name, tmp_path))

@@ -216,7 +216,7 @@ fn parts(pattern: &str) -> Result<Vec<Part>, String> {
                 _ => parts.push(Part::Field(u8::try_from(letter).unwrap_or_default(), 1)),
             },
             _ if letter.is_ascii_alphabetic() && !is_quoted => {
-                return Err(refused(format!("the letter {letter} names no part of a cycle")));
+                return Err(refused(unknown_letter(letter)));
             }
             _ => match parts.last_mut() {
                 Some(Part::Text(text)) => text.push(letter),
@@ -238,6 +238,17 @@ fn parts(pattern: &str) -> Result<Vec<Part>, String> {
         return Err(refused("not a path below the queue's directory".to_owned()));
     }
     Ok(parts)
+}
+
+fn unknown_letter(letter: char) -> String {
+    match letter {
+        // Java counts them from a day that its locale chooses, and has 200901 for 2009-12-31 too.
+        'w' | 'W' | 'Y' => format!(
+            "the letter {letter} is of week numbers, which name two weeks of a year alike (rename \
+             each directory to its cycle's first day, and use roll_cycle='WEEKS')"
+        ),
+        _ => format!("the letter {letter} names no part of a cycle"),
+    }
 }
 
 /// The pattern and length that a directory's path looks like; None for a foreign one.
