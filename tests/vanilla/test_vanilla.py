@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import pickle
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -194,6 +195,23 @@ def test_late_messages_of_the_cycle_before_are_delivered(tmp_path: Path) -> None
         clock.advance(DAY_MS)
         quick.write_bytes(b"newer")
         assert sorted(tailer.read_many(9)) == [b"late", b"newer"]
+
+
+def test_new_cycles_are_seen_through_a_link_to_the_directory(tmp_path: Path) -> None:
+    clock = quire.ManualClock(20_000 * DAY_MS)
+    with opened(tmp_path, clock=clock) as queue, queue.appender() as appender:
+        appender.write_bytes(b"1")
+        link = tmp_path / "link"
+        link.symlink_to(queue.path)
+        # Old enough for a listing to be kept until the directory changes.
+        while link.lstat().st_ctime > time.time() - 0.1:
+            time.sleep(0.01)
+        with quire.open(link, read_only=True) as linked, linked.tailer() as tailer:
+            assert tailer.read_many(9) == [b"1"]
+            clock.advance(DAY_MS)
+            last = appender.write_bytes(b"2")
+            assert tailer.read_many(9) == [b"2"]
+            assert linked.last_index == last
 
 
 def test_columns_go_in_and_out(tmp_path: Path) -> None:

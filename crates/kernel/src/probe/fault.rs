@@ -221,6 +221,7 @@ mod names {
         "vanilla.file.grow",
         "vanilla.machine.read",
         "vanilla.hint.read",
+        "vanilla.hint.stat",
         "vanilla.hint.write",
         "vanilla.index.read",
         "vanilla.record.read",
@@ -260,7 +261,7 @@ mod names {
         "window.grow",
         "window.sync",
     ];
-    pub const COUNT: usize = 157;
+    pub const COUNT: usize = 158;
 
     /// The place of a name in [`POINTS`]; known when compiling.
     ///

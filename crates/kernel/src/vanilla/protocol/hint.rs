@@ -3,6 +3,9 @@
 //! A process that lists the directory leaves them in `.cycles`, with the directory's inode and time of
 //! change. As long as those are the same, nobody made or removed a name there, and no other process
 //! has to list it. Java skips the file; what it makes there changes the time.
+//!
+//! A power cut may bring back a time with other names, on file systems without a journal: a hint
+//! counts only until the machine is started again.
 
 use std::fs::Metadata;
 use std::hash::{DefaultHasher, Hasher};
@@ -18,13 +21,19 @@ use crate::vanilla::format::cycle::CycleFormat;
 const NAME: &str = ".cycles";
 /// Length of the file; a longer pattern has no hint.
 const LENGTH: usize = 512;
+/// Another one after each start of the machine.
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+/// Two changes within this time may have the same time.
+const TIME_GRAIN: Duration = Duration::from_millis(50);
+/// As above, on a file system that keeps whole seconds, some of them even ones.
+const COARSE_TIME_GRAIN: Duration = Duration::from_secs(3);
 
 /// Changes whenever a name is made or removed in a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
-    inode: u64,
-    seconds: i64,
-    nanos: i64,
+    pub(super) inode: u64,
+    pub(super) seconds: i64,
+    pub(super) nanos: i64,
 }
 
 impl Stamp {
@@ -35,9 +44,10 @@ impl Stamp {
         Self { inode: directory.ino(), seconds, nanos }
     }
 
-    /// Whether it is older at `now` than a time within which two changes may have the same time.
+    /// Whether it is so old at `now` that a later change has another time.
     #[must_use]
-    pub fn is_settled(self, now: SystemTime, grain: Duration) -> bool {
+    pub fn is_settled(self, now: SystemTime) -> bool {
+        let grain = if self.nanos == 0 { COARSE_TIME_GRAIN } else { TIME_GRAIN };
         let since = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let (seconds, nanos) = (u64::try_from(self.seconds), u32::try_from(self.nanos));
         let (Ok(seconds), Ok(nanos)) = (seconds, nanos) else { return false };
@@ -69,29 +79,34 @@ impl Hint {
         fault::call!("vanilla.hint.read", file.read_exact_at(&mut bytes, 0)).ok()?;
         let text = std::str::from_utf8(&bytes).ok()?.trim_end_matches('\0');
         let (said, sum) = text.rsplit_once(' ')?;
-        let cycles = said.strip_prefix(&self.about(stamp)).filter(|_| sum == checksum(said))?;
+        let cycles = said.strip_prefix(&self.about(stamp)?).filter(|_| sum == checksum(said))?;
         let (first, last) = cycles.split_once(' ')?;
-        Some((first.parse().ok()?, last.parse().ok()?))
+        Some((first.parse().ok()?, last.parse().ok()?)).filter(|(first, last)| first < last)
     }
 
     /// Keeps them for others. Where that fails, the others list the directory.
     pub fn store(&self, stamp: Stamp, first: i32, last: i32, file_mode: u32) {
-        let said = format!("{}{first} {last}", self.about(stamp));
+        let Some(about) = self.about(stamp) else { return };
+        let said = format!("{about}{first} {last}");
         let mut bytes = format!("{said} {}", checksum(&said)).into_bytes();
         if bytes.len() > LENGTH {
             return;
         }
         bytes.resize(LENGTH, 0);
         let access = Access { write: true, create_mode: Some(file_mode) };
-        if let Ok(Some(file)) = files::open(&self.path, access) {
+        if let Ok(Some(file)) = files::open(&self.path, access)
+            // With a second name it is someone else's file.
+            && fault::call!("vanilla.hint.stat", file.metadata()).is_ok_and(|it| it.nlink() == 1)
+        {
             // In place: another file under the name would change the directory's time.
             let _ = fault::call!("vanilla.hint.write", file.write_all_at(&bytes, 0));
         }
     }
 
-    fn about(&self, stamp: Stamp) -> String {
+    fn about(&self, stamp: Stamp) -> Option<String> {
         let Stamp { inode, seconds, nanos } = stamp;
-        format!("cycles 1 {inode} {seconds}.{nanos:09} {} ", self.format)
+        let boot = fault::call!("vanilla.hint.read", std::fs::read_to_string(BOOT_ID)).ok()?;
+        Some(format!("cycles 1 {} {inode} {seconds}.{nanos:09} {} ", boot.trim(), self.format))
     }
 }
 

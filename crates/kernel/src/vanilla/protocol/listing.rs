@@ -7,7 +7,7 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use super::hint::{Hint, Stamp};
 use crate::probe::fault;
@@ -15,8 +15,6 @@ use crate::vanilla::format::cycle::{self, CycleFormat, NamedCycleGuess};
 use crate::vanilla::format::names::FileName;
 use crate::{Error, Result};
 
-/// A change within this time before a listing may share its time with one after it.
-const TIME_GRAIN: Duration = Duration::from_millis(50);
 /// Levels of directories that are looked at for cycles of an unknown pattern.
 const MOST_LEVELS: usize = 6;
 /// Directories that are looked at for the pattern.
@@ -137,7 +135,7 @@ impl Listing {
                 stamps.push((path, changed));
             }
         }
-        let is_settled = stamps.iter().all(|(_, stamp)| stamp.is_settled(now, TIME_GRAIN));
+        let is_settled = stamps.iter().all(|(_, stamp)| stamp.is_settled(now));
         let cycles: Vec<_> = cycles.into_iter().map(|(cycle, _)| cycle).collect();
         if is_settled
             && self.is_flat()
@@ -160,8 +158,9 @@ impl State {
     }
 }
 
+/// The queue's own directory may be reached by a link, which never changes.
 fn changed(path: &Path) -> Result<Stamp> {
-    let found = fault::call!("vanilla.dir.stat", std::fs::symlink_metadata(path));
+    let found = fault::call!("vanilla.dir.stat", std::fs::metadata(path));
     found.map(|found| Stamp::of(&found)).map_err(|e| Error::io("cannot look at", path, e))
 }
 
@@ -257,7 +256,7 @@ fn sample(base: &Path, name: &str, found: &mut Vec<String>) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
+    use std::time::{Duration, Instant};
 
     use super::*;
 
@@ -280,7 +279,7 @@ mod tests {
                 return (dir, listing);
             }
             assert!(Instant::now() < deadline, "no hint is left");
-            std::thread::sleep(TIME_GRAIN);
+            std::thread::sleep(Duration::from_millis(50));
         }
     }
 
@@ -310,6 +309,26 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_has_another_name_is_not_overwritten() {
+        let (dir, listing) = hinted();
+        let (hint, other) = (dir.path().join(".cycles"), dir.path().join("other"));
+        std::fs::write(&hint, "theirs").unwrap();
+        std::fs::hard_link(&hint, &other).unwrap();
+        listing.hint.store(changed(dir.path()).unwrap(), FIRST, FIRST + 1, 0o600);
+        assert_eq!(std::fs::read(&other).unwrap(), b"theirs");
+    }
+
+    #[test]
+    fn whole_seconds_take_longer_to_settle() {
+        let at = SystemTime::UNIX_EPOCH + Duration::from_secs(100);
+        let of = |nanos| Stamp { inode: 1, seconds: 100, nanos };
+        assert!(!of(0).is_settled(at + Duration::from_secs(2)));
+        assert!(of(0).is_settled(at + Duration::from_secs(4)));
+        assert!(of(1).is_settled(at + Duration::from_secs(1)));
+        assert!(!of(1).is_settled(at));
+    }
+
+    #[test]
     fn a_damaged_hint_or_one_of_another_format_is_none() {
         let (dir, listing) = hinted();
         let stamp = changed(dir.path()).unwrap();
@@ -319,12 +338,14 @@ mod tests {
         assert_eq!(Hint::new(dir.path(), &weekly).load(stamp), None);
         let path = dir.path().join(".cycles");
         let whole = std::fs::read(&path).unwrap();
-        for place in 0..100 {
+        for place in 0..128 {
             let mut bytes = whole.clone();
             bytes[place] ^= 1;
             std::fs::write(&path, bytes).unwrap();
             assert_eq!(listing.hint.load(stamp), None, "byte {place}");
         }
+        listing.hint.store(stamp, FIRST, FIRST - 1, 0o600);
+        assert_eq!(listing.hint.load(stamp), None);
         std::fs::write(&path, &whole[..60]).unwrap();
         assert_eq!(listing.hint.load(stamp), None);
     }
