@@ -53,13 +53,14 @@ def test_every_set_is_read_as_its_listing_says(name: str, tmp_path: Path) -> Non
 
 def test_directories_with_week_numbers_are_read_once_they_are_renamed(tmp_path: Path) -> None:
     listed = listing("weeks_numbered")
-    path, options = unpack("weeks_numbered", tmp_path), options_of(listed)
+    path = unpack("weeks_numbered", tmp_path)
     with pytest.raises(ValueError, match=r"week numbers.*roll_cycle='WEEKS'"):
-        quire.open(path, format="vanilla", read_only=True, **options)
+        quire.open(path, format="vanilla", read_only=True, **options_of(listed))
     for number, day in (("200902", "20090108"), ("200903", "20090115"), ("200905", "20090129")):
         (path / number).rename(path / day)
-    options = {"tid_bits": 22, "data_block_bytes": 4096, "index_block_bytes": 1024}
-    with quire.open(path, format="vanilla", read_only=True, roll_cycle="WEEKS", **options) as queue:
+    options: dict[str, Any] = {"roll_cycle": "WEEKS", "tid_bits": 22}
+    options |= {"data_block_bytes": 4096, "index_block_bytes": 1024}
+    with quire.open(path, format="vanilla", read_only=True, **options) as queue:
         assert [(it.index, it.data) for it in queue.tailer()] == expected(listed)
 
 
