@@ -24,7 +24,14 @@ from queues import START_MS
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-MODULES = ["quire", "quire.archive", "quire.pages", "quire.pausers", "quire.types"]
+MODULES = [
+    "quire",
+    "quire.archive",
+    "quire.logging",
+    "quire.pages",
+    "quire.pausers",
+    "quire.types",
+]
 ON_SPARK = ["quire.pipeline", "quire.spark"]
 MEMBERS_OF = ("quire", "quire.pausers")  # each member of these modules' classes has an example too
 SHOWN_WHOLE = ("quire.errors", "quire.types")  # with all their names, which `quire` has too

@@ -60,7 +60,7 @@ PYTHON_LAYERS = [
     "write_lock frames.handle frames.scan frames.dataset frames",
     "queue appender tailer subtopics vanilla indexed quick_queue merging",
     "_positions ranges",
-    "replaying services archive maintenance",
+    "logging replaying services archive maintenance",
     "converting",
     "quire",
     "spark",

@@ -23,6 +23,7 @@ Where things are; each imports only what stands above it::
     frames                                     queues as data frames, and in notebooks
     write_lock maintenance                     the write lock; checking and repairing queues
     replaying services archive                 replay and compare; services; Parquet archives
+    logging                                    a handler of the standard library's logging
     converting                                 queues moved into other formats
     spark                                      the data source, the sink, sessions
     pipeline                                   pipelines that a YAML file declares

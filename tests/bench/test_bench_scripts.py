@@ -35,3 +35,15 @@ def test_services_are_measured_end_to_end(tmp_path: Path) -> None:
     (row,) = table("bench.services", *options)
     p50, p90, p99, *_ = map(float, row[2:])
     assert 0 < p50 <= p90 <= p99
+
+
+@pytest.mark.slow
+def test_every_log_handler_has_a_row() -> None:
+    rows = table("bench.log_handlers", "--count", "50", "--rounds", "1")
+    assert [row[0].strip("`").rpartition(".")[2] for row in rows] == [
+        "none",
+        "Handler",
+        "FileHandler",
+        "QueueHandler",
+    ]
+    assert all(float(cell) > 0 for row in rows for cell in row[1:])

@@ -1,0 +1,124 @@
+"""The handler that appends log records to a queue."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from os import PathLike
+from typing import Any, cast
+
+from quire import _arguments as arguments
+from quire import _native
+from quire.errors import ForkedError, WireError
+from quire.logging.record import plain, record_of
+from quire.queue import Queue
+from quire.queue import open as open_queue
+
+
+class Handler(logging.Handler):
+    """
+    Appends each log record to a queue as one self-describing message, a :class:`Record`.
+
+    The text of a message is not made: its template and arguments are kept, and whoever reads the
+    record formats it. A failure never reaches the program: it goes to ``handleError``, as for
+    every handler. A child made by ``fork`` opens the queue again, and any number of processes may
+    log to one queue.
+
+    Args:
+        queue: The queue, or the path of one.
+        level: The lowest level that is written.
+        options: For a path, those of :func:`quire.open`.
+
+    Raises:
+        QuireError: The path cannot be opened.
+        TypeError: *queue* is neither a queue nor a path.
+
+    Examples:
+        >>> import logging.config
+        >>> logging.config.dictConfig({
+        ...     "version": 1,
+        ...     "handlers": {
+        ...         "queue": {
+        ...             "class": "quire.logging.Handler",
+        ...             "queue": "logs",
+        ...             "roll_cycle": "FAST_DAILY",
+        ...         }
+        ...     },
+        ...     "loggers": {"orders": {"level": "INFO", "handlers": ["queue"]}},
+        ... })
+        >>> logging.getLogger("orders").info("filled", extra={"order": 17})
+        >>> with quire.open("logs", read_only=True) as log:
+        ...     record = log.tailer().read_message(quire.logging.Record)
+        >>> record.text, record.extra
+        ('filled', {'order': 17})
+        >>> for handler in [*logging.getLogger("orders").handlers]:
+        ...     logging.getLogger("orders").removeHandler(handler)
+        ...     handler.close()
+
+    """
+
+    def __init__(
+        self,
+        queue: Queue | str | PathLike[str],
+        level: int | str = logging.NOTSET,
+        **options: Any,  # noqa: ANN401 - those of `quire.open`
+    ) -> None:
+        """Open the queue if it is a path."""
+        super().__init__(level)
+        self._is_own = not isinstance(queue, Queue)
+        self._queue = _opened(queue, options)
+        self._appender = self._queue.appender()
+
+    @property
+    def queue(self) -> Queue:
+        """The queue that the records go to."""
+        return self._queue
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Append a record; see :class:`logging.Handler`."""
+        try:
+            self._appender.write_message(record_of(record))
+        except Exception as error:  # noqa: BLE001 - the program logs, it does not handle its log
+            self._append_after(error, record)
+
+    def close(self) -> None:
+        """Close the appender, and the queue if this handler opened it."""
+        super().close()
+        with suppress(ForkedError):
+            self._appender.close()
+            if self._is_own:
+                self._queue.close()
+
+    def _append_after(self, error: Exception, record: logging.LogRecord) -> None:
+        """Append a record after the first attempt failed."""
+        try:
+            if isinstance(error, ForkedError):
+                self._reopen()
+                self.emit(record)
+            elif isinstance(error, OverflowError | TypeError | UnicodeError | WireError):
+                self._appender.write_message(plain(record))
+            else:
+                self.handleError(record)
+        except Exception:  # noqa: BLE001 - as above
+            self.handleError(record)
+
+    def _reopen(self) -> None:
+        """Open the queue again, in a child: the handles of the parent are of no use there."""
+        reopen, of_queue = self._queue.__reduce__()
+        self._queue = reopen(*of_queue)
+        self._is_own = True
+        self._appender = self._queue.appender()
+
+
+def _opened(queue: Queue | str | PathLike[str], options: dict[str, Any]) -> Queue:
+    if not isinstance(queue, Queue):
+        path = arguments.queue_path("queue", queue)
+        return open_queue(path, **options, format="chronicle")
+    if not isinstance(
+        cast("object", queue), _native.Queue
+    ):  # those of other formats count as Queue
+        expected = "a path, or a Chronicle queue, which can hold documents"
+        raise arguments.refusal("queue", expected, queue)
+    if options:
+        raise TypeError(f"an open queue takes no options: options={sorted(options)}")
+    return queue
