@@ -116,6 +116,7 @@ if _TYPE_CHECKING:
     from quire.calls.printing import print_all
     from quire.converting.conversion import Converted, convert
     from quire.converting.mapping import IndexMap
+    from quire.maintenance.explaining import ExplainedPart, Explanation, explain
     from quire.maintenance.files import FileState, FileUser, file_state, removable
     from quire.maintenance.repairing import repair
     from quire.maintenance.report import Action, Finding, RepairReport, VerifyReport
@@ -138,6 +139,8 @@ __all__ = [
     "DocumentOpenError",
     "Excerpt",
     "ExcerptWriter",
+    "ExplainedPart",
+    "Explanation",
     "FileState",
     "FileUser",
     "Finding",
@@ -197,6 +200,7 @@ __all__ = [
     "__version__",
     "compare",
     "convert",
+    "explain",
     "file_state",
     "float32",
     "float64",
@@ -232,11 +236,14 @@ _LATER = {
     "Converted": "converting.conversion",
     "IndexMap": "converting.mapping",
     "Action": "maintenance.report",
+    "ExplainedPart": "maintenance.explaining",
+    "Explanation": "maintenance.explaining",
     "FileState": "maintenance.files",
     "FileUser": "maintenance.files",
     "Finding": "maintenance.report",
     "RepairReport": "maintenance.report",
     "Service": "services.service",
+    "explain": "maintenance.explaining",
     "file_state": "maintenance.files",
     "removable": "maintenance.files",
     "compare": "replaying.compare",

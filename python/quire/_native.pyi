@@ -180,6 +180,9 @@ def render_rows(style: str, columns: _Columns, start: int, stop: int, /) -> tupl
 
     """
 
+# Section, position, length, depth, first bytes, code, meaning.
+_Section: TypeAlias = Literal["header", "payload", "next", "index"]
+_Part: TypeAlias = tuple[_Section, int, int, int, bytes, str, str]
 _Finding: TypeAlias = tuple[str, str, int | None, str, str]
 _Done: TypeAlias = tuple[str, str, int | None, str]
 _Report: TypeAlias = tuple[list[_Finding], int, int, int]
@@ -839,6 +842,9 @@ class Queue:
 
     def _position_of(self, index: int, /) -> int | None:
         """Return where a message lies in its file; None if there is none."""
+
+    def _explain(self, index: int, /) -> tuple[str, list[_Part]] | None:
+        """Return the file of a message and the parts of its bytes; None if there is none."""
 
     def _unlock(self, key: str, *, force: bool) -> tuple[int, bool] | None:
         """Free a lock of the table; return who held it, and whether that process lives."""

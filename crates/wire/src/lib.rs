@@ -5,7 +5,8 @@
 //! - [`number`], [`temporal`], [`latin1`] and [`compress`] handle numbers, dates and times, names,
 //!   compressed blobs; [`convert`] converts a value to a declared type;
 //! - [`message`] handles a message as a whole; [`history`] is the origin of a message, [`topic`]
-//!   filters messages by routing key, [`fieldless`] drops field names;
+//!   filters messages by routing key, [`fieldless`] drops field names, [`explain`] says what each
+//!   byte means;
 //! - [`text`] prints messages as YAML, JSON or hexadecimal, and parses YAML and JSON;
 //! - [`arrow`] converts messages to Arrow columns, and columns to messages;
 //! - [`WireError`] states what is wrong with a message, and where.
@@ -16,6 +17,7 @@ pub mod codes;
 pub mod compress;
 pub mod convert;
 mod error;
+pub mod explain;
 pub mod fieldless;
 pub mod history;
 pub mod latin1;

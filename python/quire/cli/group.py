@@ -17,6 +17,7 @@ VERBS: Final = {
     "demo": "quire.cli.demo:demo",
     "diff": "quire.cli.diff:diff",
     "dump": "quire.cli.dump:dump",
+    "explain": "quire.cli.explain:explain",
     "history": "quire.cli.history:history",
     "pipeline": "quire.cli.pipeline:pipeline",
     "read": "quire.cli.read:read",

@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -5,17 +6,26 @@ use std::time::Duration;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use quire_kernel::chronicle::explain::Part;
 use quire_kernel::chronicle::protocol::lock::recovery::ForceUnlock;
 use quire_kernel::chronicle::queue::handle::Queue as Kernel;
 use quire_kernel::chronicle::queue::options::Options;
 use quire_kernel::chronicle::read::stored_position;
-use quire_kernel::chronicle::{dump, format};
+use quire_kernel::chronicle::{dump, explain, format};
 
 use super::clock::QueueClock;
 use super::roll_cycle::{RollCycle, named};
 use crate::arguments::{integer, text};
 use crate::error::{to_py, told};
 use crate::repr;
+
+/// Section, position, length, depth, first bytes, code, meaning.
+type PartRow = (&'static str, u64, u64, usize, Cow<'static, [u8]>, &'static str, String);
+
+fn part_row(part: Part) -> PartRow {
+    let Part { section, position, length, depth, bytes, code, meaning } = part;
+    (section.name(), position, length, depth, bytes.into(), code, meaning)
+}
 
 #[doc = stub!("Queue")]
 #[pyclass(module = "quire._native", frozen, subclass)]
@@ -248,6 +258,15 @@ impl Queue {
     #[pyo3(name = "_position_of", signature = (index, /))]
     fn position_of(&self, py: Python<'_>, index: i64) -> PyResult<Option<u64>> {
         self.ask(py, |queue| queue.position_of(index))
+    }
+
+    #[doc = stub!("Queue._explain")]
+    #[pyo3(name = "_explain", signature = (index, /))]
+    fn explain(&self, py: Python<'_>, index: i64) -> PyResult<Option<(OsString, Vec<PartRow>)>> {
+        let found = self.ask(py, |queue| explain::explain(queue, index))?;
+        Ok(found.map(|found| {
+            (found.file.into_os_string(), found.parts.into_iter().map(part_row).collect())
+        }))
     }
 
     #[doc = stub!("Queue.lock_holder")]

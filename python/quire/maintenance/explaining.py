@@ -1,0 +1,100 @@
+"""What each byte of a message means, and which words of its file lead to it."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import Final, Literal, NamedTuple
+
+from quire import _arguments as arguments
+from quire._formats import CHRONICLE, format_of
+from quire.discovery import check_local
+from quire.errors import IndexOutOfRangeError, UnsupportedError
+from quire.queue import open as open_queue
+
+_PAST_INDEXES: Final = 2**63
+
+
+class ExplainedPart(NamedTuple):
+    """
+    Consecutive bytes of a file that mean one thing.
+
+    Attributes:
+        section: ``header``: the document's header word; ``payload``; ``next``: what follows it;
+            ``index``: words of the file's header and of its index that concern the message.
+        position: Where the bytes are in the file.
+        length: How many there are.
+        depth: How many maps, lists and blobs they are inside of.
+        data: The bytes; of a long part the first 256.
+        code: The BinaryWire code, or the word of the format.
+        meaning: What they say.
+
+    Examples:
+        >>> quire.ExplainedPart("payload", 0x10114, 1, 0, b" ", "small integer", "integer 32").code
+        'small integer'
+
+    """
+
+    section: Literal["header", "payload", "next", "index"]
+    position: int
+    length: int
+    depth: int
+    data: bytes
+    code: str
+    meaning: str
+
+
+class Explanation(NamedTuple):
+    """
+    The bytes of one message, from :func:`quire.explain`.
+
+    Attributes:
+        file: The file it is in.
+        parts: Its bytes: those of the document in their order, without a gap, then those of the
+            index.
+
+    Examples:
+        >>> quire.Explanation("20240115F.cq4", ()).parts
+        ()
+
+    """
+
+    file: str
+    parts: tuple[ExplainedPart, ...]
+
+
+def explain(path: str | PathLike[str], index: int) -> Explanation:
+    """
+    Return what each byte of a message means, and which words of its file lead to it.
+
+    Args:
+        path: A Chronicle Queue, or one of its files. Nothing is changed.
+        index: The index of the message.
+
+    Raises:
+        IndexOutOfRangeError: There is no such message.
+        UnsupportedError: The queue has another format.
+
+    Examples:
+        >>> index = appender.write_map({"n": 5})
+        >>> for part in quire.explain(queue.path, index).parts[:4]:
+        ...     print(f"{part.data.hex(' '):<12} {part.meaning}")
+        08 00 00 00  a message, ready: 8 bytes
+        b9 01 6e     event "n"
+        a6 05 00 00 00 integer 5
+        00 00 00 00  nothing yet
+
+    """
+    place = arguments.path("path", path)
+    whole = arguments.whole(0, _PAST_INDEXES - 1)("index", index)
+    check_local(place)
+    kind = format_of(place)
+    if kind not in {None, CHRONICLE}:
+        raise UnsupportedError(
+            f"only messages of a Chronicle Queue are explained: format={kind} path={place}"
+        )
+    with open_queue(place, read_only=True, create=False) as queue:
+        found = queue._explain(whole)  # noqa: SLF001 - the package's own
+        if found is None:
+            raise IndexOutOfRangeError(f"no message has this index: index={whole:#x} path={place}")
+    file, parts = found
+    return Explanation(str(file), tuple(ExplainedPart(*part) for part in parts))
