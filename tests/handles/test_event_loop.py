@@ -15,6 +15,8 @@ import pytest
 
 import quire
 from queues import UNLOCKED, WRITE_LOCK, payloads, poke
+from quire import _following
+from quire.calls import method_reader
 
 BACKLOG = 400_000
 DEAD_PID = 2**22 + 1  # above the greatest pid there can be
@@ -79,11 +81,19 @@ async def ticking() -> AsyncGenerator[Ticks]:
 
 
 @pytest.fixture
+def slow_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a turn on the loop pass between any two looks at the clock, however fast the machine."""
+    for module in (_following, method_reader):
+        monkeypatch.setattr(module, "monotonic", count().__next__)
+
+
+@pytest.fixture
 def big(path: Path) -> Iterator[quire.Queue]:
     with quire.open(path, roll_cycle="FAST_DAILY", block_bytes=2**22) as queue:
         yield queue
 
 
+@pytest.mark.usefixtures("slow_reads")
 @pytest.mark.parametrize("how", ["async for", "follow_async", "follow_messages_async"])
 def test_a_backlog_keeps_no_task_waiting(how: str, big: quire.Queue) -> None:
     appender = big.appender()
@@ -129,6 +139,7 @@ def test_a_scan_for_a_topic_keeps_no_task_waiting(big: quire.Queue) -> None:
     assert ticks >= BACKLOG // 65_536 - 1
 
 
+@pytest.mark.usefixtures("slow_reads")
 def test_handlers_of_a_backlog_keep_no_task_waiting(big: quire.Queue) -> None:
     class Handler:
         def number(self, number: int) -> None: ...

@@ -11,6 +11,8 @@ use crate::{Error, Result};
 const BETWEEN_LOOKS: u64 = 1 << 18;
 /// So many entries after a damage are tried: each try may have to walk the file.
 const MOST_TRIES: usize = 64;
+/// A file that grew in each of so many looks for gaps has none.
+const MOST_ROUNDS: usize = 16;
 
 /// What follows the last document.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,7 +78,15 @@ impl Walked {
             is_idle,
         };
         walked.advance(view, u64::MAX)?;
+        let mut rounds = 0;
         while let Some(gap) = walked.gap(view)? {
+            if walked.goes_on(view)? {
+                rounds += 1;
+                if rounds == MOST_ROUNDS {
+                    break;
+                }
+                continue;
+            }
             let to = gap.to;
             walked.gaps.push(gap);
             let Some(to) = to else { break };
@@ -106,6 +116,14 @@ impl Walked {
             break;
         }
         Ok(())
+    }
+
+    /// Whether documents came since the last step: then the index was read after the end was met, and
+    /// names messages that a writer appended meanwhile.
+    fn goes_on(&mut self, view: &mut View) -> Result<bool> {
+        let before = self.position;
+        self.advance(view, u64::MAX)?;
+        Ok(self.position > before)
     }
 
     fn pass(&mut self, view: &mut View, document: Document) -> Result<()> {
