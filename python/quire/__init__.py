@@ -116,6 +116,7 @@ if _TYPE_CHECKING:
     from quire.calls.printing import print_all
     from quire.converting.conversion import Converted, convert
     from quire.converting.mapping import IndexMap
+    from quire.maintenance.copying import Copied, copy_queue
     from quire.maintenance.explaining import ExplainedPart, Explanation, explain
     from quire.maintenance.files import FileState, FileUser, file_state, removable
     from quire.maintenance.repairing import repair
@@ -133,6 +134,7 @@ __all__ = [
     "ClosedError",
     "ConvertError",
     "Converted",
+    "Copied",
     "CorruptError",
     "CycleFullError",
     "DataLossError",
@@ -200,6 +202,7 @@ __all__ = [
     "__version__",
     "compare",
     "convert",
+    "copy_queue",
     "explain",
     "file_state",
     "float32",
@@ -236,6 +239,7 @@ _LATER = {
     "Converted": "converting.conversion",
     "IndexMap": "converting.mapping",
     "Action": "maintenance.report",
+    "Copied": "maintenance.copying",
     "ExplainedPart": "maintenance.explaining",
     "Explanation": "maintenance.explaining",
     "FileState": "maintenance.files",
@@ -243,6 +247,7 @@ _LATER = {
     "Finding": "maintenance.report",
     "RepairReport": "maintenance.report",
     "Service": "services.service",
+    "copy_queue": "maintenance.copying",
     "explain": "maintenance.explaining",
     "file_state": "maintenance.files",
     "removable": "maintenance.files",

@@ -236,6 +236,17 @@ class SafeFolder:
         os.fchmod(handle, self.access.mode_in(os.fstat(handle).st_gid) & 0o666)
         return os.fdopen(handle, "wb")
 
+    def update(self, name: str) -> BufferedWriter:
+        """
+        Open a file to write, without emptying it.
+
+        Raises:
+            FileNotFoundError: It is not there.
+            UnsafePathError: It is not a regular file.
+
+        """
+        return os.fdopen(self._opened(name, os.O_WRONLY), "wb")
+
     def temporary(self, name: str) -> str:
         """Return a name that nobody can know before, hidden, for what becomes the file *name*."""
         return f".{_plain(name)}.{secrets.token_hex(8)}.tmp"

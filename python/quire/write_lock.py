@@ -11,6 +11,8 @@ from quire._native import Queue
 from quire.discovery import TABLE
 
 _KEY: Final = "chronicle.write.lock"
+_APPEND_KEY: Final = "chronicle.append.lock"
+_TAILER, _LOCK = "index.", ".lock"
 
 
 class LockHolder(NamedTuple):
@@ -114,6 +116,17 @@ class WriteLock:
             return None
         same = before is not None and before[:2] == found
         return before if same else _holder(self._queue.path, *found)
+
+
+def lock_keys(queue: Queue) -> list[str]:
+    """Return the keys of the table that are locks, among them those of replicated tailers."""
+    tailers = {_TAILER + name for name, _ in queue.named_tailers()}
+    return [
+        key
+        for key, _ in queue.table_entries()
+        if key in {_KEY, _APPEND_KEY}
+        or (key.startswith(_TAILER) and key.endswith(_LOCK) and key not in tailers)
+    ]
 
 
 def _holder(path: str, pid: int, alive: bool) -> LockHolder:  # noqa: FBT001 - a row of the kernel

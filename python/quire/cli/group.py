@@ -14,6 +14,7 @@ VERBS: Final = {
     "archive": "quire.cli.archive:archive",
     "completion": "quire.cli.completion:completion",
     "convert": "quire.cli.convert:convert",
+    "copy": "quire.cli.copy:copy",
     "demo": "quire.cli.demo:demo",
     "diff": "quire.cli.diff:diff",
     "dump": "quire.cli.dump:dump",

@@ -19,8 +19,8 @@ from quire.cli.arguments import PATH, open_read_only, value_errors_as_usage
 from quire.cli.stat_text import columns, hex_text, size_text, sizes_of, time_text
 from quire.discovery import TABLE
 from quire.maintenance.files import identities_of, users_of
+from quire.write_lock import lock_keys
 
-_LOCKS: Final = ("chronicle.write.lock", "chronicle.append.lock")
 _TAILER: Final = "index."
 
 
@@ -82,7 +82,7 @@ def facts_of(queue: quire.Queue) -> dict[str, Any]:
         "table": sizes_of(table) if table.exists() else None,
         "files": files,
         "tailers": [_tailer(queue, name, index, files) for name, index in named],
-        "locks": {key: _lock(queue, key) for key in entries if _is_lock(key, named)},
+        "locks": {key: _lock(queue, key) for key in lock_keys(queue)},
         "keys": entries,
     }
 
@@ -165,12 +165,6 @@ def _tailer(
         "index": hex_text(index),
         "lag": lag + sum(max(0, messages - sequence) for messages in own),
     }
-
-
-def _is_lock(key: str, named: list[tuple[str, int]]) -> bool:
-    """Return whether a key is a lock, among them those of replicated tailers."""
-    is_tailer = any(key == _TAILER + name for name, _ in named)
-    return key in _LOCKS or (key.startswith(_TAILER) and key.endswith(".lock") and not is_tailer)
 
 
 def _lock(queue: quire.Queue, key: str) -> dict[str, Any] | None:

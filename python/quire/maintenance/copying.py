@@ -1,0 +1,283 @@
+"""
+A consistent copy of a queue, without a lock.
+
+Roll files only grow, and a document never changes once it is published. So the bytes up to the end
+that was found at some moment are a copy of the file at that moment, except for the words that point
+into it: those of the first header and of index arrays. The first header is read before the end is
+looked for, so that it names no later message; :func:`quire.repair` then completes the words of the
+copy. The table is read before all files, so that no named tailer is ahead of the copy.
+
+The copy is made in a hidden folder beside its destination, with a note of what is durable there,
+and renamed when it is complete.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from quire import _arguments as arguments
+from quire._durable import Access, SafeFolder, locked_directory, sync
+from quire._formats import CHRONICLE, format_of
+from quire.discovery import TABLE, check_local
+from quire.errors import CorruptError, LockHeldError, UnsupportedError
+from quire.maintenance.repairing import repair
+from quire.queue import Queue
+from quire.queue import open as open_queue
+from quire.write_lock import lock_keys
+
+Progress: TypeAlias = Callable[[str, int, int], object]
+"""Called with what is being done, how many bytes are done, and how many there are."""
+
+_NOTE: Final = "copy.json"
+_FIRST_DOCUMENT: Final = 1 << 16  # bytes of the longest first header
+_PIECE: Final = 1 << 20
+_BETWEEN_NOTES: Final = 256 << 20
+_END_MARK: Final = 8  # bytes of the marker and its text
+_SPARE: Final = 4096  # zeros after the end, which a writer finds there
+
+
+class Copied(NamedTuple):
+    """
+    What a copy holds.
+
+    Attributes:
+        messages: How many messages.
+        files: How many roll files.
+        bytes: How many bytes of them.
+        last_index: The index of the last message; None if there is none.
+
+    Examples:
+        >>> _ = appender.write_text("hello")
+        >>> quire.copy_queue(queue.path, "backup").messages
+        1
+
+    """
+
+    messages: int
+    files: int
+    bytes: int
+    last_index: int | None
+
+
+class _File(NamedTuple):
+    name: str
+    cycle: int
+    head: bytes
+    end: int
+    messages: int
+
+
+def copy_queue(
+    source: str | PathLike[str],
+    dest: str | PathLike[str],
+    *,
+    progress: Progress | None = None,
+) -> Copied:
+    """
+    Copy a queue while processes, those of Java too, append to it.
+
+    The copy holds every message that was acknowledged before the call, and no later one without
+    those before it. Indexes, metadata and the positions of named tailers stay. Its locks are free.
+    Nothing of the source is changed, and no lock is taken.
+
+    Repeat a copy that was interrupted or killed to resume it.
+
+    Args:
+        source: The directory of a Chronicle Queue.
+        dest: A directory that does not exist, or is empty.
+        progress: Called now and then.
+
+    Raises:
+        FileExistsError: *dest* is not empty.
+        CorruptError: The source is damaged, or a file of it was removed meanwhile.
+        UnsupportedError: The source has another format.
+
+    Examples:
+        >>> index = appender.write_text("hello")
+        >>> quire.copy_queue(queue.path, "backup").last_index == index
+        True
+        >>> with quire.open("backup") as backup, backup.tailer() as tailer:
+        ...     tailer.read_text()
+        'hello'
+
+    """
+    given = arguments.path("source", source)
+    check_local(given)
+    path = Path(arguments.path("dest", dest)).absolute()
+    kind = format_of(given)
+    if kind not in {None, CHRONICLE} or Path(given).is_file():
+        raise UnsupportedError(
+            f"only the directory of a Chronicle Queue is copied: format={kind} path={given}"
+            " (quire.convert writes a queue of another format anew)"
+        )
+    with open_queue(given, read_only=True, create=False) as queue:
+        _check_dest(Path(queue.path).resolve(), path)
+        with _working_folder(path) as folder:
+            copied = _Copy(queue, folder, progress).run()
+            folder.remove(_NOTE)
+            folder.sync_tree()
+            os.rename(folder.path, path)  # noqa: PTH104 - onto an empty directory too
+    sync(path.parent)
+    return copied
+
+
+def _check_dest(source: Path, dest: Path) -> None:
+    if dest.resolve().is_relative_to(source) or source.is_relative_to(dest.resolve()):
+        raise ValueError(f"a queue is not copied into itself: dest={dest}")
+    if dest.exists() and (not dest.is_dir() or any(dest.iterdir())):
+        raise FileExistsError(f"the destination is not empty: dest={dest}")
+
+
+@contextmanager
+def _working_folder(dest: Path) -> Generator[SafeFolder]:
+    access = Access.of(dest)
+    path = dest.with_name(f".{dest.name}.copying")
+    with SafeFolder.at(path, create=access) as folder:
+        try:
+            with locked_directory(path):
+                yield folder
+        except BlockingIOError:
+            raise LockHeldError(path, "unknown") from None
+
+
+class _Copy:
+    """One run: what an earlier one left is kept as far as it is durable."""
+
+    def __init__(self, queue: Queue, folder: SafeFolder, progress: Progress | None) -> None:
+        self._queue = queue
+        self._folder = folder
+        self._progress = progress
+        self._source = Path(queue.path).absolute()
+        self._lengths = self._resumed()
+        self._synced = set[tuple[int, int]]()
+        self._total = 0
+        self._done = 0
+        self._noted = 0
+
+    def _resumed(self) -> dict[str, int]:
+        """Return how many bytes of each file are durable; begin again after a run of another."""
+        name = str(self._source)
+        if self._folder.has(_NOTE):
+            note: dict[str, Any] = json.loads(self._folder.read(_NOTE))
+            if note.get("source") == name:
+                return dict(note["files"])
+        for left in self._folder.names():
+            self._folder.remove(left)
+        return {}
+
+    def run(self) -> Copied:
+        """Copy the table, then each file in the order of its cycle, and complete the words."""
+        table = self._source / TABLE
+        if table.exists():
+            self._folder.replace(TABLE, table.read_bytes())
+        cycles = self._queue.cycles
+        paths = [Path(self._queue.file_for_cycle(cycle)) for cycle in cycles]
+        self._total = sum(path.stat().st_blocks * 512 for path in paths if path.exists())
+        files = [found for cycle in cycles if (found := self._copy(cycle)) is not None]
+        self._report("completing")
+        self._complete(files)
+        last = next((it for it in reversed(files) if it.messages), None)
+        roll = self._queue.roll_cycle
+        return Copied(
+            sum(it.messages for it in files),
+            len(files),
+            sum(it.end for it in files),
+            None if last is None else roll.to_index(last.cycle, last.messages - 1),
+        )
+
+    def _copy(self, cycle: int) -> _File | None:
+        """Copy a file up to its end; None if it is still being created."""
+        path = Path(self._queue.file_for_cycle(cycle))
+        try:
+            with path.open("rb") as source:
+                head = os.pread(source.fileno(), _FIRST_DOCUMENT, 0)
+                end = self._queue.end_of_cycle(cycle)
+                if end is None:
+                    return None
+                position, messages, is_ended = end
+                size = os.fstat(source.fileno()).st_size
+                past = min(position + _END_MARK, size) if is_ended else position
+                file = _File(path.name, cycle, head[:past], past, messages)
+                self._copy_bytes(source.fileno(), file)
+        except FileNotFoundError:
+            raise CorruptError(
+                f"a file was removed while the queue was copied: file={path}"
+            ) from None
+        return file
+
+    def _copy_bytes(self, source: int, file: _File) -> None:
+        start = min(self._lengths.get(file.name, 0), file.end)
+        if start == 0 or not self._folder.has(file.name):
+            start = 0
+            self._folder.remove(file.name)
+            self._folder.create(file.name).close()
+        with self._folder.update(file.name) as target:
+            target.seek(start)
+            if start == 0:
+                start = target.write(file.head)
+            self._done += start
+            for at in range(start, file.end, _PIECE):
+                length = min(_PIECE, file.end - at)
+                if target.write(os.pread(source, length, at)) < length:
+                    path = self._source / file.name
+                    raise CorruptError(f"the file became shorter while it was copied: file={path}")
+                self._done += length
+                self._lengths[file.name] = at + length
+                self._report(f"copying {file.name}")
+                if self._done - self._noted >= _BETWEEN_NOTES:
+                    target.flush()
+                    self._note()
+            target.truncate(_padded(file.end))
+        self._lengths[file.name] = file.end
+
+    def _note(self) -> None:
+        """Make what was copied durable, and note how much that is."""
+        self._folder.sync_tree(self._synced)
+        note = {"source": str(self._source), "files": self._lengths}
+        self._folder.replace(_NOTE, json.dumps(note).encode())
+        self._noted = self._done
+
+    def _complete(self, files: list[_File]) -> None:
+        """
+        Free the locks of the copy, complete its words, and check what it holds.
+
+        Raises:
+            CorruptError: The source is damaged.
+
+        """
+        path = self._folder.path
+        if self._folder.has(TABLE):
+            with open_queue(path, create=False) as copy:
+                for key in lock_keys(copy):
+                    copy._unlock(key, force=True)  # noqa: SLF001 - the package's own
+        report = repair(path, dry_run=False)
+        wrong = next((it for it in report.after.findings if it.severity != "note"), None)
+        if wrong is not None:
+            raise CorruptError(
+                "the source is damaged: see what quire.verify finds, and repair it:"
+                f" kind={wrong.kind} file={self._source / Path(wrong.file).name}"
+                f" position={wrong.position} found={wrong.found}"
+            )
+        with open_queue(path, read_only=True, create=False) as copy:
+            for file in files:
+                end = copy.end_of_cycle(file.cycle)
+                if end is None or end[1] != file.messages:
+                    raise CorruptError(
+                        "the source changed otherwise than by appends while it was copied:"
+                        f" file={self._source / file.name}"
+                    )
+
+    def _report(self, what: str) -> None:
+        if self._progress is not None:
+            self._progress(what, self._done, max(self._done, self._total))
+
+
+def _padded(end: int) -> int:
+    """Return the length of a file whose documents end there."""
+    return -(-end // _SPARE) * _SPARE + _SPARE
