@@ -630,6 +630,97 @@ class MessageHistory:
     ) -> tuple[type[MessageHistory], tuple[tuple[tuple[int, int], ...], tuple[int, ...]]]: ...
 
 @disjoint_base
+@final
+class Pretoucher:
+    """
+    Prepares the files of a queue ahead of its appenders, from :meth:`quire.Queue.pretoucher`.
+
+    Each step creates the file of the current cycle if nobody has, reserves space after the last
+    message and touches it, and releases pages well before it. It changes no message, and waits for
+    nobody: while the write lock is held, no file is created. It ends with its queue.
+
+    Examples:
+        >>> with queue.pretoucher() as pretoucher:
+        ...     pretoucher.execute()
+        >>> pretoucher.closed
+        True
+
+    """
+
+    def __new__(
+        cls,
+        queue: Queue,
+        *,
+        early_acquire_next_cycle: bool,
+        preroll_ms: int,
+        dont_write: bool,
+    ) -> Self: ...
+    def execute(self) -> None:
+        """
+        Take one step, in the caller's thread.
+
+        Raises:
+            ClosedError: The pretoucher was closed or shut down.
+            OSError: There is no space.
+
+        Examples:
+            >>> queue.pretoucher().execute()
+
+        """
+
+    def start(self, *, interval_s: float = 0.01) -> None:
+        """
+        Take a step every *interval_s* seconds in a thread of the kernel, which needs no GIL.
+
+        Errors are logged; the thread goes on and tries again. A second call changes nothing.
+
+        Raises:
+            ClosedError: The pretoucher was closed or shut down.
+            UnsupportedError: The queue's clock calls Python.
+
+        Examples:
+            >>> with queue.pretoucher() as pretoucher:
+            ...     pretoucher.start()
+
+        """
+
+    def shutdown(self) -> None:
+        """
+        Have no further step run, and do not wait for one that runs: for any thread.
+
+        :meth:`execute` raises :class:`quire.ClosedError` from then on, which ends a loop around it.
+
+        Examples:
+            >>> pretoucher = queue.pretoucher()
+            >>> pretoucher.shutdown()
+            >>> pretoucher.closed
+            True
+
+        """
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed or shut down, or its queue closed."""
+
+    def close(self) -> None:
+        """
+        End the pretoucher: its thread ends, its files are released; the queue stays open.
+
+        Examples:
+            >>> pretoucher = queue.pretoucher()
+            >>> pretoucher.close()
+
+        """
+
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None: ...
+
 class Queue:
     """The native half of :class:`quire.Queue`; see :func:`quire.open` for the options."""
 

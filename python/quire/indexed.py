@@ -30,7 +30,7 @@ _REASONS = _formats.reasons(
         "table_value table_entries named_tailers delete_tailer rename_tailer "
         "lock_holder commit name": _NO_TABLE,
         "move_to": "move_to_index goes to any place",
-        "claim write_lock": _READ_ONLY,
+        "claim write_lock pretoucher": _READ_ONLY,
         "state": "it is Chronicle Queue's: see index and last_read_index",
         "release_resources": "a tailer has two files open: close it",
     }

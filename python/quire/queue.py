@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol, cast, overload
 from quire import _arguments as arguments
 from quire import _formats, _native
 from quire._formats import Format
-from quire._native import Dump, ManualClock, RollCycle
+from quire._native import Dump, ManualClock, Pretoucher, RollCycle
 from quire._opening import Reopened
 from quire.appender import Appender
 from quire.errors import NotAQueueError, UnsupportedError
@@ -175,6 +175,40 @@ class Queue(_native.Queue, Reopened, Framed, metaclass=ABCMeta):
 
         """
         return Tailer(self, name, on_missing=on_missing, shared=shared)
+
+    def pretoucher(
+        self,
+        *,
+        early_acquire_next_cycle: bool = False,
+        preroll_time_s: float = 2.0,
+        dont_write: bool = False,
+    ) -> Pretoucher:
+        """
+        Return a pretoucher, which prepares the queue's files ahead of appenders.
+
+        Call its ``execute()`` regularly, or ``start()`` its thread. ``quire pretouch`` is one in a
+        process of its own.
+
+        Args:
+            early_acquire_next_cycle: Create the next cycle's file before its time, and prepare it.
+            preroll_time_s: How long before, in seconds.
+            dont_write: Create no file, also not that of the current cycle.
+
+        Raises:
+            ReadOnlyError: The queue was opened read-only.
+
+        Examples:
+            >>> with queue.pretoucher(early_acquire_next_cycle=True) as pretoucher:
+            ...     pretoucher.execute()
+
+        """
+        name = "early_acquire_next_cycle"
+        return Pretoucher(
+            self,
+            early_acquire_next_cycle=arguments.flag(name, early_acquire_next_cycle),
+            preroll_ms=arguments.milliseconds("preroll_time_s", preroll_time_s),
+            dont_write=arguments.flag("dont_write", dont_write),
+        )
 
     @property
     def write_lock(self) -> WriteLock:

@@ -32,6 +32,7 @@ _REASONS = _formats.reasons(
         "table_value table_entries named_tailers delete_tailer rename_tailer "
         "lock_holder commit name last_read_index": _NO_TABLE,
         "dump wire_type source_id": _NO_WIRE,
+        "pretoucher": "an append allocates the space that it needs",
         "move_to": "move_to_index goes to any place",
         "direction state": "messages are read forward: move_to_index goes anywhere",
         "write_lock": "the lock of its one writer ends with that process",

@@ -130,6 +130,8 @@ mod _native {
     #[pymodule_export]
     use crate::handles::excerpt::Excerpt;
     #[pymodule_export]
+    use crate::handles::pretoucher::Pretoucher;
+    #[pymodule_export]
     use crate::handles::queue::Queue;
     #[pymodule_export]
     use crate::handles::read_document::ReadDocument;

@@ -21,6 +21,7 @@ VERBS: Final = {
     "explain": "quire.cli.explain:explain",
     "history": "quire.cli.history:history",
     "pipeline": "quire.cli.pipeline:pipeline",
+    "pretouch": "quire.cli.pretouch:pretouch",
     "read": "quire.cli.read:read",
     "refresh": "quire.cli.refresh:refresh",
     "removable": "quire.cli.removable:removable",

@@ -23,6 +23,7 @@ _REASONS = _formats.reasons(
         "table_value table_entries named_tailers delete_tailer rename_tailer "
         "lock_holder": _NO_TABLE,
         "awrite_bytes awrite_text awrite_many awrite_batch": "an append waits for nobody",
+        "pretoucher": "an append allocates the space that it needs",
         "write_lock": "writers take no lock",
         "normalise_eofs end_of_cycle": "cycles have no end-of-file marker",
         "current_file file_for_cycle": "a cycle is a directory: directory_for_cycle",

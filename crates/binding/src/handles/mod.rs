@@ -2,7 +2,7 @@
 //! [`tailer`], and their documents [`read_document`], [`write_document`] (with the classes that read
 //! and write them value by value) and [`excerpt`]; [`dump`], [`clock`] and [`roll_cycle`].
 //!
-//! [`payload`] is what a caller passes as a message, [`column`] a column of them, [`scan`] a long read
+//! [`pretoucher`] prepares files ahead of appenders. [`payload`] is what a caller passes as a message, [`column`] a column of them, [`scan`] a long read
 //! that checks for signals, [`spin`] a wait without a pause, and [`direction`] where reads go.
 
 pub mod appender;
@@ -12,6 +12,7 @@ pub mod direction;
 pub mod dump;
 pub mod excerpt;
 pub mod payload;
+pub mod pretoucher;
 pub mod queue;
 pub mod read_document;
 pub mod render;

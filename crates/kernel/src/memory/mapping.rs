@@ -80,6 +80,24 @@ impl Mapping {
         fault::call!("map.populate-write", self.advise_pages(start, end, advice))
     }
 
+    /// Drops the page table entries of the whole pages in a range; the bytes stay in the file, and
+    /// the next access maps them again.
+    #[cfg(target_os = "linux")]
+    pub fn release(&self, start: u64, end: u64) -> io::Result<()> {
+        let end = Pages::here().down(end);
+        if start >= end || Pages::here().up(start) >= end {
+            return Ok(());
+        }
+        let start = Pages::here().up(start);
+        self.advise_pages(start, end, libc::MADV_DONTNEED)
+    }
+
+    /// Left to the system.
+    #[cfg(not(target_os = "linux"))]
+    pub fn release(&self, _start: u64, _end: u64) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Not available on this system: callers fall back to reading through the file.
     #[cfg(not(target_os = "linux"))]
     pub fn populate_read(&self, _start: u64, _end: u64) -> io::Result<()> {
@@ -97,7 +115,8 @@ impl Mapping {
     fn advise_pages(&self, start: u64, end: u64, advice: libc::c_int) -> io::Result<()> {
         let at = self.checked(start, end - start);
         let count = usize::try_from(end - start).map_err(|_| io::ErrorKind::InvalidInput)?;
-        // SAFETY: the range lies in this mapping, and populating it changes no byte.
+        // SAFETY: the range lies in this mapping of a file, which is shared: neither populating its
+        // pages nor releasing them changes a byte.
         let result = unsafe { libc::madvise(at.cast(), count, advice) };
         if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }

@@ -313,6 +313,31 @@ impl Window {
         true
     }
 
+    /// Reserves and populates positions from `start` to `to` in small steps, in a file of at least
+    /// `len` bytes: for appends from `start` on, which then find them present.
+    pub fn prepare(&self, start: u64, to: u64, len: u64, timeout: Duration) -> Result<()> {
+        if len > self.file_len() {
+            self.grow(len, timeout)?;
+        }
+        let mut region = self.region();
+        let mut from = self.supply.present_to().max(self.pages.down(start));
+        let to = self.pages.down(to.min(self.file_len()));
+        while from < to {
+            let next = to.min(from + TOUCH_STEP);
+            self.reserve(&mut region, from, next)?;
+            self.supply.raise(next);
+            from = next;
+        }
+        Ok(())
+    }
+
+    /// Releases the pages of a range from this process's mapping: they are not accessed soon.
+    pub fn release(&self, start: u64, end: u64) -> Result<()> {
+        let region = self.region();
+        let released = region.memory().release(start, end.min(region.len()));
+        released.map_err(|e| Error::io("cannot release pages", &self.path, e))
+    }
+
     /// Reserves the blocks of a range of the file and populates its pages for writing. No byte
     /// changes.
     pub fn reserve(&self, region: &mut Arc<Region>, start: u64, end: u64) -> Result<()> {

@@ -17,6 +17,7 @@ use crate::chronicle::protocol::lock::gate;
 use crate::chronicle::protocol::lock::guard::WriteGuard;
 pub use crate::chronicle::protocol::lock::open_document::Claim;
 use crate::chronicle::protocol::publish::Payload;
+use crate::chronicle::protocol::roll_file::RollFile;
 use crate::chronicle::protocol::table::store::TableStore;
 use crate::chronicle::queue::glance::Glance;
 use crate::chronicle::queue::handle::{Handle, LOOK_MS, Queue};
@@ -350,6 +351,23 @@ impl Appender {
         let cycle = self.cycle(table, &guard, &mut self.lock_state(), now_ms)?;
         let newest = self.queue.last_cycle()?.unwrap_or(cycle);
         self.normalise_up_to(table, &guard, cycle.min(newest), true)
+    }
+
+    /// Creates the file of the current cycle if there is none, as an append does, and appends
+    /// nothing.
+    pub fn prepare(&self, now_ms: Option<i64>) -> Result<()> {
+        let table = self.table()?;
+        let guard = self.take_lock(false)?;
+        let mut state = self.lock_state();
+        self.check_open()?;
+        let cycle = self.cycle(table, &guard, &mut state, now_ms)?;
+        self.tail(table, &guard, &mut state, cycle).map(drop)
+    }
+
+    /// Creates the file of a later cycle if there is none; the first append there announces it.
+    pub fn prepare_cycle(&self, cycle: i32) -> Result<Arc<RollFile>> {
+        let guard = self.take_lock(false)?;
+        self.queue.file_for_append(cycle, &guard).map(|(file, _)| file)
     }
 
     /// Returns when every message that was in the queue at the time of the call is on the medium.

@@ -1,6 +1,7 @@
 //! Writing at the end of a queue: [`appender`] is the handle, `end` the place it writes at, `sync`
-//! what it made durable.
+//! what it made durable, [`pretoucher`] prepares files ahead of it.
 
 pub mod appender;
 pub(crate) mod end;
+pub mod pretoucher;
 pub(crate) mod sync;

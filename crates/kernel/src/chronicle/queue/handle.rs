@@ -355,19 +355,27 @@ impl Queue {
         cycle: i32,
         guard: &WriteGuard<'_>,
     ) -> Result<View> {
-        let path = self.file_for_cycle(cycle)?;
-        if let Some(file) = self.open_file(cycle)
-            && is_same_file(&file, &path)
-        {
-            create::check_writable(&file)?;
-            return Ok(View::new(file));
-        }
-        let (file, created) = create::open_or_create(&path, cycle, &self.new_file(), guard)?;
-        // Its creator may have died before it announced the file.
+        let (file, created) = self.file_for_append(cycle, guard)?;
+        // It was created early, or its creator died before it announced the file.
         if created || table.value(table.words().highest, NO_HIGHEST) < i64::from(cycle) {
             listing::note_created(table, cycle);
         }
-        Ok(View::new(self.remember(file)))
+        Ok(View::new(file))
+    }
+
+    /// The file of a cycle, created if need be, and whether it was. It is not in the listing yet: a
+    /// file that is created before its cycle begins must not draw appenders there.
+    pub fn file_for_append(
+        &self,
+        cycle: i32,
+        guard: &WriteGuard<'_>,
+    ) -> Result<(Arc<RollFile>, bool)> {
+        let path = self.file_for_cycle(cycle)?;
+        if let Some(file) = self.open_file(cycle).filter(|file| is_same_file(file, &path)) {
+            return create::check_writable(&file).map(|()| (file, false));
+        }
+        let (file, created) = create::open_or_create(&path, cycle, &self.new_file(), guard)?;
+        Ok((self.remember(file), created))
     }
 
     /// Syncs the name of the queue's directory, and of those that were made for it, the first time.

@@ -84,7 +84,7 @@ impl Appender {
     }
 
     #[inline]
-    pub(super) fn now(&self, now_ms: Option<i64>) -> i64 {
+    pub(in crate::chronicle::append) fn now(&self, now_ms: Option<i64>) -> i64 {
         now_ms.unwrap_or_else(|| self.queue.options().clock.now_ms())
     }
 

@@ -1,0 +1,66 @@
+"""``quire pretouch``: a pretoucher as a process of its own."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+
+import quire
+from quire._formats import CHRONICLE, format_of
+from quire.cli.arguments import PATH, value_errors_as_usage
+
+_SECONDS = click.FloatRange(min=0, max=3600, min_open=True)
+
+
+@click.command()
+@click.argument("path", type=PATH)
+@click.option(
+    "--interval",
+    type=_SECONDS,
+    default=0.01,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time between steps.",
+)
+@click.option("--early", is_flag=True, help="Create the next cycle's file before its time.")
+@click.option(
+    "--preroll",
+    type=click.FloatRange(min=0),
+    default=2.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long before.",
+)
+@click.option("--dont-write", is_flag=True, help="Create no files.")
+@click.option("--once", is_flag=True, help="Take one step, and end.")
+def pretouch(  # noqa: PLR0913 - by keywords
+    path: Path, *, interval: float, early: bool, preroll: float, dont_write: bool, once: bool
+) -> None:
+    """
+    Prepare a queue's files ahead of its appenders, those of other processes and of Java.
+
+    Runs until interrupted (Ctrl-C).
+
+    \b
+    Examples:
+      quire pretouch orders
+      quire pretouch orders --early --preroll 5
+    """  # noqa: D301 - click reads the backspace
+    with value_errors_as_usage():
+        found = format_of(str(path))
+        if found not in {None, CHRONICLE}:
+            raise quire.UnsupportedError(
+                f"only a Chronicle Queue has a pretoucher: format={found} path={path}"
+            )
+        with (
+            quire.open(path, create=False, force_unlock="never", pretouch=False) as queue,
+            queue.pretoucher(
+                early_acquire_next_cycle=early, preroll_time_s=preroll, dont_write=dont_write
+            ) as pretoucher,
+        ):
+            pretoucher.execute()
+            while not once:
+                time.sleep(interval)
+                pretoucher.execute()
