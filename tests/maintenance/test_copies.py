@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from itertools import count
 from pathlib import Path
@@ -120,6 +121,28 @@ def test_copies_of_a_queue_that_two_processes_write(tmp_path: Path) -> None:
         found = content(copy)
         assert found == whole[: len(found)]
         assert quire.verify(copy).findings == ()
+
+
+def test_messages_between_any_two_reads_do_no_harm(
+    filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = quire.ManualClock(START_MS + 2 * DAY_MS)
+    read = os.pread
+    monkeypatch.setattr(copying, "_PIECE", 8_192)
+    with quire.open(filled, clock=clock) as queue, queue.appender() as appender:
+
+        def read_and_append(file: int, length: int, position: int) -> bytes:
+            found = read(file, length, position)
+            appender.write_many([b"x" * 50] * 20)
+            return found
+
+        monkeypatch.setattr(os, "pread", read_and_append)
+        copied = quire.copy_queue(filled, tmp_path / "copy")
+        monkeypatch.undo()
+    found = content(tmp_path / "copy")
+    assert (found, len(found)) == (content(filled)[: len(found)], copied.messages)
+    assert copied.messages > 900
+    assert quire.verify(tmp_path / "copy").findings == ()
 
 
 class Stopped(Exception):  # noqa: N818 - not an error

@@ -4,8 +4,9 @@ A consistent copy of a queue, without a lock.
 Roll files only grow, and a document never changes once it is published. So the bytes up to the end
 that was found at some moment are a copy of the file at that moment, except for the words that point
 into it: those of the first header and of index arrays. The first header is read before the end is
-looked for, so that it names no later message; :func:`quire.repair` then completes the words of the
-copy. The table is read before all files, so that no named tailer is ahead of the copy.
+looked for, so that it names no later message, and holds nothing that was unfinished then;
+:func:`quire.repair` then completes the words of the copy. The table is read before all files, so
+that no named tailer is ahead of the copy.
 
 The copy is made in a hidden folder beside its destination, with a note of what is durable there,
 and renamed when it is complete.
@@ -196,14 +197,15 @@ class _Copy:
         path = Path(self._queue.file_for_cycle(cycle))
         try:
             with path.open("rb") as source:
-                head = os.pread(source.fileno(), _FIRST_DOCUMENT, 0)
-                end = self._queue.end_of_cycle(cycle)
-                if end is None:
+                before = self._queue.end_of_cycle(cycle)
+                if before is None:
                     return None
-                position, messages, is_ended = end
+                head = os.pread(source.fileno(), min(before[0], _FIRST_DOCUMENT), 0)
+                end = self._queue.end_of_cycle(cycle)
+                position, messages, is_ended = end or before
                 size = os.fstat(source.fileno()).st_size
                 past = min(position + _END_MARK, size) if is_ended else position
-                file = _File(path.name, cycle, head[:past], past, messages)
+                file = _File(path.name, cycle, head, past, messages)
                 self._copy_bytes(source.fileno(), file)
         except FileNotFoundError:
             raise CorruptError(
