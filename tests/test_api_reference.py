@@ -35,10 +35,10 @@ MODULES = [
 ON_SPARK = ["quire.pipeline", "quire.spark"]
 MEMBERS_OF = ("quire", "quire.pausers")  # each member of these modules' classes has an example too
 SHOWN_WHOLE = ("quire.errors", "quire.types")  # with all their names, which `quire` has too
-INTERNAL = {  # what other modules of the package need of a Schema
+INTERNAL = {  # what other modules of the package need of a Schema, and of a rule
     f"quire.Schema.{name}"
     for name in ("batches", "calls", "content", "of_content", "plan", "shape", "types", "union")
-}
+} | {"quire.Retention.limits", "quire.Retention.watch"}
 INDENTED = re.compile(r"\n\n    \S")
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 SHOWN = {

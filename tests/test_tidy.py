@@ -52,7 +52,7 @@ RECURSIVE = (
 )
 # The Python modules, lowest first. What the handles are built on takes the native ones.
 PYTHON_LAYERS = [
-    "_terminal",
+    "_terminal _units _watching",
     "frames.html",
     "_arguments _arrow _durable _formats _following _latency discovery errors pausers",
     "types _opening _raw pages",
@@ -62,7 +62,7 @@ PYTHON_LAYERS = [
     "queue appender tailer subtopics vanilla indexed quick_queue merging",
     "_positions ranges",
     "logging replaying services archive maintenance",
-    "converting",
+    "converting retaining",
     "quire",
     "spark",
     "pipeline",

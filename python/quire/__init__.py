@@ -12,6 +12,7 @@ Where things are; each imports only what stands above it::
     types pausers discovery                    declared types, waiting, queues below a directory
     _arguments _durable _opening _terminal     checked arguments, files that survive a crash,
     _arrow _latency _formats                   paths that become queues, text safe to print
+    _units _watching                           durations and sizes, what runs beside a queue
     _following _raw                            waiting for messages, in any format; batches of raw
                                                messages
     _native                                    the Rust extension; its stub documents it
@@ -24,7 +25,7 @@ Where things are; each imports only what stands above it::
     write_lock maintenance                     the write lock; checking and repairing queues
     replaying services archive                 replay and compare; services; Parquet archives
     logging                                    a handler of the standard library's logging
-    converting                                 queues moved into other formats
+    converting retaining                       queues moved into other formats; retention
     spark                                      the data source, the sink, sessions
     pipeline                                   pipelines that a YAML file declares
     pages                                      HTML pages and charts; knows nothing of queues
@@ -125,6 +126,9 @@ if _TYPE_CHECKING:
     from quire.maintenance.verification import verify
     from quire.replaying.compare import compare
     from quire.replaying.replay import replay, replayed
+    from quire.retaining.report import PrunedCycle, PruneReport
+    from quire.retaining.retention import Retention
+    from quire.retaining.run import prune
     from quire.services.service import Service, service
 
 __all__ = [
@@ -167,6 +171,8 @@ __all__ = [
     "PeerSilentError",
     "Pretoucher",
     "ProducerDiedError",
+    "PruneReport",
+    "PrunedCycle",
     "Queue",
     "QuickAppender",
     "QuickExcerpt",
@@ -178,6 +184,7 @@ __all__ = [
     "RepairReport",
     "ReplayError",
     "ReplicationError",
+    "Retention",
     "RollCycle",
     "RollCycleMismatchError",
     "RunningMinimum",
@@ -221,6 +228,7 @@ __all__ = [
     "parse_yaml",
     "pausers",
     "print_all",
+    "prune",
     "removable",
     "repair",
     "replay",
@@ -248,10 +256,14 @@ _LATER = {
     "FileUser": "maintenance.files",
     "Finding": "maintenance.report",
     "RepairReport": "maintenance.report",
+    "PruneReport": "retaining.report",
+    "PrunedCycle": "retaining.report",
+    "Retention": "retaining.retention",
     "Service": "services.service",
     "copy_queue": "maintenance.copying",
     "explain": "maintenance.explaining",
     "file_state": "maintenance.files",
+    "prune": "retaining.run",
     "removable": "maintenance.files",
     "compare": "replaying.compare",
     "convert": "converting.conversion",

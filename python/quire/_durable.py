@@ -272,6 +272,22 @@ class SafeFolder:
         """Atomically rename a file into a folder of the same file system."""
         os.rename(_plain(name), _plain(new), src_dir_fd=self._handle, dst_dir_fd=folder._handle)
 
+    def link(self, name: str, folder: SafeFolder) -> None:
+        """
+        Give a file the same name in another folder of the file system too.
+
+        Raises:
+            FileExistsError: There is something of this name.
+
+        """
+        os.link(
+            _plain(name),
+            name,
+            src_dir_fd=self._handle,
+            dst_dir_fd=folder._handle,
+            follow_symlinks=False,
+        )
+
     def remove(self, name: str) -> None:
         """Remove a file, a link, or a folder with all in it; what resists stays for a later try."""
         found = self.stat(name)

@@ -856,6 +856,9 @@ class Queue:
 
         """
 
+    def _announce_removal(self, first_left: int, /) -> None:
+        """Record that all files before this cycle's are about to be removed."""
+
     def dump(self) -> str:
         """Return every document of every file as text, as Java's ``DumpMain`` prints them."""
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from abc import ABCMeta
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, Protocol, cast, overload
+from types import TracebackType
+from typing import Any, Literal, Protocol, Self, cast, overload
 
 from quire import _arguments as arguments
 from quire import _formats, _native
 from quire._formats import Format
 from quire._native import Dump, ManualClock, Pretoucher, RollCycle
 from quire._opening import Reopened
+from quire._watching import Watch, Watcher
 from quire.appender import Appender
-from quire.errors import NotAQueueError, UnsupportedError
+from quire.errors import NotAQueueError, ReadOnlyError, UnsupportedError
 from quire.frames.handle import Framed
 from quire.indexed import IndexedQueue, IndexedTailer
 from quire.quick_queue import QuickAppender, QuickQueue, QuickTailer
@@ -35,6 +37,17 @@ def _roll_cycle(name: str, found: object) -> str:
     if not isinstance(found, str):
         raise arguments.refusal(name, "the name of a roll cycle, or a quire.RollCycle", found)
     return found
+
+
+def _watchers(name: str, found: object) -> tuple[Watcher, ...]:
+    given = (found,) if isinstance(found, Watcher) else found
+    if not isinstance(given, list | tuple):
+        raise arguments.refusal(name, "a quire.Retention, or a list of them", found)
+    rules = cast("Sequence[object]", given)
+    for rule in rules:
+        if not isinstance(rule, Watcher):
+            raise arguments.refusal(name, "a quire.Retention, or a list of them", rule)
+    return cast("tuple[Watcher, ...]", tuple(rules))
 
 
 _UNSIGNED = arguments.whole(0, 2**32 - 1)
@@ -59,6 +72,7 @@ _CHECKS: dict[str, arguments.Check] = {
     "allow_network": arguments.flag,
     "pretouch": arguments.flag,
     "low_space_percent": arguments.whole(0, 255),
+    "retention": arguments.optional(_watchers),
     "page_bytes": arguments.optional(arguments.whole(0, 2**63 - 1)),
     "cycle_format": _TEXT,
     "cycle_length_ms": arguments.optional(arguments.whole(1, 2**31 - 1)),
@@ -126,6 +140,35 @@ class Queue(_native.Queue, Reopened, Framed, metaclass=ABCMeta):
         True
 
     """
+
+    _watches: Sequence[Watch] = ()
+
+    @classmethod
+    def _reopen(cls, path: str | PathLike[str], options: dict[str, Any]) -> Self:
+        """Open with options as they were kept by another one, and start what watches the queue."""
+        watchers = options.get("retention") or ()
+        if watchers and options["read_only"]:
+            raise ReadOnlyError(f"retention removes files of the queue: path={path} read_only=True")
+        kept = {name: given for name, given in options.items() if name != "retention"}
+        queue = super()._reopen(path, kept)
+        queue._watches = [it.watch(queue, kept) for it in watchers]  # noqa: SLF001
+        return queue
+
+    def close(self) -> None:
+        """Close the queue and all its appenders and tailers. Idempotent."""
+        for watch in self._watches:
+            watch.close()
+        super().close()
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None:
+        """Close the queue."""
+        self.close()
 
     def appender(self) -> Appender:
         """
@@ -320,6 +363,7 @@ def open(  # noqa: A001
     allow_network: bool = False,
     pretouch: bool = True,
     low_space_percent: int = 5,
+    retention: Watcher | Sequence[Watcher] | None = None,
 ) -> Queue: ...
 def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
     path: str | PathLike[str],
@@ -345,6 +389,7 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
     allow_network: bool = False,
     pretouch: bool = True,
     low_space_percent: int = 5,
+    retention: Watcher | Sequence[Watcher] | None = None,
     page_bytes: int | None = None,
     cycle_format: str | None = None,
     cycle_length_ms: int | None = None,
@@ -397,6 +442,8 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
         allow_network: Write on a network file system, where only one host may use the queue.
         low_space_percent: Warn, through the logger ``quire``, when less of the disk is free than
             this, or less than 200 MiB: at most once a minute, and 0 for never.
+        retention: Rules, of :class:`quire.Retention`, by which old cycles are removed at each roll;
+            None: all are kept. Not part of a pickled queue.
         page_bytes: How long the files of a new Quick-Queue are: a power of two from 16 bytes to
             1 GiB, the default.
         cycle_format: Vanilla Chronicle: the pattern of the cycles' directories, such as
@@ -458,6 +505,7 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
         "allow_network": allow_network,
         "pretouch": pretouch,
         "low_space_percent": low_space_percent,
+        "retention": retention,
         "page_bytes": page_bytes,
         "cycle_format": cycle_format,
         "cycle_length_ms": cycle_length_ms,

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from quire._durable import sync
 from quire._formats import CHRONICLE, format_of
-from quire._positions import stored_position
 from quire.archive.cycles import end_of
+from quire.archive.entry import Entry
 from quire.archive.manifest import Topic
 from quire.archive.report import Failure, Report
 from quire.archive.verification import check_file, check_live
 from quire.errors import QuireError, UnsupportedError
+from quire.maintenance.holders import Holder, growth_of, holders_of, reader_in
+from quire.maintenance.removal import removal
 from quire.queue import Queue
 from quire.queue import open as open_queue
 
@@ -33,6 +32,7 @@ def delete_archived(topic: Topic, path: str, report: Report, *, force: bool) -> 
 
     Raises:
         UnsupportedError: The queue is of another format.
+        LockHeldError: Another process removes cycles of the queue.
 
     """
     if format_of(path) != CHRONICLE:
@@ -41,42 +41,36 @@ def delete_archived(topic: Topic, path: str, report: Report, *, force: bool) -> 
             " Chronicle, and Java's writers of a Quick-Queue start at its first page:"
             f" path={path}"
         )
-    with open_queue(path, create=False) as queue:
-        gone = 0
+    with open_queue(path, create=False) as queue, removal(queue, path) as cycles:
+        holders = [] if force else holders_of(queue)
         for entry in [topic.entries[it] for it in queue.cycles[:-1] if it in topic.entries]:
             try:
                 if end_of(queue, entry.cycle) is None:
                     continue
-                reason = _may_grow(queue, entry.cycle)
-                if reason is None and not force:
-                    reason = _reader_in(queue, entry.cycle)
+                reason = _kept(queue, entry.cycle, holders)
                 if reason is not None:
                     report.kept.append(Failure(topic.name, entry.cycle, reason))
                     continue
-                check_file(topic.file(entry), entry)
-                check_live(queue, entry, every_byte=True)
-                Path(queue.file_for_cycle(entry.cycle)).unlink()
+                check_archived(topic, queue, entry)
+                cycles.remove(entry.cycle)
             except (QuireError, OSError) as error:
                 report.failed.append(Failure(topic.name, entry.cycle, f"not deleted: {error}"))
             else:
-                gone += 1
-        if gone:
-            sync(Path(path))
-            queue.refresh()
-        report.deleted += gone
+                report.deleted += 1
 
 
-def _may_grow(queue: Queue, cycle: int) -> str | None:
-    """Return why a cycle could still get messages; None if it cannot."""
-    end = end_of(queue, cycle)
-    if end is not None and end.ended:
-        return None
-    return "kept as it has no end-of-file marker: Java could append (see normalise_eofs)"
+def check_archived(topic: Topic, queue: Queue, entry: Entry) -> None:
+    """
+    Check that the archive holds a cycle of a queue, byte by byte.
+
+    Raises:
+        ArchiveError: It does not.
+        CorruptError: The cycle is damaged.
+
+    """
+    check_file(topic.file(entry), entry)
+    check_live(queue, entry, every_byte=True)
 
 
-def _reader_in(queue: Queue, cycle: int) -> str | None:
-    """Return which named tailer still needs a cycle; None if all are in later ones."""
-    for name, index in queue.named_tailers():
-        if stored_position(queue, index)[0] <= cycle:
-            return f"kept for a named tailer: tailer={name} next={index:#x}"
-    return None
+def _kept(queue: Queue, cycle: int, holders: list[Holder]) -> str | None:
+    return growth_of(queue, cycle) or reader_in(holders, cycle)

@@ -41,7 +41,7 @@ QuireError
 ├── PipelineFileError        an invalid pipeline file; also a ValueError
 ├── PipelineError            a pipeline run failed
 ├── StepError                a step cannot be computed as declared; also a ValueError
-└── StoppedError             a batch was not started because the run is stopping
+└── StoppedError             a run is stopping, and the next batch or cycle was not begun
 
 Failures of the operating system stay ``OSError``. All of these pickle.
 """

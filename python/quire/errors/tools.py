@@ -160,4 +160,4 @@ class StepError(QuireError, ValueError):
 
 
 class StoppedError(QuireError):
-    """A batch was not started because the run is stopping."""
+    """A run is stopping: the next batch of a pipeline, or cycle of a retention, was not begun."""

@@ -11,9 +11,9 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from quire import _arguments as arguments
 from quire._formats import CHRONICLE, format_of
-from quire._positions import stored_position
 from quire.discovery import check_local
-from quire.errors import CorruptError, UnsupportedError
+from quire.errors import UnsupportedError
+from quire.maintenance.holders import growth_of, holders_of, reader_in
 from quire.queue import open as open_queue
 
 _PROC: Final = Path("/proc")
@@ -128,13 +128,9 @@ def removable(path: str | PathLike[str]) -> list[Path]:
 def _read_by_all(path: str) -> Iterator[Path]:
     """Yield the finished files that every named tailer has left, but for the newest file."""
     with open_queue(path, read_only=True, create=False) as queue:
-        places = [stored_position(queue, index) for _, index in queue.named_tailers()]
+        holders = holders_of(queue)
         for cycle in queue.cycles[:-1]:
-            try:
-                end = queue.end_of_cycle(cycle)
-            except CorruptError:
-                return
-            if end is None or not end[2] or any(it[0] <= cycle for it in places):
+            if growth_of(queue, cycle) or reader_in(holders, cycle):
                 return
             yield Path(queue.file_for_cycle(cycle))
 

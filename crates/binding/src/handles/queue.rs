@@ -213,6 +213,12 @@ impl Queue {
         self.ask(py, Kernel::refresh)
     }
 
+    #[doc = stub!("Queue._announce_removal")]
+    #[pyo3(name = "_announce_removal", signature = (first_left, /))]
+    fn announce_removal(&self, py: Python<'_>, first_left: i32) -> PyResult<()> {
+        self.ask(py, |queue| queue.announce_removal(first_left))
+    }
+
     #[doc = stub!("Queue.dump")]
     fn dump(&self, py: Python<'_>) -> PyResult<String> {
         self.ask(py, dump::dump)

@@ -29,7 +29,8 @@ from pydantic import (
     field_validator,
 )
 
-from quire.pipeline.spec.durations import Schedule, duration_us
+from quire._units import duration_us
+from quire.pipeline.spec.durations import Schedule
 from quire.pipeline.spec.values import (
     FUNCTION,
     Duration,

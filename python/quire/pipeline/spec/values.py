@@ -15,7 +15,8 @@ from pydantic import (
     ValidationInfo,
 )
 
-from quire.pipeline.spec.durations import Schedule, duration_us, schedule_of
+from quire._units import duration_us
+from quire.pipeline.spec.durations import Schedule, schedule_of
 from quire.pipeline.spec.yaml_lines import Document
 
 NAME: Final = "^[A-Za-z][A-Za-z0-9_]*$"

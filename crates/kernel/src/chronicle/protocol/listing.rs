@@ -273,6 +273,14 @@ pub fn note_created(table: &TableStore, cycle: i32) {
     cells.add_acq_rel(words.mod_count, 2, step!("create.mod-count.add"));
 }
 
+/// Raises the first cycle before the files of earlier ones are removed: the word never names a
+/// file that is gone. [`refresh`] lowers it again to those that stayed.
+pub fn announce_removal(table: &TableStore, first_left: i32) {
+    let (words, cells) = (table.words(), table.cells());
+    cells.raise_acq_rel(words.lowest, i64::from(first_left), step!("listing.lowest.cas"));
+    cells.add_acq_rel(words.mod_count, 1, step!("listing.mod-count.add"));
+}
+
 /// This cycle, or the newest that has a file.
 #[inline]
 #[must_use]

@@ -227,6 +227,13 @@ impl Queue {
         listing::refresh_if_needed(self.names(), self.writable_table("refresh")?)
     }
 
+    /// Says in the table that the files of all cycles before this one are about to be removed.
+    pub fn announce_removal(&self, first_left: i32) -> Result<()> {
+        listing::announce_removal(self.writable_table("a removal of files")?, first_left);
+        self.listing.forget();
+        Ok(())
+    }
+
     /// Calls `look` with the cycles that have a file.
     fn with_cycles<T>(
         &self,

@@ -1,0 +1,189 @@
+"""
+What is done with a cycle before it leaves its queue.
+
+Each action ends with a complete, synced copy under its name, or a hard link, before the file in
+the queue is removed. Killed before that, the copy is incomplete under a temporary name, which the
+next run removes; killed after it, the next run finds the same bytes and goes on.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from io import BufferedReader, BufferedWriter
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from quire._durable import Access, SafeFolder, flush_and_sync
+from quire.discovery import TABLE, topics_of
+from quire.errors import ArchiveError, UnsafePathError
+from quire.maintenance.removal import LOCK
+from quire.queue import Queue
+from quire.retaining.plan import Cycle
+from quire.retaining.rule import Rule
+
+Check: TypeAlias = Callable[[], None]
+
+_CHUNK: Final = 1 << 20
+_NO_LINKS: Final = {errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP}
+
+
+class Saver(ABC):
+    """Saves cycles before they are removed."""
+
+    @abstractmethod
+    def save(self, queue: Queue, cycle: Cycle) -> Path | None:
+        """Return where the messages of a cycle are from now on, once they are there for good."""
+
+
+def check_dest(rule: Rule, path: str) -> None:
+    """
+    Check that files are not moved into a queue.
+
+    Raises:
+        ValueError: They would be.
+
+    """
+    if rule.dest is None:
+        return
+    dest = Path(os.fsdecode(rule.dest))
+    if (dest / TABLE).exists() or (dest.exists() and dest.samefile(path)):
+        raise ValueError(f"invalid dest: expected no queue's own directory, found {dest}")
+
+
+@contextmanager
+def saver_of(rule: Rule, path: str, check: Check) -> Generator[Saver]:
+    """
+    Return what a rule does with cycles.
+
+    Args:
+        rule: The rule.
+        path: The queue.
+        check: Called now and then; raises to have the run stopped.
+
+    """
+    if rule.dest is None:
+        yield _Delete()
+        return
+    dest = Path(os.fsdecode(rule.dest)).absolute()
+    if rule.action == "archive":
+        yield _Archive(path, dest, check)
+        return
+    with (
+        SafeFolder.at(path) as folder,
+        SafeFolder.at(dest, create=Access.of(path)) as there,
+        there.locked(LOCK),
+    ):
+        there.sweep()
+        yield _Move(folder, there, check)
+
+
+class _Delete(Saver):
+    def save(self, queue: Queue, cycle: Cycle) -> Path | None:
+        del queue, cycle
+        return None
+
+
+class _Move(Saver):
+    """Links a file into another directory, or copies it where that is another file system."""
+
+    def __init__(self, folder: SafeFolder, there: SafeFolder, check: Check) -> None:
+        self._folder: Final = folder
+        self._there: Final = there
+        self._check: Final = check
+
+    def save(self, queue: Queue, cycle: Cycle) -> Path | None:
+        del queue
+        name, target = cycle.file.name, self._there.path / cycle.file.name
+        if self._there.stat(name) is None:
+            try:
+                self._folder.link(name, self._there)
+            except OSError as error:
+                if error.errno not in _NO_LINKS:
+                    raise
+                self._copy(name)
+        elif not self._is_same(name):
+            raise UnsafePathError(f"another file has the name: path={target} (move it away)")
+        self._there.sync()
+        return target
+
+    def _copy(self, name: str) -> None:
+        temporary = self._there.temporary(name)
+        try:
+            with self._folder.open(name) as source, self._there.create(temporary) as target:
+                copy_sparse(source, target, self._check)
+                flush_and_sync(target)
+            self._there.publish(temporary, name)
+        except BaseException:
+            self._there.remove(temporary)
+            raise
+
+    def _is_same(self, name: str) -> bool:
+        """Return whether a killed run has put the file there."""
+        with self._folder.open(name) as source, self._there.open(name) as found:
+            here, there = os.fstat(source.fileno()), os.fstat(found.fileno())
+            if (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino):
+                return True
+            return here.st_size == there.st_size and _equal(source, found)
+
+
+class _Archive(Saver):
+    """Archives to Parquet all finished cycles that the archive lacks."""
+
+    def __init__(self, path: str, dest: Path, check: Check) -> None:
+        from quire.archive import archive
+        from quire.archive.manifest import Archive
+
+        def progress(_what: str, _done: int, _total: int) -> None:
+            check()
+
+        report = archive(path, dest, progress=progress)
+        self._failed: Final = {it.cycle: it.reason for it in report.failed}
+        (name,) = topics_of(path)
+        self._topic: Final = Archive(dest).topic(name)
+
+    def save(self, queue: Queue, cycle: Cycle) -> Path | None:
+        from quire.archive.retention import check_archived
+
+        entry = self._topic.entries.get(cycle.number)
+        if entry is None:
+            why = self._failed.get(cycle.number) or self._failed.get(None) or "unfinished"
+            raise ArchiveError(f"the cycle could not be archived: {why} file={cycle.file}")
+        check_archived(self._topic, queue, entry)
+        return self._topic.file(entry)
+
+
+def copy_sparse(source: BufferedReader, target: BufferedWriter, check: Check) -> None:
+    """Copy a file, leaving its holes as holes."""
+    size = os.fstat(source.fileno()).st_size
+    for start, end in _data_in(source.fileno(), size):
+        source.seek(start)
+        target.seek(start)
+        for at in range(start, end, _CHUNK):
+            check()
+            target.write(source.read(min(_CHUNK, end - at)))
+    target.flush()
+    os.ftruncate(target.fileno(), size)
+
+
+def _data_in(handle: int, size: int) -> Generator[tuple[int, int]]:
+    end = 0
+    while end < size:
+        try:
+            start = os.lseek(handle, end, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno == errno.ENXIO:  # nothing but a hole is left
+                return
+            raise
+        end = os.lseek(handle, start, os.SEEK_HOLE)
+        yield start, end
+
+
+def _equal(one: BufferedReader, other: BufferedReader) -> bool:
+    while piece := one.read(_CHUNK):
+        if piece != other.read(_CHUNK):
+            return False
+    return True

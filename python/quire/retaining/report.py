@@ -1,0 +1,62 @@
+"""What became of the cycles of a queue."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+
+class PrunedCycle(NamedTuple):
+    """
+    A cycle, in a :class:`quire.PruneReport`.
+
+    Attributes:
+        cycle: Its number.
+        file: Its file in the queue; of a Vanilla Chronicle, its directory.
+        bytes: What it took, or takes, on disk.
+        reason: Why it went, or why it was kept.
+        dest: Where its messages are now, if they were moved or archived.
+
+    Examples:
+        >>> for kept in quire.prune("orders", keep="7d").kept:
+        ...     print(kept.file.name, kept.reason)
+
+    """
+
+    cycle: int
+    file: Path
+    bytes: int
+    reason: str
+    dest: Path | None = None
+
+
+@dataclass(slots=True)
+class PruneReport:
+    """
+    What :func:`quire.prune` did; in a dry run, what it would do.
+
+    Attributes:
+        removed: The cycles that went, the oldest first.
+        kept: Those that stayed, each with the reason.
+        overtaken: Named tailers that were stale, and lost messages they had not read.
+        dry_run: Nothing was changed.
+        unseen: How many processes of other users could not be examined for open files.
+
+    Examples:
+        >>> report = quire.prune("orders", keep="7d", dry_run=True)
+        >>> len(report.removed), report.bytes
+        (0, 0)
+
+    """
+
+    removed: list[PrunedCycle] = field(default_factory=list[PrunedCycle])
+    kept: list[PrunedCycle] = field(default_factory=list[PrunedCycle])
+    overtaken: list[str] = field(default_factory=list[str])
+    dry_run: bool = False
+    unseen: int = 0
+
+    @property
+    def bytes(self) -> int:
+        """How much disk space the removed cycles took."""
+        return sum(cycle.bytes for cycle in self.removed)

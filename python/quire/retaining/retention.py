@@ -1,0 +1,127 @@
+"""The rule that a queue is opened with, and the thread that applies it at each roll."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import weakref
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from quire._watching import Watch, Watcher
+from quire.errors import LockHeldError, QuireError
+from quire.retaining.rule import Rule
+from quire.retaining.run import Run
+
+if TYPE_CHECKING:
+    from quire._native import Queue
+
+_LOG: Final = logging.getLogger("quire")
+_LOOK_S: Final = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Retention(Rule, Watcher):
+    """
+    A rule of retention, for ``quire.open(..., retention=)``; :func:`quire.prune` takes the same.
+
+    A cycle goes once it exceeds one of the limits, the oldest first. A thread applies the rule when
+    the queue is opened and after each roll, by handles of its own; failures are logged, and the
+    next roll tries again. Of several processes that have the queue open, one at a time does it.
+
+    Args:
+        keep: Keep cycles until they ended this long ago: text such as ``7d`` or ``12h``, seconds,
+            or a :class:`~datetime.timedelta`.
+        max_bytes: Keep at most this much on disk: bytes, or text such as ``10GB``.
+        max_cycles: Keep at most this many cycles, the one being written included.
+        action: What becomes of the others: ``delete`` them, ``move`` their files to *dest*, or
+            ``archive`` them to Parquet in *dest* and delete them.
+        dest: The directory to move or archive to, made if it is not there.
+        stale_after: A named tailer whose next message is in a cycle that ended this long ago keeps
+            nothing. None: every named tailer keeps what it has not read.
+        on_removed: Called with each :class:`quire.PrunedCycle` once it is gone, with no lock held.
+
+    Raises:
+        ValueError: No limit; a limit that is no duration, size or number; an unknown action; or a
+            *dest* that does not go with the action.
+
+    Examples:
+        >>> rule = quire.Retention(keep="7d", max_bytes="50GB", stale_after="30d")
+        >>> with quire.open("trades", retention=rule) as trades:
+        ...     trades.closed
+        False
+
+    """
+
+    def watch(self, queue: Queue, options: dict[str, Any]) -> Watch:
+        """Apply the rule now and after each roll, until the queue is closed."""
+        return _Thread(queue, self, options)
+
+
+class _Thread:
+    """
+    Applies a rule to a queue that is open.
+
+    It looks at the newest cycle once a second: a load, without system calls. It has no reference
+    to the queue that would keep it open.
+    """
+
+    def __init__(self, queue: Queue, rule: Rule, options: dict[str, Any]) -> None:
+        self._queue = weakref.ref(queue)
+        self._path: Final = queue.path
+        self._rule: Final = rule
+        self._options: Final = options
+        self._ended: Final = threading.Event()
+        self._thread: Final = threading.Thread(
+            target=self._run, name=f"quire retention {queue.path}", daemon=True
+        )
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the thread, which finishes the step it is at."""
+        self._ended.set()
+        if self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def _run(self) -> None:
+        applied = None
+        while True:
+            newest = self._newest()
+            if newest is None:
+                return
+            if newest != applied:
+                self._apply()
+                applied = newest
+            if self._ended.wait(_LOOK_S):
+                return
+
+    def _newest(self) -> int | None:
+        """Return the newest cycle, -1 if there is none; None once the queue is closed."""
+        queue = self._queue()
+        try:
+            return None if queue is None else queue.table_value("listing.highestCycle") or -1
+        except QuireError:
+            return None
+
+    def _apply(self) -> None:
+        run = Run(
+            self._path,
+            self._rule,
+            clock=self._options.get("clock"),
+            open_options={
+                name: self._options[name]
+                for name in ("allow_network", "file_mode")
+                if name in self._options
+            },
+            stopped=self._ended.is_set,
+        )
+        try:
+            run.apply()
+        except LockHeldError as error:
+            _LOG.debug("retention is applied by another process: %s", error)
+        except Exception:  # noqa: BLE001 - the thread goes on, and the next roll tries again
+            if self._ended.is_set():
+                return  # an archive's failure for this reason, or StoppedError
+            _LOG.exception(
+                "retention failed, and is tried again after the next roll: %s", self._path
+            )

@@ -1,0 +1,95 @@
+"""Rules of retention: what a queue keeps, and what becomes of the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from os import PathLike
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, get_args
+
+from quire import _arguments as arguments
+from quire._units import duration_us, size_bytes
+
+if TYPE_CHECKING:
+    from quire.retaining.report import PrunedCycle
+
+Age: TypeAlias = "str | float | timedelta"
+"""A duration: text such as ``7d``, seconds, or a timedelta."""
+Action: TypeAlias = Literal["delete", "move", "archive"]
+"""What becomes of a cycle that is not kept."""
+
+_ACTIONS: Final = get_args(Action)
+_LONGEST_MS: Final = 2**53
+
+
+class Limits(NamedTuple):
+    """The limits of a rule in plain units; None: no limit."""
+
+    keep_ms: int | None
+    max_bytes: int | None
+    max_cycles: int | None
+    stale_ms: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """The fields of :class:`quire.Retention`, checked."""
+
+    keep: Age | None = None
+    max_bytes: int | str | None = None
+    max_cycles: int | None = None
+    action: Action = "delete"
+    dest: str | PathLike[str] | None = None
+    stale_after: Age | None = None
+    on_removed: Callable[[PrunedCycle], object] | None = None
+
+    def __post_init__(self) -> None:
+        """Check the rule."""
+        arguments.one_of(*_ACTIONS)("action", self.action)
+        if self.dest is not None:
+            arguments.path("dest", self.dest)
+        if (self.dest is None) != (self.action == "delete"):
+            wanted = "none with delete" if self.dest is not None else "a directory"
+            raise ValueError(f"invalid dest: action={self.action} expected {wanted}")
+        if self.on_removed is not None and not callable(self.on_removed):
+            raise arguments.refusal("on_removed", "a callable or None", self.on_removed)
+        if all(limit is None for limit in self.limits[:3]):
+            raise ValueError("no limit: give at least one of keep, max_bytes and max_cycles")
+
+    @property
+    def limits(self) -> Limits:
+        """The limits in plain units."""
+        return Limits(
+            _milliseconds("keep", self.keep),
+            _bytes("max_bytes", self.max_bytes),
+            arguments.optional(arguments.whole(1, 2**31 - 1))("max_cycles", self.max_cycles),
+            _milliseconds("stale_after", self.stale_after),
+        )
+
+
+def _milliseconds(name: str, found: object) -> int | None:
+    if found is None:
+        return None
+    if isinstance(found, timedelta):
+        ms = found // timedelta(milliseconds=1)
+    elif isinstance(found, str):
+        try:
+            ms = duration_us(found) // 1000
+        except ValueError:
+            raise arguments.out_of_range(name, "a duration such as 7d or 12h", found) from None
+    else:
+        ms = arguments.milliseconds(name, found)
+    if not 0 < ms <= _LONGEST_MS:
+        raise arguments.out_of_range(name, "a duration above 0", found)
+    return ms
+
+
+def _bytes(name: str, found: object) -> int | None:
+    if isinstance(found, str):
+        try:
+            found = size_bytes(found)
+        except ValueError:
+            raise arguments.out_of_range(name, "a size such as 10GB", found) from None
+    bytes_: int | None = arguments.optional(arguments.whole(1, 2**63 - 1))(name, found)
+    return bytes_

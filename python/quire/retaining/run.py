@@ -1,0 +1,256 @@
+"""A run of retention: `quire.prune`, and what an open queue's rule does at a roll."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from quire import _arguments as arguments
+from quire._formats import CHRONICLE, format_of
+from quire._native import ManualClock
+from quire.discovery import check_local
+from quire.errors import NotAQueueError, StoppedError, UnsupportedError
+from quire.maintenance.files import identities_of, users_of
+from quire.maintenance.holders import Holder, growth_of, holders_of, reader_in
+from quire.maintenance.removal import Removal, removal
+from quire.queue import Queue
+from quire.queue import open as open_queue
+from quire.retaining.actions import Saver, check_dest, saver_of
+from quire.retaining.plan import Cycle, Plan, plan, without_stale
+from quire.retaining.report import PrunedCycle, PruneReport
+from quire.retaining.rule import Action, Age, Rule
+
+if TYPE_CHECKING:
+    Clock: TypeAlias = ManualClock | Callable[[], int]
+    Progress: TypeAlias = Callable[[str, int, int], object]
+
+_LOG: Final = logging.getLogger("quire")
+_BLOCK: Final = 512  # the unit of st_blocks
+
+
+def prune(  # noqa: PLR0913 - by keywords
+    path: str | PathLike[str],
+    keep: Age | None = None,
+    max_bytes: int | str | None = None,
+    max_cycles: int | None = None,
+    dry_run: bool = False,  # noqa: FBT001, FBT002 - by keyword
+    *,
+    action: Action = "delete",
+    dest: str | PathLike[str] | None = None,
+    stale_after: Age | None = None,
+    on_removed: Callable[[PrunedCycle], object] | None = None,
+    clock: Clock | None = None,
+    progress: Progress | None = None,
+) -> PruneReport:
+    """
+    Remove the oldest cycles of a queue, as far as nobody needs them any more.
+
+    A cycle goes once it exceeds one of the limits. The newest one stays; so do those without
+    end-of-file marker, those from the cycle of a named tailer on, those that a process has open,
+    and all that are newer than one that stays. Killed at any moment, a run has removed whole
+    cycles, and the next one does the rest. Java may write and read meanwhile.
+
+    Args:
+        path: The queue's directory.
+        keep: Keep cycles until they ended this long ago: text such as ``7d`` or ``12h``, seconds,
+            or a :class:`~datetime.timedelta`.
+        max_bytes: Keep at most this much on disk: bytes, or text such as ``10GB``.
+        max_cycles: Keep at most this many cycles, the one being written included.
+        dry_run: Change nothing, and report what would be done.
+        action: What becomes of the others: ``delete`` them, ``move`` their files to *dest*, or
+            ``archive`` them to Parquet in *dest* and delete them.
+        dest: The directory to move or archive to, made if it is not there.
+        stale_after: A named tailer whose next message is in a cycle that ended this long ago keeps
+            nothing. None: every named tailer keeps what it has not read.
+        on_removed: Called with each :class:`quire.PrunedCycle` once it is gone, with no lock held.
+        clock: Gives the time, as in :func:`quire.open`; None: the machine's.
+        progress: Called with what is being done, how many cycles are done, and how many go.
+
+    Raises:
+        ValueError: A wrong limit, action or *dest*, or no limit.
+        NotAQueueError: There is no queue at *path*.
+        UnsupportedError: A format whose cycles cannot be removed, or no ``/proc``.
+        LockHeldError: Another process removes cycles of the queue.
+        OSError: A file cannot be removed or moved, or the disk is full; earlier cycles are gone,
+            this one and those after it are whole.
+
+    Examples:
+        >>> day = quire.ManualClock(1_705_314_600_000)
+        >>> with quire.open("trades", clock=day) as trades, trades.appender() as appender:
+        ...     for price in (1.1, 1.2, 1.3):
+        ...         _ = appender.write_map({"symbol": "EURUSD", "price": price})
+        ...         _ = day.advance(86_400_000)
+        >>> report = quire.prune("trades", max_cycles=2)
+        >>> [(it.file.name, it.reason) for it in report.removed]
+        [('20240115F.cq4', 'beyond max_cycles=2')]
+        >>> [(it.file.name, it.reason) for it in report.kept]
+        [('20240116F.cq4', 'within the limits'), ('20240117F.cq4', 'within the limits')]
+
+    """
+    rule = Rule(
+        keep=keep,
+        max_bytes=max_bytes,
+        max_cycles=max_cycles,
+        action=action,
+        dest=dest,
+        stale_after=stale_after,
+        on_removed=on_removed,
+    )
+    arguments.flag("dry_run", dry_run)
+    place = arguments.path("path", path)
+    return Run(place, rule, clock=clock, progress=progress).apply(dry_run=dry_run)
+
+
+class Run:
+    """One application of a rule to a queue."""
+
+    def __init__(  # noqa: PLR0913 - by keywords
+        self,
+        path: str,
+        rule: Rule,
+        *,
+        clock: Clock | None = None,
+        progress: Progress | None = None,
+        open_options: dict[str, Any] | None = None,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._path: Final = path
+        self._rule: Final = rule
+        self._clock: Final = clock
+        self._progress: Final = progress
+        self._open_options: Final = open_options or {}
+        self._stopped: Final = stopped
+
+    def apply(self, *, dry_run: bool = False) -> PruneReport:
+        """Remove what exceeds the limits, or only say what that is."""
+        _check_format(self._path)
+        check_dest(self._rule, self._path)
+        report = PruneReport(dry_run=dry_run)
+        try:
+            if dry_run:
+                with open_queue(self._path, read_only=True, create=False) as queue:
+                    found = self._plan(queue, report)
+                report.removed += [cycle.as_pruned(reason) for cycle, reason in found.going]
+            else:
+                self._prune(report)
+        finally:
+            if not dry_run and self._rule.on_removed is not None:
+                for cycle in report.removed:
+                    self._rule.on_removed(cycle)
+        return report
+
+    def _prune(self, report: PruneReport) -> None:
+        with ExitStack() as stack:
+            queue = stack.enter_context(
+                open_queue(self._path, create=False, pretouch=False, **self._open_options)
+            )
+            cycles = stack.enter_context(removal(queue, self._path))
+            queue.refresh()  # a killed run may have announced a removal that it did not reach
+            found = self._plan(queue, report)
+            if not found.going:
+                return
+            saver = stack.enter_context(saver_of(self._rule, self._path, self._check))
+            for done, (cycle, reason) in enumerate(found.going):
+                self._check()
+                if self._progress is not None:
+                    self._progress(f"{self._rule.action} {cycle.file.name}", done, len(found.going))
+                report.removed.append(self._remove(queue, cycles, saver, cycle, reason))
+
+    def _check(self) -> None:
+        if self._stopped():
+            raise StoppedError(f"the queue was closed during a run: path={self._path}")
+
+    def _remove(
+        self, queue: Queue, cycles: Removal, saver: Saver, cycle: Cycle, reason: str
+    ) -> PrunedCycle:
+        dest = saver.save(queue, cycle)
+        cycles.remove(cycle.number)
+        _LOG.info(
+            "cycle removed: file=%s bytes=%d action=%s reason=%s",
+            cycle.file,
+            cycle.bytes,
+            self._rule.action,
+            reason,
+        )
+        return cycle.as_pruned(reason, dest)
+
+    def _plan(self, queue: Queue, report: PruneReport) -> Plan:
+        cycles, now_ms = [*_cycles_of(queue)], self._now_ms()
+        holders, stale = without_stale(holders_of(queue), cycles, self._rule.limits, now_ms)
+        found = plan(cycles, self._rule, now_ms, lambda cycle: _blocked(queue, holders, cycle))
+        found, report.unseen = _without_open(found)
+        report.kept += found.kept
+        lost = max((cycle.number for cycle, _ in found.going), default=-2)
+        report.overtaken += [holder.name for holder in stale if holder.cycle <= lost]
+        if not report.dry_run:
+            for name in report.overtaken:
+                _LOG.warning("a stale tailer loses messages: tailer=%s path=%s", name, self._path)
+        return found
+
+    def _now_ms(self) -> int:
+        if self._clock is None:
+            return time.time_ns() // 1_000_000
+        return self._clock()
+
+
+def _check_format(path: str) -> None:
+    """
+    Check that there is a queue whose cycles can be removed.
+
+    Raises:
+        NotAQueueError: There is none.
+        UnsupportedError: It has another format.
+
+    """
+    check_local(path)
+    found = format_of(path)
+    if found is None:
+        raise NotAQueueError(f"no queue here: path={path}")
+    if found != CHRONICLE:
+        raise UnsupportedError(
+            f"only cycles of a Chronicle Queue are removed: format={found} path={path}"
+        )
+
+
+def _cycles_of(queue: Queue) -> Iterator[Cycle]:
+    """Yield the cycles that have a file, ascending."""
+    for number in queue.cycles:
+        file = Path(queue.file_for_cycle(number))
+        try:
+            on_disk = os.lstat(file).st_blocks * _BLOCK
+        except FileNotFoundError:  # removed by hand since the listing
+            continue
+        ended_ms = queue.epoch_ms + (number + 1) * queue.roll_cycle.length_ms
+        yield Cycle(number, file, on_disk, ended_ms)
+
+
+def _blocked(queue: Queue, holders: list[Holder], cycle: Cycle) -> str | None:
+    """Return why a cycle has to stay whatever the limits say."""
+    return growth_of(queue, cycle.number) or reader_in(holders, cycle.number)
+
+
+def _without_open(found: Plan) -> tuple[Plan, int]:
+    """Keep the cycles from the first that a process has open on; also, how many were not seen."""
+    if not found.going:
+        return found, 0
+    users, unseen = users_of(identities_of(cycle.file for cycle, _ in found.going))
+    going: list[tuple[Cycle, str]] = []
+    kept: list[PrunedCycle] = []
+    for cycle, reason in found.going:
+        pids = {user.pid for it in identities_of([cycle.file]) for user in users.get(it, ())}
+        if kept:
+            kept.append(
+                cycle.as_pruned(f"kept after an older one that is kept: {kept[0].file.name}")
+            )
+        elif pids:
+            listed = ",".join(map(str, sorted(pids)))
+            kept.append(cycle.as_pruned(f"kept as a process has it open: pid={listed}"))
+        else:
+            going.append((cycle, reason))
+    return Plan(going, kept + found.kept), unseen
