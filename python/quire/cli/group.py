@@ -31,6 +31,7 @@ VERBS: Final = {
     "roll-cycles": "quire.cli.roll_cycles:roll_cycles",
     "stat": "quire.cli.stat:stat",
     "tailers": "quire.cli.tailers:tailers",
+    "top": "quire.cli.top:top",
     "unlock": "quire.cli.unlock:unlock",
     "verify": "quire.cli.verify:verify",
     "write": "quire.cli.write:write",

@@ -1,0 +1,1 @@
+"""What ``quire top`` shows: samples of queues, which need no terminal, and screens of them."""

@@ -1,0 +1,72 @@
+"""How many messages lie between two places of a queue, without opening a file for each answer."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from typing import NamedTuple
+
+from quire._native import IndexedQueue, QuickQueue
+from quire.ranges.cycles import count_of, cycles_of
+from quire.ranges.numbering import AnyQueue, Numbering
+
+
+class Place(NamedTuple):
+    """A message, or where one will be. Where cycles only number pages, all is cycle 0."""
+
+    cycle: int
+    sequence: int
+
+
+class Counts:
+    """
+    The messages of finished cycles, each counted once.
+
+    Args:
+        queue: The queue.
+
+    """
+
+    def __init__(self, queue: AnyQueue) -> None:
+        """Count nothing yet."""
+        self._queue = queue
+        self._numbering = Numbering.of(queue)
+        self._is_flat = isinstance(queue, QuickQueue | IndexedQueue)
+        self._known: dict[int, int] = {}
+        self._cycles: list[int] = []  # finished ones, from the oldest that was asked for
+        self._before: list[int] = [0]  # messages before each of them, and before the present one
+        self._oldest = self._present = 1 << 63
+
+    def place_of(self, index: int) -> Place:
+        """Return the place of an index."""
+        if self._is_flat:
+            return Place(0, index // self._numbering.step)
+        return Place(self._numbering.to_cycle(index), self._numbering.to_sequence(index))
+
+    def between(self, start: Place, end: Place) -> int:
+        """
+        Return the number of messages from *start* to *end*, which is in the last cycle.
+
+        Raises:
+            CorruptError: A file in between is damaged.
+
+        """
+        if start >= end:
+            return 0
+        if start.cycle == end.cycle:
+            return end.sequence - start.sequence
+        if end.cycle != self._present or start.cycle < self._oldest:
+            self._count(min(start.cycle, self._oldest), end.cycle)
+        at = bisect_right(self._cycles, start.cycle)
+        own = bisect_left(self._cycles, start.cycle)
+        unread = 0 if own == at else max(0, self._known[start.cycle] - start.sequence)
+        return unread + self._before[-1] - self._before[at] + end.sequence
+
+    def _count(self, oldest: int, present: int) -> None:
+        """Count the cycles that have become finished, or are older than those asked for."""
+        self._cycles = [it for it in cycles_of(self._queue) if oldest <= it < present]
+        self._before = [0]
+        for cycle in self._cycles:
+            if cycle not in self._known:
+                self._known[cycle] = count_of(self._queue, cycle)
+            self._before.append(self._before[-1] + self._known[cycle])
+        self._oldest, self._present = oldest, present

@@ -1,0 +1,133 @@
+"""What is known of a queue at one moment, and since the moment before."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+OK: Final = "ok"
+GONE: Final = "gone"
+ERROR: Final = "error"
+
+TABLE_COLUMNS: Final = (
+    "queue",
+    "state",
+    "messages_per_second",
+    "bytes_per_second",
+    "latency_us",
+    "lag",
+    "lock_pid",
+    "files",
+    "on_disk",
+    "idle_s",
+)
+"""The columns of a table: plain values, as CSV and Arrow have them."""
+
+
+@dataclass(frozen=True, slots=True)
+class TailerSample:
+    """
+    A named tailer.
+
+    Attributes:
+        name: Its name.
+        index: The index that it reads next.
+        lag: The messages that it has not read.
+        messages_per_second: What it read since the sample before; None at first, and if it went
+            back.
+
+    """
+
+    name: str
+    index: str
+    lag: int
+    messages_per_second: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class LockSample:
+    """
+    A lock that is held.
+
+    Attributes:
+        name: Its key in the queue's table.
+        pid: The process that holds it.
+        alive: Whether that process runs.
+        held_s: How long each sample has found it held by this process.
+
+    """
+
+    name: str
+    pid: int
+    alive: bool
+    held_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class DiskSample:
+    """The file system of a queue, in bytes."""
+
+    device: int
+    free: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """
+    A queue.
+
+    Attributes:
+        queue: Its name among the queues that are watched.
+        path: Where it is.
+        time: When the sample was taken, in ISO 8601.
+        state: ``ok``, ``gone`` or ``error``.
+        error: What is wrong.
+        format: Its format.
+        messages_per_second: Appended since the sample before.
+        bytes_per_second: Likewise, of payloads; extrapolated from the newest messages if there
+            were more of them than a sample reads.
+        latencies_us: Of the newest messages; what they measure says *latency_of*.
+        latency_us: The median of them.
+        latency_of: ``history``: from the first queue's append to this one's. ``time field``: from
+            the field to this sample, so it includes the wait for the sample.
+        idle_s: For how long no sample has found a new message.
+        end_index: The index after the last message.
+        lag: The largest lag of a named tailer.
+        tailers: The named tailers.
+        locks: The locks that are held.
+        lock_pid: Who holds the write lock.
+        files: Roll files; cycles of a Vanilla Chronicle; pages of a Quick-Queue.
+        rolls: How many of them came since the first sample.
+        next_roll_s: When the present cycle ends.
+        on_disk: The bytes that the files occupy.
+        disk: The file system.
+
+    """
+
+    queue: str
+    path: str
+    time: str
+    state: str
+    error: str | None = None
+    format: str | None = None
+    messages_per_second: float | None = None
+    bytes_per_second: float | None = None
+    latencies_us: tuple[float, ...] = ()
+    latency_us: float | None = None
+    latency_of: str | None = None
+    idle_s: float | None = None
+    end_index: str | None = None
+    lag: int | None = None
+    tailers: tuple[TailerSample, ...] = ()
+    locks: tuple[LockSample, ...] = ()
+    lock_pid: int | None = None
+    files: int | None = None
+    rolls: int | None = None
+    next_roll_s: float | None = None
+    on_disk: int | None = None
+    disk: DiskSample | None = None
+
+    def row(self) -> dict[str, Any]:
+        """Return it as a row of JSON."""
+        return asdict(self)

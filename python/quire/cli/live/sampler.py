@@ -1,0 +1,240 @@
+"""Samples of many queues: rates, lags and what changed since the sample before."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+from typing import Final
+
+from quire.cli.errors import error_text
+from quire.cli.live.counts import Place
+from quire.cli.live.probes import JournalProbe, Look, OlderProbe, open_probe
+from quire.cli.live.sample import ERROR, GONE, OK, DiskSample, LockSample, Sample, TailerSample
+from quire.cli.sources import Source, sources_of
+from quire.cli.stat_text import hex_text
+from quire.errors import QuireError
+from quire.ranges.event_time import TimeField
+
+_SECOND_NS: Final = 10**9
+_RETRY_NS: Final = 10 * _SECOND_NS
+_WRITE_LOCK: Final = "chronicle.write.lock"
+
+
+class Sampler:
+    """
+    The queues below some paths.
+
+    A new queue right below a path is found within ten seconds, as the directory changes; one
+    further down by :meth:`rescan`.
+
+    Args:
+        paths: Queues, files of them, or directories of queues.
+        time_field: The event time of messages: see :class:`quire.cli.live.sample.Sample`.
+        now_ns: A monotonic clock.
+
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        *,
+        time_field: str | None = None,
+        now_ns: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        """Find the queues."""
+        self._paths = paths
+        self._time_field = None if time_field is None else TimeField(time_field)
+        self._now_ns = now_ns
+        self._watches: dict[str, _Watch] = {}
+        self.rescan()
+
+    def sample(self) -> list[Sample]:
+        """Return a sample of each queue, in the order of their names."""
+        if self._now_ns() >= self._rescan_ns and self._changed() != self._seen:
+            self.rescan()
+        now_ns = self._now_ns()
+        disks = _Disks()
+        return [watch.sample(now_ns, disks) for watch in self._watches.values()]
+
+    def rescan(self) -> None:
+        """Look for queues again, and forget those that are gone."""
+        self._seen = self._changed()
+        self._rescan_ns = self._now_ns() + _RETRY_NS
+        found = dict(self._named())
+        for name in [it for it in self._watches if it not in found]:
+            self._watches.pop(name).close()
+        self._watches = {
+            name: self._watches.get(name) or _Watch(name, source, self._time_field)
+            for name, source in sorted(found.items())
+        }
+
+    def source(self, queue: str) -> Source:
+        """Return what opens a queue."""
+        return self._watches[queue].source
+
+    def close(self) -> None:
+        """Close the queues."""
+        for watch in self._watches.values():
+            watch.close()
+
+    def _named(self) -> Iterator[tuple[str, Source]]:
+        """Yield the queues, each with a name of its own."""
+        taken = set[str]()
+        for path in self._paths:
+            for source in sources_of(path):
+                own = path.absolute().name
+                is_alone = len(self._paths) == 1
+                name = (source.name if is_alone else f"{own}/{source.name}".rstrip("/")) or own
+                name = str(source.path) if name in taken else name
+                taken.add(name)
+                yield name, source
+
+    def _changed(self) -> list[int]:
+        """Return when each path last had an entry added or removed."""
+        return [_identity(path)[2] for path in self._paths]
+
+
+class _Disks:
+    """The file systems, each asked once a sample."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, DiskSample] = {}
+
+    def of(self, path: Path, device: int) -> DiskSample | None:
+        if device not in self._known:
+            try:
+                found = os.statvfs(path)
+            except OSError:
+                return None
+            unit = found.f_frsize
+            self._known[device] = DiskSample(device, found.f_bavail * unit, found.f_blocks * unit)
+        return self._known[device]
+
+
+class _Watch:
+    """One queue, from sample to sample."""
+
+    def __init__(self, name: str, source: Source, time_field: TimeField | None) -> None:
+        self.source = source
+        self._name = name
+        self._time_field = time_field
+        self._probe: JournalProbe | OlderProbe | None = None
+        self._error: str | None = None
+        self._retry_ns = 0
+        self._reset()
+
+    def _reset(self) -> None:
+        self._identity: tuple[int, int] | None = None
+        self._before_ns: int | None = None
+        self._grown_ns: int | None = None
+        self._places: dict[str, Place] = {}
+        self._held: dict[tuple[str, int], int] = {}  # when a lock was first found held by a process
+        self._first_files: int | None = None
+
+    def close(self) -> None:
+        if self._probe is not None:
+            self._probe.close()
+            self._probe = None
+        self._reset()
+
+    def sample(self, now_ns: int, disks: _Disks) -> Sample:
+        device, inode, _ = _identity(self.source.path)
+        if (device, inode) != self._identity:  # gone, or another one of its name
+            self.close()
+        if not inode:
+            self._error = None
+            return self._plain(GONE)
+        if self._probe is None and now_ns < self._retry_ns:
+            return self._plain(ERROR)
+        try:
+            if self._probe is None:
+                self._probe = open_probe(self.source.path, self._time_field)
+                self._identity, self._error = (device, inode), None
+            look = self._probe.look()
+        except (QuireError, OSError) as error:
+            self.close()
+            self._retry_ns = now_ns + _RETRY_NS
+            self._error = error_text(error)
+            return self._plain(ERROR)
+        return self._of(self._probe.format, look, now_ns, disks.of(self.source.path, device))
+
+    def _plain(self, state: str) -> Sample:
+        return Sample(self._name, str(self.source.path), _time(), state, self._error)
+
+    def _of(self, format_: str, look: Look, now_ns: int, disk: DiskSample | None) -> Sample:
+        seconds = None if self._before_ns is None else (now_ns - self._before_ns) / _SECOND_NS
+        if look.messages or self._grown_ns is None:
+            self._grown_ns = now_ns
+        if self._first_files is None:
+            self._first_files = look.files
+        locks = self._locks(look, now_ns)
+        tailers = self._tailers(look, seconds)
+        found = Sample(
+            queue=self._name,
+            path=str(self.source.path),
+            time=_time(),
+            state=OK,
+            format=format_,
+            messages_per_second=look.messages / seconds if seconds else None,
+            bytes_per_second=look.payload_bytes / seconds if seconds else None,
+            latencies_us=look.latencies_us,
+            latency_us=median(look.latencies_us) if look.latencies_us else None,
+            latency_of=look.latency_of,
+            idle_s=(now_ns - self._grown_ns) / _SECOND_NS,
+            end_index=hex_text(look.end_index),
+            lag=max((it.lag for it in tailers), default=None),
+            tailers=tailers,
+            locks=locks,
+            lock_pid=next((it.pid for it in locks if it.name == _WRITE_LOCK), None),
+            files=look.files,
+            rolls=max(0, look.files - self._first_files),
+            next_roll_s=look.next_roll_s,
+            on_disk=look.on_disk,
+            disk=disk,
+        )
+        self._before_ns = now_ns
+        return found
+
+    def _locks(self, look: Look, now_ns: int) -> tuple[LockSample, ...]:
+        self._held = {(key, pid): self._held.get((key, pid), now_ns) for key, pid, _ in look.locks}
+        return tuple(
+            LockSample(key, pid, alive, (now_ns - self._held[key, pid]) / _SECOND_NS)
+            for key, pid, alive in look.locks
+        )
+
+    def _tailers(self, look: Look, seconds: float | None) -> tuple[TailerSample, ...]:
+        before = self._places
+        self._places = {it.name: it.place for it in look.tailers}
+        return tuple(
+            TailerSample(
+                it.name,
+                hex_text(it.next_index),
+                it.lag,
+                _read_rate(before.get(it.name), it.place, seconds),
+            )
+            for it in look.tailers
+        )
+
+
+def _read_rate(before: Place | None, place: Place, seconds: float | None) -> float | None:
+    """Return what a tailer read; None where it went back, or on to another cycle."""
+    if not seconds or before is None or before.cycle != place.cycle or before > place:
+        return None
+    return (place.sequence - before.sequence) / seconds
+
+
+def _identity(path: Path) -> tuple[int, int, int]:
+    """Return device, inode and time of change of a path; zeros where it is gone."""
+    with suppress(OSError):
+        found = path.stat()
+        return found.st_dev, found.st_ino, found.st_mtime_ns
+    return 0, 0, 0
+
+
+def _time() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
