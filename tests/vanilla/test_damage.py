@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 from collections import Counter
@@ -16,6 +17,7 @@ from vanilla_reference import Geometry, messages
 
 GEOMETRY = Geometry(tid_bits=16, index_block=1024, data_block=4096)
 FOLDER = "20160718"
+START_MS = 20_000 * 86_400_000
 
 
 @pytest.fixture
@@ -65,6 +67,53 @@ def test_free_entries_before_others_are_passed_over_with_a_warning(
     found = payloads(queue_path)
     assert len(found) == len(expected()) - 64
     assert "free index entries are passed over" in caplog.text
+
+
+def test_messages_after_a_lost_first_entry_are_found_by_their_index(tmp_path: Path) -> None:
+    first, indexes = with_first_entries_lost(tmp_path, 1)
+    with quire.open(tmp_path, read_only=True) as queue, queue.tailer() as tailer:
+        assert not tailer.move_to_index(first)
+        for number, index in enumerate(indexes, 1):
+            assert tailer.move_to_index(index)
+            assert tailer.read_bytes() == b"%d" % number
+        assert (queue.first_index, queue.last_index) == (indexes[0], indexes[-1])
+
+
+def test_messages_after_a_lost_index_page_are_found_by_their_index(tmp_path: Path) -> None:
+    _, indexes = with_first_entries_lost(tmp_path, 8)
+    with quire.open(tmp_path, read_only=True) as queue, queue.tailer() as tailer:
+        for number, index in [*enumerate(indexes, 1)][7:]:
+            assert tailer.move_to_index(index)
+            assert tailer.read_bytes() == b"%d" % number
+
+
+def test_an_appender_after_a_restart_leaves_lost_entries_free(tmp_path: Path) -> None:
+    _, indexes = with_first_entries_lost(tmp_path, 1, count=5)
+    # As after a power cut: files that are older than the start of the machine.
+    for file in tmp_path.glob("*/*"):
+        os.utime(file, (0, 0))
+    clock = quire.ManualClock(START_MS)
+    with quire.open(tmp_path, clock=clock) as queue, queue.tailer() as tailer:
+        assert len(tailer.read_many(99)) == len(indexes)
+        with queue.appender() as appender:
+            appended = appender.write_bytes(b"appended")
+            assert appended == indexes[-1] + 1
+        assert tailer.read_bytes() == b"appended"
+    # In the layout that the other entries show.
+    assert {it.stat().st_size for it in tmp_path.glob("*/*")} == {64, 1024}
+
+
+def with_first_entries_lost(path: Path, lost: int, count: int = 12) -> tuple[int, list[int]]:
+    """The index of the first message, and those of the others; eight to an index file."""
+    layout: Any = {"tid_bits": 16, "index_block_bytes": 64, "data_block_bytes": 1024}
+    clock = quire.ManualClock(START_MS)
+    with quire.open(path, format="vanilla", clock=clock, **layout) as queue:
+        appender = queue.appender()
+        indexes = [appender.write_bytes(b"%d" % number) for number in range(count)]
+    [index] = path.glob("*/index-0")
+    with index.open("r+b") as file:
+        file.write(bytes(8 * lost))
+    return indexes[0], indexes[1:]
 
 
 @pytest.mark.parametrize("lost", ["index-0", "index-4", "index-9", "every index"])

@@ -114,6 +114,28 @@ def test_an_excerpt_grows_up_to_a_data_file(tmp_path: Path) -> None:
         assert [len(payload) for payload in queue.tailer().payloads()] == [5, 4092]
 
 
+def test_an_empty_message_is_read_wherever_a_data_file_ends(tmp_path: Path) -> None:
+    for length in range(64 - 4 + 1):
+        path = tmp_path / str(length)
+        messages = [bytes(length), b"", b"after"]
+        with opened(path, data_block_bytes=64) as queue:
+            queue.appender().write_many(messages)
+            assert [*queue.tailer().payloads()] == messages
+
+
+def test_an_entry_of_position_zero_is_an_empty_message_of_the_file_before(tmp_path: Path) -> None:
+    with opened(tmp_path, index_block_bytes=64, data_block_bytes=64) as queue:
+        queue.appender().write_bytes(bytes(56))
+        [index], [data] = tmp_path.glob("*/*/index-0"), tmp_path.glob("*/*/data-*")
+        with data.open("r+b") as file:
+            file.seek(60)
+            file.write(b"\xff\xff\xff\xff")
+        with index.open("r+b") as file:
+            first = int.from_bytes(file.read(8), "little")
+            file.write((first - 4 + 64).to_bytes(8, "little"))
+        assert [*queue.tailer().payloads()] == [bytes(56), b""]
+
+
 def test_messages_are_changed_in_place(tmp_path: Path) -> None:
     with opened(tmp_path) as queue, queue.appender() as appender:
         appender.write_bytes(bytes(20))

@@ -6,6 +6,7 @@
 //! - [`columns`] decodes any bytes into columns;
 //! - [`quick_queue`] reads and writes any bytes as a Quick-Queue;
 //! - [`indexed`] reads any bytes as an Indexed Chronicle;
+//! - [`vanilla`] reads, appends to and rebuilds any bytes as a Vanilla Chronicle;
 //! - [`damage`] changes single bits of golden queues, and cuts them short;
 //! - [`sample`] is the queue they damage.
 //!
@@ -21,6 +22,7 @@ pub mod quick_queue;
 pub mod reading;
 pub mod sample;
 pub mod targets;
+pub mod vanilla;
 
 use peak_alloc::PeakAlloc;
 

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use quire_fuzz::{columns, indexed, quick_queue, targets};
+use quire_fuzz::{columns, indexed, quick_queue, targets, vanilla};
 
 fn replay(name: &str, target: fn(&[u8])) {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(name);
@@ -60,4 +60,5 @@ fn the_corpus_holds_no_find() {
     replay("text", targets::text);
     replay("quick_queue", quick_queue::quick_queue);
     replay("indexed", indexed::indexed);
+    replay("vanilla", vanilla::vanilla);
 }

@@ -265,13 +265,13 @@ impl VanillaQueue {
     pub(super) fn layout_for(&self, cycle: i32) -> Result<Layout> {
         let asked = self.options.layout;
         if let Some(mut reader) = self.reader(cycle)?
-            && let Some(found) = reader.layout()?
+            && let Some(found) = reader.layout_of_any()?
         {
             return self.checked(found, reader.directory());
         }
         let newest = self.listing.before(cycle)?;
         if let Some(mut reader) = newest.map(|cycle| self.reader(cycle)).transpose()?.flatten()
-            && let Some(Layout { packing, index_block }) = reader.layout()?
+            && let Some(Layout { packing, index_block }) = reader.layout_of_any()?
         {
             let found = Asked {
                 tid_bits: asked.tid_bits.or(Some(packing.tid_bits)),

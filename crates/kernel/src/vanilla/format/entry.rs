@@ -46,14 +46,17 @@ impl Packing {
         fits.then_some(u64::from(at.tid) << shift | offset)
     }
 
-    /// The location an entry names.
+    /// The location an entry names. No payload begins where a file does, as its length comes first: that
+    /// is an empty one at the end of the file before.
     #[must_use]
     pub fn unpack(self, entry: u64) -> Location {
         let shift = 64 - self.tid_bits;
         let offset = entry & ((1 << shift) - 1);
         let tid = u32::try_from(entry >> shift).unwrap_or(u32::MAX);
-        let (file, position) = quotient(offset, self.data_block);
-        Location { tid, file, position }
+        match quotient(offset, self.data_block) {
+            (file @ 1.., 0) => Location { tid, file: file - 1, position: self.data_block },
+            (file, position) => Location { tid, file, position },
+        }
     }
 
     /// How many data files a thread can have in a cycle.
@@ -82,6 +85,8 @@ mod tests {
             let tid = u32::try_from((1_u64 << tid_bits) - 1).unwrap();
             let at = Location { tid, file: packing.file_limit() - 1, position: 4095 };
             assert_eq!(packing.unpack(packing.pack(at).unwrap()), at, "{tid_bits}");
+            let at_end = Location { file: 1, position: 4096, ..at };
+            assert_eq!(packing.unpack(packing.pack(at_end).unwrap()), at_end, "{tid_bits}");
             assert_eq!(packing.pack(Location { file: packing.file_limit(), ..at }), None);
             assert_eq!(packing.pack(Location { tid: tid + 1, ..at }), None);
         }

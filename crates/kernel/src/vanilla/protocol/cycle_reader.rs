@@ -63,6 +63,14 @@ impl CycleReader {
         Ok(self.layout)
     }
 
+    /// The layout, even if the first entry was lost; None while there is none at all.
+    pub fn layout_of_any(&mut self) -> Result<Option<Layout>> {
+        if self.layout()?.is_none() {
+            self.detect()?;
+        }
+        Ok(self.layout)
+    }
+
     fn detect(&mut self) -> Result<()> {
         self.layout = detect::detect(&self.directory, self.asked)?.map(|fit| fit.layout);
         Ok(())
@@ -80,7 +88,9 @@ impl CycleReader {
 
     #[cold]
     fn first_entry(&mut self, sequence: u64) -> Result<u64> {
-        if self.layout()?.is_some() { self.entry(sequence) } else { Ok(0) }
+        // A cycle that is still empty is polled: only its first entry is looked at.
+        let layout = if sequence == 0 { self.layout()? } else { self.layout_of_any()? };
+        if layout.is_some() { self.entry(sequence) } else { Ok(0) }
     }
 
     #[inline]
@@ -116,10 +126,7 @@ impl CycleReader {
     /// The first sequence number from `sequence` on that is taken although free ones are before it: a
     /// power cut or a lost file can leave that.
     pub fn after_gap(&mut self, sequence: u64) -> Result<Option<u64>> {
-        if self.layout.is_none() {
-            self.detect()?;
-        }
-        let Some(layout) = self.layout else { return Ok(None) };
+        let Some(layout) = self.layout_of_any()? else { return Ok(None) };
         let per_file = layout.entries_per_file();
         let mut numbers: Vec<_> = directory::files(&self.directory)?
             .into_iter()

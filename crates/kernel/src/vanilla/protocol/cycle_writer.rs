@@ -42,6 +42,8 @@ pub struct CycleWriter {
     index_number: u64,
     /// The slot to try next: all before it are taken.
     slot: u64,
+    /// The last data file of this thread id that entries from before a restart name.
+    named_file: Option<u64>,
     data: Option<DataFile>,
     unsynced: Unsynced,
     /// The system drops what it could not write, and reports that once.
@@ -74,6 +76,8 @@ impl CycleWriter {
             });
         let index_number = numbers.max().unwrap_or(0);
         let index = open_index(&directory, index_number, layout, file_mode)?;
+        let survivors = Survivors::of(&directory, &layout, tid)?;
+        let per_file = layout.entries_per_file();
         Ok(Self {
             cycle,
             layout,
@@ -84,7 +88,8 @@ impl CycleWriter {
             tid,
             index,
             index_number,
-            slot: 0,
+            slot: survivors.end.saturating_sub(index_number.saturating_mul(per_file)).min(per_file),
+            named_file: survivors.file,
             data: None,
         })
     }
@@ -115,7 +120,8 @@ impl CycleWriter {
     fn stage(&mut self, parts: [&[u8]; 2], capacity: u64) -> Result<Staged> {
         let block = self.layout.packing.data_block;
         let length = parts.iter().map(|part| part.len() as u64).sum::<u64>();
-        let room = HEADER + capacity.max(length).min(block - HEADER);
+        // Java takes an empty message that begins where the file ends for one of the next file.
+        let room = HEADER + capacity.max(length).max(1).min(block - HEADER);
         if self.data.as_ref().is_none_or(|data| data.position + room > block) {
             self.open_data()?;
         }
@@ -203,25 +209,6 @@ impl CycleWriter {
         Ok(())
     }
 
-    /// The highest number of a data file of this thread id that the index names, if the machine was
-    /// started since: a power cut may have taken the file, and left entries that name it.
-    fn highest_named(&self) -> Result<Option<u64>> {
-        let Some(started) = clock::machine_started() else { return Ok(None) };
-        let found = directory::files(&self.directory)?;
-        let mut is_older = false;
-        for (name, _) in &found {
-            let path = directory::path_of(&self.directory, *name);
-            let since = files::existed_since(&path);
-            is_older |= since.map_err(|e| Error::io("cannot look at", &path, e))? < started;
-        }
-        if !is_older {
-            return Ok(None);
-        }
-        let entries = entries::taken(&self.directory, &self.layout, &found)?;
-        let places = entries.iter().map(|(_, entry)| self.layout.packing.unpack(*entry));
-        Ok(places.filter(|at| at.tid == self.tid).map(|at| at.file).max())
-    }
-
     /// A data file that nobody else has: the name after the last of this thread id, or one after that.
     fn open_data(&mut self) -> Result<()> {
         let (block, tid) = (self.layout.packing.data_block, self.tid);
@@ -234,7 +221,7 @@ impl CycleWriter {
                     _ => None,
                 })
                 .max()
-                .max(self.highest_named()?),
+                .max(self.named_file),
         };
         let mut number = last.map_or(0, |last| last.saturating_add(1));
         while number < self.layout.packing.file_limit() {
@@ -278,6 +265,38 @@ impl CycleWriter {
         let data = self.data.as_ref().map(|data| data.block.path());
         data.into_iter().chain([self.index.path()]).for_each(|path| self.unsynced.add(path));
         self.unsynced.has_messages.then_some(self.unsynced)
+    }
+}
+
+/// What an index holds that is older than the start of the machine. A power cut may have taken entries
+/// before others, which readers have passed, and data files that entries name.
+#[derive(Default)]
+struct Survivors {
+    /// The sequence number after the last entry.
+    end: u64,
+    /// The last data file of the writer's thread id that is named.
+    file: Option<u64>,
+}
+
+impl Survivors {
+    fn of(directory: &Path, layout: &Layout, tid: u32) -> Result<Self> {
+        let Some(started) = clock::machine_started() else { return Ok(Self::default()) };
+        let found = directory::files(directory)?;
+        let mut is_older = false;
+        for (name, _) in &found {
+            let path = directory::path_of(directory, *name);
+            let since = files::existed_since(&path);
+            is_older |= since.map_err(|e| Error::io("cannot look at", &path, e))? < started;
+        }
+        if !is_older {
+            return Ok(Self::default());
+        }
+        let entries = entries::taken(directory, layout, &found)?;
+        let places = entries.iter().map(|(_, entry)| layout.packing.unpack(*entry));
+        Ok(Self {
+            end: entries.last().map_or(0, |(sequence, _)| sequence + 1),
+            file: places.filter(|at| at.tid == tid).map(|at| at.file).max(),
+        })
     }
 }
 

@@ -104,12 +104,7 @@ pub struct Sample {
 impl Sample {
     /// That of a directory; None while there is no entry.
     pub fn of(directory: &Path) -> Result<Option<Self>> {
-        let Some(first) = first_index(&directory::files(directory)?) else { return Ok(None) };
-        let index = directory::path_of(directory, FileName::Index(first));
-        let entries = first_entries(&index)?;
-        if entries.is_empty() {
-            return Ok(None);
-        }
+        let Some((index, entries)) = first_used(directory)? else { return Ok(None) };
         // Only now: a data file is made before the entries that name it.
         let files = directory::files(directory)?;
         let data = DataFiles::new(directory, &files);
@@ -156,8 +151,19 @@ fn no_layout(path: &Path, entry: u64, asked: Asked) -> Error {
     Error::corrupt("no layout fits the entries", path, 0, format!("entry {entry:#x}"), expected)
 }
 
-fn first_index(files: &[(FileName, u64)]) -> Option<u64> {
-    files.iter().filter_map(|(name, _)| index_number(*name)).min()
+/// The first index file with an entry, and its first ones.
+fn first_used(directory: &Path) -> Result<Option<(PathBuf, Vec<u64>)>> {
+    let found = directory::files(directory)?;
+    let mut numbers: Vec<_> = found.iter().filter_map(|(name, _)| index_number(*name)).collect();
+    numbers.sort_unstable();
+    for number in numbers {
+        let path = directory::path_of(directory, FileName::Index(number));
+        let entries = first_entries(&path)?;
+        if !entries.is_empty() {
+            return Ok(Some((path, entries)));
+        }
+    }
+    Ok(None)
 }
 
 const fn index_number(name: FileName) -> Option<u64> {
