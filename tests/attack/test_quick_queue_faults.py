@@ -5,7 +5,10 @@ The names are those of the kernel's `fault.rs`; what each leaves is in docs/quic
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +16,7 @@ import pytest
 
 import quire
 from fault_lives import Life, Lives, check_written, crash_at_each, fail_each, points
+from fault_peer import BUILD
 from paths import ROOT
 from quick_reference import QuickReference
 from tally import scaled
@@ -77,3 +81,41 @@ def test_a_call_that_fails_loses_nothing(
     lives: Lives, form: str, hits: dict[str, int], tmp_path: Path
 ) -> None:
     fail_each(lives, form, hits, tmp_path, check)
+
+
+COUNT_CALLS = """
+import sys
+import quire, quire._native as native
+
+path, producer = sys.argv[1], sys.argv[2] or None
+native.set_fault("")
+with quire.open(path, format="quick-queue") as queue, queue.appender(producer) as appender:
+    assert queue.last_index is not None
+    with queue.tailer(start=queue.last_index) as tailer:
+        assert tailer.read_bytes() == b"last"
+hits = dict(native.fault_hits())
+print(sum(hits.values()), hits["quick-queue.dir.read"])
+"""
+
+
+@pytest.mark.parametrize("producer", ["", "AA0"])
+def test_opening_lists_no_directory_of_many_pages(producer: str, tmp_path: Path) -> None:
+    few, listings_of_few = calls_of_opening(tmp_path / "few", producer, 100)
+    many, listings_of_many = calls_of_opening(tmp_path / "many", producer, 1000)
+    assert listings_of_few == listings_of_many == 0
+    # Halving takes some more looks.
+    assert few < many < few + 100
+
+
+def calls_of_opening(path: Path, producer: str, pages: int) -> tuple[int, int]:
+    with (
+        quire.open(path, format="quick-queue", page_bytes=64) as queue,
+        queue.appender(producer or None) as appender,
+    ):
+        appender.write_many([b"message"] * (4 * (pages - 1)))
+        appender.write_bytes(b"last")
+    run = [sys.executable, "-W", "ignore", "-c", COUNT_CALLS, str(path), producer]
+    environment = os.environ | {"PYTHONPATH": str(BUILD)}
+    said = subprocess.run(run, env=environment, check=True, capture_output=True).stdout
+    calls, listings = said.split()
+    return int(calls), int(listings)

@@ -9,10 +9,11 @@ use crate::probe::fault;
 use crate::quick_queue::format::address::PageSize;
 use crate::quick_queue::format::files as names;
 use crate::quick_queue::format::producer::Producer;
-use crate::quick_queue::protocol::directory::{Form, Layout, Listing};
+use crate::quick_queue::protocol::directory::{Form, Layout};
 use crate::quick_queue::protocol::lock::Lock;
 use crate::quick_queue::protocol::pending::profile_path;
 use crate::quick_queue::protocol::repair::repair;
+use crate::quick_queue::protocol::survey::survey;
 use crate::quick_queue::queue::Options;
 use crate::{Error, Result};
 
@@ -25,7 +26,7 @@ pub fn open(path: &Path, options: &Options) -> Result<(PathBuf, OwnName)> {
     let dir = std::path::absolute(path).map_err(|e| Error::io("cannot find", path, e))?;
     page_size(options)?;
     let made = prepare_directory(&dir, options)?;
-    let listing = Listing::of(&dir)?;
+    let listing = survey(&dir)?;
     let refuse = |why: String| Err(Error::NotAQuickQueue { why, path: dir.clone() });
     if let Some(foreign) = &listing.foreign {
         return refuse(format!("it holds a file of another format: file={foreign}"));
@@ -82,7 +83,7 @@ pub fn claim_producer(
 }
 
 fn layout_for(dir: &Path, form: Form, options: &Options) -> Result<Layout> {
-    let listing = Listing::of(dir)?;
+    let listing = survey(dir)?;
     match listing.form(dir)? {
         Some(found) if found != form => Err(wrong_form(dir, found)),
         _ => match listing.layout(dir)? {

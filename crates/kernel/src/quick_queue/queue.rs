@@ -12,11 +12,12 @@ use crate::os::process;
 use crate::quick_queue::format::address::PageSize;
 use crate::quick_queue::format::entry::{ENTRY, Stamp, State};
 use crate::quick_queue::format::producer::Producer;
-use crate::quick_queue::protocol::directory::{Form, Layout, Listing};
+use crate::quick_queue::protocol::directory::{Form, Layout, Span};
 use crate::quick_queue::protocol::durable::Durable;
 use crate::quick_queue::protocol::end::end_of_index;
 use crate::quick_queue::protocol::entries::Entries;
 use crate::quick_queue::protocol::pages::Pages;
+use crate::quick_queue::protocol::survey::survey;
 use crate::quick_queue::read::Tailer;
 use crate::{Error, Result};
 
@@ -147,7 +148,7 @@ impl QuickQueue {
         if let Some(layout) = self.layout.get() {
             return Ok(Some(*layout));
         }
-        let found = Listing::of(&self.dir)?.layout(&self.dir)?;
+        let found = survey(&self.dir)?.layout(&self.dir)?;
         Ok(found.map(|layout| *self.layout.get_or_init(|| layout)))
     }
 
@@ -169,17 +170,16 @@ impl QuickQueue {
 
     /// The index of the first message; None while there is none.
     pub fn first_index(&self) -> Result<Option<u64>> {
-        let Some((_, listing, layout)) = self.index()? else { return Ok(None) };
-        let lowest = listing.index(layout.form).map_or(0, |span| span.lowest);
-        let first = layout.size.start_of(lowest);
-        Ok((first < self.end()?).then_some(first))
+        let Some(Index { pages, span, form }) = self.index()? else { return Ok(None) };
+        let first = pages.size().start_of(span.map_or(0, |span| span.lowest));
+        Ok((first < end_of(&pages, span, form)?).then_some(first))
     }
 
     /// The index of the last message that can be read; None while there is none.
     pub fn last_index(&self) -> Result<Option<u64>> {
-        let Some((pages, _, _)) = self.index()? else { return Ok(None) };
+        let Some(Index { pages, span, form }) = self.index()? else { return Ok(None) };
         let mut entries = Entries::new(&pages);
-        let mut at = self.end()?;
+        let mut at = end_of(&pages, span, form)?;
         while at > 0 {
             at -= ENTRY;
             match entries.get(at)? {
@@ -193,16 +193,15 @@ impl QuickQueue {
 
     /// The index that the next message will have at the earliest.
     pub fn end(&self) -> Result<u64> {
-        let Some((pages, listing, layout)) = self.index()? else { return Ok(0) };
-        let span = listing.index(layout.form);
-        end_of_index(&pages, span, |stamp| is_taken(layout.form, stamp))
+        let Some(Index { pages, span, form }) = self.index()? else { return Ok(0) };
+        end_of(&pages, span, form)
     }
 
-    fn index(&self) -> Result<Option<(Pages, Listing, Layout)>> {
+    fn index(&self) -> Result<Option<Index>> {
         self.check_open("queue")?;
-        let Some(layout) = self.layout()? else { return Ok(None) };
-        let listing = Listing::of(&self.dir)?;
-        Ok(Some((Pages::index(&self.dir, layout.form, layout.size), listing, layout)))
+        let Some(Layout { form, size }) = self.layout()? else { return Ok(None) };
+        let span = survey(&self.dir)?.index(form);
+        Ok(Some(Index { pages: Pages::index(&self.dir, form, size), span, form }))
     }
 
     /// Returns when every message of the queue is on the medium, by any writer.
@@ -225,6 +224,17 @@ impl QuickQueue {
     fn adopt(&self, appender: &Arc<Appender>) {
         adopt(&self.appenders, appender);
     }
+}
+
+/// The index of a queue.
+struct Index {
+    pages: Pages,
+    span: Option<Span>,
+    form: Form,
+}
+
+fn end_of(pages: &Pages, span: Option<Span>, form: Form) -> Result<u64> {
+    end_of_index(pages, span, |stamp| is_taken(form, stamp))
 }
 
 /// Whether an entry is taken, by the form of its queue.

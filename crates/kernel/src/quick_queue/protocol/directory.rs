@@ -70,6 +70,15 @@ impl Listing {
         Ok(listing)
     }
 
+    /// Nothing but the pages of an index.
+    #[must_use]
+    pub fn of_index(form: Form, pages: Span) -> Self {
+        match form {
+            Form::Single => Self { single: Some(pages), ..Self::default() },
+            Form::Shared => Self { shared: Some(pages), ..Self::default() },
+        }
+    }
+
     /// Whether any file is one of a Quick-Queue.
     #[must_use]
     pub fn is_quick_queue(&self) -> bool {

@@ -18,3 +18,4 @@ pub mod repair;
 pub mod shared;
 pub mod single;
 pub mod space;
+pub mod survey;

@@ -16,6 +16,7 @@ use super::lock::{self, Lock};
 use super::pages::Pages;
 use super::pending::{self, profile_path};
 use super::profile_file::ProfileFile;
+use super::survey::survey;
 use crate::os::clock;
 use crate::os::files::{self, Access};
 use crate::os::range_lock::{Kind, Range, WHOLE_FILE};
@@ -67,13 +68,17 @@ struct Due {
 
 /// None if a page was changed since the machine was started, and no repair is to be finished.
 fn due(dir: &Path, layout: Layout) -> Result<Option<Due>> {
-    let listing = Listing::of(dir)?;
-    let Some(span) = listing.index(layout.form) else { return Ok(None) };
+    let Some(span) = survey(dir)?.index(layout.form) else { return Ok(None) };
     let newest = Pages::index(dir, layout.form, layout.size).path(span.highest);
     let known = changed(&newest)?.zip(clock::machine_started());
     let is_outdated = known.is_some_and(|(changed, started)| changed < started);
     let is_begun = length_of(&dir.join(names::LOCK))?.is_some();
-    Ok((is_outdated || is_begun).then_some(Due { listing, span, is_begun }))
+    if !is_outdated && !is_begun {
+        return Ok(None);
+    }
+    let listing = Listing::of(dir)?;
+    let span = listing.index(layout.form);
+    Ok(span.map(|span| Due { listing, span, is_begun }))
 }
 
 /// Gives the lock file the length that says whether a repair is to be finished.

@@ -14,7 +14,7 @@
 
 use std::path::Path;
 
-use super::directory::{Form, Listing, length_of};
+use super::directory::{Form, length_of};
 use super::end::end_of_index;
 use super::entries::{Entries, Entry};
 use super::lock::Lock;
@@ -23,6 +23,7 @@ use super::pending::{self, Search};
 use super::profile_file::{OTHER, ProfileFile};
 use super::single::check_room;
 use super::space::Space;
+use super::survey::survey;
 use crate::os::files;
 use crate::os::process;
 use crate::probe::fault::{self, step};
@@ -60,7 +61,7 @@ impl Shared {
         file_mode: u32,
     ) -> Result<Self> {
         let index = Pages::index(dir, Form::Shared, size);
-        let listing = Listing::of(dir)?;
+        let listing = survey(dir)?;
         let next = end_of_index(&index, listing.index(Form::Shared), |s| s != Stamp::FREE)?;
         make_directory(&dir.join(producer.as_str()), file_mode)?;
         let data = Space::new(Pages::data(dir, Some(producer), size), file_mode);

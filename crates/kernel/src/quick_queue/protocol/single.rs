@@ -15,6 +15,7 @@ use super::entries::{Entries, Entry};
 use super::lock::Lock;
 use super::pages::Pages;
 use super::space::Space;
+use super::survey::survey;
 use crate::probe::fault::step;
 use crate::quick_queue::format::address::PageSize;
 use crate::quick_queue::format::entry::{ENTRY, STAMP, Stamp, State};
@@ -35,13 +36,15 @@ impl Single {
     /// Goes on after the last message of the queue at `dir`.
     pub fn open(lock: Lock, dir: &Path, size: PageSize, file_mode: u32) -> Result<Self> {
         let index = Pages::index(dir, Form::Single, size);
-        let listing = Listing::of(dir)?;
-        let span = listing.index(Form::Single);
+        let span = survey(dir)?.index(Form::Single);
         let next = end_of_index(&index, span, |stamp| stamp.state() == State::Complete)?;
         let data_end = match last_entry(&index, next)? {
             Some(entry) => end_of(&index, entry)?,
             None if next == 0 => 0,
-            None => listing.data().map_or(0, |span| size.start_of(span.highest) + size.bytes()),
+            None => {
+                let last = Listing::of(dir)?.data();
+                last.map_or(0, |span| size.start_of(span.highest) + size.bytes())
+            }
         };
         let data = Pages::data(dir, None, size);
         data.check_before(data_end)?;
