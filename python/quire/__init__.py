@@ -121,8 +121,10 @@ if _TYPE_CHECKING:
     from quire.maintenance.copying import Copied, copy_queue
     from quire.maintenance.explaining import ExplainedPart, Explanation, explain
     from quire.maintenance.files import FileState, FileUser, file_state, removable
+    from quire.maintenance.joining import merge_queues
     from quire.maintenance.repairing import repair
     from quire.maintenance.report import Action, Finding, RepairReport, VerifyReport
+    from quire.maintenance.splitting import split_queue
     from quire.maintenance.verification import verify
     from quire.replaying.compare import compare
     from quire.replaying.replay import replay, replayed
@@ -221,6 +223,7 @@ __all__ = [
     "int32",
     "int64",
     "merge",
+    "merge_queues",
     "message",
     "method_id",
     "open",
@@ -234,6 +237,7 @@ __all__ = [
     "replay",
     "replayed",
     "service",
+    "split_queue",
     "to_json",
     "to_yaml",
     "types",
@@ -268,6 +272,8 @@ _LATER = {
     "compare": "replaying.compare",
     "convert": "converting.conversion",
     "print_all": "calls.printing",
+    "merge_queues": "maintenance.joining",
+    "split_queue": "maintenance.splitting",
     "repair": "maintenance.repairing",
     "replay": "replaying.replay",
     "replayed": "replaying.replay",

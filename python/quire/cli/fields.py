@@ -152,16 +152,21 @@ def _misfits(decoded: pa.RecordBatch) -> set[int]:
 
 
 def values_of(batch: Batch, row: int) -> dict[str, Any]:
+    """Return the fields of one message of a batch."""
+    return values_in(batch.payload(row), batch.indexes[row])
+
+
+def values_in(payload: bytes | memoryview, index: int) -> dict[str, Any]:
     """Return the fields of one message; a message that is one value has the field ``value``."""
     import json
 
     try:
-        values = json.loads(to_json(batch.payload(row)), object_hook=_without_type)
+        values = json.loads(to_json(payload), object_hook=_without_type)
     except (WireError, ValueError):
         values = None
     if isinstance(values, dict):
-        return {**values, INDEX: batch.indexes[row]}
-    return {"value": values, INDEX: batch.indexes[row]}
+        return {**values, INDEX: index}
+    return {"value": values, INDEX: index}
 
 
 def _without_type(values: dict[str, Any]) -> Any:  # noqa: ANN401 - what JSON holds

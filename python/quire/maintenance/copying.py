@@ -16,18 +16,18 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from quire import _arguments as arguments
-from quire._durable import Access, SafeFolder, locked_directory, sync
+from quire._durable import SafeFolder
 from quire._formats import CHRONICLE, format_of
 from quire.discovery import TABLE, check_local
-from quire.errors import CorruptError, LockHeldError, UnsupportedError
+from quire.errors import CorruptError, UnsupportedError
 from quire.maintenance.repairing import repair
+from quire.maintenance.results import working_folder
 from quire.queue import Queue
 from quire.queue import open as open_queue
 from quire.write_lock import lock_keys
@@ -117,34 +117,13 @@ def copy_queue(
             f"only the directory of a Chronicle Queue is copied: format={kind} path={given}"
             " (quire.convert writes a queue of another format anew)"
         )
-    with open_queue(given, read_only=True, create=False) as queue:
-        _check_dest(Path(queue.path).resolve(), path)
-        with _working_folder(path) as folder:
-            copied = _Copy(queue, folder, progress).run()
-            folder.remove(_NOTE)
-            folder.sync_tree()
-            os.rename(folder.path, path)  # noqa: PTH104 - onto an empty directory too
-    sync(path.parent)
-    return copied
-
-
-def _check_dest(source: Path, dest: Path) -> None:
-    if dest.resolve().is_relative_to(source) or source.is_relative_to(dest.resolve()):
-        raise ValueError(f"a queue is not copied into itself: dest={dest}")
-    if dest.exists() and (not dest.is_dir() or any(dest.iterdir())):
-        raise FileExistsError(f"the destination is not empty: dest={dest}")
-
-
-@contextmanager
-def _working_folder(dest: Path) -> Generator[SafeFolder]:
-    access = Access.of(dest)
-    path = dest.with_name(f".{dest.name}.copying")
-    with SafeFolder.at(path, create=access) as folder:
-        try:
-            with locked_directory(path):
-                yield folder
-        except BlockingIOError:
-            raise LockHeldError(path, "unknown") from None
+    with (
+        open_queue(given, read_only=True, create=False) as queue,
+        working_folder(path, [Path(queue.path)], "copying") as folder,
+    ):
+        copied = _Copy(queue, folder, progress).run()
+        folder.remove(_NOTE)
+        return copied
 
 
 class _Copy:

@@ -1,0 +1,114 @@
+"""Queues that verbs make: in a hidden folder first, so that they appear when they are complete."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+from quire._durable import Access, SafeFolder, locked_directory, sync
+from quire._native import ManualClock, Queue, RollCycle, VanillaQueue
+from quire.errors import LockHeldError
+from quire.queue import open as open_queue
+from quire.ranges.numbering import AnyQueue, Numbering, Periods
+
+
+@contextmanager
+def working_folder(dest: Path, sources: list[Path], suffix: str) -> Generator[SafeFolder]:
+    """
+    Make a hidden folder beside a destination, locked, and rename it at the end of the block.
+
+    Where the block raises, the folder stays, for a run that resumes it.
+
+    Args:
+        dest: A directory that does not exist, or is empty.
+        sources: Directories that it may not lie in, nor contain.
+        suffix: The end of the folder's name.
+
+    Raises:
+        FileExistsError: The destination is not empty.
+        LockHeldError: Another process works in the folder.
+
+    """
+    for source in sources:
+        one, other = dest.resolve(), source.resolve()
+        if one.is_relative_to(other) or other.is_relative_to(one):
+            raise ValueError(f"the destination overlaps the source: dest={dest} source={source}")
+    if dest.exists() and (not dest.is_dir() or any(dest.iterdir())):
+        raise FileExistsError(f"the destination is not empty: dest={dest}")
+    path = dest.with_name(f".{dest.name}.{suffix}")
+    with SafeFolder.at(path, create=Access.of(dest)) as folder:
+        try:
+            with locked_directory(path):
+                yield folder
+                folder.sync_tree()
+                os.rename(path, dest)  # noqa: PTH104 - onto an empty directory too
+        except BlockingIOError:
+            raise LockHeldError(path, "unknown") from None
+    sync(dest.parent)
+
+
+class CycleTimes:
+    """When the cycle of each message of a queue starts; now, in a format without cycles."""
+
+    def __init__(self, queue: AnyQueue) -> None:
+        """Ask the queue."""
+        self._numbering = Numbering.of(queue)
+        has_cycles = isinstance(queue, Queue | VanillaQueue)
+        self._periods = Periods.of(queue) if has_cycles else None
+        self._now_ms = time.time_ns() // 1_000_000
+
+    def of(self, index: int) -> int:
+        """Return the time in milliseconds."""
+        if self._periods is None:
+            return self._now_ms
+        return self._periods.start_ms(self._numbering.to_cycle(index))
+
+
+class Result:
+    """
+    A Chronicle Queue of messages of others.
+
+    Args:
+        path: Its directory.
+        like: The queue whose options it takes over, if it is a Chronicle Queue.
+        roll_cycle: Its roll cycle; None: that of *like*, or a day.
+
+    """
+
+    def __init__(self, path: Path, like: AnyQueue, roll_cycle: str | None = None) -> None:
+        """Create it."""
+        self._clock = ManualClock(0)
+        options: dict[str, Any] = {}
+        if isinstance(like, Queue):
+            options = {"roll_cycle": like.roll_cycle.name, "source_id": like.source_id}
+            if roll_cycle is None:
+                options["epoch_ms"] = like.epoch_ms
+        if roll_cycle is not None:
+            options["roll_cycle"] = RollCycle(roll_cycle).name
+        self._queue = open_queue(path, format="chronicle", clock=self._clock, **options)
+        self._appender = self._queue.appender()
+        self.messages = 0
+
+    def append(self, payload: bytes, time_ms: int) -> None:
+        """Append a message to the cycle of a time, or to the newest one if that is later."""
+        self._clock.now_ms = time_ms
+        self._appender.write_bytes(payload)
+        self.messages += 1
+
+    def __enter__(self) -> Self:
+        """Return it."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        self._queue.close()
+
+
+def empty(folder: SafeFolder) -> None:
+    """Remove what a run that was interrupted left."""
+    for name in folder.names():
+        folder.remove(name)

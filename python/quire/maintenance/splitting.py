@@ -1,0 +1,107 @@
+"""A queue split into several."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack, closing
+from os import PathLike
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+from urllib.parse import quote
+
+from quire import _arguments as arguments
+from quire.errors import UnsupportedError
+from quire.maintenance.results import CycleTimes, Result, empty, working_folder
+from quire.queue import open as open_queue
+from quire.ranges.numbering import tailer_of
+
+Progress: TypeAlias = Callable[[str, int, int], object]
+"""Called with what is being done, how many messages are done, and how many there are."""
+
+_MOST: Final = 256
+_LONGEST_NAME: Final = 200
+_BETWEEN_REPORTS: Final = 1024
+
+
+def split_queue(
+    source: str | PathLike[str],
+    dest: str | PathLike[str],
+    key: Callable[[Any], str | None],
+    *,
+    progress: Progress | None = None,
+) -> dict[str, int]:
+    """
+    Write each message of a queue to one of several queues.
+
+    Messages keep their bytes and their order; metadata is left out. *dest* appears when all are
+    complete, with a Chronicle Queue for each name.
+
+    Args:
+        source: A queue of any format. Nothing of it is changed.
+        dest: A directory that does not exist, or is empty.
+        key: Called with each excerpt; returns the name of its queue, or None to leave it out.
+            Characters other than letters, digits and ``_.-~`` are percent-encoded in the directory.
+        progress: Called now and then.
+
+    Returns:
+        How many messages each queue has, by its name.
+
+    Raises:
+        FileExistsError: *dest* is not empty.
+        UnsupportedError: There are more than 256 names, or one is too long for a directory.
+
+    Examples:
+        >>> _ = appender.write_map({"symbol": "EURUSD"})
+        >>> _ = appender.write_map({"symbol": "USDJPY"})
+        >>> quire.split_queue(queue.path, "split", lambda it: it.to_dict()["symbol"])
+        {'EURUSD': 1, 'USDJPY': 1}
+        >>> with quire.open("split/USDJPY") as part, part.tailer() as tailer:
+        ...     tailer.read_map()
+        {'symbol': 'USDJPY'}
+
+    """
+    given = arguments.path("source", source)
+    path = Path(arguments.path("dest", dest)).absolute()
+    if not callable(key):
+        raise arguments.refusal("key", "a function of an excerpt", key)
+    results: dict[str, Result] = {}
+    with (
+        open_queue(given, read_only=True, create=False) as queue,
+        working_folder(path, [Path(queue.path)], "splitting") as folder,
+        ExitStack() as opened,
+    ):
+        empty(folder)
+        times, total = CycleTimes(queue), queue.entry_count
+        tailer: Any = opened.enter_context(closing(tailer_of(queue)))
+        for number, excerpt in enumerate(tailer):
+            if progress is not None and number % _BETWEEN_REPORTS == 0:
+                progress("splitting", number, max(number, total))
+            name = key(excerpt)
+            if name is None:
+                continue
+            if name not in results:
+                part = folder.path / _directory(name, len(results))
+                results[name] = opened.enter_context(Result(part, queue))
+            results[name].append(excerpt.data, times.of(excerpt.index))
+    return {name: result.messages for name, result in results.items()}
+
+
+def _directory(name: object, count: int) -> str:
+    """
+    Return the directory of a name.
+
+    Raises:
+        UnsupportedError: There are too many, or it is too long.
+
+    """
+    text = arguments.text("key", name)
+    if count >= _MOST:
+        raise UnsupportedError(f"too many queues to split into: most={_MOST} name={text!r:.80}")
+    found = quote(text, safe="", errors="surrogatepass")
+    if found.startswith(".") or not found:
+        found = f"%2E{found[1:]}" if found else "%00"
+    if len(found) > _LONGEST_NAME:
+        raise UnsupportedError(
+            f"a name is too long for a directory: most={_LONGEST_NAME} name={text!r:.80}"
+        )
+    return found
