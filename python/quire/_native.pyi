@@ -748,6 +748,8 @@ class Queue:
         allow_network: bool = False,
         pretouch: bool = True,
         low_space_percent: int = 5,
+        durability: Literal["process", "batch", "each"] = "process",
+        group_commit_us: int | None = None,
     ) -> Self: ...
     @property
     def path(self) -> str:
@@ -795,6 +797,19 @@ class Queue:
         The index of the newest message; None while the queue is empty.
 
         It may lag behind other processes, but never runs ahead.
+        """
+
+    @property
+    def last_index_synced(self) -> int | None:
+        """
+        The index up to which some process has synced the queue; None if none has, or nobody knows.
+
+        Examples:
+            >>> index = appender.write_text("hello")
+            >>> appender.sync()
+            >>> queue.last_index_synced == index
+            True
+
         """
 
     @property
@@ -1142,6 +1157,10 @@ class Appender:
     def _is_locked(self) -> bool: ...
     @property
     def _lock_timeout_s(self) -> float: ...
+    @property
+    def _waits_for_disk(self) -> bool:
+        """Whether an append returns when it is on the medium."""
+
     @property
     def _has_field_names(self) -> bool:
         """Whether messages of the queue hold field names: False for ``FIELDLESS_BINARY``."""

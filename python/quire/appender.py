@@ -227,6 +227,10 @@ class Appender(_native.Appender, metaclass=ABCMeta):
 
     async def _awrite(self, write: Callable[[], _T]) -> _T:
         """Call *write*, whose one append is tried until the lock is free."""
+        if self._waits_for_disk:
+            import asyncio
+
+            return await asyncio.to_thread(write)
         try:
             return self._without_waiting(write)
         except LockTimeoutError:

@@ -50,6 +50,14 @@ def _watchers(name: str, found: object) -> tuple[Watcher, ...]:
     return cast("tuple[Watcher, ...]", tuple(rules))
 
 
+def _microseconds(name: str, found: object) -> int:
+    seconds = arguments.seconds(name, found)
+    if not seconds <= _LONGEST_COMMIT_S:
+        raise arguments.out_of_range(name, "at most 3600 seconds", found)
+    return round(seconds * 1e6)
+
+
+_LONGEST_COMMIT_S = 3600
 _UNSIGNED = arguments.whole(0, 2**32 - 1)
 _TEXT = arguments.optional(arguments.text)
 
@@ -73,6 +81,7 @@ _CHECKS: dict[str, arguments.Check] = {
     "pretouch": arguments.flag,
     "low_space_percent": arguments.whole(0, 255),
     "retention": arguments.optional(_watchers),
+    "durability": arguments.one_of("process", "batch", "each"),
     "page_bytes": arguments.optional(arguments.whole(0, 2**63 - 1)),
     "cycle_format": _TEXT,
     "cycle_length_ms": arguments.optional(arguments.whole(1, 2**31 - 1)),
@@ -111,6 +120,7 @@ _CHRONICLE = ({*_CHECKS} - _OF_OTHERS) | {
     "allow_network",
     "timeout_ms",
     "eof_grace_ms",
+    "group_commit_us",
 }
 
 
@@ -364,6 +374,8 @@ def open(  # noqa: A001
     pretouch: bool = True,
     low_space_percent: int = 5,
     retention: Watcher | Sequence[Watcher] | None = None,
+    durability: Literal["process", "batch", "each"] = "process",
+    group_commit_s: float | None = None,
 ) -> Queue: ...
 def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
     path: str | PathLike[str],
@@ -390,6 +402,8 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
     pretouch: bool = True,
     low_space_percent: int = 5,
     retention: Watcher | Sequence[Watcher] | None = None,
+    durability: Literal["process", "batch", "each"] = "process",
+    group_commit_s: float | None = None,
     page_bytes: int | None = None,
     cycle_format: str | None = None,
     cycle_length_ms: int | None = None,
@@ -444,6 +458,11 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
             this, or less than 200 MiB: at most once a minute, and 0 for never.
         retention: Rules, of :class:`quire.Retention`, by which old cycles are removed at each roll;
             None: all are kept. Not part of a pickled queue.
+        durability: What a message survives without a call of ``sync()``: ``process``, the end of
+            its process; ``batch``, a power cut too, once a thread has synced it, at the latest when
+            the queue is closed; ``each``, a power cut as soon as the append has returned.
+        group_commit_s: How long messages are collected for one sync: 0.1 with ``batch``; 0 with
+            ``each``, where threads that append meanwhile share the next sync anyway.
         page_bytes: How long the files of a new Quick-Queue are: a power of two from 16 bytes to
             1 GiB, the default.
         cycle_format: Vanilla Chronicle: the pattern of the cycles' directories, such as
@@ -506,6 +525,7 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
         "pretouch": pretouch,
         "low_space_percent": low_space_percent,
         "retention": retention,
+        "durability": durability,
         "page_bytes": page_bytes,
         "cycle_format": cycle_format,
         "cycle_length_ms": cycle_length_ms,
@@ -521,6 +541,7 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
     options["timeout_ms"] = arguments.milliseconds("timeout_s", timeout_s)
     grace = arguments.optional(arguments.milliseconds)
     options["eof_grace_ms"] = grace("eof_grace_s", eof_grace_s)
+    options["group_commit_us"] = arguments.optional(_microseconds)("group_commit_s", group_commit_s)
     options["linger_ms"] = arguments.milliseconds("linger_s", linger_s)
     path = arguments.path("path", path)
     kind = _format(path, format)
@@ -554,11 +575,11 @@ def _format(path: str, asked: str | None) -> Format:
 
 def _only(options: dict[str, Any], known: set[str], name: str) -> dict[str, Any]:
     """Return the options that a format has; an error if another one was given."""
-    in_ms = {"timeout_ms": 10_000, "eof_grace_ms": 1_000, "linger_ms": 10_000}
-    defaults = {**(open.__kwdefaults__ or {}), **in_ms}
+    durations = {"timeout_ms": 10_000, "eof_grace_ms": 1_000, "linger_ms": 10_000}
+    defaults = {**(open.__kwdefaults__ or {}), **durations, "group_commit_us": None}
     for option in options.keys() - known:
         if options[option] != defaults[option]:
-            what = option.replace("_ms", "_s") if option not in _CHECKS else option
+            what = option if option in _CHECKS else f"{option[:-3]}_s"
             raise UnsupportedError(
                 f"not an option of {_formats.article(name)}: {what}={options[option]!r:.80}"
             )

@@ -11,7 +11,7 @@ import quire
 
 INTERNALS: dict[type, set[str]] = {
     quire.Queue: {"reopen", "write_position"},
-    quire.Appender: {"write_column", "has_field_names"},
+    quire.Appender: {"write_column", "has_field_names", "waits_for_disk"},
     quire.Tailer: {"read_columns", "read_decoded", "set_topics", "topic_number"},
 }
 

@@ -7,6 +7,7 @@ use pyo3::types::{PyString, PyTuple};
 use quire_kernel::chronicle::append::appender::{Appender as Kernel, CLOCK_EVERY};
 use quire_kernel::chronicle::protocol::lock::patience::{self, Patience};
 use quire_kernel::chronicle::protocol::publish::Payload;
+use quire_kernel::chronicle::queue::commit::Durability;
 use quire_wire::writer;
 
 use super::clock::QueueClock;
@@ -150,6 +151,12 @@ impl Appender {
     #[getter(_is_locked)]
     fn is_locked(&self) -> bool {
         self.kernel.is_locked()
+    }
+
+    #[doc = stub!("Appender._waits_for_disk")]
+    #[getter(_waits_for_disk)]
+    fn waits_for_disk(&self) -> bool {
+        self.kernel.queue().commit().durability() == Durability::Each
     }
 
     #[getter(_lock_timeout_s)]

@@ -8,6 +8,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use quire_kernel::chronicle::explain::Part;
 use quire_kernel::chronicle::protocol::lock::recovery::ForceUnlock;
+use quire_kernel::chronicle::queue::commit::Durability;
 use quire_kernel::chronicle::queue::handle::Queue as Kernel;
 use quire_kernel::chronicle::queue::options::Options;
 use quire_kernel::chronicle::read::stored_position;
@@ -43,7 +44,7 @@ impl Queue {
         index_spacing = None, wire_type = None, block_bytes = None, source_id = 0,
         timeout_ms = 10_000, force_unlock = "dead", double_buffer = false,
         eof_grace_ms = Some(1_000), file_mode = 0o600, allow_network = false,
-        pretouch = true, low_space_percent = 5
+        pretouch = true, low_space_percent = 5, durability = "process", group_commit_us = None
     ))]
     #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)] // a Python signature
     fn new(
@@ -69,12 +70,15 @@ impl Queue {
         allow_network: bool,
         pretouch: bool,
         low_space_percent: u8,
+        durability: &str,
+        group_commit_us: Option<u64>,
     ) -> PyResult<Self> {
         if source_id < 0 {
             let what = format!("a source id is at least 1, or 0 for none: source_id={source_id}");
             return Err(PyValueError::new_err(what));
         }
         let clock = Arc::new(QueueClock::take(clock));
+        let durability = promise(durability)?;
         let options = Options {
             roll_cycle: roll_cycle.map(named).transpose()?,
             read_only,
@@ -96,6 +100,8 @@ impl Queue {
             allow_network,
             pretouch,
             low_space_percent: percent(low_space_percent)?,
+            durability,
+            group_commit: group_commit_us.map_or(durability.group_commit(), Duration::from_micros),
         };
         let opened = py.detach(|| Kernel::open(&path, options));
         Ok(Self { kernel: told(py, opened)?, clock })
@@ -159,6 +165,12 @@ impl Queue {
     #[getter]
     fn last_index(&self, py: Python<'_>) -> PyResult<Option<i64>> {
         self.ask(py, Kernel::last_index)
+    }
+
+    #[doc = stub!("Queue.last_index_synced")]
+    #[getter]
+    fn last_index_synced(&self, py: Python<'_>) -> PyResult<Option<i64>> {
+        self.ask(py, Kernel::last_index_synced)
     }
 
     #[doc = stub!("Queue.entry_count")]
@@ -346,6 +358,13 @@ fn percent(low_space_percent: u8) -> PyResult<u8> {
     }
     let what = format!("not a percentage: low_space_percent={low_space_percent} limit=100");
     Err(PyValueError::new_err(what))
+}
+
+fn promise(name: &str) -> PyResult<Durability> {
+    Durability::ALL.into_iter().find(|found| found.name() == name).ok_or_else(|| {
+        let known = "process, batch, each";
+        PyValueError::new_err(format!("no such durability: durability={name} known={known}"))
+    })
 }
 
 fn mode(name: &str) -> PyResult<ForceUnlock> {

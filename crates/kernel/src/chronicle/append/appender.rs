@@ -9,6 +9,7 @@ use spin::mutex::{SpinMutex, SpinMutexGuard};
 
 use quire_wire::writer;
 
+use super::committer::Committer;
 use super::end::Tail;
 use super::sync::{self, Unsynced};
 use crate::chronicle::format::table::{self};
@@ -19,6 +20,7 @@ pub use crate::chronicle::protocol::lock::open_document::Claim;
 use crate::chronicle::protocol::publish::Payload;
 use crate::chronicle::protocol::roll_file::RollFile;
 use crate::chronicle::protocol::table::store::TableStore;
+use crate::chronicle::queue::commit::Durability;
 use crate::chronicle::queue::glance::Glance;
 use crate::chronicle::queue::handle::{Handle, LOOK_MS, Queue};
 use crate::os::{clock, process};
@@ -66,6 +68,11 @@ impl Appender {
         queue.writable_table("an appender")?.announce()?;
         let appender = Self { queue, closed: AtomicBool::new(false), state: SpinMutex::default() };
         let appender = Arc::new(appender);
+        let queue = &appender.queue;
+        if queue.commit().durability() == Durability::Batch {
+            queue
+                .keep_committer(|| Committer::start(queue).map(|found| found as Arc<dyn Handle>))?;
+        }
         let weak = Arc::downgrade(&appender);
         appender.queue.adopt(weak);
         Ok(appender)
@@ -134,6 +141,9 @@ impl Appender {
         self.check_open()?;
         let table = self.table()?;
         gate::check(table.append_lock(), false)?;
+        if self.queue.commit().is_slow() {
+            return Ok(None);
+        }
         let Some(guard) = table.try_write() else { return Ok(None) };
         let mut state = self.lock_state();
         self.check_open()?; // another thread may have closed it before it let go of the lock
@@ -204,6 +214,7 @@ impl Appender {
         mut each: impl FnMut(usize, &mut dyn FnMut(Payload<'_>) -> Result<()>) -> Result<()>,
     ) -> Result<Option<i64>> {
         let table = self.table()?;
+        self.queue.commit().check()?;
         let guard = self.take_lock(false)?;
         let mut state = self.lock_state();
         self.check_open()?;
@@ -231,7 +242,32 @@ impl Appender {
         state.last_index = last.or(before);
         drop(state);
         drop(guard);
-        written.and(shown).map(|()| last)
+        written.and(shown).and_then(|()| self.make_durable(last)).map(|()| last)
+    }
+
+    /// Where each append is durable when it returns: syncs messages up to `last`, unless the sync of
+    /// another thread has covered them meanwhile.
+    #[inline]
+    fn make_durable(&self, last: Option<i64>) -> Result<()> {
+        let commit = self.queue.commit();
+        match last {
+            Some(last) if commit.durability() == Durability::Each => self.sync_up_to(last),
+            _ => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn sync_up_to(&self, index: i64) -> Result<()> {
+        let commit = self.queue.commit();
+        let _turn = commit.turn();
+        if commit.synced() >= index {
+            return Ok(());
+        }
+        std::thread::sleep(commit.collects_for());
+        let last = self.queue.last_index()?;
+        self.sync()?;
+        commit.note(last.unwrap_or(index));
+        Ok(())
     }
 
     /// Adds one message of a bulk write: to the run, or on its own if it needs a step that waits.
@@ -274,6 +310,7 @@ impl Appender {
     /// Takes the place of the next document; the write lock stays held.
     pub fn claim(&self, now_ms: Option<i64>, metadata: bool) -> Result<Claim> {
         let table = self.table()?;
+        self.queue.commit().check()?;
         let guard = self.take_lock(metadata)?;
         let mut state = self.lock_state();
         self.check_open()?;
@@ -312,7 +349,8 @@ impl Appender {
         }
         drop(state);
         drop(guard);
-        written
+        let index = written?;
+        self.make_durable(Some(index).filter(|_| !claim.metadata)).map(|()| index)
     }
 
     fn publish_claimed(

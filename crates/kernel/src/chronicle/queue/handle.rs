@@ -3,21 +3,20 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
+use super::commit::Commit;
 use super::low_space::LowSpace;
 use super::open::{self, FIELDLESS, Opened};
 use super::options::Options;
 use crate::chronicle::format::blocks::Growth;
 use crate::chronicle::format::index::Shape;
 use crate::chronicle::format::roll_cycle::RollCycle;
-use crate::chronicle::format::table::{self, NO_HIGHEST};
+use crate::chronicle::format::table::{NO_HIGHEST, NO_INDEX};
 use crate::chronicle::protocol::create::{self, NewFile};
 use crate::chronicle::protocol::listing::{self, Listing, Names};
 use crate::chronicle::protocol::locate::{self, Place};
 use crate::chronicle::protocol::lock::guard::WriteGuard;
-use crate::chronicle::protocol::lock::recovery;
-use crate::chronicle::protocol::lock::word::LockWord;
 use crate::chronicle::protocol::roll_file::{RollFile, Slot, View};
 use crate::chronicle::protocol::table::store::TableStore;
 use crate::memory::pretouch::Pretoucher;
@@ -48,6 +47,9 @@ pub struct Queue {
     handles: Mutex<Vec<Weak<dyn Handle>>>,
     pretoucher: Pretoucher,
     low_space: LowSpace,
+    commit: Commit,
+    /// What syncs in the background, once there is an appender.
+    committer: OnceLock<Arc<dyn Handle>>,
     /// When a reader last looked whether the table was replaced.
     looked_ms: AtomicI64,
     /// Cycles of which an operator was warned that something is wrong with their files.
@@ -59,6 +61,7 @@ impl Queue {
     pub fn open(path: &Path, options: Options) -> Result<Arc<Self>> {
         let opened = open::open(path, &options)?;
         let pretoucher = Pretoucher::new(options.pretouch);
+        let commit = Commit::new(options.durability, options.group_commit);
         let queue = Self {
             opened,
             options,
@@ -69,6 +72,8 @@ impl Queue {
             handles: Mutex::new(Vec::new()),
             pretoucher,
             low_space: LowSpace::default(),
+            commit,
+            committer: OnceLock::new(),
             looked_ms: AtomicI64::new(clock::coarse_time_ms()),
             told: Mutex::default(),
         };
@@ -188,6 +193,28 @@ impl Queue {
     #[must_use]
     pub const fn pretoucher(&self) -> &Pretoucher {
         &self.pretoucher
+    }
+
+    /// What it promises about the medium.
+    #[must_use]
+    pub const fn commit(&self) -> &Commit {
+        &self.commit
+    }
+
+    /// Keeps what syncs in the background as long as the queue.
+    pub fn keep_committer(&self, start: impl FnOnce() -> Result<Arc<dyn Handle>>) -> Result<()> {
+        let _turn = self.commit.turn();
+        if self.committer.get().is_none() {
+            let _ = self.committer.set(start()?);
+        }
+        Ok(())
+    }
+
+    /// The index up to which some process has synced the queue; None where that is not known.
+    pub fn last_index_synced(&self) -> Result<Option<i64>> {
+        let Some(table) = self.table() else { return Ok(None) };
+        let word = table.value(table.words().last_synced, NO_INDEX);
+        Ok(self.last_index()?.filter(|last| (0..=*last).contains(&word)).map(|_| word))
     }
 
     /// The table store; None for a read-only queue that has none.
@@ -495,44 +522,6 @@ impl Queue {
         Ok((cycle, sequence))
     }
 
-    /// The value of a key of the table store.
-    pub fn table_value(&self, key: &str) -> Result<Option<i64>> {
-        let Some(table) = self.table() else { return Ok(None) };
-        Ok(table.find(key)?.map(|position| table.value(position, 0)))
-    }
-
-    /// Every key of the table store and its value, in the order of their making.
-    pub fn table_entries(&self) -> Result<Vec<(String, i64)>> {
-        self.table().map_or(Ok(Vec::new()), TableStore::entries)
-    }
-
-    /// Every named tailer and the index it reads next, in the order of their making.
-    pub fn named_tailers(&self) -> Result<Vec<(String, i64)>> {
-        Ok(table::named_tailers(&self.table_entries()?))
-    }
-
-    /// Who holds the lock that a key of the table store names, and whether it lives.
-    pub fn lock_holder(&self, key: &str) -> Result<Option<(u32, bool)>> {
-        let Some(table) = self.table() else { return Ok(None) };
-        let Some(position) = table.find(key)? else { return Ok(None) };
-        Ok(recovery::holder_of(table, table.cells().load_acquire(position)))
-    }
-
-    /// Frees the lock that a key of the table names, and returns who held it and whether that process
-    /// lives: a living one keeps it without `force`.
-    pub fn unlock(&self, key: &str, force: bool) -> Result<Option<(u32, bool)>> {
-        let table = self.writable_table("unlock")?;
-        let Some(position) = table.find(key)? else { return Ok(None) };
-        let word = LockWord::new(table.cells(), position);
-        let found = word.read();
-        let Some((pid, is_alive)) = recovery::holder_of(table, found) else { return Ok(None) };
-        if is_alive && !force {
-            let what = format!("the holder of the lock lives: lock={key} holder_pid={pid}");
-            return Err(Error::WriterInUse { what, path: self.path().to_path_buf() });
-        }
-        Ok(word.force(found).then_some((pid, is_alive)))
-    }
-
     /// Where the documents of a cycle's file end, how many messages it holds, and whether it was
     /// closed by an end-of-file marker; None when it is missing or not ready.
     ///
@@ -562,16 +551,6 @@ impl Queue {
         let Some(mut view) = self.view(cycle)? else { return Ok(None) };
         let word = view.file().layout.write_position;
         Ok(Some(view.word(word)?))
-    }
-
-    /// Position of a named tailer's stored index in the table, created as 0.
-    pub fn tailer_key(&self, name: &str) -> Result<u64> {
-        self.table_key(&format!("{}{name}", table::TAILER_PREFIX), 0)
-    }
-
-    /// Position of a key's value in the table, created with `initial` when there is no such key.
-    pub fn table_key(&self, key: &str, initial: i64) -> Result<u64> {
-        self.writable_table("a table key")?.find_or_create(key, initial)
     }
 }
 

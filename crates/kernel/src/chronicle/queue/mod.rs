@@ -1,10 +1,12 @@
 //! A queue is a directory: [`handle`] is its handle, [`open`] the rules for opening it with
 //! [`options`], `trust` who else may write to it, `damage` what is done about files that cannot be
-//! read, `low_space` the warning of a full disk, and [`glance`] what a `repr` shows.
+//! read, `keys` the keys of its table, `low_space` the warning of a full disk, [`commit`] what is promised about the medium, and [`glance`] what a `repr` shows.
 
+pub mod commit;
 pub(crate) mod damage;
 pub mod glance;
 pub mod handle;
+pub(crate) mod keys;
 pub(crate) mod low_space;
 pub mod open;
 pub mod options;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::commit::Durability;
 use crate::chronicle::format::blocks;
 use crate::chronicle::format::roll_cycle::RollCycle;
 use crate::chronicle::protocol::lock::recovery::ForceUnlock;
@@ -45,6 +46,10 @@ pub struct Options {
     pub eof_grace: Option<Duration>,
     /// Have a thread make file space present ahead of a fast appender.
     pub pretouch: bool,
+    /// What an append promises about the medium.
+    pub durability: Durability,
+    /// How long messages are collected for one sync.
+    pub group_commit: Duration,
     /// Warn when less than this part of the disk is free; 0: never.
     pub low_space_percent: u8,
     /// Permission bits of new files.
@@ -73,6 +78,8 @@ impl Default for Options {
             double_buffer: false,
             eof_grace: Some(Duration::from_secs(1)),
             pretouch: true,
+            durability: Durability::Process,
+            group_commit: Duration::ZERO,
             low_space_percent: 5,
             file_mode: 0o600,
             allow_network: false,

@@ -1,0 +1,88 @@
+//! The thread of `durability="batch"`: it syncs what was appended, every so often and when the queue
+//! closes. It starts with the queue's first appender, and holds no lock.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::thread::JoinHandle;
+
+use super::sync;
+use crate::chronicle::queue::handle::{Handle, Queue};
+use crate::os::process;
+use crate::{Error, Result, warnings};
+
+/// Syncs a queue.
+pub struct Committer {
+    queue: Weak<Queue>,
+    generation: u32,
+    is_ended: AtomicBool,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Committer {
+    /// Starts the thread of a queue.
+    pub fn start(queue: &Arc<Queue>) -> Result<Arc<Self>> {
+        let committer = Arc::new(Self {
+            queue: Arc::downgrade(queue),
+            generation: process::generation(),
+            is_ended: AtomicBool::new(false),
+            thread: Mutex::default(),
+        });
+        let (weak, interval) = (Arc::downgrade(&committer), queue.commit().collects_for());
+        let builder = std::thread::Builder::new().name("quire-sync".into());
+        let started = builder.spawn(move || {
+            while let Some(committer) = weak.upgrade().filter(|found| !found.is_ended()) {
+                committer.sync();
+                drop(committer);
+                std::thread::park_timeout(interval);
+            }
+        });
+        let started = started.map_err(|e| Error::io("cannot start a thread", queue.path(), e))?;
+        *committer.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(started);
+        let weak = Arc::downgrade(&committer);
+        queue.adopt(weak);
+        Ok(committer)
+    }
+
+    fn is_ended(&self) -> bool {
+        self.is_ended.load(Ordering::Acquire)
+    }
+
+    /// Syncs what was appended since the last sync.
+    fn sync(&self) {
+        let Some(queue) = self.queue.upgrade() else { return };
+        if let Err(error) = sync_new(&queue) {
+            queue.commit().fail(&error);
+            warnings::leave(format!("messages may not be on the medium: error={error}"));
+        }
+    }
+}
+
+fn sync_new(queue: &Queue) -> Result<()> {
+    let commit = queue.commit();
+    let Some(last) = queue.last_index()? else { return Ok(()) };
+    if commit.check().is_err() || last <= commit.synced() {
+        return Ok(());
+    }
+    let _turn = commit.turn();
+    sync::sync(queue, queue.writable_table("a sync")?, None)?;
+    commit.note(last);
+    Ok(())
+}
+
+impl Handle for Committer {
+    fn let_go(&self) {
+        self.is_ended.store(true, Ordering::Release);
+        if self.generation != process::generation() {
+            return;
+        }
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread
+            && thread.thread().id() != std::thread::current().id()
+        {
+            thread.thread().unpark();
+            // A panic in the thread has been printed; what it did not sync is synced here.
+            let _ = thread.join();
+        }
+        self.sync();
+    }
+}

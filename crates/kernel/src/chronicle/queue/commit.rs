@@ -1,0 +1,133 @@
+//! When appended messages are on the medium: what a queue promises, and how far that was kept.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::{Error, Result};
+
+/// What an appended message survives without a call of `sync`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// The end of the process.
+    #[default]
+    Process,
+    /// A power cut, once a thread has synced it.
+    Batch,
+    /// A power cut, once the append has returned.
+    Each,
+}
+
+impl Durability {
+    /// Every one.
+    pub const ALL: [Self; 3] = [Self::Process, Self::Batch, Self::Each];
+
+    /// Its name as an option.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Process => "process",
+            Self::Batch => "batch",
+            Self::Each => "each",
+        }
+    }
+
+    /// How long messages are collected for one sync, where no option says it.
+    #[must_use]
+    pub const fn group_commit(self) -> Duration {
+        match self {
+            Self::Batch => Duration::from_millis(100),
+            Self::Process | Self::Each => Duration::ZERO,
+        }
+    }
+}
+
+/// The state of a queue's promise.
+pub struct Commit {
+    durability: Durability,
+    collects_for: Duration,
+    /// Appends have something to do besides appending.
+    is_slow: AtomicBool,
+    /// A sync of this process covered messages up to this index.
+    synced: AtomicI64,
+    turn: Mutex<()>,
+    failed: Mutex<Option<(PathBuf, i32)>>,
+}
+
+impl Commit {
+    /// Nothing is promised about what was appended before.
+    #[must_use]
+    pub const fn new(durability: Durability, collects_for: Duration) -> Self {
+        Self {
+            durability,
+            collects_for,
+            is_slow: AtomicBool::new(matches!(durability, Durability::Each)),
+            synced: AtomicI64::new(i64::MIN),
+            turn: Mutex::new(()),
+            failed: Mutex::new(None),
+        }
+    }
+
+    /// What is promised.
+    #[must_use]
+    pub const fn durability(&self) -> Durability {
+        self.durability
+    }
+
+    /// How long messages are collected for one sync.
+    #[must_use]
+    pub const fn collects_for(&self) -> Duration {
+        self.collects_for
+    }
+
+    /// Whether an append has to look at the promise.
+    #[inline]
+    #[must_use]
+    pub fn is_slow(&self) -> bool {
+        self.is_slow.load(Ordering::Relaxed)
+    }
+
+    /// The turn to sync: one caller syncs for all that wait for it.
+    pub fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The last index that a sync of this process covered.
+    #[must_use]
+    pub fn synced(&self) -> i64 {
+        self.synced.load(Ordering::Acquire)
+    }
+
+    /// Notes that a sync covered messages up to `last`.
+    pub fn note(&self, last: i64) {
+        self.synced.fetch_max(last, Ordering::AcqRel);
+    }
+
+    /// Has every later append fail: messages that returned may not be on the medium.
+    pub fn fail(&self, error: &Error) {
+        let failed = match error {
+            Error::Io { path, source, .. } => {
+                (path.clone(), source.raw_os_error().unwrap_or(libc::EIO))
+            }
+            _ => (PathBuf::new(), libc::EIO),
+        };
+        self.lock_failed().get_or_insert(failed);
+        self.is_slow.store(true, Ordering::Relaxed);
+    }
+
+    /// An error once a sync in the background has failed.
+    pub fn check(&self) -> Result<()> {
+        match &*self.lock_failed() {
+            None => Ok(()),
+            Some((path, code)) => {
+                let what = "a sync of earlier messages failed: close the queue and check it";
+                Err(Error::io(what, path, std::io::Error::from_raw_os_error(*code)))
+            }
+        }
+    }
+
+    fn lock_failed(&self) -> MutexGuard<'_, Option<(PathBuf, i32)>> {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

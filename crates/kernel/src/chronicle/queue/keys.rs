@@ -1,0 +1,58 @@
+//! The keys of a queue's table: positions of named tailers, and locks.
+
+use super::handle::Queue;
+use crate::chronicle::format::table;
+use crate::chronicle::protocol::lock::recovery;
+use crate::chronicle::protocol::lock::word::LockWord;
+use crate::chronicle::protocol::table::store::TableStore;
+use crate::{Error, Result};
+
+impl Queue {
+    /// The value of a key of the table store.
+    pub fn table_value(&self, key: &str) -> Result<Option<i64>> {
+        let Some(table) = self.table() else { return Ok(None) };
+        Ok(table.find(key)?.map(|position| table.value(position, 0)))
+    }
+
+    /// Every key of the table store and its value, in the order of their making.
+    pub fn table_entries(&self) -> Result<Vec<(String, i64)>> {
+        self.table().map_or(Ok(Vec::new()), TableStore::entries)
+    }
+
+    /// Every named tailer and the index it reads next, in the order of their making.
+    pub fn named_tailers(&self) -> Result<Vec<(String, i64)>> {
+        Ok(table::named_tailers(&self.table_entries()?))
+    }
+
+    /// Who holds the lock that a key of the table store names, and whether it lives.
+    pub fn lock_holder(&self, key: &str) -> Result<Option<(u32, bool)>> {
+        let Some(table) = self.table() else { return Ok(None) };
+        let Some(position) = table.find(key)? else { return Ok(None) };
+        Ok(recovery::holder_of(table, table.cells().load_acquire(position)))
+    }
+
+    /// Frees the lock that a key of the table names, and returns who held it and whether that process
+    /// lives: a living one keeps it without `force`.
+    pub fn unlock(&self, key: &str, force: bool) -> Result<Option<(u32, bool)>> {
+        let table = self.writable_table("unlock")?;
+        let Some(position) = table.find(key)? else { return Ok(None) };
+        let word = LockWord::new(table.cells(), position);
+        let found = word.read();
+        let Some((pid, is_alive)) = recovery::holder_of(table, found) else { return Ok(None) };
+        if is_alive && !force {
+            let what = format!("the holder of the lock lives: lock={key} holder_pid={pid}");
+            return Err(Error::WriterInUse { what, path: self.path().to_path_buf() });
+        }
+        Ok(word.force(found).then_some((pid, is_alive)))
+    }
+
+    /// Position of a named tailer's stored index in the table, created as 0.
+    pub fn tailer_key(&self, name: &str) -> Result<u64> {
+        self.table_key(&format!("{}{name}", table::TAILER_PREFIX), 0)
+    }
+
+    /// Position of a key's value in the table, created with `initial` when there is no such key.
+    pub fn table_key(&self, key: &str, initial: i64) -> Result<u64> {
+        self.writable_table("a table key")?.find_or_create(key, initial)
+    }
+}
