@@ -23,12 +23,13 @@ RUST_LAYERS = [
     "quire_kernel::error quire_kernel::finding quire_kernel::probe quire_kernel::warnings",
     "quire_kernel::os",
     "quire_kernel::memory",
-    "quire_kernel::chronicle::format",
+    "quire_kernel::chronicle::format quire_kernel::groups::format",
     "quire_kernel::quick_queue::format quire_kernel::vanilla::format",
-    "quire_kernel::chronicle::protocol",
+    "quire_kernel::chronicle::protocol quire_kernel::groups::protocol",
     "quire_kernel::quick_queue::protocol quire_kernel::vanilla::protocol",
     "quire_kernel::chronicle::queue",
     "quire_kernel::chronicle quire_kernel::quick_queue quire_kernel::vanilla",
+    "quire_kernel::groups",
     "quire_kernel::fork",
     "quire_kernel",
     "quire_binding::arguments quire_binding::buffer quire_binding::repr",
@@ -36,7 +37,7 @@ RUST_LAYERS = [
     "quire_binding::calls::history quire_binding::values",
     "quire_binding::handles::clock quire_binding::handles::column quire_binding::handles::payload",
     "quire_binding::handles::roll_cycle quire_binding::handles::scan quire_binding::handles::spin",
-    "quire_binding::arrow quire_binding::maintenance",
+    "quire_binding::arrow quire_binding::groups quire_binding::maintenance",
     "quire_binding::handles",
     "quire_binding::arrow::infer quire_binding::calls quire_binding::quick_queue",
     "quire_binding::vanilla",
@@ -45,7 +46,9 @@ RUST_LAYERS = [
 RUST_RANKS = {name: rank for rank, names in enumerate(RUST_LAYERS) for name in names.split()}
 # Values hold values: the classes of declared types, what writes them and what reads them.
 # A handle of Quick-Queue has its queue, which makes the handle.
+# A group makes its members.
 RECURSIVE = (
+    "quire_kernel::groups::",
     "quire_binding::values::",
     "quire_binding::quick_queue::",
     "quire_kernel::quick_queue::",
@@ -58,7 +61,7 @@ PYTHON_LAYERS = [
     "types _opening _raw pages",
     "ranges.cycles ranges.event_time ranges.numbering ranges.seek",
     "calls arrow",
-    "write_lock frames.handle frames.scan frames.dataset frames",
+    "write_lock frames.handle frames.scan frames.dataset frames groups",
     "queue appender tailer subtopics vanilla indexed quick_queue merging",
     "_positions ranges",
     "logging replaying services archive maintenance",

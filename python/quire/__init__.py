@@ -22,6 +22,7 @@ Where things are; each imports only what stands above it::
     vanilla indexed quick_queue merging        those of other formats; several queues as one
     ranges _positions                          ranges, seeking, stored positions
     frames                                     queues as data frames, and in notebooks
+    groups                                     consumers that share the messages of a queue
     write_lock maintenance                     the write lock; checking and repairing queues
     replaying services archive                 replay and compare; services; Parquet archives
     logging                                    a handler of the standard library's logging
@@ -72,6 +73,7 @@ from quire.errors import (
     DataLossError,
     DocumentOpenError,
     ForkedError,
+    GroupError,
     IndexNotAvailableError,
     IndexOutOfRangeError,
     LockLostError,
@@ -118,6 +120,9 @@ if _TYPE_CHECKING:
     from quire.calls.printing import print_all
     from quire.converting.conversion import Converted, convert
     from quire.converting.mapping import IndexMap
+    from quire.groups.consumer import Consumer
+    from quire.groups.group import Group
+    from quire.groups.message import GroupBatch, GroupMessage
     from quire.maintenance.copying import Copied, copy_queue
     from quire.maintenance.explaining import ExplainedPart, Explanation, explain
     from quire.maintenance.files import FileState, FileUser, file_state, removable
@@ -139,6 +144,7 @@ __all__ = [
     "Appender",
     "ArchiveError",
     "ClosedError",
+    "Consumer",
     "ConvertError",
     "Converted",
     "Copied",
@@ -154,6 +160,10 @@ __all__ = [
     "FileUser",
     "Finding",
     "ForkedError",
+    "Group",
+    "GroupBatch",
+    "GroupError",
+    "GroupMessage",
     "IndexMap",
     "IndexNotAvailableError",
     "IndexOutOfRangeError",
@@ -250,6 +260,10 @@ __all__ = [
 __version__ = _native.VERSION
 
 _LATER = {
+    "Consumer": "groups.consumer",
+    "Group": "groups.group",
+    "GroupBatch": "groups.message",
+    "GroupMessage": "groups.message",
     "Converted": "converting.conversion",
     "IndexMap": "converting.mapping",
     "Action": "maintenance.report",

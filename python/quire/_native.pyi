@@ -85,6 +85,8 @@ PlanMethod: TypeAlias = tuple[str, int | None, str, Sequence[PlanField]]
 Column: TypeAlias = tuple[int, int, list[Buffer | None], list[Column], Column | None]
 # Rows, indexes, columns, history, errors.
 Table: TypeAlias = tuple[int, Buffer, list[Column], Column | None, Column | None]
+# Number, generation, deliveries, pending messages as bits, index of the first message.
+_Claim: TypeAlias = tuple[int, int, int, int, int]
 # Sorts of values, what is under each name, what is in lists.
 Sample: TypeAlias = tuple[list[str], list[tuple[str, Sample]], Sample | None]
 
@@ -211,6 +213,75 @@ class Buffer:
 
     def __len__(self) -> int: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
+
+@final
+class Group:
+    """A group of consumers, whose side file is made when the first one joins."""
+
+    def __new__(
+        cls,
+        directory: str | PathLike[str],
+        name: str,
+        *,
+        keyed: bool = False,
+        step: int = 1,
+        file_mode: int = 0o600,
+    ) -> Group: ...
+    @property
+    def name(self) -> str:
+        """The group's name."""
+
+    @property
+    def _path(self) -> str:
+        """The side file."""
+
+    def _join(self, name: str, ack_timeout_ms: int, /) -> GroupMember:
+        """Join the group, under a name for those who list its members."""
+
+    def _reset(self, start: int, /) -> None:
+        """Have the group begin at an index, 0 for the first message; an error if it has members."""
+
+@final
+class GroupMember:
+    """A member of a group: it claims messages by their indexes, and acknowledges them."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether it left the group."""
+
+    def frontier(self) -> tuple[int, int]:
+        """Return a word to compare with, and the index of the first message nobody claimed."""
+
+    def hold(self, at: tuple[int, int], indexes: BufferLike, /) -> list[_Claim]:
+        """Claim messages that follow a frontier; none of them if another member was faster."""
+
+    def offer(self, at: tuple[int, int], indexes: BufferLike, keys: Sequence[int], /) -> int:
+        """Claim messages that follow a frontier for any member; how many of them."""
+
+    def take(self, count: int, /) -> list[_Claim]:
+        """Take claims that were offered, or whose owners died or were too slow."""
+
+    def acknowledge(self, of: tuple[int, int], messages: int, /) -> int:
+        """Acknowledge messages of a claim by their bits; return those that were pending."""
+
+    def give_back(self, of: tuple[int, int], /) -> bool:
+        """Offer what is pending of a claim to all members; False if it was lost."""
+
+    def close(self) -> None:
+        """Leave the group; what is pending is offered to all."""
+
+def group_backlog(file: str | PathLike[str], /) -> tuple[int, int, int] | None:
+    """
+    Return what the group of a side file has yet to do; None if there is no such file.
+
+    Returns:
+        The index after the last claimed message, how many of those claimed are not acknowledged,
+        and the index of the first message that is not.
+
+    """
+
+def group_members(file: str | PathLike[str], /) -> list[tuple[str, int, int]]:
+    """Return the name and pid of each member that is alive, and how many messages it has."""
 
 @final
 class Dump:

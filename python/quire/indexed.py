@@ -14,6 +14,7 @@ from quire._opening import Reopened
 from quire._raw import Handle, RawTailer
 from quire.errors import UnsupportedError
 from quire.frames.handle import Framed
+from quire.groups.handle import Shared
 
 _FORMAT = "Indexed Chronicle"
 _READ_ONLY = "it is only read: its one writer knows no lock that would keep a second one out"
@@ -49,7 +50,7 @@ class IndexedTailer(RawTailer[VanillaExcerpt], _native.IndexedTailer):
     _format, _missing = _FORMAT, _REASONS
 
 
-class IndexedQueue(_native.IndexedQueue, Reopened, Framed, Handle):
+class IndexedQueue(_native.IndexedQueue, Reopened, Framed, Shared, Handle):
     """
     An open Indexed Chronicle, from ``quire.open`` with the path of its files without suffix.
 

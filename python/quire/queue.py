@@ -18,6 +18,7 @@ from quire._watching import Watch, Watcher
 from quire.appender import Appender
 from quire.errors import NotAQueueError, ReadOnlyError, UnsupportedError
 from quire.frames.handle import Framed
+from quire.groups.handle import Shared
 from quire.indexed import IndexedQueue, IndexedTailer
 from quire.quick_queue import QuickAppender, QuickQueue, QuickTailer
 from quire.tailer import Tailer
@@ -128,7 +129,7 @@ class _Writable(Protocol):
     def write(self, text: str, /) -> object: ...
 
 
-class Queue(_native.Queue, Reopened, Framed, metaclass=ABCMeta):
+class Queue(_native.Queue, Reopened, Framed, Shared, metaclass=ABCMeta):
     """
     An open queue, from :func:`quire.open`. Those of other formats count as subclasses.
 

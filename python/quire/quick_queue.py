@@ -16,6 +16,7 @@ from quire._opening import Reopened
 from quire._raw import Handle, RawAppender, RawTailer
 from quire.errors import UnsupportedError
 from quire.frames.handle import Framed
+from quire.groups.handle import Shared
 
 _FORMAT = "Quick-Queue"
 _NO_WIRE = "messages are raw bytes, not BinaryWire: write_bytes, new_message"
@@ -82,7 +83,7 @@ class QuickTailer(RawTailer[QuickExcerpt], _native.QuickTailer):
     _format, _missing = _FORMAT, _REASONS
 
 
-class QuickQueue(_native.QuickQueue, Reopened, Framed, Handle):
+class QuickQueue(_native.QuickQueue, Reopened, Framed, Shared, Handle):
     """
     An open Quick-Queue, from ``quire.open(path, format="quick-queue")``.
 

@@ -33,6 +33,7 @@ pyo3::import_exception!(quire.errors, AppendLockedError);
 pyo3::import_exception!(quire.errors, WriterInUseError);
 pyo3::import_exception!(quire.errors, ProducerDiedError);
 pyo3::import_exception!(quire.errors, DocumentOpenError);
+pyo3::import_exception!(quire.errors, GroupError);
 
 thread_local! {
     /// The exception of a signal handler that ran while the kernel waited.
@@ -143,6 +144,7 @@ pub fn to_py(error: Error) -> PyErr {
         Error::DataLoss { .. } => DataLossError::new_err(text),
         Error::TailerInUse { pid, since_s, .. } => TailerInUseError::new_err((text, pid, since_s)),
         Error::Wire(_) => WireError::new_err(text),
+        Error::Group { .. } => GroupError::new_err(text),
         Error::Forked => ForkedError::new_err(text),
         Error::LockTimeout { .. } | Error::FileLocked { .. } => LockTimeoutError::new_err(text),
         Error::AppendLocked(_) => AppendLockedError::new_err(text),

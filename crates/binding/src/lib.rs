@@ -3,6 +3,7 @@
 //! - [`handles`] are queues, appenders, tailers and their documents;
 //! - [`quick_queue`] are the same of Quick-Queues, and their fields, and [`vanilla`] those of Vanilla
 //!   Chronicles;
+//! - [`groups`] are consumer groups and their members;
 //! - [`calls`] are method calls as messages, [`values`] the values in a message, [`arrow`] columns of
 //!   messages;
 //! - [`maintenance`] checks and repairs the files of queues;
@@ -58,6 +59,7 @@ mod calls;
 mod error;
 #[cfg(feature = "fault-points")]
 mod fault_points;
+mod groups;
 mod handles;
 mod maintenance;
 mod quick_queue;
@@ -121,6 +123,10 @@ mod _native {
     use crate::calls::method_reader::MethodReader;
     #[pymodule_export]
     use crate::calls::method_writer::{Call, Chain, MethodWriter};
+    #[pymodule_export]
+    use crate::groups::group::{Group, group_backlog, group_members};
+    #[pymodule_export]
+    use crate::groups::member::GroupMember;
     #[pymodule_export]
     use crate::handles::appender::Appender;
     #[pymodule_export]

@@ -97,6 +97,8 @@ pub enum Error {
          one, or open this one with shared=True, as Java's are)", path.display()
     )]
     TailerInUse { tailer: String, pid: u32, since_s: i64, since: String, path: PathBuf },
+    #[error("{what}: group={group} path={}", path.display())]
+    Group { what: String, group: String, path: PathBuf },
     #[error("{0}")]
     Wire(#[from] WireError),
     #[error("the handle belongs to the parent process: open the queue again in the child")]

@@ -8,8 +8,8 @@ use std::cell::RefCell;
 use std::sync::MutexGuard;
 
 use crate::chronicle::protocol::table::registry::{self, OpenTables};
+use crate::os::liveness_lock::{self, Held};
 use crate::os::process;
-use crate::quick_queue::protocol::lock::{self, Held};
 
 thread_local! {
     static TABLES: RefCell<Option<MutexGuard<'static, OpenTables>>> = const { RefCell::new(None) };
@@ -19,7 +19,7 @@ thread_local! {
 /// Call in the forking thread, right before the fork.
 pub fn before() {
     TABLES.set(Some(registry::hold()));
-    LOCKS.set(Some(lock::hold()));
+    LOCKS.set(Some(liveness_lock::hold()));
 }
 
 /// Call in the parent right after the fork, even if it failed.
@@ -32,7 +32,7 @@ pub fn after_in_parent() {
 pub fn after_in_child() {
     process::after_fork_in_child();
     if let Some(mut locks) = LOCKS.take() {
-        lock::detach(&mut locks);
+        liveness_lock::detach(&mut locks);
     }
     if let Some(mut tables) = TABLES.take() {
         registry::detach(&mut tables);

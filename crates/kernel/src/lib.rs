@@ -6,6 +6,7 @@
 //!   from it; `protocol` says who may change which word, and in which order; `format` where every
 //!   field is;
 //! - [`quick_queue`] and [`vanilla`] are structured alike, for these other formats;
+//! - [`groups`] is which member of a group works on which messages of a queue of any format;
 //! - [`memory`] is access to mapped words, and [`os`] the calls to the system: they contain the
 //!   only `unsafe`, and are independent of any format;
 //! - [`probe`] is the seam for tests;
@@ -18,6 +19,7 @@ mod error;
 pub mod finding;
 #[cfg(not(loom))]
 pub mod fork;
+pub mod groups;
 pub mod memory;
 pub mod os;
 pub mod probe;

@@ -22,6 +22,7 @@ QuireError
 ├── TailerInUseError         another tailer reads with this name (pid, since)
 ├── WriterInUseError         the queue has a writer, or the producer's name is used, elsewhere
 ├── ProducerDiedError        a producer died while it wrote a message (producer, index)
+├── GroupError               a group of consumers was reset, has members, or another key
 ├── ConvertError             a conversion's result holds something else, or cannot hold a message
 ├── ReplayError              the queue to replay into holds something else, or others write it
 ├── ReplicationError         a peer broke the protocol, or a copy is not what its source holds
@@ -54,6 +55,7 @@ from quire.errors.queues import (
     DataLossError,
     DocumentOpenError,
     ForkedError,
+    GroupError,
     IndexNotAvailableError,
     IndexOutOfRangeError,
     LockHeldError,
@@ -102,6 +104,7 @@ __all__ = [
     "DataLossError",
     "DocumentOpenError",
     "ForkedError",
+    "GroupError",
     "IndexNotAvailableError",
     "IndexOutOfRangeError",
     "LockHeldError",

@@ -318,6 +318,19 @@ class ProducerDiedError(QuireError):
         self.index = index
 
 
+class GroupError(QuireError):
+    """
+    A group of consumers cannot do this now: it was reset, has members, or another key.
+
+    Examples:
+        >>> with queue.group("billing").consumer("c1"):
+        ...     queue.group("billing").reset()
+        Traceback (most recent call last):
+        quire.errors.GroupError: ...
+
+    """
+
+
 class ForkedError(QuireError):
     """
     A handle was carried into a forked child; open the queue again there.

@@ -10,6 +10,7 @@ from quire._native import VanillaExcerpt
 from quire._opening import Reopened
 from quire._raw import Handle, RawAppender, RawTailer
 from quire.frames.handle import Framed
+from quire.groups.handle import Shared
 
 _FORMAT = "Vanilla Chronicle"
 _NO_WIRE = "messages are raw bytes, not BinaryWire: write_bytes, writing_excerpt"
@@ -71,7 +72,7 @@ class VanillaTailer(RawTailer[VanillaExcerpt], _native.VanillaTailer):
     _format, _missing = _FORMAT, _REASONS
 
 
-class VanillaQueue(_native.VanillaQueue, Reopened, Framed, Handle):
+class VanillaQueue(_native.VanillaQueue, Reopened, Framed, Shared, Handle):
     """
     An open Vanilla Chronicle, from ``quire.open(path, format="vanilla")``.
 

@@ -4,6 +4,8 @@
 
 pub mod clock;
 pub mod files;
+#[cfg(not(loom))]
+pub mod liveness_lock;
 pub mod paths;
 pub mod process;
 pub mod range_lock;

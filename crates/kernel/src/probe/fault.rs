@@ -242,6 +242,29 @@ mod names {
         "vanilla.rebuild.sync",
         "vanilla.rebuild.link",
         "vanilla.rebuild.rename",
+        // Consumer groups.
+        "group.file.read",
+        "group.file.write",
+        "group.file.sync",
+        "group.file.link",
+        "group.file.rename",
+        "group.file.remove",
+        "group.retired.store",
+        "group.prepare.cas",
+        "group.high.cas",
+        "group.deadline.store",
+        "group.deadline.cas",
+        "group.first.store",
+        "group.next.store",
+        "group.key.store",
+        "group.frontier.cas",
+        "group.unprepare.cas",
+        "group.complete.cas",
+        "group.settle.cas",
+        "group.take.cas",
+        "group.change.cas",
+        "group.end.cas",
+        "group.member.store",
         // What all of them are made of.
         "file.open",
         "file.stat",
@@ -261,7 +284,7 @@ mod names {
         "window.grow",
         "window.sync",
     ];
-    pub const COUNT: usize = 158;
+    pub const COUNT: usize = 180;
 
     /// The place of a name in [`POINTS`]; known when compiling.
     ///

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use super::queue::{QuickQueue, lock};
+use crate::os::liveness_lock::Lock;
 use crate::quick_queue::format::entry::MESSAGE_MAX;
 use crate::quick_queue::format::producer::Producer;
 use crate::quick_queue::protocol::directory::Layout;
-use crate::quick_queue::protocol::lock::Lock;
 use crate::quick_queue::protocol::shared::Shared;
 use crate::quick_queue::protocol::single::Single;
 use crate::{Error, Result};

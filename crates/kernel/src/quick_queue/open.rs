@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::os::files::{self, Access, OwnName};
+use crate::os::liveness_lock::Lock;
 use crate::os::paths;
 use crate::os::range_lock::{Kind, Range, WHOLE_FILE};
 use crate::probe::fault;
@@ -10,7 +11,6 @@ use crate::quick_queue::format::address::PageSize;
 use crate::quick_queue::format::files as names;
 use crate::quick_queue::format::producer::Producer;
 use crate::quick_queue::protocol::directory::{Form, Layout};
-use crate::quick_queue::protocol::lock::Lock;
 use crate::quick_queue::protocol::pending::profile_path;
 use crate::quick_queue::protocol::repair::repair;
 use crate::quick_queue::protocol::survey::survey;

@@ -10,7 +10,6 @@ pub mod directory;
 pub mod durable;
 pub mod end;
 pub mod entries;
-pub mod lock;
 pub mod pages;
 pub mod pending;
 pub mod profile_file;

@@ -12,13 +12,13 @@ use std::time::{Duration, SystemTime};
 
 use super::directory::{Layout, Listing, Span, length_of};
 use super::entries::{Entries, Entry};
-use super::lock::{self, Lock};
 use super::pages::Pages;
 use super::pending::{self, profile_path};
 use super::profile_file::ProfileFile;
 use super::survey::survey;
 use crate::os::clock;
 use crate::os::files::{self, Access};
+use crate::os::liveness_lock::{self, Lock};
 use crate::os::range_lock::{Kind, Range, WHOLE_FILE};
 use crate::probe::fault;
 use crate::quick_queue::format::address::PageSize;
@@ -49,7 +49,7 @@ pub fn repair(dir: &Path, layout: Layout, file_mode: u32) -> Result<()> {
     let Some(due) = due(dir, layout)? else { return Ok(()) };
     for producer in due.listing.producers() {
         // A producer of Java's, which has appended nothing yet.
-        if lock::is_held(&profile_path(dir, *producer), WHOLE_FILE)? {
+        if liveness_lock::is_held(&profile_path(dir, *producer), WHOLE_FILE)? {
             return Ok(());
         }
     }

@@ -42,7 +42,7 @@ pub fn detach(held: &mut Held) {
 /// A lock that ends when it is dropped, or with the process.
 #[derive(Debug)]
 pub struct Lock {
-    _file: Arc<File>,
+    file: Arc<File>,
 }
 
 impl Lock {
@@ -65,7 +65,13 @@ impl Lock {
         let taken = RecordLock::wait(&file, range, kind, timeout);
         let taken = taken.map_err(|e| Error::io("cannot lock", path, e))?;
         let is_taken = taken.map(RecordLock::keep).is_ok();
-        Ok(is_taken.then_some(Self { _file: file }))
+        Ok(is_taken.then_some(Self { file }))
+    }
+
+    /// The file that was locked, whatever its path names now.
+    #[must_use]
+    pub fn file(&self) -> &File {
+        &self.file
     }
 }
 

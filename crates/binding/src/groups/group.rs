@@ -1,0 +1,75 @@
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use quire_kernel::groups::group::{self, Backlog, Described, Group as Kernel};
+use quire_kernel::groups::protocol::file::Shape;
+
+use super::member::GroupMember;
+use crate::error::{to_py, told};
+
+#[doc = stub!("Group")]
+#[pyclass(module = "quire._native", frozen, subclass)]
+pub struct Group {
+    kernel: Arc<Kernel>,
+}
+
+#[pymethods]
+impl Group {
+    #[new]
+    #[pyo3(signature = (directory, name, *, keyed = false, step = 1, file_mode = 0o600))]
+    fn new(
+        directory: PathBuf,
+        name: &str,
+        keyed: bool,
+        step: u64,
+        file_mode: u32,
+    ) -> PyResult<Self> {
+        let shape = Shape { keyed, step, start: 0 };
+        let kernel = Kernel::new(&directory, name, shape, file_mode).map_err(to_py)?;
+        Ok(Self { kernel: Arc::new(kernel) })
+    }
+
+    #[doc = stub!("Group.name")]
+    #[getter]
+    fn name(&self) -> &str {
+        self.kernel.name()
+    }
+
+    #[doc = stub!("Group._path")]
+    #[getter]
+    fn _path(&self) -> OsString {
+        self.kernel.path().as_os_str().to_owned()
+    }
+
+    #[doc = stub!("Group._join")]
+    #[pyo3(name = "_join", signature = (name, ack_timeout_ms, /))]
+    fn join(&self, py: Python<'_>, name: &str, ack_timeout_ms: u64) -> PyResult<GroupMember> {
+        let joined = py.detach(|| self.kernel.join(name, ack_timeout_ms));
+        told(py, joined).map(GroupMember)
+    }
+
+    #[doc = stub!("Group._reset")]
+    #[pyo3(name = "_reset", signature = (start, /))]
+    fn reset(&self, py: Python<'_>, start: u64) -> PyResult<()> {
+        told(py, py.detach(|| self.kernel.reset(start)))
+    }
+}
+
+#[doc = stub!("group_backlog")]
+#[pyfunction]
+#[pyo3(signature = (file, /))]
+pub fn group_backlog(py: Python<'_>, file: PathBuf) -> PyResult<Option<(u64, u64, u64)>> {
+    let found = told(py, py.detach(|| group::backlog(&file)))?;
+    Ok(found.map(|Backlog { next, unacknowledged, lowest }| (next, unacknowledged, lowest)))
+}
+
+#[doc = stub!("group_members")]
+#[pyfunction]
+#[pyo3(signature = (file, /))]
+pub fn group_members(py: Python<'_>, file: PathBuf) -> PyResult<Vec<(String, u32, u64)>> {
+    let found = told(py, py.detach(|| group::members(&file)))?;
+    let row = |Described { name, pid, messages }| (name, pid, messages);
+    Ok(found.into_iter().map(row).collect())
+}

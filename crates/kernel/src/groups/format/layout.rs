@@ -1,0 +1,112 @@
+//! The side file of a group: a header, its members, and its claims.
+
+/// The first word of a side file.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"QuireGrp");
+pub const VERSION: u64 = 1;
+/// What the name of a side file ends in, after the name of its group.
+pub const SUFFIX: &str = ".qgroup";
+
+pub const MAGIC_AT: u64 = 0;
+pub const VERSION_AT: u64 = 8;
+/// 1 if the group keeps the order of keys.
+pub const KEYED_AT: u64 = 16;
+/// The distance from the index of a message to the next.
+pub const STEP_AT: u64 = 24;
+/// The index that a new group begins at; 0 for the first message.
+pub const START_AT: u64 = 32;
+/// The sum of the fields before, which never change.
+pub const SUM_AT: u64 = 40;
+/// Not 0 once another file took this one's place.
+pub const RETIRED_AT: u64 = 48;
+/// The number of the newest claim, and a count of changes.
+const FRONTIER_AT: u64 = 64;
+/// One more than the highest number of a claim that was ever in use.
+const HIGH_AT: u64 = 128;
+
+const MEMBERS_AT: u64 = 4096;
+const MEMBER_LEN: u64 = 64;
+pub const MEMBERS: u16 = 1024;
+/// A member's record: its pid, the length of its name, and its name.
+pub const NAME_MAX: usize = 48;
+
+const CLAIMS_AT: u64 = MEMBERS_AT + MEMBERS as u64 * MEMBER_LEN;
+const CLAIM_LEN: u64 = 64;
+const CLAIMS: u32 = 8192;
+
+pub const FILE_LEN: u64 = CLAIMS_AT + CLAIMS as u64 * CLAIM_LEN;
+
+/// The bytes that members keep locked lie beyond the end of the file.
+const LIVENESS_START: i64 = 1 << 40;
+/// The byte that is locked while the file is replaced.
+pub const CHANGE_LOCK: i64 = LIVENESS_START - 1;
+
+/// The byte that a member keeps locked as long as it lives.
+#[must_use]
+pub const fn liveness_byte(member: u16) -> i64 {
+    LIVENESS_START + member as i64
+}
+
+/// The position of a member's record.
+#[must_use]
+pub const fn member_at(member: u16) -> u64 {
+    MEMBERS_AT + member as u64 * MEMBER_LEN
+}
+
+/// The sum of the fields that never change.
+#[must_use]
+pub fn sum(version: u64, keyed: u64, step: u64, start: u64) -> u64 {
+    [MAGIC, version, keyed, step, start].iter().fold(0, |sum: u64, field| {
+        (sum ^ field).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
+    })
+}
+
+/// Where the words of claims are. Models have fewer claims, elsewhere.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout {
+    pub start: u64,
+    pub frontier: u64,
+    pub high: u64,
+    pub claims: u64,
+    pub count: u32,
+}
+
+impl Layout {
+    /// That of side files.
+    pub const FILE: Self = Self {
+        start: START_AT,
+        frontier: FRONTIER_AT,
+        high: HIGH_AT,
+        claims: CLAIMS_AT,
+        count: CLAIMS,
+    };
+
+    /// The state of a claim.
+    #[must_use]
+    pub const fn state(&self, claim: u32) -> u64 {
+        self.claims + claim as u64 * CLAIM_LEN
+    }
+
+    /// When a claim ends unless its messages are acknowledged.
+    #[must_use]
+    pub const fn deadline(&self, claim: u32) -> u64 {
+        self.state(claim) + 8
+    }
+
+    /// The index of a claim's first message.
+    #[must_use]
+    pub const fn first(&self, claim: u32) -> u64 {
+        self.state(claim) + 16
+    }
+
+    /// The index after a claim's last message, where the next claim goes on.
+    #[must_use]
+    pub const fn next(&self, claim: u32) -> u64 {
+        self.state(claim) + 24
+    }
+
+    /// The hash of the key of a claim's only message.
+    #[must_use]
+    pub const fn key(&self, claim: u32) -> u64 {
+        self.state(claim) + 32
+    }
+}

@@ -1,0 +1,188 @@
+//! The words that change by compare-and-swap: a claim's state, its deadline, and the frontier.
+
+/// Messages of a claim at most: a bit for each.
+pub const MESSAGES: u32 = 32;
+
+const OWNER_SHIFT: u32 = 32;
+const OWNER_MASK: u64 = (1 << 10) - 1;
+const GENERATION_SHIFT: u32 = 42;
+const GENERATION_MASK: u64 = (1 << 11) - 1;
+const DELIVERY_SHIFT: u32 = 53;
+const DELIVERY_MASK: u64 = (1 << 8) - 1;
+const STATE_SHIFT: u32 = 61;
+
+const DEADLINE_BITS: u32 = 43;
+/// Centuries after boot.
+const LATEST_MS: u64 = (1 << DEADLINE_BITS) - 1;
+const SLOT_BITS: u32 = 24;
+const NO_CLAIM: u64 = (1 << SLOT_BITS) - 1;
+
+/// What a claim is at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Not in use.
+    Free,
+    /// Its owner fills it in, and will hold it once it is linked.
+    PreparedToHold,
+    /// Its owner fills it in, and leaves it to anybody once it is linked.
+    PreparedToOffer,
+    /// Its owner works on its messages.
+    Held,
+    /// Any member may take it.
+    Offered,
+}
+
+/// The state of a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Word {
+    pub state: State,
+    /// How often its messages were delivered, at most 255.
+    pub deliveries: u8,
+    /// Changes with each owner.
+    pub generation: u16,
+    pub owner: u16,
+    /// A bit for each message that nobody acknowledged.
+    pub pending: u32,
+}
+
+impl Word {
+    /// The parts of a word; None if no such state exists.
+    #[must_use]
+    pub fn parse(word: u64) -> Option<Self> {
+        let state = match word >> STATE_SHIFT {
+            0 => State::Free,
+            1 => State::PreparedToHold,
+            2 => State::PreparedToOffer,
+            3 => State::Held,
+            4 => State::Offered,
+            _ => return None,
+        };
+        #[allow(clippy::cast_possible_truncation)] // masked
+        Some(Self {
+            state,
+            deliveries: (word >> DELIVERY_SHIFT & DELIVERY_MASK) as u8,
+            generation: (word >> GENERATION_SHIFT & GENERATION_MASK) as u16,
+            owner: (word >> OWNER_SHIFT & OWNER_MASK) as u16,
+            pending: word as u32,
+        })
+    }
+
+    #[must_use]
+    pub fn encode(self) -> u64 {
+        (self.state as u64) << STATE_SHIFT
+            | u64::from(self.deliveries) << DELIVERY_SHIFT
+            | u64::from(self.generation) << GENERATION_SHIFT
+            | u64::from(self.owner) << OWNER_SHIFT
+            | u64::from(self.pending)
+    }
+
+    /// As it is when it is not in use.
+    #[must_use]
+    pub const fn freed(self) -> Self {
+        Self { state: State::Free, deliveries: 0, owner: 0, pending: 0, ..self }
+    }
+
+    /// As it is with a new owner.
+    #[must_use]
+    pub const fn owned(self, owner: u16, state: State) -> Self {
+        #[allow(clippy::cast_possible_truncation)] // the mask has 11 bits
+        let generation = (self.generation + 1) & GENERATION_MASK as u16;
+        Self { state, generation, owner, ..self }
+    }
+
+    /// Whether it was not linked yet when it was stored.
+    #[must_use]
+    pub const fn is_prepared(self) -> bool {
+        matches!(self.state, State::PreparedToHold | State::PreparedToOffer)
+    }
+
+    /// What a prepared claim becomes once it is linked.
+    #[must_use]
+    pub const fn linked(self) -> Self {
+        match self.state {
+            State::PreparedToHold => Self { state: State::Held, ..self },
+            State::PreparedToOffer => Self { state: State::Offered, owner: 0, ..self },
+            _ => self,
+        }
+    }
+
+    /// What distinguishes this ownership from earlier ones.
+    const fn tag(self) -> u64 {
+        (self.generation as u64) << 10 | self.owner as u64
+    }
+
+    /// The deadline word of this ownership, in milliseconds of the monotonic clock.
+    #[must_use]
+    pub fn deadline(self, at_ms: u64) -> u64 {
+        self.tag() << DEADLINE_BITS | at_ms.min(LATEST_MS)
+    }
+
+    /// The time in a deadline word; None if it belongs to an earlier ownership.
+    #[must_use]
+    pub fn deadline_of(self, word: u64) -> Option<u64> {
+        let is_own = word >> DEADLINE_BITS == self.tag();
+        is_own.then_some(word & LATEST_MS)
+    }
+}
+
+/// The newest claim, and how often that changed. A side file begins with 0: no claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Newest(pub u64);
+
+impl Newest {
+    /// The number of the claim.
+    #[must_use]
+    pub fn claim(self) -> Option<u32> {
+        let number = self.0 & NO_CLAIM;
+        u32::try_from(number).ok().and_then(|number| number.checked_sub(1))
+    }
+
+    /// The word after a change to another claim.
+    #[must_use]
+    pub const fn followed_by(self, claim: u32) -> Self {
+        let changes = (self.0 >> SLOT_BITS).wrapping_add(1);
+        Self(changes << SLOT_BITS | (claim as u64 + 1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WORD: Word = Word {
+        state: State::Held,
+        deliveries: 200,
+        generation: 2047,
+        owner: 1023,
+        pending: 0x8000_0001,
+    };
+
+    #[test]
+    fn a_word_keeps_its_parts() {
+        assert_eq!(Word::parse(WORD.encode()), Some(WORD));
+        assert_eq!(Word::parse(0).map(|word| word.state), Some(State::Free));
+        assert_eq!(Word::parse(u64::MAX), None);
+    }
+
+    #[test]
+    fn a_generation_wraps() {
+        let next = WORD.owned(3, State::Held);
+        assert_eq!((next.generation, next.owner, next.pending), (0, 3, WORD.pending));
+    }
+
+    #[test]
+    fn a_deadline_belongs_to_one_ownership() {
+        let deadline = WORD.deadline(12_345);
+        assert_eq!(WORD.deadline_of(deadline), Some(12_345));
+        assert_eq!(WORD.owned(1023, State::Held).deadline_of(deadline), None);
+        assert_eq!(WORD.deadline_of(WORD.deadline(u64::MAX)), Some(LATEST_MS));
+    }
+
+    #[test]
+    fn the_newest_claim_is_counted() {
+        assert_eq!(Newest(0).claim(), None);
+        let first = Newest(0).followed_by(0);
+        assert_eq!(first.claim(), Some(0));
+        assert_ne!(first.followed_by(7).followed_by(0), first);
+    }
+}

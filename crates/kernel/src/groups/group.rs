@@ -1,0 +1,251 @@
+//! A group of a queue: its side file, and what it says without being a member.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use super::format::layout::{self, Layout, NAME_MAX, SUFFIX};
+use super::member::Member;
+use super::protocol::claims::Claims;
+use super::protocol::file::{self, Found, Replace, Replaced, Shape, SideFile};
+use super::protocol::liveness;
+use crate::probe::fault::step;
+use crate::{Error, Result, warnings};
+
+/// The longest name of a group.
+const GROUP_NAME_MAX: usize = 64;
+/// Attempts to join a group whose side file others are replacing.
+const JOIN_ATTEMPTS: usize = 100;
+
+/// A group.
+pub struct Group {
+    name: String,
+    path: PathBuf,
+    shape: Shape,
+    file_mode: u32,
+    open: RwLock<Option<Arc<SideFile>>>,
+}
+
+/// What a group has yet to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Backlog {
+    /// The index of the first message that nobody claimed, or 0 for the first of the queue.
+    pub next: u64,
+    /// Messages that were claimed and not acknowledged.
+    pub unacknowledged: u64,
+    /// The index of the first message that nobody acknowledged, or 0 for the first of the queue.
+    pub lowest: u64,
+}
+
+/// A member, as others see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Described {
+    pub name: String,
+    pub pid: u32,
+    /// Messages that it works on.
+    pub messages: u64,
+}
+
+impl Group {
+    /// The group of a name in the queue at `dir`. Nothing is made before a member joins.
+    pub fn new(dir: &Path, name: &str, shape: Shape, file_mode: u32) -> Result<Self> {
+        check_name(name)?;
+        let path = dir.join(format!("{name}{SUFFIX}"));
+        Ok(Self { name: name.to_owned(), path, shape, file_mode, open: RwLock::new(None) })
+    }
+
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    #[must_use]
+    pub const fn step(&self) -> u64 {
+        self.shape.step
+    }
+
+    /// An error about this group.
+    #[must_use]
+    pub fn error(&self, what: impl Into<String>) -> Error {
+        Error::Group { what: what.into(), group: self.name.clone(), path: self.path.clone() }
+    }
+
+    /// Joins the group under a name that others see.
+    pub fn join(self: &Arc<Self>, name: &str, ack_timeout_ms: u64) -> Result<Member> {
+        for _ in 0..JOIN_ATTEMPTS {
+            let side = self.open_or_make()?;
+            let joined = liveness::join(&self.path, &side.file, self.file_mode)?;
+            let Some((number, lock)) = joined else {
+                return Err(
+                    self.error(format!("all {} members of the group live:", layout::MEMBERS))
+                );
+            };
+            // The byte is that of the mapped file, which nobody is about to replace.
+            let is_same =
+                file::is_at(lock.file(), &self.path)? && file::is_at(&side.file, &self.path)?;
+            if is_same && !file::is_marked(&side.cells) {
+                Claims::new(&side.cells, Layout::FILE).end_of_member(number);
+                store_name(&side, number, name);
+                return Ok(Member::new(Arc::clone(self), side, number, lock, ack_timeout_ms));
+            }
+            drop(lock);
+            self.forget();
+            file::unmark(&self.path)?;
+        }
+        Err(self.error("the side file of the group is replaced again and again:"))
+    }
+
+    /// The side file, made if it is missing and replaced if it is damaged.
+    fn open_or_make(&self) -> Result<Arc<SideFile>> {
+        if let Some(side) = self.opened() {
+            return Ok(side);
+        }
+        for _ in 0..JOIN_ATTEMPTS {
+            match file::open(&self.path, true)? {
+                Found::Whole(side) => return self.keep(side),
+                Found::Missing => file::create(&self.path, self.shape, self.file_mode)?,
+                Found::Damaged(what) => self.rebuild(&what)?,
+            }
+        }
+        Err(self.error("the side file of the group is replaced again and again:"))
+    }
+
+    fn keep(&self, side: SideFile) -> Result<Arc<SideFile>> {
+        if side.shape.step != self.shape.step {
+            return Err(self.error("the group is of a queue of another format:"));
+        }
+        if side.shape.keyed != self.shape.keyed {
+            let (found, asked) =
+                if side.shape.keyed { ("a key", "none") } else { ("no key", "one") };
+            let what = format!("the group was made with {found}, and is opened with {asked}:");
+            return Err(self.error(what));
+        }
+        let side = Arc::new(side);
+        *self.open.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&side));
+        Ok(side)
+    }
+
+    fn rebuild(&self, what: &str) -> Result<()> {
+        let shape = Shape { start: 0, ..self.shape };
+        if file::replace(&self.path, shape, self.file_mode, Replace::Damaged)? == Replaced::Done {
+            warnings::leave(format!(
+                "the side file of a group was damaged and is made again, all messages are delivered \
+                 again: group={} {what} file={}",
+                self.name,
+                self.path.display()
+            ));
+        }
+        Ok(())
+    }
+
+    fn opened(&self) -> Option<Arc<SideFile>> {
+        let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
+        open.clone().filter(|side| !file::is_marked(&side.cells))
+    }
+
+    fn forget(&self) {
+        *self.open.write().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Has the group begin at an index, or at the first message with 0; an error if it has members.
+    pub fn reset(&self, start: u64) -> Result<()> {
+        let keyed = match file::open(&self.path, false)? {
+            Found::Whole(side) => side.shape.keyed,
+            _ => self.shape.keyed,
+        };
+        let shape = Shape { keyed, start, ..self.shape };
+        let replaced = file::replace(&self.path, shape, self.file_mode, Replace::Unused)?;
+        self.forget();
+        match replaced {
+            Replaced::Done => Ok(()),
+            Replaced::NotNeeded => Err(self.error("the side file was replaced meanwhile:")),
+            Replaced::InUse => Err(self.error("the group has members (close them first):")),
+        }
+    }
+}
+
+/// What the group of a side file has yet to do; None if there is no such file.
+pub fn backlog(path: &Path) -> Result<Option<Backlog>> {
+    let side = match file::open(path, false)? {
+        Found::Whole(side) => side,
+        Found::Missing => return Ok(None),
+        // Its members will begin with the first message.
+        Found::Damaged(_) => {
+            return Ok(Some(Backlog { next: 0, unacknowledged: 0, lowest: 0 }));
+        }
+    };
+    let claims = Claims::new(&side.cells, Layout::FILE);
+    let damaged = || Error::corrupt("the side file of a group", path, 0, "damaged", "whole");
+    loop {
+        // Once more if the frontier moved: claims that were linked meanwhile would be missing.
+        let frontier = claims.frontier().ok_or_else(damaged)?;
+        let in_use = claims.in_use().ok_or_else(damaged)?;
+        if claims.frontier() != Some(frontier) {
+            continue;
+        }
+        let linked = || in_use.iter().filter(|seen| seen.is_linked);
+        let first = linked().map(|seen| {
+            seen.first
+                .saturating_add(u64::from(seen.word.pending.trailing_zeros()) * side.shape.step)
+        });
+        return Ok(Some(Backlog {
+            next: frontier.next,
+            unacknowledged: linked().map(|seen| u64::from(seen.word.pending.count_ones())).sum(),
+            lowest: first.chain([frontier.next]).min().unwrap_or_default(),
+        }));
+    }
+}
+
+/// The members of the group of a side file that live.
+pub fn members(path: &Path) -> Result<Vec<Described>> {
+    let Found::Whole(side) = file::open(path, false)? else { return Ok(Vec::new()) };
+    let in_use = Claims::new(&side.cells, Layout::FILE).in_use().unwrap_or_default();
+    let numbers = liveness::members(path, &side.file)?;
+    Ok(numbers
+        .into_iter()
+        .map(|number| {
+            let own = in_use.iter().filter(|seen| seen.word.owner == number && seen.is_linked);
+            let messages = own.map(|seen| u64::from(seen.word.pending.count_ones())).sum();
+            let (name, pid) = stored_name(&side, number);
+            Described { name, pid, messages }
+        })
+        .collect())
+}
+
+fn check_name(name: &str) -> Result<()> {
+    let is_valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    let starts = name.starts_with(|c: char| c.is_ascii_alphanumeric());
+    if starts && name.len() <= GROUP_NAME_MAX && name.chars().all(is_valid) {
+        return Ok(());
+    }
+    Err(Error::Invalid(format!(
+        "invalid name of a group: {name:?} (1 to {GROUP_NAME_MAX} letters, digits, '_', '-' and '.', \
+         the first a letter or digit)"
+    )))
+}
+
+/// Stores who a member is, for those who list members: its pid and the first bytes of its name.
+fn store_name(side: &SideFile, member: u16, name: &str) {
+    let mut end = name.len().min(NAME_MAX);
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    let at = layout::member_at(member);
+    let mut record = vec![0; 16 + NAME_MAX];
+    record[0..8].copy_from_slice(&u64::from(crate::os::process::pid()).to_le_bytes());
+    record[8..16].copy_from_slice(&(end as u64).to_le_bytes());
+    record[16..16 + end].copy_from_slice(&name.as_bytes()[..end]);
+    side.cells.copy_in_plain(at, &record, step!("group.member.store"));
+}
+
+fn stored_name(side: &SideFile, member: u16) -> (String, u32) {
+    let at = layout::member_at(member);
+    let pid = side.cells.load_acquire(at);
+    let len = side.cells.load_acquire(at + 8).min(NAME_MAX as u64);
+    let name = side.cells.copy_out_plain(at + 16, len);
+    (String::from_utf8_lossy(&name).into_owned(), u32::try_from(pid).unwrap_or_default())
+}

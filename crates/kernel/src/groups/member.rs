@@ -1,0 +1,263 @@
+//! A member of a group: it claims messages, and acknowledges them.
+
+use std::collections::HashSet;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::format::layout::Layout;
+use super::format::word::{MESSAGES, State};
+use super::group::Group;
+use super::protocol::claims::{Claim, Claims, Frontier, NotClaimed, Range, Seen};
+use super::protocol::file::{self, SideFile};
+use super::protocol::liveness;
+use crate::os::liveness_lock::Lock;
+use crate::os::{clock, process};
+use crate::{Error, Result};
+
+/// A member.
+pub struct Member {
+    group: Arc<Group>,
+    side: Arc<SideFile>,
+    number: u16,
+    /// None once it left.
+    lock: Mutex<Option<Lock>>,
+    is_closed: AtomicBool,
+    /// Of the process that joined.
+    generation: u32,
+    ack_timeout_ms: u64,
+}
+
+/// The claims, while no other thread uses the member.
+struct Working<'a> {
+    claims: Claims<'a>,
+    _lock: MutexGuard<'a, Option<Lock>>,
+}
+
+impl<'a> Deref for Working<'a> {
+    type Target = Claims<'a>;
+
+    fn deref(&self) -> &Claims<'a> {
+        &self.claims
+    }
+}
+
+/// A claim, and the index of its first message, whether that is pending or not.
+#[derive(Clone, Copy, Debug)]
+pub struct Held {
+    pub claim: Claim,
+    pub first: u64,
+}
+
+impl Member {
+    pub(super) fn new(
+        group: Arc<Group>,
+        side: Arc<SideFile>,
+        number: u16,
+        lock: Lock,
+        ack_timeout_ms: u64,
+    ) -> Self {
+        let generation = process::generation();
+        let (lock, is_closed) = (Mutex::new(Some(lock)), AtomicBool::new(false));
+        Self { group, side, number, lock, is_closed, generation, ack_timeout_ms }
+    }
+
+    #[must_use]
+    pub fn group(&self) -> &Group {
+        &self.group
+    }
+
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Acquire)
+    }
+
+    /// Where the messages begin that nobody claimed.
+    pub fn frontier(&self) -> Result<Frontier> {
+        self.claims()?.frontier().ok_or_else(|| self.damaged())
+    }
+
+    /// Claims messages that follow `frontier`, by their indexes; none if another member was faster.
+    /// May end before the last of them.
+    pub fn hold(&self, frontier: Frontier, indexes: &[u64]) -> Result<Vec<Held>> {
+        let claims = self.claims()?;
+        let deadline_ms = now_ms().saturating_add(self.ack_timeout_ms);
+        let (mut frontier, mut from, mut held) = (frontier, 0, Vec::new());
+        for range in ranges(indexes, self.group.step()) {
+            match claims.hold(frontier, range, self.number, deadline_ms, &mut from) {
+                Ok((claim, next)) => {
+                    held.push(Held { claim, first: range.first });
+                    frontier = next;
+                }
+                Err(NotClaimed::Damaged) => return Err(self.damaged()),
+                Err(NotClaimed::Moved | NotClaimed::Full) => break,
+            }
+        }
+        Ok(held)
+    }
+
+    /// Claims messages that follow `frontier`, each with the hash of its key, for any member to take.
+    /// Returns how many: none if another member was faster, or if too many are in use.
+    pub fn offer(&self, frontier: Frontier, indexes: &[u64], keys: &[u64]) -> Result<usize> {
+        let claims = self.claims()?;
+        let (mut frontier, mut from, mut count) = (frontier, 0, 0);
+        for (first, key) in indexes.iter().zip(keys) {
+            let range = Range {
+                first: *first,
+                count: 1,
+                next: first.saturating_add(self.group.step()),
+                key: *key,
+            };
+            match claims.offer(frontier, range, self.number, &mut from) {
+                Ok(next) => frontier = next,
+                Err(NotClaimed::Damaged) => return Err(self.damaged()),
+                Err(NotClaimed::Moved | NotClaimed::Full) => break,
+            }
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    /// Takes claims of at most about `count` messages that were offered, whose time is over, or whose
+    /// owner died, in the order of their messages.
+    pub fn take(&self, count: u64) -> Result<Vec<Held>> {
+        let claims = self.claims()?;
+        // Claims that a look at all of them may miss were linked after this one.
+        let frontier = claims.frontier().ok_or_else(|| self.damaged())?;
+        let mut in_use = claims.in_use().ok_or_else(|| self.damaged())?;
+        let mut looks =
+            Looks { member: self, claims: &claims, now_ms: now_ms(), alive: Vec::new() };
+        for seen in in_use.iter().filter(|seen| seen.word.is_prepared()) {
+            looks.settle_if_dead(seen)?;
+        }
+        in_use.retain(|seen| seen.is_linked && seen.first < frontier.next);
+        in_use.sort_unstable_by_key(|seen| seen.first);
+        let (mut keys, mut held, mut messages) = (HashSet::new(), Vec::new(), 0);
+        for seen in in_use {
+            let is_first_of_key = !self.side.shape.keyed || keys.insert(seen.key);
+            if messages >= count || !is_first_of_key || !looks.is_free_to_take(&seen)? {
+                continue;
+            }
+            let deadline_ms = looks.now_ms.saturating_add(self.ack_timeout_ms);
+            if let Some(claim) = claims.take(&seen, self.number, deadline_ms) {
+                messages += u64::from(claim.pending.count_ones());
+                held.push(Held { claim, first: seen.first });
+            }
+        }
+        Ok(held)
+    }
+
+    /// Acknowledges messages of a claim, by their bits; those that were pending, 0 if the claim was
+    /// lost to another member.
+    pub fn acknowledge(&self, claim: &Claim, messages: u32) -> Result<u32> {
+        Ok(self.claims()?.acknowledge(claim, self.number, messages))
+    }
+
+    /// Offers what is pending of a claim to all members; false if it was lost to another.
+    pub fn give_back(&self, claim: &Claim) -> Result<bool> {
+        Ok(self.claims()?.give_back(claim, self.number))
+    }
+
+    /// Leaves the group: what this member did not acknowledge is offered to all.
+    pub fn close(&self) {
+        self.is_closed.store(true, Ordering::Release);
+        if self.generation != process::generation() {
+            return; // another thread of the parent may have held the mutex at the fork
+        }
+        let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        if lock.is_some() {
+            Claims::new(&self.side.cells, Layout::FILE).end_of_member(self.number);
+        }
+        *lock = None;
+    }
+
+    fn claims(&self) -> Result<Working<'_>> {
+        if self.generation != process::generation() {
+            return Err(Error::Forked);
+        }
+        let lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        if lock.is_none() {
+            return Err(Error::closed("consumer", self.group.path()));
+        }
+        if file::is_marked(&self.side.cells) {
+            return Err(self.group.error("the group was reset, or its side file made again:"));
+        }
+        Ok(Working { claims: Claims::new(&self.side.cells, Layout::FILE), _lock: lock })
+    }
+
+    fn damaged(&self) -> Error {
+        let path = self.group.path();
+        Error::corrupt(
+            "the side file of a group",
+            path,
+            0,
+            "a state that does not exist",
+            "a claim",
+        )
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// One look at all claims: each owner's life is looked at once.
+struct Looks<'a> {
+    member: &'a Member,
+    claims: &'a Claims<'a>,
+    now_ms: u64,
+    alive: Vec<(u16, bool)>,
+}
+
+impl Looks<'_> {
+    fn is_free_to_take(&mut self, seen: &Seen) -> Result<bool> {
+        let owner = seen.word.owner;
+        match seen.word.state {
+            State::Offered => Ok(true),
+            State::Held if owner != self.member.number && !self.is_alive(owner)? => Ok(true),
+            State::Held => {
+                let deadline_ms = self.now_ms.saturating_add(self.member.ack_timeout_ms);
+                Ok(self.claims.is_overdue(seen, self.now_ms, deadline_ms))
+            }
+            State::Free | State::PreparedToHold | State::PreparedToOffer => Ok(false),
+        }
+    }
+
+    /// Decides about a claim that was prepared by a member that died.
+    fn settle_if_dead(&mut self, seen: &Seen) -> Result<()> {
+        let owner = seen.word.owner;
+        if owner != self.member.number && !self.is_alive(owner)? {
+            self.claims.settle(seen.number, seen.word);
+        }
+        Ok(())
+    }
+
+    fn is_alive(&mut self, owner: u16) -> Result<bool> {
+        if let Some((_, is_alive)) = self.alive.iter().find(|(known, _)| *known == owner) {
+            return Ok(*is_alive);
+        }
+        let side = &self.member.side;
+        let is_alive = liveness::is_alive(&side.path, &side.file, owner)?;
+        self.alive.push((owner, is_alive));
+        Ok(is_alive)
+    }
+}
+
+/// Cuts indexes into ranges of neighbours.
+fn ranges(indexes: &[u64], step: u64) -> impl Iterator<Item = Range> {
+    let parts = indexes.chunk_by(move |index, next| index.checked_add(step) == Some(*next));
+    parts.flat_map(|part| part.chunks(MESSAGES as usize)).map(move |part| {
+        #[allow(clippy::cast_possible_truncation)] // 32 at most
+        let count = part.len() as u32;
+        let last = part[part.len() - 1];
+        Range { first: part[0], count, next: last.saturating_add(step), key: 0 }
+    })
+}
+
+#[allow(clippy::cast_sign_loss)] // since boot
+fn now_ms() -> u64 {
+    (clock::monotonic_time_ns() / 1_000_000) as u64
+}

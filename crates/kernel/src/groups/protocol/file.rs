@@ -1,0 +1,262 @@
+//! Side files: opened and checked, made, and replaced.
+//!
+//! A side file comes whole under its name, by a link or a rename: nobody sees one in the making. One
+//! that is damaged, or is to begin elsewhere, is replaced under the change lock, which is a byte of
+//! the file itself: 1. it is marked, so that nobody joins it any more; 2. the new one is renamed into
+//! its place. Members of the old one notice the mark and have to open the group again.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::claims::Claims;
+use super::liveness;
+use crate::groups::format::layout::{self, FILE_LEN, Layout, MAGIC, VERSION};
+use crate::memory::{Cells, Mapping, is_unsupported};
+use crate::os::files::{self, Access};
+use crate::os::process;
+use crate::os::range_lock::{Kind, Range, RecordLock};
+use crate::probe::fault::{self, step};
+use crate::{Error, Result};
+
+const CHANGE: Range = Range { start: layout::CHANGE_LOCK, length: 1 };
+const TIMEOUT: Duration = Duration::from_secs(10);
+const MARKED: u64 = 1;
+
+/// What a side file says of its group, which never changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Whether messages of one key are delivered in order, to one member at a time.
+    pub keyed: bool,
+    /// The distance from one index of the queue to the next.
+    pub step: u64,
+    /// The index to begin at, or 0 for the first message.
+    pub start: u64,
+}
+
+/// An open side file.
+pub struct SideFile {
+    pub path: PathBuf,
+    pub file: File,
+    pub cells: Cells,
+    pub shape: Shape,
+}
+
+/// What lies under the name of a side file.
+pub enum Found {
+    Missing,
+    /// Bytes that no member stores.
+    Damaged(String),
+    Whole(SideFile),
+}
+
+/// Opens and checks the side file at `path`.
+pub fn open(path: &Path, writable: bool) -> Result<Found> {
+    let Some(file) = files::open(path, Access { write: writable, create_mode: None })? else {
+        return Ok(Found::Missing);
+    };
+    let failed = |e| Error::io("cannot read", path, e);
+    let len = fault::call!("file.stat", file.metadata()).map_err(failed)?.len();
+    if len < FILE_LEN {
+        return Ok(Found::Damaged(format!("length={len} expected={FILE_LEN}")));
+    }
+    let mapping = Mapping::new(&file, FILE_LEN, writable).map_err(failed)?;
+    // A page without disk space would be a signal at its first use.
+    mapping.populate_read(0, FILE_LEN).or_else(ignore_unsupported).map_err(failed)?;
+    let cells = Cells::new(mapping);
+    let shape = match check(path, &cells)? {
+        Ok(shape) => shape,
+        Err(what) => return Ok(Found::Damaged(what)),
+    };
+    Ok(Found::Whole(SideFile { path: path.to_path_buf(), file, cells, shape }))
+}
+
+fn ignore_unsupported(error: io::Error) -> io::Result<()> {
+    if is_unsupported(&error) { Ok(()) } else { Err(error) }
+}
+
+/// The shape in a side file, or what is wrong with it.
+fn check(path: &Path, cells: &Cells) -> Result<std::result::Result<Shape, String>> {
+    let load = |at| cells.load_acquire(at);
+    let (magic, version) = (load(layout::MAGIC_AT), load(layout::VERSION_AT));
+    let (keyed, step) = (load(layout::KEYED_AT), load(layout::STEP_AT));
+    let start = load(layout::START_AT);
+    if magic != MAGIC {
+        return Ok(Err(format!("magic={magic:#x} expected={MAGIC:#x}")));
+    }
+    if load(layout::SUM_AT) != layout::sum(version, keyed, step, start) || keyed > 1 || step == 0 {
+        return Ok(Err("the sum of its header is another".to_owned()));
+    }
+    if version != VERSION {
+        return Err(Error::Unsupported(format!(
+            "the side file of a group is of another version: found={version} expected={VERSION} \
+             file={}",
+            path.display()
+        )));
+    }
+    if let Err(what) = check_claims(&Claims::new(cells, Layout::FILE)) {
+        return Ok(Err(what));
+    }
+    Ok(Ok(Shape { keyed: keyed == 1, step, start }))
+}
+
+fn check_claims(claims: &Claims<'_>) -> std::result::Result<(), String> {
+    // Claims that were linked when the frontier was read end before it.
+    let in_use = claims.in_use().ok_or("a claim has a state that does not exist")?;
+    let frontier = claims.frontier().ok_or("the newest claim does not exist")?;
+    for seen in in_use.iter().filter(|seen| seen.is_linked) {
+        let is_range = seen.first < seen.next && seen.next <= frontier.next;
+        if !is_range || seen.word.pending == 0 {
+            let (first, next, end) = (seen.first, seen.next, frontier.next);
+            return Err(format!(
+                "claim={} first={first:#x} next={next:#x} end={end:#x}",
+                seen.number
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Makes a side file unless there is one.
+pub fn create(path: &Path, shape: Shape, file_mode: u32) -> Result<()> {
+    let made = Made::new(path, shape, file_mode)?;
+    match fault::call!("group.file.link", std::fs::hard_link(&made.path, path)) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        linked => linked.map_err(|e| Error::io("cannot make", path, e)),
+    }
+}
+
+/// Why a side file is to be replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replace {
+    /// If it is damaged.
+    Damaged,
+    /// If nobody uses it.
+    Unused,
+}
+
+/// What came of replacing a side file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Replaced {
+    Done,
+    /// Somebody else replaced it, or it is whole.
+    NotNeeded,
+    /// Members use it.
+    InUse,
+}
+
+/// Puts a new side file in the place of the one at `path`.
+pub fn replace(path: &Path, shape: Shape, file_mode: u32, why: Replace) -> Result<Replaced> {
+    let Some(old) = files::open(path, Access { write: true, create_mode: None })? else {
+        create(path, shape, file_mode)?;
+        return Ok(Replaced::Done);
+    };
+    let lock = RecordLock::wait(&old, CHANGE, Kind::Exclusive, TIMEOUT)
+        .map_err(|e| Error::io("cannot lock", path, e))?;
+    let _lock = lock.map_err(|locked| Error::FileLocked { file: path.to_path_buf(), locked })?;
+    if !is_at(&old, path)? || why == Replace::Damaged && !is_damaged(path)? {
+        return Ok(Replaced::NotNeeded);
+    }
+    mark(path, &old, MARKED)?;
+    if why == Replace::Unused && !liveness::members(path, &old)?.is_empty() {
+        mark(path, &old, 0)?;
+        return Ok(Replaced::InUse);
+    }
+    Made::new(path, shape, file_mode)?.rename_to(path)?;
+    Ok(Replaced::Done)
+}
+
+/// Whether `path` still names this file.
+pub fn is_at(file: &File, path: &Path) -> Result<bool> {
+    let failed = |e| Error::io("cannot look at", path, e);
+    let Some(named) = files::open(path, Access { write: false, create_mode: None })? else {
+        return Ok(false);
+    };
+    let (named, own) = (files::identity(&named), files::identity(file));
+    Ok(named.map_err(failed)? == own.map_err(failed)?)
+}
+
+fn is_damaged(path: &Path) -> Result<bool> {
+    Ok(matches!(open(path, true)?, Found::Damaged(_)))
+}
+
+/// Step 1: marks a file as one that is about to be replaced. A file too short has no members.
+fn mark(path: &Path, file: &File, value: u64) -> Result<()> {
+    let failed = |e| Error::io("cannot write", path, e);
+    let len = fault::call!("file.stat", file.metadata()).map_err(failed)?.len();
+    if len >= FILE_LEN {
+        let write = || file.write_all_at(&value.to_le_bytes(), layout::RETIRED_AT);
+        fault::call!("group.file.write", write()).map_err(failed)?;
+        step!("group.retired.store").made();
+    }
+    Ok(())
+}
+
+/// Undoes the mark of a process that died before it had the file replaced.
+pub fn unmark(path: &Path) -> Result<()> {
+    let Some(file) = files::open(path, Access { write: true, create_mode: None })? else {
+        return Ok(());
+    };
+    let lock = RecordLock::wait(&file, CHANGE, Kind::Exclusive, TIMEOUT)
+        .map_err(|e| Error::io("cannot lock", path, e))?;
+    let _lock = lock.map_err(|locked| Error::FileLocked { file: path.to_path_buf(), locked })?;
+    if is_at(&file, path)? { mark(path, &file, 0) } else { Ok(()) }
+}
+
+/// Whether a side file was marked.
+#[must_use]
+pub fn is_marked(cells: &Cells) -> bool {
+    cells.load_acquire(layout::RETIRED_AT) != 0
+}
+
+/// A whole side file under a name of its own, which is removed again.
+struct Made {
+    path: PathBuf,
+}
+
+impl Made {
+    fn new(path: &Path, shape: Shape, file_mode: u32) -> Result<Self> {
+        let name = format!("{}.{}.{}", path.display(), process::pid(), process::thread_id());
+        let own = PathBuf::from(name);
+        let failed = |e| Error::io("cannot make", path, e);
+        let file = if let Some(file) = files::create_new(&own, file_mode)? {
+            file
+        } else {
+            // Of a process that died, and had the same pid.
+            fault::call!("group.file.remove", std::fs::remove_file(&own)).map_err(failed)?;
+            files::create_new(&own, file_mode)?
+                .ok_or_else(|| failed(io::ErrorKind::AlreadyExists.into()))?
+        };
+        let made = Self { path: own };
+        let write = || {
+            files::set_len(&file, FILE_LEN)?;
+            files::reserve(&file, 0, FILE_LEN)?;
+            file.write_all_at(&header(shape), 0)
+        };
+        fault::call!("group.file.write", write()).map_err(failed)?;
+        fault::call!("group.file.sync", files::sync(&file)).map_err(failed)?;
+        Ok(made)
+    }
+
+    /// Step 2.
+    fn rename_to(self, path: &Path) -> Result<()> {
+        fault::call!("group.file.rename", files::rename(&self.path, path))
+            .map_err(|e| Error::io("cannot replace", path, e))
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        // After a rename there is nothing of this name.
+        let _ = fault::call!("group.file.remove", std::fs::remove_file(&self.path));
+    }
+}
+
+fn header(shape: Shape) -> Vec<u8> {
+    let keyed = u64::from(shape.keyed);
+    let sum = layout::sum(VERSION, keyed, shape.step, shape.start);
+    let fields = [MAGIC, VERSION, keyed, shape.step, shape.start, sum];
+    fields.iter().flat_map(|field| field.to_le_bytes()).collect()
+}

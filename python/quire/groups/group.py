@@ -1,0 +1,141 @@
+"""Groups: those who share the messages of a queue."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from quire import _arguments as arguments
+from quire import _native
+from quire.errors import ReadOnlyError, UnsupportedError
+from quire.groups.consumer import Consumer
+from quire.groups.dead_letters import DeadLetters
+from quire.groups.keys import Keys
+from quire.groups.membership import Membership
+from quire.groups.opening import grouped
+from quire.groups.states import GroupState, state_of
+from quire.ranges.numbering import Numbering
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from quire.groups.opening import GroupedQueue
+
+
+class Group:
+    """
+    A group of consumers, from :meth:`Queue.group`.
+
+    Examples:
+        >>> _ = appender.write_many([b"one", b"two"])
+        >>> group = queue.group("billing")
+        >>> with group.consumer("c1") as consumer:
+        ...     _ = consumer.read().ack()
+        >>> group.name, group.lag
+        ('billing', 1)
+        >>> group.state().members
+        ()
+
+    """
+
+    def __init__(  # noqa: PLR0913 - those of Queue.group
+        self,
+        queue: GroupedQueue,
+        name: str,
+        *,
+        ack_timeout_s: float = 30.0,
+        key: str | Callable[[Any], Any] | None = None,
+        dead_letter: GroupedQueue | str | PathLike[str] | None = None,
+        max_deliveries: int | None = None,
+    ) -> None:
+        """Check the settings; nothing is made before a consumer joins."""
+        self._queue = queue = grouped(queue)
+        self._ack_timeout_ms = arguments.milliseconds("ack_timeout_s", ack_timeout_s)
+        if key is not None and not isinstance(key, str) and not callable(key):
+            raise arguments.refusal("key", "the name of a field, or a function of an excerpt", key)
+        if isinstance(key, str) and isinstance(queue, _native.QuickQueue):
+            raise UnsupportedError(
+                "not supported in a Quick-Queue: a field as key=, as messages are raw bytes"
+                " (give a function of an excerpt)"
+            )
+        self._keys = None if key is None else Keys(key)
+        if max_deliveries is not None and dead_letter is None:
+            raise ValueError("max_deliveries= requires dead_letter=, a queue for such messages")
+        self._dead_letters = (
+            None if dead_letter is None else DeadLetters(dead_letter, max_deliveries, queue)
+        )
+        options: dict[str, Any] = getattr(queue, "_options", {})
+        self._native = _native.Group(
+            queue.path,
+            arguments.text("name", name),
+            keyed=key is not None,
+            step=Numbering.of(queue).step,
+            file_mode=options.get("file_mode", 0o600),
+        )
+
+    @property
+    def name(self) -> str:
+        """The group's name."""
+        return self._native.name
+
+    @property
+    def lag(self) -> int:
+        """
+        How many messages nobody acknowledged.
+
+        In a Quick-Queue, entries that dead producers left without a message count, too.
+        """
+        return self.state().lag
+
+    def state(self) -> GroupState:
+        """Return the lag, the members and the position of the group at one moment."""
+        return state_of(self._queue, self.name)
+
+    def consumer(self, name: str | None = None) -> Consumer:
+        """
+        Join the group.
+
+        Args:
+            name: What the consumer is called in `quire groups`; by default its pid. Two consumers
+                may have the same name.
+
+        Raises:
+            ReadOnlyError: The queue was opened read-only.
+            GroupError: The group was made with a key and this one has none, or the other way.
+
+        """
+        if self._queue.read_only:
+            raise ReadOnlyError(
+                f"a consumer needs a writable queue: path={self._queue.path} read_only=True"
+            )
+        name = str(os.getpid()) if name is None else arguments.text("name", name)
+        member = self._native._join(name, self._ack_timeout_ms)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+        membership = Membership(self._queue, name, member, self._keys, self._dead_letters)
+        return Consumer(name, membership)
+
+    def reset(self, index: int | None = None) -> None:
+        """
+        Have the group begin at an index; None: at the first message.
+
+        Raises:
+            GroupError: The group has members.
+
+        Examples:
+            >>> last = appender.write_many([b"one", b"two"])
+            >>> group = queue.group("billing")
+            >>> group.reset(last)
+            >>> group.lag
+            1
+
+        """
+        if self._queue.read_only:
+            raise ReadOnlyError(
+                f"to reset a group needs a writable queue: path={self._queue.path} read_only=True"
+            )
+        start: int = 0 if index is None else arguments.whole(0, 2**63 - 1)("index", index)
+        self._native._reset(start)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+
+    def __repr__(self) -> str:
+        """Return its name and its queue."""
+        return f"Group({self.name!r}, {self._queue.path!r})"

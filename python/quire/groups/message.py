@@ -1,0 +1,179 @@
+"""What a consumer delivers: messages, and batches of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+if TYPE_CHECKING:
+    from quire.groups.delivered import Claim, Delivered
+    from quire.groups.membership import Membership
+
+_T = TypeVar("_T")
+
+
+class GroupMessage:
+    """
+    A message of a group, until it is acknowledged.
+
+    Examples:
+        >>> _ = appender.write_map({"symbol": "EURUSD"})
+        >>> with queue.group("billing").consumer("c1") as consumer:
+        ...     for message in consumer:
+        ...         print(message.delivery_count, message.to_dict(), message.ack())
+        1 {'symbol': 'EURUSD'} True
+        >>> message.index == queue.first_index, message.data == message.excerpt.data
+        (True, True)
+
+    """
+
+    __slots__ = ("_bit", "_claim", "_membership", "data", "index")
+
+    index: int
+    """The index of the message in its queue."""
+    data: bytes
+    """Its bytes."""
+
+    def __init__(
+        self, membership: Membership, claim: Claim, bit: int, index: int, data: bytes
+    ) -> None:
+        """Keep what acknowledging needs."""
+        self._membership, self._claim, self._bit = membership, claim, bit
+        self.index, self.data = index, data
+
+    @property
+    def delivery_count(self) -> int:
+        """How often the message was delivered, this time included; 255 stands for more, too."""
+        return self._claim.deliveries
+
+    def ack(self) -> bool:
+        """
+        Acknowledge the message: the group is done with it.
+
+        False if it was delivered to another member meanwhile, as its time was over, or if it was
+        acknowledged before.
+        """
+        return self._membership.acknowledge(self._claim, self._bit) != 0
+
+    def nack(self) -> bool:
+        """
+        Have the message delivered again, to any member; False if it was lost to one already.
+
+        A message of a batch is delivered again once the others of its range of at most 32
+        messages are acknowledged or refused.
+
+        Examples:
+            >>> _ = appender.write_text("hello")
+            >>> with queue.group("billing").consumer("c1") as consumer:
+            ...     consumer.read().nack()
+            ...     consumer.read().delivery_count
+            True
+            2
+
+        """
+        return self._membership.refuse(self._claim, self._bit)
+
+    @property
+    def excerpt(self) -> Any:  # noqa: ANN401 - of the queue's format
+        """The message as a tailer would return it, an :class:`Excerpt` or one of the format."""
+        return self._membership.excerpt(self.index, self.data)
+
+    def to_dict(self) -> dict[Any, Any]:
+        """Return the fields of the message; see :meth:`Excerpt.to_dict`."""
+        found: dict[Any, Any] = self.excerpt.to_dict()
+        return found
+
+    def to_text(self) -> str:
+        """
+        Return the message as text; see :meth:`Excerpt.to_text`.
+
+        Examples:
+            >>> _ = appender.write_text("hello")
+            >>> with queue.group("billing").consumer("c1") as consumer:
+            ...     consumer.read().to_text()
+            'hello'
+
+        """
+        found: str = self.excerpt.to_text()
+        return found
+
+    @overload
+    def to_message(self, cls: type[_T]) -> _T: ...
+    @overload
+    def to_message(self, cls: None = None) -> Any: ...  # noqa: ANN401 - of any class
+    def to_message(self, cls: type[_T] | None = None) -> _T | Any:
+        """
+        Return the message as an object; see :meth:`Excerpt.to_message`.
+
+        Examples:
+            >>> from dataclasses import dataclass
+            >>> @quire.message
+            ... @dataclass
+            ... class Invoice:
+            ...     amount: float
+            >>> _ = appender.write_message(Invoice(9.5))
+            >>> with queue.group("billing").consumer("c1") as consumer:
+            ...     consumer.read().to_message(Invoice)
+            Invoice(amount=9.5)
+
+        """
+        return self.excerpt.to_message(cls)
+
+    def __repr__(self) -> str:
+        """Return the index, the number of bytes and of deliveries."""
+        return (
+            f"GroupMessage(index={self.index:#x}, {len(self.data)} bytes,"
+            f" delivery_count={self.delivery_count})"
+        )
+
+
+class GroupBatch(Sequence[GroupMessage]):
+    """
+    Messages that were delivered together.
+
+    A message is made when it is asked for: acknowledging a batch makes none.
+
+    Examples:
+        >>> _ = appender.write_many([b"one", b"two"])
+        >>> with queue.group("billing").consumer("c1") as consumer:
+        ...     batch = consumer.read_many(10)
+        ...     print(len(batch), batch[1].data, batch.payloads())
+        ...     consumer.ack_many(batch)
+        2 b'two' [b'one', b'two']
+        2
+
+    """
+
+    def __init__(self, membership: Membership, delivered: Delivered) -> None:
+        """Keep what messages are made of."""
+        self._membership, self.delivered = membership, delivered
+
+    def payloads(self) -> list[bytes]:
+        """Return the bytes of all messages."""
+        return [data for _, _, _, data in self.delivered]
+
+    def __len__(self) -> int:
+        """Return how many messages there are."""
+        return len(self.delivered)
+
+    def __iter__(self) -> Iterator[GroupMessage]:
+        """Yield the messages."""
+        return (GroupMessage(self._membership, *it) for it in self.delivered)
+
+    @overload
+    def __getitem__(self, place: int) -> GroupMessage: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[GroupMessage]: ...
+    def __getitem__(self, place: int | slice) -> GroupMessage | list[GroupMessage]:
+        """Return the message at a place, or a list of them."""
+        count = len(self)
+        if isinstance(place, slice):
+            return [self[it] for it in range(*place.indices(count))]
+        wanted = place + count if place < 0 else place
+        if not 0 <= wanted < count:
+            raise IndexError(f"no such message in the batch: place={place} count={count}")
+        return GroupMessage(self._membership, *self.delivered.at(wanted))
+
+    def __repr__(self) -> str:
+        """Return how many messages there are."""
+        return f"GroupBatch({len(self)} messages)"

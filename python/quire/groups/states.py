@@ -1,0 +1,89 @@
+"""What the groups of a queue have yet to do, from their side files alone."""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from quire._native import group_backlog, group_members
+from quire.ranges.cycles import count_of, cycles_of
+from quire.ranges.numbering import Numbering
+
+if TYPE_CHECKING:
+    from quire.ranges.numbering import AnyQueue
+
+_SUFFIX: Final = ".qgroup"
+
+
+class GroupMemberState(NamedTuple):
+    """A member of a group that is alive."""
+
+    name: str
+    pid: int
+    messages: int
+    """How many messages it has not acknowledged yet."""
+
+
+class GroupState(NamedTuple):
+    """A group of a queue, as it is at one moment."""
+
+    name: str
+    lag: int
+    """How many messages nobody acknowledged."""
+    lowest_index: int
+    """The index of the first message that it still needs; 0 for the first of the queue."""
+    next_index: int
+    """The index after the last message that was delivered; 0 if none was."""
+    members: tuple[GroupMemberState, ...]
+
+
+def side_files(path: str | PathLike[str]) -> list[Path]:
+    """Return the side files of all groups of a queue."""
+    return sorted(file for file in Path(path).glob(f"*{_SUFFIX}") if file.is_file())
+
+
+def side_file(path: str | PathLike[str], name: str) -> Path:
+    """Return the side file of one group."""
+    return Path(path) / f"{name}{_SUFFIX}"
+
+
+def lowest_needed(path: str | PathLike[str]) -> dict[str, int]:
+    """
+    Return the index of the first message that each group of a queue still needs.
+
+    0 stands for the first message of the queue. Nothing is changed, and no message is read. The
+    group of a damaged side file needs all: it will begin with the first message again.
+
+    Args:
+        path: The queue's directory.
+
+    """
+    found = {file: group_backlog(file) for file in side_files(path)}
+    return {file.stem: backlog[2] for file, backlog in found.items() if backlog is not None}
+
+
+def states_of(queue: AnyQueue) -> list[GroupState]:
+    """Return the state of each group of a queue, in the order of their names."""
+    return [state_of(queue, file.stem) for file in side_files(queue.path)]
+
+
+def state_of(queue: AnyQueue, name: str) -> GroupState:
+    """Return the state of a group; of one that nobody joined yet, too."""
+    file = side_file(queue.path, name)
+    following, unacknowledged, lowest = group_backlog(file) or (0, 0, 0)
+    members = tuple(GroupMemberState(*it) for it in group_members(file))
+    lag = unacknowledged + count_from(queue, following)
+    return GroupState(name, lag, lowest, following, members)
+
+
+def count_from(queue: AnyQueue, index: int) -> int:
+    """Return how many messages follow, from an index on, by the queue's own index."""
+    numbering = Numbering.of(queue)
+    first = numbering.to_cycle(index)
+    total = 0
+    for cycle in cycles_of(queue):
+        if cycle >= first:
+            low = numbering.to_sequence(index) if cycle == first else 0
+            total += max(0, count_of(queue, cycle) - low)
+    return total
