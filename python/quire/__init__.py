@@ -126,6 +126,11 @@ if _TYPE_CHECKING:
     from quire.maintenance.copying import Copied, copy_queue
     from quire.maintenance.explaining import ExplainedPart, Explanation, explain
     from quire.maintenance.files import FileState, FileUser, file_state, removable
+    from quire.maintenance.filesystem import (
+        FilesystemCheck,
+        FilesystemReport,
+        verify_filesystem,
+    )
     from quire.maintenance.joining import merge_queues
     from quire.maintenance.repairing import repair
     from quire.maintenance.report import Action, Finding, RepairReport, VerifyReport
@@ -158,6 +163,8 @@ __all__ = [
     "Explanation",
     "FileState",
     "FileUser",
+    "FilesystemCheck",
+    "FilesystemReport",
     "Finding",
     "ForkedError",
     "Group",
@@ -255,6 +262,7 @@ __all__ = [
     "uint16",
     "uint32",
     "verify",
+    "verify_filesystem",
 ]
 
 __version__ = _native.VERSION
@@ -272,6 +280,8 @@ _LATER = {
     "Explanation": "maintenance.explaining",
     "FileState": "maintenance.files",
     "FileUser": "maintenance.files",
+    "FilesystemCheck": "maintenance.filesystem",
+    "FilesystemReport": "maintenance.filesystem",
     "Finding": "maintenance.report",
     "RepairReport": "maintenance.report",
     "PruneReport": "retaining.report",
@@ -294,6 +304,7 @@ _LATER = {
     "service": "services.service",
     "VerifyReport": "maintenance.report",
     "verify": "maintenance.verification",
+    "verify_filesystem": "maintenance.filesystem",
 }
 
 

@@ -58,6 +58,7 @@ __all__ = [
     "before_fork",
     "entry_bytes",
     "kind_parts",
+    "network_file_system",
     "parse_json",
     "parse_yaml",
     "render_rows",
@@ -197,6 +198,9 @@ def verify_journal(path: str, /) -> _Report:
         Findings (kind, file, position, found, expected); files, messages and bytes examined.
 
     """
+
+def network_file_system(path: str, /) -> str | None:
+    """Return the name of the network file system that a directory is on; None: it is local."""
 
 def repair_journal(path: str, *, timeout_ms: int, allow_network: bool) -> list[_Done]:
     """

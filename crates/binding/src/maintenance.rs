@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use quire_kernel::chronicle::repair::{self, Action};
 use quire_kernel::chronicle::verify;
 use quire_kernel::finding::{Finding, Kind, Report};
+use quire_kernel::os::files;
 
 use crate::error::told;
 
@@ -40,6 +41,13 @@ pub fn rows(report: Report) -> Rows {
 #[pyo3(signature = (path, /))]
 pub fn verify_journal(py: Python<'_>, path: PathBuf) -> PyResult<Rows> {
     told(py, py.detach(|| verify::verify(&path))).map(rows)
+}
+
+#[doc = stub!("network_file_system")]
+#[pyfunction]
+#[pyo3(signature = (path, /))]
+pub fn network_file_system(py: Python<'_>, path: PathBuf) -> PyResult<Option<&'static str>> {
+    told(py, files::network_file_system_of(&path))
 }
 
 #[doc = stub!("repair_journal")]

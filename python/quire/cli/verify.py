@@ -16,6 +16,7 @@ from quire.cli.color import styled
 from quire.cli.errors import FAILED, OK
 from quire.cli.options import row_format_option
 from quire.cli.rows import print_rows
+from quire.maintenance.filesystem import FilesystemCheck, FilesystemReport
 from quire.maintenance.kinds import Severity
 
 if TYPE_CHECKING:
@@ -37,8 +38,11 @@ _MIB: Final = 1 << 20
 
 @click.command()
 @click.argument("path", type=PATH)
+@click.option(
+    "--filesystem", "tries_it", is_flag=True, help="Try the file system of the directory PATH."
+)
 @row_format_option()
-def verify(path: Path, *, style: str) -> int:
+def verify(path: Path, *, tries_it: bool, style: str) -> int:
     """
     Check queues and their files against every rule of the format.
 
@@ -47,11 +51,18 @@ def verify(path: Path, *, style: str) -> int:
     what is wrong where, what that means, and what `quire repair` would do. The exit code is 1 if
     there are errors or warnings.
 
+    --filesystem tries, in a directory that it makes below PATH and removes, whether locks, mappings
+    and syncs work there between processes of this host, and says whether allow_network=True is
+    safe for queues of one host. The exit code is 1 if it is not.
+
     \b
     Examples:
       quire verify orders
       quire verify /var/queues --format jsonl | jq 'select(.severity == "error")'
+      quire verify --filesystem /mnt/share
     """  # noqa: D301 - click reads the backspace
+    if tries_it:
+        return _try_filesystem(path, style)
     report = quire.verify(path)
     if style == "text":
         for line in lines(report):
@@ -59,6 +70,26 @@ def verify(path: Path, *, style: str) -> int:
     else:
         print_rows(style, _COLUMNS, (finding.to_dict() for finding in report.findings))
     return OK if report.ok else FAILED
+
+
+def _try_filesystem(path: Path, style: str) -> int:
+    report = quire.verify_filesystem(path)
+    rows = [check._asdict() for check in report.checks]
+    print_rows(style, FilesystemCheck._fields, rows)
+    if style == "text":
+        click.echo(_verdict(report))
+    return OK if report.ok else FAILED
+
+
+def _verdict(report: FilesystemReport) -> str:
+    if not report.ok:
+        return "not safe: write no queue here"
+    if report.network is None:
+        return "safe"
+    return (
+        f"safe with allow_network=True while only this host uses the queues: {report.network} does"
+        " not carry shared memory to other hosts"
+    )
 
 
 def lines(report: VerifyReport) -> Iterator[str]:
