@@ -28,6 +28,7 @@ MODULES = [
     "quire",
     "quire.archive",
     "quire.logging",
+    "quire.metrics",
     "quire.pages",
     "quire.pausers",
     "quire.types",

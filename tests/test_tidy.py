@@ -23,6 +23,7 @@ RUST_LAYERS = [
     "quire_kernel::error quire_kernel::finding quire_kernel::probe quire_kernel::warnings",
     "quire_kernel::os",
     "quire_kernel::memory",
+    "quire_kernel::metrics",
     "quire_kernel::chronicle::format quire_kernel::groups::format",
     "quire_kernel::quick_queue::format quire_kernel::vanilla::format",
     "quire_kernel::chronicle::protocol quire_kernel::groups::protocol",
@@ -58,10 +59,10 @@ PYTHON_LAYERS = [
     "_terminal _units _watching",
     "frames.html",
     "_arguments _arrow _durable _formats _following _latency discovery errors pausers",
-    "types _opening _raw pages",
+    "types _opening _options _raw pages",
     "ranges.cycles ranges.event_time ranges.numbering ranges.seek",
     "calls arrow",
-    "write_lock frames.handle frames.scan frames.dataset frames groups",
+    "write_lock metrics frames.handle frames.scan frames.dataset frames groups",
     "queue appender tailer subtopics vanilla indexed quick_queue merging",
     "_positions ranges",
     "logging replaying services archive maintenance",
@@ -80,7 +81,7 @@ PYTHON_RANKS = {
 HANDLES = {"quire.queue", "quire.appender", "quire.tailer", "quire.subtopics"}
 MIN_WORDS = 40  # characters of a package's docstring
 OWN = {"bench", "pyspark_quire", "quire"}
-BROUGHT_ALONG = {"numpy"}  # by pandas
+BROUGHT_ALONG = {"numpy", "opentelemetry"}  # by pandas, and opentelemetry-sdk
 CRATES = set(rust_modules.FOLDERS.values())  # what their roots declare serves all of their modules
 
 

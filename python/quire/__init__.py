@@ -12,7 +12,8 @@ Where things are; each imports only what stands above it::
     types pausers discovery                    declared types, waiting, queues below a directory
     _arguments _durable _opening _terminal     checked arguments, files that survive a crash,
     _arrow _latency _formats                   paths that become queues, text safe to print
-    _units _watching                           durations and sizes, what runs beside a queue
+    _units _watching _options                  durations and sizes, what runs beside a queue,
+                                               the options of open()
     _following _raw                            waiting for messages, in any format; batches of raw
                                                messages
     _native                                    the Rust extension; its stub documents it
@@ -23,6 +24,7 @@ Where things are; each imports only what stands above it::
     ranges _positions                          ranges, seeking, stored positions
     frames                                     queues as data frames, and in notebooks
     groups                                     consumers that share the messages of a queue
+    metrics                                    what a queue does in numbers, and exporters
     write_lock maintenance                     the write lock; checking and repairing queues
     replaying services archive                 replay and compare; services; Parquet archives
     logging                                    a handler of the standard library's logging

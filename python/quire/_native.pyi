@@ -825,6 +825,7 @@ class Queue:
         low_space_percent: int = 5,
         durability: Literal["process", "batch", "each"] = "process",
         group_commit_us: int | None = None,
+        metrics: bool = False,
     ) -> Self: ...
     @property
     def path(self) -> str:
@@ -983,6 +984,25 @@ class Queue:
             ...     _ = tailer.read_text()
             >>> [(name, hex(index)) for name, index in queue.named_tailers()]
             [('risk', '0x4d1900000001')]
+
+        """
+
+    def _metrics(
+        self,
+    ) -> (
+        tuple[
+            int,
+            list[tuple[str, int]],
+            list[tuple[str, tuple[int, int, list[tuple[int, int, int]]]]],
+        ]
+        | None
+    ):
+        """
+        Return what the processes of this queue counted; None if none was asked to.
+
+        Returns:
+            When counting began in epoch milliseconds, the counters, and of each latency the sum,
+            the highest value, and the buckets: lowest value, lowest of the next bucket, count.
 
         """
 

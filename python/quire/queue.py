@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABCMeta
 from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Protocol, Self, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, cast, overload
 
 from quire import _arguments as arguments
-from quire import _formats, _native
+from quire import _formats, _native, _options
 from quire._formats import Format
 from quire._native import Dump, ManualClock, Pretoucher, RollCycle
 from quire._opening import Reopened
@@ -25,104 +26,8 @@ from quire.tailer import Tailer
 from quire.vanilla import VanillaAppender, VanillaQueue, VanillaTailer
 from quire.write_lock import WriteLock
 
-
-def _clock(name: str, found: object) -> object:
-    if isinstance(found, ManualClock) or callable(found):
-        return found
-    raise arguments.refusal(name, "a quire.ManualClock, a callable or None", found)
-
-
-def _roll_cycle(name: str, found: object) -> str:
-    if isinstance(found, RollCycle):
-        return found.name
-    if not isinstance(found, str):
-        raise arguments.refusal(name, "the name of a roll cycle, or a quire.RollCycle", found)
-    return found
-
-
-def _watchers(name: str, found: object) -> tuple[Watcher, ...]:
-    given = (found,) if isinstance(found, Watcher) else found
-    if not isinstance(given, list | tuple):
-        raise arguments.refusal(name, "a quire.Retention, or a list of them", found)
-    rules = cast("Sequence[object]", given)
-    for rule in rules:
-        if not isinstance(rule, Watcher):
-            raise arguments.refusal(name, "a quire.Retention, or a list of them", rule)
-    return cast("tuple[Watcher, ...]", tuple(rules))
-
-
-def _microseconds(name: str, found: object) -> int:
-    seconds = arguments.seconds(name, found)
-    if not seconds <= _LONGEST_COMMIT_S:
-        raise arguments.out_of_range(name, "at most 3600 seconds", found)
-    return round(seconds * 1e6)
-
-
-_LONGEST_COMMIT_S = 3600
-_UNSIGNED = arguments.whole(0, 2**32 - 1)
-_TEXT = arguments.optional(arguments.text)
-
-_CHECKS: dict[str, arguments.Check] = {
-    "roll_cycle": arguments.optional(_roll_cycle),
-    "read_only": arguments.flag,
-    "create": arguments.flag,
-    "clock": arguments.optional(_clock),
-    "block_bytes": arguments.optional(arguments.whole(0, 2**63 - 1)),
-    "force_unlock": arguments.text,
-    "double_buffer": arguments.flag,
-    "epoch_ms": arguments.optional(arguments.whole(-(2**63), 2**63 - 1)),
-    "roll_time": _TEXT,
-    "roll_time_zone": _TEXT,
-    "index_count": arguments.optional(_UNSIGNED),
-    "index_spacing": arguments.optional(_UNSIGNED),
-    "wire_type": _TEXT,
-    "source_id": arguments.whole(-(2**31), 2**31 - 1),
-    "file_mode": arguments.whole(0, 0o7777),
-    "allow_network": arguments.flag,
-    "pretouch": arguments.flag,
-    "low_space_percent": arguments.whole(0, 255),
-    "retention": arguments.optional(_watchers),
-    "durability": arguments.one_of("process", "batch", "each"),
-    "page_bytes": arguments.optional(arguments.whole(0, 2**63 - 1)),
-    "cycle_format": _TEXT,
-    "cycle_length_ms": arguments.optional(arguments.whole(1, 2**31 - 1)),
-    "cycle_time_zone": _TEXT,
-    "entries_per_cycle": arguments.optional(arguments.whole(0, 2**63 - 1)),
-    "tid_bits": arguments.optional(_UNSIGNED),
-    "index_block_bytes": arguments.optional(arguments.whole(0, 2**63 - 1)),
-    "data_block_bytes": arguments.optional(arguments.whole(0, 2**63 - 1)),
-    "synchronous": arguments.flag,
-    "consumption": arguments.one_of("topic", "queue"),
-}
-# The options that each format knows; ``path`` and ``format`` are everybody's.
-_QUICK_QUEUE = {"read_only", "create", "page_bytes", "file_mode", "allow_network"}
-_VANILLA = {
-    "read_only",
-    "create",
-    "clock",
-    "roll_cycle",
-    "cycle_format",
-    "cycle_length_ms",
-    "cycle_time_zone",
-    "entries_per_cycle",
-    "tid_bits",
-    "index_block_bytes",
-    "data_block_bytes",
-    "synchronous",
-    "consumption",
-    "linger_ms",
-    "file_mode",
-    "allow_network",
-}
-_INDEXED = {"read_only", "create"}
-_OF_OTHERS = (_QUICK_QUEUE | _VANILLA) - {"read_only", "create", "clock", "roll_cycle"}
-_CHRONICLE = ({*_CHECKS} - _OF_OTHERS) | {
-    "file_mode",
-    "allow_network",
-    "timeout_ms",
-    "eof_grace_ms",
-    "group_commit_us",
-}
+if TYPE_CHECKING:
+    from quire.metrics.snapshot import Metrics
 
 
 class _Writable(Protocol):
@@ -276,6 +181,25 @@ class Queue(_native.Queue, Reopened, Framed, Shared, metaclass=ABCMeta):
         """
         return WriteLock(self)
 
+    def metrics(self) -> Metrics:
+        """
+        Return what all processes of the queue counted, those that ended included.
+
+        A process counts if it opens the queue for writing with ``metrics=True``, or while the
+        environment variable ``QUIRE_METRICS`` is 1. Any process can ask, also with a queue that
+        was opened read-only.
+
+        Examples:
+            >>> with quire.open("busy", metrics=True) as busy:
+            ...     index = busy.appender().write_text("hello")
+            ...     busy.metrics().messages_appended
+            1
+
+        """
+        from quire.metrics.snapshot import metrics_of
+
+        return metrics_of(self)
+
     @overload
     def dump(self) -> str: ...
     @overload
@@ -377,6 +301,7 @@ def open(  # noqa: A001
     retention: Watcher | Sequence[Watcher] | None = None,
     durability: Literal["process", "batch", "each"] = "process",
     group_commit_s: float | None = None,
+    metrics: bool | None = None,
 ) -> Queue: ...
 def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
     path: str | PathLike[str],
@@ -405,6 +330,7 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
     retention: Watcher | Sequence[Watcher] | None = None,
     durability: Literal["process", "batch", "each"] = "process",
     group_commit_s: float | None = None,
+    metrics: bool | None = None,
     page_bytes: int | None = None,
     cycle_format: str | None = None,
     cycle_length_ms: int | None = None,
@@ -464,6 +390,8 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
             the queue is closed; ``each``, a power cut as soon as the append has returned.
         group_commit_s: How long messages are collected for one sync: 0.1 with ``batch``; 0 with
             ``each``, where threads that append meanwhile share the next sync anyway.
+        metrics: Count and time what this process appends and reads, for :meth:`Queue.metrics`.
+            None: if the environment variable ``QUIRE_METRICS`` is 1.
         page_bytes: How long the files of a new Quick-Queue are: a power of two from 16 bytes to
             1 GiB, the default.
         cycle_format: Vanilla Chronicle: the pattern of the cycles' directories, such as
@@ -527,6 +455,7 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
         "low_space_percent": low_space_percent,
         "retention": retention,
         "durability": durability,
+        "metrics": metrics,
         "page_bytes": page_bytes,
         "cycle_format": cycle_format,
         "cycle_length_ms": cycle_length_ms,
@@ -538,24 +467,28 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
         "synchronous": synchronous,
         "consumption": consumption,
     }
-    options = {name: _CHECKS[name](name, given) for name, given in options.items()}
+    options = {name: _options.CHECKS[name](name, given) for name, given in options.items()}
     options["timeout_ms"] = arguments.milliseconds("timeout_s", timeout_s)
     grace = arguments.optional(arguments.milliseconds)
     options["eof_grace_ms"] = grace("eof_grace_s", eof_grace_s)
-    options["group_commit_us"] = arguments.optional(_microseconds)("group_commit_s", group_commit_s)
+    options["group_commit_us"] = arguments.optional(_options.microseconds)(
+        "group_commit_s", group_commit_s
+    )
     options["linger_ms"] = arguments.milliseconds("linger_s", linger_s)
     path = arguments.path("path", path)
     kind = _format(path, format)
     if kind == _formats.VANILLA:
-        options = _only(options, _VANILLA, "Vanilla Chronicle")
+        options = _only(options, _options.VANILLA, "Vanilla Chronicle")
         return VanillaQueue._reopen(path, options)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
     if kind == _formats.QUICK_QUEUE:
-        options = _only(options, _QUICK_QUEUE, "Quick-Queue")
+        options = _only(options, _options.QUICK_QUEUE, "Quick-Queue")
         return QuickQueue._reopen(path, options)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
     if kind == _formats.INDEXED:
-        options = _only(options, _INDEXED, "Indexed Chronicle")
+        options = _only(options, _options.INDEXED, "Indexed Chronicle")
         return IndexedQueue._reopen(path, options)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
-    options = _only(options, _CHRONICLE, "Chronicle Queue")
+    options = _only(options, _options.CHRONICLE, "Chronicle Queue")
+    if metrics is None:
+        options["metrics"] = os.environ.get("QUIRE_METRICS", "0") not in {"", "0"}
     return Queue._reopen(path, options)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
 
 
@@ -580,7 +513,7 @@ def _only(options: dict[str, Any], known: set[str], name: str) -> dict[str, Any]
     defaults = {**(open.__kwdefaults__ or {}), **durations, "group_commit_us": None}
     for option in options.keys() - known:
         if options[option] != defaults[option]:
-            what = option if option in _CHECKS else f"{option[:-3]}_s"
+            what = option if option in _options.CHECKS else f"{option[:-3]}_s"
             raise UnsupportedError(
                 f"not an option of {_formats.article(name)}: {what}={options[option]!r:.80}"
             )

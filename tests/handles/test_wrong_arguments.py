@@ -60,7 +60,7 @@ OPTIONS = [
     "roll_cycle", "read_only", "create", "clock", "block_bytes", "timeout_s", "force_unlock",
     "double_buffer", "eof_grace_s", "epoch_ms", "roll_time", "roll_time_zone", "index_count",
     "index_spacing", "wire_type", "source_id", "file_mode", "allow_network", "pretouch",
-    "low_space_percent",
+    "low_space_percent", "metrics",
 ]  # fmt: skip
 OTHER_WORDS = {
     "roll_cycle": "roll.cycle",

@@ -9,6 +9,7 @@
 //! - [`groups`] is which member of a group works on which messages of a queue of any format;
 //! - [`memory`] is access to mapped words, and [`os`] the calls to the system: they contain the
 //!   only `unsafe`, and are independent of any format;
+//! - [`metrics`] counts what a queue does, for whoever watches it;
 //! - [`probe`] is the seam for tests;
 //! - [`Error`], [`finding`], [`warnings`] and [`fork`] are shared by all of them.
 //!
@@ -21,6 +22,8 @@ pub mod finding;
 pub mod fork;
 pub mod groups;
 pub mod memory;
+#[cfg(not(loom))]
+pub mod metrics;
 pub mod os;
 pub mod probe;
 #[cfg(not(loom))]

@@ -13,6 +13,7 @@ use quire_kernel::chronicle::queue::handle::Queue as Kernel;
 use quire_kernel::chronicle::queue::options::Options;
 use quire_kernel::chronicle::read::stored_position;
 use quire_kernel::chronicle::{dump, explain, format};
+use quire_kernel::metrics::{Counter, Latency, Values};
 
 use super::clock::QueueClock;
 use super::roll_cycle::{RollCycle, named};
@@ -27,6 +28,10 @@ fn part_row(part: Part) -> PartRow {
     let Part { section, position, length, depth, bytes, code, meaning } = part;
     (section.name(), position, length, depth, bytes.into(), code, meaning)
 }
+
+/// When counting began, the counters, and of each latency the sum, the highest and the buckets.
+type Counted =
+    (u64, Vec<(&'static str, u64)>, Vec<(&'static str, (u64, u64, Vec<(u64, u64, u64)>))>);
 
 #[doc = stub!("Queue")]
 #[pyclass(module = "quire._native", frozen, subclass)]
@@ -44,7 +49,8 @@ impl Queue {
         index_spacing = None, wire_type = None, block_bytes = None, source_id = 0,
         timeout_ms = 10_000, force_unlock = "dead", double_buffer = false,
         eof_grace_ms = Some(1_000), file_mode = 0o600, allow_network = false,
-        pretouch = true, low_space_percent = 5, durability = "process", group_commit_us = None
+        pretouch = true, low_space_percent = 5, durability = "process", group_commit_us = None,
+        metrics = false
     ))]
     #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)] // a Python signature
     fn new(
@@ -72,6 +78,7 @@ impl Queue {
         low_space_percent: u8,
         durability: &str,
         group_commit_us: Option<u64>,
+        metrics: bool,
     ) -> PyResult<Self> {
         if source_id < 0 {
             let what = format!("a source id is at least 1, or 0 for none: source_id={source_id}");
@@ -102,6 +109,7 @@ impl Queue {
             low_space_percent: percent(low_space_percent)?,
             durability,
             group_commit: group_commit_us.map_or(durability.group_commit(), Duration::from_micros),
+            metrics,
         };
         let opened = py.detach(|| Kernel::open(&path, options));
         Ok(Self { kernel: told(py, opened)?, clock })
@@ -251,6 +259,21 @@ impl Queue {
     #[doc = stub!("Queue.named_tailers")]
     fn named_tailers(&self, py: Python<'_>) -> PyResult<Vec<(String, i64)>> {
         self.ask(py, Kernel::named_tailers)
+    }
+
+    #[doc = stub!("Queue._metrics")]
+    #[pyo3(name = "_metrics")]
+    fn metrics(&self, py: Python<'_>) -> PyResult<Option<Counted>> {
+        self.ask(py, |queue| {
+            Ok(queue.any_metrics()?.map(|metrics| {
+                let counters = Counter::ALL.map(|it| (it.name(), metrics.counted(it)));
+                let latencies = Latency::ALL.map(|it| {
+                    let Values { sum, highest, buckets } = metrics.values(it);
+                    (it.name(), (sum, highest, buckets))
+                });
+                (metrics.made_ms(), counters.to_vec(), latencies.to_vec())
+            }))
+        })
     }
 
     #[doc = stub!("Queue.delete_tailer")]

@@ -4,6 +4,8 @@
 
 pub mod cells;
 #[cfg(not(loom))]
+pub mod counters;
+#[cfg(not(loom))]
 mod mapping;
 #[cfg(not(loom))]
 pub mod pages;

@@ -26,6 +26,7 @@ use crate::chronicle::queue::handle::{Handle, LOOK_MS, Queue};
 use crate::os::{clock, process};
 use crate::{Error, Result};
 
+mod counted;
 mod steps;
 
 /// The clock is read again after this many messages of a bulk write.
@@ -138,6 +139,18 @@ impl Appender {
         now_ms: Option<i64>,
         payload: Payload<'_>,
     ) -> Result<Option<Appended>> {
+        match self.queue.metrics() {
+            None => self.try_append_now(now_ms, payload),
+            Some(metrics) => self.try_append_counted(metrics, now_ms, payload),
+        }
+    }
+
+    #[inline]
+    fn try_append_now(
+        &self,
+        now_ms: Option<i64>,
+        payload: Payload<'_>,
+    ) -> Result<Option<Appended>> {
         self.check_open()?;
         let table = self.table()?;
         gate::check(table.append_lock(), false)?;
@@ -207,6 +220,19 @@ impl Appender {
     }
 
     fn append_each(
+        &self,
+        now_ms: Option<i64>,
+        note: Option<&[u8]>,
+        count: usize,
+        each: impl FnMut(usize, &mut dyn FnMut(Payload<'_>) -> Result<()>) -> Result<()>,
+    ) -> Result<Option<i64>> {
+        match self.queue.metrics() {
+            None => self.append_each_now(now_ms, note, count, each),
+            Some(metrics) => self.append_each_counted(metrics, now_ms, note, count, each),
+        }
+    }
+
+    fn append_each_now(
         &self,
         now_ms: Option<i64>,
         note: Option<&[u8]>,
@@ -332,6 +358,13 @@ impl Appender {
     /// Publishes a claimed document and lets go of the write lock; returns its index.
     #[allow(clippy::needless_pass_by_value)] // a claim is used up
     pub fn publish(&self, claim: Claim, payload: &[u8]) -> Result<i64> {
+        match self.queue.metrics() {
+            Some(metrics) if !claim.metadata => self.publish_counted(metrics, &claim, payload),
+            _ => self.publish_now(&claim, payload),
+        }
+    }
+
+    fn publish_now(&self, claim: &Claim, payload: &[u8]) -> Result<i64> {
         self.queue.check_generation()?;
         let table = self.table()?;
         let Some(guard) = table.take_document(claim.document) else {
@@ -342,8 +375,7 @@ impl Appender {
         let mut state = self.lock_state();
         self.check_open()?;
         let payload = if payload.is_empty() { &writer::EMPTY_PAYLOAD } else { payload };
-        let written =
-            self.publish_claimed(table, &guard, &mut state, &claim, Payload::new(payload));
+        let written = self.publish_claimed(table, &guard, &mut state, claim, Payload::new(payload));
         if let (Ok(index), false) = (&written, claim.metadata) {
             state.last_index = Some(*index);
         }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use super::commit::Commit;
+use super::counting::Counting;
 use super::low_space::LowSpace;
 use super::open::{self, FIELDLESS, Opened};
 use super::options::Options;
@@ -20,6 +21,7 @@ use crate::chronicle::protocol::lock::guard::WriteGuard;
 use crate::chronicle::protocol::roll_file::{RollFile, Slot, View};
 use crate::chronicle::protocol::table::store::TableStore;
 use crate::memory::pretouch::Pretoucher;
+use crate::metrics::Metrics;
 use crate::os::{clock, process};
 use crate::probe::fault;
 use crate::{Error, Result, warnings};
@@ -50,6 +52,7 @@ pub struct Queue {
     commit: Commit,
     /// What syncs in the background, once there is an appender.
     committer: OnceLock<Arc<dyn Handle>>,
+    counting: Counting,
     /// When a reader last looked whether the table was replaced.
     looked_ms: AtomicI64,
     /// Cycles of which an operator was warned that something is wrong with their files.
@@ -62,6 +65,7 @@ impl Queue {
         let opened = open::open(path, &options)?;
         let pretoucher = Pretoucher::new(options.pretouch);
         let commit = Commit::new(options.durability, options.group_commit);
+        let counting = Counting::begin(&opened.dir, &options)?;
         let queue = Self {
             opened,
             options,
@@ -74,6 +78,7 @@ impl Queue {
             low_space: LowSpace::default(),
             commit,
             committer: OnceLock::new(),
+            counting,
             looked_ms: AtomicI64::new(clock::coarse_time_ms()),
             told: Mutex::default(),
         };
@@ -229,6 +234,18 @@ impl Queue {
             Some(table) if !self.is_read_only() => Ok(table),
             _ => Err(Error::ReadOnly { what, path: self.opened.path.clone() }),
         }
+    }
+
+    /// What its handles count in, if it was opened with metrics.
+    #[inline]
+    #[must_use]
+    pub const fn metrics(&self) -> Option<&Metrics> {
+        self.counting.own()
+    }
+
+    /// What its processes count; None if none does.
+    pub fn any_metrics(&self) -> Result<Option<&Metrics>> {
+        self.counting.any(&self.opened.dir)
     }
 
     fn names(&self) -> Names<'_> {
@@ -409,6 +426,7 @@ impl Queue {
             return create::check_writable(&file).map(|()| (file, false));
         }
         let (file, created) = create::open_or_create(&path, cycle, &self.new_file(), guard)?;
+        self.counting.count_file(created);
         Ok((self.remember(file), created))
     }
 

@@ -52,6 +52,8 @@ pub struct Options {
     pub group_commit: Duration,
     /// Warn when less than this part of the disk is free; 0: never.
     pub low_space_percent: u8,
+    /// Count and time what is appended and read.
+    pub metrics: bool,
     /// Permission bits of new files.
     pub file_mode: u32,
     /// Open for writing on a network file system all the same.
@@ -81,6 +83,7 @@ impl Default for Options {
             durability: Durability::Process,
             group_commit: Duration::ZERO,
             low_space_percent: 5,
+            metrics: false,
             file_mode: 0o600,
             allow_network: false,
         }

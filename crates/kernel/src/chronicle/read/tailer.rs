@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use spin::mutex::{SpinMutex, SpinMutexGuard};
 
@@ -20,9 +21,11 @@ use crate::chronicle::queue::handle::{Handle, Queue};
 use crate::memory::window::Region;
 use crate::{Error, Result};
 
+mod counted;
 mod reading;
 mod spinning;
 
+use counted::count_document;
 pub use reading::{MESSAGES_BETWEEN_PAUSES, Reading, Scan, Take};
 
 /// Reads messages of a queue, in either direction.
@@ -212,6 +215,18 @@ impl Tailer {
         ask: Ask,
         take: impl FnOnce(i64, &[u8]) -> Result<R>,
     ) -> Result<AtOnce<R>> {
+        match self.queue.metrics() {
+            None => self.read_now(ask, take),
+            Some(metrics) => self.read_counted(metrics, ask, take),
+        }
+    }
+
+    #[inline]
+    fn read_now<R>(
+        &self,
+        ask: Ask,
+        take: impl FnOnce(i64, &[u8]) -> Result<R>,
+    ) -> Result<AtOnce<R>> {
         let Some(mut inner) = self.inner.try_lock() else { return Ok(AtOnce::Unknown) };
         self.check_open()?;
         self.step_at_once(&mut inner, ask, take)
@@ -280,6 +295,14 @@ impl Tailer {
     /// no system call. [`Tailer::return_to`] takes that back.
     #[inline]
     pub fn take_at_once(&self, ask: Ask, include_metadata: bool) -> Result<AtOnce<OpenDocument>> {
+        match self.queue.metrics() {
+            None => self.take_now(ask, include_metadata),
+            Some(metrics) => self.take_counted(metrics, ask, include_metadata),
+        }
+    }
+
+    #[inline]
+    fn take_now(&self, ask: Ask, include_metadata: bool) -> Result<AtOnce<OpenDocument>> {
         let Some(mut inner) = self.inner.try_lock() else { return Ok(AtOnce::Unknown) };
         self.check_open()?;
         let found = self.open_locked_at_once(&mut inner, ask, include_metadata)?;
@@ -291,10 +314,12 @@ impl Tailer {
 
     /// As [`Tailer::take_at_once`], whatever it takes.
     pub fn take_document(&self, ask: Ask, include_metadata: bool) -> Result<Scan<OpenDocument>> {
+        let began = self.queue.metrics().map(|metrics| (metrics, Instant::now()));
         let mut inner = self.enter()?;
         let found = self.open_locked(&mut inner, ask, include_metadata)?;
         if let Scan::Found(open) = &found {
             self.step_over(&mut inner, open)?;
+            count_document(began, open);
         }
         Ok(found)
     }
@@ -344,8 +369,10 @@ impl Tailer {
 
     /// Steps over an open document, unless the tailer was moved meanwhile, and stores the position.
     pub fn close_document(&self, open: &OpenDocument) -> Result<()> {
+        let began = self.queue.metrics().map(|metrics| (metrics, Instant::now()));
         let mut inner = self.enter()?;
         self.step_over(&mut inner, open)?;
+        count_document(began, open);
         self.finish(&mut inner)
     }
 

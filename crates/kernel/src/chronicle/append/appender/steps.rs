@@ -16,7 +16,7 @@
 //! Between two messages 4 to 7 mostly have nothing to do: [`Tail::is_ready_for`] says so with two loads.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::{Appender, State};
 use crate::chronicle::append::end::Tail;
@@ -32,6 +32,7 @@ use crate::chronicle::protocol::lock::recovery::{self, ForceUnlock};
 use crate::chronicle::protocol::publish::Payload;
 use crate::chronicle::protocol::table::store::TableStore;
 use crate::chronicle::queue::handle::LOOK_MS;
+use crate::metrics::Latency;
 use crate::os::process;
 use crate::probe::fault::step;
 use crate::{Error, Result, warnings};
@@ -57,7 +58,12 @@ impl Appender {
             Patience::Tries if mode == ForceUnlock::Always => (ForceUnlock::Dead, Duration::ZERO),
             Patience::Tries | Patience::HasWaited(_) => (mode, Duration::ZERO),
         };
+        let waits = self.queue.metrics().filter(|_| self.is_locked());
+        let began = waits.map(|metrics| (metrics, Instant::now()));
         let taken = recovery::wait(table, table.write_lock(), mode, timeout);
+        if let Some((metrics, began)) = began {
+            metrics.took(Latency::LockWait, began);
+        }
         taken.map(WriteGuard::new).map_err(|error| match (error, patience) {
             (Error::LockTimeout { lock, holder, mode, .. }, Patience::HasWaited(_)) => {
                 Error::LockTimeout { lock, holder, waited_ms, mode }

@@ -91,6 +91,18 @@ impl Tailer {
         &self,
         reading: &mut Reading,
         count: usize,
+        take: impl FnMut(&[u8]),
+    ) -> Result<AtOnce<()>> {
+        match self.queue.metrics() {
+            None => self.read_many_now(reading, count, take),
+            Some(metrics) => self.read_many_counted(metrics, reading, count, take),
+        }
+    }
+
+    pub(super) fn read_many_now(
+        &self,
+        reading: &mut Reading,
+        count: usize,
         mut take: impl FnMut(&[u8]),
     ) -> Result<AtOnce<()>> {
         let Some(mut inner) = self.inner.try_lock() else { return Ok(AtOnce::Unknown) };
@@ -130,6 +142,18 @@ impl Tailer {
 
     /// Hands messages to `take` until there are `count` in the batch, or `take` ends it.
     pub fn scan_many(
+        &self,
+        reading: &mut Reading,
+        count: usize,
+        take: impl FnMut(i64, &[u8]) -> Take,
+    ) -> Result<Scan<()>> {
+        match self.queue.metrics() {
+            None => self.scan_many_now(reading, count, take),
+            Some(metrics) => self.scan_many_counted(metrics, reading, count, take),
+        }
+    }
+
+    pub(super) fn scan_many_now(
         &self,
         reading: &mut Reading,
         count: usize,

@@ -1,0 +1,46 @@
+//! The metrics of a queue: those that its handles count in, and those that other processes count.
+
+use std::path::Path;
+use std::sync::OnceLock;
+
+use super::options::Options;
+use crate::Result;
+use crate::metrics::Metrics;
+
+/// What a queue counts, and what it knows of others.
+pub struct Counting {
+    own: Option<Metrics>,
+    /// What others count, while this queue does not.
+    watched: OnceLock<Metrics>,
+}
+
+impl Counting {
+    /// Counts from now on, if the options ask for it: one that is read-only changes no byte.
+    pub fn begin(directory: &Path, options: &Options) -> Result<Self> {
+        let counts = options.metrics && !options.read_only;
+        let own = counts.then(|| Metrics::open(directory, options.file_mode)).transpose()?;
+        Ok(Self { own, watched: OnceLock::new() })
+    }
+
+    /// Counts a roll file that was created.
+    pub fn count_file(&self, created: bool) {
+        if let (Some(metrics), true) = (&self.own, created) {
+            metrics.rolled();
+        }
+    }
+
+    /// What is counted in, if it was asked for.
+    #[inline]
+    pub const fn own(&self) -> Option<&Metrics> {
+        self.own.as_ref()
+    }
+
+    /// What is counted in the queue of a directory, by whomever; None if nobody does.
+    pub fn any(&self, directory: &Path) -> Result<Option<&Metrics>> {
+        if let Some(metrics) = self.own().or_else(|| self.watched.get()) {
+            return Ok(Some(metrics));
+        }
+        let found = Metrics::open_read_only(directory)?;
+        Ok(found.map(|found| self.watched.get_or_init(|| found)))
+    }
+}

@@ -1,0 +1,44 @@
+//! Shared words that only count: no protocol depends on them, so their order is left open, and a
+//! store is no step.
+
+use std::fs::File;
+use std::io;
+use std::sync::atomic::Ordering;
+
+use super::Mapping;
+
+/// A mapping of counters. Positions are multiples of 8; one out of range panics.
+pub struct Counters(Mapping);
+
+impl Counters {
+    /// Maps the first `len` bytes of a file.
+    pub fn map(file: &File, len: u64, writable: bool) -> io::Result<Self> {
+        Mapping::new(file, len, writable).map(Self)
+    }
+
+    /// The value at a position.
+    #[inline]
+    #[must_use]
+    pub fn load(&self, position: u64) -> u64 {
+        self.0.word64(position).load(Ordering::Relaxed)
+    }
+
+    /// Adds to the value at a position; it wraps around.
+    pub fn add(&self, position: u64, value: u64) {
+        self.0.word64(position).fetch_add(value, Ordering::Relaxed);
+    }
+
+    /// Raises the value at a position to `value`.
+    pub fn raise(&self, position: u64, value: u64) {
+        let word = self.0.word64(position);
+        if word.load(Ordering::Relaxed) < value {
+            word.fetch_max(value, Ordering::Relaxed);
+        }
+    }
+
+    /// Stores the first value of a position; whoever comes later changes nothing.
+    pub fn set_once(&self, position: u64, value: u64) {
+        let word = self.0.word64(position);
+        let _ = word.compare_exchange(0, value, Ordering::Relaxed, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,248 @@
+//! Counters and latencies of a queue, in a side file that all its processes map: who reads them sees
+//! a change as soon as it is stored, and a process that dies takes nothing with it.
+//!
+//! The file consists of 64-bit words, added to without any lock: a magic word, the time it was made,
+//! the counters by [`Counter`], and a histogram for each [`Latency`]: the sum, the highest value and
+//! the buckets of [`histogram`]. It never changes its length. Java ignores files of this name.
+
+use std::fs::File;
+use std::path::Path;
+use std::time::Instant;
+
+use crate::memory::counters::Counters;
+use crate::os::clock;
+use crate::os::files::{self, Access};
+use crate::{Error, Result};
+
+pub mod histogram;
+
+/// The name of the side file.
+pub const FILE_NAME: &str = "metrics.quire";
+
+const MAGIC: u64 = u64::from_le_bytes(*b"QuireMt1");
+const MAGIC_AT: u64 = 0;
+const MADE_AT: u64 = 8;
+/// Writers and readers count in cache lines of their own.
+const LINE: u64 = 64;
+const HISTOGRAMS_AT: u64 = 4096;
+const HISTOGRAM_LEN: u64 = 20_480;
+const SUM: u64 = 0;
+const HIGHEST: u64 = 8;
+const BUCKETS_AT: u64 = LINE;
+const LEN: u64 = HISTOGRAMS_AT + Latency::ALL.len() as u64 * HISTOGRAM_LEN;
+const _: () = assert!(BUCKETS_AT + histogram::BUCKETS * 8 <= HISTOGRAM_LEN);
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counter {
+    /// Messages appended.
+    MessagesAppended,
+    /// The bytes of their payloads.
+    BytesAppended,
+    /// Roll files made.
+    Rolls,
+    /// Messages read.
+    MessagesRead,
+    /// The bytes of their payloads.
+    BytesRead,
+}
+
+impl Counter {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::MessagesAppended,
+        Self::BytesAppended,
+        Self::Rolls,
+        Self::MessagesRead,
+        Self::BytesRead,
+    ];
+
+    /// The name a user knows it by.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::MessagesAppended => "messages_appended",
+            Self::BytesAppended => "bytes_appended",
+            Self::Rolls => "rolls",
+            Self::MessagesRead => "messages_read",
+            Self::BytesRead => "bytes_read",
+        }
+    }
+
+    const fn position(self) -> u64 {
+        match self {
+            Self::MessagesAppended => LINE,
+            Self::BytesAppended => LINE + 8,
+            Self::Rolls => LINE + 16,
+            Self::MessagesRead => 2 * LINE,
+            Self::BytesRead => 2 * LINE + 8,
+        }
+    }
+}
+
+/// What is timed, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Latency {
+    /// A call that appended.
+    Append,
+    /// A call that read something.
+    Read,
+    /// The wait of an append that found the write lock taken.
+    LockWait,
+}
+
+impl Latency {
+    /// All of them, in the order of their histograms.
+    pub const ALL: [Self; 3] = [Self::Append, Self::Read, Self::LockWait];
+
+    /// The name a user knows it by.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Append => "append_latency",
+            Self::Read => "read_latency",
+            Self::LockWait => "lock_wait",
+        }
+    }
+
+    const fn position(self) -> u64 {
+        HISTOGRAMS_AT + self as u64 * HISTOGRAM_LEN
+    }
+}
+
+/// The values of a latency: those of a bucket are alike to 1.6 %.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Values {
+    /// Their sum.
+    pub sum: u64,
+    /// The highest.
+    pub highest: u64,
+    /// Lowest value, the lowest of the next bucket, and count of each bucket that has any.
+    pub buckets: Vec<(u64, u64, u64)>,
+}
+
+/// The metrics of a queue, mapped.
+pub struct Metrics {
+    words: Counters,
+}
+
+impl Metrics {
+    /// Those of the queue in `directory`, to be counted in; the file is made if it is missing.
+    pub fn open(directory: &Path, mode: u32) -> Result<Self> {
+        let path = directory.join(FILE_NAME);
+        let access = Access { write: true, create_mode: Some(mode) };
+        let file = files::open(&path, access)?.ok_or_else(|| Error::gone("removed", &path))?;
+        let failed = |e| Error::io("cannot make", &path, e);
+        if file.metadata().map_err(failed)?.len() == 0 {
+            files::set_len(&file, LEN).map_err(failed)?; // others may be at it too: the same
+        }
+        check_length(&file, &path)?;
+        // A full disk is an error here rather than a signal at the first store.
+        files::reserve(&file, 0, LEN).map_err(failed)?;
+        let metrics = Self::map(&file, &path, true)?;
+        let now = clock::coarse_time_ms().cast_unsigned();
+        metrics.words.set_once(MADE_AT, now);
+        metrics.words.set_once(MAGIC_AT, MAGIC);
+        metrics.check(&path)
+    }
+
+    /// Those of the queue in `directory`, to be read; None if nobody has counted.
+    pub fn open_read_only(directory: &Path) -> Result<Option<Self>> {
+        let path = directory.join(FILE_NAME);
+        let access = Access { write: false, create_mode: None };
+        let Some(file) = files::open(&path, access)? else { return Ok(None) };
+        let found = file.metadata().map_err(|e| Error::io("cannot look at", &path, e))?;
+        if found.len() == 0 {
+            return Ok(None); // being made
+        }
+        check_length(&file, &path)?;
+        let metrics = Self::map(&file, &path, false)?;
+        if metrics.words.load(MAGIC_AT) == 0 { Ok(None) } else { metrics.check(&path).map(Some) }
+    }
+
+    fn map(file: &File, path: &Path, writable: bool) -> Result<Self> {
+        let words = Counters::map(file, LEN, writable);
+        Ok(Self { words: words.map_err(|e| Error::io("cannot map", path, e))? })
+    }
+
+    fn check(self, path: &Path) -> Result<Self> {
+        match self.words.load(MAGIC_AT) {
+            MAGIC => Ok(self),
+            found => Err(corrupt(path, format!("{found:#018x}"), format!("{MAGIC:#018x}"))),
+        }
+    }
+
+    /// Counts one call that appended.
+    pub fn appended(&self, began: Instant, messages: u64, bytes: u64) {
+        if messages > 0 {
+            self.words.add(Counter::MessagesAppended.position(), messages);
+            self.words.add(Counter::BytesAppended.position(), bytes);
+            self.took(Latency::Append, began);
+        }
+    }
+
+    /// Counts one call that read.
+    pub fn read(&self, began: Instant, messages: u64, bytes: u64) {
+        if messages > 0 {
+            self.words.add(Counter::MessagesRead.position(), messages);
+            self.words.add(Counter::BytesRead.position(), bytes);
+            self.took(Latency::Read, began);
+        }
+    }
+
+    /// Counts a new roll file.
+    pub fn rolled(&self) {
+        self.words.add(Counter::Rolls.position(), 1);
+    }
+
+    /// Counts the time since `began`.
+    pub fn took(&self, what: Latency, began: Instant) {
+        let nanos = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let at = what.position();
+        self.words.raise(at + HIGHEST, nanos); // before the bucket: readers look no further
+        self.words.add(at + SUM, nanos);
+        self.words.add(at + BUCKETS_AT + 8 * histogram::bucket(nanos), 1);
+    }
+
+    /// When the file was made, in epoch milliseconds.
+    #[must_use]
+    pub fn made_ms(&self) -> u64 {
+        self.words.load(MADE_AT)
+    }
+
+    /// The value of a counter.
+    #[must_use]
+    pub fn counted(&self, what: Counter) -> u64 {
+        self.words.load(what.position())
+    }
+
+    /// The values of a latency. Those counted meanwhile may be missing from a part of it.
+    #[must_use]
+    pub fn values(&self, what: Latency) -> Values {
+        let at = what.position();
+        let highest = self.words.load(at + HIGHEST);
+        let bucket = |number| {
+            let count = self.words.load(at + BUCKETS_AT + 8 * number);
+            let (low, high) = histogram::bounds(number);
+            (count > 0).then_some((low, high, count))
+        };
+        Values {
+            sum: self.words.load(at + SUM),
+            highest,
+            buckets: (0..=histogram::bucket(highest)).filter_map(bucket).collect(),
+        }
+    }
+}
+
+fn check_length(file: &File, path: &Path) -> Result<()> {
+    let len = file.metadata().map_err(|e| Error::io("cannot look at", path, e))?.len();
+    if len == LEN {
+        return Ok(());
+    }
+    Err(corrupt(path, format!("{len} bytes"), format!("{LEN} bytes")))
+}
+
+fn corrupt(path: &Path, found: String, expected: String) -> Error {
+    let what = "not a file of metrics (remove it while no process has it open)";
+    Error::corrupt(what, path, 0, found, expected)
+}

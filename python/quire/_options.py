@@ -1,0 +1,111 @@
+"""The options of ``quire.open``: how each is checked, and which format has it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from quire import _arguments as arguments
+from quire._native import ManualClock, RollCycle
+from quire._watching import Watcher
+
+
+def _clock(name: str, found: object) -> object:
+    if isinstance(found, ManualClock) or callable(found):
+        return found
+    raise arguments.refusal(name, "a quire.ManualClock, a callable or None", found)
+
+
+def _roll_cycle(name: str, found: object) -> str:
+    if isinstance(found, RollCycle):
+        return found.name
+    if not isinstance(found, str):
+        raise arguments.refusal(name, "the name of a roll cycle, or a quire.RollCycle", found)
+    return found
+
+
+def _watchers(name: str, found: object) -> tuple[Watcher, ...]:
+    given = (found,) if isinstance(found, Watcher) else found
+    if not isinstance(given, list | tuple):
+        raise arguments.refusal(name, "a quire.Retention, or a list of them", found)
+    rules = cast("Sequence[object]", given)
+    for rule in rules:
+        if not isinstance(rule, Watcher):
+            raise arguments.refusal(name, "a quire.Retention, or a list of them", rule)
+    return cast("tuple[Watcher, ...]", tuple(rules))
+
+
+def microseconds(name: str, found: object) -> int:
+    """Check seconds, an hour at most, and return them as microseconds."""
+    seconds = arguments.seconds(name, found)
+    if not seconds <= _LONGEST_COMMIT_S:
+        raise arguments.out_of_range(name, "at most 3600 seconds", found)
+    return round(seconds * 1e6)
+
+
+_LONGEST_COMMIT_S = 3600
+_UNSIGNED = arguments.whole(0, 2**32 - 1)
+_TEXT = arguments.optional(arguments.text)
+
+CHECKS: dict[str, arguments.Check] = {
+    "roll_cycle": arguments.optional(_roll_cycle),
+    "read_only": arguments.flag,
+    "create": arguments.flag,
+    "clock": arguments.optional(_clock),
+    "block_bytes": arguments.optional(arguments.whole(0, 2**63 - 1)),
+    "force_unlock": arguments.text,
+    "double_buffer": arguments.flag,
+    "epoch_ms": arguments.optional(arguments.whole(-(2**63), 2**63 - 1)),
+    "roll_time": _TEXT,
+    "roll_time_zone": _TEXT,
+    "index_count": arguments.optional(_UNSIGNED),
+    "index_spacing": arguments.optional(_UNSIGNED),
+    "wire_type": _TEXT,
+    "source_id": arguments.whole(-(2**31), 2**31 - 1),
+    "file_mode": arguments.whole(0, 0o7777),
+    "allow_network": arguments.flag,
+    "pretouch": arguments.flag,
+    "low_space_percent": arguments.whole(0, 255),
+    "metrics": arguments.optional(arguments.flag),
+    "retention": arguments.optional(_watchers),
+    "durability": arguments.one_of("process", "batch", "each"),
+    "page_bytes": arguments.optional(arguments.whole(0, 2**63 - 1)),
+    "cycle_format": _TEXT,
+    "cycle_length_ms": arguments.optional(arguments.whole(1, 2**31 - 1)),
+    "cycle_time_zone": _TEXT,
+    "entries_per_cycle": arguments.optional(arguments.whole(0, 2**63 - 1)),
+    "tid_bits": arguments.optional(_UNSIGNED),
+    "index_block_bytes": arguments.optional(arguments.whole(0, 2**63 - 1)),
+    "data_block_bytes": arguments.optional(arguments.whole(0, 2**63 - 1)),
+    "synchronous": arguments.flag,
+    "consumption": arguments.one_of("topic", "queue"),
+}
+# The options that each format knows; ``path`` and ``format`` are everybody's.
+QUICK_QUEUE = {"read_only", "create", "page_bytes", "file_mode", "allow_network"}
+VANILLA = {
+    "read_only",
+    "create",
+    "clock",
+    "roll_cycle",
+    "cycle_format",
+    "cycle_length_ms",
+    "cycle_time_zone",
+    "entries_per_cycle",
+    "tid_bits",
+    "index_block_bytes",
+    "data_block_bytes",
+    "synchronous",
+    "consumption",
+    "linger_ms",
+    "file_mode",
+    "allow_network",
+}
+INDEXED = {"read_only", "create"}
+_OF_OTHERS = (QUICK_QUEUE | VANILLA) - {"read_only", "create", "clock", "roll_cycle"}
+CHRONICLE = ({*CHECKS} - _OF_OTHERS) | {
+    "file_mode",
+    "allow_network",
+    "timeout_ms",
+    "eof_grace_ms",
+    "group_commit_us",
+}

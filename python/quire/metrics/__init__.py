@@ -1,0 +1,13 @@
+"""
+What a queue does, in numbers: counters, latencies, lag and disk space, and their exporters.
+
+>>> with quire.open("orders", metrics=True) as orders, orders.appender() as writer:
+...     last = writer.write_many([b"one", b"two"])
+...     found = orders.metrics()
+>>> found.messages_appended, found.bytes_appended, found.append_latency.count
+(2, 6, 1)
+"""
+
+from quire.metrics.snapshot import Disk, Histogram, Metrics
+
+__all__ = ["Disk", "Histogram", "Metrics"]

@@ -1,0 +1,107 @@
+"""What is exported, whoever to: the one list of names, kinds and descriptions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from operator import attrgetter
+from os import PathLike
+from pathlib import Path
+from typing import Final, NamedTuple, TypeAlias, cast
+
+from quire._native import Queue
+from quire.errors import NotAQueueError
+from quire.metrics.snapshot import Histogram, Metrics, metrics_of
+
+Watched: TypeAlias = "Queue | str | PathLike[str]"
+"""A queue, or the path of one."""
+
+
+class Exported(NamedTuple):
+    """
+    A number of a queue.
+
+    Attributes:
+        name: Its name, without the prefix ``quire``.
+        unit: ``messages``, ``bytes``, ``files``.
+        help: What it is, in a sentence.
+        attribute: Where it is in :class:`Metrics`.
+
+    """
+
+    name: str
+    unit: str
+    help: str
+    attribute: str
+
+    def values(self, metrics: Metrics) -> Mapping[str, int]:
+        """Return the numbers by the name of a tailer; a single one has the name ``""``."""
+        found: int | Mapping[str, int] = attrgetter(self.attribute)(metrics)
+        return {"": found} if isinstance(found, int) else found
+
+
+class ExportedLatency(NamedTuple):
+    """A latency of a queue; its name is that in :class:`Metrics`, too."""
+
+    name: str
+    help: str
+
+    def values(self, metrics: Metrics) -> Histogram:
+        """Return the durations."""
+        found: Histogram = getattr(metrics, self.name)
+        return found
+
+
+def _counter(name: str, unit: str, help: str) -> Exported:  # noqa: A002
+    return Exported(name, unit, help, name)
+
+
+COUNTERS: Final = (
+    _counter("messages_appended", "messages", "Messages appended."),
+    _counter("bytes_appended", "bytes", "Bytes of the payloads appended."),
+    _counter("messages_read", "messages", "Messages read by all tailers."),
+    _counter("bytes_read", "bytes", "Bytes of the payloads read."),
+    _counter("rolls", "files", "Roll files made."),
+)
+GAUGES: Final = (
+    Exported("tailer_lag", "messages", "Messages that a named tailer has not read.", "lag"),
+    Exported("disk_used", "bytes", "Bytes that the files of the queue take.", "disk.used"),
+    Exported("disk_free", "bytes", "Bytes left on its file system.", "disk.free"),
+    Exported("disk_size", "bytes", "Bytes of its file system.", "disk.total"),
+)
+LATENCIES: Final = (
+    ExportedLatency("append_latency", "Duration of a call that appends."),
+    ExportedLatency("read_latency", "Duration of a call that reads something."),
+    ExportedLatency("lock_wait", "Wait of an append for a write lock that was taken."),
+)
+
+
+class Watch:
+    """The queues that an exporter reads; those given by path are opened when they exist."""
+
+    def __init__(self, queues: Iterable[Watched] | Mapping[str, Watched]) -> None:
+        """Name the queues: by the keys of a mapping, or by their paths."""
+        if isinstance(queues, Mapping):
+            self._queues = dict(cast("Mapping[str, Watched]", queues))
+        else:
+            self._queues = {_path_of(queue): queue for queue in queues}
+
+    def metrics(self) -> dict[str, Metrics]:
+        """Return the metrics of each queue by its name, without those that are not there yet."""
+        found: dict[str, Metrics] = {}
+        for name, queue in self._queues.items():
+            opened = queue if isinstance(queue, Queue) else self._open(name, queue)
+            if opened is not None:
+                found[name] = metrics_of(opened)
+        return found
+
+    def _open(self, name: str, path: str | PathLike[str]) -> Queue | None:
+        try:
+            opened = Queue(Path(path), read_only=True, create=False)
+        except (NotAQueueError, FileNotFoundError):
+            return None
+        self._queues[name] = opened
+        return opened
+
+
+def _path_of(queue: Watched) -> str:
+    return queue.path if isinstance(queue, Queue) else str(Path(queue).absolute())

@@ -1,0 +1,74 @@
+"""Metrics of queues for ``prometheus-client`` (``pip install "quire[metrics]"``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector as BaseCollector
+
+from quire.metrics.exported import COUNTERS, GAUGES, LATENCIES, Watch, Watched
+from quire.metrics.snapshot import Histogram
+
+__all__ = ["Collector"]
+
+# Powers of two are edges of the histogram's own buckets: from 128 ns to 8.6 s.
+_LIMITS_NS: Final = [2**power for power in range(7, 34)]
+
+
+class Collector(BaseCollector):
+    """
+    Gives the metrics of queues to a registry, read when it is scraped.
+
+    Args:
+        queues: Queues or their paths, or a mapping of the names to show to either. A path where no
+            queue is yet is looked at again at each scrape.
+
+    Examples:
+        >>> from prometheus_client import CollectorRegistry, generate_latest
+        >>> from quire.metrics.prometheus import Collector
+        >>> registry = CollectorRegistry()
+        >>> registry.register(Collector({"orders": queue}))
+        >>> b'quire_messages_appended_total{queue="orders"} 0.0' in generate_latest(registry)
+        True
+
+    """
+
+    def __init__(self, queues: Iterable[Watched] | Mapping[str, Watched]) -> None:
+        """Remember the queues."""
+        self._watch = Watch(queues)
+
+    def describe(self) -> Iterator[Metric]:
+        """Return no metrics: registering must not read the queues."""
+        return iter(())
+
+    def collect(self) -> Iterator[Metric]:
+        """Return what the registry asks for."""
+        found = self._watch.metrics()
+        for kind, exported in ((CounterMetricFamily, COUNTERS), (GaugeMetricFamily, GAUGES)):
+            for one in exported:
+                labels = ["queue", "tailer"] if one.name == "tailer_lag" else ["queue"]
+                family = kind(_name(one.name, one.unit), one.help, labels=labels)
+                for queue, metrics in found.items():
+                    for tailer, value in one.values(metrics).items():
+                        family.add_metric([queue, tailer][: len(labels)], value)
+                yield family
+        for latency in LATENCIES:
+            histogram = HistogramMetricFamily(
+                f"quire_{latency.name}_seconds", latency.help, labels=["queue"]
+            )
+            for queue, metrics in found.items():
+                values = latency.values(metrics)
+                histogram.add_metric([queue], _cumulative(values), values.sum_ns / 1e9)
+            yield histogram
+
+
+def _name(name: str, unit: str) -> str:
+    return f"quire_{name}" if unit in name or unit == "files" else f"quire_{name}_{unit}"
+
+
+def _cumulative(values: Histogram) -> list[tuple[str, float]]:
+    limits = [(str(limit / 1e9), float(values.at_most(limit))) for limit in _LIMITS_NS]
+    return [*limits, ("+Inf", float(values.count))]

@@ -1,0 +1,187 @@
+"""What the processes of a queue counted, at one moment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from quire._native import Queue
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """
+    Durations, as in an HDR histogram: 64 buckets for each power of two nanoseconds.
+
+    Attributes:
+        sum_ns: The sum of all durations.
+        max_ns: The longest.
+        buckets: Those with any durations, ascending: the lowest duration of each, the lowest of
+            the next one, and how many there are.
+
+    Examples:
+        >>> from quire.metrics import Histogram
+        >>> latency = Histogram(700, 400, [(100, 101, 3), (400, 404, 1)])
+        >>> latency.count, latency.mean_ns, latency.percentile(50), latency.percentile(99)
+        (4, 175.0, 101, 400)
+
+    """
+
+    sum_ns: int = 0
+    max_ns: int = 0
+    buckets: Sequence[tuple[int, int, int]] = ()
+
+    @property
+    def count(self) -> int:
+        """How many durations there are."""
+        return sum(count for *_, count in self.buckets)
+
+    @property
+    def mean_ns(self) -> float | None:
+        """The mean; None without any duration."""
+        return self.sum_ns / self.count if self.count else None
+
+    def percentile(self, percent: float) -> int | None:
+        """
+        Return the duration that *percent* of all do not exceed; None without any.
+
+        Raises:
+            ValueError: It is not in 0..100.
+
+        """
+        if not 0 <= percent <= 100:  # noqa: PLR2004
+            raise ValueError(f"invalid percent: expected 0 to 100, found {percent}")
+        wanted = self.count * percent / 100
+        for _, high, count in self.buckets:
+            wanted -= count
+            if wanted <= 0:
+                return min(high, self.max_ns)
+        return self.max_ns if self.buckets else None
+
+    def at_most(self, limit_ns: int) -> int:
+        """
+        Return how many durations are below *limit_ns*: exact for powers of two.
+
+        Examples:
+            >>> quire.metrics.Histogram(0, 0, [(100, 101, 3), (400, 404, 1)]).at_most(256)
+            3
+
+        """
+        return sum(count for _, high, count in self.buckets if high <= limit_ns)
+
+
+class Disk(NamedTuple):
+    """
+    The space that a queue uses and has.
+
+    Attributes:
+        used: Bytes that the files of the queue take on the disk.
+        free: Bytes that are left on the file system.
+        total: Bytes of the file system.
+
+    Examples:
+        >>> disk = queue.metrics().disk
+        >>> 0 <= disk.free <= disk.total
+        True
+
+    """
+
+    used: int
+    free: int
+    total: int
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """
+    What all processes of a queue counted since its side file was made; from :meth:`Queue.metrics`.
+
+    Counters and latencies are those of the call; ``lag`` and ``disk`` are found when they are first
+    asked for.
+
+    Attributes:
+        recorded: Whether any process counts: one that opened the queue with ``metrics=True``.
+        since_ms: When counting began, in epoch milliseconds; 0 if nobody counts.
+        messages_appended: Messages appended.
+        bytes_appended: The bytes of their payloads.
+        messages_read: Messages read, by all tailers together.
+        bytes_read: The bytes of their payloads.
+        rolls: Roll files made.
+        append_latency: Of calls that appended: a batch is one call.
+        read_latency: Of calls that read something.
+        lock_wait: Of appends that found the write lock taken.
+
+    Examples:
+        >>> queue.metrics().recorded
+        False
+        >>> queue.metrics().lag
+        {}
+
+    """
+
+    recorded: bool = False
+    since_ms: int = 0
+    messages_appended: int = 0
+    bytes_appended: int = 0
+    messages_read: int = 0
+    bytes_read: int = 0
+    rolls: int = 0
+    append_latency: Histogram = field(default_factory=Histogram)
+    read_latency: Histogram = field(default_factory=Histogram)
+    lock_wait: Histogram = field(default_factory=Histogram)
+    _queue: Queue | None = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    def lag(self) -> Mapping[str, int]:
+        """For each named tailer, the number of messages that it has not read."""
+        return {} if self._queue is None else _lags(self._queue)
+
+    @cached_property
+    def disk(self) -> Disk:
+        """The space that the queue uses and has."""
+        return Disk(0, 0, 0) if self._queue is None else _disk(Path(self._queue.path))
+
+    def __getstate__(self) -> dict[str, object]:
+        """Pickle without the queue: what was not asked for is empty elsewhere."""
+        return {**self.__dict__, "_queue": None}
+
+
+def metrics_of(queue: Queue) -> Metrics:
+    """Return what the processes of a queue counted."""
+    found = queue._metrics()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+    if found is None:
+        return Metrics(_queue=queue)
+    since_ms, counters, latencies = found
+    values: dict[str, Any] = dict(counters)
+    values |= {name: Histogram(*latency) for name, latency in latencies}
+    return Metrics(recorded=True, since_ms=since_ms, **values, _queue=queue)
+
+
+def _lags(queue: Queue) -> dict[str, int]:
+    positions = queue.named_tailers()
+    if not positions:
+        return {}
+    counts = {cycle: (queue.end_of_cycle(cycle) or (0, 0))[1] for cycle in queue.cycles}
+    return {name: _lag(queue, counts, index) for name, index in positions}
+
+
+def _lag(queue: Queue, counts: Mapping[int, int], index: int) -> int:
+    """Return the number of messages from *index* on; 0 stands for the first message."""
+    roll = queue.roll_cycle
+    cycle, sequence = roll.to_cycle(index), roll.to_sequence(index)
+    own = max(0, counts.get(cycle, 0) - sequence)
+    return own + sum(count for other, count in counts.items() if other > cycle)
+
+
+def _disk(path: Path) -> Disk:
+    used = 0
+    for entry in os.scandir(path if path.is_dir() else path.parent):
+        with suppress(FileNotFoundError):
+            used += entry.stat(follow_symlinks=False).st_blocks * 512
+    left = os.statvfs(path)
+    return Disk(used, left.f_bavail * left.f_frsize, left.f_blocks * left.f_frsize)

@@ -1,0 +1,114 @@
+"""What Prometheus and OpenTelemetry get, and that the dashboard asks for nothing else."""
+
+from __future__ import annotations
+
+import json
+import re
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+import quire
+from quire.metrics.opentelemetry import observe
+from quire.metrics.prometheus import Collector
+
+Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
+
+
+@pytest.fixture
+def busy(path: Path) -> Any:  # noqa: ANN401 - an iterator of queues
+    with quire.open(path, metrics=True) as queue:
+        queue.appender().write_many([b"12", b"34"])
+        with queue.tailer("risk") as tailer:
+            tailer.read_bytes()
+        yield queue
+
+
+def scraped(collector: Collector) -> Samples:
+    registry = CollectorRegistry()
+    registry.register(collector)
+    text = generate_latest(registry).decode()
+    return {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def test_prometheus_gets_every_number(busy: quire.Queue) -> None:
+    found = scraped(Collector({"orders": busy}))
+    queue = ("queue", "orders")
+    expected = {
+        ("quire_messages_appended_total", (queue,)): 2,
+        ("quire_bytes_appended_total", (queue,)): 4,
+        ("quire_messages_read_total", (queue,)): 1,
+        ("quire_bytes_read_total", (queue,)): 2,
+        ("quire_rolls_total", (queue,)): 1,
+        ("quire_tailer_lag_messages", (queue, ("tailer", "risk"))): 1,
+        ("quire_append_latency_seconds_count", (queue,)): 1,
+        ("quire_append_latency_seconds_bucket", (("le", "+Inf"), queue)): 1,
+        ("quire_read_latency_seconds_count", (queue,)): 1,
+        ("quire_lock_wait_seconds_count", (queue,)): 0,
+    }
+    assert expected.items() <= found.items()
+    latency = busy.metrics().append_latency
+    assert found["quire_append_latency_seconds_sum", (queue,)] == latency.sum_ns / 1e9
+    buckets = [
+        value
+        for (name, labels), value in found.items()
+        if name == "quire_append_latency_seconds_bucket" and queue in labels
+    ]
+    assert buckets == sorted(buckets)
+
+
+def test_queues_are_named_by_their_paths(busy: quire.Queue, path: Path) -> None:
+    for given in (busy, path, str(path)):
+        labels = dict(scraped(Collector([given])).keys())
+        assert labels["quire_rolls_total"] == (("queue", str(path)),)
+
+
+def test_a_queue_that_is_made_later_is_found_then(path: Path) -> None:
+    collector = Collector([path])
+    assert not any("messages" in name for name, _ in scraped(collector))
+    with quire.open(path, metrics=True) as queue:
+        queue.appender().write_bytes(b"x")
+        assert scraped(collector)["quire_messages_appended_total", (("queue", str(path)),)] == 1
+
+
+def test_opentelemetry_gets_every_number(busy: quire.Queue) -> None:
+    reader = InMemoryMetricReader()
+    observe({"orders": busy}, MeterProvider([reader]).get_meter("test"))
+    data: Any = reader.get_metrics_data()
+    found = {
+        (metric.name, *sorted(f"{key}={it}" for key, it in point.attributes.items())): point.value
+        for metric in data.resource_metrics[0].scope_metrics[0].metrics
+        for point in metric.data.data_points
+    }
+    latency = busy.metrics().append_latency
+    expected = {
+        ("quire.messages_appended", "queue=orders"): 2,
+        ("quire.bytes_appended", "queue=orders"): 4,
+        ("quire.tailer_lag", "queue=orders", "tailer=risk"): 1,
+        ("quire.append_latency", "percent=100", "queue=orders"): latency.max_ns / 1e9,
+    }
+    assert expected.items() <= found.items()
+    assert ("quire.disk_free", "queue=orders") in found
+
+
+def test_the_dashboard_asks_for_metrics_that_there_are(busy: quire.Queue) -> None:
+    dashboard = json.loads(files("quire.metrics").joinpath("grafana.json").read_text("utf-8"))
+    asked = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    names = {name for expression in asked for name in re.findall(r"\bquire_\w+", expression)}
+    exported = {name for name, _ in scraped(Collector({"orders": busy}))}
+    assert names <= exported
+    shown = {re.sub(r"_(total|bucket|sum|count)$", "", name) for name in names}
+    assert shown == {re.sub(r"_(total|bucket|sum|count)$", "", name) for name in exported}
+    places = [panel["gridPos"] for panel in dashboard["panels"]]
+    assert len({(place["x"], place["y"]) for place in places}) == len(places)
+    assert len({panel["id"] for panel in dashboard["panels"]}) == len(places)
