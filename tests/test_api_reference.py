@@ -31,6 +31,7 @@ MODULES = [
     "quire.metrics",
     "quire.pages",
     "quire.pausers",
+    "quire.testing",
     "quire.types",
 ]
 ON_SPARK = ["quire.pipeline", "quire.spark"]

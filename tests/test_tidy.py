@@ -65,7 +65,7 @@ PYTHON_LAYERS = [
     "write_lock metrics frames.handle frames.scan frames.dataset frames groups",
     "queue appender tailer subtopics vanilla indexed quick_queue merging",
     "_positions ranges",
-    "logging replaying services archive maintenance",
+    "logging testing replaying services archive maintenance",
     "converting retaining",
     "quire",
     "spark",
