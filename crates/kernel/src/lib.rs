@@ -9,7 +9,7 @@
 //! - [`groups`] is which member of a group works on which messages of a queue of any format;
 //! - [`memory`] is access to mapped words, and [`os`] the calls to the system: they contain the
 //!   only `unsafe`, and are independent of any format;
-//! - [`metrics`] counts what a queue does, for whoever watches it;
+//! - [`metrics`] counts what a queue does, for those who watch it;
 //! - [`probe`] is the seam for tests;
 //! - [`Error`], [`finding`], [`warnings`] and [`fork`] are shared by all of them.
 //!

@@ -19,8 +19,8 @@ class Handler(logging.Handler):
     """
     Appends each log record to a queue as one self-describing message, a :class:`Record`.
 
-    The text of a message is not made: its template and arguments are kept, and whoever reads the
-    record formats it. A failure never reaches the program: it goes to ``handleError``, as for
+    The text of a message is not made: its template and arguments are kept, and the reader of
+    the record formats it. A failure never reaches the program: it goes to ``handleError``, as for
     every handler. A child made by ``fork`` opens the queue again, and any number of processes may
     log to one queue.
 

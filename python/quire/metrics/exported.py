@@ -1,4 +1,4 @@
-"""What is exported, whoever to: the one list of names, kinds and descriptions."""
+"""What is exported: the one list of names, kinds and descriptions."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ class Peer:
 def _run(results: Connection, work: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
     try:
         answer: tuple[Any, Exception | None] = work(*arguments), None
-    except Exception as error:  # noqa: BLE001 - it is raised by whoever asks for the result
+    except Exception as error:  # noqa: BLE001 - raised again where the result is asked for
         answer = None, error
     with suppress(BrokenPipeError):  # nobody waits for it
         results.send(answer)

@@ -36,7 +36,7 @@ impl Counters {
         }
     }
 
-    /// Stores the first value of a position; whoever comes later changes nothing.
+    /// Stores the first value of a position; later calls change nothing.
     pub fn set_once(&self, position: u64, value: u64) {
         let word = self.0.word64(position);
         let _ = word.compare_exchange(0, value, Ordering::Relaxed, Ordering::Relaxed);

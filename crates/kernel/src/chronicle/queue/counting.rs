@@ -35,7 +35,7 @@ impl Counting {
         self.own.as_ref()
     }
 
-    /// What is counted in the queue of a directory, by whomever; None if nobody does.
+    /// What is counted in the queue of a directory, by any process; None if none does.
     pub fn any(&self, directory: &Path) -> Result<Option<&Metrics>> {
         if let Some(metrics) = self.own().or_else(|| self.watched.get()) {
             return Ok(Some(metrics));
