@@ -163,6 +163,22 @@ def test_retention_learns_what_each_group_needs(
         assert lowest_needed(queue.path) == {"billing": last + 1}
 
 
+def test_cycles_that_a_group_needs_are_not_pruned(
+    queue: quire.Queue, appender: quire.Appender, clock: quire.ManualClock
+) -> None:
+    for _ in range(3):
+        appender.write_bytes(b"a")
+        clock.advance(DAY_MS)
+    appender.write_bytes(b"a")
+    with group(queue).consumer() as consumer:
+        for message in consumer.read_many(2):
+            assert message.ack()
+    report = quire.prune(queue.path, max_cycles=1)
+    assert len(report.removed) == 1  # the group is at the end of the second cycle
+    assert "kept for a consumer group: group=billing" in report.kept[0].reason
+    assert group(queue).lag == 2
+
+
 def test_messages_deleted_before_they_were_acknowledged_are_logged(
     queue: quire.Queue,
     appender: quire.Appender,

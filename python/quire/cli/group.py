@@ -19,6 +19,7 @@ VERBS: Final = {
     "diff": "quire.cli.diff:diff",
     "dump": "quire.cli.dump:dump",
     "explain": "quire.cli.explain:explain",
+    "groups": "quire.cli.groups:groups",
     "history": "quire.cli.history:history",
     "merge": "quire.cli.merge:merge",
     "pipeline": "quire.cli.pipeline:pipeline",

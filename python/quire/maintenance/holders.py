@@ -6,12 +6,13 @@ from typing import NamedTuple
 
 from quire._positions import stored_position
 from quire.errors import CorruptError
+from quire.groups import lowest_needed
 from quire.queue import Queue
 
 
 class Holder(NamedTuple):
     """
-    A named reader that resumes where it stopped.
+    A named reader, or a group of them, that resumes where it stopped.
 
     Attributes:
         kind: What it is, in words.
@@ -29,19 +30,21 @@ class Holder(NamedTuple):
     @property
     def reason(self) -> str:
         """Why a cycle from its own on is kept."""
-        return f"kept for a named tailer: tailer={self.name} next={self.next:#x}"
+        word = self.kind.split()[-1]
+        return f"kept for a {self.kind}: {word}={self.name} next={self.next:#x}"
 
 
 def holders_of(queue: Queue) -> list[Holder]:
     """
-    Return the named readers of a queue.
+    Return the named readers of a queue, and its consumer groups.
 
     The cycle that a tailer is in is needed even if it was read to its end, as the tailer could not
     know that when it is opened again.
     """
+    found = [("named tailer", *tailer) for tailer in queue.named_tailers()]
+    found += [("consumer group", *group) for group in lowest_needed(queue.path).items()]
     return [
-        Holder("named tailer", name, index, stored_position(queue, index)[0])
-        for name, index in queue.named_tailers()
+        Holder(kind, name, index, stored_position(queue, index)[0]) for kind, name, index in found
     ]
 
 

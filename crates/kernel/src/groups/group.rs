@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use super::format::layout::{self, Layout, NAME_MAX, SUFFIX};
 use super::member::Member;
-use super::protocol::claims::Claims;
+use super::protocol::claims::{Claims, Frontier, Seen};
 use super::protocol::file::{self, Found, Replace, Replaced, Shape, SideFile};
 use super::protocol::liveness;
 use crate::probe::fault::step;
@@ -15,6 +15,9 @@ use crate::{Error, Result, warnings};
 const GROUP_NAME_MAX: usize = 64;
 /// Attempts to join a group whose side file others are replacing.
 const JOIN_ATTEMPTS: usize = 100;
+
+/// Looks at a backlog that members change all the time.
+const BACKLOG_ATTEMPTS: usize = 50;
 
 /// A group.
 pub struct Group {
@@ -180,23 +183,27 @@ pub fn backlog(path: &Path) -> Result<Option<Backlog>> {
     };
     let claims = Claims::new(&side.cells, Layout::FILE);
     let damaged = || Error::corrupt("the side file of a group", path, 0, "damaged", "whole");
+    let mut attempts = 0;
     loop {
-        // Once more if the frontier moved: claims that were linked meanwhile would be missing.
         let frontier = claims.frontier().ok_or_else(damaged)?;
         let in_use = claims.in_use().ok_or_else(damaged)?;
-        if claims.frontier() != Some(frontier) {
-            continue;
+        attempts += 1;
+        // Once more if the frontier moved: claims that were linked meanwhile may be missing.
+        if claims.frontier() == Some(frontier) || attempts == BACKLOG_ATTEMPTS {
+            return Ok(Some(backlog_of(frontier, &in_use, side.shape.step)));
         }
-        let linked = || in_use.iter().filter(|seen| seen.is_linked);
-        let first = linked().map(|seen| {
-            seen.first
-                .saturating_add(u64::from(seen.word.pending.trailing_zeros()) * side.shape.step)
-        });
-        return Ok(Some(Backlog {
-            next: frontier.next,
-            unacknowledged: linked().map(|seen| u64::from(seen.word.pending.count_ones())).sum(),
-            lowest: first.chain([frontier.next]).min().unwrap_or_default(),
-        }));
+    }
+}
+
+fn backlog_of(frontier: Frontier, in_use: &[Seen], step: u64) -> Backlog {
+    let linked = || in_use.iter().filter(|seen| seen.is_linked);
+    let lowest = linked().map(|seen| {
+        seen.first.saturating_add(u64::from(seen.word.pending.trailing_zeros()) * step)
+    });
+    Backlog {
+        next: frontier.next,
+        unacknowledged: linked().map(|seen| u64::from(seen.word.pending.count_ones())).sum(),
+        lowest: lowest.chain([frontier.next]).min().unwrap_or_default(),
     }
 }
 

@@ -122,6 +122,7 @@ impl<'a> Claims<'a> {
         let (number, word) = self.prepare(owner, range, State::PreparedToHold, from)?;
         self.fill(number, word, range, deadline_ms);
         let newest = self.link(frontier, number, word)?;
+        self.complete(number, word);
         let Word { generation, pending, deliveries, .. } = word;
         let claim = Claim { number, generation, pending, deliveries };
         Ok((claim, Frontier { newest, next: range.next }))
@@ -138,11 +139,12 @@ impl<'a> Claims<'a> {
         let (number, word) = self.prepare(owner, range, State::PreparedToOffer, from)?;
         self.fill(number, word, range, 0);
         let newest = self.link(frontier, number, word)?;
+        self.complete(number, word);
         Ok(Frontier { newest, next: range.next })
     }
 
     /// Step 1. The search begins at `from`, which is left after the claim that was found.
-    fn prepare(
+    pub fn prepare(
         &self,
         owner: u16,
         range: Range,
@@ -171,7 +173,7 @@ impl<'a> Claims<'a> {
     }
 
     /// Step 2.
-    fn fill(&self, number: u32, word: Word, range: Range, deadline_ms: u64) {
+    pub fn fill(&self, number: u32, word: Word, range: Range, deadline_ms: u64) {
         let (cells, layout) = (self.cells, &self.layout);
         let deadline = word.deadline(deadline_ms);
         cells.store_release(layout.deadline(number), deadline, step!("group.deadline.store"));
@@ -180,26 +182,34 @@ impl<'a> Claims<'a> {
         cells.store_release(layout.key(number), range.key, step!("group.key.store"));
     }
 
-    /// Steps 3 to 5.
-    fn link(&self, frontier: Frontier, number: u32, word: Word) -> Result<Newest, NotClaimed> {
-        if let Some(newest) = frontier.newest.claim() {
-            self.complete(newest);
-        }
+    /// Steps 3 and 4.
+    pub fn link(&self, frontier: Frontier, number: u32, word: Word) -> Result<Newest, NotClaimed> {
+        self.complete_newest(frontier.newest);
         let (old, new) = (frontier.newest, frontier.newest.followed_by(number));
         let step = step!("group.frontier.cas");
         if self.cells.swap_acq_rel(self.layout.frontier, old.0, new.0, step).is_err() {
             self.swap(number, word, word.freed(), step!("group.unprepare.cas"));
             return Err(NotClaimed::Moved);
         }
-        self.complete(number);
         Ok(new)
     }
 
-    /// Step 5, of a claim that is or was the newest.
-    fn complete(&self, number: u32) {
-        if let Some(found) = self.word(number).filter(|word| word.is_prepared()) {
-            self.swap(number, found, found.linked(), step!("group.complete.cas"));
+    /// Step 3. The state is loaded before the second look at the newest: a claim that is not the
+    /// newest any more may be prepared again, and is not linked then.
+    fn complete_newest(&self, newest: Newest) {
+        let Some(number) = newest.claim().filter(|number| *number < self.layout.count) else {
+            return;
+        };
+        if let Some(found) = self.word(number).filter(|word| word.is_prepared())
+            && self.newest() == newest
+        {
+            self.complete(number, found);
         }
+    }
+
+    /// Step 5, of a claim that is linked, or was.
+    fn complete(&self, number: u32, prepared: Word) {
+        self.swap(number, prepared, prepared.linked(), step!("group.complete.cas"));
     }
 
     /// Decides about a claim that its owner prepared before it died: it is linked, or it is free.

@@ -1,0 +1,167 @@
+"""The side files of groups: hostile contents, other versions, deaths, forks, and full tables."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import quire
+from queues import exit_code, fork
+from quire.groups import lowest_needed
+
+HOUR_S = 3600.0
+HEADER = 4096
+CLAIMS = 69_632
+CLAIM = 64
+
+
+def group(queue: quire.Queue) -> quire.Group:
+    return queue.group("billing", ack_timeout_s=HOUR_S)
+
+
+def side_file(queue: quire.Queue) -> Path:
+    return Path(queue.path, "billing.qgroup")
+
+
+@pytest.fixture
+def used(queue: quire.Queue, appender: quire.Appender) -> Path:
+    """The side file of a group that acknowledged the first of three messages."""
+    appender.write_many([b"a", b"b", b"c"])
+    with group(queue).consumer() as consumer:
+        batch = consumer.read_many(3)
+        assert batch[0].ack()
+    return side_file(queue)
+
+
+def overwrite(position: int, content: bytes) -> Callable[[Path], None]:
+    def change(file: Path) -> None:
+        with file.open("r+b") as opened:
+            opened.seek(position)
+            opened.write(content)
+
+    return change
+
+
+def cut(length: int) -> Callable[[Path], None]:
+    return lambda file: os.truncate(file, length)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param(cut(1000), id="cut short"),
+        pytest.param(cut(0), id="empty"),
+        pytest.param(overwrite(0, b"\xff" * HEADER), id="a header of ones"),
+        pytest.param(overwrite(24, b"\x07"), id="another step"),
+        pytest.param(overwrite(64, b"\xff\xff\xff"), id="a newest claim that does not exist"),
+        pytest.param(overwrite(128, b"\xff" * 8), id="too many claims"),
+        pytest.param(overwrite(CLAIMS, b"\xff" * 8), id="a state that does not exist"),
+        pytest.param(overwrite(CLAIMS + 16, b"\xff" * 8), id="a range that ends before it begins"),
+        pytest.param(overwrite(CLAIMS, b"\x00" * 4), id="a claim without messages"),
+    ],
+)
+def test_a_damaged_side_file_is_made_again_and_all_is_delivered_again(
+    queue: quire.Queue,
+    used: Path,
+    damage: Callable[[Path], None],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    damage(used)
+    assert lowest_needed(queue.path) == {"billing": 0}
+    assert group(queue).lag == 3
+    with group(queue).consumer() as consumer:
+        assert [message.data for message in consumer] == [b"a", b"b", b"c"]
+    assert "the side file of a group was damaged and is made again" in caplog.text
+
+
+def test_random_bytes_neither_crash_nor_hang(queue: quire.Queue, used: Path) -> None:
+    used.write_bytes(os.urandom(used.stat().st_size))
+    with group(queue).consumer() as consumer:
+        assert len(consumer.read_many(10)) == 3
+
+
+def test_a_link_or_a_directory_in_its_place_is_refused(queue: quire.Queue, tmp_path: Path) -> None:
+    side_file(queue).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(quire.NotAQueueError, match="a symbolic link"):
+        group(queue).consumer()
+    side_file(queue).unlink()
+    side_file(queue).mkdir()
+    with pytest.raises(quire.NotAQueueError, match="a directory"):
+        group(queue).consumer()
+
+
+def test_reading_the_state_changes_no_byte(queue: quire.Queue, used: Path) -> None:
+    before = used.read_bytes()
+    assert group(queue).lag == 2
+    assert lowest_needed(queue.path) == {"billing": (queue.first_index or 0) + 1}
+    assert [it.name for it in queue.groups()] == ["billing"]
+    assert used.read_bytes() == before
+
+
+DYING = """
+import quire, sys
+consumer = quire.open(sys.argv[1]).group("billing", ack_timeout_s=3600.0).consumer("dying")
+print(len(consumer.read_many(2)), flush=True)
+sys.stdin.read()
+"""
+
+
+def test_what_a_killed_process_had_comes_again_at_once(
+    queue: quire.Queue, appender: quire.Appender
+) -> None:
+    appender.write_many([b"a", b"b", b"c"])
+    command = [sys.executable, "-c", DYING, queue.path]
+    with (
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as dying,
+        group(queue).consumer() as consumer,
+    ):
+        assert dying.stdout is not None
+        assert dying.stdout.readline() == b"2\n"
+        assert [message.data for message in consumer] == [b"c"]
+        dying.send_signal(signal.SIGKILL)
+        dying.wait()
+        again = [(message.data, message.delivery_count) for message in consumer]
+        assert again == [(b"a", 2), (b"b", 2)]
+
+
+def test_a_forked_child_has_no_consumer_and_keeps_none_alive(
+    queue: quire.Queue, appender: quire.Appender
+) -> None:
+    appender.write_bytes(b"a")
+    consumer = group(queue).consumer("parent")
+    assert consumer.read() is not None
+    waits, lets_go = os.pipe()
+
+    def child() -> None:
+        os.close(lets_go)
+        with pytest.raises(quire.ForkedError):
+            consumer.read()
+        os.read(waits, 1)  # until the parent has seen that it keeps nothing
+
+    pid = fork(child)
+    os.close(waits)
+    consumer.close()
+    with group(queue).consumer() as other:
+        again = other.read()
+        assert again is not None
+        assert again.delivery_count == 2
+    os.close(lets_go)
+    assert exit_code(pid) == 0
+
+
+def test_members_of_a_group_that_was_made_again_say_so(
+    queue: quire.Queue, appender: quire.Appender
+) -> None:
+    appender.write_bytes(b"a")
+    with group(queue).consumer() as consumer:
+        overwrite(0, b"damaged")(side_file(queue))
+        with group(queue).consumer() as other:
+            assert other.read() is not None
+        with pytest.raises(quire.GroupError, match="its side file made again"):
+            consumer.read()
