@@ -3666,6 +3666,23 @@ class ExcerptWriter:
             excerpt.write_enum("BUY")
         """
 
+    def write_object(self, value: object, /) -> None:
+        """
+        Write a value as Java's ``writeObject`` does, with its type.
+
+            excerpt.write_object(Decimal("1.50"))
+
+        Args:
+            value: None, a bool (``Boolean`` in Java), int (``Integer``, or ``Long`` or
+                ``BigInteger`` if it does not fit), float (``Double``), Decimal (``BigDecimal``),
+                str, datetime with a time zone (``Date``, in milliseconds), or bytes
+                (``ByteBuffer``).
+
+        Raises:
+            UnsupportedError: Something else, which Java would serialise.
+
+        """
+
     def append(self, value: str | float, /) -> None:
         """
         Write a text, or a number in decimal digits, without a length.
@@ -3893,6 +3910,24 @@ class VanillaExcerpt:
 
         Raises:
             KeyError: The enum has no such member; the position stays.
+
+        """
+
+    def read_object(self, cls: type[Any] | None = None, /) -> Any:
+        """
+        Read a value as Java's ``writeObject`` or :meth:`ExcerptWriter.write_object` stored it.
+
+            price = excerpt.read_object()
+
+        Args:
+            cls: How to return an object of a class that is not known: the member of an enum, or for
+                ``str`` the text of the object.
+
+        Raises:
+            UnsupportedError: An object that Java serialised, or of a class that is not known; the
+                position stays.
+            KeyError: The enum has no such member; the position stays.
+            WireError: There is no object at the position.
 
         """
 

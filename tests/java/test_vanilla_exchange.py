@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import math
 import time
+from datetime import UTC, datetime
+from decimal import Decimal
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +93,55 @@ def test_fields_of_quire_are_those_of_java(java: JavaPeer, tmp_path: Path, kind:
         assert [*queue.tailer().payloads()] == own
         values = [read_field(excerpt, kind) for excerpt in queue.tailer()]
     assert values == FIELDS[kind]
+
+
+# Objects, and how the Java peer spells and prints them.
+OBJECTS: dict[str, tuple[Any, str, Any]] = {
+    "none": (None, "", None),
+    "bool": (True, "true", True),
+    "int": (-7, "-7", -7),
+    "long": (1 << 40, f"{1 << 40}", 1 << 40),
+    "big_int": (-(1 << 80), f"{-(1 << 80)}", f"{-(1 << 80)}"),
+    "float": (-1.1, "-1.1", -1.1),
+    "decimal": (Decimal("1.50"), "1.50", "1.50"),
+    "str": ("é€", "é€", "é€"),
+    "date": (datetime(1969, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC), "-1", -1),
+}
+
+
+class Side(Enum):
+    """As in the Java peer."""
+
+    BUY = 1
+    SELL = 2
+
+
+def test_objects_of_quire_are_those_of_java(java: JavaPeer, tmp_path: Path) -> None:
+    with vanilla_queue(tmp_path / "quire") as queue, queue.appender() as appender:
+        with appender.writing_excerpt() as excerpt:
+            for value, _, _ in OBJECTS.values():
+                excerpt.write_object(value)
+        [own] = queue.tailer().payloads()
+    request = " ".join(f"object_{kind}" for kind in OBJECTS)
+    found = java.run_with_input(
+        "read-fields", request + "\n", dir=tmp_path / "quire", **JAVA_BLOCKS
+    )
+    shown = [shown for _, _, shown in OBJECTS.values()]
+    assert [*map(json.loads, found)] == [{"values": shown, "left": 0}]
+    line = " ".join(f"object_{kind}={text}" for kind, (_, text, _) in OBJECTS.items())
+    lines = f"{line}\nobject_enum=SELL int8=1\nobject_list=1\n"
+    java.run_with_input("write-fields", lines, dir=tmp_path / "java", **JAVA_BLOCKS)
+    with vanilla_queue(tmp_path / "java") as queue:
+        message, of_enum, of_list = queue.tailer()
+    assert message.data == own
+    assert [message.read_object() for _ in OBJECTS] == [value for value, _, _ in OBJECTS.values()]
+    with pytest.raises(
+        quire.UnsupportedError, match=r"class=.quire\.interop\.vanilla\.Fields\$Side"
+    ):
+        of_enum.read_object()
+    assert (of_enum.read_object(Side), of_enum.read_int8()) == (Side.SELL, 1)
+    with pytest.raises(quire.UnsupportedError, match="an object that Java serialised"):
+        of_list.read_object()
 
 
 def most_thread_ids() -> int:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import enum
+import math
 import pickle
 import threading
 import time
+from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +32,10 @@ def opened(path: Path, **options: Any) -> quire.VanillaQueue:  # noqa: ANN401 - 
 class Side(enum.Enum):
     BUY = 1
     SELL = 2
+
+
+class Other(enum.Enum):
+    LEFT = 1
 
 
 def test_a_second_reader_written_from_the_page_agrees(tmp_path: Path) -> None:
@@ -99,6 +106,69 @@ def test_fields_are_read_as_they_were_written(tmp_path: Path) -> None:
         excerpt.read_int8()
     excerpt.position = 0
     assert excerpt.read_int32() == 7
+
+
+OBJECTS = [
+    (None, "4e"),
+    (True, "45 03 07 426f6f6c65616e 04 74727565"),
+    (-7, "09 02 2d37"),
+    (1 << 31, "0c 0a 32313437343833363438"),
+    (1 << 63, "45 03 0a 426967496e7465676572 13 39323233333732303336383534373735383038"),
+    (1.5, "04 03 312e35"),
+    (math.inf, "04 08 496e66696e697479"),
+    (Decimal("1.50"), "45 03 0a 426967446563696d616c 04 312e3530"),
+    ("é", "13 02 c3a9"),
+    (datetime(1970, 1, 1, 0, 0, 1, 234_000, tzinfo=UTC), "14 04 31323334"),
+    (b"ab", "02 02 6162"),
+]
+
+
+def test_objects_have_the_bytes_of_javas(tmp_path: Path) -> None:
+    with opened(tmp_path) as queue, queue.appender() as appender:
+        with appender.writing_excerpt() as writer:
+            for value, _ in OBJECTS:
+                writer.write_object(value)
+        excerpt = queue.tailer().read()
+    assert excerpt is not None
+    assert excerpt.data == bytes.fromhex("".join(text for _, text in OBJECTS))
+    assert [excerpt.read_object() for _ in OBJECTS] == [value for value, _ in OBJECTS]
+    with pytest.raises(quire.WireError, match="the message ends within the field"):
+        excerpt.read_object()
+
+
+@pytest.mark.parametrize("value", [[1], {"a": 1}, Side.BUY, object()])
+def test_objects_that_java_would_serialise_are_refused(value: object, tmp_path: Path) -> None:
+    with opened(tmp_path) as queue, queue.appender() as appender:
+        writer = appender.writing_excerpt()
+        with pytest.raises(quire.UnsupportedError, match="an object that Java would serialise"):
+            writer.write_object(value)
+        assert writer.position == 0
+
+
+def test_objects_are_read_by_their_class(tmp_path: Path) -> None:
+    named = b"E\x03\x08app.Side\x04SELL"
+    messages = [named, b"E\x03\x05Float\x03NaN", b"E\x03\x05Short\x01x", b"S\xac\xed", b"?"]
+    messages.append(b"\x14\x12" + b"9" * 18)
+    with opened(tmp_path) as queue:
+        queue.appender().write_many(messages)
+        side, number, bad, serialised, none, far = queue.tailer()
+        with pytest.raises(quire.UnsupportedError, match=r"not known: class=.app\.Side"):
+            side.read_object()
+        with pytest.raises(KeyError):
+            side.read_object(Other)
+        assert side.position == 0
+        assert side.read_object(Side) is Side.SELL
+        side.position = 0
+        assert (side.read_object(str), side.position) == ("SELL", len(named))
+        assert math.isnan(number.read_object())
+        with pytest.raises(quire.WireError, match='no object: found="x" expected=int'):
+            bad.read_object()
+        with pytest.raises(quire.WireError, match="no datetime is that far away"):
+            far.read_object()
+        with pytest.raises(quire.UnsupportedError, match="an object that Java serialised"):
+            serialised.read_object()
+        with pytest.raises(quire.WireError, match="no object: position=0"):
+            none.read_object()
 
 
 def test_an_excerpt_grows_up_to_a_data_file(tmp_path: Path) -> None:

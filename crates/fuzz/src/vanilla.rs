@@ -150,6 +150,6 @@ fn fields(payload: &[u8]) {
         let at = || FieldReader::at(payload, position);
         let _ = (at().stop_bit(), at().utf(), at().short_utf(), at().enum_name());
         let _ = (at().compact_int(), at().compact_long(), at().compact_double());
-        let _ = (at().parse_int(), at().parse_float());
+        let _ = (at().parse_int(), at().parse_float(), at().object());
     }
 }

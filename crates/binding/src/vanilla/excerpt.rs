@@ -13,6 +13,7 @@ use crate::arguments::integer;
 use crate::buffer::Buffer;
 use crate::error::{UnsupportedError, WireError, told};
 use crate::repr;
+use crate::vanilla::object;
 
 /// A lock word holds its count above its owner; this is a count of 1.
 const LOCK_COUNT: u32 = 1 << 24;
@@ -267,6 +268,19 @@ impl VanillaExcerpt {
                 }
             },
         }
+    }
+
+    #[doc = stub!("VanillaExcerpt.read_object")]
+    #[pyo3(signature = (cls = None, /))]
+    fn read_object<'py>(
+        &self,
+        py: Python<'py>,
+        cls: Option<&Bound<'py, PyType>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let mut fields = FieldReader::at(self.bytes(py), self.position.load(Ordering::Acquire));
+        let value = object::take(py, &mut fields, cls)?;
+        self.position.store(fields.position(), Ordering::Release);
+        Ok(value)
     }
 
     #[doc = stub!("VanillaExcerpt.parse_int")]

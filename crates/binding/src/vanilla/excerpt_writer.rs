@@ -11,6 +11,7 @@ use crate::arguments::integer;
 use crate::error::{to_py, told};
 use crate::handles::clock::QueueClock;
 use crate::handles::payload::Message;
+use crate::vanilla::object;
 
 /// The claim word at the start of a claimable message.
 const CLAIM_WORD: usize = 4;
@@ -216,6 +217,12 @@ impl ExcerptWriter {
         let refused =
             || PyValueError::new_err(format!("not a name of Latin-1 characters: value={name:?}"));
         if is_put { Ok(()) } else { Err(refused()) }
+    }
+
+    #[doc = stub!("ExcerptWriter.write_object")]
+    #[pyo3(signature = (value, /))]
+    fn write_object(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.put(object::put(value)?)
     }
 
     #[doc = stub!("ExcerptWriter.append")]

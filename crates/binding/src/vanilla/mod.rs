@@ -6,5 +6,6 @@ pub mod excerpt;
 pub mod excerpt_writer;
 pub mod indexed_queue;
 pub mod indexed_tailer;
+pub mod object;
 pub mod queue;
 pub mod tailer;

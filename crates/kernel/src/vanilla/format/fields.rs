@@ -155,7 +155,7 @@ impl<'a> FieldReader<'a> {
         self.position
     }
 
-    fn error(&self, what: &'static str) -> FieldError {
+    pub(super) fn error(&self, what: &'static str) -> FieldError {
         FieldError { what, position: self.position, length: self.bytes.len() }
     }
 

@@ -5,4 +5,5 @@ pub mod entry;
 pub mod fields;
 pub mod index;
 pub mod names;
+pub mod object;
 pub mod record;

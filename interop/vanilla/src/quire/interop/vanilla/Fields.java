@@ -1,6 +1,10 @@
 package quire.interop.vanilla;
 
+import java.math.BigDecimal;
+import java.math.BigInteger;
+import java.util.Date;
 import java.util.HexFormat;
+import java.util.List;
 import java.util.Map;
 import java.util.function.BiConsumer;
 import java.util.function.Function;
@@ -42,10 +46,25 @@ record Fields(BiConsumer<Bytes, String> writer, Function<Bytes, Object> reader) 
             Map.entry("bytes", new Fields((out, text) -> out.write(HexFormat.of().parseHex(text)), in -> {
                 throw new Options.UsageException("bytes have no length of their own");
             })),
+            Map.entry("object_none", object(text -> null, value -> value)),
+            Map.entry("object_bool", object(Boolean::valueOf, value -> value)),
+            Map.entry("object_int", object(Integer::valueOf, value -> value)),
+            Map.entry("object_long", object(Long::valueOf, value -> value)),
+            Map.entry("object_big_int", object(BigInteger::new, Object::toString)),
+            Map.entry("object_float", object(Double::valueOf, value -> value)),
+            Map.entry("object_decimal", object(BigDecimal::new, Object::toString)),
+            Map.entry("object_str", object(text -> text, value -> value)),
+            Map.entry("object_date", object(text -> new Date(Long.parseLong(text)), date -> ((Date) date).getTime())),
+            Map.entry("object_enum", object(Side::valueOf, Object::toString)),
+            Map.entry("object_list", object(List::of, Object::toString)),
             Map.entry("append_int", new Fields((out, text) -> out.append(Long.parseLong(text)).append(' '),
                     Bytes::parseLong)),
             Map.entry("append_float", new Fields((out, text) -> out.append(Double.parseDouble(text)).append(' '),
                     Bytes::parseDouble)));
+
+    private static Fields object(Function<String, Object> value, Function<Object, Object> shown) {
+        return new Fields((out, text) -> out.writeObject(value.apply(text)), in -> shown.apply(in.readObject()));
+    }
 
     static Fields of(String type) {
         Fields found = TYPES.get(type);
