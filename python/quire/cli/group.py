@@ -21,6 +21,7 @@ VERBS: Final = {
     "explain": "quire.cli.explain:explain",
     "groups": "quire.cli.groups:groups",
     "history": "quire.cli.history:history",
+    "jitter": "quire.cli.jitter:jitter",
     "merge": "quire.cli.merge:merge",
     "pipeline": "quire.cli.pipeline:pipeline",
     "pretouch": "quire.cli.pretouch:pretouch",

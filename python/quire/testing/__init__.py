@@ -5,8 +5,11 @@ Helpers for tests of programs that use queues: another process, and fixtures of 
 >>> with quire.testing.Peer(operator.attrgetter("entry_count"), queue) as peer:
 ...     peer.result()
 0
+
+A ``StackSampler`` shows where a loop is while it is late.
 """
 
 from quire.testing.peer import Peer
+from quire.testing.stacks import Stack, StackSampler, beat
 
-__all__ = ["Peer"]
+__all__ = ["Peer", "Stack", "StackSampler", "beat"]
