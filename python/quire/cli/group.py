@@ -12,6 +12,7 @@ from quire.cli.errors import INTERRUPTED, print_error
 _SENTENCE: Final = 1_000  # characters, more than any has
 VERBS: Final = {
     "archive": "quire.cli.archive:archive",
+    "bench": "quire.cli.bench:bench",
     "completion": "quire.cli.completion:completion",
     "convert": "quire.cli.convert:convert",
     "copy": "quire.cli.copy:copy",
