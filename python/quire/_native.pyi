@@ -499,13 +499,24 @@ class Codec:
 @final
 class RollCycle:
     """
-    How a queue is split into files: cycle length, file-name pattern, index layout. Equal by name.
+    How a queue is split into files: cycle length, file-name pattern, index layout.
+
+    Equal when all of these are.
 
     Args:
-        name: One of Chronicle's names, such as ``FAST_DAILY``; case-insensitive.
+        name: One of Chronicle's names, such as ``FAST_DAILY``; case-insensitive. ``SECONDLY`` is
+            another name of ``TEST_SECONDLY``.
+        length_ms: Instead of a name: the length of a cycle, in milliseconds.
+        pattern: With *length_ms*: the names of the files, in Java's date-format letters:
+            ``yyyyMMdd``, ``yyyyDDD`` or ``YYYYww``, then ``HH``, ``HHmm`` or ``HHmmss``, and text
+            in quotes between them. It has to name each cycle differently, and to be none of
+            Chronicle's. It becomes the name.
+        index_count: The number of slots in an index array, a power of two from 8; default 4,096.
+        index_spacing: One message in this many has an entry in the index; a power of two, default
+            256.
 
     Raises:
-        ValueError: No roll cycle has this name.
+        ValueError: No roll cycle has this name, or the pattern, length or index layout is wrong.
 
     Examples:
         >>> cycle = quire.RollCycle("FAST_DAILY")
@@ -518,10 +529,25 @@ class RollCycle:
         >>> index = cycle.to_index(19737, 5)
         >>> hex(index), cycle.to_cycle(index), cycle.to_sequence(index)
         ('0x4d1900000005', 19737, 5)
+        >>> three_hourly = quire.RollCycle(length_ms=3 * 3_600_000, pattern="yyyyMMdd-HH'III'")
+        >>> three_hourly.file_name(three_hourly.cycle_at(1_705_314_600_000))
+        '20240115-09III.cq4'
+        >>> quire.RollCycle("SECONDLY").aliases
+        ['SECONDLY']
 
     """
 
+    @overload
     def __new__(cls, name: str) -> RollCycle: ...
+    @overload
+    def __new__(
+        cls,
+        *,
+        length_ms: int,
+        pattern: str,
+        index_count: int | None = None,
+        index_spacing: int | None = None,
+    ) -> RollCycle: ...
     @staticmethod
     def all() -> list[RollCycle]:
         """
@@ -535,7 +561,11 @@ class RollCycle:
 
     @property
     def name(self) -> str:
-        """The name, in upper case."""
+        """The name, in upper case; of a roll cycle of your own, its pattern."""
+
+    @property
+    def aliases(self) -> list[str]:
+        """Other names that :func:`quire.open` takes for it."""
 
     @property
     def pattern(self) -> str:
@@ -614,7 +644,7 @@ class RollCycle:
         """
 
     def __hash__(self) -> int: ...
-    def __reduce__(self) -> tuple[type[RollCycle], tuple[str]]: ...
+    def __getnewargs_ex__(self) -> tuple[tuple[str, ...], dict[str, int | str]]: ...
 
 @final
 class ManualClock:
@@ -923,6 +953,36 @@ class Queue:
 
         The next message goes there, or to the newest cycle that has a file if that is later.
         """
+
+    def cycle_at(self, time_ms: int) -> int:
+        """
+        Return the cycle that contains a time, by the queue's epoch and time zone.
+
+        Args:
+            time_ms: The time, in epoch milliseconds.
+
+        Raises:
+            IndexOutOfRangeError: The time is before the first cycle.
+
+        Examples:
+            >>> queue.cycle_at(1_705_314_600_000)
+            19737
+
+        """
+
+    def cycle_start_ms(self, cycle: int) -> int:
+        """
+        Return when a cycle starts, in epoch milliseconds.
+
+        Examples:
+            >>> queue.cycle_start_ms(19737)
+            1705276800000
+
+        """
+
+    @property
+    def roll_time_zone(self) -> str:
+        """The IANA name of the zone whose clocks decide when cycles start, or ``UTC``."""
 
     @property
     def current_file(self) -> str:
@@ -3343,6 +3403,24 @@ class VanillaQueue:
         The cycle that a message is written to now.
 
             print(queue.directory_for_cycle(queue.current_cycle))
+        """
+
+    def cycle_at(self, time_ms: int) -> int:
+        """
+        Return the cycle that contains a time in epoch milliseconds.
+
+            queue.cycle_at(1_705_314_600_000)
+
+        Raises:
+            IndexOutOfRangeError: There is no such cycle.
+
+        """
+
+    def cycle_start_ms(self, cycle: int) -> int:
+        """
+        Return when a cycle starts, in epoch milliseconds.
+
+            queue.cycle_start_ms(19737)
         """
 
     def directory_for_cycle(self, cycle: int) -> str:

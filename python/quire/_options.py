@@ -16,12 +16,21 @@ def _clock(name: str, found: object) -> object:
     raise arguments.refusal(name, "a quire.ManualClock, a callable or None", found)
 
 
-def _roll_cycle(name: str, found: object) -> str:
-    if isinstance(found, RollCycle):
-        return found.name
-    if not isinstance(found, str):
+def _roll_cycle(name: str, found: object) -> str | RollCycle:
+    if not isinstance(found, str | RollCycle):
         raise arguments.refusal(name, "the name of a roll cycle, or a quire.RollCycle", found)
     return found
+
+
+def one_zone(time_zone: object, roll_time_zone: object) -> object:
+    """Return the zone that was given, under whichever of its names."""
+    given = [zone for zone in (time_zone, roll_time_zone) if zone is not None]
+    if len(given) > 1 and given[0] != given[1]:
+        raise ValueError(
+            f"two names of one option: time_zone={arguments.shown(time_zone)}"
+            f" roll_time_zone={arguments.shown(roll_time_zone)}"
+        )
+    return given[0] if given else None
 
 
 def _watchers(name: str, found: object) -> tuple[Watcher, ...]:

@@ -27,6 +27,7 @@ _REASONS = _formats.reasons(
         "read_batches method_reader reading_document history after_last_written dump wire_type "
         "source_id": _NO_WIRE,
         "roll_cycle epoch_ms cycles current_cycle current_file file_for_cycle end_of_cycle "
+        "cycle_at cycle_start_ms roll_time_zone "
         "move_to_time block_bytes refresh": _NO_ROLLING,
         "table_value table_entries named_tailers delete_tailer rename_tailer "
         "lock_holder commit name": _NO_TABLE,

@@ -44,11 +44,13 @@ class Queue(_native.Queue, Reopened, Framed, Shared, metaclass=ABCMeta):
     Examples:
         >>> with quire.open("trades", roll_cycle="FAST_DAILY", source_id=3) as queue:
         ...     queue.first_index, queue.last_index, queue.entry_count, queue.cycles
-        ...     queue.roll_cycle, queue.epoch_ms, queue.source_id, queue.wire_type
+        ...     queue.roll_cycle, queue.epoch_ms, queue.roll_time_zone
+        ...     queue.source_id, queue.wire_type
         ...     queue.block_bytes, queue.read_only, queue.closed
         ...     queue.path, queue.current_file == queue.file_for_cycle(queue.current_cycle)
         (None, None, 0, [])
-        (RollCycle("FAST_DAILY"), 0, 3, 'BINARY_LIGHT')
+        (RollCycle("FAST_DAILY"), 0, 'UTC')
+        (3, 'BINARY_LIGHT')
         (67108864, False, False)
         ('.../trades', True)
         >>> queue.close()
@@ -289,6 +291,7 @@ def open(  # noqa: A001
     eof_grace_s: float | None = 1.0,
     epoch_ms: int | None = None,
     roll_time: str | None = None,
+    time_zone: str | None = None,
     roll_time_zone: str | None = None,
     index_count: int | None = None,
     index_spacing: int | None = None,
@@ -318,6 +321,7 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
     eof_grace_s: float | None = 1.0,
     epoch_ms: int | None = None,
     roll_time: str | None = None,
+    time_zone: str | None = None,
     roll_time_zone: str | None = None,
     index_count: int | None = None,
     index_spacing: int | None = None,
@@ -372,9 +376,12 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
         eof_grace_s: A tailer leaves a file that lacks its end-of-file marker when a later one has
             data and nothing came for this many seconds, and a read waits for that; None: it stays
             there, as Java's does.
-        epoch_ms: Start of cycle 0 in epoch milliseconds.
-        roll_time: Time of day of the roll, ``HH:MM``, instead of *epoch_ms*.
-        roll_time_zone: Only ``UTC``.
+        epoch_ms: Start of cycle 0 in epoch milliseconds; with *roll_time*, of its day.
+        roll_time: Time of day at which a cycle starts, ``HH:MM``. Cycles shorter than a day start
+            at this time too, and at the others that their length gives.
+        time_zone: The zone of *roll_time*, by its IANA name, such as ``America/New_York``; ``UTC``
+            by default. Cycles start at the same local times in summer and winter.
+        roll_time_zone: Another name of *time_zone*, that of Java.
         index_count: Slots of an index array; rounded up to a power of two.
         index_spacing: Every n-th message is indexed; rounded up to a power of two.
         wire_type: ``BINARY_LIGHT``, or another binary one that Java's queues take.
@@ -444,7 +451,7 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
         "double_buffer": double_buffer,
         "epoch_ms": epoch_ms,
         "roll_time": roll_time,
-        "roll_time_zone": roll_time_zone,
+        "roll_time_zone": _options.one_zone(time_zone, roll_time_zone),
         "index_count": index_count,
         "index_spacing": index_spacing,
         "wire_type": wire_type,

@@ -29,6 +29,7 @@ _REASONS = _formats.reasons(
         "read_messages follow_messages follow_messages_async read_batches method_reader "
         "reading_document history after_last_written": _NO_WIRE,
         "roll_cycle epoch_ms cycles current_cycle current_file file_for_cycle end_of_cycle "
+        "cycle_at cycle_start_ms roll_time_zone "
         "move_to_time normalise_eofs count_excerpts block_bytes": _NO_ROLLING,
         "table_value table_entries named_tailers delete_tailer rename_tailer "
         "lock_holder commit name last_read_index": _NO_TABLE,

@@ -19,7 +19,7 @@ macro_rules! whole {
     )*};
 }
 
-whole!(i8, i16, i32, i64, u64, usize);
+whole!(i8, i16, i32, i64, u32, u64, usize);
 
 /// An integer, or an error that names the argument.
 #[inline]

@@ -53,7 +53,7 @@ pub fn sample() -> &'static Sample {
         let dir = tempfile::tempdir().unwrap();
         let payloads: Vec<_> = (0..MESSAGES).map(payload).collect();
         let options = Options {
-            roll_cycle: RollCycle::by_name("TEST4_DAILY"),
+            roll_cycle: RollCycle::by_name("TEST4_DAILY").cloned(),
             ..reading::options(false, NOW_MS)
         };
         let queue = Queue::open(dir.path(), options).unwrap();

@@ -16,6 +16,7 @@ from quire.cli.options import row_format_option
 from quire.cli.rows import print_rows
 from quire.cli.stat_text import hex_text, time_text
 from quire.ranges.event_time import epoch_ns
+from quire.ranges.numbering import Periods
 
 _TABLE: Final = (
     "name",
@@ -26,6 +27,7 @@ _TABLE: Final = (
     "max_messages",
     "hexadecimal",
     "per_second",
+    "also",
 )
 _PLACE: Final = ("roll_cycle", "cycle", "sequence", "index", "from", "to", "file")
 
@@ -71,28 +73,29 @@ def roll_cycles(  # noqa: PLR0913 - its options
     if isinstance(time, int):
         raise click.UsageError("--time takes a time, such as 2024-01-15T10:30:00Z")
     with value_errors_as_usage():
-        roll, epoch = _roll_cycle(name, queue, epoch_ms)
+        roll, epoch, periods = _roll_cycle(name, queue, epoch_ms)
         if not points:
             print_rows(style, _TABLE, map(_row, quire.RollCycle.all() if roll is None else [roll]))
             return
-        if roll is None:
+        if roll is None or periods is None:
             raise click.UsageError("give the NAME of a roll cycle, or --queue")
         if index is not None:
             found, sequence = roll.to_cycle(index), roll.to_sequence(index)
         elif cycle is not None:
             found = cycle
         elif time is not None:
-            found = roll.cycle_at(epoch_ns(time) // 1_000_000, epoch)
+            found = periods.cycle_at(epoch_ns(time) // 1_000_000)
         else:
             found = roll.cycle_of_file(Path(str(file)).name, epoch)
-        print_rows(style, _PLACE, _places(roll, found, sequence or 0, epoch))
+        print_rows(style, _PLACE, _places(roll, found, sequence or 0, periods))
 
 
 def _roll_cycle(
     name: str | None, path: Path | None, epoch_ms: int | None
-) -> tuple[quire.RollCycle | None, int | None]:
+) -> tuple[quire.RollCycle | None, int | None, Periods | None]:
     if path is None:
-        return None if name is None else quire.RollCycle(name), epoch_ms
+        roll = None if name is None else quire.RollCycle(name)
+        return roll, epoch_ms, roll and _periods(roll, epoch_ms)
     if name is not None or epoch_ms is not None:
         raise click.UsageError("--queue does not go with NAME or --epoch: it has its own")
     found = format_of(str(path))
@@ -101,7 +104,12 @@ def _roll_cycle(
             f"only a Chronicle Queue has one of these roll cycles: format={found} path={path}"
         )
     with open_read_only(path) as queue:
-        return queue.roll_cycle, queue.epoch_ms
+        return queue.roll_cycle, queue.epoch_ms, Periods.of(queue)
+
+
+def _periods(roll: quire.RollCycle, epoch_ms: int | None) -> Periods:
+    start_ms = roll.default_epoch_ms if epoch_ms is None else epoch_ms
+    return Periods(start_ms, roll.length_ms, roll.name)
 
 
 def _row(roll: quire.RollCycle) -> dict[str, Any]:
@@ -114,21 +122,20 @@ def _row(roll: quire.RollCycle) -> dict[str, Any]:
         "max_messages": roll.max_messages,
         "hexadecimal": hex_text(roll.max_messages),
         "per_second": roll.max_messages * 1000 // roll.length_ms,
+        "also": ", ".join(roll.aliases),
     }
 
 
 def _places(
-    roll: quire.RollCycle, cycle: int, sequence: int, epoch_ms: int | None
+    roll: quire.RollCycle, cycle: int, sequence: int, periods: Periods
 ) -> Iterator[dict[str, Any]]:
     index = roll.to_index(cycle, sequence)
-    start_ms = roll.default_epoch_ms if epoch_ms is None else epoch_ms
-    start_ms += cycle * roll.length_ms
     yield {
         "roll_cycle": roll.name,
         "cycle": cycle,
         "sequence": sequence,
         "index": hex_text(index),
-        "from": time_text(start_ms),
-        "to": time_text(start_ms + roll.length_ms),
-        "file": roll.file_name(cycle, epoch_ms),
+        "from": time_text(periods.start_ms(cycle)),
+        "to": time_text(periods.start_ms(cycle + 1)),
+        "file": roll.file_name(cycle, periods.epoch_ms),
     }

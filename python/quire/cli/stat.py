@@ -72,6 +72,7 @@ def facts_of(queue: quire.Queue) -> dict[str, Any]:
         "roll_cycle": roll.name,
         "roll_length_ms": roll.length_ms,
         "epoch_ms": queue.epoch_ms,
+        "time_zone": queue.roll_time_zone,
         "wire_type": queue.wire_type,
         "source_id": queue.source_id,
         "messages": sum(file["messages"] for file in files),
@@ -120,7 +121,7 @@ def _file(queue: quire.Queue, tailer: quire.Tailer, cycle: int) -> dict[str, Any
     return {
         "name": path.name,
         "cycle": cycle,
-        "from": time_text(queue.epoch_ms + cycle * length_ms),
+        "from": time_text(queue.cycle_start_ms(cycle)),
         "messages": messages,
         "per_second": rate,
         "mean_per_second": messages * 1000 / length_ms if state == "eof" else None,
@@ -173,11 +174,18 @@ def _lock(queue: quire.Queue, key: str) -> dict[str, Any] | None:
     return None if holder is None else {"pid": holder[0], "lives": holder[1]}
 
 
+def _roll_text(facts: dict[str, Any]) -> str:
+    text = f"{facts['roll_cycle']}, epoch {time_text(facts['epoch_ms'])}"
+    # With a zone the epoch is a local time.
+    zone = facts["time_zone"]
+    return text if zone == "UTC" else f"{text.removesuffix('Z')} {zone}"
+
+
 def _lines(facts: dict[str, Any]) -> Iterator[str]:
     files: list[dict[str, Any]] = facts["files"]
     yield from columns(
         ("path", facts["path"]),
-        ("roll cycle", f"{facts['roll_cycle']}, epoch {time_text(facts['epoch_ms'])}"),
+        ("roll cycle", _roll_text(facts)),
         ("wire type", facts["wire_type"]),
         ("source id", facts["source_id"]),
         ("messages", f"{facts['messages']:,}"),

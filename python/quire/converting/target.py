@@ -10,7 +10,7 @@ from quire._native import ManualClock
 from quire.converting.mapping import Settings
 from quire.converting.source import Source
 from quire.queue import open as open_queue
-from quire.ranges.numbering import QUICK_QUEUE_STEP
+from quire.ranges.numbering import QUICK_QUEUE_STEP, start_options
 from quire.ranges.range import Chunk, read_chunk
 
 PARQUET: Final = "parquet"
@@ -114,8 +114,10 @@ class QueueTarget:
             options |= {"roll_cycle": settings.roll_cycle, "clock": self._clock}
         if settings.into == source.format == CHRONICLE:
             queue = source.queue
-            options |= {"epoch_ms": queue.epoch_ms, "source_id": queue.source_id}
+            options |= {**start_options(queue), "source_id": queue.source_id}
             options["wire_type"] = queue.wire_type
+            if settings.roll_cycle == queue.roll_cycle.name:
+                options["roll_cycle"] = queue.roll_cycle  # perhaps not one of Chronicle's
         return options
 
     def _longest(self, kind: str, block_bytes: int) -> int:

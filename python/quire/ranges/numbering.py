@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, TypeAlias
 
 from quire._native import (
     IndexedQueue,
@@ -14,7 +15,7 @@ from quire._native import (
     VanillaQueue,
     VanillaTailer,
 )
-from quire.errors import UnsupportedError
+from quire.errors import IndexOutOfRangeError, UnsupportedError
 
 AnyQueue: TypeAlias = Queue | VanillaQueue | QuickQueue | IndexedQueue
 AnyTailer: TypeAlias = Tailer | VanillaTailer | QuickTailer | IndexedTailer
@@ -22,6 +23,7 @@ AnyTailer: TypeAlias = Tailer | VanillaTailer | QuickTailer | IndexedTailer
 QUICK_QUEUE_STEP = 16
 
 
+_DAY_MS = 86_400_000
 _ONE_CYCLE = 62  # bits, so that every index of an Indexed Chronicle is of cycle 0
 
 
@@ -65,11 +67,12 @@ class Numbering(NamedTuple):
 
 
 class Periods(NamedTuple):
-    """When cycles start: cycle 0 at *epoch_ms*, the others *length_ms* apart."""
+    """When cycles start: cycle 0 at *epoch_ms*, the others *length_ms* apart unless zoned."""
 
     epoch_ms: int
     length_ms: int
     name: str
+    zoned: Queue | None = None
 
     @classmethod
     def of(cls, queue: AnyQueue) -> Periods:
@@ -92,15 +95,39 @@ class Periods(NamedTuple):
             )
         if isinstance(queue, VanillaQueue):
             return cls(0, queue.cycle_length_ms, queue.cycle_format)
-        return cls(queue.epoch_ms, queue.roll_cycle.length_ms, queue.roll_cycle.name)
+        zoned = None if queue.roll_time_zone == "UTC" else queue
+        return cls(queue.epoch_ms, queue.roll_cycle.length_ms, queue.roll_cycle.name, zoned)
 
     def cycle_at(self, time_ms: int) -> int:
         """Return the cycle of a time."""
+        if self.zoned is not None:
+            return self._zoned_cycle_at(self.zoned, time_ms)
         return (time_ms - self.epoch_ms) // self.length_ms
 
     def start_ms(self, cycle: int) -> int:
         """Return when a cycle starts."""
+        if self.zoned is not None:
+            return self.zoned.cycle_start_ms(cycle)
         return self.epoch_ms + cycle * self.length_ms
+
+    def _zoned_cycle_at(self, queue: Queue, time_ms: int) -> int:
+        try:
+            return queue.cycle_at(time_ms)
+        except IndexOutOfRangeError:
+            return -1 if time_ms < self.start_ms(0) else 2**31
+
+
+def start_options(queue: Queue) -> dict[str, Any]:
+    """Return the options of a queue whose cycles start when those of another one do."""
+    if queue.roll_time_zone == "UTC":
+        return {"epoch_ms": queue.epoch_ms}
+    days, time_ms = divmod(queue.epoch_ms, _DAY_MS)
+    time = datetime.fromtimestamp(time_ms / 1000, UTC).time()
+    return {
+        "epoch_ms": days * _DAY_MS,
+        "roll_time": time.isoformat(),
+        "time_zone": queue.roll_time_zone,
+    }
 
 
 def tailer_of(queue: AnyQueue) -> AnyTailer:

@@ -16,7 +16,7 @@ from quire._native import Excerpt, IndexedQueue, ManualClock, QuickQueue, RollCy
 from quire.appender import Appender
 from quire.errors import ReplayError
 from quire.queue import open as open_queue
-from quire.ranges.numbering import AnyQueue, Numbering, Periods
+from quire.ranges.numbering import AnyQueue, Numbering, Periods, start_options
 from quire.ranges.range import (
     Chunk,
     Chunks,
@@ -341,8 +341,9 @@ def out_options(
         options["format"] = VANILLA
         if roll_cycle is not None:
             return {**options, "roll_cycle": roll_cycle}
-        names = ("cycle_format", "cycle_length_ms", "entries_per_cycle")
+        names: tuple[str, ...] = ("cycle_format", "cycle_length_ms", "entries_per_cycle")
     else:
         options["roll_cycle"] = source.roll_cycle if roll_cycle is None else roll_cycle
-        names = ("epoch_ms", "wire_type", "source_id")
+        options |= start_options(source)
+        names = ("wire_type", "source_id")
     return options | {name: getattr(source, name) for name in names}

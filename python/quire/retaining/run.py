@@ -226,8 +226,7 @@ def _cycles_of(queue: Queue) -> Iterator[Cycle]:
             on_disk = os.lstat(file).st_blocks * _BLOCK
         except FileNotFoundError:  # removed by hand since the listing
             continue
-        ended_ms = queue.epoch_ms + (number + 1) * queue.roll_cycle.length_ms
-        yield Cycle(number, file, on_disk, ended_ms)
+        yield Cycle(number, file, on_disk, queue.cycle_start_ms(number + 1))
 
 
 def _blocked(queue: Queue, holders: list[Holder], cycle: Cycle) -> str | None:

@@ -29,6 +29,7 @@ _REASONS = _formats.reasons(
         "normalise_eofs end_of_cycle": "cycles have no end-of-file marker",
         "current_file file_for_cycle": "a cycle is a directory: directory_for_cycle",
         "roll_cycle epoch_ms block_bytes": "see cycle_format and cycle_length_ms",
+        "roll_time_zone": "cycles start in UTC; cycle_time_zone chooses the dates in names",
         "state": "it is Chronicle Queue's: see index and last_read_index",
         "move_to": "move_to_index goes to any place",
         "move_to_time": "move_to_index goes to the first message of a cycle",

@@ -16,7 +16,7 @@ use quire_kernel::chronicle::{dump, explain, format};
 use quire_kernel::metrics::{Counter, Latency, Values};
 
 use super::clock::QueueClock;
-use super::roll_cycle::{RollCycle, named};
+use super::roll_cycle::{RollCycle, named_or_given};
 use crate::arguments::{integer, text};
 use crate::error::{to_py, told};
 use crate::repr;
@@ -56,7 +56,7 @@ impl Queue {
     fn new(
         py: Python<'_>,
         path: PathBuf,
-        roll_cycle: Option<&str>,
+        roll_cycle: Option<Bound<'_, PyAny>>,
         read_only: bool,
         create: bool,
         clock: Option<Bound<'_, PyAny>>,
@@ -87,7 +87,7 @@ impl Queue {
         let clock = Arc::new(QueueClock::take(clock));
         let durability = promise(durability)?;
         let options = Options {
-            roll_cycle: roll_cycle.map(named).transpose()?,
+            roll_cycle: roll_cycle.as_ref().map(named_or_given).transpose()?,
             read_only,
             create,
             clock: clock.kernel(),
@@ -124,7 +124,7 @@ impl Queue {
     #[doc = stub!("Queue.roll_cycle")]
     #[getter]
     fn roll_cycle(&self) -> RollCycle {
-        RollCycle(self.kernel.roll())
+        RollCycle(self.kernel.roll().clone())
     }
 
     #[doc = stub!("Queue.epoch_ms")]
@@ -213,7 +213,25 @@ impl Queue {
             Some(now_ms) => now_ms,
             None => self.kernel.options().clock.now_ms(),
         };
-        self.kernel.roll().cycle_at(now_ms, self.kernel.epoch_ms()).map_err(to_py)
+        self.kernel.schedule().cycle_at(now_ms).map_err(to_py)
+    }
+
+    #[doc = stub!("Queue.cycle_at")]
+    #[pyo3(signature = (time_ms))]
+    fn cycle_at(&self, time_ms: &Bound<'_, PyAny>) -> PyResult<i32> {
+        self.kernel.schedule().cycle_at(integer("time_ms", time_ms)?).map_err(to_py)
+    }
+
+    #[doc = stub!("Queue.cycle_start_ms")]
+    #[pyo3(signature = (cycle))]
+    fn cycle_start_ms(&self, cycle: &Bound<'_, PyAny>) -> PyResult<i64> {
+        Ok(self.kernel.schedule().span_of(integer("cycle", cycle)?).start)
+    }
+
+    #[doc = stub!("Queue.roll_time_zone")]
+    #[getter]
+    fn roll_time_zone(&self) -> &str {
+        self.kernel.schedule().zone_name()
     }
 
     #[doc = stub!("Queue.current_file")]

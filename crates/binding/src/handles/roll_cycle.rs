@@ -1,19 +1,35 @@
-use pyo3::exceptions::PyValueError;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyType;
+use pyo3::types::{PyDict, PyTuple};
 use quire_kernel::chronicle::format::roll_cycle::{self, RollCycle as Row};
 
 use crate::arguments::{integer, optional, text};
 use crate::error::to_py;
 
+/// What the index of a roll cycle of one's own is like when nobody says otherwise: as in `FAST_DAILY`.
+const DEFAULT_INDEX_COUNT: u32 = 4096;
+const DEFAULT_INDEX_SPACING: u32 = 256;
+
 #[doc = stub!("RollCycle")]
 #[pyclass(module = "quire._native", frozen)]
-pub struct RollCycle(pub &'static Row);
+pub struct RollCycle(pub Row);
+
+/// A roll cycle by its name, or as it is.
+pub fn named_or_given(given: &Bound<'_, PyAny>) -> PyResult<Row> {
+    match given.cast::<RollCycle>() {
+        Ok(roll) => Ok(roll.get().0.clone()),
+        Err(_) => named(text("roll_cycle", given)?),
+    }
+}
 
 /// The roll cycle with this name, or an error that lists all names.
-pub fn named(name: &str) -> PyResult<&'static Row> {
-    Row::by_name(name).ok_or_else(|| {
-        let known: Vec<&str> = roll_cycle::ALL.iter().map(|row| row.name).collect();
+pub fn named(name: &str) -> PyResult<Row> {
+    Row::by_name(name).cloned().ok_or_else(|| {
+        let aliases = roll_cycle::ALIASES.iter().map(|(alias, _)| *alias);
+        let known: Vec<&str> =
+            roll_cycle::ALL.iter().map(|row| &*row.name).chain(aliases).collect();
         PyValueError::new_err(format!("no such roll cycle: name={name} known={}", known.join(", ")))
     })
 }
@@ -21,27 +37,58 @@ pub fn named(name: &str) -> PyResult<&'static Row> {
 #[pymethods]
 impl RollCycle {
     #[new]
-    #[pyo3(signature = (name))]
-    fn new(name: &Bound<'_, PyAny>) -> PyResult<Self> {
-        named(text("name", name)?).map(Self)
+    #[pyo3(signature = (
+        name = None, *, length_ms = None, pattern = None, index_count = None, index_spacing = None
+    ))]
+    fn new(
+        name: Option<&Bound<'_, PyAny>>,
+        length_ms: Option<&Bound<'_, PyAny>>,
+        pattern: Option<&Bound<'_, PyAny>>,
+        index_count: Option<&Bound<'_, PyAny>>,
+        index_spacing: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let length_ms = optional("length_ms", length_ms)?;
+        let pattern = pattern.map(|pattern| text("pattern", pattern)).transpose()?;
+        let index_count = optional("index_count", index_count)?;
+        let index_spacing = optional("index_spacing", index_spacing)?;
+        match (name, length_ms, pattern) {
+            (Some(name), None, None) if index_count.or(index_spacing).is_none() => {
+                named(text("name", name)?).map(Self)
+            }
+            (None, Some(length_ms), Some(pattern)) => {
+                let index_count = index_count.unwrap_or(DEFAULT_INDEX_COUNT);
+                let index_spacing = index_spacing.unwrap_or(DEFAULT_INDEX_SPACING);
+                Row::custom(length_ms, pattern, index_count, index_spacing).map(Self).map_err(to_py)
+            }
+            _ => Err(PyTypeError::new_err(
+                "a roll cycle takes the name of one of Chronicle's, or length_ms= and pattern=",
+            )),
+        }
     }
 
     #[doc = stub!("RollCycle.all")]
     #[staticmethod]
     fn all() -> Vec<Self> {
-        roll_cycle::ALL.iter().map(Self).collect()
+        roll_cycle::ALL.iter().cloned().map(Self).collect()
     }
 
     #[doc = stub!("RollCycle.name")]
     #[getter]
-    const fn name(&self) -> &'static str {
-        self.0.name
+    fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    #[doc = stub!("RollCycle.aliases")]
+    #[getter]
+    fn aliases(&self) -> Vec<&'static str> {
+        let own = roll_cycle::ALIASES.iter().filter(|(_, name)| *name == self.0.name);
+        own.map(|(alias, _)| *alias).collect()
     }
 
     #[doc = stub!("RollCycle.pattern")]
     #[getter]
-    const fn pattern(&self) -> &'static str {
-        self.0.pattern
+    fn pattern(&self) -> &str {
+        &self.0.pattern
     }
 
     #[doc = stub!("RollCycle.length_ms")]
@@ -133,18 +180,38 @@ impl RollCycle {
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-        other.cast::<Self>().is_ok_and(|other| self.0.name == other.get().0.name)
+        other.cast::<Self>().is_ok_and(|other| self.0 == other.get().0)
     }
 
-    fn __hash__(&self) -> usize {
-        std::ptr::from_ref(self.0).addr()
+    fn __hash__(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.0.hash(&mut hasher);
+        hasher.finish()
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyType>, (&'static str,)) {
-        (slf.get_type(), (slf.get().0.name,))
+    fn __getnewargs_ex__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
+        let given = PyDict::new(py);
+        if self.0.is_named() {
+            return Ok((PyTuple::new(py, [&self.0.name])?, given));
+        }
+        given.set_item("length_ms", self.0.length_ms)?;
+        given.set_item("pattern", &self.0.pattern)?;
+        given.set_item("index_count", self.0.index_count)?;
+        given.set_item("index_spacing", self.0.index_spacing)?;
+        Ok((PyTuple::empty(py), given))
     }
 
     fn __repr__(&self) -> String {
-        format!("RollCycle({:?})", self.0.name)
+        let Row { name, pattern, length_ms, index_count, index_spacing, .. } = &self.0;
+        if self.0.is_named() {
+            return format!("RollCycle({name:?})");
+        }
+        format!(
+            "RollCycle(length_ms={length_ms}, pattern={pattern:?}, index_count={index_count}, \
+             index_spacing={index_spacing})"
+        )
     }
 }

@@ -165,6 +165,18 @@ impl VanillaQueue {
         self.kernel.cycle_at(now_ms).map_err(to_py)
     }
 
+    #[doc = stub!("VanillaQueue.cycle_at")]
+    #[pyo3(signature = (time_ms))]
+    fn cycle_at(&self, time_ms: &Bound<'_, PyAny>) -> PyResult<i32> {
+        self.kernel.cycle_at(Some(integer("time_ms", time_ms)?)).map_err(to_py)
+    }
+
+    #[doc = stub!("VanillaQueue.cycle_start_ms")]
+    #[pyo3(signature = (cycle))]
+    fn cycle_start_ms(&self, cycle: &Bound<'_, PyAny>) -> PyResult<i64> {
+        Ok(self.kernel.format().start_ms(integer("cycle", cycle)?))
+    }
+
     #[doc = stub!("VanillaQueue.directory_for_cycle")]
     #[pyo3(signature = (cycle))]
     fn directory_for_cycle(&self, cycle: &Bound<'_, PyAny>) -> PyResult<OsString> {

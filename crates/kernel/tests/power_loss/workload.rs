@@ -55,7 +55,7 @@ impl Shape {
     pub fn options(&self, now_ms: i64) -> (Options, Arc<AtomicI64>) {
         let clock = Arc::new(AtomicI64::new(now_ms));
         let options = Options {
-            roll_cycle: RollCycle::by_name(self.roll_cycle),
+            roll_cycle: RollCycle::by_name(self.roll_cycle).cloned(),
             block_bytes: self.block_bytes,
             clock: Clock::Manual(Arc::clone(&clock)),
             timeout: Duration::ZERO,

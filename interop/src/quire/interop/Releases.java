@@ -38,8 +38,10 @@ final class Releases {
         return (long) call(queue, "lastIndex");
     }
 
-    /** The roll cycle of that enum name; the enums were split in 5.24. */
+    /** The roll cycle of that enum name, or one of the user's own; the enums were split in 5.24. */
     static RollCycle rollCycle(String name) {
+        if (name.startsWith(CustomRollCycle.PREFIX))
+            return CustomRollCycle.parse(name);
         return Stream.of(ROLL_CYCLE_ENUMS)
                 .flatMap(Releases::constants)
                 .filter(cycle -> ((Enum<?>) cycle).name().equals(name))

@@ -23,6 +23,7 @@ import net.openhft.chronicle.queue.TailerDirection;
  *   direction F|B|N                     ok
  *   index | firstIndex | lastIndex      HEX
  *   state                               the tailer's state
+ *   striding true|false                 ok
  *   appendText TEXT                     HEX of its index
  *   echoText | echoMap                  what is read appended again: HEX of its index, or null
  *   advance MILLISECONDS                ok
@@ -79,6 +80,7 @@ final class TailerScript implements Verb {
                 case "index" -> Long.toHexString(tailer.index());
                 case "firstIndex" -> Long.toHexString(queue.firstIndex());
                 case "lastIndex" -> Long.toHexString(Releases.lastIndex(queue));
+                case "striding" -> ok(tailer.striding(Boolean.parseBoolean(argument)));
                 case "state" -> tailer.state().name();
                 case "appendText" -> appendText(argument);
                 case "echoText" -> echo(tailer.readText(), ExcerptAppender::writeText);

@@ -175,8 +175,7 @@ class JournalProbe:
                 yield key, *holder
 
     def _next_roll_s(self, cycle: int) -> float:
-        length_ms = self._queue.roll_cycle.length_ms
-        return (self._queue.epoch_ms + (cycle + 1) * length_ms) / 1000 - time.time()
+        return self._queue.cycle_start_ms(cycle + 1) / 1000 - time.time()
 
 
 class OlderProbe:

@@ -104,7 +104,7 @@ impl Pretoucher {
     pub fn execute(&self, now_ms: Option<i64>) -> Result<()> {
         self.check_open()?;
         let (queue, now) = (self.queue(), self.appender.now(now_ms));
-        let clock = queue.roll().cycle_at(now, queue.epoch_ms())?;
+        let clock = queue.schedule().cycle_at(now)?;
         let cycle = listing::newest(queue.writable_table("a pretoucher")?, clock);
         let mut state = self.lock_state();
         self.check_open()?; // another thread may have ended it meanwhile
@@ -144,7 +144,7 @@ impl Pretoucher {
             return Ok(());
         }
         let soon = now.saturating_add(preroll_ms);
-        let next = self.queue().roll().cycle_at(soon, self.queue().epoch_ms())?;
+        let next = self.queue().schedule().cycle_at(soon)?;
         if next <= cycle {
             return Ok(());
         }

@@ -7,6 +7,7 @@
 //! +------------------------+------------------------+
 //! ```
 
+use std::borrow::Cow;
 use std::fmt::Write;
 use std::ops::Range;
 
@@ -14,8 +15,11 @@ use jiff::civil::{Date, ISOWeekDate, Time, Weekday};
 use jiff::{Span, Timestamp, tz::TimeZone};
 
 use crate::{Error, Result};
-pub use table::ALL;
+pub use schedule::Schedule;
+pub use table::{ALIASES, ALL};
 
+mod custom;
+mod schedule;
 mod table;
 
 /// How roll files end.
@@ -25,15 +29,18 @@ pub const INDEX_COUNT_MIN: u32 = 8;
 /// Most slots of an index array, and most messages to a slot, of files that are made here.
 pub const INDEX_SHAPE_MAX: u32 = 1 << 20;
 const SHIFT_MIN: u32 = 32;
-const DAY_MS: i64 = 86_400_000;
+/// A day.
+pub const DAY_MS: i64 = 86_400_000;
+/// Cycles named by weeks start on a Sunday: the first one after 1970-01-01.
+const WEEKLY_EPOCH_MS: i64 = 3 * DAY_MS;
 
-/// One line of the table of roll cycles.
-#[derive(Debug, PartialEq, Eq)]
+/// One line of the table of roll cycles, or a user's own.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RollCycle {
-    /// Chronicle's name.
-    pub name: &'static str,
+    /// Chronicle's name; of a user's own, its pattern.
+    pub name: Cow<'static, str>,
     /// File-name pattern in Java's date-format letters.
-    pub pattern: &'static str,
+    pub pattern: Cow<'static, str>,
     /// Length of a cycle in milliseconds.
     pub length_ms: i64,
     /// Slots in one index array.
@@ -63,6 +70,8 @@ impl RollCycle {
     /// The roll cycle of this name; case does not matter.
     #[must_use]
     pub fn by_name(name: &str) -> Option<&'static Self> {
+        let alias = ALIASES.iter().find(|(alias, _)| alias.eq_ignore_ascii_case(name));
+        let name = alias.map_or(name, |(_, name)| name);
         ALL.iter().find(|cycle| cycle.name.eq_ignore_ascii_case(name))
     }
 
@@ -118,7 +127,7 @@ impl RollCycle {
     pub fn cycle_at(&self, time_ms: i64, epoch_ms: i64) -> Result<i32> {
         let cycle = time_ms.saturating_sub(epoch_ms) / self.length_ms;
         i32::try_from(cycle).ok().filter(|cycle| *cycle >= 0).ok_or_else(|| {
-            let name = self.name;
+            let name = &self.name;
             Error::IndexOutOfRange(format!(
                 "no cycle at this time: time_ms={time_ms} epoch_ms={epoch_ms} cycle={cycle} \
                  roll_cycle={name}"
@@ -144,12 +153,13 @@ impl RollCycle {
         // Chronicle's weeks start on a Sunday: the ISO week is that of the day after.
         let week = at.date().saturating_add(Span::new().days(1)).iso_week_date();
         let mut name = String::new();
-        for token in tokens(self.pattern) {
+        for token in tokens(&self.pattern) {
             let _ = match token {
                 Token::Text(text) => name.write_str(text),
                 Token::Number('y', width) => write!(name, "{:0width$}", at.year()),
                 Token::Number('M', width) => write!(name, "{:0width$}", at.month()),
                 Token::Number('d', width) => write!(name, "{:0width$}", at.day()),
+                Token::Number('D', width) => write!(name, "{:0width$}", at.day_of_year()),
                 Token::Number('H', width) => write!(name, "{:0width$}", at.hour()),
                 Token::Number('m', width) => write!(name, "{:0width$}", at.minute()),
                 Token::Number('Y', width) => write!(name, "{:0width$}", week.year()),
@@ -165,7 +175,7 @@ impl RollCycle {
     pub fn cycle_of_file(&self, name: &str, epoch_ms: i64) -> Option<i32> {
         let mut rest = name.strip_suffix(SUFFIX)?;
         let mut fields = Fields::default();
-        for token in tokens(self.pattern) {
+        for token in tokens(&self.pattern) {
             match token {
                 Token::Text(text) => rest = rest.strip_prefix(text)?,
                 Token::Number(letter, width) => {
@@ -224,6 +234,7 @@ struct Fields {
     year: Option<i16>,
     month: i8,
     day: i8,
+    day_of_year: Option<i16>,
     hour: i8,
     minute: i8,
     second: i8,
@@ -241,6 +252,7 @@ impl Fields {
         match letter {
             'y' => self.year = Some(number),
             'Y' => self.week_year = Some(number),
+            'D' => self.day_of_year = Some(number),
             'M' => self.month = small.ok()?,
             'd' => self.day = small.ok()?,
             'H' => self.hour = small.ok()?,
@@ -252,9 +264,16 @@ impl Fields {
         Some(())
     }
 
+    fn date_in(&self, year: i16) -> Option<Date> {
+        match self.day_of_year {
+            Some(day) => Date::new(year, 1, 1).ok()?.with().day_of_year(day).build().ok(),
+            None => Date::new(year, self.month, self.day).ok(),
+        }
+    }
+
     fn to_ms(&self) -> Option<i64> {
         let date = match (self.year, self.week_year) {
-            (Some(year), _) => Date::new(year, self.month, self.day).ok()?,
+            (Some(year), _) => self.date_in(year)?,
             // The day before the week's last: one cycle starts in the seven days up to it.
             (None, Some(year)) => ISOWeekDate::new(year, self.week, Weekday::Saturday).ok()?.date(),
             _ => return None,

@@ -82,7 +82,7 @@ pub struct Names<'a> {
     /// The queue's directory.
     pub dir: &'a Path,
     /// Its roll cycle.
-    pub roll: &'static RollCycle,
+    pub roll: &'a RollCycle,
     /// Its epoch in milliseconds.
     pub epoch_ms: i64,
 }

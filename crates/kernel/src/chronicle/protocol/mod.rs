@@ -4,7 +4,8 @@
 //! - [`lock`] is the write lock, [`table`] the table store that holds its word;
 //! - [`publish`] makes one message visible; [`hints`] and [`indexing`] write what readers find it by;
 //! - [`roll_file`] is an open file; [`create`] makes one, [`roll`] ends it, [`unfinished`] says
-//!   whether one was only begun, [`listing`] which there are;
+//!   whether one was only begun, [`listing`] which there are, and
+//!   [`recorded`] which roll cycle they follow;
 //! - [`locate`] and [`index_search`] find messages;
 //! - [`repair`] mends what a power cut left.
 
@@ -23,6 +24,8 @@ pub mod indexing;
 pub mod listing;
 #[cfg(not(loom))]
 pub mod locate;
+#[cfg(not(loom))]
+pub mod recorded;
 #[cfg(not(loom))]
 pub mod repair;
 #[cfg(not(loom))]

@@ -12,7 +12,7 @@ use super::open::{self, FIELDLESS, Opened};
 use super::options::Options;
 use crate::chronicle::format::blocks::Growth;
 use crate::chronicle::format::index::Shape;
-use crate::chronicle::format::roll_cycle::RollCycle;
+use crate::chronicle::format::roll_cycle::{RollCycle, Schedule};
 use crate::chronicle::format::table::{NO_HIGHEST, NO_INDEX};
 use crate::chronicle::protocol::create::{self, NewFile};
 use crate::chronicle::protocol::listing::{self, Listing, Names};
@@ -154,14 +154,20 @@ impl Queue {
 
     /// Its roll cycle.
     #[must_use]
-    pub const fn roll(&self) -> &'static RollCycle {
-        self.opened.roll
+    pub const fn roll(&self) -> &RollCycle {
+        self.opened.schedule.roll()
     }
 
     /// Its epoch in milliseconds.
     #[must_use]
     pub const fn epoch_ms(&self) -> i64 {
-        self.opened.epoch_ms
+        self.opened.schedule.epoch_ms()
+    }
+
+    /// When its cycles start.
+    #[must_use]
+    pub const fn schedule(&self) -> &Schedule {
+        &self.opened.schedule
     }
 
     /// Chronicle's name of its wire type.

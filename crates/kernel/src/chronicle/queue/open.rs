@@ -4,16 +4,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::tz::TimeZone;
+
 use super::options::Options;
 use super::trust;
 use crate::chronicle::format::blocks;
-use crate::chronicle::format::roll_cycle::{INDEX_COUNT_MIN, INDEX_SHAPE_MAX, RollCycle, SUFFIX};
+use crate::chronicle::format::roll_cycle::{
+    DAY_MS, INDEX_COUNT_MIN, INDEX_SHAPE_MAX, RollCycle, SUFFIX, Schedule,
+};
 use crate::chronicle::format::store::RollFields;
 use crate::chronicle::format::table::{self, Metadata};
 use crate::chronicle::protocol::create;
 use crate::chronicle::protocol::listing::{self, Names};
 use crate::chronicle::protocol::lock::guard::WriteGuard;
 use crate::chronicle::protocol::lock::recovery::{self, ForceUnlock};
+use crate::chronicle::protocol::recorded::{self, roll_cycle_of_files};
 use crate::chronicle::protocol::repair;
 use crate::chronicle::protocol::table::registry;
 use crate::chronicle::protocol::table::store::TableStore;
@@ -51,10 +56,8 @@ pub struct Opened {
     pub single: Option<i32>,
     /// The table store, where there is one.
     pub table: Option<Arc<TableStore>>,
-    /// The roll cycle.
-    pub roll: &'static RollCycle,
-    /// Epoch in milliseconds.
-    pub epoch_ms: i64,
+    /// The roll cycle, and when its cycles start.
+    pub schedule: Schedule,
     /// Chronicle's name of the wire type.
     pub wire_type: String,
     /// The queue's id in message history.
@@ -74,14 +77,15 @@ pub fn open(path: &Path, options: &Options) -> Result<Opened> {
     let path = &std::path::absolute(path).map_err(|e| Error::io("cannot find", path, e))?;
     check_wire_type(options)?;
     check_sizes(options)?;
-    let epoch_ms = epoch(options)?;
+    roll_time(options)?;
     if is_file(path) {
         return open_single(path, options);
     }
     let made = prepare_directory(path, options)?;
     // A table says all that names could: a directory of many files is not looked through.
     let has_table = TableStore::is_ready(path);
-    let names = if has_table { None } else { roll_cycle_of_files(path)? };
+    let names =
+        if has_table { None } else { roll_cycle_of_files(path, options.roll_cycle.as_ref())? };
     let (found, file) = names.unzip();
     if !options.create && !has_table && found.is_none() && !has_unfinished_table(path) {
         let why = format!("no {} and no *{SUFFIX} file", table::FILE_NAME);
@@ -90,19 +94,19 @@ pub fn open(path: &Path, options: &Options) -> Result<Opened> {
     trust::check(path, options);
     // Files without a table may be of an older version: look before anything is made.
     let stored = file.map(|file| roll_of_version_4(&file, options)).transpose()?.flatten();
-    let epoch_ms = stored.as_ref().map_or(epoch_ms, |stored| Some(stored.epoch_ms));
     let options = &Options {
-        epoch_ms,
+        epoch_ms: stored.as_ref().map_or(options.epoch_ms, |stored| Some(stored.epoch_ms)),
         roll_time: options.roll_time.clone().filter(|_| stored.is_none()),
+        roll_time_zone: options.roll_time_zone.clone().filter(|_| stored.is_none()),
         ..options.clone()
     };
     let opened = if options.read_only {
         open_read_only(path, options, found)
     } else {
         if !has_table {
-            wait_for_noticing(path, found)?;
+            wait_for_noticing(path, found.as_ref())?;
         }
-        open_for_writing(path, options, has_table, found, epoch_ms)
+        open_for_writing(path, options, has_table, found)
     };
     opened.map(|opened| Opened { own_name: OwnName::new(made), ..opened })
 }
@@ -111,44 +115,44 @@ fn open_for_writing(
     path: &Path,
     options: &Options,
     has_table: bool,
-    found: Option<&'static RollCycle>,
-    epoch_ms: Option<i64>,
+    found: Option<RollCycle>,
 ) -> Result<Opened> {
-    if let (Some(asked), Some(found)) = (options.roll_cycle, found) {
+    if let (Some(asked), Some(found)) = (&options.roll_cycle, &found) {
         check_roll_cycle(path, asked, found)?;
     }
-    let roll = found.or(options.roll_cycle).map_or_else(default_roll_cycle, Ok)?;
-    let wanted = wanted_metadata(options, roll, epoch_ms.unwrap_or(roll.default_epoch_ms));
+    let roll = found.or_else(|| options.roll_cycle.clone()).map_or_else(default_roll_cycle, Ok)?;
+    let wanted = wanted_metadata(options, &roll)?;
     // One that is gone since it was seen is not made again at once: see `wait_for_noticing`.
     let wanted = (!has_table).then_some(&wanted);
     let table = registry::open_or_create(path, wanted, options.file_mode, options.timeout)?;
     let lost = || Error::TableLost { what: "removed", path: path.join(table::FILE_NAME) };
-    let opened = opened(path, options, Some(table.ok_or_else(lost)?), roll)?;
-    if let Some(asked) = options.roll_cycle.filter(|asked| *asked != opened.roll) {
-        if roll_cycle_of_files(path)?.is_some() {
-            check_roll_cycle(path, asked, opened.roll)?;
+    let table = table.ok_or_else(lost)?;
+    if table.metadata().roll.format == roll.pattern {
+        recorded::record(&table, &roll)?;
+    }
+    let opened = opened(path, options, Some(table), Some(roll))?;
+    let found = opened.schedule.roll();
+    if let Some(asked) = options.roll_cycle.as_ref().filter(|asked| *asked != found) {
+        if roll_cycle_of_files(path, Some(found))?.is_some() {
+            check_roll_cycle(path, asked, found)?;
         }
         warnings::leave(format!(
             "the empty queue keeps its roll cycle: asked={} found={} path={}",
             asked.name,
-            opened.roll.name,
+            found.name,
             path.display()
         ));
     }
     if let Some(table) = &opened.table {
         recover_lock(table, options);
-        let names = Names { dir: path, roll: opened.roll, epoch_ms: opened.epoch_ms };
+        let names = Names { dir: path, roll: found, epoch_ms: opened.schedule.epoch_ms() };
         listing::refresh_if_needed(names, table)?;
         repair_after_restart(table, names, options)?;
     }
     Ok(opened)
 }
 
-fn open_read_only(
-    path: &Path,
-    options: &Options,
-    found: Option<&'static RollCycle>,
-) -> Result<Opened> {
+fn open_read_only(path: &Path, options: &Options, found: Option<RollCycle>) -> Result<Opened> {
     let table = TableStore::open_read_only(path)?;
     if table.is_none() && has_unfinished_table(path) {
         warnings::leave(format!(
@@ -162,12 +166,12 @@ fn open_read_only(
         let why = format!("no complete {} and no *{SUFFIX} file", table::FILE_NAME);
         return Err(Error::NotAQueue { why, path: path.to_path_buf() });
     }
-    let roll = found.or(options.roll_cycle).map_or_else(default_roll_cycle, Ok)?;
-    let opened = opened(path, options, table, roll)?;
-    if let Some(asked) = options.roll_cycle.filter(|asked| *asked != opened.roll)
-        && roll_cycle_of_files(path)?.is_some()
+    let opened = opened(path, options, table, found)?;
+    let found = opened.schedule.roll();
+    if let Some(asked) = options.roll_cycle.as_ref().filter(|asked| *asked != found)
+        && roll_cycle_of_files(path, Some(found))?.is_some()
     {
-        check_roll_cycle(path, asked, opened.roll)?;
+        check_roll_cycle(path, asked, found)?;
     }
     Ok(opened)
 }
@@ -205,11 +209,14 @@ fn open_single(path: &Path, options: &Options) -> Result<Opened> {
         )));
     }
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let roll = RollCycle::by_file_name(&name).or(options.roll_cycle);
-    let roll = roll.ok_or_else(|| not_one("the file name follows no roll cycle's pattern"))?;
+    let roll = recorded::roll_cycle_of_file(&name, options.roll_cycle.as_ref());
     let table = TableStore::open_read_only(dir).ok().flatten();
+    if roll.is_none() && table.is_none() {
+        return Err(not_one("the file name follows no roll cycle's pattern"));
+    }
     let mut opened = opened(dir, options, table, roll)?;
-    let cycle = opened.roll.cycle_of_file(&name, opened.epoch_ms);
+    let schedule = &opened.schedule;
+    let cycle = schedule.roll().cycle_of_file(&name, schedule.epoch_ms());
     opened.single = Some(cycle.ok_or_else(|| not_one("the file name is not of its queue"))?);
     opened.path = path.to_path_buf();
     if create::open_existing(path, 0, false)?.is_none() {
@@ -223,17 +230,19 @@ fn opened(
     dir: &Path,
     options: &Options,
     table: Option<Arc<TableStore>>,
-    roll: &'static RollCycle,
+    roll: Option<RollCycle>,
 ) -> Result<Opened> {
+    let asked = options.roll_cycle.as_ref();
+    let roll = match &table {
+        Some(table) => recorded::roll_cycle(dir, table, asked)?,
+        None => roll.or_else(|| asked.cloned()).map_or_else(default_roll_cycle, Ok)?,
+    };
     let stored = table.as_deref().map(TableStore::metadata);
-    let roll = match stored {
-        Some(stored) => stored_roll_cycle(dir, stored)?,
-        None => roll,
+    let (epoch_ms, zone) = match stored {
+        Some(stored) => (stored.roll.epoch_ms, stored.roll.roll_time_zone.as_deref()),
+        None => (epoch(options, &roll)?, options.roll_time_zone.as_deref()),
     };
-    let epoch_ms = match stored {
-        Some(stored) => stored.roll.epoch_ms,
-        None => epoch(options)?.unwrap_or(roll.default_epoch_ms),
-    };
+    let zone = zone_of(dir, options, zone)?;
     let index_count = rounded(options.index_count.unwrap_or(roll.index_count), INDEX_COUNT_MIN);
     let index_spacing = rounded(options.index_spacing.unwrap_or(roll.index_spacing), 1);
     Ok(Opened {
@@ -241,8 +250,7 @@ fn opened(
         own_name: OwnName::default(),
         dir: dir.to_path_buf(),
         single: None,
-        roll,
-        epoch_ms,
+        schedule: Schedule::new(roll, epoch_ms, zone),
         wire_type: match (&options.wire_type, stored) {
             (None, Some(stored)) => stored.wire_type.clone(),
             _ => wire_type(options),
@@ -255,38 +263,38 @@ fn opened(
     })
 }
 
-fn stored_roll_cycle(dir: &Path, stored: &Metadata) -> Result<&'static RollCycle> {
-    let unknown = |what| {
-        Error::Unsupported(format!(
-            "{what}: format={} length_ms={} path={}",
-            stored.roll.format,
-            stored.roll.length_ms,
-            dir.display()
-        ))
-    };
-    let roll = RollCycle::by_pattern(&stored.roll.format)
-        .ok_or_else(|| unknown("the roll cycle of this queue"))?;
-    if roll.length_ms == stored.roll.length_ms {
-        Ok(roll)
-    } else {
-        Err(unknown("a roll cycle with another length"))
+/// The zone of a queue. A reader goes without one that this machine does not know.
+fn zone_of(dir: &Path, options: &Options, name: Option<&str>) -> Result<Option<TimeZone>> {
+    match name.map_or(Ok(None), Schedule::zone) {
+        Err(error) if options.read_only => {
+            warnings::leave(format!(
+                "cycles are taken to start in UTC: {error} path={}",
+                dir.display()
+            ));
+            Ok(None)
+        }
+        zone => zone,
     }
 }
 
-fn wanted_metadata(options: &Options, roll: &'static RollCycle, epoch_ms: i64) -> Metadata {
-    let with_time = options.roll_time.is_some();
-    Metadata {
+fn wanted_metadata(options: &Options, roll: &RollCycle) -> Result<Metadata> {
+    let epoch_ms = epoch(options, roll)?;
+    let zone = options.roll_time_zone.as_deref().map(Schedule::zone).transpose()?.flatten();
+    let zone = zone.as_ref().and_then(TimeZone::iana_name).unwrap_or("UTC");
+    let midnight = (zone != "UTC").then(|| "00:00".to_owned());
+    let roll_time = options.roll_time.clone().or(midnight);
+    Ok(Metadata {
         // What Java's tables say whatever the wire type of the messages.
         wire_type: DEFAULT_WIRE_TYPE.to_owned(),
         roll: RollFields {
             length_ms: roll.length_ms,
-            format: roll.pattern.to_owned(),
+            format: roll.pattern.clone().into_owned(),
             epoch_ms,
-            roll_time: options.roll_time.clone(),
-            roll_time_zone: with_time.then(|| "UTC".to_owned()),
+            roll_time_zone: roll_time.is_some().then(|| zone.to_owned()),
+            roll_time,
         },
         source_id: options.source_id,
-    }
+    })
 }
 
 /// Makes the directory if there is none, and says which ones were made.
@@ -333,23 +341,6 @@ fn check_file_system(path: &Path) -> Result<()> {
     }
 }
 
-/// The roll cycle that the directory's file names follow, and one of them; None without files.
-fn roll_cycle_of_files(dir: &Path) -> Result<Option<(&'static RollCycle, PathBuf)>> {
-    let failed = |e| Error::io("cannot list", dir, e);
-    for entry in fault::call!("open.dir.read", std::fs::read_dir(dir)).map_err(failed)? {
-        let name = entry.map_err(failed)?.file_name();
-        let name = name.to_string_lossy();
-        if name.ends_with(SUFFIX) {
-            let roll = RollCycle::by_file_name(&name).ok_or_else(|| Error::NotAQueue {
-                why: format!("file {name} follows no roll cycle's pattern"),
-                path: dir.to_path_buf(),
-            })?;
-            return Ok(Some((roll, dir.join(name.as_ref()))));
-        }
-    }
-    Ok(None)
-}
-
 fn is_file(path: &Path) -> bool {
     fault::call!("open.path.stat", std::fs::metadata(path)).is_ok_and(|found| found.is_file())
 }
@@ -379,12 +370,13 @@ fn check_roll_cycle(path: &Path, asked: &RollCycle, found: &RollCycle) -> Result
     if asked == found {
         return Ok(());
     }
-    let (asked, found) = (asked.name.to_owned(), found.name.to_owned());
+    let (asked, found) = (asked.name.to_string(), found.name.to_string());
     Err(Error::RollCycleMismatch { asked, found, path: path.to_path_buf() })
 }
 
-fn default_roll_cycle() -> Result<&'static RollCycle> {
+fn default_roll_cycle() -> Result<RollCycle> {
     RollCycle::by_name(DEFAULT_ROLL_CYCLE)
+        .cloned()
         .ok_or_else(|| Error::Unsupported(DEFAULT_ROLL_CYCLE.to_owned()))
 }
 
@@ -401,18 +393,26 @@ fn check_wire_type(options: &Options) -> Result<()> {
     Err(Error::Unsupported(format!("wire type of a queue: wire_type={asked} known={known}")))
 }
 
-/// The epoch that the options ask for, from a roll time or as it is.
-fn epoch(options: &Options) -> Result<Option<i64>> {
-    if let Some(zone) = options.roll_time_zone.as_deref().filter(|zone| *zone != "UTC") {
-        return Err(Error::Unsupported(format!(
-            "rolling in a zone: roll_time_zone={zone} known=UTC"
-        )));
-    }
-    let Some(time) = &options.roll_time else { return Ok(options.epoch_ms) };
+/// The time of day of the roll in milliseconds, if one is asked for.
+fn roll_time(options: &Options) -> Result<Option<i64>> {
+    let zone = options.roll_time_zone.as_deref().map(Schedule::zone).transpose()?.flatten();
+    let Some(time) = &options.roll_time else { return Ok(zone.map(|_| 0)) };
     let bad = || Error::Invalid(format!("not a time of day: roll_time={time} expected=HH:mm"));
     let time: jiff::civil::Time = time.parse().map_err(|_| bad())?;
     let seconds = i64::from(time.hour()) * 3600 + i64::from(time.minute()) * 60;
     Ok(Some((seconds + i64::from(time.second())) * 1000))
+}
+
+/// The epoch that the options ask for: with a time of day it says the day.
+fn epoch(options: &Options, roll: &RollCycle) -> Result<i64> {
+    let day_ms = options.epoch_ms.unwrap_or(roll.default_epoch_ms);
+    let Some(time_ms) = roll_time(options)? else { return Ok(day_ms) };
+    if day_ms % DAY_MS == 0 {
+        return Ok(day_ms + time_ms);
+    }
+    Err(Error::Invalid(format!(
+        "a roll time goes with an epoch of whole days: epoch_ms={day_ms} roll_time_ms={time_ms}"
+    )))
 }
 
 /// As Java rounds: up to a power of two of at least `least`.

@@ -13,7 +13,7 @@ use crate::os::clock::Clock;
 #[allow(clippy::struct_excessive_bools)] // each is an option of its own
 pub struct Options {
     /// The roll cycle the caller named.
-    pub roll_cycle: Option<&'static RollCycle>,
+    pub roll_cycle: Option<RollCycle>,
     /// Change no byte of the directory.
     pub read_only: bool,
     /// Make the directory and the table when there is none.
@@ -22,9 +22,9 @@ pub struct Options {
     pub clock: Clock,
     /// Epoch in milliseconds.
     pub epoch_ms: Option<i64>,
-    /// Time of day of the roll, `HH:mm` in UTC.
+    /// Time of day of the roll, `HH:mm`.
     pub roll_time: Option<String>,
-    /// Its zone; only UTC.
+    /// Its zone, by its IANA name.
     pub roll_time_zone: Option<String>,
     /// Slots of new index arrays.
     pub index_count: Option<u32>,

@@ -67,7 +67,7 @@ fn metadata_by_names(dir: &Path) -> Result<Metadata> {
     })?;
     let fields = RollFields {
         length_ms: roll.length_ms,
-        format: roll.pattern.to_owned(),
+        format: roll.pattern.clone().into_owned(),
         epoch_ms: roll.default_epoch_ms,
         ..RollFields::default()
     };

@@ -15,6 +15,7 @@ use crate::chronicle::format::roll_cycle::{RollCycle, SUFFIX};
 use crate::chronicle::format::table::FILE_NAME;
 use crate::chronicle::protocol::listing::{self, Names};
 use crate::chronicle::protocol::lock::recovery;
+use crate::chronicle::protocol::recorded;
 use crate::chronicle::protocol::table::store::TableStore;
 use crate::finding::{Finding, Kind, Report};
 use crate::probe::fault;
@@ -33,7 +34,7 @@ pub mod words;
 pub struct Directory {
     pub dir: PathBuf,
     pub table: Option<Arc<TableStore>>,
-    pub roll: &'static RollCycle,
+    pub roll: RollCycle,
     pub epoch_ms: i64,
     /// What was found wrong while it was opened.
     pub findings: Vec<Finding>,
@@ -69,11 +70,11 @@ impl Directory {
         };
         let name = |path: &Path| path.file_name().map(|it| it.to_string_lossy().into_owned());
         let by_names = match file.and_then(name) {
-            Some(name) => RollCycle::by_file_name(&name),
-            None => files_of(dir)?.iter().find_map(|name| RollCycle::by_file_name(name)),
+            Some(name) => RollCycle::by_file_name(&name).cloned(),
+            None => files_of(dir)?.iter().find_map(|name| RollCycle::by_file_name(name)).cloned(),
         };
         let stored = table.as_deref().map(TableStore::metadata);
-        let known = stored.and_then(|stored| RollCycle::by_pattern(&stored.roll.format));
+        let known = table.as_deref().and_then(|table| recorded::roll_cycle(dir, table, None).ok());
         let Some(roll) = known.or(by_names) else { return Err(not_a_queue(dir, file)) };
         let epoch_ms = stored.map_or(roll.default_epoch_ms, |stored| stored.roll.epoch_ms);
         if table.is_none() && findings.is_empty() && file.is_none() {
@@ -84,14 +85,14 @@ impl Directory {
     }
 
     fn names(&self) -> Names<'_> {
-        Names { dir: &self.dir, roll: self.roll, epoch_ms: self.epoch_ms }
+        Names { dir: &self.dir, roll: &self.roll, epoch_ms: self.epoch_ms }
     }
 
     fn check_one(self, path: &Path) -> Result<Report> {
         let quiet = Quiet::new(self.table.as_deref());
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let cycle = self.roll.cycle_of_file(&name, self.epoch_ms).unwrap_or_default();
-        let asked = Asked { path, cycle, roll: self.roll, is_older: false };
+        let asked = Asked { path, cycle, roll: &self.roll, is_older: false };
         let mut report = Report { findings: self.findings, ..Report::default() };
         match roll_file::check(asked, &quiet)? {
             Some(checked) => add(&mut report, checked),
@@ -117,7 +118,7 @@ impl Directory {
         for cycle in cycles {
             let path = self.dir.join(self.roll.file_name(cycle, self.epoch_ms)?);
             let is_older = last.is_some_and(|last| cycle < last);
-            let asked = Asked { path: &path, cycle, roll: self.roll, is_older };
+            let asked = Asked { path: &path, cycle, roll: &self.roll, is_older };
             let Some(checked) = roll_file::check(asked, &quiet)? else { continue };
             next.extend(checked.next_sequence.map(|sequence| (cycle, sequence)));
             if checked.is_old {
@@ -128,7 +129,7 @@ impl Directory {
         if let Some(table) = &table {
             let findings = table::check_listing(self.names(), table, &quiet)?;
             report.findings.extend(findings);
-            report.findings.extend(table::check_tailers(table.path(), &tailers, self.roll, &next));
+            report.findings.extend(table::check_tailers(table.path(), &tailers, &self.roll, &next));
             report.findings.extend(held(table, &quiet));
         }
         Ok(report)

@@ -21,7 +21,7 @@ use crate::{Error, Result};
 pub struct Asked<'a> {
     pub path: &'a Path,
     pub cycle: i32,
-    pub roll: &'static RollCycle,
+    pub roll: &'a RollCycle,
     /// A later file exists: this one has ended.
     pub is_older: bool,
 }

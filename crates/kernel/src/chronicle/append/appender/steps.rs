@@ -207,15 +207,15 @@ impl Appender {
         now: i64,
     ) -> Result<()> {
         table.check_present()?;
-        let (roll, epoch_ms) = (self.queue.roll(), self.queue.epoch_ms());
-        let cycle = roll.cycle_at(now, epoch_ms)?;
+        let schedule = self.queue.schedule();
+        let cycle = schedule.cycle_at(now)?;
         if let Some(file) = state.tail.as_ref().map(|tail| Arc::clone(tail.view.file())) {
             if is_removed(&file)? {
                 self.leave_removed(table, guard, state, cycle)?;
             }
             self.queue.look_at_space(&file);
         }
-        let span = roll.span_of(cycle, epoch_ms);
+        let span = schedule.span_of(cycle);
         let (from, to) = (now.saturating_sub(LOOK_MS) + 1, now.saturating_add(LOOK_MS));
         state.clock_cycle = (cycle.max(state.lowest), span.start.max(from)..span.end.min(to));
         Ok(())

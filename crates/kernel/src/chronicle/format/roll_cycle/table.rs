@@ -1,5 +1,7 @@
 //! The table of roll cycles (`docs/format.md` §1.2), in the order in which Java tries them.
 
+use std::borrow::Cow;
+
 use super::RollCycle;
 
 const fn row(
@@ -9,8 +11,25 @@ const fn row(
     index_count: u32,
     index_spacing: u32,
 ) -> RollCycle {
+    let (name, pattern) = (Cow::Borrowed(name), Cow::Borrowed(pattern));
     RollCycle { name, pattern, length_ms, index_count, index_spacing, default_epoch_ms: 0 }
 }
+
+const fn weekly() -> RollCycle {
+    let name = Cow::Borrowed("WEEKLY");
+    let pattern = Cow::Borrowed("YYYY'W'ww");
+    RollCycle {
+        name,
+        pattern,
+        length_ms: 604_800_000,
+        index_count: 4_096,
+        index_spacing: 256,
+        default_epoch_ms: super::WEEKLY_EPOCH_MS,
+    }
+}
+
+/// Other names that are taken for one of the table.
+pub static ALIASES: [(&str, &str); 1] = [("SECONDLY", "TEST_SECONDLY")];
 
 /// Every roll cycle Chronicle names.
 #[rustfmt::skip]
@@ -24,7 +43,7 @@ pub static ALL: [RollCycle; 28] = [
     row("FOUR_HOURLY", "yyyyMMdd-HH'IV'", 14_400_000, 4_096, 256),
     row("SIX_HOURLY", "yyyyMMdd-HH'VI'", 21_600_000, 4_096, 256),
     row("FAST_DAILY", "yyyyMMdd'F'", 86_400_000, 4_096, 256),
-    RollCycle { default_epoch_ms: 259_200_000, ..row("WEEKLY", "YYYY'W'ww", 604_800_000, 4_096, 256) },
+    weekly(),
     row("MINUTELY", "yyyyMMdd-HHmm", 60_000, 2_048, 16),
     row("HOURLY", "yyyyMMdd-HH", 3_600_000, 4_096, 16),
     row("DAILY", "yyyyMMdd", 86_400_000, 8_192, 64),
