@@ -736,6 +736,56 @@ class MessageHistory:
 
 @disjoint_base
 @final
+class Ring:
+    """
+    What was appended to a queue with ``buffer_mode="async"``, and is not in the queue yet.
+
+    All processes that append to the queue in this mode share it; so do the numbers here.
+
+    Examples:
+        >>> with quire.open("busy", buffer_mode="async") as queue, queue.appender() as appender:
+        ...     index = appender.write_text("hello")
+        ...     queue.ring.flush()
+        ...     index, queue.ring.pending, queue.ring.used_bytes, queue.ring.stalls
+        ...     queue.ring.high_water_bytes <= queue.ring.capacity_bytes, queue.entry_count
+        (-1, 0, 0, 0)
+        (True, 1)
+
+    """
+
+    @property
+    def capacity_bytes(self) -> int:
+        """How many bytes of messages it holds, each rounded up to a multiple of 8."""
+
+    @property
+    def used_bytes(self) -> int:
+        """How many bytes of messages are in it now."""
+
+    @property
+    def high_water_bytes(self) -> int:
+        """The most bytes that were in it at once, since it was created."""
+
+    @property
+    def pending(self) -> int:
+        """How many messages are in it now."""
+
+    @property
+    def stalls(self) -> int:
+        """How often a message found no room, since the ring was created."""
+
+    def flush(self, *, timeout_s: float | None = None) -> None:
+        """
+        Return when all that was in the ring at the time of the call is in the queue.
+
+        Args:
+            timeout_s: How long to wait; None: as long as an append waits for the write lock.
+
+        Raises:
+            LockTimeoutError: It took longer, as while another process that drains is stopped.
+
+        """
+
+@final
 class Pretoucher:
     """
     Prepares the files of a queue ahead of its appenders, from :meth:`quire.Queue.pretoucher`.
@@ -856,6 +906,8 @@ class Queue:
         durability: Literal["process", "batch", "each"] = "process",
         group_commit_us: int | None = None,
         metrics: bool = False,
+        buffer_capacity_bytes: int | None = None,
+        on_full: Literal["block", "raise"] = "block",
     ) -> Self: ...
     @property
     def path(self) -> str:
@@ -903,6 +955,17 @@ class Queue:
         The index of the newest message; None while the queue is empty.
 
         It may lag behind other processes, but never runs ahead.
+        """
+
+    @property
+    def ring(self) -> Ring | None:
+        """
+        The ring of asynchronous appends; None without ``buffer_mode="async"``.
+
+        Examples:
+            >>> queue.ring is None
+            True
+
         """
 
     @property

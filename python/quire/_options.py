@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from typing import Final, cast
 
 from quire import _arguments as arguments
 from quire._native import ManualClock, RollCycle
 from quire._watching import Watcher
+from quire.errors import UnsupportedError
 
 
 def _clock(name: str, found: object) -> object:
@@ -78,6 +79,8 @@ CHECKS: dict[str, arguments.Check] = {
     "metrics": arguments.optional(arguments.flag),
     "retention": arguments.optional(_watchers),
     "durability": arguments.one_of("process", "batch", "each"),
+    "buffer_capacity_bytes": arguments.optional(arguments.whole(1, 2**30)),
+    "on_full": arguments.one_of("block", "raise"),
     "page_bytes": arguments.optional(arguments.whole(0, 2**63 - 1)),
     "cycle_format": _TEXT,
     "cycle_length_ms": arguments.optional(arguments.whole(1, 2**31 - 1)),
@@ -118,3 +121,32 @@ CHRONICLE = ({*CHECKS} - _OF_OTHERS) | {
     "eof_grace_ms",
     "group_commit_us",
 }
+
+
+_MODES: Final = ("none", "async", "copy")
+_CAPACITY: Final = 8 << 20
+
+
+def ring_capacity(
+    both: str | None, read: str | None, write: str | None, capacity: int | None
+) -> int | None:
+    """Check the buffer modes; return the capacity of the ring, None without one."""
+    modes = {"buffer_mode": both, "read_buffer_mode": read, "write_buffer_mode": write}
+    for name, mode in modes.items():
+        arguments.optional(arguments.one_of(*_MODES))(name, mode)
+        if mode == "copy":
+            raise UnsupportedError(
+                f"{name}='copy': such buffers serve encryption, which Quire does not have"
+            )
+    if read == "async":
+        raise UnsupportedError(
+            "read_buffer_mode='async': a message in the ring has no index that a tailer could "
+            "return; tailers read it when it is drained, after about a millisecond"
+        )
+    is_async = (write or both) == "async"
+    if capacity is None:
+        return _CAPACITY if is_async else None
+    if not is_async:
+        raise ValueError(f"buffer_capacity_bytes={capacity} needs buffer_mode='async'")
+    CHECKS["buffer_capacity_bytes"]("buffer_capacity_bytes", capacity)
+    return capacity

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias, cast, overload
 
 from quire import _arguments as arguments
 from quire import _formats, _native, _options
@@ -28,6 +28,8 @@ from quire.write_lock import WriteLock
 
 if TYPE_CHECKING:
     from quire.metrics.snapshot import Metrics
+
+BufferMode: TypeAlias = Literal["none", "async", "copy"]
 
 
 class _Writable(Protocol):
@@ -305,6 +307,11 @@ def open(  # noqa: A001
     durability: Literal["process", "batch", "each"] = "process",
     group_commit_s: float | None = None,
     metrics: bool | None = None,
+    buffer_mode: BufferMode | None = None,
+    read_buffer_mode: BufferMode | None = None,
+    write_buffer_mode: BufferMode | None = None,
+    buffer_capacity_bytes: int | None = None,
+    on_full: Literal["block", "raise"] = "block",
 ) -> Queue: ...
 def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
     path: str | PathLike[str],
@@ -335,6 +342,11 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
     durability: Literal["process", "batch", "each"] = "process",
     group_commit_s: float | None = None,
     metrics: bool | None = None,
+    buffer_mode: BufferMode | None = None,
+    read_buffer_mode: BufferMode | None = None,
+    write_buffer_mode: BufferMode | None = None,
+    buffer_capacity_bytes: int | None = None,
+    on_full: Literal["block", "raise"] = "block",
     page_bytes: int | None = None,
     cycle_format: str | None = None,
     cycle_length_ms: int | None = None,
@@ -399,6 +411,14 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
             ``each``, where threads that append meanwhile share the next sync anyway.
         metrics: Count and time what this process appends and reads, for :meth:`Queue.metrics`.
             None: if the environment variable ``QUIRE_METRICS`` is 1.
+        buffer_mode: ``async``: appends go to a ring in shared memory and return -1 instead of an
+            index; a thread appends them to the queue. See ``docs/asynchronous.md``.
+        read_buffer_mode: ``none``; tailers do not read from the ring.
+        write_buffer_mode: As *buffer_mode*, and holds over it.
+        buffer_capacity_bytes: How much a new ring holds, and its longest message; rounded up to a
+            power of two from 64 KiB to 1 GiB. Default 8 MiB.
+        on_full: What an append does when the ring is full: ``block`` waits, as long as for the
+            write lock, and ``raise`` does not; then it is a :class:`quire.RingFullError`.
         page_bytes: How long the files of a new Quick-Queue are: a power of two from 16 bytes to
             1 GiB, the default.
         cycle_format: Vanilla Chronicle: the pattern of the cycles' directories, such as
@@ -463,6 +483,7 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
         "retention": retention,
         "durability": durability,
         "metrics": metrics,
+        "on_full": on_full,
         "page_bytes": page_bytes,
         "cycle_format": cycle_format,
         "cycle_length_ms": cycle_length_ms,
@@ -480,6 +501,9 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
     options["eof_grace_ms"] = grace("eof_grace_s", eof_grace_s)
     options["group_commit_us"] = arguments.optional(_options.microseconds)(
         "group_commit_s", group_commit_s
+    )
+    options["buffer_capacity_bytes"] = _options.ring_capacity(
+        buffer_mode, read_buffer_mode, write_buffer_mode, buffer_capacity_bytes
     )
     options["linger_ms"] = arguments.milliseconds("linger_s", linger_s)
     path = arguments.path("path", path)
@@ -514,17 +538,17 @@ def _format(path: str, asked: str | None) -> Format:
     return cast("Format", found or asked or _formats.CHRONICLE)
 
 
-def _only(options: dict[str, Any], known: set[str], name: str) -> dict[str, Any]:
+def _only(options: dict[str, Any], allowed: set[str], name: str) -> dict[str, Any]:
     """Return the options that a format has; an error if another one was given."""
     durations = {"timeout_ms": 10_000, "eof_grace_ms": 1_000, "linger_ms": 10_000}
     defaults = {**(open.__kwdefaults__ or {}), **durations, "group_commit_us": None}
-    for option in options.keys() - known:
+    for option in options.keys() - allowed:
         if options[option] != defaults[option]:
             what = option if option in _options.CHECKS else f"{option[:-3]}_s"
             raise UnsupportedError(
                 f"not an option of {_formats.article(name)}: {what}={options[option]!r:.80}"
             )
-    return {option: given for option, given in options.items() if option in known}
+    return {option: given for option, given in options.items() if option in allowed}
 
 
 # What is open of another format is a queue, too.

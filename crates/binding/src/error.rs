@@ -34,6 +34,7 @@ pyo3::import_exception!(quire.errors, WriterInUseError);
 pyo3::import_exception!(quire.errors, ProducerDiedError);
 pyo3::import_exception!(quire.errors, DocumentOpenError);
 pyo3::import_exception!(quire.errors, GroupError);
+pyo3::import_exception!(quire.errors, RingFullError);
 
 thread_local! {
     /// The exception of a signal handler that ran while the kernel waited.
@@ -146,7 +147,10 @@ pub fn to_py(error: Error) -> PyErr {
         Error::Wire(_) => WireError::new_err(text),
         Error::Group { .. } => GroupError::new_err(text),
         Error::Forked => ForkedError::new_err(text),
-        Error::LockTimeout { .. } | Error::FileLocked { .. } => LockTimeoutError::new_err(text),
+        Error::RingFull { .. } => RingFullError::new_err(text),
+        Error::LockTimeout { .. } | Error::FileLocked { .. } | Error::RingNotDrained { .. } => {
+            LockTimeoutError::new_err(text)
+        }
         Error::AppendLocked(_) => AppendLockedError::new_err(text),
         Error::DocumentOpen => DocumentOpenError::new_err(text),
         Error::Invalid(_) => PyValueError::new_err(text),

@@ -146,6 +146,8 @@ mod _native {
     #[pymodule_export]
     use crate::handles::render::render_rows;
     #[pymodule_export]
+    use crate::handles::ring::Ring;
+    #[pymodule_export]
     use crate::handles::roll_cycle::RollCycle;
     #[pymodule_export]
     use crate::handles::tailer::{Payloads, Tailer};

@@ -121,6 +121,19 @@ pub enum Error {
          replicated tailers, at the source)"
     )]
     AppendLocked(u32),
+    #[error(
+        "the ring of asynchronous appends is full: path={} used_bytes={used} \
+         capacity_bytes={capacity} waited_ms={waited_ms} (is the drainer stopped? a larger \
+         buffer_capacity_bytes holds more)",
+        path.display()
+    )]
+    RingFull { path: PathBuf, used: u64, capacity: u64, waited_ms: u64 },
+    #[error(
+        "the ring of asynchronous appends was not drained in time: path={} messages={pending} \
+         waited_ms={waited_ms}",
+        path.display()
+    )]
+    RingNotDrained { path: PathBuf, pending: u64, waited_ms: u64 },
     #[error("{0}")]
     Invalid(String),
     #[error("interrupted while waiting")]

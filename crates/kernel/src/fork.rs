@@ -10,8 +10,10 @@ use std::sync::MutexGuard;
 use crate::chronicle::protocol::table::registry::{self, OpenTables};
 use crate::os::liveness_lock::{self, Held};
 use crate::os::process;
+use crate::ring::file::{self, Drainers};
 
 thread_local! {
+    static DRAINERS: RefCell<Option<MutexGuard<'static, Drainers>>> = const { RefCell::new(None) };
     static TABLES: RefCell<Option<MutexGuard<'static, OpenTables>>> = const { RefCell::new(None) };
     static LOCKS: RefCell<Option<MutexGuard<'static, Held>>> = const { RefCell::new(None) };
 }
@@ -20,10 +22,12 @@ thread_local! {
 pub fn before() {
     TABLES.set(Some(registry::hold()));
     LOCKS.set(Some(liveness_lock::hold()));
+    DRAINERS.set(Some(file::hold()));
 }
 
 /// Call in the parent right after the fork, even if it failed.
 pub fn after_in_parent() {
+    DRAINERS.take();
     LOCKS.take();
     TABLES.take();
 }
@@ -31,6 +35,9 @@ pub fn after_in_parent() {
 /// Call in the child right after the fork.
 pub fn after_in_child() {
     process::after_fork_in_child();
+    if let Some(mut drainers) = DRAINERS.take() {
+        file::detach(&mut drainers);
+    }
     if let Some(mut locks) = LOCKS.take() {
         liveness_lock::detach(&mut locks);
     }

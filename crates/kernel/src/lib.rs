@@ -7,6 +7,7 @@
 //!   field is;
 //! - [`quick_queue`] and [`vanilla`] are structured alike, for these other formats;
 //! - [`groups`] is which member of a group works on which messages of a queue of any format;
+//! - [`ring`] holds messages until its thread has appended them to a queue;
 //! - [`memory`] is access to mapped words, and [`os`] the calls to the system: they contain the
 //!   only `unsafe`, and are independent of any format;
 //! - [`metrics`] counts what a queue does, for those who watch it;
@@ -28,6 +29,7 @@ pub mod os;
 pub mod probe;
 #[cfg(not(loom))]
 pub mod quick_queue;
+pub mod ring;
 #[cfg(not(loom))]
 pub mod vanilla;
 pub mod warnings;

@@ -18,6 +18,7 @@ VERBS: Final = {
     "copy": "quire.cli.copy:copy",
     "demo": "quire.cli.demo:demo",
     "diff": "quire.cli.diff:diff",
+    "drain": "quire.cli.drain:drain",
     "dump": "quire.cli.dump:dump",
     "explain": "quire.cli.explain:explain",
     "groups": "quire.cli.groups:groups",

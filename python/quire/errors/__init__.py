@@ -6,6 +6,7 @@ QuireError
 ├── ReadOnlyError            the queue was opened read-only
 ├── NotAQueueError           the path holds no Chronicle Queue 5 files
 │   └── TableLostError       metadata.cq4t was removed or replaced while the queue was open
+├── RingFullError            there was no room in the ring of asynchronous appends
 ├── RollCycleMismatchError   the caller named another roll cycle than the one the queue's data has
 ├── UnsupportedError         the files, the option or the file system are known and not supported
 ├── CorruptError             bytes break a rule of docs/format.md (file, position, found, expected)
@@ -66,6 +67,7 @@ from quire.errors.queues import (
     ProducerDiedError,
     QuireError,
     ReadOnlyError,
+    RingFullError,
     RollCycleMismatchError,
     TableLostError,
     TailerInUseError,
@@ -124,6 +126,7 @@ __all__ = [
     "ReadOnlyError",
     "ReplayError",
     "ReplicationError",
+    "RingFullError",
     "RollCycleMismatchError",
     "StepError",
     "StoppedError",

@@ -405,3 +405,14 @@ class LockHeldError(QuireError):
 
     def __str__(self) -> str:
         return f"the lock is held: lock={self.path} pid={self.holder}"
+
+
+class RingFullError(QuireError):
+    """
+    There was no room in the ring of asynchronous appends; nothing was appended.
+
+    Raised at once with ``on_full="raise"``, else after waiting as long as for the write lock.
+
+        except quire.RingFullError as error:
+            print("the disk is slow, write again later:", error)
+    """

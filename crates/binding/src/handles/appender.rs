@@ -4,16 +4,19 @@ use std::sync::Arc;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
+use quire_kernel::Error;
 use quire_kernel::chronicle::append::appender::{Appender as Kernel, CLOCK_EVERY};
 use quire_kernel::chronicle::protocol::lock::patience::{self, Patience};
 use quire_kernel::chronicle::protocol::publish::Payload;
 use quire_kernel::chronicle::queue::commit::Durability;
+use quire_kernel::ring::handle::Ring;
 use quire_wire::writer;
 
 use super::clock::QueueClock;
 use super::column::Column;
 use super::payload::{Message, SMALL, in_tuples, in_wire_of};
 use super::queue::Queue;
+use super::ring::NO_INDEX;
 use super::write_document::WriteDocument;
 use crate::buffer::Borrowed;
 use crate::error::{to_py, told};
@@ -25,6 +28,8 @@ use crate::values::{codec, encode};
 pub struct Appender {
     pub kernel: Arc<Kernel>,
     pub clock: Arc<QueueClock>,
+    /// What messages go through, if appends are asynchronous.
+    ring: Option<Arc<Ring>>,
 }
 
 #[pymethods]
@@ -34,7 +39,8 @@ impl Appender {
     fn new(queue: &Bound<'_, Queue>) -> PyResult<Self> {
         let queue = queue.get();
         let kernel = Kernel::new(Arc::clone(&queue.kernel)).map_err(to_py)?;
-        Ok(Self { kernel, clock: Arc::clone(&queue.clock) })
+        let (clock, ring) = (Arc::clone(&queue.clock), queue.ring.clone());
+        Ok(Self { kernel, clock, ring })
     }
 
     #[doc = stub!("Appender.write_bytes")]
@@ -107,6 +113,10 @@ impl Appender {
         let checked = py.detach(|| column.check(count));
         checked.map_err(to_py)?;
         if let Some(note) = note {
+            if self.ring.is_some() {
+                let what = "rows that belong to a note in a queue with buffer_mode='async'";
+                return Err(to_py(Error::Unsupported(what.to_owned())));
+            }
             let now = self.clock.now_ms(py)?;
             let written = py.detach(|| {
                 self.kernel.append_noted(now, note, count, |number| {
@@ -125,7 +135,8 @@ impl Appender {
     #[pyo3(signature = (*, metadata = false))]
     fn writing_document(&self, py: Python<'_>, metadata: bool) -> PyResult<WriteDocument> {
         let now = self.clock.now_ms(py)?;
-        WriteDocument::open(py, Arc::clone(&self.kernel), Arc::clone(&self.clock), now, metadata)
+        let (appender, clock) = (Arc::clone(&self.kernel), Arc::clone(&self.clock));
+        WriteDocument::open(py, appender, clock, self.ring.clone(), now, metadata)
     }
 
     #[doc = stub!("Appender.last_index_appended")]
@@ -194,7 +205,13 @@ impl Appender {
 
     #[doc = stub!("Appender.sync")]
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
-        told(py, py.detach(|| self.kernel.sync()))
+        let synced = py.detach(|| {
+            if let Some(ring) = &self.ring {
+                ring.flush(self.kernel.lock_timeout())?;
+            }
+            self.kernel.sync()
+        });
+        told(py, synced)
     }
 
     #[doc = stub!("Appender.close")]
@@ -209,6 +226,9 @@ impl Appender {
     /// Appends a message of at least one byte.
     #[inline]
     pub fn write(&self, py: Python<'_>, payload: Payload<'_>) -> PyResult<i64> {
+        if let Some(ring) = &self.ring {
+            return self.put(py, ring, payload);
+        }
         let now = self.clock.now_ms(py)?;
         if payload.body.len() <= SMALL
             && let Some(appended) = self.kernel.try_append(now, payload).map_err(to_py)?
@@ -221,8 +241,42 @@ impl Appender {
         told(py, py.detach(|| self.kernel.append(now, payload)))
     }
 
+    /// Puts a message into the ring.
+    #[inline]
+    fn put(&self, py: Python<'_>, ring: &Ring, payload: Payload<'_>) -> PyResult<i64> {
+        self.check_open()?;
+        if payload.body.len() <= SMALL && ring.try_put(payload, false).map_err(to_py)? {
+            return Ok(NO_INDEX);
+        }
+        told(py, py.detach(|| ring.put(payload, false)))?;
+        Ok(NO_INDEX)
+    }
+
+    /// Puts messages into the ring.
+    fn put_all<'p>(
+        &self,
+        py: Python<'_>,
+        ring: &Ring,
+        count: usize,
+        payload: impl Fn(usize) -> quire_kernel::Result<Payload<'p>> + Send + Sync,
+    ) -> PyResult<Option<i64>> {
+        self.check_open()?;
+        let put = py.detach(|| (0..count).try_for_each(|number| ring.put(payload(number)?, false)));
+        told(py, put).map(|()| (count > 0).then_some(NO_INDEX))
+    }
+
+    fn check_open(&self) -> PyResult<()> {
+        if self.kernel.is_closed() && !self.kernel.queue().is_closed() {
+            return Err(to_py(Error::closed("appender", self.kernel.queue().path())));
+        }
+        Ok(())
+    }
+
     /// Appends a metadata document.
     pub fn write_metadata(&self, py: Python<'_>, document: &[u8]) -> PyResult<()> {
+        if let Some(ring) = &self.ring {
+            return told(py, py.detach(|| ring.put(Payload::new(document), true)));
+        }
         let now = self.clock.now_ms(py)?;
         let written = py.detach(|| {
             let claim = self.kernel.claim(now, true)?;
@@ -244,6 +298,9 @@ impl Appender {
         count: usize,
         payload: impl Fn(usize) -> quire_kernel::Result<Payload<'p>> + Send + Sync,
     ) -> PyResult<Option<i64>> {
+        if let Some(ring) = &self.ring {
+            return self.put_all(py, ring, count, payload);
+        }
         self.in_chunks(py, count, |now, from, count| {
             self.kernel.append_all(now, count, |number| payload(from + number))
         })
@@ -272,8 +329,31 @@ impl Appender {
         column: &Column<'_>,
         count: usize,
     ) -> PyResult<Option<i64>> {
+        if let Some(ring) = &self.ring {
+            return self.put_texts(py, ring, column, count);
+        }
         self.in_chunks(py, count, |now, from, count| {
             self.kernel.append_texts(now, count, |number| column.element(from + number))
         })
+    }
+
+    fn put_texts(
+        &self,
+        py: Python<'_>,
+        ring: &Ring,
+        column: &Column<'_>,
+        count: usize,
+    ) -> PyResult<Option<i64>> {
+        self.check_open()?;
+        let put = py.detach(|| {
+            (0..count).try_for_each(|number| {
+                let text = column.element(number)?;
+                let stored = writer::stored_text(text);
+                let body = stored.as_deref().unwrap_or(text);
+                let (head, length) = writer::text_head(body.len());
+                ring.put(Payload { head: &head[..length], body, zeros: 0 }, false)
+            })
+        });
+        told(py, put).map(|()| (count > 0).then_some(NO_INDEX))
     }
 }

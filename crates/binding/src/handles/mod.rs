@@ -2,7 +2,8 @@
 //! [`tailer`], and their documents [`read_document`], [`write_document`] (with the classes that read
 //! and write them value by value) and [`excerpt`]; [`dump`], [`clock`] and [`roll_cycle`].
 //!
-//! [`pretoucher`] prepares files ahead of appenders. [`payload`] is what a caller passes as a message, [`column`] a column of them, [`scan`] a long read
+//! [`pretoucher`] prepares files ahead of appenders, [`ring`] is what asynchronous ones put messages
+//! into. [`payload`] is what a caller passes as a message, [`column`] a column of them, [`scan`] a long read
 //! that checks for signals, [`spin`] a wait without a pause, and [`direction`] where reads go.
 
 pub mod appender;
@@ -16,6 +17,7 @@ pub mod pretoucher;
 pub mod queue;
 pub mod read_document;
 pub mod render;
+pub mod ring;
 pub mod roll_cycle;
 pub mod scan;
 pub mod spin;

@@ -15,6 +15,9 @@ use quire_kernel::chronicle::read::stored_position;
 use quire_kernel::chronicle::{dump, explain, format};
 use quire_kernel::metrics::{Counter, Latency, Values};
 
+use quire_kernel::Error;
+use quire_kernel::ring::handle::{OnFull, Ring};
+
 use super::clock::QueueClock;
 use super::roll_cycle::{RollCycle, named_or_given};
 use crate::arguments::{integer, text};
@@ -38,6 +41,8 @@ type Counted =
 pub struct Queue {
     pub kernel: Arc<Kernel>,
     pub clock: Arc<QueueClock>,
+    /// What appends go through, if they are asynchronous.
+    pub ring: Option<Arc<Ring>>,
 }
 
 #[pymethods]
@@ -50,7 +55,8 @@ impl Queue {
         timeout_ms = 10_000, force_unlock = "dead", double_buffer = false,
         eof_grace_ms = Some(1_000), file_mode = 0o600, allow_network = false,
         pretouch = true, low_space_percent = 5, durability = "process", group_commit_us = None,
-        metrics = false
+        metrics = false,
+        buffer_capacity_bytes = None, on_full = "block"
     ))]
     #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)] // a Python signature
     fn new(
@@ -79,6 +85,8 @@ impl Queue {
         durability: &str,
         group_commit_us: Option<u64>,
         metrics: bool,
+        buffer_capacity_bytes: Option<u64>,
+        on_full: &str,
     ) -> PyResult<Self> {
         if source_id < 0 {
             let what = format!("a source id is at least 1, or 0 for none: source_id={source_id}");
@@ -111,8 +119,29 @@ impl Queue {
             group_commit: group_commit_us.map_or(durability.group_commit(), Duration::from_micros),
             metrics,
         };
-        let opened = py.detach(|| Kernel::open(&path, options));
-        Ok(Self { kernel: told(py, opened)?, clock })
+        let on_full = when_full(on_full)?;
+        if buffer_capacity_bytes.is_some() && clock.is_callable() {
+            let what = "buffer_mode='async' with a clock that calls Python: the thread that appends \
+                        cannot call it (a ManualClock it can read)";
+            return Err(to_py(Error::Unsupported(what.to_owned())));
+        }
+        let opened = py.detach(|| {
+            let kernel = Kernel::open(&path, options)?;
+            let ring = match buffer_capacity_bytes {
+                Some(capacity) if !read_only => Some(Ring::open(&kernel, capacity, on_full)?),
+                _ => drain_left_over(&kernel).map(|()| None)?,
+            };
+            ring.as_ref().map_or(Ok(()), Ring::start)?;
+            Ok((kernel, ring))
+        });
+        let (kernel, ring) = told(py, opened)?;
+        Ok(Self { kernel, clock, ring })
+    }
+
+    #[doc = stub!("Queue.ring")]
+    #[getter]
+    fn ring(&self) -> Option<super::ring::Ring> {
+        self.ring.clone().map(super::ring::Ring)
     }
 
     #[doc = stub!("Queue.path")]
@@ -361,7 +390,12 @@ impl Queue {
 
     #[doc = stub!("Queue.close")]
     fn close(&self, py: Python<'_>) {
-        py.detach(|| self.kernel.close());
+        py.detach(|| {
+            if let Some(ring) = &self.ring {
+                ring.close();
+            }
+            self.kernel.close();
+        });
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> String {
@@ -399,6 +433,25 @@ fn percent(low_space_percent: u8) -> PyResult<u8> {
     }
     let what = format!("not a percentage: low_space_percent={low_space_percent} limit=100");
     Err(PyValueError::new_err(what))
+}
+
+/// Appends what asynchronous appends left, also for those who append none: they come first.
+fn drain_left_over(queue: &Arc<Kernel>) -> Result<(), Error> {
+    if queue.is_read_only() || !queue.path().is_dir() {
+        return Ok(());
+    }
+    Ring::drain_left_over(queue)
+}
+
+fn when_full(name: &str) -> PyResult<OnFull> {
+    match name {
+        "block" => Ok(OnFull::Block),
+        "raise" => Ok(OnFull::Raise),
+        _ => {
+            let known = "block, raise";
+            Err(PyValueError::new_err(format!("no such choice: on_full={name} known={known}")))
+        }
+    }
 }
 
 fn promise(name: &str) -> PyResult<Durability> {

@@ -5,10 +5,12 @@ use pyo3::types::{PyByteArray, PyMemoryView};
 use quire_kernel::Error;
 use quire_kernel::chronicle::append::appender::{Appender, Claim};
 use quire_kernel::chronicle::protocol::publish::Payload;
+use quire_kernel::ring::handle::Ring;
 use quire_wire::writer;
 
 use super::clock::QueueClock;
 use super::payload::in_wire_of;
+use super::ring::NO_INDEX;
 use crate::buffer::Borrowed;
 use crate::error::{to_py, told};
 use crate::repr;
@@ -23,6 +25,8 @@ pub mod wire_out;
 pub struct WriteDocument {
     appender: Arc<Appender>,
     clock: Arc<QueueClock>,
+    /// What it goes through, if appends are asynchronous.
+    ring: Option<Arc<Ring>>,
     metadata: bool,
     state: Mutex<State>,
 }
@@ -65,11 +69,12 @@ impl WriteDocument {
         py: Python<'_>,
         appender: Arc<Appender>,
         clock: Arc<QueueClock>,
+        ring: Option<Arc<Ring>>,
         now_ms: Option<i64>,
         metadata: bool,
     ) -> PyResult<Self> {
-        let buffered =
-            appender.queue().options().double_buffer && !metadata && appender.is_locked();
+        let doubles = appender.queue().options().double_buffer && !metadata;
+        let buffered = ring.is_some() || doubles && appender.is_locked();
         let place = if buffered {
             Ok(Place::Buffered)
         } else {
@@ -83,7 +88,7 @@ impl WriteDocument {
                 place,
                 rollback: false,
             });
-            Self { appender, clock, metadata, state }
+            Self { appender, clock, ring, metadata, state }
         });
         told(py, document)
     }
@@ -154,7 +159,11 @@ impl WriteDocument {
             Place::Buffered => {
                 let now = self.clock.now_ms(py)?;
                 let bytes = if bytes.is_empty() { &writer::EMPTY_PAYLOAD } else { &bytes[..] };
-                let appended = py.detach(|| self.appender.append(now, Payload::new(bytes)));
+                let payload = Payload::new(bytes);
+                let appended = py.detach(|| match &self.ring {
+                    Some(ring) => ring.put(payload, self.metadata).map(|()| NO_INDEX),
+                    None => self.appender.append(now, payload),
+                });
                 Place::Published(told(py, appended)?)
             }
             done => done,

@@ -265,6 +265,21 @@ mod names {
         "group.change.cas",
         "group.end.cas",
         "group.member.store",
+        // The ring of asynchronous appends.
+        "ring.header.store",
+        "ring.claim.cas",
+        "ring.tail.cas",
+        "ring.high-water.cas",
+        "ring.bytes.store",
+        "ring.commit.cas",
+        "ring.stalls.add",
+        "ring.drained.store",
+        "ring.abandon.cas",
+        "ring.drained-bytes.store",
+        "ring.free.store",
+        "ring.intent.store",
+        "ring.file.link",
+        "ring.file.remove",
         // What all of them are made of.
         "file.open",
         "file.stat",
@@ -284,7 +299,7 @@ mod names {
         "window.grow",
         "window.sync",
     ];
-    pub const COUNT: usize = 180;
+    pub const COUNT: usize = 194;
 
     /// The place of a name in [`POINTS`]; known when compiling.
     ///

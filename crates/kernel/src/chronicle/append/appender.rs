@@ -423,6 +423,39 @@ impl Appender {
         self.normalise_up_to(table, &guard, cycle.min(newest), true)
     }
 
+    /// Appends the first of `count` messages, as many as one header can show, and returns how many.
+    /// `intend` gets the index of the first before anybody can see it.
+    pub fn append_run<'p>(
+        &self,
+        count: usize,
+        payload: impl Fn(usize) -> Payload<'p>,
+        intend: impl FnOnce(i64),
+    ) -> Result<usize> {
+        let table = self.table()?;
+        self.queue.commit().check()?;
+        let guard = self.take_lock(false)?;
+        let mut state = self.lock_state();
+        self.check_open()?;
+        let cycle = self.cycle(table, &guard, &mut state, None)?;
+        let tail = self.tail(table, &guard, &mut state, cycle)?;
+        tail.check_sequence(false)?;
+        let mut cycle = tail.view.file().cycle;
+        intend(tail.next_index());
+        let mut stored = 0;
+        while stored < count && tail.store_in_run(&guard, cycle, payload(stored))? {
+            stored += 1;
+        }
+        state.show_run(&guard)?;
+        if stored == 0 && count > 0 {
+            let index = self.append_in(table, &guard, &mut state, &mut cycle, payload(0), false)?;
+            (state.last_index, stored) = (Some(index), 1);
+        }
+        let last = state.last_index;
+        drop(state);
+        drop(guard);
+        self.make_durable(last).map(|()| stored)
+    }
+
     /// Creates the file of the current cycle if there is none, as an append does, and appends
     /// nothing.
     pub fn prepare(&self, now_ms: Option<i64>) -> Result<()> {

@@ -211,7 +211,7 @@ pub fn holder_of(table: &TableStore, word: u64) -> Option<(u32, bool)> {
 }
 
 /// Whether a process is dead that is not seen to be this one's thread: the caller has the turn.
-fn is_dead(table: &TableStore, holder: u32) -> bool {
+pub fn is_dead(table: &TableStore, holder: u32) -> bool {
     let byte = Range { start: table::PRESENCE_START + i64::from(holder), length: 1 };
     let held = table.file().map(|file| range_lock::is_held_elsewhere(&file, byte));
     let announced = !matches!(held, Ok(Ok(false)));

@@ -1,0 +1,70 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use quire_kernel::ring::handle::Ring as Kernel;
+
+use crate::arguments::seconds;
+use crate::error::told;
+
+/// What is returned for the index of a message that is not in the queue yet.
+pub const NO_INDEX: i64 = -1;
+
+#[doc = stub!("Ring")]
+#[pyclass(module = "quire._native", frozen)]
+pub struct Ring(pub Arc<Kernel>);
+
+#[pymethods]
+impl Ring {
+    #[doc = stub!("Ring.capacity_bytes")]
+    #[getter]
+    fn capacity_bytes(&self) -> u64 {
+        self.0.stats().capacity
+    }
+
+    #[doc = stub!("Ring.used_bytes")]
+    #[getter]
+    fn used_bytes(&self) -> u64 {
+        self.0.stats().used
+    }
+
+    #[doc = stub!("Ring.high_water_bytes")]
+    #[getter]
+    fn high_water_bytes(&self) -> u64 {
+        self.0.stats().high_water
+    }
+
+    #[doc = stub!("Ring.pending")]
+    #[getter]
+    fn pending(&self) -> u64 {
+        self.0.stats().pending
+    }
+
+    #[doc = stub!("Ring.stalls")]
+    #[getter]
+    fn stalls(&self) -> u64 {
+        self.0.stats().stalls
+    }
+
+    #[doc = stub!("Ring.flush")]
+    #[pyo3(signature = (*, timeout_s = None))]
+    fn flush(&self, py: Python<'_>, timeout_s: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        let timeout = match timeout_s.map(|given| seconds("timeout_s", given)).transpose()? {
+            None => self.0.timeout(),
+            Some(given) => Duration::try_from_secs_f64(given).map_err(|_| {
+                let what = format!("a duration cannot be negative: timeout_s={given}");
+                PyValueError::new_err(what)
+            })?,
+        };
+        told(py, py.detach(|| self.0.flush(timeout)))
+    }
+
+    fn __repr__(&self) -> String {
+        let stats = self.0.stats();
+        format!(
+            "Ring(pending={}, used_bytes={}, capacity_bytes={})",
+            stats.pending, stats.used, stats.capacity
+        )
+    }
+}

@@ -1,0 +1,265 @@
+//! Draining a ring: its messages are appended to the queue, in their order, each once.
+//!
+//! One process drains at a time: it holds a lock on the file, which the system releases when it
+//! dies. The others' threads look now and then whether they should take over. What a drainer was
+//! about to append stands in the ring, with the index: its successor compares the messages there, and
+//! takes those that are equal for appended.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use super::file::RingFile;
+use super::handle::{OnFull, Ring, Turn, is_busy};
+use super::protocol::{Entry, Intent, Next};
+use crate::chronicle::protocol::lock::recovery;
+use crate::chronicle::protocol::publish::Payload;
+use crate::chronicle::protocol::roll_file::Slot;
+use crate::chronicle::queue::handle::Queue;
+use crate::os::process;
+use crate::{Error, Result, warnings};
+
+/// Messages, and about as many bytes, that are appended under one lock.
+const RUN: usize = 256;
+const RUN_BYTES: u64 = 1 << 20;
+/// A message that is not complete for this long makes the drainer look whether its producer lives.
+const PATIENCE: Duration = Duration::from_millis(20);
+/// How the thread waits: without pause, then longer and longer; and while another process drains, or
+/// after an error.
+const YIELDS: u32 = 64;
+const LONGEST_PAUSE: Duration = Duration::from_millis(1);
+const OTHERS_PAUSE: Duration = Duration::from_millis(20);
+
+impl Ring {
+    /// Appends what an earlier process left in the ring of a queue, unless another one drains it.
+    pub fn drain_left_over(queue: &Arc<Queue>) -> Result<()> {
+        let Some(file) = RingFile::open(queue.path())? else { return Ok(()) };
+        let ring = Self::with(queue, file, OnFull::Raise)?;
+        let mut drained = ring.drain();
+        // A slot that a dead producer left is given up after a while.
+        let start = Instant::now();
+        while matches!(drained, Ok(Some(_))) && !ring.is_empty() && start.elapsed() < 4 * PATIENCE {
+            std::thread::sleep(LONGEST_PAUSE);
+            drained = ring.drain();
+        }
+        ring.close();
+        drained.map(drop)
+    }
+
+    fn is_empty(&self) -> bool {
+        let words = self.words();
+        words.drained() >= words.tail()
+    }
+
+    /// Has a thread drain the ring until it is closed.
+    pub fn start(self: &Arc<Self>) -> Result<()> {
+        let weak = Arc::downgrade(self);
+        let builder = std::thread::Builder::new().name("quire-drain".into());
+        let started = builder.spawn(move || run(&weak));
+        let started =
+            started.map_err(|e| Error::io("cannot start a thread", &self.file.path, e))?;
+        *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(started);
+        Ok(())
+    }
+
+    /// Appends what is in the ring; returns how many slots, or None if another process drains.
+    pub fn drain(&self) -> Result<Option<u64>> {
+        let mut turn = self.lock_turn();
+        if !turn.holds {
+            if !self.file.try_hold()? {
+                return Ok(None);
+            }
+            *turn = Turn { holds: true, is_in_doubt: true, waits: None };
+        }
+        if turn.is_in_doubt {
+            self.settle()?;
+            turn.is_in_doubt = false;
+        }
+        let mut drained = 0;
+        while let Some(count) = self.step(&mut turn)? {
+            drained += count;
+        }
+        Ok(Some(drained))
+    }
+
+    /// Drains a run of messages, or one other slot; None if there is nothing to be drained now.
+    fn step(&self, turn: &mut Turn) -> Result<Option<u64>> {
+        let words = self.words();
+        let run = self.run();
+        if let Some((first, _)) = run.first() {
+            let (slot, count) = (first.slot, run.len() as u64);
+            let intend = |index| words.intend(Intent { slot, index, count });
+            let payload = |number: usize| Payload::new(&run[number].1);
+            turn.is_in_doubt = true;
+            let appended = self.appender.append_run(run.len(), payload, &intend)?;
+            run[..appended].iter().for_each(|(entry, _)| words.free(entry));
+            turn.is_in_doubt = false;
+            return Ok(Some(appended as u64));
+        }
+        match words.next() {
+            Next::Message(entry) if entry.metadata => {
+                let claim = self.appender.claim(None, true)?;
+                self.appender.publish(claim, &words.bytes(&entry))?;
+                words.free(&entry);
+            }
+            Next::Message(_) => return Ok(Some(0)), // complete since the run was collected
+            Next::Abandoned(entry) => words.free(&entry),
+            Next::Working { slot, pid } => return Ok(self.look_at(slot, pid, turn).then_some(0)),
+            Next::Nothing => return Ok(None),
+            Next::Damaged { .. } => return Err(self.damaged()),
+        }
+        Ok(Some(1))
+    }
+
+    /// The next messages that are no metadata.
+    fn run(&self) -> Vec<(Entry, Vec<u8>)> {
+        let (words, mut run, mut bytes) = (self.words(), Vec::new(), 0);
+        let mut next = words.next();
+        while let Next::Message(entry) = next
+            && !entry.metadata
+            && run.len() < RUN
+            && bytes < RUN_BYTES
+        {
+            run.push((entry, words.bytes(&entry)));
+            bytes += entry.length;
+            next = words.after(&entry);
+        }
+        run
+    }
+
+    /// Whether a slot that is being written was given up: its producer is dead.
+    fn look_at(&self, slot: u64, pid: u32, turn: &mut Turn) -> bool {
+        match turn.waits {
+            Some((found, since)) if found == slot => {
+                if since.elapsed() < PATIENCE || !self.is_dead(pid) || !self.words().abandon(slot) {
+                    return false;
+                }
+                warnings::leave(format!(
+                    "a producer died while it put a message into the ring, which is dropped: \
+                     pid={pid} path={}",
+                    self.file.path.display()
+                ));
+                true
+            }
+            _ => {
+                turn.waits = Some((slot, Instant::now()));
+                false
+            }
+        }
+    }
+
+    fn is_dead(&self, pid: u32) -> bool {
+        // A process that had this pid before, if no thread of this one is at it.
+        let is_own = pid == process::pid();
+        let Some(table) = self.queue().table() else { return false };
+        if is_own { !is_busy() } else { recovery::is_dead(table, pid) }
+    }
+
+    /// Frees the messages that the last drainer has appended, and had no time to free.
+    fn settle(&self) -> Result<()> {
+        let words = self.words();
+        let Some(intent) = words.intent() else { return Ok(()) };
+        while let Next::Message(entry) = words.next()
+            && let Some(after) = entry.slot.checked_sub(intent.slot)
+            && after < intent.count
+            && self
+                .is_in_queue(intent.index.saturating_add_unsigned(after), &words.bytes(&entry))?
+        {
+            words.free(&entry);
+        }
+        Ok(())
+    }
+
+    fn is_in_queue(&self, index: i64, bytes: &[u8]) -> Result<bool> {
+        let queue = self.queue();
+        let Some(position) = queue.position_of(index)? else { return Ok(false) };
+        let (cycle, _) = queue.roll().split(index)?;
+        let Some(mut view) = queue.view(cycle)? else { return Ok(false) };
+        match view.slot(position)? {
+            Slot::Document(document) => Ok(view.payload(&document) == bytes),
+            _ => Ok(false),
+        }
+    }
+
+    /// Returns when all that was put in before the call is in the queue.
+    pub fn flush(&self, timeout: Duration) -> Result<()> {
+        self.check_open()?;
+        let (target, start) = (self.words().tail(), Instant::now());
+        loop {
+            self.drain()?;
+            let pending = target.saturating_sub(self.words().drained());
+            if pending == 0 {
+                return Ok(());
+            }
+            let waited = start.elapsed();
+            if waited >= timeout {
+                let waited_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
+                return Err(Error::RingNotDrained {
+                    path: self.file.path.clone(),
+                    pending,
+                    waited_ms,
+                });
+            }
+            std::thread::sleep(LONGEST_PAUSE);
+        }
+    }
+
+    /// Takes no more messages, and drains those that are there, unless another process does.
+    pub fn close(&self) {
+        if self.is_ended.swap(true, Ordering::AcqRel) || self.generation != process::generation() {
+            return;
+        }
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread
+            && thread.thread().id() != std::thread::current().id()
+        {
+            thread.thread().unpark();
+            // A panic in the thread has been printed; what it did not drain is drained here.
+            let _ = thread.join();
+        }
+        if let Err(error) = self.drain() {
+            warnings::leave(format!("messages stay in the ring until it is opened again: {error}"));
+        }
+        let mut turn = self.lock_turn();
+        if std::mem::take(&mut turn.holds) {
+            self.file.release();
+        }
+        drop(turn);
+        self.appender.close();
+    }
+
+    fn lock_turn(&self) -> MutexGuard<'_, Turn> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The thread's work. Errors are logged when they change: the disk may have room again later.
+fn run(ring: &Weak<Ring>) {
+    let (mut reported, mut idle) = (String::new(), 0_u32);
+    while let Some(ring) = ring.upgrade().filter(|ring| ring.check_open().is_ok()) {
+        let pause = match ring.drain() {
+            Ok(Some(0)) => {
+                idle = idle.saturating_add(1);
+                LONGEST_PAUSE.min(Duration::from_micros(10) * idle.saturating_sub(YIELDS))
+            }
+            Ok(Some(_)) => {
+                (idle, reported) = (0, String::new());
+                Duration::ZERO
+            }
+            Ok(None) => OTHERS_PAUSE,
+            Err(error) => {
+                let text = format!("the ring cannot be drained, and is tried again: error={error}");
+                if text != reported {
+                    warnings::leave(text.clone());
+                    reported = text;
+                }
+                OTHERS_PAUSE
+            }
+        };
+        drop(ring);
+        match pause {
+            Duration::ZERO => std::thread::yield_now(),
+            pause => std::thread::park_timeout(pause),
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! The layout of a ring: a header, a descriptor for each slot, and the bytes of the messages.
+//!
+//! ```text
+//!    0  "QUIRERNG"            64  tail: no slot before it is free      192  intent: first index
+//!    8  version, 1           128  drained slots                        200  intent: messages
+//!   16  capacity in bytes    136  drained bytes                        208  intent: first slot + 1
+//!   24  slots                                                          256  high-water mark, stalls
+//! 4096  descriptors, 8 bytes each; then the bytes, at their position modulo the capacity
+//! ```
+//!
+//! Messages are numbered by slots, which are never given twice, and lie one after the other at
+//! positions that only grow, each at a multiple of 8. A descriptor is one word:
+//!
+//! ```text
+//! EMPTY      00 | the number of the slot that may take it: 62 bits
+//! WORKING    01 | metadata: 1 bit | pid: 22 bits | end position, modulo 2^39
+//! COMMITTED  10 | the same
+//! ABANDONED  11 | the same: its producer died
+//! ```
+
+/// The first 8 bytes.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"QUIRERNG");
+/// The version that is read and written.
+pub const VERSION: u64 = 1;
+/// The length of the header.
+pub const HEADER: u64 = 4096;
+
+/// Positions of the header's words.
+pub const VERSION_AT: u64 = 8;
+pub const CAPACITY_AT: u64 = 16;
+pub const SLOTS_AT: u64 = 24;
+pub const TAIL: u64 = 64;
+pub const DRAINED_SLOTS: u64 = 128;
+pub const DRAINED_BYTES: u64 = 136;
+pub const INTENT_INDEX: u64 = 192;
+pub const INTENT_COUNT: u64 = 200;
+pub const INTENT_SLOT: u64 = 208;
+pub const HIGH_WATER: u64 = 256;
+pub const STALLS: u64 = 264;
+
+/// Capacities are powers of two between these.
+pub const LEAST_CAPACITY: u64 = 64 << 10;
+pub const MOST_CAPACITY: u64 = 1 << 30;
+/// The capacity of a new ring where none is given.
+pub const DEFAULT_CAPACITY: u64 = 8 << 20;
+/// There is a slot for this many bytes: smaller messages fill the slots first.
+const BYTES_PER_SLOT: u64 = 32;
+
+/// Messages start at multiples of this.
+pub const ALIGNMENT: u64 = 8;
+
+const STATE_SHIFT: u32 = 62;
+const NUMBER: u64 = (1 << STATE_SHIFT) - 1;
+const METADATA: u64 = 1 << 61;
+const PID_SHIFT: u32 = 39;
+const PID: u64 = (1 << 22) - 1;
+const END: u64 = (1 << PID_SHIFT) - 1;
+
+/// What a descriptor says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Descriptor {
+    /// The slot of this number may take it.
+    Empty(u64),
+    /// A producer writes the message.
+    Working(Taken),
+    /// The message is there.
+    Committed(Taken),
+    /// There is no message: its producer died.
+    Abandoned(Taken),
+}
+
+/// A slot that was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// Its message is metadata.
+    pub metadata: bool,
+    /// The process that took it.
+    pub pid: u32,
+    /// Where its bytes end, modulo 2^39.
+    pub end: u64,
+}
+
+impl Descriptor {
+    /// From the word.
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation)] // 22 bits
+    pub const fn parse(word: u64) -> Self {
+        let taken = Taken {
+            metadata: word & METADATA != 0,
+            pid: (word >> PID_SHIFT & PID) as u32,
+            end: word & END,
+        };
+        match word >> STATE_SHIFT {
+            0 => Self::Empty(word & NUMBER),
+            1 => Self::Working(taken),
+            2 => Self::Committed(taken),
+            _ => Self::Abandoned(taken),
+        }
+    }
+
+    /// The word.
+    #[must_use]
+    pub const fn word(self) -> u64 {
+        match self {
+            Self::Empty(number) => number & NUMBER,
+            Self::Working(taken) => taken.word(1),
+            Self::Committed(taken) => taken.word(2),
+            Self::Abandoned(taken) => taken.word(3),
+        }
+    }
+}
+
+impl Taken {
+    const fn word(self, state: u64) -> u64 {
+        let metadata = if self.metadata { METADATA } else { 0 };
+        state << STATE_SHIFT | metadata | (self.pid as u64 & PID) << PID_SHIFT | self.end & END
+    }
+}
+
+/// How many bytes a position, known modulo 2^39, lies after another one.
+#[must_use]
+pub const fn distance(from: u64, to: u64) -> u64 {
+    to.wrapping_sub(from) & END
+}
+
+/// Where things lie in a ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Bytes of messages that are in it at once, a power of two.
+    pub capacity: u64,
+    /// Messages that are in it at once, a power of two.
+    pub slots: u64,
+}
+
+impl Layout {
+    /// The layout of a new ring: the next power of two in range.
+    #[must_use]
+    pub fn of(capacity: u64) -> Self {
+        let capacity = capacity.clamp(LEAST_CAPACITY, MOST_CAPACITY).next_power_of_two();
+        Self { capacity, slots: capacity / BYTES_PER_SLOT }
+    }
+
+    /// Whether a file may say so.
+    #[must_use]
+    pub fn is_credible(self) -> bool {
+        (LEAST_CAPACITY..=MOST_CAPACITY).contains(&self.capacity) && self == Self::of(self.capacity)
+    }
+
+    /// Position of a slot's descriptor.
+    #[must_use]
+    pub const fn descriptor(self, slot: u64) -> u64 {
+        HEADER + slot % self.slots * 8
+    }
+
+    /// Where in the file the byte at a position of the messages lies.
+    #[must_use]
+    pub const fn byte(self, position: u64) -> u64 {
+        HEADER + self.slots * 8 + position % self.capacity
+    }
+
+    /// The length of the file.
+    #[must_use]
+    pub const fn file_len(self) -> u64 {
+        HEADER + self.slots * 8 + self.capacity
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn descriptors_come_back_from_their_words() {
+        let taken = Taken { metadata: true, pid: (1 << 22) - 1, end: END };
+        for found in [
+            Descriptor::Empty(0),
+            Descriptor::Empty(NUMBER),
+            Descriptor::Working(taken),
+            Descriptor::Committed(Taken { metadata: false, pid: 1, end: 8 }),
+            Descriptor::Abandoned(taken),
+        ] {
+            assert_eq!(Descriptor::parse(found.word()), found);
+        }
+    }
+
+    #[test]
+    fn capacities_are_powers_of_two_in_range() {
+        assert_eq!(Layout::of(0).capacity, LEAST_CAPACITY);
+        assert_eq!(Layout::of(LEAST_CAPACITY + 1).capacity, 2 * LEAST_CAPACITY);
+        assert_eq!(Layout::of(u64::MAX).capacity, MOST_CAPACITY);
+        assert!(!Layout { capacity: 3 << 20, slots: 1 }.is_credible());
+        assert_eq!(distance(END - 7, 8), 16);
+    }
+}

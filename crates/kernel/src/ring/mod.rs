@@ -1,0 +1,16 @@
+//! The ring of asynchronous appends: a mapped file in a queue's directory that producers put messages
+//! into without waiting, and one drainer appends to the queue.
+//!
+//! - [`format`] says where every field is;
+//! - [`protocol`] says who may change which word, and in which order;
+//! - [`file`] makes and opens the file, [`handle`] puts messages in and reports its state, and
+//!   [`drainer`] is the thread that appends them.
+
+#[cfg(not(loom))]
+pub mod drainer;
+#[cfg(not(loom))]
+pub mod file;
+pub mod format;
+#[cfg(not(loom))]
+pub mod handle;
+pub mod protocol;

@@ -1,0 +1,332 @@
+//! Who may change which word of a ring, and in which order.
+//!
+//! A producer (any number, in any processes):
+//! 1. finds the first free slot n, from the tail on, and where its bytes start: where those of n - 1
+//!    end, or where the drainer is;
+//! 2. CAS the descriptor from EMPTY(n) to WORKING. That names the slot, so it cannot succeed in a
+//!    later round; and while it does, nobody has taken n, so what 1 found still holds;
+//! 3. raise the tail; 4. store the bytes; 5. CAS the descriptor from WORKING to COMMITTED.
+//!
+//! The drainer (one, which holds the lock on the file) takes slot after slot:
+//! 6. store what it is about to do (the intent), and append the message;
+//! 7. store the drained bytes; 8. store EMPTY(n + slots); 9. store the drained slots.
+//!
+//! A producer that dies before 2 has done nothing; before 5, it leaves WORKING and its pid: the
+//! drainer abandons the slot. A drainer that dies in 6 leaves the intent, by which the next one finds
+//! out whether the message is in the queue; between 7 and 9, a slot that ends where the drained bytes
+//! do, or that is empty: the next one goes on from there.
+
+use super::format::{
+    ALIGNMENT, DRAINED_BYTES, DRAINED_SLOTS, Descriptor, HIGH_WATER, INTENT_COUNT, INTENT_INDEX,
+    INTENT_SLOT, Layout, STALLS, TAIL, Taken, distance,
+};
+use crate::memory::Cells;
+use crate::probe::fault::step;
+
+/// A ring's words.
+#[derive(Clone, Copy)]
+pub struct Ring<'a> {
+    cells: &'a Cells,
+    layout: Layout,
+}
+
+/// A slot that a producer has taken.
+#[derive(Clone, Copy, Debug)]
+pub struct Claim {
+    slot: u64,
+    start: u64,
+    taken: Taken,
+}
+
+/// Why no slot was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// There is no room now.
+    Full,
+    /// The words contradict each other.
+    Damaged,
+}
+
+/// What the drainer finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Nothing to drain.
+    Nothing,
+    /// A message.
+    Message(Entry),
+    /// A slot without a message.
+    Abandoned(Entry),
+    /// A message that a process is writing.
+    Working { slot: u64, pid: u32 },
+    /// The words contradict each other.
+    Damaged { slot: u64, word: u64 },
+}
+
+/// A slot to drain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its number.
+    pub slot: u64,
+    /// Where its bytes start.
+    pub start: u64,
+    /// How many there are.
+    pub length: u64,
+    /// The message is metadata.
+    pub metadata: bool,
+}
+
+impl Entry {
+    /// Where the next slot's bytes start.
+    #[must_use]
+    pub const fn next(&self) -> u64 {
+        (self.start + self.length).next_multiple_of(ALIGNMENT)
+    }
+}
+
+/// What a drainer was about to do: messages of `count` slots from `slot` on, at indexes from `index`
+/// on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Intent {
+    pub slot: u64,
+    pub index: i64,
+    pub count: u64,
+}
+
+impl<'a> Ring<'a> {
+    /// The words of a ring of this layout, which `cells` hold.
+    #[must_use]
+    pub const fn new(cells: &'a Cells, layout: Layout) -> Self {
+        Self { cells, layout }
+    }
+
+    fn descriptor(self, slot: u64) -> Descriptor {
+        Descriptor::parse(self.cells.load_acquire(self.layout.descriptor(slot)))
+    }
+
+    /// Steps 1 to 3.
+    pub fn claim(self, pid: u32, metadata: bool, length: u64) -> Result<Claim, Refused> {
+        let mut slot = self.cells.load_acquire(TAIL);
+        loop {
+            let drained = self.cells.load_acquire(DRAINED_SLOTS);
+            if slot.wrapping_sub(drained).cast_signed() >= self.layout.slots.cast_signed() {
+                return Err(Refused::Full);
+            }
+            match self.descriptor(slot) {
+                Descriptor::Empty(number) if number == slot => {}
+                // Drained since the tail was read.
+                Descriptor::Empty(number) if self.is_of_later_round(number, slot) => {
+                    slot += 1;
+                    continue;
+                }
+                Descriptor::Empty(_) => return Err(Refused::Damaged),
+                _ => {
+                    slot += 1;
+                    continue;
+                }
+            }
+            match self.try_claim(slot, pid, metadata, length) {
+                Some(claimed) => return claimed,
+                None => continue, // another one took the slot
+            }
+        }
+    }
+
+    /// Whether the descriptor of a slot waits for one that takes it after that slot was drained.
+    const fn is_of_later_round(self, number: u64, slot: u64) -> bool {
+        number > slot && (number - slot).is_multiple_of(self.layout.slots)
+    }
+
+    /// Takes a free slot; None if another producer was faster.
+    fn try_claim(
+        self,
+        slot: u64,
+        pid: u32,
+        metadata: bool,
+        length: u64,
+    ) -> Option<Result<Claim, Refused>> {
+        let before = if slot == 0 { None } else { Some(self.descriptor(slot - 1)) };
+        let drained = self.cells.load_acquire(DRAINED_BYTES);
+        let used_before = match before {
+            None => 0,
+            // The first free slot comes after one that was taken.
+            Some(Descriptor::Empty(number)) if !self.is_of_later_round(number, slot - 1) => {
+                return Some(Err(Refused::Damaged));
+            }
+            Some(Descriptor::Empty(_)) => 0,
+            Some(
+                Descriptor::Working(taken)
+                | Descriptor::Committed(taken)
+                | Descriptor::Abandoned(taken),
+            ) => distance(drained, taken.end.next_multiple_of(ALIGNMENT)),
+        };
+        let start = drained.wrapping_add(used_before);
+        let used = used_before + length.next_multiple_of(ALIGNMENT);
+        let taken = Taken { metadata, pid, end: start.wrapping_add(length) };
+        let taken = Taken { end: distance(0, taken.end), ..taken };
+        let (at, empty) = (self.layout.descriptor(slot), Descriptor::Empty(slot).word());
+        if used > self.layout.capacity {
+            // The drainer may have gone on between the two loads, but not past a slot that is free.
+            let is_free = self.cells.load_acquire(at) == empty;
+            return is_free.then_some(Err(Refused::Full));
+        }
+        let word = Descriptor::Working(taken).word();
+        self.cells.swap_acq_rel(at, empty, word, step!("ring.claim.cas")).ok()?;
+        self.cells.raise_acq_rel(TAIL, (slot + 1).cast_signed(), step!("ring.tail.cas"));
+        if used.cast_signed() > self.cells.load_acquire(HIGH_WATER).cast_signed() {
+            self.cells.raise_acq_rel(HIGH_WATER, used.cast_signed(), step!("ring.high-water.cas"));
+        }
+        Some(Ok(Claim { slot, start, taken }))
+    }
+
+    /// Step 4: stores bytes at an offset of a claimed message.
+    pub fn store(self, claim: &Claim, offset: u64, bytes: &[u8]) {
+        let mut rest = (claim.start.wrapping_add(offset), bytes);
+        while !rest.1.is_empty() {
+            let (position, bytes) = rest;
+            let at_once = self.layout.capacity - position % self.layout.capacity;
+            let count = usize::try_from(at_once).map_or(bytes.len(), |most| most.min(bytes.len()));
+            let at = self.layout.byte(position);
+            self.cells.copy_in_plain(at, &bytes[..count], step!("ring.bytes.store"));
+            rest = (position.wrapping_add(count as u64), &bytes[count..]);
+        }
+    }
+
+    /// Step 5; false if the slot was taken away, as from a process that was held for dead.
+    #[must_use]
+    pub fn commit(self, claim: &Claim) -> bool {
+        let at = self.layout.descriptor(claim.slot);
+        let (old, new) = (Descriptor::Working(claim.taken), Descriptor::Committed(claim.taken));
+        self.cells.swap_acq_rel(at, old.word(), new.word(), step!("ring.commit.cas")).is_ok()
+    }
+
+    /// Counts a producer that found no room.
+    pub fn count_stall(self) {
+        self.cells.add_acq_rel(STALLS, 1, step!("ring.stalls.add"));
+    }
+
+    /// What there is to drain.
+    #[must_use]
+    pub fn next(self) -> Next {
+        let slot = self.cells.load_acquire(DRAINED_SLOTS);
+        self.look(slot, self.cells.load_acquire(DRAINED_BYTES))
+    }
+
+    /// What there is to drain after an entry that is not freed yet.
+    #[must_use]
+    pub fn after(self, entry: &Entry) -> Next {
+        self.look(entry.slot + 1, entry.next())
+    }
+
+    fn look(self, slot: u64, start: u64) -> Next {
+        let word = self.cells.load_acquire(self.layout.descriptor(slot));
+        let entry = |taken: Taken| Entry {
+            slot,
+            start,
+            length: distance(start, taken.end),
+            metadata: taken.metadata,
+        };
+        let found = match Descriptor::parse(word) {
+            Descriptor::Empty(number) if number == slot => return Next::Nothing,
+            // The drainer died between 8 and 9.
+            Descriptor::Empty(number) if number == slot + self.layout.slots => {
+                self.cells.store_release(DRAINED_SLOTS, slot + 1, step!("ring.drained.store"));
+                return self.next();
+            }
+            Descriptor::Empty(_) => return Next::Damaged { slot, word },
+            Descriptor::Working(taken) => return Next::Working { slot, pid: taken.pid },
+            Descriptor::Committed(taken) => Next::Message(entry(taken)),
+            Descriptor::Abandoned(taken) => Next::Abandoned(entry(taken)),
+        };
+        let (Next::Message(entry) | Next::Abandoned(entry)) = found else { return found };
+        // The drainer died between 7 and 8: no message is empty, so this one was drained.
+        if distance(entry.start + entry.length, start) < ALIGNMENT {
+            self.free_slot(slot);
+            return self.next();
+        }
+        if entry.length > self.layout.capacity {
+            return Next::Damaged { slot, word };
+        }
+        found
+    }
+
+    /// Gives up waiting for the producer of a slot, which is dead; false if it has committed.
+    #[must_use]
+    pub fn abandon(self, slot: u64) -> bool {
+        let at = self.layout.descriptor(slot);
+        let word = self.cells.load_acquire(at);
+        let Descriptor::Working(taken) = Descriptor::parse(word) else { return false };
+        let abandoned = Descriptor::Abandoned(taken).word();
+        self.cells.swap_acq_rel(at, word, abandoned, step!("ring.abandon.cas")).is_ok()
+    }
+
+    /// The bytes of a message.
+    #[must_use]
+    pub fn bytes(self, entry: &Entry) -> Vec<u8> {
+        let at_once = self.layout.capacity - entry.start % self.layout.capacity;
+        let first = entry.length.min(at_once);
+        let mut bytes = self.cells.copy_out_plain(self.layout.byte(entry.start), first);
+        if first < entry.length {
+            bytes.extend(self.cells.copy_out_plain(self.layout.byte(0), entry.length - first));
+        }
+        bytes
+    }
+
+    /// Steps 7 to 9, for the first slot that is not drained.
+    pub fn free(self, entry: &Entry) {
+        self.cells.store_release(DRAINED_BYTES, entry.next(), step!("ring.drained-bytes.store"));
+        self.free_slot(entry.slot);
+    }
+
+    fn free_slot(self, slot: u64) {
+        let empty = Descriptor::Empty(slot + self.layout.slots).word();
+        self.cells.store_release(self.layout.descriptor(slot), empty, step!("ring.free.store"));
+        self.cells.store_release(DRAINED_SLOTS, slot + 1, step!("ring.drained.store"));
+    }
+
+    /// Says what the drainer is about to append.
+    pub fn intend(self, intent: Intent) {
+        // In between the slot is no valid one: none of the others may belong to another intent.
+        self.cells.store_release(INTENT_SLOT, 0, step!("ring.intent.store"));
+        let index = intent.index.cast_unsigned();
+        self.cells.store_release(INTENT_INDEX, index, step!("ring.intent.store"));
+        self.cells.store_release(INTENT_COUNT, intent.count, step!("ring.intent.store"));
+        self.cells.store_release(INTENT_SLOT, intent.slot + 1, step!("ring.intent.store"));
+    }
+
+    /// What a drainer was about to append last.
+    #[must_use]
+    pub fn intent(self) -> Option<Intent> {
+        let slot = self.cells.load_acquire(INTENT_SLOT).checked_sub(1)?;
+        let index = self.cells.load_acquire(INTENT_INDEX).cast_signed();
+        Some(Intent { slot, index, count: self.cells.load_acquire(INTENT_COUNT) })
+    }
+
+    /// The first slot that no producer had taken at some time during the call.
+    #[must_use]
+    pub fn tail(self) -> u64 {
+        self.cells.load_acquire(TAIL)
+    }
+
+    /// How many slots were drained.
+    #[must_use]
+    pub fn drained(self) -> u64 {
+        self.cells.load_acquire(DRAINED_SLOTS)
+    }
+
+    /// How many bytes are taken, about.
+    #[must_use]
+    pub fn used(self) -> u64 {
+        let (tail, drained) = (self.tail(), self.cells.load_acquire(DRAINED_BYTES));
+        match tail.checked_sub(1).map(|last| self.descriptor(last)) {
+            None | Some(Descriptor::Empty(_)) => 0,
+            Some(
+                Descriptor::Working(taken)
+                | Descriptor::Committed(taken)
+                | Descriptor::Abandoned(taken),
+            ) => match distance(drained, taken.end) {
+                used if used <= self.layout.capacity => used,
+                _ => 0, // drained between the two loads
+            },
+        }
+    }
+}
