@@ -7,6 +7,7 @@ from unicodedata import category
 
 _UNSEEN: Final = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 _ASCII: Final = 0x7F
+_PAST_JSON: Final = 0x1_0000
 _JOINERS: Final = "\u200c\u200d"  # of scripts, and of emoji
 
 
@@ -38,11 +39,19 @@ def _escape(code: int) -> str:
 _ESCAPES: Final = _Escapes({ord("\t"): "\t", ord("\n"): "\n"})
 _ON_ONE_LINE: Final = _Escapes({ord("\t"): "\t", ord("\n"): "\\n"})
 
-_IN_JSON: Final = {
-    code: f"\\u{code:04x}"
-    for code in range(0x7F, 0x1_0000)
-    if category(chr(code)) in _UNSEEN and chr(code) not in _JOINERS
-}
+
+class _JsonEscapes(dict[int, str | int]):
+    """The same characters as escapes of JSON, which has none for those beyond 16 bits."""
+
+    def __missing__(self, code: int) -> str | int:
+        """Decide on a character when it is first met: to try all of them takes longer."""
+        is_tried = _ASCII <= code < _PAST_JSON and chr(code) not in _JOINERS
+        is_unseen = is_tried and category(chr(code)) in _UNSEEN
+        self[code] = f"\\u{code:04x}" if is_unseen else code
+        return self[code]
+
+
+_IN_JSON: Final = _JsonEscapes()
 
 
 def escape_controls(text: str) -> str:

@@ -136,11 +136,11 @@ def _rate(queue: quire.Queue, tailer: quire.Tailer, cycle: int, messages: int) -
     """Return messages per second between the first and the last; None if they have no times."""
     if messages <= 1:
         return None
-    first, last = (
-        written_ns(tailer, queue.roll_cycle.to_index(cycle, sequence))
-        for sequence in (0, messages - 1)
-    )
-    if first is None or last is None or first >= last:
+    roll = queue.roll_cycle
+    if (first := written_ns(tailer, roll.to_index(cycle, 0))) is None:
+        return None
+    last = written_ns(tailer, roll.to_index(cycle, messages - 1))
+    if last is None or first >= last:
         return None  # the clock was reset in between
     return (messages - 1) * 1e9 / (last - first)
 
