@@ -33,6 +33,8 @@ pub struct Tailer {
     queue: Arc<Queue>,
     name: Option<Name>,
     closed: AtomicBool,
+    /// It was closed, or counts what it reads: one look on the way of every message.
+    is_special: AtomicBool,
     inner: SpinMutex<Inner, spin::Yield>,
 }
 
@@ -133,7 +135,9 @@ impl Tailer {
             moves: 0,
             filter: None,
         });
-        let tailer = Arc::new(Self { queue, name, closed: AtomicBool::new(false), inner });
+        let is_special = AtomicBool::new(queue.metrics().is_some());
+        let closed = AtomicBool::new(false);
+        let tailer = Arc::new(Self { queue, name, closed, is_special, inner });
         let weak = Arc::downgrade(&tailer);
         tailer.queue.adopt(weak);
         Ok(tailer)
@@ -154,15 +158,20 @@ impl Tailer {
     /// Closes the tailer. What was received counts as done if `finished`.
     pub fn close(&self, finished: bool) -> Result<()> {
         if self.is_closed() || self.queue.check_generation().is_err() {
-            self.closed.store(true, Ordering::Release);
+            self.set_closed();
             return Ok(());
         }
         let mut inner = self.lock();
         let stored = if finished { self.finish(&mut inner) } else { Ok(()) };
-        self.closed.store(true, Ordering::Release);
+        self.set_closed();
         inner.let_go();
         self.release_name();
         stored
+    }
+
+    fn set_closed(&self) {
+        self.closed.store(true, Ordering::Release);
+        self.is_special.store(true, Ordering::Release);
     }
 
     fn release_name(&self) {
@@ -215,13 +224,15 @@ impl Tailer {
         ask: Ask,
         take: impl FnOnce(i64, &[u8]) -> Result<R>,
     ) -> Result<AtOnce<R>> {
-        match self.queue.metrics() {
-            None => self.read_now(ask, take),
-            Some(metrics) => self.read_counted(metrics, ask, take),
+        let Some(mut inner) = self.inner.try_lock() else { return Ok(AtOnce::Unknown) };
+        self.queue.check_open("queue")?;
+        if self.is_special.load(Ordering::Acquire) {
+            drop(inner);
+            return self.read_counted(ask, take);
         }
+        self.step_at_once(&mut inner, ask, take)
     }
 
-    #[inline]
     fn read_now<R>(
         &self,
         ask: Ask,
@@ -295,19 +306,31 @@ impl Tailer {
     /// no system call. [`Tailer::return_to`] takes that back.
     #[inline]
     pub fn take_at_once(&self, ask: Ask, include_metadata: bool) -> Result<AtOnce<OpenDocument>> {
-        match self.queue.metrics() {
-            None => self.take_now(ask, include_metadata),
-            Some(metrics) => self.take_counted(metrics, ask, include_metadata),
+        let Some(mut inner) = self.inner.try_lock() else { return Ok(AtOnce::Unknown) };
+        self.queue.check_open("queue")?;
+        if self.is_special.load(Ordering::Acquire) {
+            drop(inner);
+            return self.take_counted(ask, include_metadata);
         }
+        self.take_locked(&mut inner, ask, include_metadata)
     }
 
-    #[inline]
     fn take_now(&self, ask: Ask, include_metadata: bool) -> Result<AtOnce<OpenDocument>> {
         let Some(mut inner) = self.inner.try_lock() else { return Ok(AtOnce::Unknown) };
         self.check_open()?;
-        let found = self.open_locked_at_once(&mut inner, ask, include_metadata)?;
+        self.take_locked(&mut inner, ask, include_metadata)
+    }
+
+    #[inline]
+    fn take_locked(
+        &self,
+        inner: &mut Inner,
+        ask: Ask,
+        include_metadata: bool,
+    ) -> Result<AtOnce<OpenDocument>> {
+        let found = self.open_locked_at_once(inner, ask, include_metadata)?;
         if let AtOnce::Found(open) = &found {
-            self.step_over(&mut inner, open)?;
+            self.step_over(inner, open)?;
         }
         Ok(found)
     }

@@ -9,6 +9,7 @@ use crate::metrics::Metrics;
 
 impl Appender {
     #[cold]
+    #[inline(never)]
     pub(super) fn try_append_counted(
         &self,
         metrics: &Metrics,

@@ -15,9 +15,9 @@ pub(super) fn count_document(began: Option<(&Metrics, Instant)>, open: &OpenDocu
 
 impl Tailer {
     #[cold]
+    #[inline(never)]
     pub(super) fn read_counted<R>(
         &self,
-        metrics: &Metrics,
         ask: Ask,
         take: impl FnOnce(i64, &[u8]) -> Result<R>,
     ) -> Result<AtOnce<R>> {
@@ -26,23 +26,23 @@ impl Tailer {
             length = bytes.len() as u64;
             take(index, bytes)
         })?;
-        if matches!(found, AtOnce::Found(_)) {
+        if let (Some(metrics), AtOnce::Found(_)) = (self.queue.metrics(), &found) {
             metrics.read(began, 1, length);
         }
         Ok(found)
     }
 
     #[cold]
+    #[inline(never)]
     pub(super) fn take_counted(
         &self,
-        metrics: &Metrics,
         ask: Ask,
         include_metadata: bool,
     ) -> Result<AtOnce<OpenDocument>> {
-        let began = Instant::now();
+        let began = self.queue.metrics().map(|metrics| (metrics, Instant::now()));
         let found = self.take_now(ask, include_metadata)?;
         if let AtOnce::Found(open) = &found {
-            count_document(Some((metrics, began)), open);
+            count_document(began, open);
         }
         Ok(found)
     }
