@@ -27,6 +27,7 @@ VERBS: Final = {
     "merge": "quire.cli.merge:merge",
     "pipeline": "quire.cli.pipeline:pipeline",
     "pretouch": "quire.cli.pretouch:pretouch",
+    "prune": "quire.cli.prune:prune",
     "read": "quire.cli.read:read",
     "refresh": "quire.cli.refresh:refresh",
     "removable": "quire.cli.removable:removable",

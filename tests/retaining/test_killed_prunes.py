@@ -1,0 +1,101 @@
+"""A run of retention that is killed at any step loses nothing, and the next one finishes it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import signal
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+import quire
+from queues import DAY_MS, START_MS, exit_code, fork, payloads, problems_of
+
+DAYS = 4
+STEPS = ("link", "unlink", "rename", "fsync", "truncate", "ftruncate", "open", "mkdir", "pwrite")
+LOCK = "quire.retention.lock"
+
+
+def die_before(last: int, *, has_links: bool) -> None:
+    """Have this process killed before the n-th call that changes the disk or the table."""
+    steps = count(1)
+
+    def counted(work: Callable[..., Any]) -> Callable[..., object]:
+        def step(*values: object, **options: object) -> object:
+            if next(steps) == last:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return work(*values, **options)
+
+        return step
+
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(errno.EXDEV, "another file system")
+
+    if not has_links:
+        os.link = refused
+    for name in STEPS:
+        setattr(os, name, counted(getattr(os, name)))
+    for name in ("_announce_removal", "refresh"):
+        setattr(quire.Queue, name, counted(getattr(quire.Queue, name)))
+
+
+def killed(step: int, path: Path, dest: Path | None, *, has_links: bool) -> bool:
+    """Run retention in a child; return whether it was killed before this step."""
+
+    def run() -> None:
+        die_before(step, has_links=has_links)
+        quire.prune(path, max_cycles=2, action="move" if dest else "delete", dest=dest)
+
+    code = exit_code(fork(run))
+    assert code in {0, -signal.SIGKILL}
+    return code != 0
+
+
+def days_in(path: Path) -> list[int]:
+    if not any(path.glob("*.cq4")):
+        return []
+    with quire.open(path, read_only=True) as queue:
+        return [int(it) for it in payloads(queue)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("action", ["delete", "link", "copy"])
+def test_nothing_is_lost_at_any_step(
+    path: Path, tmp_path: Path, action: Literal["delete", "link", "copy"]
+) -> None:
+    clock = quire.ManualClock(START_MS)
+    with quire.open(path, roll_cycle="FAST_DAILY", clock=clock, block_bytes=2**16) as queue:
+        appender = queue.appender()
+        for day in range(DAYS):
+            appender.write_bytes(b"%d" % day)
+            clock.advance(DAY_MS)
+    dest = None if action == "delete" else tmp_path / "old"
+    whole = path.rename(tmp_path / "whole")
+    step, was_killed = 0, True
+    while was_killed:
+        step += 1
+        for old in (path, tmp_path / "old"):
+            shutil.rmtree(old, ignore_errors=True)
+        shutil.copytree(whole, path)
+        was_killed = killed(step, path, dest, has_links=action != "copy")
+
+        left = days_in(path)
+        assert left == [*range(left[0], DAYS)], "a gap"
+        if dest is not None:
+            assert {*left, *days_in(dest)} == {*range(DAYS)}, "a cycle is in no place"
+        with quire.open(path, clock=clock, block_bytes=2**16) as queue:  # others go on meanwhile
+            queue.appender().write_bytes(b"4")
+        quire.prune(path, max_cycles=3, action="move" if dest else "delete", dest=dest)
+        assert days_in(path) == [2, 3, 4]
+        assert problems_of(path) == []
+        if dest is not None:
+            names = ["20240115F.cq4", "20240116F.cq4"]
+            assert sorted(it.name for it in dest.iterdir()) == [*names, LOCK]
+            for name in names:
+                assert (dest / name).read_bytes() == (whole / name).read_bytes()
+    assert step > (20 if dest else 10)
