@@ -1,0 +1,64 @@
+"""Retention onto a disk that is full, and without the permission it needs."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+import quire
+from queues import DAY_MS, START_MS, payloads
+from small_disk import KIB, fill, make_room, on_small_disk
+
+DAYS = 4
+
+
+@pytest.fixture
+def orders(path: Path) -> Path:
+    """Four days of one message."""
+    clock = quire.ManualClock(START_MS)
+    with (
+        quire.open(path, roll_cycle="TEST4_DAILY", clock=clock, block_bytes=2**16) as queue,
+        queue.appender() as appender,
+    ):
+        for day in range(DAYS):
+            appender.write_bytes(b"%d" % day * 100)
+            clock.advance(DAY_MS)
+    return path
+
+
+def days_in(path: Path) -> list[int]:
+    with quire.open(path, read_only=True) as queue:
+        return [int(it[:1]) for it in payloads(queue)]
+
+
+def test_a_full_disk_loses_nothing_and_the_next_run_goes_on(orders: Path, tmp_path: Path) -> None:
+    def work(disk: Path) -> int:
+        fill(disk, leave=8)
+        with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)) as caught:
+            quire.prune(orders, max_cycles=1, action="move", dest=disk / "old")
+        assert caught.value.errno == errno.ENOSPC
+        left = days_in(orders)
+        moved = [*(disk / "old").glob("*.cq4")]
+        assert len(left) + len(moved) == DAYS
+        assert not [it for it in (disk / "old").iterdir() if it.name.endswith(".tmp")]
+        make_room(disk)
+        quire.prune(orders, max_cycles=1, action="move", dest=disk / "old")
+        assert (days_in(disk / "old"), days_in(orders)) == ([0, 1, 2], [3])
+        return len(left)
+
+    assert on_small_disk(tmp_path / "disk", 1024 * KIB, work) > 1
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may do everything")
+def test_a_directory_that_cannot_be_written_is_an_error(orders: Path) -> None:
+    orders.chmod(0o500)
+    try:
+        with pytest.raises(PermissionError):
+            quire.prune(orders, max_cycles=1)
+        assert len(quire.prune(orders, max_cycles=1, dry_run=True).removed) == DAYS - 1
+    finally:
+        orders.chmod(0o700)
+    assert days_in(orders) == [0, 1, 2, 3]
