@@ -3497,6 +3497,9 @@ class VanillaQueue:
 
         """
 
+    def _named_positions(self) -> list[tuple[str, int | None]]:
+        """Return named tailers with the least index each still needs; None: all messages."""
+
     def _end_of_cycle(self, cycle: int) -> int:
         """Return the sequence after the last message of a cycle; 0 if it has none."""
 

@@ -58,7 +58,7 @@ def test_moving_archiving_and_stale_tailers(cli: Cli, orders: Path, tmp_path: Pa
     stale = ("--stale-after", "1d")
     ran = cli("prune", orders, "--max-cycles", "3", "--move", tmp_path / "old", *stale)
     assert (ran.code, "moved" in ran.out) == (0, True)
-    assert ran.err == "quire: a stale tailer loses messages: tailer=late\n"
+    assert ran.err == "quire: a stale reader loses messages: name=late\n"
     assert days_in(tmp_path / "old") == [b"0"]
     archive = ("--archive", tmp_path / "archive")
     cli.ok("tailers", orders, "--delete", "late")

@@ -158,7 +158,7 @@ def test_a_stale_tailer_keeps_nothing_and_gets_the_first_index_once(
         report = prune(orders, max_cycles=1, stale_after="2d")
 
     assert report.overtaken == ["risk"]
-    assert "a stale tailer loses messages: tailer=risk" in caplog.text
+    assert "a stale reader loses messages: name=risk" in caplog.text
     assert days_in(orders) == [4, 5]
     lost = pytest.raises(quire.DataLossError, match=r"expected=0x4d1a00000001 first=0x4d1d0+ ")
     with quire.open(orders) as queue, lost:

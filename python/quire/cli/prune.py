@@ -35,7 +35,7 @@ _DONE: Final = {"delete": "deleted", "move": "moved", "archive": "archived"}
 @click.option(
     "--stale-after",
     metavar="AGE",
-    help="Pass over named tailers whose next message is in a cycle that ended this long ago.",
+    help="Pass over tailers and groups whose next message is in a cycle that ended this long ago.",
 )
 @click.option("--dry-run", is_flag=True, help="Change nothing; show what would be done.")
 @row_format_option()
@@ -52,8 +52,9 @@ def prune(
     Remove the oldest cycles of a queue, as far as nobody needs them any more.
 
     A cycle goes once it exceeds one of the limits. The newest one stays, and so do those that a
-    named tailer has not left, that a process has open, or that Java could append to, and all later
-    ones. Processes may write and read meanwhile. Shows what went, what stayed, and why.
+    named tailer or consumer group has not left, that a process has open, or that Java could append
+    to, and all later ones. Processes may write and read meanwhile. Shows what went, what stayed,
+    and why.
 
     \b
     Examples:
@@ -76,7 +77,7 @@ def prune(
     done = f"to be {_DONE[action]}" if dry_run else _DONE[action]
     print_rows(style, _COLUMNS, _rows(report, done))
     for name in report.overtaken:
-        print_error(f"a stale tailer loses messages: tailer={name}")
+        print_error(f"a stale reader loses messages: name={name}")
 
 
 def _rows(report: PruneReport, done: str) -> Iterator[dict[str, object]]:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from io import BufferedReader, BufferedWriter
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 from quire._durable import Access, SafeFolder, flush_and_sync
 from quire.discovery import TABLE, topics_of
@@ -24,7 +24,9 @@ from quire.maintenance.removal import LOCK
 from quire.queue import Queue
 from quire.retaining.plan import Cycle
 from quire.retaining.rule import Rule
+from quire.vanilla import VanillaQueue
 
+AnyQueue: TypeAlias = Queue | VanillaQueue
 Check: TypeAlias = Callable[[], None]
 
 _CHUNK: Final = 1 << 20
@@ -35,7 +37,7 @@ class Saver(ABC):
     """Saves cycles before they are removed."""
 
     @abstractmethod
-    def save(self, queue: Queue, cycle: Cycle) -> Path | None:
+    def save(self, queue: AnyQueue, cycle: Cycle) -> Path | None:
         """Return where the messages of a cycle are from now on, once they are there for good."""
 
 
@@ -82,7 +84,7 @@ def saver_of(rule: Rule, path: str, check: Check) -> Generator[Saver]:
 
 
 class _Delete(Saver):
-    def save(self, queue: Queue, cycle: Cycle) -> Path | None:
+    def save(self, queue: AnyQueue, cycle: Cycle) -> Path | None:
         del queue, cycle
         return None
 
@@ -95,7 +97,7 @@ class _Move(Saver):
         self._there: Final = there
         self._check: Final = check
 
-    def save(self, queue: Queue, cycle: Cycle) -> Path | None:
+    def save(self, queue: AnyQueue, cycle: Cycle) -> Path | None:
         del queue
         name, target = cycle.file.name, self._there.path / cycle.file.name
         if self._there.stat(name) is None:
@@ -145,14 +147,14 @@ class _Archive(Saver):
         (name,) = topics_of(path)
         self._topic: Final = Archive(dest).topic(name)
 
-    def save(self, queue: Queue, cycle: Cycle) -> Path | None:
+    def save(self, queue: AnyQueue, cycle: Cycle) -> Path | None:
         from quire.archive.retention import check_archived
 
         entry = self._topic.entries.get(cycle.number)
         if entry is None:
             why = self._failed.get(cycle.number) or self._failed.get(None) or "unfinished"
             raise ArchiveError(f"the cycle could not be archived: {why} file={cycle.file}")
-        check_archived(self._topic, queue, entry)
+        check_archived(self._topic, cast("Queue", queue), entry)
         return self._topic.file(entry)
 
 

@@ -39,7 +39,7 @@ class PruneReport:
     Attributes:
         removed: The cycles that went, the oldest first.
         kept: Those that stayed, each with the reason.
-        overtaken: Named tailers that were stale, and lost messages they had not read.
+        overtaken: Named tailers and groups that were stale, and lost messages they had not read.
         dry_run: Nothing was changed.
         unseen: How many processes of other users could not be examined for open files.
 

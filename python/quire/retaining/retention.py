@@ -37,8 +37,8 @@ class Retention(Rule, Watcher):
         action: What becomes of the others: ``delete`` them, ``move`` their files to *dest*, or
             ``archive`` them to Parquet in *dest* and delete them.
         dest: The directory to move or archive to, made if it is not there.
-        stale_after: A named tailer whose next message is in a cycle that ended this long ago keeps
-            nothing. None: every named tailer keeps what it has not read.
+        stale_after: A named tailer or consumer group whose next message is in a cycle that ended
+            this long ago keeps nothing. None: each keeps what it has not read.
         on_removed: Called with each :class:`quire.PrunedCycle` once it is gone, with no lock held.
 
     Raises:

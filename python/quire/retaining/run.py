@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import logging
-import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from quire import _arguments as arguments
-from quire._formats import CHRONICLE, format_of
 from quire._native import ManualClock
-from quire.discovery import check_local
-from quire.errors import NotAQueueError, StoppedError, UnsupportedError
+from quire.errors import StoppedError
 from quire.maintenance.files import identities_of, users_of
-from quire.maintenance.holders import Holder, growth_of, holders_of, reader_in
-from quire.maintenance.removal import Removal, removal
-from quire.queue import Queue
-from quire.queue import open as open_queue
+from quire.maintenance.holders import reader_in
 from quire.retaining.actions import Saver, check_dest, saver_of
+from quire.retaining.formats import Cycles, check_format, opened_to_look, opened_to_prune
 from quire.retaining.plan import Cycle, Plan, plan, without_stale
 from quire.retaining.report import PrunedCycle, PruneReport
 from quire.retaining.rule import Action, Age, Rule
@@ -52,9 +45,9 @@ def prune(  # noqa: PLR0913 - by keywords
     Remove the oldest cycles of a queue, as far as nobody needs them any more.
 
     A cycle goes once it exceeds one of the limits. The newest one stays; so do those without
-    end-of-file marker, those from the cycle of a named tailer on, those that a process has open,
-    and all that are newer than one that stays. Killed at any moment, a run has removed whole
-    cycles, and the next one does the rest. Java may write and read meanwhile.
+    end-of-file marker, those from the cycle of a named tailer or consumer group on, those that a
+    process has open, and all that are newer than one that stays. Killed at any moment, a run has
+    removed whole cycles, and the next one does the rest. Java may write and read meanwhile.
 
     Args:
         path: The queue's directory.
@@ -66,8 +59,8 @@ def prune(  # noqa: PLR0913 - by keywords
         action: What becomes of the others: ``delete`` them, ``move`` their files to *dest*, or
             ``archive`` them to Parquet in *dest* and delete them.
         dest: The directory to move or archive to, made if it is not there.
-        stale_after: A named tailer whose next message is in a cycle that ended this long ago keeps
-            nothing. None: every named tailer keeps what it has not read.
+        stale_after: A named tailer or consumer group whose next message is in a cycle that ended
+            this long ago keeps nothing. None: each keeps what it has not read.
         on_removed: Called with each :class:`quire.PrunedCycle` once it is gone, with no lock held.
         clock: Gives the time, as in :func:`quire.open`; None: the machine's.
         progress: Called with what is being done, how many cycles are done, and how many go.
@@ -129,47 +122,40 @@ class Run:
 
     def apply(self, *, dry_run: bool = False) -> PruneReport:
         """Remove what exceeds the limits, or only say what that is."""
-        _check_format(self._path)
+        check_format(self._path, self._rule.action)
         check_dest(self._rule, self._path)
         report = PruneReport(dry_run=dry_run)
         try:
             if dry_run:
-                with open_queue(self._path, read_only=True, create=False) as queue:
-                    found = self._plan(queue, report)
+                with opened_to_look(self._path) as cycles:
+                    found = self._plan(cycles, report)
                 report.removed += [cycle.as_pruned(reason) for cycle, reason in found.going]
             else:
-                self._prune(report)
+                with opened_to_prune(self._path, self._open_options) as cycles:
+                    self._prune(cycles, report)
         finally:
             if not dry_run and self._rule.on_removed is not None:
                 for cycle in report.removed:
                     self._rule.on_removed(cycle)
         return report
 
-    def _prune(self, report: PruneReport) -> None:
-        with ExitStack() as stack:
-            queue = stack.enter_context(
-                open_queue(self._path, create=False, pretouch=False, **self._open_options)
-            )
-            cycles = stack.enter_context(removal(queue, self._path))
-            queue.refresh()  # a killed run may have announced a removal that it did not reach
-            found = self._plan(queue, report)
-            if not found.going:
-                return
-            saver = stack.enter_context(saver_of(self._rule, self._path, self._check))
+    def _prune(self, cycles: Cycles[Any], report: PruneReport) -> None:
+        found = self._plan(cycles, report)
+        if not found.going:
+            return
+        with saver_of(self._rule, self._path, self._check) as saver:
             for done, (cycle, reason) in enumerate(found.going):
                 self._check()
                 if self._progress is not None:
                     self._progress(f"{self._rule.action} {cycle.file.name}", done, len(found.going))
-                report.removed.append(self._remove(queue, cycles, saver, cycle, reason))
+                report.removed.append(self._remove(cycles, saver, cycle, reason))
 
     def _check(self) -> None:
         if self._stopped():
             raise StoppedError(f"the queue was closed during a run: path={self._path}")
 
-    def _remove(
-        self, queue: Queue, cycles: Removal, saver: Saver, cycle: Cycle, reason: str
-    ) -> PrunedCycle:
-        dest = saver.save(queue, cycle)
+    def _remove(self, cycles: Cycles[Any], saver: Saver, cycle: Cycle, reason: str) -> PrunedCycle:
+        dest = saver.save(cycles.queue, cycle)
         cycles.remove(cycle.number)
         _LOG.info(
             "cycle removed: file=%s bytes=%d action=%s reason=%s",
@@ -180,17 +166,20 @@ class Run:
         )
         return cycle.as_pruned(reason, dest)
 
-    def _plan(self, queue: Queue, report: PruneReport) -> Plan:
-        cycles, now_ms = [*_cycles_of(queue)], self._now_ms()
-        holders, stale = without_stale(holders_of(queue), cycles, self._rule.limits, now_ms)
-        found = plan(cycles, self._rule, now_ms, lambda cycle: _blocked(queue, holders, cycle))
-        found, report.unseen = _without_open(found)
+    def _plan(self, cycles: Cycles[Any], report: PruneReport) -> Plan:
+        listed, now_ms = [*cycles.listed()], self._now_ms()
+        holders, stale = without_stale(cycles.holders(), listed, self._rule.limits, now_ms)
+
+        def blocked(cycle: Cycle) -> str | None:
+            return cycles.growth(cycle, now_ms) or reader_in(holders, cycle.number)
+
+        found, report.unseen = _without_open(plan(listed, self._rule, now_ms, blocked), cycles)
         report.kept += found.kept
         lost = max((cycle.number for cycle, _ in found.going), default=-2)
         report.overtaken += [holder.name for holder in stale if holder.cycle <= lost]
         if not report.dry_run:
             for name in report.overtaken:
-                _LOG.warning("a stale tailer loses messages: tailer=%s path=%s", name, self._path)
+                _LOG.warning("a stale reader loses messages: name=%s path=%s", name, self._path)
         return found
 
     def _now_ms(self) -> int:
@@ -199,50 +188,16 @@ class Run:
         return self._clock()
 
 
-def _check_format(path: str) -> None:
-    """
-    Check that there is a queue whose cycles can be removed.
-
-    Raises:
-        NotAQueueError: There is none.
-        UnsupportedError: It has another format.
-
-    """
-    check_local(path)
-    found = format_of(path)
-    if found is None:
-        raise NotAQueueError(f"no queue here: path={path}")
-    if found != CHRONICLE:
-        raise UnsupportedError(
-            f"only cycles of a Chronicle Queue are removed: format={found} path={path}"
-        )
-
-
-def _cycles_of(queue: Queue) -> Iterator[Cycle]:
-    """Yield the cycles that have a file, ascending."""
-    for number in queue.cycles:
-        file = Path(queue.file_for_cycle(number))
-        try:
-            on_disk = os.lstat(file).st_blocks * _BLOCK
-        except FileNotFoundError:  # removed by hand since the listing
-            continue
-        yield Cycle(number, file, on_disk, queue.cycle_start_ms(number + 1))
-
-
-def _blocked(queue: Queue, holders: list[Holder], cycle: Cycle) -> str | None:
-    """Return why a cycle has to stay whatever the limits say."""
-    return growth_of(queue, cycle.number) or reader_in(holders, cycle.number)
-
-
-def _without_open(found: Plan) -> tuple[Plan, int]:
+def _without_open(found: Plan, cycles: Cycles[Any]) -> tuple[Plan, int]:
     """Keep the cycles from the first that a process has open on; also, how many were not seen."""
     if not found.going:
         return found, 0
-    users, unseen = users_of(identities_of(cycle.file for cycle, _ in found.going))
+    files = {cycle.number: identities_of(cycles.files_of(cycle.file)) for cycle, _ in found.going}
+    users, unseen = users_of({it for identities in files.values() for it in identities})
     going: list[tuple[Cycle, str]] = []
     kept: list[PrunedCycle] = []
     for cycle, reason in found.going:
-        pids = {user.pid for it in identities_of([cycle.file]) for user in users.get(it, ())}
+        pids = {user.pid for it in files[cycle.number] for user in users.get(it, ())}
         if kept:
             kept.append(
                 cycle.as_pruned(f"kept after an older one that is kept: {kept[0].file.name}")

@@ -184,6 +184,12 @@ impl VanillaQueue {
         self.kernel.directory_of(cycle).map(PathBuf::into_os_string).map_err(to_py)
     }
 
+    #[doc = stub!("VanillaQueue._named_positions")]
+    #[pyo3(name = "_named_positions")]
+    fn named_positions(&self, py: Python<'_>) -> PyResult<Vec<(String, Option<i64>)>> {
+        self.ask(py, Kernel::named_positions)
+    }
+
     #[doc = stub!("VanillaQueue._end_of_cycle")]
     #[pyo3(name = "_end_of_cycle", signature = (cycle))]
     fn end_of_cycle(&self, py: Python<'_>, cycle: i32) -> PyResult<u64> {

@@ -23,6 +23,7 @@ const LATE: u64 = 16;
 const PID: u64 = 24;
 const SINCE: u64 = 32;
 const LENGTH: u64 = 64;
+const PREFIX: &str = ".tailer-";
 /// Names have at most this many bytes.
 const LONGEST_NAME: usize = 100;
 
@@ -75,6 +76,37 @@ impl NamedPosition {
     }
 }
 
+/// The named tailers of a queue: each with the least index that it still needs; None where it
+/// starts at the first message.
+pub fn stored(base: &Path) -> Result<Vec<(String, Option<i64>)>> {
+    let failed = |e| Error::io("cannot list", base, e);
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(base).map_err(failed)? {
+        let file = entry.map_err(failed)?.file_name();
+        let Some(name) = file.to_str().and_then(name_of) else { continue };
+        if let Some(mut block) = Block::open(&base.join(&file), false)? {
+            found.push((name, least_needed(&mut block)?));
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// The least index of a position; None where it is new.
+fn least_needed(block: &mut Block) -> Result<Option<i64>> {
+    let magic = block.word64(0)?;
+    if magic == 0 {
+        return Ok(None);
+    }
+    if magic != u64::from_le_bytes(MAGIC) {
+        let (found, expected) = (format!("{magic:#x}"), "QuireVT1");
+        let what = "not the position of a tailer";
+        return Err(Error::corrupt(what, block.path(), 0, found, expected));
+    }
+    let (next, late) = (block.word64(NEXT)?.cast_signed(), block.word64(LATE)?.cast_signed());
+    Ok((next >= 0).then(|| if late < 0 { next } else { next.min(late) }))
+}
+
 fn in_use(block: &mut Block, name: &str) -> Result<Error> {
     let pid = u32::try_from(block.word64(PID)?).unwrap_or(0);
     let since_ms = block.word64(SINCE)?.cast_signed();
@@ -92,7 +124,7 @@ fn path_of(base: &Path, name: &str) -> Result<PathBuf> {
             "a tailer's name has 1 to {limit} bytes: name={name:?}"
         )));
     }
-    let mut file = String::from(".tailer-");
+    let mut file = String::from(PREFIX);
     for byte in name.bytes() {
         if byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_.".contains(&byte) {
             file.push(char::from(byte));
@@ -101,4 +133,19 @@ fn path_of(base: &Path, name: &str) -> Result<PathBuf> {
         }
     }
     Ok(base.join(file))
+}
+
+/// The tailer's name that a file's name stands for.
+fn name_of(file: &str) -> Option<String> {
+    let mut rest = file.strip_prefix(PREFIX)?.bytes();
+    let mut name = Vec::new();
+    while let Some(byte) = rest.next() {
+        if byte != b'%' {
+            name.push(byte);
+            continue;
+        }
+        let digits = [rest.next()?, rest.next()?];
+        name.push(u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?);
+    }
+    String::from_utf8(name).ok()
 }

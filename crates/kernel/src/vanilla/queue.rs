@@ -8,6 +8,7 @@ use super::format::cycle::{self, CycleFormat, NAMED};
 use super::format::index::IndexSplit;
 use super::format::names::FileName;
 use super::message::Message;
+use super::named_position;
 use super::options::VanillaOptions;
 use super::protocol::block::Block;
 use super::protocol::cycle_reader::CycleReader;
@@ -169,6 +170,11 @@ impl VanillaQueue {
     /// The cycles that have a directory.
     pub fn cycles(&self) -> Result<Vec<i32>> {
         self.listing.all()
+    }
+
+    /// The named tailers, each with the least index that it still needs; None: all messages.
+    pub fn named_positions(&self) -> Result<Vec<(String, Option<i64>)>> {
+        named_position::stored(&self.path)
     }
 
     /// The index of the first message.
