@@ -38,6 +38,10 @@ class Consumer:
         >>> consumer.close()
         >>> consumer.closed
         True
+        >>> _ = appender.write_many([b"three", b"four"])
+        >>> with queue.group("billing").consumer() as consumer:
+        ...     consumer.ack_many(consumer.read_many(1000))
+        2
 
     """
 

@@ -58,6 +58,13 @@ def lowest_needed(path: str | PathLike[str]) -> dict[str, int]:
     Args:
         path: The queue's directory.
 
+    Examples:
+        >>> _ = appender.write_many([b"one", b"two"])
+        >>> with queue.group("billing").consumer() as consumer:
+        ...     _ = consumer.read().ack()
+        >>> quire.groups.lowest_needed(queue.path) == {"billing": queue.last_index}
+        True
+
     """
     found = {file: group_backlog(file) for file in side_files(path)}
     return {file.stem: backlog[2] for file, backlog in found.items() if backlog is not None}
