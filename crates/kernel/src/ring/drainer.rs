@@ -91,7 +91,7 @@ impl Ring {
             let intend = |index| words.intend(Intent { slot, index, count });
             let payload = |number: usize| Payload::new(&run[number].1);
             turn.is_in_doubt = true;
-            let appended = self.appender.append_run(run.len(), payload, &intend)?;
+            let appended = self.appender.append_run(run.len(), payload, intend)?;
             run[..appended].iter().for_each(|(entry, _)| words.free(entry));
             turn.is_in_doubt = false;
             return Ok(Some(appended as u64));

@@ -95,7 +95,7 @@ fn create(dir: &Path, layout: Layout, mode: u32) -> Result<()> {
         // Left by a process of this pid, or by another thread, which then fails and tries again.
         return remove().map_err(|e| Error::io("cannot remove", &own, e));
     };
-    let made = fill(&own, file, layout).and_then(|()| {
+    let created = fill(&own, file, layout).and_then(|()| {
         match fault::call!("ring.file.link", std::fs::hard_link(&own, &path)) {
             Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
                 Err(Error::io("cannot make", &path, error))
@@ -104,7 +104,7 @@ fn create(dir: &Path, layout: Layout, mode: u32) -> Result<()> {
         }
     });
     let _ = remove();
-    made
+    created
 }
 
 fn fill(path: &Path, file: File, layout: Layout) -> Result<()> {

@@ -124,9 +124,9 @@ impl<'a> Ring<'a> {
                     continue;
                 }
             }
-            match self.try_claim(slot, pid, metadata, length) {
-                Some(claimed) => return claimed,
-                None => continue, // another one took the slot
+            // Otherwise another producer took the slot.
+            if let Some(claimed) = self.try_claim(slot, pid, metadata, length) {
+                return claimed;
             }
         }
     }
@@ -147,12 +147,11 @@ impl<'a> Ring<'a> {
         let before = if slot == 0 { None } else { Some(self.descriptor(slot - 1)) };
         let drained = self.cells.load_acquire(DRAINED_BYTES);
         let used_before = match before {
-            None => 0,
             // The first free slot comes after one that was taken.
             Some(Descriptor::Empty(number)) if !self.is_of_later_round(number, slot - 1) => {
                 return Some(Err(Refused::Damaged));
             }
-            Some(Descriptor::Empty(_)) => 0,
+            None | Some(Descriptor::Empty(_)) => 0,
             Some(
                 Descriptor::Working(taken)
                 | Descriptor::Committed(taken)
