@@ -84,7 +84,7 @@ class Result:
         self._clock = ManualClock(0)
         options: dict[str, Any] = {}
         if isinstance(like, Queue):
-            options = {"roll_cycle": like.roll_cycle.name, "source_id": like.source_id}
+            options = {"roll_cycle": like.roll_cycle, "source_id": like.source_id}
             if roll_cycle is None:
                 options["epoch_ms"] = like.epoch_ms
         if roll_cycle is not None:
