@@ -32,7 +32,9 @@ _REASONS = _formats.reasons(
         "table_value table_entries named_tailers delete_tailer rename_tailer "
         "lock_holder commit name": _NO_TABLE,
         "move_to": "move_to_index goes to any place",
-        "claim write_lock pretoucher": _READ_ONLY,
+        "metrics": "counters are kept for Chronicle Queues only",
+        "ring": "there is no buffer_mode: nothing is appended",
+        "claim write_lock pretoucher last_index_synced": _READ_ONLY,
         "state": "it is Chronicle Queue's: see index and last_read_index",
         "release_resources": "a tailer has two files open: close it",
     }

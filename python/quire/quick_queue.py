@@ -40,6 +40,9 @@ _REASONS = _formats.reasons(
         "write_lock": "the lock of its one writer ends with that process",
         "awrite_bytes awrite_text awrite_many awrite_batch": "an append waits for nobody",
         "last_index_appended": "write_bytes returns the index",
+        "last_index_synced": "force() covers all messages before it",
+        "metrics": "counters are kept for Chronicle Queues only",
+        "ring": "appends go straight to the mapped files: there is no buffer",
         "sync": "force() writes the queue to the medium",
         "refresh release_resources": "pages are opened as they are needed: close the handle",
     }

@@ -33,6 +33,9 @@ _REASONS = _formats.reasons(
         "state": "it is Chronicle Queue's: see index and last_read_index",
         "move_to": "move_to_index goes to any place",
         "move_to_time": "move_to_index goes to the first message of a cycle",
+        "last_index_synced": "open the queue with synchronous=True, or call sync() of the appender",
+        "metrics": "counters are kept for Chronicle Queues only",
+        "ring": "appends go straight to the mapped files: there is no buffer",
         "refresh": "directories are listed again when they change",
         "release_resources": "at most 33 files are open: close the tailer",
     }
