@@ -233,16 +233,6 @@ impl Tailer {
         self.step_at_once(&mut inner, ask, take)
     }
 
-    fn read_now<R>(
-        &self,
-        ask: Ask,
-        take: impl FnOnce(i64, &[u8]) -> Result<R>,
-    ) -> Result<AtOnce<R>> {
-        let Some(mut inner) = self.inner.try_lock() else { return Ok(AtOnce::Unknown) };
-        self.check_open()?;
-        self.step_at_once(&mut inner, ask, take)
-    }
-
     #[inline]
     fn step_at_once<R>(
         &self,
@@ -312,12 +302,6 @@ impl Tailer {
             drop(inner);
             return self.take_counted(ask, include_metadata);
         }
-        self.take_locked(&mut inner, ask, include_metadata)
-    }
-
-    fn take_now(&self, ask: Ask, include_metadata: bool) -> Result<AtOnce<OpenDocument>> {
-        let Some(mut inner) = self.inner.try_lock() else { return Ok(AtOnce::Unknown) };
-        self.check_open()?;
         self.take_locked(&mut inner, ask, include_metadata)
     }
 

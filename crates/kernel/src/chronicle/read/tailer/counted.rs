@@ -83,4 +83,20 @@ impl Tailer {
         metrics.read(began, (reading.taken - before) as u64, bytes);
         scanned
     }
+
+    fn read_now<R>(
+        &self,
+        ask: Ask,
+        take: impl FnOnce(i64, &[u8]) -> Result<R>,
+    ) -> Result<AtOnce<R>> {
+        let Some(mut inner) = self.inner.try_lock() else { return Ok(AtOnce::Unknown) };
+        self.check_open()?;
+        self.step_at_once(&mut inner, ask, take)
+    }
+
+    fn take_now(&self, ask: Ask, include_metadata: bool) -> Result<AtOnce<OpenDocument>> {
+        let Some(mut inner) = self.inner.try_lock() else { return Ok(AtOnce::Unknown) };
+        self.check_open()?;
+        self.take_locked(&mut inner, ask, include_metadata)
+    }
 }
