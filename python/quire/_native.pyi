@@ -20,6 +20,8 @@ __all__ = [
     "Encoder",
     "Excerpt",
     "ExcerptWriter",
+    "Group",
+    "GroupMember",
     "IndexedPayloads",
     "IndexedQueue",
     "IndexedTailer",
@@ -33,6 +35,7 @@ __all__ = [
     "MethodWriter",
     "Payloads",
     "Plan",
+    "Pretoucher",
     "Queue",
     "QuickAppender",
     "QuickExcerpt",
@@ -42,6 +45,7 @@ __all__ = [
     "RawIn",
     "RawOut",
     "ReadDocument",
+    "Ring",
     "RollCycle",
     "Seen",
     "Tailer",
@@ -57,6 +61,8 @@ __all__ = [
     "after_fork_in_parent",
     "before_fork",
     "entry_bytes",
+    "group_backlog",
+    "group_members",
     "kind_parts",
     "network_file_system",
     "parse_json",
@@ -537,14 +543,12 @@ class RollCycle:
 
     """
 
-    @overload
-    def __new__(cls, name: str) -> RollCycle: ...
-    @overload
     def __new__(
         cls,
+        name: str | None = None,
         *,
-        length_ms: int,
-        pattern: str,
+        length_ms: int | None = None,
+        pattern: str | None = None,
         index_count: int | None = None,
         index_spacing: int | None = None,
     ) -> RollCycle: ...
@@ -734,7 +738,6 @@ class MessageHistory:
         self,
     ) -> tuple[type[MessageHistory], tuple[tuple[tuple[int, int], ...], tuple[int, ...]]]: ...
 
-@disjoint_base
 @final
 class Ring:
     """
@@ -876,6 +879,7 @@ class Pretoucher:
         /,
     ) -> None: ...
 
+@disjoint_base
 class Queue:
     """The native half of :class:`quire.Queue`; see :func:`quire.open` for the options."""
 

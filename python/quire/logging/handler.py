@@ -75,7 +75,7 @@ class Handler(logging.Handler):
         return self._queue
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Append a record; see :class:`logging.Handler`."""
+        """Append a record, as the standard library's ``logging.Handler`` asks."""
         try:
             self._appender.write_message(record_of(record))
         except Exception as error:  # noqa: BLE001 - the program logs, it does not handle its log

@@ -31,7 +31,7 @@ class Retention(Rule, Watcher):
 
     Args:
         keep: Keep cycles until they ended this long ago: text such as ``7d`` or ``12h``, seconds,
-            or a :class:`~datetime.timedelta`.
+            or a ``datetime.timedelta``.
         max_bytes: Keep at most this much on disk: bytes, or text such as ``10GB``.
         max_cycles: Keep at most this many cycles, the one being written included.
         action: What becomes of the others: ``delete`` them, ``move`` their files to *dest*, or

@@ -52,7 +52,7 @@ def prune(  # noqa: PLR0913 - by keywords
     Args:
         path: The queue's directory.
         keep: Keep cycles until they ended this long ago: text such as ``7d`` or ``12h``, seconds,
-            or a :class:`~datetime.timedelta`.
+            or a ``datetime.timedelta``.
         max_bytes: Keep at most this much on disk: bytes, or text such as ``10GB``.
         max_cycles: Keep at most this many cycles, the one being written included.
         dry_run: Change nothing, and report what would be done.
