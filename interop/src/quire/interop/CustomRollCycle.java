@@ -1,5 +1,6 @@
 package quire.interop;
 
+import net.openhft.chronicle.core.time.TimeProvider;
 import net.openhft.chronicle.queue.RollCycle;
 
 /** A roll cycle of the user's own: {@code custom LENGTH_MS PATTERN INDEX_COUNT INDEX_SPACING}. */
@@ -39,6 +40,11 @@ record CustomRollCycle(int lengthInMillis, String format, int defaultIndexCount,
     @Override
     public long maxMessagesPerCycle() {
         return Math.min((1L << shift()) - 1, (long) defaultIndexCount * defaultIndexCount * defaultIndexSpacing);
+    }
+
+    /** Later releases have it; 5.20 leaves it to the roll cycle. */
+    public int current(TimeProvider time, long epoch) {
+        return (int) ((time.currentTimeMillis() - epoch) / lengthInMillis);
     }
 
     @Override
