@@ -125,15 +125,15 @@ def test_an_archive_is_there_for_good_before_a_cycle_is_deleted(
             clock.advance(86_400_000)
     dest = tmp_path / "made" / "by" / "archive"
     seen: list[bool] = []
-    unlink = Path.unlink
+    remove = durable.SafeFolder.remove
 
-    def watched(file: Path, *, missing_ok: bool = False) -> None:
-        if file.suffix == ".cq4":
+    def watched(folder: durable.SafeFolder, name: str) -> None:
+        if name.endswith(".cq4"):
             archived = [*dest.rglob("*.parquet"), *dest.rglob("[!.]*.json")]
             seen.append(len(archived) == 3 and all(medium.has(it) for it in archived))
-        unlink(file, missing_ok=missing_ok)
+        remove(folder, name)
 
-    monkeypatch.setattr(Path, "unlink", watched)
+    monkeypatch.setattr(durable.SafeFolder, "remove", watched)
     report = archives.archive(tmp_path / "q", dest, delete=True)
 
     assert (report.deleted, seen) == (2, [True, True])
