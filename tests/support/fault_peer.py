@@ -23,7 +23,7 @@ from reference import check_store, open_queue, read_queue
 
 BUILD = ROOT / "build" / "faults"
 POINTS = ROOT / "crates" / "kernel" / "src" / "probe" / "fault.rs"
-OTHERS = ("ring.", "quick-queue.", "repair.", "vanilla.")
+OTHERS = ("group.", "ring.", "quick-queue.", "repair.", "vanilla.")
 NUMBER = re.compile(rb"<(-?\d+)>")
 SIGKILL = -9
 EXCUSED = ("write position", "sequence word", "bytes behind", "index:", "index array:")
