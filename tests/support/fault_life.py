@@ -145,6 +145,7 @@ class Life:
             timeout_s=0.05,
             pretouch=False,
             eof_grace_s=0,
+            metrics=True,
         )
         self.appender = self.queue.appender()
 
@@ -238,6 +239,7 @@ class Life:
             tailer.to_end()
             assert count == sum(1 for _ in tailer) == self.queue.entry_count
         self.queue.refresh()
+        self.queue.metrics()
 
     # What others may leave behind: a dead holder, half a document, files in all stages.
 

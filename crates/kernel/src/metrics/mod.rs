@@ -12,6 +12,7 @@ use std::time::Instant;
 use crate::memory::counters::Counters;
 use crate::os::clock;
 use crate::os::files::{self, Access};
+use crate::probe::fault;
 use crate::{Error, Result};
 
 pub mod histogram;
@@ -133,7 +134,7 @@ impl Metrics {
         let access = Access { write: true, create_mode: Some(mode) };
         let file = files::open(&path, access)?.ok_or_else(|| Error::gone("removed", &path))?;
         let failed = |e| Error::io("cannot make", &path, e);
-        if file.metadata().map_err(failed)?.len() == 0 {
+        if fault::call!("metrics.file.stat", file.metadata()).map_err(failed)?.len() == 0 {
             files::set_len(&file, LEN).map_err(failed)?; // others may be at it too: the same
         }
         check_length(&file, &path)?;
@@ -151,8 +152,8 @@ impl Metrics {
         let path = directory.join(FILE_NAME);
         let access = Access { write: false, create_mode: None };
         let Some(file) = files::open(&path, access)? else { return Ok(None) };
-        let found = file.metadata().map_err(|e| Error::io("cannot look at", &path, e))?;
-        if found.len() == 0 {
+        let found = fault::call!("metrics.file.stat", file.metadata());
+        if found.map_err(|e| Error::io("cannot look at", &path, e))?.len() == 0 {
             return Ok(None); // being made
         }
         check_length(&file, &path)?;
@@ -235,7 +236,8 @@ impl Metrics {
 }
 
 fn check_length(file: &File, path: &Path) -> Result<()> {
-    let len = file.metadata().map_err(|e| Error::io("cannot look at", path, e))?.len();
+    let found = fault::call!("metrics.file.stat", file.metadata());
+    let len = found.map_err(|e| Error::io("cannot look at", path, e))?.len();
     if len == LEN {
         return Ok(());
     }

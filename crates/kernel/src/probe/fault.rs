@@ -113,6 +113,8 @@ mod names {
         "listing.highest.cas",
         "listing.lowest.cas",
         "listing.mod-count.add",
+        // What is counted.
+        "metrics.file.stat",
         // Locks.
         "lock.take.cas",
         "lock.release.cas",
@@ -299,7 +301,7 @@ mod names {
         "window.grow",
         "window.sync",
     ];
-    pub const COUNT: usize = 194;
+    pub const COUNT: usize = 195;
 
     /// The place of a name in [`POINTS`]; known when compiling.
     ///

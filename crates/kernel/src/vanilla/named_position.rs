@@ -14,7 +14,7 @@ use super::protocol::block::Block;
 use crate::os::clock::Clock;
 use crate::os::process;
 use crate::os::range_lock::{self, Kind, WHOLE_FILE};
-use crate::probe::fault::step;
+use crate::probe::fault::{self, step};
 use crate::{Error, Result};
 
 const MAGIC: [u8; 8] = *b"QuireVT1";
@@ -81,7 +81,7 @@ impl NamedPosition {
 pub fn stored(base: &Path) -> Result<Vec<(String, Option<i64>)>> {
     let failed = |e| Error::io("cannot list", base, e);
     let mut found = Vec::new();
-    for entry in std::fs::read_dir(base).map_err(failed)? {
+    for entry in fault::call!("vanilla.dir.read", std::fs::read_dir(base)).map_err(failed)? {
         let file = entry.map_err(failed)?.file_name();
         let Some(name) = file.to_str().and_then(name_of) else { continue };
         if let Some(mut block) = Block::open(&base.join(&file), false)? {
