@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from quire.cli.arguments import PATH
 from quire.cli.errors import print_error
+from quire.cli.options import row_format_option
 from quire.cli.progress import Progress
+from quire.cli.rows import Row, print_rows
 
 if TYPE_CHECKING:
     from quire.archive import Failure, Report
+
+_COLUMNS: Final = ("state", "topic", "cycle", "file", "messages", "bytes", "reason")
 
 
 @click.command()
@@ -51,7 +55,15 @@ if TYPE_CHECKING:
     "--force", is_flag=True, help="With --delete: also cycles that named tailers have not read."
 )
 @click.option("--accept-loss", is_flag=True, help="Forget the cycles that are reported as lost.")
-def archive(path: Path, dest: Path | None, *, verify: bool, **more: Any) -> None:  # noqa: ANN401
+@row_format_option()
+def archive(
+    path: Path,
+    dest: Path | None,
+    *,
+    verify: bool,
+    style: str,
+    **more: Any,  # noqa: ANN401
+) -> None:
     """
     Archive finished cycles as Parquet files.
 
@@ -60,7 +72,8 @@ def archive(path: Path, dest: Path | None, *, verify: bool, **more: Any) -> None
     Each cycle becomes a Parquet file DEST/topic=NAME/CYCLE.parquet with the indexes and bytes of
     its messages, read back and compared before it is renamed into place. Further runs add what was
     finished since. A cycle is finished when a later one has messages, or when its file has an
-    end-of-file marker.
+    end-of-file marker. Formats other than text have a row for each cycle that was archived, kept,
+    not archived, lost or wrong.
 
     \b
     Examples:
@@ -73,7 +86,7 @@ def archive(path: Path, dest: Path | None, *, verify: bool, **more: Any) -> None
     if verify:
         if any(more.values()):
             raise click.UsageError("--verify cannot be combined with other options")
-        _verify(path, dest)
+        _verify(path, dest, style)
         return
     if dest is None:
         raise click.UsageError("DEST is missing: give the directory of the archive")
@@ -87,7 +100,11 @@ def archive(path: Path, dest: Path | None, *, verify: bool, **more: Any) -> None
     more["schema"] = _schema(more["schema"])
     with Progress() as progress:
         report = run(path, dest, progress=progress.show, **more)
-    click.echo(_summary(report))
+    if style == "text":
+        click.echo(_summary(report))
+    else:
+        reported = {"kept": report.kept, "failed": report.failed, "lost": report.lost}
+        print_rows(style, _COLUMNS, [*_archived(report), *_rows(reported)])
     _tell("kept", report.kept)
     _fail("failed", report.failed, "lost", report.lost)
 
@@ -107,15 +124,32 @@ def _schema(place: str | None) -> Any:  # noqa: ANN401 - a schema, or a word
     return load_schema(str(place))
 
 
-def _verify(path: Path, dest: Path | None) -> None:
+def _archived(report: Report) -> Iterator[Row]:
+    for topic, entries in report.archived.items():
+        for entry in entries:
+            own = {name: getattr(entry, name) for name in ("cycle", "file", "messages")}
+            yield {"state": "archived", "topic": topic, **own, "bytes": entry.size, "reason": None}
+
+
+def _rows(reported: Mapping[str, Iterable[Failure]]) -> Iterator[Row]:
+    for state, failures in reported.items():
+        for it in failures:
+            row = {"state": state, "topic": it.topic, "cycle": it.cycle, "reason": it.reason}
+            yield dict.fromkeys(_COLUMNS) | row
+
+
+def _verify(path: Path, dest: Path | None, style: str) -> None:
     from quire.archive import verify
 
     with Progress() as progress:
         found = verify(dest or path, None if dest is None else path, progress=progress.show)
-    click.echo(
-        f"verified={found.cycles} messages={found.messages} compared={found.compared}"
-        f" wrong={len(found.failed)}"
-    )
+    if style == "text":
+        click.echo(
+            f"verified={found.cycles} messages={found.messages} compared={found.compared}"
+            f" wrong={len(found.failed)}"
+        )
+    else:
+        print_rows(style, _COLUMNS, _rows({"wrong": found.failed}))
     _fail("wrong", found.failed)
 
 

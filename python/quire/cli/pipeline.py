@@ -17,13 +17,26 @@ import click
 from quire._terminal import escape_line
 from quire.cli.arguments import PATH
 from quire.cli.group import WholeSummaries
+from quire.cli.options import row_format_option
 from quire.cli.progress import Progress
+from quire.cli.rows import print_rows
 
 if TYPE_CHECKING:
     from quire.pipeline.report.model import Report
     from quire.pipeline.spec.model import Pipeline
 
 _PACKAGES: Final = ("jinja2", "pyarrow", "pydantic", "pyspark", "rich", "yaml")
+
+_COLUMNS: Final = (
+    "name",
+    "kind",
+    "rows_in",
+    "rows_out",
+    "quarantined",
+    "dropped",
+    "held",
+    "duration_s",
+)
 
 # The page's plots take seconds; texts are written more often.
 _DRAWN_EVERY_S: Final = 30.0
@@ -54,6 +67,7 @@ def pipeline() -> None:
     help="Write report.json, report.txt and report.html there.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+@row_format_option()
 def run(  # noqa: PLR0913 - one for each option
     file: Path,
     master: str | None,
@@ -62,12 +76,14 @@ def run(  # noqa: PLR0913 - one for each option
     *,
     once: bool,
     as_json: bool,
+    style: str,
 ) -> None:
     """
     Run the pipeline in FILE and print a report.
 
     Each run continues where the last one ended. SIGINT and SIGTERM end it after the current batch.
-    After a kill, the next run repeats the interrupted batch and adds nothing twice.
+    After a kill, the next run repeats the interrupted batch and adds nothing twice. Formats other
+    than text have a row for each source and step; --json has the whole report.
 
     \b
     Examples:
@@ -91,7 +107,7 @@ def run(  # noqa: PLR0913 - one for each option
             watch=_batch_and_part(progress),
             on_report=_report_writer(folder),
         )
-    _print(report, as_json=as_json)
+    _print(report, style, as_json=as_json)
     if folder is not None:
         write_report(report, folder)
     if report.outcome == "failed":
@@ -190,9 +206,13 @@ def _loaded(file: Path, schedule: str | None) -> Pipeline:
         raise click.BadParameter(str(error), param_hint="--schedule") from None
 
 
-def _print(report: Report, *, as_json: bool) -> None:
+def _print(report: Report, style: str, *, as_json: bool) -> None:
     if as_json:
         click.echo(report.to_json(), nl=False)
+        return
+    if style != "text":
+        rows = ({name: getattr(step, name) for name in _COLUMNS} for step in report.steps)
+        print_rows(style, _COLUMNS, rows)
         return
     from rich.console import Console
 

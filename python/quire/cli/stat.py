@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import click
 
 import quire
 from quire._native import QuickQueue, VanillaQueue
 from quire._positions import OUTPUT_POSITION, stored_position
+from quire._terminal import escape_line
 from quire.cli import stat_older
-from quire.cli.arguments import PATH, open_read_only, value_errors_as_usage
+from quire.cli.arguments import PATH, value_errors_as_usage
+from quire.cli.errors import error_text, print_error
+from quire.cli.options import row_format_option
+from quire.cli.rows import print_rows
+from quire.cli.sources import Source, sources_of
 from quire.cli.stat_text import columns, hex_text, size_text, sizes_of, time_text
 from quire.discovery import TABLE
 from quire.maintenance.files import identities_of, users_of
@@ -24,37 +29,110 @@ from quire.write_lock import lock_keys
 _TAILER: Final = "index."
 
 
+# What is one value each: the columns of csv and arrow.
+_COLUMNS: Final = (
+    "path",
+    "format",
+    "roll_cycle",
+    "messages",
+    "first_index",
+    "last_index",
+    "files",
+    "size",
+    "on_disk",
+    "tailers",
+    "max_lag",
+    "wrong",
+)
+
+
 @click.command()
 @click.argument("path", type=PATH)
-@click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
-def stat(path: Path, *, as_json: bool) -> None:
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a queue, indented.")
+@row_format_option()
+def stat(path: Path, *, as_json: bool, style: str) -> None:
     """
-    Describe a queue, or one of its files.
+    Describe a queue, one of its files, or each queue of a directory.
 
     Changes nothing and waits for no lock: the queue may be in use by Java or Quire, or be on a
     read-only disk. In a queue in use, files are described as of slightly different moments.
+
+    yaml, json and jsonl have everything, an object a queue; csv and arrow have a row a queue.
 
     \b
     Examples:
       quire stat orders
       quire stat orders --json | jq '.tailers[] | select(.lag > 1000)'
+      quire stat /var/queues --format csv
     """  # noqa: D301 - click reads the backspace
-    lines: Callable[[dict[str, Any]], Iterator[str]]
-    with value_errors_as_usage(), open_read_only(path) as queue:
-        if isinstance(queue, VanillaQueue | QuickQueue):
-            facts, lines = stat_older.facts_of(queue), stat_older.lines
-        else:
-            facts, lines = facts_of(queue), _lines
-            facts["processes"] = _processes(queue)
+    failed: list[str] = []
+    found = _each(sources_of(path), failed)
     if as_json:
         import json
 
-        click.echo(json.dumps(facts, indent=2))
+        for _, facts in found:
+            click.echo(json.dumps(facts, indent=2))
+    elif style == "text":
+        _show(found)
     else:
+        _print_rows(style, [facts for _, facts in found])
+    if failed:
+        for text in failed[:-1]:
+            print_error(text)
+        raise click.ClickException(failed[-1])
+
+
+def _each(sources: list[Source], failed: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the facts of each queue with its name; add what is wrong with it to *failed*."""
+    for source in sources:
+        try:
+            with value_errors_as_usage():
+                facts = _described(source)
+        except (quire.QuireError, OSError) as error:
+            if len(sources) == 1:
+                raise
+            failed.append(error_text(error))
+            continue
+        wrong = [file["wrong"] for file in facts["files"] if file["wrong"] is not None]
+        failed.extend(wrong[:1])
+        yield source.name, facts
+
+
+def _described(source: Source) -> dict[str, Any]:
+    with source.open() as queue:
+        if isinstance(queue, VanillaQueue | QuickQueue):
+            return stat_older.facts_of(queue)
+        journal = cast("quire.Queue", queue)
+        return {**facts_of(journal), "processes": _processes(journal)}
+
+
+def _show(found: Iterable[tuple[str, dict[str, Any]]]) -> None:
+    between = ""
+    for name, facts in found:
+        if name:
+            click.echo(f"{between}==> {escape_line(name)} <==")
+        lines = _lines if facts["format"] == "chronicle" else stat_older.lines
         click.echo("\n".join(lines(facts)))
-    wrong = [file["wrong"] for file in facts["files"] if file["wrong"] is not None]
-    if wrong:
-        raise click.ClickException(wrong[0])
+        between = "\n"
+
+
+def _print_rows(style: str, found: list[dict[str, Any]]) -> None:
+    if style in {"csv", "arrow"}:
+        print_rows(style, _COLUMNS, map(_row_of, found))
+        return
+    names = [*dict.fromkeys(name for facts in found for name in facts)]
+    print_rows(style, names, ({name: it.get(name) for name in names} for it in found))
+
+
+def _row_of(facts: dict[str, Any]) -> dict[str, Any]:
+    tailers: list[dict[str, Any]] = facts.get("tailers", [])
+    wrong = (file["wrong"] for file in facts["files"] if file["wrong"] is not None)
+    return {name: facts.get(name) for name in _COLUMNS} | {
+        "files": len(facts["files"]),
+        "tailers": len(tailers),
+        "max_lag": max((it["lag"] for it in tailers), default=None),
+        "wrong": next(wrong, None),
+    }
 
 
 def facts_of(queue: quire.Queue) -> dict[str, Any]:

@@ -46,7 +46,7 @@ from quire.cli.reading import Request, show
 @click.option(
     "--columns", type=names_of, metavar="NAMES", help="Only these fields, separated by commas."
 )
-@format_option("yaml", "jsonl", "text", "csv", "hex", default="yaml")
+@format_option("yaml", "json", "jsonl", "text", "csv", "arrow", "hex", default="yaml")
 @click.option("--no-index", is_flag=True, help="Leave out the indexes.")
 @click.option("--no-follow", is_flag=True, help="Stop at the last message.")
 def tail(path: Path, *, no_index: bool, no_follow: bool, **more: Any) -> None:  # noqa: ANN401
