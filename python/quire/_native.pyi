@@ -931,7 +931,11 @@ class Queue:
 
     @property
     def wire_type(self) -> str:
-        """The encoding of the messages, such as ``BINARY_LIGHT``."""
+        """
+        The encoding of the messages, such as ``BINARY_LIGHT``.
+
+        Without the option ``wire_type``, that of the newest file is used.
+        """
 
     @property
     def source_id(self) -> int:

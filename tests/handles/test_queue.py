@@ -157,6 +157,25 @@ def test_a_binary_wire_type_is_taken(path: Path, wire_type: str) -> None:
     assert (b"writePosition" in file.read_bytes()) == (wire_type != "FIELDLESS_BINARY")
 
 
+def test_a_fieldless_queue_is_known_by_its_files(path: Path, clock: quire.ManualClock) -> None:
+    with quire.open(path, clock=clock, wire_type="FIELDLESS_BINARY") as queue:
+        queue.appender().write_text("first")
+        (file,) = path.glob("*.cq4")
+    for place in (path, file):
+        with quire.open(place, read_only=True) as queue:
+            assert queue.wire_type == "FIELDLESS_BINARY"
+    clock.advance(DAY_MS)
+    with quire.open(path, clock=clock) as queue:
+        assert queue.wire_type == "FIELDLESS_BINARY"
+        queue.appender().write_text("second")
+    assert not any(b"writePosition" in it.read_bytes() for it in path.glob("*.cq4"))
+    with quire.open(path, wire_type="BINARY_LIGHT") as queue:
+        assert queue.wire_type == "BINARY_LIGHT"
+    (path / "metadata.cq4t").unlink()
+    with quire.open(path, read_only=True) as queue:
+        assert queue.wire_type == "FIELDLESS_BINARY"
+
+
 @pytest.mark.parametrize(
     ("asked", "count", "spacing"),
     [((16, 2), 16, 2), ((9, 3), 16, 4), ((1, 1), 8, 1), ((64, 16), 64, 16)],

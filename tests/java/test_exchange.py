@@ -268,13 +268,14 @@ def test_other_index_sizes_are_kept(creator: str, tmp_path: Path, clock: quire.M
 
 @pytest.mark.parametrize("named", [True, False])
 def test_a_fieldless_queue_is_appended_to(
-    named: bool,  # noqa: FBT001 - whether Quire is told: the files do not tell
+    named: bool,  # noqa: FBT001 - whether Quire is told, or looks at the files
     tmp_path: Path,
     clock: quire.ManualClock,
 ) -> None:
     peer = JavaPeer()
     java_writes(peer, tmp_path, "text", 3, wire_type=FIELDLESS)
     with quire.open(tmp_path, clock=clock, wire_type=FIELDLESS if named else None) as queue:
+        assert queue.wire_type == FIELDLESS
         write_texts(queue, range(3, 6))
         clock.advance(DAY_MS)
         write_texts(queue, range(6, 9))

@@ -51,6 +51,8 @@ pub struct StoreLayout {
     pub index_spacing: u32,
     /// `dataFormat` is 1: documents start at multiples of 4.
     pub aligned: bool,
+    /// The names of the fields are left out, as in the messages of the queue.
+    pub fieldless: bool,
     /// Roll length, pattern and epoch, in the header of version 4 files only.
     pub roll: Option<RollFields>,
 }
@@ -112,6 +114,7 @@ pub fn encode(index_count: u32, index_spacing: u32, fieldless: bool) -> (Vec<u8>
         index_count,
         index_spacing,
         aligned: true,
+        fieldless,
         roll: None,
     };
     (out.split_off(4), layout)
@@ -131,7 +134,9 @@ pub fn parse(payload: &[u8]) -> Option<StoreLayout> {
         if block.peek().is_none() {
             break;
         }
-        match name_or(&mut block, &STORE_FIELDS, place)? {
+        let name = block.name_if();
+        layout.fieldless |= name.is_none();
+        match name_or(name, &STORE_FIELDS, place)? {
             b"writePosition" => parse_write_position(&mut block, &mut layout)?,
             b"indexing" => parse_indexing(&mut block, &mut layout)?,
             b"dataFormat" => layout.aligned = block.integer_if()? == 1,
@@ -163,9 +168,9 @@ pub fn length_of(payload: &[u8]) -> Option<u32> {
     u32::try_from(end + padding).ok().filter(|length| *length <= MAX_HEADER_LEN)
 }
 
-/// The name of the next field; in a fieldless file the one that belongs at its place.
-fn name_or<'a>(block: &mut Reader<'a>, names: &[&'static str], place: usize) -> Option<&'a [u8]> {
-    block.name_if().or_else(|| names.get(place).map(|name| name.as_bytes()))
+/// The name of a field; in a fieldless file the one that belongs at its place.
+fn name_or<'a>(name: Option<&'a [u8]>, names: &[&'static str], place: usize) -> Option<&'a [u8]> {
+    name.or_else(|| names.get(place).map(|name| name.as_bytes()))
 }
 
 /// Reads `roll: { length, format, epoch, rollTime, rollTimeZone }`.
@@ -218,7 +223,7 @@ fn parse_indexing(block: &mut Reader<'_>, layout: &mut StoreLayout) -> Option<()
         if fields.peek().is_none() {
             break;
         }
-        match name_or(&mut fields, &INDEXING_FIELDS, place)? {
+        match name_or(fields.name_if(), &INDEXING_FIELDS, place)? {
             b"indexCount" => layout.index_count = u32::try_from(fields.integer_if()?).ok()?,
             b"indexSpacing" => layout.index_spacing = u32::try_from(fields.integer_if()?).ok()?,
             b"index2Index" => layout.index2index = parse_long(&mut fields)?,

@@ -223,6 +223,12 @@ pub fn ends_at_once(names: Names<'_>, table: &TableStore) -> Option<(i32, i32)> 
     (current && has_file(names, i64::from(first))).then_some((first, last))
 }
 
+/// The newest cycle as the table has it, whether or not its file exists.
+#[must_use]
+pub fn highest(table: &TableStore) -> Option<i32> {
+    i32::try_from(table.value(table.words().highest, NO_HIGHEST)).ok().filter(|it| *it >= 0)
+}
+
 /// As [`refresh`], unless the table is known to have both ends.
 pub fn refresh_if_needed(names: Names<'_>, table: &TableStore) -> Result<()> {
     if ends_at_once(names, table).is_none() {

@@ -108,7 +108,31 @@ pub fn open(path: &Path, options: &Options) -> Result<Opened> {
         }
         open_for_writing(path, options, has_table, found)
     };
-    opened.map(|opened| Opened { own_name: OwnName::new(made), ..opened })
+    let opened = opened?;
+    let wire_type = wire_type_of_files(&opened, options)?;
+    Ok(Opened { own_name: OwnName::new(made), wire_type, ..opened })
+}
+
+/// The wire type of a queue whose newest files leave out field names: the table of such a queue
+/// says `BINARY_LIGHT`, as Java's does. An option overrides it.
+fn wire_type_of_files(opened: &Opened, options: &Options) -> Result<String> {
+    if options.wire_type.is_some() || opened.wire_type != DEFAULT_WIRE_TYPE {
+        return Ok(opened.wire_type.clone());
+    }
+    let (roll, epoch_ms) = (opened.schedule.roll(), opened.schedule.epoch_ms());
+    let names = Names { dir: &opened.dir, roll, epoch_ms };
+    let layout = |cycle| {
+        let path = opened.dir.join(roll.file_name(cycle, epoch_ms).ok()?);
+        create::open_existing(&path, cycle, false).ok()?.map(|file| file.layout)
+    };
+    let listed = opened.table.as_deref().and_then(listing::highest).and_then(layout);
+    let newest = match listed {
+        Some(layout) => Some(layout),
+        // The newest file may not be ready, and the word may be stale.
+        None => listing::list_well_named(names)?.into_iter().rev().find_map(layout),
+    };
+    let is_fieldless = newest.is_some_and(|layout| layout.fieldless);
+    Ok(if is_fieldless { FIELDLESS } else { DEFAULT_WIRE_TYPE }.to_owned())
 }
 
 fn open_for_writing(
@@ -219,8 +243,11 @@ fn open_single(path: &Path, options: &Options) -> Result<Opened> {
     let cycle = schedule.roll().cycle_of_file(&name, schedule.epoch_ms());
     opened.single = Some(cycle.ok_or_else(|| not_one("the file name is not of its queue"))?);
     opened.path = path.to_path_buf();
-    if create::open_existing(path, 0, false)?.is_none() {
+    let Some(file) = create::open_existing(path, 0, false)? else {
         return Err(not_one("the file holds no ready header"));
+    };
+    if options.wire_type.is_none() && file.layout.fieldless {
+        FIELDLESS.clone_into(&mut opened.wire_type);
     }
     Ok(opened)
 }
