@@ -255,10 +255,28 @@ def test_the_page_shows_what_was_found(run: tuple[Path, str]) -> None:
     page = (folder / "flights.html").read_text("utf-8")
     assert "842 flights from Newark, JFK and LaGuardia, from 1 January to 1 January" in page
     assert "On 1 January 4 of 842 flights never left" in page
-    assert page.count("<svg") == page.count("<figcaption>") == 10
-    assert page.count(">equal</td>") == 3
+    assert page.count("<svg") == page.count("<figcaption>") == 11
+    assert page.count(">equal</td>") == 6
     assert "838 departures, 837 arrivals and 4 cancellations" in page
     assert "nan" not in page.lower()
+
+
+def test_the_page_shows_a_group_a_retention_run_and_metrics(run: tuple[Path, str]) -> None:
+    folder, told = run
+
+    page = (folder / "flights.html").read_text("utf-8")
+    assert "shared 1,679 events by 2 processes of the consumer group" in told
+    assert "1,000 events were delivered again, none was lost, and 0 wait" in page
+    assert "The rule keeps 1 of 2 daily files" in page
+    assert "audit has read up to 2 January" in page
+    assert "0 files stay for it; 1 went in" in page
+    assert "1,679 messages of" in page
+    assert "1,679 read, 2 files made" in page
+    with quire.open(folder / "flights-pruned", read_only=True) as queue:
+        assert len(queue.cycles) == 1
+    with quire.open(folder / "flights", read_only=True) as queue:
+        assert queue.group("desks").lag == 0
+        assert queue.metrics().append_latency.count == 1679
 
 
 @pytest.mark.parametrize("name", ["flights", "services"])

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Final
 from zoneinfo import ZoneInfo
 
-from quire.demo.events import DAY_MS, ORIGIN_ZONE
+from quire.demo.events import DAY_MS, ORIGIN_ZONE, date_of
 from quire.demo.figures import (
     BAND_FIRST,
     BAND_LAST,
@@ -79,7 +79,7 @@ def analyse(spark: SparkSession, journal: Journal) -> Analysis:
     counts = _days(spark, journal).groupBy("day").count().collect()
     return Analysis(
         {_group(row): _figures_in(row) for row in rows},
-        {_day(row[0]): row[1] for row in sorted(counts)},
+        {date_of(row[0]): row[1] for row in sorted(counts)},
     )
 
 
@@ -89,7 +89,7 @@ def figures_from_journal(journal: Journal) -> Analysis:
     messages: Counter[date] = Counter()
     with journal.open(read_only=True) as queue, queue.tailer() as tailer:
         while (event := journal.read(tailer)) is not None:
-            messages[_day(journal.day_of(queue, tailer, event))] += 1
+            messages[date_of(journal.day_of(queue, tailer, event))] += 1
             if event["event"] != "arrived":
                 departures.append(_departure(event))
     return Analysis(figures_of(departures), dict(messages))
@@ -147,8 +147,3 @@ def _figures_in(row: Any) -> Figures:  # noqa: ANN401
 def _departure(event: Mapping[str, Any]) -> Departure:
     time = datetime.fromtimestamp(event["sched"] / 1_000, ZoneInfo(ORIGIN_ZONE))
     return Departure(event["carrier"], event["hour"], time.date(), event["delay"])
-
-
-def _day(number: int) -> date:
-    """Return a day, of its number since 1970."""
-    return datetime.fromtimestamp(number * DAY_MS / 1_000, UTC).date()

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from quire.demo.analyse import Analysis
 from quire.demo.figures import TOLERANCE, Figures, Group, differences
+from quire.demo.life import Life, left_of
 from quire.demo.record import Recording
 
 _Key = TypeVar("_Key")
@@ -36,9 +37,13 @@ class Check:
 
 
 def checks_of(
-    recording: Recording, analysis: Analysis, expected: Mapping[Group, Figures]
+    recording: Recording,
+    analysis: Analysis,
+    expected: Mapping[Group, Figures],
+    life: Life | None = None,
 ) -> list[Check]:
     """Hold the results against one another, and against *expected*, those of the data set."""
+    lived = [] if life is None else _checks_of_life(recording, life)
     return [
         Check(
             f"figures of {len(analysis.groups):,} groups, from the journal",
@@ -54,6 +59,33 @@ def checks_of(
             "totals of the live tailer",
             "totals over the events that were written",
             _unequal({"tailed": recording.followed}, {"tailed": recording.written}),
+        ),
+        *lived,
+    ]
+
+
+def _checks_of_life(recording: Recording, life: Life) -> list[Check]:
+    counted, events = recording.metrics, recording.written.events
+    return [
+        Check(
+            "totals of the consumer group",
+            "totals over the events that were written",
+            _unequal({"shared": life.sharing.totals}, {"shared": recording.written}),
+        ),
+        Check(
+            f"messages in {len(life.pruning.messages):,} days that retention left",
+            "events of the days that were to be kept",
+            _unequal(
+                life.pruning.messages, left_of(recording.messages, life.pruning.oldest_needed)
+            ),
+        ),
+        Check(
+            "messages counted by metrics, appended and read",
+            "events that were written",
+            _unequal(
+                {"appended": counted.messages_appended, "read": counted.messages_read},
+                {"appended": events, "read": events},
+            ),
         ),
     ]
 

@@ -56,6 +56,11 @@ class Event(NamedTuple):
         return self.sched if self.actual is None else self.actual
 
 
+def date_of(day: int) -> date:
+    """Return the date of a day, of its number since 1970 in UTC."""
+    return datetime.fromtimestamp(day * DAY_MS / 1_000, UTC).date()
+
+
 def timeline(flights: Iterable[Flight], zones: Mapping[str, str]) -> list[Event]:
     """Return the events of all *flights* in true time order; equal times keep the data's order."""
     events = [event for flight in flights for event in events_of(flight, zones)]

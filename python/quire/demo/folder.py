@@ -23,6 +23,11 @@ class DemoFolder:
         return self.path / "flights"
 
     @property
+    def pruned(self) -> Path:
+        """The copy of the journal on which retention ran."""
+        return self.path / "flights-pruned"
+
+    @property
     def page(self) -> Path:
         """The page of plots."""
         return self.path / "flights.html"
@@ -34,7 +39,12 @@ class DemoFolder:
 
     def files(self) -> dict[str, Path]:
         """Return what the run made, by what it is."""
-        made = {"journal": self.queue, "page": self.page, "Spark log": self.spark_log}
+        made = {
+            "journal": self.queue,
+            "pruned": self.pruned,
+            "page": self.page,
+            "Spark log": self.spark_log,
+        }
         return {name: path for name, path in made.items() if path.exists()}
 
 

@@ -62,7 +62,17 @@ class Totals:
             self.arrived += 1
         else:
             self.cancelled += 1
-        self.last_ms = event["actual"] or event["sched"]
+        self.last_ms = max(self.last_ms, event["actual"] or event["sched"])
+
+    def __add__(self, other: Totals) -> Totals:
+        """Return the totals over the events of both."""
+        return Totals(
+            self.departed + other.departed,
+            self.arrived + other.arrived,
+            self.cancelled + other.cancelled,
+            self.delay_minutes + other.delay_minutes,
+            max(self.last_ms, other.last_ms),
+        )
 
 
 class Follower:

@@ -11,6 +11,7 @@ from typing import Any, Final, cast
 import quire
 from quire._formats import CHRONICLE, QUICK_QUEUE, VANILLA, Format
 from quire.demo.events import DAY_MS
+from quire.metrics import Metrics
 from quire.ranges.numbering import Numbering
 
 ROLL_CYCLE: Final = "FAST_DAILY"
@@ -45,6 +46,11 @@ class Journal:
         """As above, for more than one."""
         return {CHRONICLE: "daily files", VANILLA: "daily directories"}.get(self.kind, "days")
 
+    @property
+    def has_life(self) -> bool:
+        """Whether the format has metrics, consumer groups and retention."""
+        return self.kind == CHRONICLE
+
     def create(self, clock: quire.ManualClock) -> quire.Queue:
         """Make the queue; its directory does not exist or is empty."""
         made: object
@@ -60,16 +66,28 @@ class Journal:
             made = quire.open(self.path, format="quick-queue", page_bytes=_PAGE_BYTES)
         else:
             made = quire.open(
-                self.path, roll_cycle=ROLL_CYCLE, block_bytes=BLOCK_BYTES, clock=clock
+                self.path,
+                roll_cycle=ROLL_CYCLE,
+                block_bytes=BLOCK_BYTES,
+                clock=clock,
+                metrics=True,
             )
         return cast("quire.Queue", made)
 
     def open(self, *, read_only: bool) -> quire.Queue:
         """Open the queue, which may have no message yet."""
         opened: object = quire.open(  # pyright: ignore[reportUnknownVariableType]
-            self.path, format=cast("Any", self.kind), create=False, read_only=read_only
+            self.path,
+            format=cast("Any", self.kind),
+            create=False,
+            read_only=read_only,
+            metrics=self.has_life or None,
         )
-        return cast("quire.Queue", opened)
+        return cast("quire.Queue", opened)  # pyright: ignore[reportUnnecessaryCast]
+
+    def metrics(self, queue: quire.Queue) -> Metrics:
+        """Return what the processes of the queue counted so far."""
+        return queue.metrics() if self.has_life else Metrics()
 
     def tailer(self, queue: quire.Queue, name: str) -> quire.Tailer:
         """Return a tailer, by name where the format keeps positions."""

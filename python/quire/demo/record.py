@@ -5,15 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date
 from itertools import groupby
 from pathlib import Path
 from typing import Final, TypeAlias
 
 import quire
-from quire.demo.events import DAY_MS, Event
+from quire.demo.events import DAY_MS, Event, date_of
 from quire.demo.follow import TIMED_EVERY, Follower, Totals
 from quire.demo.journal import Journal
+from quire.metrics import Metrics
 
 _ST_BLOCK_BYTES: Final = 512
 
@@ -36,6 +37,7 @@ class Recording:
         messages: Messages by the UTC day of their cycle.
         timed: When each timed message was appended, in seconds since the first one, and the seconds
             until the tailer's process had it.
+        metrics: What both processes counted; empty where the format counts nothing.
 
     """
 
@@ -49,6 +51,7 @@ class Recording:
     disk_bytes: int
     messages: dict[date, int]
     timed: list[tuple[float, float]]
+    metrics: Metrics
 
 
 def record(journal: Journal, events: Sequence[Event], on_day: OnDay) -> Recording:
@@ -74,7 +77,7 @@ def record(journal: Journal, events: Sequence[Event], on_day: OnDay) -> Recordin
         start = time.perf_counter()
         messages: dict[date, int] = {}
         for day, of_day in groupby(events, key=_day):
-            date_of_day = datetime.fromtimestamp(day * DAY_MS / 1_000, UTC).date()
+            date_of_day = date_of(day)
             messages[date_of_day] = writer.write(of_day)
             on_day(date_of_day.isoformat(), writer.count, follower.poll())
         end = time.perf_counter()
@@ -91,6 +94,7 @@ def record(journal: Journal, events: Sequence[Event], on_day: OnDay) -> Recordin
             disk_bytes=disk_bytes(journal.path),
             messages=messages,
             timed=_timed(writer.written_ns, follower.read_ns),
+            metrics=journal.metrics(queue),
         )
 
 

@@ -22,6 +22,7 @@ from quire.demo.flights import data_folder, read_airlines, read_flights, read_zo
 from quire.demo.folder import DemoFolder
 from quire.demo.follow import TAILER
 from quire.demo.journal import Journal
+from quire.demo.life import AUDIT, GROUP, Life, prune, share
 from quire.demo.record import Recording, record
 from quire.demo.report import recording_bar, table_by_carrier, table_by_hour
 from quire.errors import QuireError
@@ -64,8 +65,9 @@ class DemoRun:
         self._console.print("[bold]Quire demo[/]: the flights that left New York in 2013\n")
         recording = self._record(self._read())
         analysis = self._analyse_on_spark() if spark else self._analyse_in_python()
-        checks = self._check(recording, analysis)
-        self._show(recording, analysis, checks)
+        life = self._live() if self._journal.has_life else None
+        checks = self._check(recording, analysis, life)
+        self._show(recording, analysis, life, checks)
         self._finish()
         return [line for check in checks for line in check.wrong]
 
@@ -133,10 +135,31 @@ class DemoRun:
         self._tell(step, f"{_what(analysis, engine)}: {_rate(analysis.events, seconds)}", seconds)
         return analysis
 
-    def _check(self, recording: Recording, analysis: Analysis) -> list[Check]:
+    def _live(self) -> Life:
+        sharing, seconds = self._timed("sharing the journal", lambda: share(self._journal))
+        totals = sharing.totals
+        self._tell(
+            "shared",
+            f"{totals.events:,} events by {len(sharing.desks)} processes of the consumer group"
+            f" '{GROUP}'; {sharing.abandoned:,} of them after another consumer had left",
+            seconds,
+        )
+        pruning, seconds = self._timed(
+            "pruning a copy", lambda: prune(self._journal, self._folder.pruned)
+        )
+        removed = sum(it.removed for it in pruning.days)
+        self._tell(
+            "pruned",
+            f"a copy: {removed} of {len(pruning.days)} days removed,"
+            f" {pruning.freed / _MIB:,.0f} MiB; tailer '{AUDIT}' still needs the rest",
+            seconds,
+        )
+        return Life(sharing, pruning)
+
+    def _check(self, recording: Recording, analysis: Analysis, life: Life | None) -> list[Check]:
         def work() -> list[Check]:
             expected = figures_from_csv(self._data, self._limit)
-            return checks_of(recording, analysis, expected)
+            return checks_of(recording, analysis, expected, life)
 
         checks, seconds = self._timed("checking against the CSV file", work)
         wrong = sum(len(check.wrong) for check in checks)
@@ -148,13 +171,19 @@ class DemoRun:
         )
         return checks
 
-    def _show(self, recording: Recording, analysis: Analysis, checks: Sequence[Check]) -> None:
+    def _show(
+        self,
+        recording: Recording,
+        analysis: Analysis,
+        life: Life | None,
+        checks: Sequence[Check],
+    ) -> None:
         from quire.demo.page import Story, page_of
 
         names = read_airlines(self._data)
         tables = (table_by_carrier(analysis.groups, names), table_by_hour(analysis.groups))
         self._console.print("", Columns(tables, padding=(0, 4)))
-        story = Story(analysis, recording, names, self._engine, checks)
+        story = Story(analysis, recording, names, self._engine, checks, life)
         _, seconds = self._timed("drawing", lambda: page_of(story).write(self._folder.page))
         self._tell("drawn", "a page of plots: delays, punctuality, and the recording", seconds)
 
