@@ -19,6 +19,9 @@ QUICK_QUEUE: Final = "quick-queue"
 INDEXED: Final = "indexed"
 FORMATS: Final = (CHRONICLE, VANILLA, QUICK_QUEUE)  # those that are also written
 
+COMPRESSED: Final = ".zst"
+"""What compressed roll files have after their names."""
+
 _SUFFIXES: dict[str, Format] = {
     ".cq4": CHRONICLE,
     ".cq4t": CHRONICLE,
@@ -50,7 +53,7 @@ def format_of(path: str) -> Format | None:
     """
     found: set[Format] = {it for name, it in _NAMES.items() if _exists(path, name)}
     for entry in _entries(path):
-        suffix = os.path.splitext(entry.name)[1]  # noqa: PTH122
+        suffix = os.path.splitext(uncompressed(entry.name))[1]  # noqa: PTH122
         if suffix in _SUFFIXES:
             found.add(_SUFFIXES[suffix])
         elif VANILLA not in found and _is_cycle(entry, _DEEPEST):
@@ -61,6 +64,16 @@ def format_of(path: str) -> Format | None:
     if not found and _is_indexed(path):
         return INDEXED
     return next(iter(found), None)
+
+
+def uncompressed(name: str) -> str:
+    """Return the name, or path, of the roll file that a compressed one stands for."""
+    return name.removesuffix(COMPRESSED) if name.endswith(f".cq4{COMPRESSED}") else name
+
+
+def is_compressed(name: str) -> bool:
+    """Return whether a file is a compressed roll file."""
+    return uncompressed(name) != name
 
 
 def _is_indexed(path: str) -> bool:

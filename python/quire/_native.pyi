@@ -60,9 +60,11 @@ __all__ = [
     "after_fork_in_child",
     "after_fork_in_parent",
     "before_fork",
+    "compress_roll_file",
     "entry_bytes",
     "group_backlog",
     "group_members",
+    "is_compressed_copy",
     "kind_parts",
     "network_file_system",
     "parse_json",
@@ -204,6 +206,12 @@ def verify_journal(path: str, /) -> _Report:
         Findings (kind, file, position, found, expected); files, messages and bytes examined.
 
     """
+
+def compress_roll_file(source: str, target: str, pause: Callable[[], object], /) -> None:
+    """Compress a finished roll file into an empty file, and fsync that; *pause* is called often."""
+
+def is_compressed_copy(source: str, compressed: str, pause: Callable[[], object], /) -> bool:
+    """Return whether a compressed file holds a roll file; *pause* is called often."""
 
 def network_file_system(path: str, /) -> str | None:
     """Return the name of the network file system that a directory is on; None: it is local."""
@@ -1063,6 +1071,8 @@ class Queue:
         """
         Return the path of the cycle's file, whether or not it exists.
 
+        If the cycle was compressed, that is the compressed file.
+
         Examples:
             >>> queue.file_for_cycle(19737)
             '.../orders/20240115F.cq4'
@@ -1080,6 +1090,9 @@ class Queue:
 
     def _announce_removal(self, first_left: int, /) -> None:
         """Record that all files before this cycle's are about to be removed."""
+
+    def _announce_compression(self, cycle: int, /) -> None:
+        """Record that a cycle is about to be compressed."""
 
     def dump(self) -> str:
         """Return every document of every file as text, as Java's ``DumpMain`` prints them."""

@@ -72,5 +72,7 @@ def _refuse(error: OSError) -> None:
 
 
 def _is_queue(folder: str, names: Iterable[str]) -> bool:
-    is_journal = any(name == TABLE or name.endswith(_ROLL_FILE) for name in names)
+    is_journal = any(
+        name == TABLE or _formats.uncompressed(name).endswith(_ROLL_FILE) for name in names
+    )
     return is_journal or _formats.format_of(folder) is not None

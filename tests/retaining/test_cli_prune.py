@@ -74,7 +74,10 @@ def test_moving_archiving_and_stale_tailers(cli: Cli, orders: Path, tmp_path: Pa
         (["--keep", "soon"], "invalid keep: expected a duration such as 7d"),
         (["--max-bytes", "x"], "invalid max_bytes: expected a size such as 10GB"),
         (["--max-cycles", "0"], "max-cycles"),
-        (["--keep", "1d", "--move", "a", "--archive", "b"], "give one of --move and --archive"),
+        (
+            ["--keep", "1d", "--move", "a", "--archive", "b"],
+            "give one of --move, --archive and --compress",
+        ),
     ],
 )
 def test_wrong_use_is_refused(cli: Cli, orders: Path, options: list[str], text: str) -> None:

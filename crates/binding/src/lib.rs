@@ -156,7 +156,9 @@ mod _native {
     #[pymodule_export]
     use crate::handles::write_document::wire_out::{RawOut, WireOut};
     #[pymodule_export]
-    use crate::maintenance::{network_file_system, repair_journal, verify_journal};
+    use crate::maintenance::{
+        compress_roll_file, is_compressed_copy, network_file_system, repair_journal, verify_journal,
+    };
     #[pymodule_export]
     use crate::quick_queue::appender::QuickAppender;
     #[pymodule_export]

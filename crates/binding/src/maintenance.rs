@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use pyo3::prelude::*;
+use quire_kernel::chronicle::protocol::compressed::{Comparison, Compression};
 use quire_kernel::chronicle::repair::{self, Action};
 use quire_kernel::chronicle::verify;
 use quire_kernel::finding::{Finding, Kind, Report};
@@ -41,6 +42,40 @@ pub fn rows(report: Report) -> Rows {
 #[pyo3(signature = (path, /))]
 pub fn verify_journal(py: Python<'_>, path: PathBuf) -> PyResult<Rows> {
     told(py, py.detach(|| verify::verify(&path))).map(rows)
+}
+
+#[doc = stub!("compress_roll_file")]
+#[pyfunction]
+#[pyo3(signature = (source, target, pause, /))]
+pub fn compress_roll_file(
+    py: Python<'_>,
+    source: PathBuf,
+    target: PathBuf,
+    pause: &Bound<'_, PyAny>,
+) -> PyResult<()> {
+    let mut run = told(py, py.detach(|| Compression::new(&source, &target)))?;
+    while told(py, py.detach(|| run.step()))? {
+        pause.call0()?;
+    }
+    Ok(())
+}
+
+#[doc = stub!("is_compressed_copy")]
+#[pyfunction]
+#[pyo3(signature = (source, compressed, pause, /))]
+pub fn is_compressed_copy(
+    py: Python<'_>,
+    source: PathBuf,
+    compressed: PathBuf,
+    pause: &Bound<'_, PyAny>,
+) -> PyResult<bool> {
+    let mut run = told(py, py.detach(|| Comparison::new(&source, &compressed)))?;
+    loop {
+        if let Some(is_same) = told(py, py.detach(|| run.step()))? {
+            return Ok(is_same);
+        }
+        pause.call0()?;
+    }
 }
 
 #[doc = stub!("network_file_system")]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, cast
 
+from quire._formats import uncompressed
 from quire.errors import ArchiveError, CorruptError
 from quire.queue import Queue
 from quire.quick_queue import QuickQueue
@@ -101,7 +102,9 @@ def file_of(queue: Queue, number: int) -> Path:
 def name_of(queue: Queue, number: int) -> str:
     """Return what a cycle's file is called, as the name of another file."""
     name = file_of(queue, number).relative_to(queue.path).as_posix().replace("/", "-")
-    return name if isinstance(cast("object", queue), VanillaQueue) else Path(name).stem
+    return (
+        name if isinstance(cast("object", queue), VanillaQueue) else Path(uncompressed(name)).stem
+    )
 
 
 def end_of(queue: Queue, number: int) -> End | None:

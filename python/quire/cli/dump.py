@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from quire._formats import uncompressed
 from quire._native import Dump
 from quire._terminal import escape_controls, escape_line
 from quire.cli.arguments import PATH
@@ -66,7 +67,7 @@ def _files(path: Path) -> Iterator[tuple[Path, bool]]:
         yield path, False
         return
     found = (file for file in path.iterdir() if file.name != _OF_VERSION_4)
-    files = sorted(file for file in found if file.suffix in _SUFFIXES)
+    files = sorted(file for file in found if Path(uncompressed(file.name)).suffix in _SUFFIXES)
     if not files:
         raise NotAQueueError(f"not a Chronicle Queue 5 queue: no *.cq4 file path={path}")
     for file in files:

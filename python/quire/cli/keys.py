@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import click
 
+from quire._formats import uncompressed
 from quire._native import Plan, Queue, VanillaQueue
 from quire.cli.fields import values_in
 from quire.cli.where import parse_where
@@ -102,7 +103,7 @@ def by_cycle(queue: AnyQueue) -> Key:
                 place = queue.directory_for_cycle(cycle)
             else:
                 place = str(cycle)
-            names[cycle] = Path(place).stem
+            names[cycle] = Path(uncompressed(place)).stem
         return names[cycle]
 
     return key

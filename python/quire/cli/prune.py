@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 
@@ -20,7 +20,12 @@ if TYPE_CHECKING:
     from quire.retaining.rule import Action
 
 _COLUMNS: Final = ("cycle", "file", "on_disk", "done", "reason")
-_DONE: Final = {"delete": "deleted", "move": "moved", "archive": "archived"}
+_DONE: Final = {
+    "delete": "deleted",
+    "move": "moved",
+    "archive": "archived",
+    "compress": "compressed",
+}
 
 
 @click.command()
@@ -32,6 +37,7 @@ _DONE: Final = {"delete": "deleted", "move": "moved", "archive": "archived"}
 @click.option(
     "--archive", type=PATH, metavar="DIR", help="Archive to Parquet there before deleting."
 )
+@click.option("--compress", is_flag=True, help="Compress files in place instead of deleting them.")
 @click.option(
     "--stale-after",
     metavar="AGE",
@@ -42,11 +48,9 @@ _DONE: Final = {"delete": "deleted", "move": "moved", "archive": "archived"}
 def prune(
     path: Path,
     *,
-    move: Path | None,
-    archive: Path | None,
     dry_run: bool,
     style: str,
-    **limits: Any,  # noqa: ANN401 - the library checks them
+    **options: Any,  # noqa: ANN401 - the library checks them
 ) -> None:
     """
     Remove the oldest cycles of a queue, as far as nobody needs them any more.
@@ -60,24 +64,32 @@ def prune(
     Examples:
       quire prune orders --keep 7d --dry-run
       quire prune orders --max-bytes 50GB --archive /archive/orders
+      quire prune orders --keep 7d --compress
       quire prune orders --keep 7d --stale-after 30d --format jsonl
     """  # noqa: D301 - click reads the backspace
-    if move is not None and archive is not None:
-        raise click.UsageError("give one of --move and --archive")
-    action: Action = "move" if move else "archive" if archive else "delete"
+    action, dest = _action(options)
     with value_errors_as_usage(), Progress() as progress:
         report = quire.prune(
             path,
             dry_run=dry_run,
             action=action,
-            dest=move or archive,
+            dest=dest,
             progress=progress.show,
-            **limits,
+            **options,
         )
     done = f"to be {_DONE[action]}" if dry_run else _DONE[action]
     print_rows(style, _COLUMNS, _rows(report, done))
     for name in report.overtaken:
         print_error(f"a stale reader loses messages: name={name}")
+
+
+def _action(options: dict[str, Any]) -> tuple[Action, Path | None]:
+    """Take from the options what becomes of cycles, and where they go."""
+    asked = {name: options.pop(name) for name in ("move", "archive", "compress")}
+    given = [cast("Action", name) for name, value in asked.items() if value]
+    if len(given) > 1:
+        raise click.UsageError("give one of --move, --archive and --compress")
+    return given[0] if given else "delete", asked["move"] or asked["archive"]
 
 
 def _rows(report: PruneReport, done: str) -> Iterator[dict[str, object]]:

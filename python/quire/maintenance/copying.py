@@ -6,7 +6,7 @@ that was found at some moment are a copy of the file at that moment, except for 
 into it: those of the first header and of index arrays. The first header is read before the end is
 looked for, so that it names no later message, and holds nothing that was unfinished then;
 :func:`quire.repair` then completes the words of the copy. The table is read before all files, so
-that no named tailer is ahead of the copy.
+that no named tailer is ahead of the copy. Compressed files are copied as they are.
 
 The copy is made in a hidden folder beside its destination, with a note of what is durable there,
 and renamed when it is complete.
@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from quire import _arguments as arguments
 from quire._durable import SafeFolder
-from quire._formats import CHRONICLE, format_of
+from quire._formats import CHRONICLE, format_of, is_compressed
 from quire.discovery import TABLE, check_local
 from quire.errors import CorruptError, UnsupportedError
 from quire.maintenance.repairing import repair
@@ -183,7 +183,10 @@ class _Copy:
                 end = self._queue.end_of_cycle(cycle)
                 position, messages, is_ended = end or before
                 size = os.fstat(source.fileno()).st_size
-                past = min(position + _END_MARK, size) if is_ended else position
+                if is_compressed(path.name):
+                    head, past = b"", size
+                else:
+                    past = min(position + _END_MARK, size) if is_ended else position
                 file = _File(path.name, cycle, head, past, messages)
                 self._copy_bytes(source.fileno(), file)
         except FileNotFoundError:
@@ -214,7 +217,7 @@ class _Copy:
                 if self._done - self._noted >= _BETWEEN_NOTES:
                     target.flush()
                     self._note()
-            target.truncate(_padded(file.end))
+            target.truncate(file.end if is_compressed(file.name) else _padded(file.end))
         self._lengths[file.name] = file.end
 
     def _note(self) -> None:

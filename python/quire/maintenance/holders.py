@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from quire._formats import is_compressed
 from quire._positions import stored_position
 from quire.errors import CorruptError
 from quire.groups import lowest_needed
@@ -50,6 +51,8 @@ def holders_of(queue: Queue) -> list[Holder]:
 
 def growth_of(queue: Queue, cycle: int) -> str | None:
     """Return why a cycle could still get messages, or cannot be judged; None if it is finished."""
+    if is_compressed(queue.file_for_cycle(cycle)):
+        return None
     try:
         end = queue.end_of_cycle(cycle)
     except CorruptError as error:

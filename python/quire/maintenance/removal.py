@@ -9,15 +9,18 @@ listed again. A crash after the first step leaves files that a listing finds; th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final, Self
 
 from quire._durable import SafeFolder
+from quire._formats import COMPRESSED, is_compressed, uncompressed
 from quire.queue import Queue
 
 LOCK: Final = "quire.retention.lock"
 """Held by whatever removes cycles; Java ignores the file."""
+_UNFINISHED: Final = re.compile(rf"\..*\.cq4{COMPRESSED}\.[0-9a-f]+\.tmp")
 
 
 class Removal:
@@ -28,17 +31,28 @@ class Removal:
         self._queue: Final = queue
         self.folder: Final = folder
 
-    def remove(self, cycle: int) -> None:
-        """Remove the file of a cycle, which is not the newest."""
-        oldest, *later = self._queue.cycles
-        if oldest == cycle:
-            self._queue._announce_removal(later[0])  # noqa: SLF001 - the package's own
-        self.folder.remove(self.name_of(cycle))
-        self.folder.sync()
+    def remove(self, cycle: int, *, keep_compressed: bool = False) -> None:
+        """
+        Remove the file of a cycle, which is not the newest.
 
-    def name_of(self, cycle: int) -> str:
-        """Return the name of a cycle's file."""
-        return self._queue.file_for_cycle(cycle).rpartition("/")[2]
+        Of a run that was killed while it compressed the cycle both files are there. The compressed
+        one, which nobody reads then, goes first.
+        """
+        name = uncompressed(self._queue.file_for_cycle(cycle).rpartition("/")[2])
+        if not keep_compressed and self.folder.has(name + COMPRESSED):
+            self.folder.remove(name + COMPRESSED)
+            self.folder.sync()
+        if self.folder.has(name):
+            self._announce(cycle)
+            self.folder.remove(name)
+            self.folder.sync()
+
+    def _announce(self, cycle: int) -> None:
+        """Raise the first cycle that Java knows of, if this is the one."""
+        files = ((it, self._queue.file_for_cycle(it)) for it in self._queue.cycles)
+        plain = (it for it, file in files if not is_compressed(file))
+        if next(plain) == cycle and (first_left := next(plain, None)) is not None:
+            self._queue._announce_removal(first_left)  # noqa: SLF001 - the package's own
 
     def __enter__(self) -> Self:
         """Return what removes."""
@@ -47,6 +61,13 @@ class Removal:
     def __exit__(self, *_: object) -> None:
         """List the directory again."""
         self._queue.refresh()
+
+
+def sweep_compressed(folder: SafeFolder) -> None:
+    """Remove what a killed run left of a compressed file; the lock has to be held."""
+    for name in folder.names():
+        if _UNFINISHED.fullmatch(name):
+            folder.remove(name)
 
 
 @contextmanager

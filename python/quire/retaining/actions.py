@@ -18,8 +18,10 @@ from pathlib import Path
 from typing import Final, TypeAlias, cast
 
 from quire._durable import Access, SafeFolder, flush_and_sync
+from quire._formats import COMPRESSED
+from quire._native import compress_roll_file, is_compressed_copy
 from quire.discovery import TABLE, topics_of
-from quire.errors import ArchiveError, UnsafePathError
+from quire.errors import ArchiveError, CorruptError, UnsafePathError
 from quire.maintenance.removal import LOCK
 from quire.queue import Queue
 from quire.retaining.plan import Cycle
@@ -67,6 +69,10 @@ def saver_of(rule: Rule, path: str, check: Check) -> Generator[Saver]:
         check: Called now and then; raises to have the run stopped.
 
     """
+    if rule.action == "compress":
+        with SafeFolder.at(path) as folder:
+            yield _Compress(folder, check)
+        return
     if rule.dest is None:
         yield _Delete()
         return
@@ -130,6 +136,50 @@ class _Move(Saver):
             if (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino):
                 return True
             return here.st_size == there.st_size and _equal(source, found)
+
+
+class _Compress(Saver):
+    """Makes a compressed file beside a roll file, which hides it until it is removed."""
+
+    def __init__(self, folder: SafeFolder, check: Check) -> None:
+        self._folder: Final = folder
+        self._check: Final = check
+
+    def save(self, queue: AnyQueue, cycle: Cycle) -> Path | None:
+        source, name = cycle.file.name, cycle.file.name + COMPRESSED
+        cast("Queue", queue)._announce_compression(cycle.number)  # noqa: SLF001 - the package's own
+        if not self._folder.has(name):
+            self._compress(source, name)
+        elif not self._is_copy(source, name):
+            raise UnsafePathError(
+                f"another file has the name: path={self._folder.path / name} (move it away)"
+            )
+        return self._folder.path / name
+
+    def _compress(self, source: str, name: str) -> None:
+        temporary = self._folder.temporary(name)
+        try:
+            with self._folder.create(temporary) as target, self._folder.open(source) as found:
+                os.fchmod(target.fileno(), os.fstat(found.fileno()).st_mode & 0o777)
+            compress_roll_file(*self._paths(source, temporary), self._check)
+            self._check_copy(source, temporary)
+            self._folder.publish(temporary, name)
+        except BaseException:
+            self._folder.remove(temporary)
+            raise
+
+    def _check_copy(self, source: str, temporary: str) -> None:
+        if not self._is_copy(source, temporary):
+            raise CorruptError(
+                "the file changed while it was compressed, or its disk does not keep what is"
+                f" written: file={self._folder.path / source}"
+            )
+
+    def _is_copy(self, source: str, name: str) -> bool:
+        return is_compressed_copy(*self._paths(source, name), self._check)
+
+    def _paths(self, source: str, name: str) -> tuple[str, str]:
+        return str(self._folder.path / source), str(self._folder.path / name)
 
 
 class _Archive(Saver):

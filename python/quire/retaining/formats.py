@@ -14,11 +14,12 @@ from quire._formats import CHRONICLE, VANILLA, format_of
 from quire.discovery import check_local
 from quire.errors import NotAQueueError, UnsupportedError
 from quire.maintenance.holders import Holder, growth_of, holders_of
-from quire.maintenance.removal import LOCK, Removal, removal
+from quire.maintenance.removal import LOCK, Removal, removal, sweep_compressed
 from quire.queue import Queue
 from quire.queue import open as open_queue
 from quire.ranges.numbering import Numbering
 from quire.retaining.plan import Cycle
+from quire.retaining.rule import Action
 from quire.vanilla import VanillaQueue
 
 _BLOCK: Final = 512  # the unit of st_blocks
@@ -63,8 +64,8 @@ class Cycles(ABC, Generic[_Queue]):
         """Return the named readers."""
 
     @abstractmethod
-    def remove(self, number: int) -> None:
-        """Remove a cycle for good."""
+    def remove(self, number: int, action: Action) -> None:
+        """Remove a cycle for good, after what an action has saved of it."""
 
 
 class JournalCycles(Cycles[Queue]):
@@ -92,10 +93,10 @@ class JournalCycles(Cycles[Queue]):
         """Return the named tailers of the table, and the consumer groups."""
         return holders_of(self.queue)
 
-    def remove(self, number: int) -> None:
+    def remove(self, number: int, action: Action) -> None:
         """Remove a roll file."""
         if self._removes is not None:
-            self._removes.remove(number)
+            self._removes.remove(number, keep_compressed=action == "compress")
 
 
 class VanillaCycles(Cycles[VanillaQueue]):
@@ -135,8 +136,9 @@ class VanillaCycles(Cycles[VanillaQueue]):
             for name, index in self.queue._named_positions()  # noqa: SLF001 - the package's own
         ]
 
-    def remove(self, number: int) -> None:
+    def remove(self, number: int, action: Action) -> None:
         """Remove a directory, and those above it that become empty."""
+        del action
         if self._folder is None:
             return
         place, root = self.place_of(number), Path(self.queue.path)
@@ -174,6 +176,7 @@ def opened_to_prune(path: str, options: dict[str, Any]) -> Generator[Cycles[Any]
         open_queue(path, create=False, pretouch=False, **options) as queue,
         removal(queue, path) as removes,
     ):
+        sweep_compressed(removes.folder)
         queue.refresh()  # a killed run may have announced a removal that it did not reach
         yield JournalCycles(queue, removes)
 
@@ -189,7 +192,7 @@ def opened_to_look(path: str) -> Generator[Cycles[Any]]:
             yield JournalCycles(queue, None)
 
 
-def check_format(path: str, action: str) -> None:
+def check_format(path: str, action: Action) -> None:
     """
     Check that there is a queue whose cycles can be removed.
 
@@ -207,5 +210,6 @@ def check_format(path: str, action: str) -> None:
             "only cycles of a Chronicle Queue or a Vanilla Chronicle are removed: Java's writers"
             f" of a Quick-Queue begin at its first page: format={found} path={path}"
         )
-    if found == VANILLA and action == "move":
-        raise UnsupportedError(f"cycles of a Vanilla Chronicle are not moved: path={path}")
+    if found == VANILLA and action in {"move", "compress"}:
+        done = "moved" if action == "move" else "compressed"
+        raise UnsupportedError(f"cycles of a Vanilla Chronicle are not {done}: path={path}")

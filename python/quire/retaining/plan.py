@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from quire._formats import is_compressed
 from quire.maintenance.holders import Holder
 from quire.retaining.report import PrunedCycle
 from quire.retaining.rule import Limits, Rule
@@ -19,6 +20,11 @@ class Cycle(NamedTuple):
     bytes: int
     ended_ms: int
     """When its time ended, in epoch milliseconds."""
+
+    @property
+    def is_compressed(self) -> bool:
+        """Whether it is a compressed file."""
+        return is_compressed(self.file.name)
 
     def as_pruned(self, reason: str, dest: Path | None = None) -> PrunedCycle:
         """Return it as reports show it."""
@@ -54,6 +60,9 @@ def plan(
     for cycle in cycles:
         if cycle.number not in beyond:
             reason = "within the limits"
+        elif rule.action == "compress" and cycle.is_compressed:
+            found.kept.append(cycle.as_pruned("compressed already"))
+            continue
         elif cycle is cycles[-1]:
             reason = "kept as the newest"
         elif first_kept is not None:

@@ -13,10 +13,10 @@ class PrunedCycle(NamedTuple):
 
     Attributes:
         cycle: Its number.
-        file: Its file in the queue; of a Vanilla Chronicle, its directory.
+        file: The file it had in the queue; of a Vanilla Chronicle, the directory.
         bytes: What it took, or takes, on disk.
         reason: Why it went, or why it was kept.
-        dest: Where its messages are now, if they were moved or archived.
+        dest: Where its messages are now, if they were moved, archived or compressed.
 
     Examples:
         >>> for kept in quire.prune("orders", keep="7d").kept:

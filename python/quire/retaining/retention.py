@@ -34,8 +34,9 @@ class Retention(Rule, Watcher):
             or a ``datetime.timedelta``.
         max_bytes: Keep at most this much on disk: bytes, or text such as ``10GB``.
         max_cycles: Keep at most this many cycles, the one being written included.
-        action: What becomes of the others: ``delete`` them, ``move`` their files to *dest*, or
-            ``archive`` them to Parquet in *dest* and delete them.
+        action: What becomes of the others: ``delete`` them, ``move`` their files to *dest*,
+            ``archive`` them to Parquet in *dest* and delete them, or ``compress`` them in place:
+            Quire reads them as before, and Java no longer sees them.
         dest: The directory to move or archive to, made if it is not there.
         stale_after: A named tailer or consumer group whose next message is in a cycle that ended
             this long ago keeps nothing. None: each keeps what it has not read.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Age: TypeAlias = "str | float | timedelta"
 """A duration: text such as ``7d``, seconds, or a timedelta."""
-Action: TypeAlias = Literal["delete", "move", "archive"]
+Action: TypeAlias = Literal["delete", "move", "archive", "compress"]
 """What becomes of a cycle that is not kept."""
 
 _ACTIONS: Final = get_args(Action)
@@ -49,8 +49,8 @@ class Rule:
         arguments.one_of(*_ACTIONS)("action", self.action)
         if self.dest is not None:
             arguments.path("dest", self.dest)
-        if (self.dest is None) != (self.action == "delete"):
-            wanted = "none with delete" if self.dest is not None else "a directory"
+        if (self.dest is None) != (self.action in {"delete", "compress"}):
+            wanted = f"none with {self.action}" if self.dest is not None else "a directory"
             raise ValueError(f"invalid dest: action={self.action} expected {wanted}")
         if self.on_removed is not None and not callable(self.on_removed):
             raise arguments.refusal("on_removed", "a callable or None", self.on_removed)

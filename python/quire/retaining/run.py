@@ -56,8 +56,9 @@ def prune(  # noqa: PLR0913 - by keywords
         max_bytes: Keep at most this much on disk: bytes, or text such as ``10GB``.
         max_cycles: Keep at most this many cycles, the one being written included.
         dry_run: Change nothing, and report what would be done.
-        action: What becomes of the others: ``delete`` them, ``move`` their files to *dest*, or
-            ``archive`` them to Parquet in *dest* and delete them.
+        action: What becomes of the others: ``delete`` them, ``move`` their files to *dest*,
+            ``archive`` them to Parquet in *dest* and delete them, or ``compress`` them in place:
+            Quire reads them as before, and Java no longer sees them.
         dest: The directory to move or archive to, made if it is not there.
         stale_after: A named tailer or consumer group whose next message is in a cycle that ended
             this long ago keeps nothing. None: each keeps what it has not read.
@@ -156,7 +157,7 @@ class Run:
 
     def _remove(self, cycles: Cycles[Any], saver: Saver, cycle: Cycle, reason: str) -> PrunedCycle:
         dest = saver.save(cycles.queue, cycle)
-        cycles.remove(cycle.number)
+        cycles.remove(cycle.number, self._rule.action)
         _LOG.info(
             "cycle removed: file=%s bytes=%d action=%s reason=%s",
             cycle.file,
@@ -177,6 +178,8 @@ class Run:
         report.kept += found.kept
         lost = max((cycle.number for cycle, _ in found.going), default=-2)
         report.overtaken += [holder.name for holder in stale if holder.cycle <= lost]
+        if self._rule.action == "compress":
+            report.overtaken.clear()  # they read what was compressed
         if not report.dry_run:
             for name in report.overtaken:
                 _LOG.warning("a stale reader loses messages: name=%s path=%s", name, self._path)

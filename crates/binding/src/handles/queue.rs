@@ -286,6 +286,12 @@ impl Queue {
         self.ask(py, |queue| queue.announce_removal(first_left))
     }
 
+    #[doc = stub!("Queue._announce_compression")]
+    #[pyo3(name = "_announce_compression", signature = (cycle, /))]
+    fn announce_compression(&self, py: Python<'_>, cycle: i32) -> PyResult<()> {
+        self.ask(py, |queue| queue.announce_compression(cycle))
+    }
+
     #[doc = stub!("Queue.dump")]
     fn dump(&self, py: Python<'_>) -> PyResult<String> {
         self.ask(py, dump::dump)
@@ -414,7 +420,7 @@ context_manager!(Queue);
 
 impl Queue {
     fn file_of(&self, cycle: i32) -> PyResult<OsString> {
-        self.kernel.file_for_cycle(cycle).map(PathBuf::into_os_string).map_err(to_py)
+        self.kernel.place_of_cycle(cycle).map(PathBuf::into_os_string).map_err(to_py)
     }
 
     fn ask<T: Send>(

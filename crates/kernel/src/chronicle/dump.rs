@@ -8,9 +8,9 @@ use std::sync::Arc;
 use quire_wire::text::{hex, number, yaml};
 
 use super::format::document::{self, HEADER_LEN};
-use super::format::roll_cycle::SUFFIX;
+use super::format::roll_cycle::{SUFFIX, is_roll_file_name};
 use super::format::table;
-use super::protocol::create;
+use super::protocol::compressed;
 use super::protocol::roll_file::{Slot, View};
 use super::protocol::table::store::TableStore;
 use super::queue::handle::Queue;
@@ -27,7 +27,7 @@ const SPARE: &str = ", 0";
 pub fn dump(queue: &Queue) -> Result<String> {
     let mut out = String::new();
     for cycle in queue.cycles()? {
-        title(&mut out, &queue.file_for_cycle(cycle)?);
+        title(&mut out, &queue.place_of_cycle(cycle)?);
         Dump::new(source(queue.view(cycle)?)).put_all(&mut out)?;
     }
     if let Some(table) = queue.table() {
@@ -68,7 +68,7 @@ impl Dump<'static> {
         paths::check_local(path)?;
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let is_table = name == table::FILE_NAME;
-        if !is_table && !name.ends_with(SUFFIX) {
+        if !is_table && !is_roll_file_name(&name) {
             let why = format!("neither {} nor a *{SUFFIX} file", table::FILE_NAME);
             return Err(Error::NotAQueue { why, path: path.to_path_buf() });
         }
@@ -76,7 +76,7 @@ impl Dump<'static> {
         Ok(Self::new(if is_table {
             TableStore::open_file_read_only(path)?.map_or(Source::Unready, Source::Owned)
         } else {
-            source(create::open_existing(path, 0, false)?.map(|file| View::new(Arc::new(file))))
+            source(compressed::open_either(path, 0)?.map(|file| View::new(Arc::new(file))))
         }))
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::probe::fault;
@@ -14,7 +14,8 @@ use crate::{Error, Result};
 
 /// The granularity of searches through a file, whatever the system's page size.
 pub const PAGE: u64 = PAGE_LEN as u64;
-const PAGE_LEN: usize = 4096;
+/// The same, as a length.
+pub const PAGE_LEN: usize = 4096;
 /// The read size of such searches, in bytes.
 const CHUNK: usize = 16 * PAGE_LEN;
 const ZEROS: [u8; PAGE_LEN] = [0; PAGE_LEN];
@@ -67,6 +68,50 @@ pub fn create_new(path: &Path, mode: u32) -> Result<Option<File>> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
         Err(error) => Err(Error::io("cannot make", path, error)),
     }
+}
+
+/// A file without a name, for reading and writing: in `dir`, or in the directory for temporary files
+/// where this user may not write to `dir`.
+pub fn without_name(dir: &Path) -> io::Result<File> {
+    match without_name_in(dir) {
+        Err(error) if is_not_writable(&error) => without_name_in(&std::env::temp_dir()),
+        made => made,
+    }
+}
+
+fn is_not_writable(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
+}
+
+#[cfg(target_os = "linux")]
+fn without_name_in(dir: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600);
+    options.custom_flags(libc::O_TMPFILE | libc::O_CLOEXEC);
+    match options.open(dir) {
+        // A file system, or a kernel, that cannot.
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR)) => {
+            made_without_name(dir)
+        }
+        made => made,
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn without_name_in(dir: &Path) -> io::Result<File> {
+    made_without_name(dir)
+}
+
+/// Makes a file and removes its name.
+fn made_without_name(dir: &Path) -> io::Result<File> {
+    static MADE: AtomicU64 = AtomicU64::new(0);
+    let number = MADE.fetch_add(1, Ordering::Relaxed);
+    let path = dir.join(format!(".quire.{}.{number}.tmp", std::process::id()));
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true).mode(0o600);
+    let file = options.custom_flags(libc::O_CLOEXEC).open(&path)?;
+    std::fs::remove_file(&path)?;
+    Ok(file)
 }
 
 fn why_not_opened(path: &Path, error: io::Error) -> Error {

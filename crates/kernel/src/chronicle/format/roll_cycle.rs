@@ -24,6 +24,8 @@ mod table;
 
 /// How roll files end.
 pub const SUFFIX: &str = ".cq4";
+/// What compressed roll files have after [`SUFFIX`].
+pub const COMPRESSED: &str = ".zst";
 /// Least slots of an index array; Java rounds up to it.
 pub const INDEX_COUNT_MIN: u32 = 8;
 /// Most slots of an index array, and most messages to a slot, of files that are made here.
@@ -170,10 +172,11 @@ impl RollCycle {
         Ok(name + SUFFIX)
     }
 
-    /// The cycle whose file has this name, suffix included; None if it does not follow the pattern.
+    /// The cycle whose file, or compressed file, has this name, suffix included; None if it does not
+    /// follow the pattern.
     #[must_use]
     pub fn cycle_of_file(&self, name: &str, epoch_ms: i64) -> Option<i32> {
-        let mut rest = name.strip_suffix(SUFFIX)?;
+        let mut rest = name.strip_suffix(COMPRESSED).unwrap_or(name).strip_suffix(SUFFIX)?;
         let mut fields = Fields::default();
         for token in tokens(&self.pattern) {
             match token {
@@ -191,6 +194,12 @@ impl RollCycle {
         let ms = fields.to_ms()? - whole_days(epoch_ms);
         i32::try_from(ms.div_euclid(self.length_ms)).ok()
     }
+}
+
+/// Whether a file name ends as those of roll files and of compressed ones do.
+#[must_use]
+pub fn is_roll_file_name(name: &str) -> bool {
+    name.strip_suffix(COMPRESSED).unwrap_or(name).ends_with(SUFFIX)
 }
 
 /// The part of an epoch that moves file names: whole days, rounded as Java rounds.

@@ -5,17 +5,21 @@
 //! are listed when they are needed, and again when `modCount` or the directory's time of change
 //! changed: a creator may die before it adds, and a process that removes a file adds nothing.
 //!
+//! Java does not read compressed files, so the words leave them out; `quire.firstCompressed` names
+//! the first.
+//!
 //! Nothing that every opener does may take longer the more files there are. So the words are
 //! believed where the directory has not changed since the file of the highest cycle was made.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use super::compressed;
 use super::table::store::TableStore;
-use crate::chronicle::format::roll_cycle::{RollCycle, SUFFIX};
-use crate::chronicle::format::table::{NO_HIGHEST, NO_LOWEST};
+use crate::chronicle::format::roll_cycle::{RollCycle, SUFFIX, is_roll_file_name};
+use crate::chronicle::format::table::{FIRST_COMPRESSED, NO_HIGHEST, NO_LOWEST};
 use crate::probe::fault::{self, step};
 use crate::{Error, Result};
 
@@ -100,7 +104,7 @@ impl Listing {
         if let Some(Known::All(cycles)) = fresh(seen.as_ref(), stamp) {
             return Ok(look(cycles));
         }
-        let cycles = list(names)?;
+        let cycles = list_stable(names, table)?;
         let result = look(&cycles);
         *seen = Some(Seen { known: Known::All(cycles), stamp, at: Instant::now() });
         Ok(result)
@@ -179,32 +183,59 @@ fn fresh(seen: Option<&Seen>, now: Stamp) -> Option<&Known> {
     (seen.stamp.is_same(now) && seen.at.elapsed() < longest).then_some(&seen.known)
 }
 
+/// Lists the directory, again if a file left the listing meanwhile: of one that was compressed just
+/// then, neither name may have been seen.
+fn list_stable(names: Names<'_>, table: Option<&TableStore>) -> Result<BTreeSet<i32>> {
+    let lowest = || table.map_or(NO_LOWEST, |table| table.value(table.words().lowest, NO_LOWEST));
+    loop {
+        let before = lowest();
+        let cycles = list(names)?;
+        if before == lowest() {
+            return Ok(cycles);
+        }
+    }
+}
+
 /// Lists the directory.
 pub fn list(names: Names<'_>) -> Result<BTreeSet<i32>> {
-    let cycle_of = |name: String| {
-        let cycle = names.roll.cycle_of_file(&name, names.epoch_ms).filter(|cycle| *cycle >= 0);
+    cycles_of(names, &roll_file_names(names.dir)?)
+}
+
+fn cycles_of(names: Names<'_>, files: &[String]) -> Result<BTreeSet<i32>> {
+    let cycle_of = |name: &String| {
+        let cycle = names.roll.cycle_of_file(name, names.epoch_ms).filter(|cycle| *cycle >= 0);
         cycle.ok_or_else(|| Error::NotAQueue {
             why: format!("file {name} does not follow the pattern {} of", names.roll.pattern),
             path: names.dir.to_path_buf(),
         })
     };
-    roll_file_names(names.dir)?.into_iter().map(cycle_of).collect()
+    files.iter().map(cycle_of).collect()
 }
 
 /// As [`list`], without the files whose names do not follow the pattern.
 pub fn list_well_named(names: Names<'_>) -> Result<BTreeSet<i32>> {
-    let cycle_of = |name: &String| names.roll.cycle_of_file(name, names.epoch_ms);
-    let found = roll_file_names(names.dir)?;
-    Ok(found.iter().filter_map(cycle_of).filter(|cycle| *cycle >= 0).collect())
+    Ok(well_named(names, &roll_file_names(names.dir)?))
 }
 
-/// The names of a directory that end as those of roll files.
+/// As [`list_well_named`], without the compressed files.
+pub fn list_uncompressed(names: Names<'_>) -> Result<BTreeSet<i32>> {
+    let mut found = roll_file_names(names.dir)?;
+    found.retain(|name| name.ends_with(SUFFIX));
+    Ok(well_named(names, &found))
+}
+
+fn well_named(names: Names<'_>, files: &[String]) -> BTreeSet<i32> {
+    let cycle_of = |name: &String| names.roll.cycle_of_file(name, names.epoch_ms);
+    files.iter().filter_map(cycle_of).filter(|cycle| *cycle >= 0).collect()
+}
+
+/// The names of a directory that end as those of roll files and of compressed ones.
 pub fn roll_file_names(dir: &Path) -> Result<Vec<String>> {
     let failed = |e| Error::io("cannot list", dir, e);
     let mut found = Vec::new();
     for entry in fault::call!("listing.dir.read", std::fs::read_dir(dir)).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name().to_string_lossy().into_owned();
-        if name.ends_with(SUFFIX) {
+        if is_roll_file_name(&name) {
             found.push(name);
         }
     }
@@ -220,6 +251,7 @@ pub fn ends_at_once(names: Names<'_>, table: &TableStore) -> Option<(i32, i32)> 
     let made = fault::call!("listing.file.stat", std::fs::symlink_metadata(newest)).ok()?;
     let changed = fault::call!("listing.file.stat", std::fs::symlink_metadata(names.dir)).ok()?;
     let current = changed.modified().ok()? <= made.created().ok()? + SAME_MOMENT;
+    let first = first.min(first_compressed(table));
     (current && has_file(names, i64::from(first))).then_some((first, last))
 }
 
@@ -227,6 +259,13 @@ pub fn ends_at_once(names: Names<'_>, table: &TableStore) -> Option<(i32, i32)> 
 #[must_use]
 pub fn highest(table: &TableStore) -> Option<i32> {
     i32::try_from(table.value(table.words().highest, NO_HIGHEST)).ok().filter(|it| *it >= 0)
+}
+
+/// The first cycle that was compressed, as the table has it; [`i32::MAX`] where none was.
+fn first_compressed(table: &TableStore) -> i32 {
+    let position = table.find(FIRST_COMPRESSED).ok().flatten();
+    let first = position.map_or(NO_LOWEST, |position| table.value(position, NO_LOWEST));
+    i32::try_from(first).unwrap_or(i32::MAX)
 }
 
 /// As [`refresh`], unless the table is known to have both ends.
@@ -238,36 +277,72 @@ pub fn refresh_if_needed(names: Names<'_>, table: &TableStore) -> Result<()> {
     Ok(())
 }
 
-/// Lists the directory and stores its ends in the table.
+/// Lists the directory and stores its ends in the table: those of the files that Java reads, and
+/// apart from them the first compressed one.
 pub fn refresh(names: Names<'_>, table: &TableStore) -> Result<()> {
-    let cycles = list(names)?;
+    let files = roll_file_names(names.dir)?;
+    let (plain, compressed): (Vec<_>, Vec<_>) =
+        files.into_iter().partition(|name| name.ends_with(SUFFIX));
+    let cycles = cycles_of(names, &plain)?;
     let (words, cells) = (table.words(), table.cells());
     let highest = cycles.last().map_or(NO_HIGHEST, |cycle| i64::from(*cycle));
     let lowest = cycles.first().map_or(NO_LOWEST, |cycle| i64::from(*cycle));
     // A file created since the listing must not be forgotten, so only raise it.
     let seen = cells.load_acquire(words.highest);
-    if seen.cast_signed() < highest || !has_file(names, seen.cast_signed()) {
+    if seen.cast_signed() < highest || !has_plain_file(names, seen.cast_signed()) {
         let new = highest.cast_unsigned();
         let _ = cells.swap_acq_rel(words.highest, seen, new, step!("listing.highest.cas"));
     }
     let seen = cells.load_acquire(words.lowest);
-    if seen.cast_signed() > lowest || !has_file(names, seen.cast_signed()) {
+    if seen.cast_signed() > lowest || !has_plain_file(names, seen.cast_signed()) {
         let new = lowest.cast_unsigned();
         let _ = cells.swap_acq_rel(words.lowest, seen, new, step!("listing.lowest.cas"));
     }
+    refresh_compressed(names, table, cycles_of(names, &compressed)?.first().copied())?;
     cells.add_acq_rel(words.mod_count, 1, step!("listing.mod-count.add"));
     Ok(())
 }
 
-/// Whether the file of a cycle is there.
+/// Stores the first compressed cycle. One that is just being compressed has a file, and stays.
+fn refresh_compressed(names: Names<'_>, table: &TableStore, first: Option<i32>) -> Result<()> {
+    let position = match first {
+        Some(first) => table.find_or_create(FIRST_COMPRESSED, i64::from(first)).map(Some),
+        None => table.find(FIRST_COMPRESSED),
+    };
+    let Some(position) = position? else { return Ok(()) };
+    let (cells, first) = (table.cells(), first.map_or(NO_LOWEST, i64::from));
+    let seen = cells.load_acquire(position);
+    if seen.cast_signed() > first || !has_file(names, seen.cast_signed()) {
+        let new = first.cast_unsigned();
+        let _ = cells.swap_acq_rel(position, seen, new, step!("listing.lowest.cas"));
+    }
+    Ok(())
+}
+
+/// Whether the file of a cycle is there, compressed or not.
 #[must_use]
 pub fn has_file(names: Names<'_>, cycle: i64) -> bool {
-    let Ok(cycle) = i32::try_from(cycle) else { return false };
-    let name = names.roll.file_name(cycle, names.epoch_ms);
-    name.is_ok_and(|name| {
-        let path = names.dir.join(name);
-        fault::call!("listing.file.stat", std::fs::symlink_metadata(path)).is_ok()
-    })
+    path_of(names, cycle).is_some_and(|path| exists(&path) || exists(&compressed::path_for(&path)))
+}
+
+/// Whether a cycle has a compressed file, and no other.
+#[must_use]
+pub fn is_compressed(names: Names<'_>, cycle: i32) -> bool {
+    path_of(names, i64::from(cycle))
+        .is_some_and(|path| !exists(&path) && exists(&compressed::path_for(&path)))
+}
+
+fn has_plain_file(names: Names<'_>, cycle: i64) -> bool {
+    path_of(names, cycle).is_some_and(|path| exists(&path))
+}
+
+fn path_of(names: Names<'_>, cycle: i64) -> Option<PathBuf> {
+    let name = names.roll.file_name(i32::try_from(cycle).ok()?, names.epoch_ms).ok()?;
+    Some(names.dir.join(name))
+}
+
+fn exists(path: &Path) -> bool {
+    fault::call!("listing.file.stat", std::fs::symlink_metadata(path)).is_ok()
 }
 
 /// Notes a new file: step 6 of its creation.
@@ -285,6 +360,13 @@ pub fn announce_removal(table: &TableStore, first_left: i32) {
     let (words, cells) = (table.words(), table.cells());
     cells.raise_acq_rel(words.lowest, i64::from(first_left), step!("listing.lowest.cas"));
     cells.add_acq_rel(words.mod_count, 1, step!("listing.mod-count.add"));
+}
+
+/// Notes a cycle before it gets a compressed file: [`refresh`] takes back what has none.
+pub fn announce_compression(table: &TableStore, cycle: i32) -> Result<()> {
+    let position = table.find_or_create(FIRST_COMPRESSED, i64::from(cycle))?;
+    table.cells().lower_acq_rel(position, i64::from(cycle), step!("listing.lowest.cas"));
+    Ok(())
 }
 
 /// This cycle, or the newest that has a file.

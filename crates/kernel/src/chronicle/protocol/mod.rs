@@ -15,6 +15,7 @@ pub mod publish;
 pub mod table;
 
 #[cfg(not(loom))]
+pub mod compressed;
 pub mod create;
 #[cfg(not(loom))]
 pub mod index_search;

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use crate::chronicle::format::index::Shape;
-use crate::chronicle::format::roll_cycle::{RollCycle, SUFFIX};
+use crate::chronicle::format::roll_cycle::{RollCycle, is_roll_file_name};
 use crate::chronicle::format::table::INDEX_SHAPE;
 use crate::chronicle::protocol::table::store::TableStore;
-use crate::chronicle::protocol::{create, listing};
+use crate::chronicle::protocol::{compressed, listing};
 use crate::probe::fault;
 use crate::{Error, Result};
 
@@ -74,7 +74,7 @@ fn shape_of_files(dir: &Path) -> Result<Option<Shape>> {
     let mut names = listing::roll_file_names(dir)?;
     names.sort_unstable();
     for name in names {
-        if let Ok(Some(file)) = create::open_existing(&dir.join(name), 0, false) {
+        if let Ok(Some(file)) = compressed::open_either(&dir.join(name), 0) {
             return Ok(Some(file.shape));
         }
     }
@@ -91,7 +91,7 @@ pub fn roll_cycle_of_files(
     for entry in fault::call!("open.dir.read", std::fs::read_dir(dir)).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();
         let name = name.to_string_lossy();
-        if name.ends_with(SUFFIX) {
+        if is_roll_file_name(&name) {
             let roll = roll_cycle_of_file(&name, asked).ok_or_else(|| Error::NotAQueue {
                 why: format!("file {name} follows no roll cycle's pattern"),
                 path: dir.to_path_buf(),

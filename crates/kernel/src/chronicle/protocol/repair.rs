@@ -87,7 +87,7 @@ fn due(names: Names<'_>, table: &TableStore) -> Result<Vec<Due>> {
     let begun_from = begun_from(table)?;
     let synced = table.value(table.words().last_synced, -1);
     let synced = names.roll.split(synced).ok().filter(|_| synced >= 0);
-    let cycles = listing::list(names)?;
+    let cycles = listing::list_uncompressed(names)?;
     // A later file was synced and moved away since: that says nothing of the ones that are left.
     let synced = synced.filter(|(synced, _)| cycles.last().is_some_and(|last| synced <= last));
     let (mut due, mut newest) = (Vec::new(), None);

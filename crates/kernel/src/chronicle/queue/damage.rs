@@ -82,6 +82,9 @@ impl Queue {
     /// As [`Queue::close_cycle`], or puts the file aside if its creator died. An unreadable file is
     /// left as it is, and stops no append to a later one.
     pub fn close_cycle_of(&self, cycle: i32, guard: &WriteGuard<'_>) -> Result<bool> {
+        if self.is_compressed(cycle) {
+            return Ok(false);
+        }
         let put_aside = || self.put_aside_unfinished(cycle, guard).map(|()| None);
         let closed = match self.view(cycle) {
             Ok(Some(mut view)) => self.close_cycle(&mut view, guard).map(Some),

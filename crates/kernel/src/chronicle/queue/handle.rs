@@ -14,6 +14,7 @@ use crate::chronicle::format::blocks::Growth;
 use crate::chronicle::format::index::Shape;
 use crate::chronicle::format::roll_cycle::{RollCycle, Schedule};
 use crate::chronicle::format::table::{NO_HIGHEST, NO_INDEX};
+use crate::chronicle::protocol::compressed;
 use crate::chronicle::protocol::create::{self, NewFile};
 use crate::chronicle::protocol::listing::{self, Listing, Names};
 use crate::chronicle::protocol::locate::{self, Place};
@@ -254,7 +255,7 @@ impl Queue {
         self.counting.any(&self.opened.dir)
     }
 
-    fn names(&self) -> Names<'_> {
+    pub(super) fn names(&self) -> Names<'_> {
         Names { dir: &self.opened.dir, roll: self.roll(), epoch_ms: self.epoch_ms() }
     }
 
@@ -396,7 +397,7 @@ impl Queue {
             return Ok(Some(file));
         }
         let path = self.file_for_cycle(cycle)?;
-        let file = create::open_existing(&path, cycle, !self.is_read_only())?;
+        let file = compressed::open_cycle(&path, cycle, !self.is_read_only())?;
         Ok(file.map(|file| self.remember(file)))
     }
 
@@ -431,6 +432,7 @@ impl Queue {
         if let Some(file) = self.open_file(cycle).filter(|file| is_same_file(file, &path)) {
             return create::check_writable(&file).map(|()| (file, false));
         }
+        self.check_not_compressed(cycle)?;
         let (file, created) = create::open_or_create(&path, cycle, &self.new_file(), guard)?;
         self.counting.count_file(created);
         Ok((self.remember(file), created))

@@ -1,9 +1,11 @@
 //! A queue is a directory: [`handle`] is its handle, [`open`] the rules for opening it with
 //! [`options`], `trust` who else may write to it, `damage` what is done about files that cannot be
 //! read, `keys` the keys of its table, `low_space` the warning of a full disk, [`commit`] what is
-//! promised about the medium, `counting` its metrics, and [`glance`] what a `repr` shows.
+//! promised about the medium, `compressed_cycles` what is read-only, `counting` its metrics, and
+//! [`glance`] what a `repr` shows.
 
 pub mod commit;
+pub(crate) mod compressed_cycles;
 pub(crate) mod counting;
 pub(crate) mod damage;
 pub mod glance;

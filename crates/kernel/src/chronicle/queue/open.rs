@@ -10,11 +10,10 @@ use super::options::Options;
 use super::trust;
 use crate::chronicle::format::blocks;
 use crate::chronicle::format::roll_cycle::{
-    DAY_MS, INDEX_COUNT_MIN, INDEX_SHAPE_MAX, RollCycle, SUFFIX, Schedule,
+    DAY_MS, INDEX_COUNT_MIN, INDEX_SHAPE_MAX, RollCycle, SUFFIX, Schedule, is_roll_file_name,
 };
 use crate::chronicle::format::store::RollFields;
 use crate::chronicle::format::table::{self, Metadata};
-use crate::chronicle::protocol::create;
 use crate::chronicle::protocol::listing::{self, Names};
 use crate::chronicle::protocol::lock::guard::WriteGuard;
 use crate::chronicle::protocol::lock::recovery::{self, ForceUnlock};
@@ -22,6 +21,7 @@ use crate::chronicle::protocol::recorded::{self, roll_cycle_of_files};
 use crate::chronicle::protocol::repair;
 use crate::chronicle::protocol::table::registry;
 use crate::chronicle::protocol::table::store::TableStore;
+use crate::chronicle::protocol::{compressed, create};
 use crate::os::files::{self, OwnName};
 use crate::os::paths;
 use crate::probe::fault;
@@ -123,7 +123,7 @@ fn wire_type_of_files(opened: &Opened, options: &Options) -> Result<String> {
     let names = Names { dir: &opened.dir, roll, epoch_ms };
     let layout = |cycle| {
         let path = opened.dir.join(roll.file_name(cycle, epoch_ms).ok()?);
-        create::open_existing(&path, cycle, false).ok()?.map(|file| file.layout)
+        compressed::open_cycle(&path, cycle, false).ok()?.map(|file| file.layout)
     };
     let listed = opened.table.as_deref().and_then(listing::highest).and_then(layout);
     let newest = match listed {
@@ -203,7 +203,7 @@ fn open_read_only(path: &Path, options: &Options, found: Option<RollCycle>) -> R
 /// What a file of version 4 says in its header about its queue; None where it is of version 5. An
 /// error where nobody could append after it, unless that is not asked for.
 fn roll_of_version_4(path: &Path, options: &Options) -> Result<Option<RollFields>> {
-    let file = match create::open_existing(path, 0, false) {
+    let file = match compressed::open_either(path, 0) {
         Ok(Some(file)) => file,
         Ok(None) => return Ok(None),
         Err(_) if options.read_only || create::is_unfinished(path)? => return Ok(None),
@@ -222,7 +222,7 @@ fn roll_of_version_4(path: &Path, options: &Options) -> Result<Option<RollFields
 fn open_single(path: &Path, options: &Options) -> Result<Opened> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let not_one = |why: &str| Error::NotAQueue { why: why.into(), path: path.to_path_buf() };
-    if !name.ends_with(SUFFIX) {
+    if !is_roll_file_name(&name) {
         return Err(not_one("a queue is a directory, or with read_only=True one *.cq4 file"));
     }
     if !options.read_only {
@@ -243,7 +243,7 @@ fn open_single(path: &Path, options: &Options) -> Result<Opened> {
     let cycle = schedule.roll().cycle_of_file(&name, schedule.epoch_ms());
     opened.single = Some(cycle.ok_or_else(|| not_one("the file name is not of its queue"))?);
     opened.path = path.to_path_buf();
-    let Some(file) = create::open_existing(path, 0, false)? else {
+    let Some(file) = compressed::open_either(path, 0)? else {
         return Err(not_one("the file holds no ready header"));
     };
     if options.wire_type.is_none() && file.layout.fieldless {

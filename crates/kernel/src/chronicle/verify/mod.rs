@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use crate::chronicle::format::roll_cycle::{RollCycle, SUFFIX};
 use crate::chronicle::format::table::FILE_NAME;
+use crate::chronicle::protocol::compressed;
 use crate::chronicle::protocol::listing::{self, Names};
 use crate::chronicle::protocol::lock::recovery;
 use crate::chronicle::protocol::recorded;
@@ -116,7 +117,10 @@ impl Directory {
         let last = cycles.last().copied();
         let mut next = BTreeMap::new();
         for cycle in cycles {
-            let path = self.dir.join(self.roll.file_name(cycle, self.epoch_ms)?);
+            let mut path = self.dir.join(self.roll.file_name(cycle, self.epoch_ms)?);
+            if listing::is_compressed(self.names(), cycle) {
+                path = compressed::path_for(&path);
+            }
             let is_older = last.is_some_and(|last| cycle < last);
             let asked = Asked { path: &path, cycle, roll: &self.roll, is_older };
             let Some(checked) = roll_file::check(asked, &quiet)? else { continue };

@@ -7,10 +7,10 @@ use super::quiet::Quiet;
 use super::walk::{Ending, Walked};
 use super::{index, words};
 use crate::chronicle::format::roll_cycle::RollCycle;
-use crate::chronicle::protocol::create;
 use crate::chronicle::protocol::hints::{self, Pair};
 use crate::chronicle::protocol::roll_file::{self, RollFile, View};
 use crate::chronicle::protocol::unfinished;
+use crate::chronicle::protocol::{compressed, create};
 use crate::finding::{Finding, Kind};
 use crate::memory::window::Window;
 use crate::os::files::{self, Access};
@@ -69,6 +69,10 @@ fn unreadable(path: &Path, error: &Error) -> Finding {
 }
 
 fn check_readable(asked: Asked<'_>, quiet: &Quiet<'_>) -> Result<Option<Checked>> {
+    if compressed::is_compressed(asked.path) {
+        let file = compressed::open(asked.path, asked.cycle)?;
+        return file.map(|file| check_ready(file, asked, quiet)).transpose();
+    }
     let Some(file) = files::open(asked.path, Access { write: false, create_mode: None })? else {
         return Ok(None);
     };
@@ -78,8 +82,12 @@ fn check_readable(asked: Asked<'_>, quiet: &Quiet<'_>) -> Result<Option<Checked>
         layout => layout?,
     };
     let Some(layout) = layout else { return check_unready(asked, quiet) };
-    let is_old = !layout.aligned;
-    let mut view = View::new(Arc::new(RollFile::new(asked.cycle, window, layout)));
+    check_ready(RollFile::new(asked.cycle, window, layout), asked, quiet).map(Some)
+}
+
+fn check_ready(file: RollFile, asked: Asked<'_>, quiet: &Quiet<'_>) -> Result<Checked> {
+    let is_old = create::is_of_version_4(&file);
+    let mut view = View::new(Arc::new(file));
     let mut walked = Walked::through(&mut view, true)?;
     let mut findings = gaps(&mut view, &walked)?;
     let mut changing = Vec::new();
@@ -94,7 +102,7 @@ fn check_readable(asked: Asked<'_>, quiet: &Quiet<'_>) -> Result<Option<Checked>
     }
     let (messages, bytes) = (walked.messages, walked.position);
     let next_sequence = Some(walked.next_sequence);
-    Ok(Some(Checked { messages, bytes, next_sequence, is_old, findings }))
+    Ok(Checked { messages, bytes, next_sequence, is_old, findings })
 }
 
 /// A file whose first header is not ready: its creator lives, or died, or the header was lost.

@@ -95,7 +95,7 @@ fn listing_finding(names: Names<'_>, table: &TableStore) -> Result<Option<Findin
     if words.lowest == 0 || words.highest == 0 {
         return Ok(None);
     }
-    let cycles = listing::list_well_named(names)?;
+    let cycles = listing::list_uncompressed(names)?;
     let found = (table.value(words.lowest, 0), table.value(words.highest, 0));
     let Some((first, last)) = cycles.first().zip(cycles.last()) else {
         return Ok(None); // the values of an empty queue differ between releases

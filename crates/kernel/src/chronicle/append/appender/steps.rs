@@ -162,7 +162,7 @@ impl Appender {
             }
             None => self.normalise_up_to(table, guard, cycle, false)?,
         }
-        let cycle = self.after_version_4(table, guard, cycle)?;
+        let cycle = self.after_ended(table, guard, cycle)?;
         let view = self.queue.view_for_append(table, cycle, guard)?;
         self.queue.look_at_space(view.file());
         state.tail = Some(Tail::new(view, self.queue.roll(), self.queue.growth())?);
@@ -247,22 +247,28 @@ impl Appender {
         if is_next { self.roll_to(table, guard, state, state.lowest) } else { Ok(()) }
     }
 
-    /// This cycle, or the next one if its file is of version 4, which is ended: appending goes on in
-    /// version 5.
-    fn after_version_4(
+    /// This cycle, or the next one if it is compressed, or if its file is of version 4, which is
+    /// ended: appending goes on in version 5.
+    fn after_ended(
         &self,
         table: &TableStore,
         guard: &WriteGuard<'_>,
         mut cycle: i32,
     ) -> Result<i32> {
-        while let Ok(Some(mut view)) = self.queue.view(cycle)
-            && create::is_of_version_4(view.file())
-            && cycle < i32::MAX
-        {
-            self.queue.close_cycle(&mut view, guard)?;
+        while cycle < i32::MAX && (self.queue.is_compressed(cycle) || self.end_old(guard, cycle)?) {
             cycle = listing::newest(table, cycle + 1);
         }
         Ok(cycle)
+    }
+
+    /// Ends the file of a cycle if it is of version 4; whether it is.
+    fn end_old(&self, guard: &WriteGuard<'_>, cycle: i32) -> Result<bool> {
+        match self.queue.view(cycle) {
+            Ok(Some(mut view)) if create::is_of_version_4(view.file()) => {
+                self.queue.close_cycle(&mut view, guard).map(|_| true)
+            }
+            _ => Ok(false),
+        }
     }
 
     /// Writes the marker into the cycles below `cycle` that lack it. `normalisedEOFsTo` remembers

@@ -89,8 +89,9 @@ impl Cursor {
 
 /// The next cycle whose file is there and was completed; -1 where none is known.
 pub(super) fn ready_after(queue: &Queue, cycle: i32) -> i32 {
-    let next = queue.cycle_after(cycle).ok().flatten();
-    next.filter(|next| matches!(queue.view(*next), Ok(Some(_)))).unwrap_or(-1)
+    let is_ready =
+        |next: &i32| queue.is_compressed(*next) || matches!(queue.view(*next), Ok(Some(_)));
+    queue.cycle_after(cycle).ok().flatten().filter(is_ready).unwrap_or(-1)
 }
 
 /// Cycle and sequence of an index that somebody stored; None where no message can have it, or where

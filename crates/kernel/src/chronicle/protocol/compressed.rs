@@ -1,0 +1,323 @@
+//! Compressed roll files: `NAME.cq4.zst` in place of `NAME.cq4` (`docs/format.md` §1.7).
+//!
+//! One zstd frame, which declares the length of its content and has a checksum: the bytes of a
+//! finished roll file. Where the roll file is there as well, it alone counts. A reader decompresses
+//! into a file without a name and maps that read-only, so nothing is ever appended.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use zstd::stream::{raw, read, zio};
+use zstd::zstd_safe;
+
+use super::create;
+use super::roll_file::{self, RollFile};
+use crate::chronicle::format::roll_cycle::COMPRESSED;
+use crate::memory::window::Window;
+use crate::os::files::{self, Access};
+use crate::{Error, Result};
+
+/// The level of compression: zstd's default.
+const LEVEL: i32 = 3;
+/// The most content that is decompressed.
+const CONTENT_MAX: u64 = 1 << 40;
+/// No frame holds more bytes of content for each of its own.
+const RATIO_MAX: u64 = 1 << 15;
+/// Bytes of a frame's header that say the length of its content.
+const FRAME_HEADER: usize = 18;
+/// Bytes that are read or written at once.
+const CHUNK: usize = 1 << 20;
+/// How much a step of a long run does, in chunks.
+const CHUNKS_A_STEP: usize = 16;
+
+/// The name of the compressed file of a roll file.
+#[must_use]
+pub fn path_for(roll_file: &Path) -> PathBuf {
+    let mut name = roll_file.as_os_str().to_owned();
+    name.push(COMPRESSED);
+    name.into()
+}
+
+/// Whether a path is that of a compressed file.
+#[must_use]
+pub fn is_compressed(path: &Path) -> bool {
+    path.as_os_str().as_encoded_bytes().ends_with(COMPRESSED.as_bytes())
+}
+
+/// Opens a roll file or a compressed one, by its name, to read; None when it is missing or not
+/// ready.
+pub fn open_either(path: &Path, cycle: i32) -> Result<Option<RollFile>> {
+    if is_compressed(path) { open(path, cycle) } else { create::open_existing(path, cycle, false) }
+}
+
+/// Opens the roll file at a path, or else its compressed file; None when neither is there, or the
+/// roll file is not ready.
+pub fn open_cycle(path: &Path, cycle: i32, write: bool) -> Result<Option<RollFile>> {
+    match create::open_existing(path, cycle, write)? {
+        None => open(&path_for(path), cycle),
+        file => Ok(file),
+    }
+}
+
+/// Opens a compressed file; None if it is missing.
+pub fn open(path: &Path, cycle: i32) -> Result<Option<RollFile>> {
+    let Some(window) = window(path)? else { return Ok(None) };
+    let layout = roll_file::read_layout(&window)?;
+    let layout = layout.ok_or_else(|| damaged(path, 0, "no finished roll file"))?;
+    Ok(Some(RollFile::new(cycle, window, layout)))
+}
+
+/// The content of a compressed file, mapped read-only; None if it is missing.
+pub fn window(path: &Path) -> Result<Option<Window>> {
+    let Some(frame) = Frame::open(path)? else { return Ok(None) };
+    let dir = path.parent().unwrap_or(Path::new("."));
+    let content = files::without_name(dir).map_err(|e| Error::io(DECOMPRESS, path, e))?;
+    frame.decompress_into(&content)?;
+    Window::new(path, content, false).map(Some)
+}
+
+const DECOMPRESS: &str = "cannot decompress";
+
+/// A compressed file that is being read.
+struct Frame {
+    path: PathBuf,
+    length: u64,
+    at: u64,
+    decoder: read::Decoder<'static, BufReader<File>>,
+}
+
+impl Frame {
+    fn open(path: &Path) -> Result<Option<Self>> {
+        let Some(file) = files::open(path, Access { write: false, create_mode: None })? else {
+            return Ok(None);
+        };
+        let failed = |e| Error::io(DECOMPRESS, path, e);
+        let compressed = file.metadata().map_err(failed)?.len();
+        let mut header = [0; FRAME_HEADER];
+        let found = read_up_to(&mut &file, &mut header).map_err(failed)?;
+        let length = zstd_safe::get_frame_content_size(&header[..found]).ok().flatten();
+        let length = length.ok_or_else(|| damaged(path, 0, "no length of its content"))?;
+        if length > CONTENT_MAX || length / RATIO_MAX > compressed {
+            let found = format!("content of {length} bytes in a frame of {compressed}");
+            return Err(damaged(path, 0, found));
+        }
+        let file = files::open_again(&file, path, Access { write: false, create_mode: None })?;
+        let decoder = read::Decoder::new(file).map_err(failed)?.single_frame();
+        Ok(Some(Self { path: path.to_path_buf(), length, at: 0, decoder }))
+    }
+
+    /// Fills `chunk` as far as there is content; the number of bytes.
+    fn read(&mut self, chunk: &mut [u8]) -> Result<usize> {
+        let found = read_up_to(&mut self.decoder, chunk).map_err(|error| {
+            if error.raw_os_error().is_some() {
+                return Error::io(DECOMPRESS, &self.path, error);
+            }
+            damaged(&self.path, self.at, error.to_string())
+        })?;
+        self.at += found as u64;
+        if self.at > self.length || (found < chunk.len() && self.at < self.length) {
+            let found = format!("content of {} bytes", self.at);
+            return Err(damaged(&self.path, self.at, found));
+        }
+        if found < chunk.len() {
+            self.check_nothing_follows()?;
+        }
+        Ok(found)
+    }
+
+    fn check_nothing_follows(&mut self) -> Result<()> {
+        let rest = self.decoder.get_mut().read(&mut [0]);
+        match rest.map_err(|e| Error::io(DECOMPRESS, &self.path, e))? {
+            0 => Ok(()),
+            _ => Err(damaged(&self.path, self.at, "more after the frame")),
+        }
+    }
+
+    /// Writes the content to a new file, leaving out what is zeros.
+    fn decompress_into(mut self, file: &File) -> Result<()> {
+        let mut chunk = vec![0; CHUNK];
+        loop {
+            let at = self.at;
+            let found = self.read(&mut chunk)?;
+            write_sparse(file, &chunk[..found], at)
+                .map_err(|e| Error::io(DECOMPRESS, &self.path, e))?;
+            if found < chunk.len() {
+                break;
+            }
+        }
+        files::set_len(file, self.length).map_err(|e| Error::io(DECOMPRESS, &self.path, e))
+    }
+}
+
+/// Compresses a finished roll file into one that is empty, a step at a time.
+pub struct Compression {
+    source: (PathBuf, File),
+    target: (PathBuf, zio::Writer<File, raw::Encoder<'static>>),
+    at: u64,
+}
+
+impl Compression {
+    /// Of these files, which both exist.
+    pub fn new(source: &Path, target: &Path) -> Result<Self> {
+        let from = open_named(source, false)?;
+        let length = from.metadata().map_err(|e| Error::io(COMPRESS, source, e))?.len();
+        let mut encoder = raw::Encoder::new(LEVEL).map_err(|e| Error::io(COMPRESS, source, e))?;
+        let options = [raw::CParameter::ChecksumFlag(true), raw::CParameter::ContentSizeFlag(true)];
+        for option in options {
+            encoder.set_parameter(option).map_err(|e| Error::io(COMPRESS, source, e))?;
+        }
+        encoder.set_pledged_src_size(Some(length)).map_err(|e| Error::io(COMPRESS, source, e))?;
+        let writer = zio::Writer::new(open_named(target, true)?, encoder);
+        let (source, target) = ((source.to_path_buf(), from), (target.to_path_buf(), writer));
+        Ok(Self { source, target, at: 0 })
+    }
+
+    /// Goes on for a while; false once the target is complete and synced.
+    pub fn step(&mut self) -> Result<bool> {
+        let mut chunk = vec![0; CHUNK];
+        for _ in 0..CHUNKS_A_STEP {
+            let (path, file) = &mut self.source;
+            let found = read_up_to(file, &mut chunk).map_err(|e| Error::io(COMPRESS, path, e))?;
+            self.at += found as u64;
+            let (path, writer) = &mut self.target;
+            let failed = |e| Error::io(COMPRESS, path, e);
+            writer.write_all(&chunk[..found]).map_err(failed)?;
+            if found < chunk.len() {
+                writer.finish().map_err(failed)?;
+                files::sync(writer.writer()).map_err(failed)?;
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+const COMPRESS: &str = "cannot compress";
+
+/// Compares a compressed file with a roll file, a step at a time.
+pub struct Comparison {
+    source: (PathBuf, File),
+    frame: Frame,
+}
+
+impl Comparison {
+    /// Of these files, which both exist.
+    pub fn new(source: &Path, compressed: &Path) -> Result<Self> {
+        let file = open_named(source, false)?;
+        let frame = Frame::open(compressed)?;
+        let frame = frame.ok_or_else(|| Error::gone(DECOMPRESS, compressed))?;
+        Ok(Self { source: (source.to_path_buf(), file), frame })
+    }
+
+    /// Goes on for a while; says whether the content is the same once that is known.
+    pub fn step(&mut self) -> Result<Option<bool>> {
+        let (mut chunk, mut other) = (vec![0; CHUNK], vec![0; CHUNK]);
+        for _ in 0..CHUNKS_A_STEP {
+            let (path, file) = &mut self.source;
+            let found = read_up_to(file, &mut chunk).map_err(|e| Error::io(COMPRESS, path, e))?;
+            let there = self.frame.read(&mut other)?;
+            if chunk[..found] != other[..there] {
+                return Ok(Some(false));
+            }
+            if found < chunk.len() {
+                return Ok(Some(true));
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn open_named(path: &Path, write: bool) -> Result<File> {
+    files::open(path, Access { write, create_mode: None })?
+        .ok_or_else(|| Error::gone(COMPRESS, path))
+}
+
+/// Reads until a buffer is full, or nothing is left; the number of bytes.
+fn read_up_to(source: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut done = 0;
+    while done < buffer.len() {
+        match source.read(&mut buffer[done..]) {
+            Ok(0) => break,
+            Ok(count) => done += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(done)
+}
+
+/// Writes the pages of a chunk that are not all zeros.
+fn write_sparse(file: &File, chunk: &[u8], at: u64) -> io::Result<()> {
+    let mut position = at;
+    for page in chunk.chunks(files::PAGE_LEN) {
+        if page.iter().any(|byte| *byte != 0) {
+            file.write_all_at(page, position)?;
+        }
+        position += page.len() as u64;
+    }
+    Ok(())
+}
+
+fn damaged(path: &Path, position: u64, found: impl Into<String>) -> Error {
+    let what = "not a compressed roll file";
+    Error::corrupt(what, path, position, found, "one zstd frame of a finished roll file")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn compressed(dir: &Path, content: &[u8]) -> PathBuf {
+        let (source, target) = (dir.join("a.cq4"), dir.join("a.cq4.zst"));
+        std::fs::write(&source, content).expect("a file");
+        std::fs::write(&target, []).expect("a file");
+        let mut run = Compression::new(&source, &target).expect("a start");
+        while run.step().expect("a step") {}
+        target
+    }
+
+    fn decompressed(path: &Path) -> Result<Vec<u8>> {
+        let window = window(path)?.expect("a file");
+        let mut found = vec![0; usize::try_from(window.file_len()).expect("a length")];
+        assert_eq!(window.read_at(&mut found, 0)?, found.len());
+        Ok(found)
+    }
+
+    #[test]
+    fn content_of_any_length_comes_back() {
+        let dir = tempfile::tempdir().expect("a directory");
+        for length in [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, CHUNKS_A_STEP * CHUNK + 5000] {
+            let mut content = vec![0; length];
+            content.iter_mut().step_by(9999).zip((1..=251).cycle()).for_each(|(it, n)| *it = n);
+            let path = compressed(dir.path(), &content);
+            let mut run = Comparison::new(&dir.path().join("a.cq4"), &path).expect("a start");
+            let is_same = std::iter::repeat_with(|| run.step().expect("a step")).flatten().next();
+            assert_eq!(is_same, Some(true), "{length}");
+            assert!(decompressed(&path).expect("content") == content, "{length}");
+        }
+    }
+
+    #[test]
+    fn every_damage_is_an_error() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let content: Vec<u8> = (0..100_000_u32).flat_map(|n| (n / 3).to_le_bytes()).collect();
+        let path = compressed(dir.path(), &content);
+        let whole = std::fs::read(&path).expect("bytes");
+        let mut wrong = vec![[whole.as_slice(), &[0]].concat(), whole.repeat(2), vec![]];
+        wrong.extend([1, 4, 8, whole.len() / 2, whole.len() - 1].map(|end| whole[..end].to_vec()));
+        for at in (0..whole.len()).step_by(whole.len() / 50) {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 0x10;
+            wrong.push(bytes);
+        }
+        for bytes in wrong {
+            std::fs::write(&path, &bytes).expect("a file");
+            let found = decompressed(&path);
+            assert!(
+                matches!(found, Err(Error::Corrupt { .. })) || found.is_ok_and(|it| it == content)
+            );
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Cycles whose files were compressed: read as others are, and never written.
+
+use std::path::PathBuf;
+
+use super::handle::Queue;
+use crate::chronicle::protocol::{compressed, listing};
+use crate::{Error, Result};
+
+impl Queue {
+    /// An error where a new roll file would hide a compressed one.
+    pub(super) fn check_not_compressed(&self, cycle: i32) -> Result<()> {
+        if !self.is_compressed(cycle) {
+            return Ok(());
+        }
+        let file = compressed::path_for(&self.file_for_cycle(cycle)?);
+        Err(Error::WriteAfterEof { file, position: 0 })
+    }
+
+    /// The path where a cycle's file is: of the compressed one if there is no other.
+    pub fn place_of_cycle(&self, cycle: i32) -> Result<PathBuf> {
+        let path = self.file_for_cycle(cycle)?;
+        Ok(if self.is_compressed(cycle) { compressed::path_for(&path) } else { path })
+    }
+
+    /// Whether a cycle is compressed: finished, and read-only.
+    #[must_use]
+    pub fn is_compressed(&self, cycle: i32) -> bool {
+        listing::is_compressed(self.names(), cycle)
+    }
+
+    /// Says in the table that a cycle is about to be compressed.
+    pub fn announce_compression(&self, cycle: i32) -> Result<()> {
+        listing::announce_compression(self.writable_table("a compression of files")?, cycle)
+    }
+}
