@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import quire
-from queues import DAY_MS, START_MS, payloads
-from small_disk import KIB, fill, make_room, on_small_disk
+from queues import DAY_MS, START_MS, copy_of, payloads
+from small_disk import KIB, fill, is_no_space, make_room, on_small_disk
 
 DAYS = 4
 
@@ -62,3 +62,25 @@ def test_a_directory_that_cannot_be_written_is_an_error(orders: Path) -> None:
     finally:
         orders.chmod(0o700)
     assert days_in(orders) == [0, 1, 2, 3]
+
+
+def test_compressing_on_a_full_disk_loses_nothing(orders: Path, tmp_path: Path) -> None:
+    def work(disk: Path) -> int:
+        path = copy_of(orders, disk / "queue")
+        fill(disk, leave=1)  # for the lock
+        with pytest.raises(OSError, match="cannot compress") as caught:
+            quire.prune(path, max_cycles=1, action="compress")
+        assert is_no_space(caught.value, ".tmp")
+        assert days_in(path) == [*range(DAYS)]
+        assert not [it for it in path.iterdir() if it.name.endswith((".tmp", ".zst"))]
+        make_room(disk)
+        assert len(quire.prune(path, max_cycles=1, action="compress").removed) == DAYS - 1
+        fill(disk)
+        with pytest.raises(OSError, match="cannot decompress") as caught:
+            days_in(path)
+        assert is_no_space(caught.value, ".cq4.zst")
+        make_room(disk)
+        assert days_in(path) == [*range(DAYS)]
+        return 1
+
+    assert on_small_disk(tmp_path / "disk", 2048 * KIB, work) == 1

@@ -15,8 +15,10 @@ import pytest
 
 import quire
 from queues import DAY_MS, START_MS, exit_code, fork, payloads, problems_of
+from quire.retaining import actions
 
 DAYS = 4
+FIRST = 19737
 STEPS = ("link", "unlink", "rename", "fsync", "truncate", "ftruncate", "open", "mkdir", "pwrite")
 LOCK = "quire.retention.lock"
 
@@ -40,24 +42,43 @@ def die_before(last: int, *, has_links: bool) -> None:
         os.link = refused
     for name in STEPS:
         setattr(os, name, counted(getattr(os, name)))
-    for name in ("_announce_removal", "refresh"):
+    for name in ("_announce_removal", "_announce_compression", "refresh"):
         setattr(quire.Queue, name, counted(getattr(quire.Queue, name)))
+    for name in ("compress_roll_file", "is_compressed_copy"):
+        setattr(actions, name, counted(getattr(actions, name)))
 
 
-def killed(step: int, path: Path, dest: Path | None, *, has_links: bool) -> bool:
+def killed(
+    step: int,
+    path: Path,
+    dest: Path | None,
+    *,
+    has_links: bool = True,
+    action: Literal["delete", "move", "compress"] = "delete",
+) -> bool:
     """Run retention in a child; return whether it was killed before this step."""
 
     def run() -> None:
         die_before(step, has_links=has_links)
-        quire.prune(path, max_cycles=2, action="move" if dest else "delete", dest=dest)
+        quire.prune(path, max_cycles=2, action=action, dest=dest)
 
     code = exit_code(fork(run))
     assert code in {0, -signal.SIGKILL}
     return code != 0
 
 
+def write_days(path: Path) -> quire.ManualClock:
+    clock = quire.ManualClock(START_MS)
+    with quire.open(path, roll_cycle="FAST_DAILY", clock=clock, block_bytes=2**16) as queue:
+        appender = queue.appender()
+        for day in range(DAYS):
+            appender.write_bytes(b"%d" % day)
+            clock.advance(DAY_MS)
+    return clock
+
+
 def days_in(path: Path) -> list[int]:
-    if not any(path.glob("*.cq4")):
+    if not [*path.glob("*.cq4"), *path.glob("*.cq4.zst")]:
         return []
     with quire.open(path, read_only=True) as queue:
         return [int(it) for it in payloads(queue)]
@@ -68,12 +89,7 @@ def days_in(path: Path) -> list[int]:
 def test_nothing_is_lost_at_any_step(
     path: Path, tmp_path: Path, action: Literal["delete", "link", "copy"]
 ) -> None:
-    clock = quire.ManualClock(START_MS)
-    with quire.open(path, roll_cycle="FAST_DAILY", clock=clock, block_bytes=2**16) as queue:
-        appender = queue.appender()
-        for day in range(DAYS):
-            appender.write_bytes(b"%d" % day)
-            clock.advance(DAY_MS)
+    clock = write_days(path)
     dest = None if action == "delete" else tmp_path / "old"
     whole = path.rename(tmp_path / "whole")
     step, was_killed = 0, True
@@ -82,7 +98,9 @@ def test_nothing_is_lost_at_any_step(
         for old in (path, tmp_path / "old"):
             shutil.rmtree(old, ignore_errors=True)
         shutil.copytree(whole, path)
-        was_killed = killed(step, path, dest, has_links=action != "copy")
+        was_killed = killed(
+            step, path, dest, has_links=action != "copy", action="move" if dest else "delete"
+        )
 
         left = days_in(path)
         assert left == [*range(left[0], DAYS)], "a gap"
@@ -99,3 +117,49 @@ def test_nothing_is_lost_at_any_step(
             for name in names:
                 assert (dest / name).read_bytes() == (whole / name).read_bytes()
     assert step > (20 if dest else 10)
+
+
+@pytest.mark.slow
+def test_a_cycle_is_counted_once_at_any_step_of_compressing(path: Path, tmp_path: Path) -> None:
+    whole = tmp_path / "whole"
+    write_days(whole)
+    step, was_killed = 0, True
+    while was_killed:
+        step += 1
+        shutil.rmtree(path, ignore_errors=True)
+        shutil.copytree(whole, path)
+        was_killed = killed(step, path, None, action="compress")
+
+        assert days_in(path) == [*range(DAYS)]
+        clock = quire.ManualClock(START_MS + DAYS * DAY_MS)
+        with quire.open(path, clock=clock, block_bytes=2**16) as queue:  # others go on meanwhile
+            assert (queue.entry_count, len(queue.cycles)) == (DAYS, DAYS)
+            queue.appender().write_bytes(b"4")
+            assert queue.first_index == FIRST << 32
+        quire.prune(path, max_cycles=3, action="compress")
+        assert days_in(path) == [*range(DAYS + 1)]
+        names = [f"2024011{day}F.cq4" for day in range(5, 10)]
+        compressed = [f"{name}.zst" for name in names[:2]]
+        assert sorted(it.name for it in path.iterdir()) == sorted(
+            [*compressed, *names[2:], "metadata.cq4t", LOCK]
+        )
+        assert problems_of(path) == []
+    assert step > 15
+
+
+@pytest.mark.slow
+def test_what_is_left_of_compressing_goes_with_its_cycle(path: Path, tmp_path: Path) -> None:
+    whole = tmp_path / "whole"
+    write_days(whole)
+    step, was_killed = 0, True
+    while was_killed:
+        step += 1
+        shutil.rmtree(path, ignore_errors=True)
+        shutil.copytree(whole, path)
+        was_killed = killed(step, path, None, action="compress")
+        if step % 2:
+            killed(step // 2, path, None)  # a removal, which is killed too
+        quire.prune(path, max_cycles=2)
+        assert days_in(path) == [2, 3]
+        assert len([*path.glob("*.cq4*")]) == 3  # with the table
+        assert problems_of(path) == []
