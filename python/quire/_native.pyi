@@ -191,9 +191,9 @@ def render_rows(style: str, columns: _Columns, start: int, stop: int, /) -> tupl
 
     """
 
-# Section, position, length, depth, first bytes, code, meaning.
+# Section, position, length, depth, first bytes, code, meaning, file.
 _Section: TypeAlias = Literal["header", "payload", "next", "index"]
-_Part: TypeAlias = tuple[_Section, int, int, int, bytes, str, str]
+_Part: TypeAlias = tuple[_Section, int, int, int, bytes, str, str, str]
 _Finding: TypeAlias = tuple[str, str, int | None, str, str]
 _Done: TypeAlias = tuple[str, str, int | None, str]
 _Report: TypeAlias = tuple[list[_Finding], int, int, int]
@@ -2902,6 +2902,9 @@ class QuickQueue:
 
         """
 
+    def _explain(self, index: int, /) -> tuple[str, list[_Part]] | None:
+        """Return the file of a message and the parts of its bytes; None if there is none."""
+
     def _verify(self) -> _Report:
         """Check every entry and page, as ``verify_journal`` does a journal."""
 
@@ -3517,6 +3520,9 @@ class VanillaQueue:
             IndexOutOfRangeError: There is no such cycle.
 
         """
+
+    def _explain(self, index: int, /) -> tuple[str, list[_Part]] | None:
+        """Return the file of a message and the parts of its bytes; None if there is none."""
 
     def _named_positions(self) -> list[tuple[str, int | None]]:
         """Return named tailers with the least index each still needs; None: all messages."""

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+import quick_golden
 import quire
+import vanilla_golden
 from cli_runs import Cli, run
+from damages import patch
+from indexed_reference import written
 from paths import GOLDEN
 from queues import START_MS, snapshot
 
@@ -101,6 +106,7 @@ def test_rows_for_programs(cli: Cli, path: Path, index: int) -> None:
         "bytes": "b9016e",
         "code": "EVENT_NAME",
         "meaning": 'event "n"',
+        "file": quire.explain(path, index).file,
     }
 
 
@@ -114,10 +120,87 @@ def test_what_cannot_be_explained_is_one_line(cli: Cli, tmp_path: Path, path: Pa
     assert ran.err == f"quire: no message has this index: index={index + 1:#x} path={path}\n"
     ran = cli("explain", path, "soon")
     assert (ran.code, ran.err.count("\n")) == (2, 1)
-    with quire.VanillaQueue(tmp_path / "v") as vanilla, vanilla.appender() as writer:
-        index = writer.write_bytes(b"raw")
-    ran = cli("explain", tmp_path / "v", index)
+    written(tmp_path / "old", [b"one"])
+    ran = cli("explain", tmp_path / "old", 0)
     assert (ran.code, ran.err.count("\n")) == (2, 1)
+    assert "of an Indexed Chronicle are not explained" in ran.err
+
+
+def assert_the_bytes_are_those_of_the_files(found: quire.Explanation) -> None:
+    for part in found.parts:
+        with Path(part.file).open("rb") as file:
+            file.seek(part.position)
+            assert file.read(len(part.data)) == part.data
+        assert len(part.data) == min(part.length, 256)
+
+
+def payload_of(found: quire.Explanation) -> bytes:
+    return b"".join(part.data for part in found.parts if part.section == "payload")
+
+
+@pytest.mark.parametrize("name", ["daily_small_mt", "pid22"])
+def test_messages_of_a_vanilla_chronicle(name: str, tmp_path: Path) -> None:
+    path = vanilla_golden.unpack(name, tmp_path)
+    before = snapshot(path)
+    with quire.open(path, read_only=True) as queue, queue.tailer() as tailer:
+        messages = [(excerpt.index, excerpt.data) for excerpt in tailer][:20]
+    for index, payload in messages:
+        found = quire.explain(path, index)
+        assert_the_bytes_are_those_of_the_files(found)
+        assert payload_of(found) == payload[:256]
+        header, entry = found.parts[0], found.parts[-1]
+        assert (header.section, header.code, entry.section) == ("header", "u32", "index")
+        assert int.from_bytes(header.data, "little", signed=True) == ~len(payload)
+        named = re.search(r"thread (\d+), its data file (\d+)", entry.meaning)
+        assert named
+        assert found.file.endswith("/data-{}-{}".format(*named.groups()))
+        assert entry.meaning.endswith(f"at {header.position + 4:x}")
+        record = [part for part in found.parts if part.section != "index"]
+        for part, following in pairwise(record):
+            assert following.position == part.position + part.length
+    assert snapshot(path) == before
+
+
+def test_messages_of_a_quick_queue(tmp_path: Path) -> None:
+    quick_golden.unpack(tmp_path)
+    for name in ("single_4k", "multi_4k"):
+        path = tmp_path / name
+        before = snapshot(path)
+        for index, producer, payload in quick_golden.listing(tmp_path, name).delivered():
+            found = quire.explain(path, index)
+            assert_the_bytes_are_those_of_the_files(found)
+            assert payload_of(found) == payload[: len(payload_of(found))]
+            whole = sum(part.length for part in found.parts if part.section == "payload")
+            assert whole == len(payload)
+            meanings = [part.meaning for part in found.parts if part.section == "index"]
+            writer = "one writer" if producer is None else f"the producer {producer}"
+            assert meanings[1:] == [f"{len(payload)} bytes", writer, "complete"]
+        assert snapshot(path) == before
+
+
+def test_an_entry_that_is_claimed_has_no_message_yet(path: Path) -> None:
+    with quire.open(path, format="quick-queue", page_bytes=4096) as queue:
+        index = queue.appender("AA0").write_bytes(b"whole")
+    patch(path / "0.qmx", index + 15, b"\0")
+    found = quire.explain(path, index)
+    assert {part.section for part in found.parts} == {"index"}
+    assert found.parts[-1].meaning == "claimed, not complete"
+    patch(path / "0.qmx", index, b"\xff" * 8)
+    patch(path / "0.qmx", index + 15, b"\x7f")
+    with pytest.raises(quire.CorruptError, match="an entry names no message"):
+        quire.explain(path, index)
+    for wrong in (index + 1, index + 16, 2**62):
+        with pytest.raises(quire.IndexOutOfRangeError, match="no message has this index"):
+            quire.explain(path, wrong)
+
+
+def test_the_file_of_each_part_is_shown(cli: Cli, path: Path) -> None:
+    with quire.open(path, format="quick-queue", page_bytes=32) as queue:
+        index = queue.appender("AA0").write_bytes(b"x" * 40)
+    lines = cli.ok("explain", path, index).lines
+    assert lines[0] == f"{path}/AA0/0.qd, message {index:#x}"
+    assert f"payload, {path}/AA0/1.qd" in lines
+    assert f"index, {path}/0.qmx" in lines
 
 
 def test_as_a_process(path: Path, index: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
@@ -132,15 +132,76 @@ def test_what_cannot_be_done_changes_nothing(
     assert listed(cli, path) == before
 
 
-@pytest.mark.parametrize("style", ["vanilla", "quick-queue"])
-def test_other_formats_are_refused(
-    cli: Cli, tmp_path: Path, style: Literal["vanilla", "quick-queue"]
-) -> None:
-    with quire.open(tmp_path / "q", format=style) as queue, queue.appender() as appender:
-        appender.write_bytes(b"x")
+def test_a_quick_queue_has_none(cli: Cli, path: Path) -> None:
+    with quire.open(path, format="quick-queue", page_bytes=4096) as queue:
+        queue.appender().write_bytes(b"x")
     for options in ([], ["--delete", "risk"]):
-        ran = cli("tailers", tmp_path / "q", *options)
+        ran = cli("tailers", path, *options)
         assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+        assert "store nothing about their readers" in ran.err
+
+
+@pytest.fixture
+def days(path: Path, clock: quire.ManualClock) -> list[int]:
+    """A Vanilla Chronicle, two days of three messages; the tailer `risk` has read two of them."""
+    with (
+        quire.open(path, format="vanilla", clock=clock, data_block_bytes=4096) as queue,
+        queue.appender() as appender,
+        queue.tailer("risk") as risk,
+    ):
+        indexes = [appender.write_bytes(b"%d" % number) for number in range(3)]
+        clock.advance(DAY_MS)
+        indexes += [appender.write_bytes(b"%d" % number) for number in range(3, 6)]
+        for _ in range(2):
+            risk.read_bytes()
+        queue.tailer("none").close()
+    return indexes
+
+
+def test_tailers_of_a_vanilla_chronicle(cli: Cli, path: Path, days: list[int]) -> None:
+    before = snapshot(path)
+    rows = listed(cli, path)
+    nothing = {"bytes": None, "seconds": None}
+    assert rows["none"] == {"next_index": "0x0", "messages": 6, **nothing}
+    assert rows["risk"] == {"next_index": f"{days[2]:#x}", "messages": 4, **nothing}
+    assert snapshot(path) == before
+    with quire.open(path, read_only=True) as queue:
+        assert queue.named_tailers() == [("none", 0), ("risk", days[2])]
+
+
+@pytest.mark.parametrize(
+    ("point", "number"), [("start", b"0"), ("end", None), ("4", b"4"), ("0", b"0")]
+)
+def test_a_tailer_of_a_vanilla_chronicle_is_moved(
+    cli: Cli, path: Path, days: list[int], point: str, number: bytes | None
+) -> None:
+    target = hex(days[int(point)]) if point.isdecimal() else point
+    cli.ok("tailers", path, "--move", "risk", target)
+    with quire.open(path) as queue, queue.tailer("risk") as tailer:
+        assert tailer.read_bytes() == number
+    cli.ok("tailers", path, "--reset", "risk")
+    with quire.open(path) as queue, queue.tailer("risk") as tailer:
+        assert tailer.read_bytes() == b"0"
+
+
+@pytest.mark.usefixtures("days")
+def test_what_cannot_be_done_in_a_vanilla_chronicle(cli: Cli, path: Path) -> None:
+    before = listed(cli, path)
+    with quire.open(path) as queue, queue.tailer("risk"):
+        ran = cli("tailers", path, "--reset", "risk")
+        assert (ran.code, ran.err.count("\n")) == (1, 1)
+        assert "risk" in ran.err
+    for options, code, text in [
+        (["--delete", "risk"], 2, "delete_tailer"),
+        (["--rename", "risk", "other"], 2, "rename_tailer"),
+        (["--move", "risk", "2024-01-15T10:30:00Z"], 2, "move_to_time"),
+        (["--move", "risk", "0x1"], 1, "no message has this index: index=0x1"),
+        (["--reset", "nobody"], 1, "no tailer has this name: name=nobody"),
+    ]:
+        ran = cli("tailers", path, *options)
+        assert (ran.code, ran.out, ran.err.count("\n")) == (code, "", 1)
+        assert text in ran.err
+    assert listed(cli, path) == before
 
 
 def test_a_replicated_tailer_goes_with_what_stands_beside_it(path: Path) -> None:

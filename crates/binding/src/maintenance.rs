@@ -1,5 +1,6 @@
 //! Checks of the files of queues, and their repair: rows that Python makes objects of.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,6 +9,7 @@ use pyo3::prelude::*;
 use quire_kernel::chronicle::protocol::compressed::{Comparison, Compression};
 use quire_kernel::chronicle::repair::{self, Action};
 use quire_kernel::chronicle::verify;
+use quire_kernel::explained::{Explained, Part};
 use quire_kernel::finding::{Finding, Kind, Report};
 use quire_kernel::os::files;
 
@@ -20,6 +22,23 @@ pub type Rows = (Vec<Row>, u64, u64, u64);
 
 /// Kind, file, position, what was done.
 type Done = (&'static str, OsString, Option<u64>, String);
+
+/// Section, position, length, depth, first bytes, code, meaning, file.
+type PartRow = (&'static str, u64, u64, usize, Cow<'static, [u8]>, &'static str, String, OsString);
+/// The file of a message, and its parts.
+pub type ExplainedRow = (OsString, Vec<PartRow>);
+
+fn part_row(part: Part) -> PartRow {
+    let Part { section, file, position, length, depth, bytes, code, meaning } = part;
+    let file = file.into_os_string();
+    (section.name(), position, length, depth, bytes.into(), code, meaning, file)
+}
+
+/// What was explained, as a row.
+pub fn explained_row(found: Option<Explained>) -> Option<ExplainedRow> {
+    let Explained { file, parts } = found?;
+    Some((file.into_os_string(), parts.into_iter().map(part_row).collect()))
+}
 
 /// The names of all kinds of findings.
 pub fn kinds() -> Vec<&'static str> {

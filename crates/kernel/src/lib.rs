@@ -12,12 +12,13 @@
 //!   only `unsafe`, and are independent of any format;
 //! - [`metrics`] counts what a queue does, for those who watch it;
 //! - [`probe`] is the seam for tests;
-//! - [`Error`], [`finding`], [`warnings`] and [`fork`] are shared by all of them.
+//! - [`Error`], [`finding`], [`explained`], [`warnings`] and [`fork`] are shared by all of them.
 //!
 //! This crate does not depend on Python.
 
 pub mod chronicle;
 mod error;
+pub mod explained;
 pub mod finding;
 #[cfg(not(loom))]
 pub mod fork;

@@ -15,7 +15,7 @@ from quire.cli.color import styled
 from quire.cli.options import row_format_option
 from quire.cli.rows import print_rows
 
-_COLUMNS: Final = ("section", "position", "length", "depth", "bytes", "code", "meaning")
+_COLUMNS: Final = ("section", "position", "length", "depth", "bytes", "code", "meaning", "file")
 _ON_A_LINE: Final = 8
 _LINES: Final = 4
 _PLACE_WIDTH: Final = 10
@@ -35,7 +35,8 @@ def explain(path: Path, index: int, *, style: str) -> None:
     Show what each byte of a message means, and the index entries that lead to it.
 
     Each line has a position in the file, the bytes there, their code in BinaryWire or the name
-    of the word, and what they mean; see docs/format.md. Changes nothing.
+    of the word, and what they mean; see docs/format.md. Messages of a Vanilla Chronicle or a
+    Quick-Queue are raw bytes. Changes nothing.
 
     \b
     Examples:
@@ -59,11 +60,12 @@ def _row(part: quire.ExplainedPart) -> dict[str, Any]:
 
 
 def _lines(found: quire.Explanation) -> Iterator[str]:
-    section = ""
+    section, file = "", found.file
     for part in found.parts:
-        if part.section != section:
-            section = part.section
-            yield styled(section, bold=True)
+        if (part.section, part.file) != (section, file):
+            name = f", {escape_line(part.file)}" if part.file != file else ""
+            section, file = part.section, part.file
+            yield styled(section, bold=True) + name
         yield from _part(part)
 
 

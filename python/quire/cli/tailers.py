@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import click
 
 import quire
-from quire._formats import CHRONICLE, format_of
+from quire._formats import CHRONICLE, VANILLA, format_of
 from quire._positions import OUTPUT_POSITION, stored_position
 from quire._terminal import escape_line
 from quire.cli.arguments import PATH, open_read_only, parse_point, value_errors_as_usage
@@ -73,12 +73,14 @@ def tailers(  # noqa: PLR0913 - its options
     if len(changes) > 1:
         raise click.UsageError("give one of --move, --reset, --delete and --rename")
     with value_errors_as_usage():
-        _check_format(path)
+        is_vanilla = _check_format(path) == VANILLA
         if not changes:
             with open_read_only(path) as queue:
-                print_rows(style, _COLUMNS, _rows(queue, time_field))
+                rows = _vanilla_rows(queue) if is_vanilla else _rows(queue, time_field)
+                print_rows(style, _COLUMNS, rows)
             return
-        with quire.open(path, format="chronicle", create=False, force_unlock="never") as queue:
+        options: Any = {} if is_vanilla else {"force_unlock": "never"}
+        with quire.open(path, create=False, **options) as queue:
             if delete is not None:
                 done = _deleted(queue, delete)
             elif rename is not None:
@@ -89,12 +91,28 @@ def tailers(  # noqa: PLR0913 - its options
     click.echo(done)
 
 
-def _check_format(path: Path) -> None:
+def _check_format(path: Path) -> str | None:
     found = format_of(str(path))
-    if found not in {None, CHRONICLE}:
+    if found not in {None, CHRONICLE, VANILLA}:
         raise quire.UnsupportedError(
-            f"only a Chronicle Queue has a table of its tailers: format={found} path={path}"
+            f"queues of this format store nothing about their readers: format={found} path={path}"
         )
+    return found
+
+
+def _vanilla_rows(queue: quire.Queue) -> Iterator[dict[str, Any]]:
+    """Without bytes: each writer has files of its own. Without seconds: messages have no times."""
+    last = queue.last_index
+    for name, index in queue.named_tailers():
+        is_behind = last is not None and index <= last
+        messages = queue.count_excerpts(index, last) + 1 if is_behind and last is not None else 0
+        yield {
+            "name": name,
+            "next_index": hex_text(index),
+            "messages": messages,
+            "bytes": None,
+            "seconds": None,
+        }
 
 
 class _End(NamedTuple):

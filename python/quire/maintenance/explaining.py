@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from os import PathLike
-from typing import Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, cast
 
 from quire import _arguments as arguments
-from quire._formats import CHRONICLE, format_of
+from quire._formats import INDEXED, format_of
 from quire.discovery import check_local
 from quire.errors import IndexOutOfRangeError, UnsupportedError
 from quire.queue import open as open_queue
+
+if TYPE_CHECKING:
+    from quire._native import Queue, QuickQueue, VanillaQueue
 
 _PAST_INDEXES: Final = 2**63
 
@@ -19,14 +22,15 @@ class ExplainedPart(NamedTuple):
     Consecutive bytes of a file that mean one thing.
 
     Attributes:
-        section: ``header``: the document's header word; ``payload``; ``next``: what follows it;
-            ``index``: words of the file's header and of its index that concern the message.
+        section: ``header``: the word with the message's length; ``payload``; ``next``: what follows
+            it; ``index``: the words that lead to the message.
         position: Where the bytes are in the file.
         length: How many there are.
         depth: How many maps, lists and blobs they are inside of.
         data: The bytes; of a long part the first 256.
         code: The BinaryWire code, or the word of the format.
         meaning: What they say.
+        file: The file they are in.
 
     Examples:
         >>> quire.ExplainedPart("payload", 0x10114, 1, 0, b" ", "small integer", "integer 32").code
@@ -41,6 +45,7 @@ class ExplainedPart(NamedTuple):
     data: bytes
     code: str
     meaning: str
+    file: str = ""
 
 
 class Explanation(NamedTuple):
@@ -48,9 +53,9 @@ class Explanation(NamedTuple):
     The bytes of one message, from :func:`quire.explain`.
 
     Attributes:
-        file: The file it is in.
-        parts: Its bytes: those of the document in their order, without a gap, then those of the
-            index.
+        file: The file it is in, or begins in.
+        parts: Its bytes in their order, without a gap, then those of the index. A message of a
+            Quick-Queue that is not complete has only the latter.
 
     Examples:
         >>> quire.Explanation("20240115F.cq4", ()).parts
@@ -64,15 +69,18 @@ class Explanation(NamedTuple):
 
 def explain(path: str | PathLike[str], index: int) -> Explanation:
     """
-    Return what each byte of a message means, and which words of its file lead to it.
+    Return what each byte of a message means, and which words lead to it.
+
+    Messages of the older formats are raw bytes: only what surrounds them has a meaning.
 
     Args:
-        path: A Chronicle Queue, or one of its files. Nothing is changed.
+        path: A queue of any format but Indexed Chronicle, or a file of a Chronicle Queue. Nothing
+            is changed.
         index: The index of the message.
 
     Raises:
         IndexOutOfRangeError: There is no such message.
-        UnsupportedError: The queue has another format.
+        UnsupportedError: It is an Indexed Chronicle.
 
     Examples:
         >>> index = appender.write_map({"n": 5})
@@ -87,14 +95,20 @@ def explain(path: str | PathLike[str], index: int) -> Explanation:
     place = arguments.path("path", path)
     whole = arguments.whole(0, _PAST_INDEXES - 1)("index", index)
     check_local(place)
-    kind = format_of(place)
-    if kind not in {None, CHRONICLE}:
+    if format_of(place) == INDEXED:
         raise UnsupportedError(
-            f"only messages of a Chronicle Queue are explained: format={kind} path={place}"
+            "messages of an Indexed Chronicle are not explained, as nothing stands between them:"
+            f" path={place}"
         )
-    with open_queue(place, read_only=True, create=False) as queue:
+    with _opened(place) as queue:
         found = queue._explain(whole)  # noqa: SLF001 - the package's own
         if found is None:
             raise IndexOutOfRangeError(f"no message has this index: index={whole:#x} path={place}")
     file, parts = found
     return Explanation(str(file), tuple(ExplainedPart(*part) for part in parts))
+
+
+def _opened(place: str) -> Queue | VanillaQueue | QuickQueue:
+    return cast(
+        "Queue | VanillaQueue | QuickQueue", open_queue(place, read_only=True, create=False)
+    )

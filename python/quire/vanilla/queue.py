@@ -15,14 +15,15 @@ from quire.groups.handle import Shared
 _FORMAT = "Vanilla Chronicle"
 _NO_WIRE = "messages are raw bytes, not BinaryWire: write_bytes, writing_excerpt"
 _NO_TABLE = "a Vanilla Chronicle has no table: only named tailers store anything"
+_NO_TAILER_NAMES = "remove its file, .tailer-*, while nobody reads with it"
 _REASONS = _formats.reasons(
     {
         "write_map write_message write_yaml write_json awrite_map awrite_message awrite_yaml "
         "awrite_json method_writer topic topics writing_document read_map read_message "
         "read_messages follow_messages follow_messages_async read_batches method_reader "
         "reading_document history after_last_written dump wire_type source_id": _NO_WIRE,
-        "table_value table_entries named_tailers delete_tailer rename_tailer "
-        "lock_holder": _NO_TABLE,
+        "table_value table_entries lock_holder": _NO_TABLE,
+        "delete_tailer rename_tailer": _NO_TAILER_NAMES,
         "awrite_bytes awrite_text awrite_many awrite_batch": "an append waits for nobody",
         "pretoucher": "an append allocates the space that it needs",
         "write_lock": "writers take no lock",
@@ -141,3 +142,20 @@ class VanillaQueue(_native.VanillaQueue, Reopened, Framed, Shared, Handle):
             on_missing=arguments.text("on_missing", on_missing),
             shared=arguments.flag("shared", shared),
         )
+
+    def named_tailers(self) -> list[tuple[str, int]]:
+        """
+        Return the name of each named tailer with the index that it reads next.
+
+        That is the least index it still needs, of a slow writer's message in an earlier cycle too;
+        0 for a tailer that has not read.
+
+        Examples:
+            >>> with quire.open("book", format="vanilla") as book:
+            ...     _ = book.appender().write_text("hello")
+            ...     book.tailer("risk").close()
+            ...     book.named_tailers()
+            [('risk', 0)]
+
+        """
+        return [(name, index or 0) for name, index in self._named_positions()]

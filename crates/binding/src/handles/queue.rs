@@ -1,4 +1,3 @@
-use std::borrow::Cow;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -6,7 +5,6 @@ use std::time::Duration;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use quire_kernel::chronicle::explain::Part;
 use quire_kernel::chronicle::protocol::lock::recovery::ForceUnlock;
 use quire_kernel::chronicle::queue::commit::Durability;
 use quire_kernel::chronicle::queue::handle::Queue as Kernel;
@@ -22,15 +20,8 @@ use super::clock::QueueClock;
 use super::roll_cycle::{RollCycle, named_or_given};
 use crate::arguments::{integer, text};
 use crate::error::{to_py, told};
+use crate::maintenance::{ExplainedRow, explained_row};
 use crate::repr;
-
-/// Section, position, length, depth, first bytes, code, meaning.
-type PartRow = (&'static str, u64, u64, usize, Cow<'static, [u8]>, &'static str, String);
-
-fn part_row(part: Part) -> PartRow {
-    let Part { section, position, length, depth, bytes, code, meaning } = part;
-    (section.name(), position, length, depth, bytes.into(), code, meaning)
-}
 
 /// When counting began, the counters, and of each latency the sum, the highest and the buckets.
 type Counted =
@@ -356,11 +347,8 @@ impl Queue {
 
     #[doc = stub!("Queue._explain")]
     #[pyo3(name = "_explain", signature = (index, /))]
-    fn explain(&self, py: Python<'_>, index: i64) -> PyResult<Option<(OsString, Vec<PartRow>)>> {
-        let found = self.ask(py, |queue| explain::explain(queue, index))?;
-        Ok(found.map(|found| {
-            (found.file.into_os_string(), found.parts.into_iter().map(part_row).collect())
-        }))
+    fn explain(&self, py: Python<'_>, index: i64) -> PyResult<Option<ExplainedRow>> {
+        self.ask(py, |queue| explain::explain(queue, index)).map(explained_row)
     }
 
     #[doc = stub!("Queue.lock_holder")]

@@ -3,12 +3,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
+use quire_kernel::quick_queue::explain;
 use quire_kernel::quick_queue::format::address::PageSize;
 use quire_kernel::quick_queue::protocol::directory::Form;
 use quire_kernel::quick_queue::queue::{Options, QuickQueue as Kernel};
 
 use crate::error::told;
-use crate::maintenance::{Rows, rows};
+use crate::maintenance::{ExplainedRow, Rows, explained_row, rows};
 use crate::repr;
 
 #[doc = stub!("QuickQueue")]
@@ -70,6 +71,12 @@ impl QuickQueue {
             Form::Single => "single",
             Form::Shared => "shared",
         }))
+    }
+
+    #[doc = stub!("QuickQueue._explain")]
+    #[pyo3(name = "_explain", signature = (index, /))]
+    fn explain(&self, py: Python<'_>, index: u64) -> PyResult<Option<ExplainedRow>> {
+        self.ask(py, |queue| explain::explain(queue, index)).map(explained_row)
     }
 
     #[doc = stub!("QuickQueue.first_index")]

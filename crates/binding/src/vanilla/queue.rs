@@ -7,12 +7,12 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use quire_kernel::vanilla::protocol::detect::Asked;
 use quire_kernel::vanilla::protocol::rebuild::Rebuilt;
-use quire_kernel::vanilla::{Consumption, VanillaOptions, VanillaQueue as Kernel, zone};
+use quire_kernel::vanilla::{Consumption, VanillaOptions, VanillaQueue as Kernel, explain, zone};
 
 use crate::arguments::integer;
 use crate::error::{to_py, told};
 use crate::handles::clock::QueueClock;
-use crate::maintenance::{Rows, rows};
+use crate::maintenance::{ExplainedRow, Rows, explained_row, rows};
 use crate::repr;
 
 #[doc = stub!("VanillaQueue")]
@@ -188,6 +188,12 @@ impl VanillaQueue {
     #[pyo3(name = "_named_positions")]
     fn named_positions(&self, py: Python<'_>) -> PyResult<Vec<(String, Option<i64>)>> {
         self.ask(py, Kernel::named_positions)
+    }
+
+    #[doc = stub!("VanillaQueue._explain")]
+    #[pyo3(name = "_explain", signature = (index, /))]
+    fn explain(&self, py: Python<'_>, index: i64) -> PyResult<Option<ExplainedRow>> {
+        self.ask(py, |queue| explain::explain(queue, index)).map(explained_row)
     }
 
     #[doc = stub!("VanillaQueue._end_of_cycle")]

@@ -1,7 +1,5 @@
 //! The bytes of one message: its document, part by part, and the words of its file that lead to it.
 
-use std::path::PathBuf;
-
 use quire_wire::explain;
 
 use super::format::document::{self, HEADER_LEN};
@@ -11,56 +9,9 @@ use super::protocol::locate::{self, Place};
 use super::protocol::roll_file::{Slot, View};
 use super::queue::handle::Queue;
 use crate::Result;
+use crate::explained::{Explained, Part, SHOWN_MAX, Section};
 
-/// Bytes of a part that are returned; the others only count.
-const SHOWN_MAX: usize = 256;
 const WORD: u64 = 8;
-
-/// Where a part belongs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Section {
-    Header,
-    Payload,
-    /// What follows the payload.
-    Next,
-    /// Words of the file's header and of index arrays.
-    Index,
-}
-
-impl Section {
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Header => "header",
-            Self::Payload => "payload",
-            Self::Next => "next",
-            Self::Index => "index",
-        }
-    }
-}
-
-/// Consecutive bytes of a file that mean one thing.
-#[derive(Clone, Debug)]
-pub struct Part {
-    pub section: Section,
-    /// Where in the file.
-    pub position: u64,
-    pub length: u64,
-    /// How many blocks it is inside of.
-    pub depth: usize,
-    /// Its first bytes.
-    pub bytes: Vec<u8>,
-    /// What it is: a code of BinaryWire, or a word of the format.
-    pub code: &'static str,
-    pub meaning: String,
-}
-
-/// The bytes of one message.
-#[derive(Clone, Debug)]
-pub struct Explained {
-    pub file: PathBuf,
-    pub parts: Vec<Part>,
-}
 
 /// Explains the message at an index; None if there is none.
 pub fn explain(queue: &Queue, index: i64) -> Result<Option<Explained>> {
@@ -89,7 +40,8 @@ impl Walk<'_> {
     ) -> Result<()> {
         let bytes = self.view.bytes(position, length.min(SHOWN_MAX as u64))?;
         let bytes = bytes.map(<[u8]>::to_vec).unwrap_or_default();
-        self.parts.push(Part { section, position, length, depth: 0, bytes, code, meaning });
+        let place = (section, &*self.view.path());
+        self.parts.push(Part::plain(place, (position, length), &bytes, code, meaning));
         Ok(())
     }
 
@@ -98,9 +50,11 @@ impl Walk<'_> {
         let meaning = format!("a message, ready: {} bytes", found.length);
         self.add(Section::Header, (position, HEADER_LEN), "u32", meaning)?;
         let start = position + HEADER_LEN;
+        let file = self.view.path();
         let payload = self.view.payload(&found);
         let parts = explain::parts(payload).into_iter().map(|part| Part {
             section: Section::Payload,
+            file: file.clone(),
             position: start + part.offset as u64,
             length: part.length as u64,
             depth: part.depth,

@@ -1,11 +1,12 @@
 //! Quick-Queue files: an index of 16-byte entries over page files of raw messages.
 //!
 //! - [`queue`] is a directory, [`append`] writes into it, [`read`] reads from it: the handles;
-//! - `verify` checks that every entry names a message;
+//! - `verify` checks that every entry names a message, `explain` shows the bytes of one;
 //! - [`protocol`] says who may change which word, and in which order;
 //! - [`format`] says where every field is: pure arithmetic, no I/O.
 
 pub mod append;
+pub mod explain;
 pub mod format;
 mod open;
 pub mod protocol;

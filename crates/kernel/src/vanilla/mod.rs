@@ -3,9 +3,10 @@
 //! - [`VanillaQueue`] is a directory, [`VanillaAppender`] writes into it, [`VanillaTailer`] reads from it;
 //! - [`indexed`] reads the other type of Java Chronicle 3, which is two files;
 //! - [`protocol`] says who may change which word, and in which order;
-//! - `verify` compares entries with records; [`format`] says where every byte is.
+//! - `verify` compares entries with records, `explain` shows those of a message; [`format`] says where every byte is.
 
 mod appender;
+pub mod explain;
 pub mod format;
 pub mod indexed;
 mod message;
