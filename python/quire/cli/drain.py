@@ -40,5 +40,6 @@ def drain(path: Path, *, once: bool) -> None:
         with quire.open(path, create=False, force_unlock="never", buffer_mode="async") as queue:
             while not once:
                 time.sleep(_LOOK_S)
+                queue.cycles  # noqa: B018 - raises if the directory was removed
             if queue.ring:
                 queue.ring.flush()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from quire import _arguments as arguments
+from quire._native import RollCycle
 from quire.maintenance.results import CycleTimes, Result, empty, working_folder
 from quire.maintenance.splitting import Progress
 from quire.merging import merge
@@ -84,6 +85,7 @@ def merge_queues(
     if not callable(key):
         raise arguments.refusal("key", "a function of an excerpt", key)
     path = Path(arguments.path("dest", dest)).absolute()
+    cycle_name = None if roll_cycle is None else RollCycle(roll_cycle).name
     with ExitStack() as opened:
         queues = [
             opened.enter_context(open_queue(it, read_only=True, create=False)) for it in paths
@@ -93,7 +95,7 @@ def merge_queues(
         with working_folder(path, [Path(it.path) for it in queues], "merging") as folder:
             empty(folder)
             messages = merge(found, key=lambda it: key(it.excerpt))
-            with Result(folder.path, queues[0], roll_cycle) as result:
+            with Result(folder.path, queues[0], cycle_name) as result:
                 for excerpt, time_ms in messages:
                     if progress is not None and result.messages % _BETWEEN_REPORTS == 0:
                         progress("merging", result.messages, max(result.messages, total))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from quire._durable import Access, SafeFolder, locked_directory, sync
-from quire._native import ManualClock, Queue, RollCycle, VanillaQueue
+from quire._native import ManualClock, Queue, VanillaQueue
 from quire.errors import LockHeldError
 from quire.queue import open as open_queue
 from quire.ranges.numbering import AnyQueue, Numbering, Periods
@@ -88,7 +88,7 @@ class Result:
             if roll_cycle is None:
                 options["epoch_ms"] = like.epoch_ms
         if roll_cycle is not None:
-            options["roll_cycle"] = RollCycle(roll_cycle).name
+            options["roll_cycle"] = roll_cycle
         self._queue = open_queue(path, format="chronicle", clock=self._clock, **options)
         self._appender = self._queue.appender()
         self.messages = 0

@@ -199,11 +199,14 @@ def check_format(path: str, action: Action) -> None:
     Raises:
         NotAQueueError: There is none.
         UnsupportedError: It has another format.
+        PermissionError: The directory cannot be listed.
 
     """
     check_local(path)
     found = format_of(path)
     if found is None:
+        if os.path.isdir(path):  # noqa: PTH112
+            os.scandir(path).close()  # a directory that cannot be listed may be a queue
         raise NotAQueueError(f"no queue here: path={path}")
     if found not in {CHRONICLE, VANILLA}:
         raise UnsupportedError(
