@@ -7,6 +7,8 @@ import queue as queue_module
 import shutil
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -169,6 +171,38 @@ def test_nothing_is_left_open(orders: Path) -> None:
             assert len([*tailer.payloads()]) == DAYS * MESSAGES
         assert queue.entry_count == DAYS * MESSAGES
         assert open_files() == before
+
+
+def test_readers_never_meet_a_gap(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    days = 12
+    clock = quire.ManualClock(START_MS)
+    with quire.open(path, roll_cycle="FAST_DAILY", clock=clock, block_bytes=2**16) as queue:
+        appender = queue.appender()
+        for day in range(days):
+            appender.write_bytes(b"%d" % day)
+            clock.advance(DAY_MS)
+    monkeypatch.setattr(quire.retaining.run, "users_of", lambda _: ({}, 0))
+    found = set[tuple[int, int]]()
+    is_over = threading.Event()
+
+    def read() -> None:
+        with read_only(path) as kept:
+            was_over = False
+            while not was_over:
+                was_over = is_over.is_set()
+                with read_only(path) as fresh:
+                    found.update((len(payloads(it)), it.entry_count) for it in (kept, fresh))
+
+    with ThreadPoolExecutor(2) as pool:
+        readers = [pool.submit(read) for _ in range(2)]
+        try:
+            for left in range(days - 1, 0, -1):
+                assert len(compress(path, left=left).removed) == 1
+        finally:
+            is_over.set()
+        for reader in readers:
+            reader.result()
+    assert found == {(days, days)}
 
 
 def test_reading_changes_nothing(orders: Path) -> None:
@@ -342,15 +376,50 @@ def test_a_claim_of_much_content_is_refused_at_once(orders: Path) -> None:
         quire.open(file, read_only=True)
 
 
-def test_another_files_content_is_refused(orders: Path) -> None:
-    (orders / "20240115F.cq4").unlink()
-    other = orders / "other"
-    other.write_bytes(b"not a roll file" * 100)
+def zstd_frame(content: bytes) -> bytes:
+    """Frame bytes as they are: one raw block, whose length takes two bytes."""
+    assert 256 <= len(content) < 2**16 + 256
+    block = len(content) << 3 | 1
+    size = (len(content) - 256).to_bytes(2, "little")
+    return b"\x28\xb5\x2f\xfd\x60" + size + block.to_bytes(3, "little") + content
+
+
+@pytest.mark.parametrize("content", [b"not a roll file" * 100, bytes(4096)])
+def test_another_content_is_refused(orders: Path, content: bytes) -> None:
+    compress(orders)
     file = orders / "20240115F.cq4.zst"
-    file.touch()
-    quire._native.compress_roll_file(str(other), str(file), lambda: None)
-    with pytest.raises(quire.CorruptError, match="not a roll file"):
+    file.write_bytes(zstd_frame(content))
+    with pytest.raises(quire.CorruptError, match=r"not a (compressed )?roll file"):
         quire.open(file, read_only=True)
+    with read_only(orders) as queue, queue.tailer() as tailer:
+        with pytest.raises(quire.CorruptError, match=file.name):
+            tailer.read_bytes()
+        assert queue.first_index == index_of(1, 0)  # as after any file that cannot be read
+
+
+def test_messages_are_counted_without_decompressing(orders: Path) -> None:
+    compress(orders)
+    for file in orders.glob("*.zst"):
+        file.write_bytes(damaged(file.read_bytes(), "flipped"))
+    with read_only(orders) as queue:
+        assert (queue.entry_count, queue.first_index) == (DAYS * MESSAGES, index_of(0, 0))
+        assert (queue.end_of_cycle(FIRST) or ())[1:] == (MESSAGES, True)
+
+
+def test_a_summary_of_another_file_is_damage(orders: Path) -> None:
+    compress(orders)
+    file = orders / "20240115F.cq4.zst"
+    data = file.read_bytes()
+    assert data[:16] == b"\x51\x2a\x4d\x18\x10\0\0\0" + MESSAGES.to_bytes(8, "little")
+    file.write_bytes(data[:8] + (7).to_bytes(8, "little") + data[16:])
+    says = "found=300 messages, where its summary says 7"
+    refused = pytest.raises(quire.CorruptError, match=says)
+    with read_only(orders) as queue, queue.tailer() as tailer, refused:
+        tailer.read_bytes()
+    assert [it.kind for it in quire.verify(orders).findings] == ["unreadable-file"]
+    file.write_bytes(data[24:])  # as zstd makes it of a roll file
+    with read_only(orders) as queue:
+        assert queue.entry_count == len(payloads(queue)) == DAYS * MESSAGES
 
 
 def test_links_are_not_followed(orders: Path, tmp_path: Path) -> None:

@@ -1,19 +1,20 @@
 //! Compressed roll files: `NAME.cq4.zst` in place of `NAME.cq4` (`docs/format.md` §1.7).
 //!
-//! One zstd frame, which declares the length of its content and has a checksum: the bytes of a
-//! finished roll file. Where the roll file is there as well, it alone counts. A reader decompresses
+//! A summary, in a frame that zstd skips, and one zstd frame, which declares the length of its content
+//! and has a checksum: the bytes of a finished roll file. Where the roll file is there as well, it alone counts. A reader decompresses
 //! into a file without a name and maps that read-only, so nothing is ever appended.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use zstd::stream::{raw, read, zio};
 use zstd::zstd_safe;
 
-use super::create;
-use super::roll_file::{self, RollFile};
+use super::roll_file::{self, RollFile, Slot, View};
+use super::{create, locate};
 use crate::chronicle::format::roll_cycle::COMPRESSED;
 use crate::memory::window::Window;
 use crate::os::files::{self, Access};
@@ -27,6 +28,10 @@ const CONTENT_MAX: u64 = 1 << 40;
 const RATIO_MAX: u64 = 1 << 15;
 /// Bytes of a frame's header that say the length of its content.
 const FRAME_HEADER: usize = 18;
+/// How a summary starts: a frame to skip, and the length of what is in it.
+const SUMMARY_START: [u8; 8] = [0x51, 0x2A, 0x4D, 0x18, 16, 0, 0, 0];
+/// Bytes of a summary.
+const SUMMARY_LEN: usize = 24;
 /// Bytes that are read or written at once.
 const CHUNK: usize = 1 << 20;
 /// How much a step of a long run does, in chunks.
@@ -63,19 +68,65 @@ pub fn open_cycle(path: &Path, cycle: i32, write: bool) -> Result<Option<RollFil
 
 /// Opens a compressed file; None if it is missing.
 pub fn open(path: &Path, cycle: i32) -> Result<Option<RollFile>> {
-    let Some(window) = window(path)? else { return Ok(None) };
+    let Some(frame) = Frame::open(path)? else { return Ok(None) };
+    let summary = frame.summary;
+    let window = frame.decompress()?;
     let layout = roll_file::read_layout(&window)?;
     let layout = layout.ok_or_else(|| damaged(path, 0, "no finished roll file"))?;
-    Ok(Some(RollFile::new(cycle, window, layout)))
+    let file = Arc::new(RollFile::new(cycle, window, layout));
+    if let Some(summary) = summary {
+        summary.check(&file)?;
+    }
+    Ok(Arc::into_inner(file))
 }
 
-/// The content of a compressed file, mapped read-only; None if it is missing.
-pub fn window(path: &Path) -> Result<Option<Window>> {
-    let Some(frame) = Frame::open(path)? else { return Ok(None) };
-    let dir = path.parent().unwrap_or(Path::new("."));
-    let content = files::without_name(dir).map_err(|e| Error::io(DECOMPRESS, path, e))?;
-    frame.decompress_into(&content)?;
-    Window::new(path, content, false).map(Some)
+/// What a compressed file says of its content; None where it is missing, or zstd alone made it.
+pub fn summary(path: &Path) -> Result<Option<Summary>> {
+    let Some(file) = files::open(path, Access { write: false, create_mode: None })? else {
+        return Ok(None);
+    };
+    let mut bytes = [0; SUMMARY_LEN];
+    let found = read_up_to(&mut &file, &mut bytes).map_err(|e| Error::io(DECOMPRESS, path, e))?;
+    Ok(Summary::parse(&bytes[..found]))
+}
+
+/// What can be known of a cycle before it is decompressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// How many messages it has.
+    pub messages: u64,
+    /// The position of its end-of-file marker.
+    pub position: u64,
+}
+
+impl Summary {
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        let (messages, rest) = bytes.strip_prefix(&SUMMARY_START)?.split_first_chunk()?;
+        let (position, _) = rest.split_first_chunk()?;
+        let (messages, position) = (u64::from_le_bytes(*messages), u64::from_le_bytes(*position));
+        Some(Self { messages, position })
+    }
+
+    fn bytes(self) -> Vec<u8> {
+        [SUMMARY_START, self.messages.to_le_bytes(), self.position.to_le_bytes()].concat()
+    }
+
+    /// That of a roll file, and what lies at its end.
+    fn of(file: &Arc<RollFile>) -> Result<(Self, Slot)> {
+        let end = locate::end(&mut View::new(Arc::clone(file)))?;
+        Ok((Self { messages: end.next_sequence(), position: end.position }, end.slot))
+    }
+
+    /// An error where a file holds something else.
+    fn check(self, file: &Arc<RollFile>) -> Result<()> {
+        let (found, _) = Self::of(file)?;
+        if found == self {
+            return Ok(());
+        }
+        let (says, messages) = (self.messages, found.messages);
+        let found = format!("{messages} messages, where its summary says {says}");
+        Err(damaged(file.path(), self.position, found))
+    }
 }
 
 const DECOMPRESS: &str = "cannot decompress";
@@ -83,6 +134,7 @@ const DECOMPRESS: &str = "cannot decompress";
 /// A compressed file that is being read.
 struct Frame {
     path: PathBuf,
+    summary: Option<Summary>,
     length: u64,
     at: u64,
     decoder: read::Decoder<'static, BufReader<File>>,
@@ -95,17 +147,19 @@ impl Frame {
         };
         let failed = |e| Error::io(DECOMPRESS, path, e);
         let compressed = file.metadata().map_err(failed)?.len();
-        let mut header = [0; FRAME_HEADER];
+        let mut header = [0; SUMMARY_LEN + FRAME_HEADER];
         let found = read_up_to(&mut &file, &mut header).map_err(failed)?;
-        let length = zstd_safe::get_frame_content_size(&header[..found]).ok().flatten();
+        let summary = Summary::parse(&header[..found]);
+        let start = summary.map_or(0, |_| SUMMARY_LEN);
+        let length = zstd_safe::get_frame_content_size(&header[start..found]).ok().flatten();
         let length = length.ok_or_else(|| damaged(path, 0, "no length of its content"))?;
         if length > CONTENT_MAX || length / RATIO_MAX > compressed {
             let found = format!("content of {length} bytes in a frame of {compressed}");
             return Err(damaged(path, 0, found));
         }
-        let file = files::open_again(&file, path, Access { write: false, create_mode: None })?;
+        (&file).seek(SeekFrom::Start(start as u64)).map_err(failed)?;
         let decoder = read::Decoder::new(file).map_err(failed)?.single_frame();
-        Ok(Some(Self { path: path.to_path_buf(), length, at: 0, decoder }))
+        Ok(Some(Self { path: path.to_path_buf(), summary, length, at: 0, decoder }))
     }
 
     /// Fills `chunk` as far as there is content; the number of bytes.
@@ -135,19 +189,23 @@ impl Frame {
         }
     }
 
-    /// Writes the content to a new file, leaving out what is zeros.
-    fn decompress_into(mut self, file: &File) -> Result<()> {
+    /// The content, mapped read-only.
+    fn decompress(mut self) -> Result<Window> {
+        let path = self.path.clone();
+        let failed = |e| Error::io(DECOMPRESS, &path, e);
+        let dir = path.parent().unwrap_or(Path::new("."));
+        let file = files::without_name(dir).map_err(failed)?;
         let mut chunk = vec![0; CHUNK];
         loop {
             let at = self.at;
             let found = self.read(&mut chunk)?;
-            write_sparse(file, &chunk[..found], at)
-                .map_err(|e| Error::io(DECOMPRESS, &self.path, e))?;
+            write_sparse(&file, &chunk[..found], at).map_err(failed)?;
             if found < chunk.len() {
                 break;
             }
         }
-        files::set_len(file, self.length).map_err(|e| Error::io(DECOMPRESS, &self.path, e))
+        files::set_len(&file, self.length).map_err(failed)?;
+        Window::new(&path, file, false)
     }
 }
 
@@ -161,6 +219,18 @@ pub struct Compression {
 impl Compression {
     /// Of these files, which both exist.
     pub fn new(source: &Path, target: &Path) -> Result<Self> {
+        let file = create::open_existing(source, 0, false)?;
+        let file = file.ok_or_else(|| Error::gone(COMPRESS, source))?;
+        match Summary::of(&Arc::new(file))? {
+            (summary, Slot::EndOfData) => Self::with(summary, source, target),
+            _ => Err(Error::Unsupported(format!(
+                "compressing a roll file without end-of-file marker: file={}",
+                source.display()
+            ))),
+        }
+    }
+
+    fn with(summary: Summary, source: &Path, target: &Path) -> Result<Self> {
         let from = open_named(source, false)?;
         let length = from.metadata().map_err(|e| Error::io(COMPRESS, source, e))?.len();
         let mut encoder = raw::Encoder::new(LEVEL).map_err(|e| Error::io(COMPRESS, source, e))?;
@@ -169,7 +239,9 @@ impl Compression {
             encoder.set_parameter(option).map_err(|e| Error::io(COMPRESS, source, e))?;
         }
         encoder.set_pledged_src_size(Some(length)).map_err(|e| Error::io(COMPRESS, source, e))?;
-        let writer = zio::Writer::new(open_named(target, true)?, encoder);
+        let mut into = open_named(target, true)?;
+        into.write_all(&summary.bytes()).map_err(|e| Error::io(COMPRESS, target, e))?;
+        let writer = zio::Writer::new(into, encoder);
         let (source, target) = ((source.to_path_buf(), from), (target.to_path_buf(), writer));
         Ok(Self { source, target, at: 0 })
     }
@@ -273,13 +345,16 @@ mod tests {
         let (source, target) = (dir.join("a.cq4"), dir.join("a.cq4.zst"));
         std::fs::write(&source, content).expect("a file");
         std::fs::write(&target, []).expect("a file");
-        let mut run = Compression::new(&source, &target).expect("a start");
+        let summary = Summary { messages: 3, position: 4 };
+        let mut run = Compression::with(summary, &source, &target).expect("a start");
         while run.step().expect("a step") {}
         target
     }
 
     fn decompressed(path: &Path) -> Result<Vec<u8>> {
-        let window = window(path)?.expect("a file");
+        let frame = Frame::open(path)?.expect("a file");
+        assert_eq!(frame.summary, summary(path)?);
+        let window = frame.decompress()?;
         let mut found = vec![0; usize::try_from(window.file_len()).expect("a length")];
         assert_eq!(window.read_at(&mut found, 0)?, found.len());
         Ok(found)

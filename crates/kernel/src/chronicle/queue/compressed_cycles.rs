@@ -3,10 +3,20 @@
 use std::path::PathBuf;
 
 use super::handle::Queue;
-use crate::chronicle::protocol::{compressed, listing};
+use crate::chronicle::protocol::compressed::{self, Summary};
+use crate::chronicle::protocol::listing;
 use crate::{Error, Result};
 
 impl Queue {
+    /// What the compressed file of a cycle says of its content, so that counting messages takes no
+    /// decompression; None where the cycle is not compressed, or zstd alone made the file.
+    pub(super) fn summary_of(&self, cycle: i32) -> Result<Option<Summary>> {
+        if self.open_file(cycle).is_some() || !self.is_compressed(cycle) {
+            return Ok(None);
+        }
+        compressed::summary(&compressed::path_for(&self.file_for_cycle(cycle)?))
+    }
+
     /// An error where a new roll file would hide a compressed one.
     pub(super) fn check_not_compressed(&self, cycle: i32) -> Result<()> {
         if !self.is_compressed(cycle) {

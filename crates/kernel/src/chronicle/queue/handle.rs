@@ -506,6 +506,9 @@ impl Queue {
 
     /// The sequence of a cycle's last message; None when there is no file or no message in it.
     pub fn last_sequence(&self, cycle: i32) -> Result<Option<u64>> {
+        if let Some(summary) = self.summary_of(cycle)? {
+            return Ok(summary.messages.checked_sub(1));
+        }
         let Some(mut view) = self.view(cycle)? else { return Ok(None) };
         Ok(locate::end(&mut view)?.last.map(|last| last.sequence))
     }
@@ -554,6 +557,9 @@ impl Queue {
     /// # Errors
     /// A file that is not ready although a later one has messages is damaged.
     pub fn end_of_cycle(&self, cycle: i32) -> Result<Option<(u64, u64, bool)>> {
+        if let Some(summary) = self.summary_of(cycle)? {
+            return Ok(Some((summary.position, summary.messages, true)));
+        }
         let Some(mut view) = self.view(cycle)? else {
             return self.check_finished(cycle).map(|()| None);
         };
