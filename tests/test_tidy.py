@@ -58,7 +58,7 @@ RECURSIVE = (
 )
 # The Python modules, lowest first. What the handles are built on takes the native ones.
 PYTHON_LAYERS = [
-    "_terminal _units _watching",
+    "_file_listener _terminal _units _watching",
     "frames.html",
     "_arguments _arrow _durable _formats _following _latency discovery errors pausers",
     "types _opening _options _raw pages",

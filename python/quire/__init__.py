@@ -12,8 +12,8 @@ Where things are; each imports only what stands above it::
     types pausers discovery                    declared types, waiting, queues below a directory
     _arguments _durable _opening _terminal     checked arguments, files that survive a crash,
     _arrow _latency _formats                   paths that become queues, text safe to print
-    _units _watching _options                  durations and sizes, what runs beside a queue,
-                                               the options of open()
+    _units _watching _file_listener            durations and sizes, what runs beside a queue,
+    _options                                   the options of open()
     _following _raw                            waiting for messages, in any format; batches of raw
                                                messages
     _native                                    the Rust extension; its stub documents it

@@ -887,6 +887,20 @@ class Pretoucher:
         /,
     ) -> None: ...
 
+class FileEvents:
+    """The roll files that a queue opens and releases, for a listener in a thread of its own."""
+
+    def take(self) -> list[tuple[int, str, bool]] | None:
+        """
+        Wait for events: the cycle, its file, and whether it was opened.
+
+        A file that several handles use is opened and released once. None after the queue was closed
+        and its files are released.
+        """
+
+    def end(self) -> None:
+        """Count the open files as released; there are no events after that."""
+
 @disjoint_base
 class Queue:
     """The native half of :class:`quire.Queue`; see :func:`quire.open` for the options."""
@@ -918,9 +932,14 @@ class Queue:
         durability: Literal["process", "batch", "each"] = "process",
         group_commit_us: int | None = None,
         metrics: bool = False,
+        file_events: bool = False,
         buffer_capacity_bytes: int | None = None,
         on_full: Literal["block", "raise"] = "block",
     ) -> Self: ...
+    @property
+    def _file_events(self) -> FileEvents | None:
+        """What a listener for files waits on, with ``file_events=True``."""
+
     @property
     def path(self) -> str:
         """The directory of the queue, as an absolute path."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias, cast,
 
 from quire import _arguments as arguments
 from quire import _formats, _native, _options
+from quire._file_listener import FileListener, FileListening
 from quire._formats import Format
 from quire._native import Dump, ManualClock, Pretoucher, RollCycle
 from quire._opening import Reopened
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
     from quire.metrics.snapshot import Metrics
 
 BufferMode: TypeAlias = Literal["none", "async", "copy"]
+
+
+# Options that run code in this process alone.
+_NOT_PICKLED = {"retention", "on_file_acquired", "on_file_released"}
 
 
 class _Writable(Protocol):
@@ -62,6 +67,7 @@ class Queue(_native.Queue, Reopened, Framed, Shared, metaclass=ABCMeta):
     """
 
     _watches: Sequence[Watch] = ()
+    _listening: FileListening | None = None
 
     @classmethod
     def _reopen(cls, path: str | PathLike[str], options: dict[str, Any]) -> Self:
@@ -69,8 +75,14 @@ class Queue(_native.Queue, Reopened, Framed, Shared, metaclass=ABCMeta):
         watchers = options.get("retention") or ()
         if watchers and options["read_only"]:
             raise ReadOnlyError(f"retention removes files of the queue: path={path} read_only=True")
-        kept = {name: given for name, given in options.items() if name != "retention"}
-        queue = super()._reopen(path, kept)
+        listeners = [options.get(name) for name in ("on_file_acquired", "on_file_released")]
+        kept = {name: given for name, given in options.items() if name not in _NOT_PICKLED}
+        queue = super()._reopen(
+            path, kept | {"file_events": any(it is not None for it in listeners)}
+        )
+        queue._options = kept  # noqa: SLF001
+        if queue._file_events is not None:  # noqa: SLF001
+            queue._listening = FileListening(queue._file_events, *listeners)  # noqa: SLF001
         queue._watches = [it.watch(queue, kept) for it in watchers]  # noqa: SLF001
         return queue
 
@@ -79,6 +91,8 @@ class Queue(_native.Queue, Reopened, Framed, Shared, metaclass=ABCMeta):
         for watch in self._watches:
             watch.close()
         super().close()
+        if self._listening is not None:
+            self._listening.close()
 
     def __exit__(
         self,
@@ -304,6 +318,8 @@ def open(  # noqa: A001
     pretouch: bool = True,
     low_space_percent: int = 5,
     retention: Watcher | Sequence[Watcher] | None = None,
+    on_file_acquired: FileListener | None = None,
+    on_file_released: FileListener | None = None,
     durability: Literal["process", "batch", "each"] = "process",
     group_commit_s: float | None = None,
     metrics: bool | None = None,
@@ -339,6 +355,8 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
     pretouch: bool = True,
     low_space_percent: int = 5,
     retention: Watcher | Sequence[Watcher] | None = None,
+    on_file_acquired: FileListener | None = None,
+    on_file_released: FileListener | None = None,
     durability: Literal["process", "batch", "each"] = "process",
     group_commit_s: float | None = None,
     metrics: bool | None = None,
@@ -404,6 +422,11 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
             this, or less than 200 MiB: at most once a minute, and 0 for never.
         retention: Rules, of :class:`quire.Retention`, by which old cycles are removed at each roll;
             None: all are kept. Not part of a pickled queue.
+        on_file_acquired: Called with the cycle and the path when the queue opens a roll file, which
+            its handles then share. A thread calls, so no handle waits; an exception is logged.
+        on_file_released: Called when the last handle has left that file: once for each call of
+            *on_file_acquired*, at the latest while the queue is closed, which waits for it. Not
+            part of a pickled queue, as little as the other.
         durability: What a message survives without a call of ``sync()``: ``process``, the end of
             its process; ``batch``, a power cut too, once a thread has synced it, at the latest when
             the queue is closed; ``each``, a power cut as soon as the append has returned.
@@ -481,6 +504,8 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
         "pretouch": pretouch,
         "low_space_percent": low_space_percent,
         "retention": retention,
+        "on_file_acquired": on_file_acquired,
+        "on_file_released": on_file_released,
         "durability": durability,
         "metrics": metrics,
         "on_full": on_full,

@@ -136,6 +136,8 @@ mod _native {
     #[pymodule_export]
     use crate::handles::excerpt::Excerpt;
     #[pymodule_export]
+    use crate::handles::file_events::FileEvents;
+    #[pymodule_export]
     use crate::handles::pretoucher::Pretoucher;
     #[pymodule_export]
     use crate::handles::queue::Queue;

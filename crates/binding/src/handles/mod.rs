@@ -3,7 +3,7 @@
 //! and write them value by value) and [`excerpt`]; [`dump`], [`clock`] and [`roll_cycle`].
 //!
 //! [`pretoucher`] prepares files ahead of appenders, [`ring`] is what asynchronous ones put messages
-//! into. [`payload`] is what a caller passes as a message, [`column`] a column of them, [`scan`] a long read
+//! into, and [`file_events`] what a listener for files waits on. [`payload`] is what a caller passes as a message, [`column`] a column of them, [`scan`] a long read
 //! that checks for signals, [`spin`] a wait without a pause, and [`direction`] where reads go.
 
 pub mod appender;
@@ -12,6 +12,7 @@ pub mod column;
 pub mod direction;
 pub mod dump;
 pub mod excerpt;
+pub mod file_events;
 pub mod payload;
 pub mod pretoucher;
 pub mod queue;

@@ -17,6 +17,7 @@ use quire_kernel::Error;
 use quire_kernel::ring::handle::{OnFull, Ring};
 
 use super::clock::QueueClock;
+use super::file_events::FileEvents;
 use super::roll_cycle::{RollCycle, named_or_given};
 use crate::arguments::{integer, text};
 use crate::error::{to_py, told};
@@ -46,7 +47,7 @@ impl Queue {
         timeout_ms = 10_000, force_unlock = "dead", double_buffer = false,
         eof_grace_ms = Some(1_000), file_mode = 0o600, allow_network = false,
         pretouch = true, low_space_percent = 5, durability = "process", group_commit_us = None,
-        metrics = false,
+        metrics = false, file_events = false,
         buffer_capacity_bytes = None, on_full = "block"
     ))]
     #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)] // a Python signature
@@ -76,6 +77,7 @@ impl Queue {
         durability: &str,
         group_commit_us: Option<u64>,
         metrics: bool,
+        file_events: bool,
         buffer_capacity_bytes: Option<u64>,
         on_full: &str,
     ) -> PyResult<Self> {
@@ -109,6 +111,7 @@ impl Queue {
             durability,
             group_commit: group_commit_us.map_or(durability.group_commit(), Duration::from_micros),
             metrics,
+            file_events,
         };
         let on_full = when_full(on_full)?;
         if buffer_capacity_bytes.is_some() && clock.is_callable() {
@@ -133,6 +136,12 @@ impl Queue {
     #[getter]
     fn ring(&self) -> Option<super::ring::Ring> {
         self.ring.clone().map(super::ring::Ring)
+    }
+
+    #[doc = stub!("Queue._file_events")]
+    #[getter(_file_events)]
+    fn file_events(&self) -> Option<FileEvents> {
+        self.kernel.file_events().cloned().map(FileEvents)
     }
 
     #[doc = stub!("Queue.path")]

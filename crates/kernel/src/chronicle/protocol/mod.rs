@@ -3,7 +3,7 @@
 //!
 //! - [`lock`] is the write lock, [`table`] the table store that holds its word;
 //! - [`publish`] makes one message visible; [`hints`] and [`indexing`] write what readers find it by;
-//! - [`roll_file`] is an open file; [`create`] makes one, [`roll`] ends it, [`unfinished`] says
+//! - [`roll_file`] is an open file, [`file_events`] says which are; [`create`] makes one, [`roll`] ends it, [`unfinished`] says
 //!   whether one was only begun, [`listing`] which there are, and
 //!   [`recorded`] which roll cycle they follow;
 //! - [`locate`] and [`index_search`] find messages;
@@ -17,6 +17,8 @@ pub mod table;
 #[cfg(not(loom))]
 pub mod compressed;
 pub mod create;
+#[cfg(not(loom))]
+pub mod file_events;
 #[cfg(not(loom))]
 pub mod index_search;
 #[cfg(not(loom))]

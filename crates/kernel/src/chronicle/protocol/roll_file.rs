@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use super::file_events::OpenFile;
 use super::lock::guard::WriteGuard;
 use crate::chronicle::format::blocks::{self, Growth};
 use crate::chronicle::format::document::{self, HEADER_LEN, Header};
@@ -27,6 +28,8 @@ pub struct RollFile {
     pub word_is_sound: OnceLock<bool>,
     /// Index entries that agreed with the one before them.
     checked: Mutex<Checked>,
+    /// Says that the file is open; the last field, as it is unmapped before that ends.
+    pub event: Option<OpenFile>,
 }
 
 impl RollFile {
@@ -35,7 +38,8 @@ impl RollFile {
     pub fn new(cycle: i32, window: Window, layout: StoreLayout) -> Self {
         let shape = Shape { index_count: layout.index_count, index_spacing: layout.index_spacing };
         let (window, checked) = (Arc::new(window), Mutex::default());
-        Self { cycle, window, layout, shape, word_is_sound: OnceLock::new(), checked }
+        let word_is_sound = OnceLock::new();
+        Self { cycle, window, layout, shape, word_is_sound, checked, event: None }
     }
 
     /// Whether an index entry was found right before.

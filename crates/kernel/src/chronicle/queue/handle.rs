@@ -11,21 +11,20 @@ use super::low_space::LowSpace;
 use super::open::{self, FIELDLESS, Opened};
 use super::options::Options;
 use crate::chronicle::format::blocks::Growth;
-use crate::chronicle::format::index::Shape;
 use crate::chronicle::format::roll_cycle::{RollCycle, Schedule};
 use crate::chronicle::format::table::{NO_HIGHEST, NO_INDEX};
-use crate::chronicle::protocol::compressed;
-use crate::chronicle::protocol::create::{self, NewFile};
+use crate::chronicle::protocol::create;
+use crate::chronicle::protocol::file_events::FileEvents;
 use crate::chronicle::protocol::listing::{self, Listing, Names};
 use crate::chronicle::protocol::locate::{self, Place};
-use crate::chronicle::protocol::lock::guard::WriteGuard;
-use crate::chronicle::protocol::roll_file::{RollFile, Slot, View};
+use crate::chronicle::protocol::roll_file::{RollFile, Slot};
 use crate::chronicle::protocol::table::store::TableStore;
 use crate::memory::pretouch::Pretoucher;
 use crate::metrics::Metrics;
 use crate::os::{clock, process};
-use crate::probe::fault;
 use crate::{Error, Result, warnings};
+
+mod files;
 
 /// Up to this many names are looked up one by one rather than by listing the directory.
 const FEW_CYCLES: usize = 64;
@@ -56,6 +55,7 @@ pub struct Queue {
     counting: Counting,
     /// When a reader last looked whether the table was replaced.
     looked_ms: AtomicI64,
+    file_events: Option<Arc<FileEvents>>,
     /// Cycles of which an operator was warned that something is wrong with their files.
     told: Mutex<HashSet<i32>>,
 }
@@ -67,6 +67,7 @@ impl Queue {
         let pretoucher = Pretoucher::new(options.pretouch);
         let commit = Commit::new(options.durability, options.group_commit);
         let counting = Counting::begin(&opened.dir, &options)?;
+        let file_events = options.file_events.then(FileEvents::new);
         let queue = Self {
             opened,
             options,
@@ -81,6 +82,7 @@ impl Queue {
             committer: OnceLock::new(),
             counting,
             looked_ms: AtomicI64::new(clock::coarse_time_ms()),
+            file_events,
             told: Mutex::default(),
         };
         Ok(Arc::new(queue))
@@ -113,6 +115,9 @@ impl Queue {
         self.lock_files().clear();
         if let Some(table) = &self.opened.table {
             table.close();
+        }
+        if let Some(events) = &self.file_events {
+            events.end();
         }
     }
 
@@ -385,59 +390,6 @@ impl Queue {
         listing::has_file(self.names(), i64::from(cycle))
     }
 
-    /// The file of a cycle, if a handle of this queue has it open.
-    #[must_use]
-    pub fn open_file(&self, cycle: i32) -> Option<Arc<RollFile>> {
-        self.lock_files().get(&cycle).and_then(Weak::upgrade)
-    }
-
-    /// The file of a cycle, opened if need be; None when it is missing or not ready.
-    pub fn file(&self, cycle: i32) -> Result<Option<Arc<RollFile>>> {
-        if let Some(file) = self.open_file(cycle) {
-            return Ok(Some(file));
-        }
-        let path = self.file_for_cycle(cycle)?;
-        let file = compressed::open_cycle(&path, cycle, !self.is_read_only())?;
-        Ok(file.map(|file| self.remember(file)))
-    }
-
-    /// A view of a cycle's file; None when it is missing or not ready.
-    pub fn view(&self, cycle: i32) -> Result<Option<View>> {
-        Ok(self.file(cycle)?.map(View::new))
-    }
-
-    /// A view of a cycle's file for appending, made if need be.
-    pub fn view_for_append(
-        &self,
-        table: &TableStore,
-        cycle: i32,
-        guard: &WriteGuard<'_>,
-    ) -> Result<View> {
-        let (file, created) = self.file_for_append(cycle, guard)?;
-        // It was created early, or its creator died before it announced the file.
-        if created || table.value(table.words().highest, NO_HIGHEST) < i64::from(cycle) {
-            listing::note_created(table, cycle);
-        }
-        Ok(View::new(file))
-    }
-
-    /// The file of a cycle, created if need be, and whether it was. It is not in the listing yet: a
-    /// file that is created before its cycle begins must not draw appenders there.
-    pub fn file_for_append(
-        &self,
-        cycle: i32,
-        guard: &WriteGuard<'_>,
-    ) -> Result<(Arc<RollFile>, bool)> {
-        let path = self.file_for_cycle(cycle)?;
-        if let Some(file) = self.open_file(cycle).filter(|file| is_same_file(file, &path)) {
-            return create::check_writable(&file).map(|()| (file, false));
-        }
-        self.check_not_compressed(cycle)?;
-        let (file, created) = create::open_or_create(&path, cycle, &self.new_file(), guard)?;
-        self.counting.count_file(created);
-        Ok((self.remember(file), created))
-    }
-
     /// Syncs the name of the queue's directory, and of those that were made for it, the first time.
     pub fn sync_own_name(&self) -> Result<()> {
         self.opened.own_name.sync(self.path())
@@ -459,27 +411,6 @@ impl Queue {
     #[must_use]
     pub const fn growth(&self) -> Growth {
         Growth { block: self.opened.block, timeout: self.options.timeout }
-    }
-
-    fn new_file(&self) -> NewFile {
-        let shape = Shape {
-            index_count: self.opened.index_count,
-            index_spacing: self.opened.index_spacing,
-        };
-        let (mode, fieldless) = (self.options.file_mode, self.is_fieldless());
-        NewFile { shape, growth: self.growth(), mode, fieldless }
-    }
-
-    fn remember(&self, file: RollFile) -> Arc<RollFile> {
-        let file = Arc::new(file);
-        let mut files = self.lock_files();
-        files.retain(|_, file| file.strong_count() > 0);
-        files.insert(file.cycle, Arc::downgrade(&file));
-        file
-    }
-
-    fn lock_files(&self) -> MutexGuard<'_, HashMap<i32, Weak<RollFile>>> {
-        self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The index of the oldest message that can be read.
@@ -590,11 +521,4 @@ impl Drop for Queue {
     fn drop(&mut self) {
         self.close();
     }
-}
-
-fn is_same_file(file: &RollFile, path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    let open = fault::call!("create.same-file.stat", file.window.file().metadata());
-    let named = fault::call!("create.same-file.stat", std::fs::symlink_metadata(path));
-    matches!((open, named), (Ok(a), Ok(b)) if (a.dev(), a.ino()) == (b.dev(), b.ino()))
 }

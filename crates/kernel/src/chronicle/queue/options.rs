@@ -54,6 +54,8 @@ pub struct Options {
     pub low_space_percent: u8,
     /// Count and time what is appended and read.
     pub metrics: bool,
+    /// Say which files are opened and released.
+    pub file_events: bool,
     /// Permission bits of new files.
     pub file_mode: u32,
     /// Open for writing on a network file system all the same.
@@ -84,6 +86,7 @@ impl Default for Options {
             group_commit: Duration::ZERO,
             low_space_percent: 5,
             metrics: false,
+            file_events: false,
             file_mode: 0o600,
             allow_network: false,
         }

@@ -1,0 +1,108 @@
+//! The roll files that a queue has open: each is mapped once, however many handles use it.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, MutexGuard, PoisonError, Weak};
+
+use super::Queue;
+use crate::Result;
+use crate::chronicle::format::index::Shape;
+use crate::chronicle::format::table::NO_HIGHEST;
+use crate::chronicle::protocol::compressed;
+use crate::chronicle::protocol::create::{self, NewFile};
+use crate::chronicle::protocol::file_events::FileEvents;
+use crate::chronicle::protocol::listing;
+use crate::chronicle::protocol::lock::guard::WriteGuard;
+use crate::chronicle::protocol::roll_file::{RollFile, View};
+use crate::chronicle::protocol::table::store::TableStore;
+use crate::probe::fault;
+
+impl Queue {
+    /// What says which files are opened and released, if it was opened for that.
+    #[must_use]
+    pub const fn file_events(&self) -> Option<&Arc<FileEvents>> {
+        self.file_events.as_ref()
+    }
+
+    /// The file of a cycle, if a handle of this queue has it open.
+    #[must_use]
+    pub fn open_file(&self, cycle: i32) -> Option<Arc<RollFile>> {
+        self.lock_files().get(&cycle).and_then(Weak::upgrade)
+    }
+
+    /// The file of a cycle, opened if need be; None when it is missing or not ready.
+    pub fn file(&self, cycle: i32) -> Result<Option<Arc<RollFile>>> {
+        if let Some(file) = self.open_file(cycle) {
+            return Ok(Some(file));
+        }
+        let path = self.file_for_cycle(cycle)?;
+        let file = compressed::open_cycle(&path, cycle, !self.is_read_only())?;
+        Ok(file.map(|file| self.remember(file)))
+    }
+
+    /// A view of a cycle's file; None when it is missing or not ready.
+    pub fn view(&self, cycle: i32) -> Result<Option<View>> {
+        Ok(self.file(cycle)?.map(View::new))
+    }
+
+    /// A view of a cycle's file for appending, made if need be.
+    pub fn view_for_append(
+        &self,
+        table: &TableStore,
+        cycle: i32,
+        guard: &WriteGuard<'_>,
+    ) -> Result<View> {
+        let (file, created) = self.file_for_append(cycle, guard)?;
+        // It was created early, or its creator died before it announced the file.
+        if created || table.value(table.words().highest, NO_HIGHEST) < i64::from(cycle) {
+            listing::note_created(table, cycle);
+        }
+        Ok(View::new(file))
+    }
+
+    /// The file of a cycle, created if need be, and whether it was. It is not in the listing yet: a
+    /// file that is created before its cycle begins must not draw appenders there.
+    pub fn file_for_append(
+        &self,
+        cycle: i32,
+        guard: &WriteGuard<'_>,
+    ) -> Result<(Arc<RollFile>, bool)> {
+        let path = self.file_for_cycle(cycle)?;
+        if let Some(file) = self.open_file(cycle).filter(|file| is_same_file(file, &path)) {
+            return create::check_writable(&file).map(|()| (file, false));
+        }
+        self.check_not_compressed(cycle)?;
+        let (file, created) = create::open_or_create(&path, cycle, &self.new_file(), guard)?;
+        self.counting.count_file(created);
+        Ok((self.remember(file), created))
+    }
+
+    fn new_file(&self) -> NewFile {
+        let shape = Shape {
+            index_count: self.opened.index_count,
+            index_spacing: self.opened.index_spacing,
+        };
+        let (mode, fieldless) = (self.options.file_mode, self.is_fieldless());
+        NewFile { shape, growth: self.growth(), mode, fieldless }
+    }
+
+    fn remember(&self, mut file: RollFile) -> Arc<RollFile> {
+        file.event = self.file_events().map(|events| events.open(file.cycle, file.path()));
+        let file = Arc::new(file);
+        let mut files = self.lock_files();
+        files.retain(|_, file| file.strong_count() > 0);
+        files.insert(file.cycle, Arc::downgrade(&file));
+        file
+    }
+
+    pub(super) fn lock_files(&self) -> MutexGuard<'_, HashMap<i32, Weak<RollFile>>> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn is_same_file(file: &RollFile, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let open = fault::call!("create.same-file.stat", file.window.file().metadata());
+    let named = fault::call!("create.same-file.stat", std::fs::symlink_metadata(path));
+    matches!((open, named), (Ok(a), Ok(b)) if (a.dev(), a.ino()) == (b.dev(), b.ino()))
+}
