@@ -13,7 +13,18 @@ from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
-from bench import contention, growth, harness, latency, machine, messages, older, scenarios, spark
+from bench import (
+    contention,
+    growth,
+    harness,
+    latency,
+    machine,
+    messages,
+    older,
+    scenarios,
+    spark,
+    tools,
+)
 from bench.harness import Measure, Result, Scenario
 from bench.scenarios import Operation, Volume
 
@@ -185,6 +196,14 @@ def _older(
         yield {**what, **_scenario(scenario, setting, wanted, volume, say)}
 
 
+def _tools(
+    operations: Sequence[Operation], volume: Volume, say: Callable[[str], None]
+) -> Iterator[Result]:
+    for what, scenario, setting in tools.settings(places()[0], volume):
+        wanted = [it for it in scenarios.TOOLS[what["kind"]] if it in operations]
+        yield {**what, **_scenario(scenario, setting, wanted, volume, say)}
+
+
 def _spark(
     operations: Sequence[Operation], volume: Volume, say: Callable[[str], None]
 ) -> Iterator[Result]:
@@ -229,6 +248,7 @@ _OPERATIONS: dict[str, Sequence[Operation]] = {
     "growth": [one for kind in scenarios.GROWTH for one in scenarios.aged(kind)],
     "messages": [one for wanted in scenarios.MESSAGES.values() for one in wanted],
     "older": [one for wanted in scenarios.OLDER.values() for one in wanted],
+    "tools": [one for wanted in scenarios.TOOLS.values() for one in wanted],
     "spark": [one for wanted in scenarios.SPARK.values() for one in wanted],
     "peers": (*scenarios.PEERS_APPEND, *scenarios.PEERS_STREAM),
 }
@@ -243,6 +263,7 @@ _PARTS: dict[
     "growth": _growth,
     "messages": _messages,
     "older": _older,
+    "tools": _tools,
     "spark": _spark,
     "peers": _peers,
 }

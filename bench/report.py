@@ -20,6 +20,7 @@ from bench import (
     summary,
     tables,
     targets,
+    tools,
 )
 from bench.harness import Result
 
@@ -38,6 +39,7 @@ _TITLES = {
     "growth": "Large and old queues",
     "messages": "Objects and calls as messages",
     "older": "Vanilla Chronicle and Quick-Queue",
+    "tools": "The command line",
     "spark": "On Spark",
     "peers": "Beside other Python libraries",
 }
@@ -93,10 +95,9 @@ def _body(results: dict[str, Result], part: str) -> str:
             return live_tables.latencies(results)
         case "contention" | "buffering":
             return live_tables.contention(results, part)
-        case "growth":
-            return live_tables.growth(results)
-        case "spark":
-            return spark_tables.text(results)
+        case "growth" | "tools" | "spark":
+            of_part = {"growth": live_tables.growth, "tools": tools.text}
+            return of_part.get(part, spark_tables.text)(results)
     append, stream = (tables.peers(results, kind) for kind in ("append", "stream"))
     return f"One message per call:\n\n{append}\n\nThe same, to another process:\n\n{stream}"
 

@@ -15,6 +15,7 @@ PARTS = (
     "growth",
     "messages",
     "older",
+    "tools",
     "spark",
     "peers",
 )
@@ -138,6 +139,16 @@ def _spark(*names: str) -> tuple[Operation, ...]:
     return tuple(Operation("spark", name) for name in names)
 
 
+TOOLS = {
+    "read": (*_quire("read"), *_java("ChronicleReaderMain")),
+    "dump": (*_quire("dump"), *_java("DumpMain")),
+    "where": _quire("where"),
+    "verify": _quire("verify"),
+    "stat": _quire("stat"),
+    "start": _quire("version"),
+}
+"""Commands, by what they do; `where` and `verify` without the start of the process."""
+
 SPARK = {
     "decode": _quire("decode_columns", "decode_payloads"),
     "query": (
@@ -220,6 +231,8 @@ class Volume:
     messages: Amount
     dumped: dict[str, tuple[int, Amount]]
     """So many messages a queue has that is dumped, by what they are; and how often it is dumped."""
+    tools: int
+    """So many messages the queue has that is read on the command line."""
     spark: int
     """So many messages the queue has that Spark reads."""
     peer: Amount
@@ -254,6 +267,7 @@ FULL = Volume(
     most_writers=max(WRITERS),
     messages=Amount(1_000_000, 500_000),
     dumped={"texts": (1_000_000, Amount(1, 1)), "objects": (30_000, Amount(34, 10))},
+    tools=1_000_000,
     spark=10_000_000,
     peer=Amount(50_000, 10_000),
 )
@@ -274,6 +288,7 @@ QUICK = Volume(
     most_writers=4,
     messages=Amount(200_000, 200_000),
     dumped={"texts": (50_000, Amount(1, 4)), "objects": (30_000, Amount(2, 6))},
+    tools=100_000,
     spark=1_000_000,
     peer=Amount(10_000, 2_000),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -37,6 +37,11 @@ MESSAGES = [
     ("dump", "dump", 8.0),
 ]
 """The least ratio of two rates, ours to Java's."""
+TOOLS = {"quire.where": 2e6, "quire.verify": 500e6}
+"""The least rates, in messages and in bytes a second."""
+TOOLS_AGAINST_JAVA = [("read", "ChronicleReaderMain", 5.0), ("dump", "DumpMain", 8.0)]
+"""The least ratio of two times, Java's to ours, of commands with their start."""
+MOST_STAT_S = 0.3
 PERCENTILES = ("p50", "p90", "p98", "p99", "p99.9")
 WINDOW_PERCENTILES = ("p98", "p99")
 APPEND_P99 = 0.25
@@ -65,23 +70,9 @@ class Verdict:
 
 def verdicts(results: dict[str, Result]) -> Iterator[Verdict]:
     """Hold what was measured against the targets."""
-    for part in ("append", "tail"):
+    for part, of_scenario in _OF_PART.items():
         for one in summary.scenarios(results, part):
-            yield from _rates(one)
-    for one in summary.scenarios(results, "latency"):
-        yield from _latency(one)
-    for one in summary.scenarios(results, "contention"):
-        yield from _contention(one)
-    for one in summary.scenarios(results, "buffering"):
-        yield from _buffering(one)
-    for one in summary.scenarios(results, "growth"):
-        yield from _growth(one)
-    for one in summary.scenarios(results, "messages"):
-        yield from _messages(one)
-    for one in summary.scenarios(results, "older"):
-        yield from _older(one)
-    for one in summary.scenarios(results, "spark"):
-        yield from _spark(one)
+            yield from of_scenario(one)
 
 
 def _rates(scenario: Result) -> Iterator[Verdict]:
@@ -113,6 +104,28 @@ def _older(scenario: Result) -> Iterator[Verdict]:
     for short, long, what in older_targets.GROWN:
         if {short, long} <= measured:
             yield _at_most(scenario, what, summary.ratio(scenario, short, long), MOST_GROWTH)
+
+
+def _tools(scenario: Result) -> Iterator[Verdict]:
+    measured = set(summary.operations(scenario))
+    for ours, java, least in TOOLS_AGAINST_JAVA:
+        pair = f"quire.{ours}", f"chronicle.{java}"
+        if set(pair) <= measured:
+            yield _ratio(scenario, pair, f"quire {ours} : {java}", least)
+    for key in measured & {*TOOLS}:
+        unit = "bytes" if key == "quire.verify" else "messages"
+        yield _rate(scenario, key, f"quire {key.split('.')[1]}, {unit}", TOOLS[key])
+    if "quire.stat" in measured:
+        spread = summary.nanos(scenario, "quire.stat")
+        yield Verdict(
+            "quire stat, 1,000 cycles",
+            scenario["file_system"],
+            f"at most {MOST_STAT_S} s",
+            f"{spread.median / 1e9:.2f} s ({spread.least / 1e9:.2f} - {spread.greatest / 1e9:.2f})",
+            f"{summary.nanos(scenario, 'quire.stat', CPU_TIME).median / 1e9:.2f} s",
+            is_met=spread.median / 1e9 <= MOST_STAT_S,
+            remark=_mark(scenario),
+        )
 
 
 def _least_rates(scenario: Result) -> Iterator[Verdict]:
@@ -278,3 +291,17 @@ def _spread(spread: Spread, unit: str) -> str:
 
 def _mark(scenario: Result) -> str:
     return " *" if summary.is_disturbed(scenario) else ""
+
+
+_OF_PART: dict[str, Callable[[Result], Iterator[Verdict]]] = {
+    "append": _rates,
+    "tail": _rates,
+    "latency": _latency,
+    "contention": _contention,
+    "buffering": _buffering,
+    "growth": _growth,
+    "messages": _messages,
+    "older": _older,
+    "tools": _tools,
+    "spark": _spark,
+}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -10,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench import harness, parts, summary, targets
+from bench import harness, parts, summary, targets, tools
 from bench import messages as objects
 from bench.adapters import quire as adapter
 from bench.adapters import quire_contending, quire_messages
 from bench.harness import Failed
-from bench.scenarios import MESSAGES, QUICK, Amount, Operation
+from bench.scenarios import MESSAGES, QUICK, TOOLS, Amount, Operation
 from bench.task import Task, checksum, messages
 
 from quire import _native
@@ -105,6 +106,35 @@ def test_a_dump_that_lacks_messages_is_refused(tmp_path: Path) -> None:
         assert quire_messages.dumped_bytes(path, 1000) > 96_000
         with pytest.raises(AssertionError, match="found=1000 count=2000"):
             quire_messages.dumped_bytes(path, 2000)
+
+
+def test_every_command_does_its_work(tmp_path: Path) -> None:
+    for what, _, setting in tools.settings(tmp_path, replace(QUICK, tools=2000)):
+        with setting() as measure:
+            for one in TOOLS[what["kind"]]:
+                if one.system == "quire":
+                    assert measure(one)["nanos"] > 0
+
+
+def test_a_command_that_prints_too_little_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def line(*_: object) -> list[str]:
+        return [sys.executable, "-c", "print('symbol: EURUSD')"]
+
+    monkeypatch.setattr(tools, "_line", line)
+    every = tools.settings(tmp_path, replace(QUICK, tools=1000))
+    _, _, setting = next(every)
+    with setting() as measure, pytest.raises(Failed, match="found=1 expected=1000"):
+        measure(TOOLS["read"][0])
+
+
+def test_the_targets_of_commands_are_held() -> None:
+    runs = [{"quire.read": 1, "chronicle.ChronicleReaderMain": 4}]
+    (read,) = targets.verdicts({"tools": {"scenarios": [_scenario(runs, kind="read")]}})
+    assert (read.is_met, read.wanted) == (False, "5.0 x")
+    (stat,) = targets.verdicts({"tools": {"scenarios": [_scenario([{"quire.stat": 2e8}])]}})
+    assert stat.is_met
 
 
 def _scenario(runs: Sequence[Mapping[str, float]], **described: object) -> dict[str, Any]:
