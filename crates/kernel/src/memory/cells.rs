@@ -78,6 +78,7 @@ impl Cells {
     }
 
     /// 64-bit word, compare-and-set, acquire and release; on failure returns the current value.
+    #[inline]
     pub fn swap_acq_rel(&self, position: u64, old: u64, new: u64, step: Step) -> Result<(), u64> {
         let word = self.memory.word64(position);
         word.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire)

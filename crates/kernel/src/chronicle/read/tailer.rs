@@ -226,11 +226,16 @@ impl Tailer {
     ) -> Result<AtOnce<R>> {
         let Some(mut inner) = self.inner.try_lock() else { return Ok(AtOnce::Unknown) };
         self.queue.check_open("queue")?;
-        if self.is_special.load(Ordering::Acquire) {
-            drop(inner);
-            return self.read_counted(ask, take);
+        let began = if self.is_special.load(Ordering::Acquire) { self.begin()? } else { None };
+        let mut length = 0;
+        let found = self.step_at_once(&mut inner, ask, |index, bytes| {
+            length = bytes.len() as u64;
+            take(index, bytes)
+        })?;
+        if let (Some((metrics, began)), AtOnce::Found(_)) = (began, &found) {
+            metrics.read(began, 1, length);
         }
-        self.step_at_once(&mut inner, ask, take)
+        Ok(found)
     }
 
     #[inline]
@@ -298,23 +303,11 @@ impl Tailer {
     pub fn take_at_once(&self, ask: Ask, include_metadata: bool) -> Result<AtOnce<OpenDocument>> {
         let Some(mut inner) = self.inner.try_lock() else { return Ok(AtOnce::Unknown) };
         self.queue.check_open("queue")?;
-        if self.is_special.load(Ordering::Acquire) {
-            drop(inner);
-            return self.take_counted(ask, include_metadata);
-        }
-        self.take_locked(&mut inner, ask, include_metadata)
-    }
-
-    #[inline]
-    fn take_locked(
-        &self,
-        inner: &mut Inner,
-        ask: Ask,
-        include_metadata: bool,
-    ) -> Result<AtOnce<OpenDocument>> {
-        let found = self.open_locked_at_once(inner, ask, include_metadata)?;
+        let began = if self.is_special.load(Ordering::Acquire) { self.begin()? } else { None };
+        let found = self.open_locked_at_once(&mut inner, ask, include_metadata)?;
         if let AtOnce::Found(open) = &found {
-            self.step_over(inner, open)?;
+            self.step_over(&mut inner, open)?;
+            count_document(began, open);
         }
         Ok(found)
     }

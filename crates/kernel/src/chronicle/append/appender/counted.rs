@@ -2,28 +2,12 @@
 
 use std::time::Instant;
 
-use super::{Appended, Appender, Claim};
+use super::{Appender, Claim};
 use crate::Result;
 use crate::chronicle::protocol::publish::Payload;
 use crate::metrics::Metrics;
 
 impl Appender {
-    #[cold]
-    #[inline(never)]
-    pub(super) fn try_append_counted(
-        &self,
-        metrics: &Metrics,
-        now_ms: Option<i64>,
-        payload: Payload<'_>,
-    ) -> Result<Option<Appended>> {
-        let (began, length) = (Instant::now(), payload.len());
-        let appended = self.try_append_now(now_ms, payload)?;
-        if appended.is_some() {
-            metrics.appended(began, 1, length);
-        }
-        Ok(appended)
-    }
-
     #[cold]
     pub(super) fn append_each_counted(
         &self,

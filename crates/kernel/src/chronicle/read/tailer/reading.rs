@@ -145,15 +145,25 @@ impl Tailer {
         &self,
         reading: &mut Reading,
         count: usize,
-        take: impl FnMut(i64, &[u8]) -> Take,
+        mut take: impl FnMut(i64, &[u8]) -> Take,
     ) -> Result<Scan<()>> {
-        match self.queue.metrics() {
-            None => self.scan_many_now(reading, count, take),
-            Some(metrics) => self.scan_many_counted(metrics, reading, count, take),
+        let began = self.queue.metrics().map(|metrics| (metrics, Instant::now()));
+        let (before, mut bytes) = (reading.taken, 0);
+        let scanned = self.scan_many_now(reading, count, |index, payload| {
+            let taken = take(index, payload);
+            if taken != Take::NotThis {
+                bytes += payload.len() as u64;
+            }
+            taken
+        });
+        if let Some((metrics, began)) = began {
+            metrics.read(began, (reading.taken - before) as u64, bytes);
         }
+        scanned
     }
 
-    pub(super) fn scan_many_now(
+    #[inline]
+    fn scan_many_now(
         &self,
         reading: &mut Reading,
         count: usize,
