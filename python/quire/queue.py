@@ -384,8 +384,9 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
     what is asked for here, as in Java; only a roll cycle that contradicts recorded data is refused.
 
     Args:
-        path: The queue's directory; with *read_only* also one ``*.cq4`` file. A relative one is
-            resolved now, so that it stays the same when the process changes its directory.
+        path: The queue's directory; with *read_only* also one ``*.cq4`` or
+            ``*.cq4.zst`` file. A relative one is resolved now, so that it stays the same when the
+            process changes its directory.
         format: ``chronicle`` for Chronicle Queue 5, the default of a new queue, ``vanilla`` for
             Vanilla Chronicle, or ``quick-queue``. An existing queue has its own; so has an Indexed
             Chronicle, ``indexed``, whose files are *path* with ``.index`` and ``.data`` added.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import queue as queue_module
 import shutil
@@ -299,7 +300,9 @@ def test_a_copy_and_a_repair_keep_compressed_files(orders: Path, tmp_path: Path)
 def test_verbs_show_them(cli: Cli, orders: Path) -> None:
     assert cli.ok("prune", orders, "--max-cycles", "2", "--compress").out.count("compressed") == 3
     assert "1,500 messages" in cli.ok("verify", orders).out
-    assert "20240115F.cq4.zst" in cli.ok("stat", orders).out
+    facts = json.loads(cli.ok("stat", orders, "--json").out)
+    assert [it["state"] for it in facts["files"]] == [*["compressed"] * 3, "eof", "open"]
+    assert [it["messages"] for it in facts["files"]] == [MESSAGES] * DAYS
     assert "0.299" in cli.ok("read", orders).lines
     assert "## 20240115F.cq4.zst" in cli.ok("dump", orders).lines
     assert cli.ok("dump", orders / "20240115F.cq4.zst").out.count("0.299") == 1

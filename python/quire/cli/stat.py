@@ -12,6 +12,7 @@ from typing import Any, Final, cast
 import click
 
 import quire
+from quire._formats import is_compressed
 from quire._native import QuickQueue, VanillaQueue
 from quire._positions import OUTPUT_POSITION, stored_position
 from quire._terminal import escape_line
@@ -27,6 +28,7 @@ from quire.maintenance.files import identities_of, users_of
 from quire.write_lock import lock_keys
 
 _TAILER: Final = "index."
+_ENDED: Final = {"eof", "compressed"}
 
 
 # What is one value each: the columns of csv and arrow.
@@ -189,7 +191,10 @@ def _file(queue: quire.Queue, tailer: quire.Tailer, cycle: int) -> dict[str, Any
         if (end := queue.end_of_cycle(cycle)) is not None:
             used, messages, has_eof = end
             state = "eof" if has_eof else "open"
-            rate = _rate(queue, tailer, cycle, messages)
+            if is_compressed(path.name):
+                state = "compressed"  # its times would take decompressing it
+            else:
+                rate = _rate(queue, tailer, cycle, messages)
     except quire.CorruptError as error:
         state, wrong = "damaged", str(error)
     try:
@@ -202,7 +207,7 @@ def _file(queue: quire.Queue, tailer: quire.Tailer, cycle: int) -> dict[str, Any
         "from": time_text(queue.cycle_start_ms(cycle)),
         "messages": messages,
         "per_second": rate,
-        "mean_per_second": messages * 1000 / length_ms if state == "eof" else None,
+        "mean_per_second": messages * 1000 / length_ms if state in _ENDED else None,
         "used": used,
         **sizes,
         "state": state,

@@ -335,7 +335,7 @@ fn prepare_directory(path: &Path, options: &Options) -> Result<Vec<PathBuf>> {
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             if options.read_only || !options.create {
-                let is_file = path.extension().is_some_and(|suffix| suffix == "cq4");
+                let is_file = is_roll_file_name(&path.to_string_lossy());
                 let why = if is_file { "no such file" } else { "no such directory" }.to_owned();
                 return Err(Error::NotAQueue { why, path: path.to_path_buf() });
             }
