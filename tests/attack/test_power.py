@@ -45,7 +45,7 @@ def test_a_power_cut_keeps_what_was_synced_and_invents_nothing(
     tally(
         "What the older formats synced is whole after a power cut, and nothing is invented",
         int(older[1]),
-        "images of the disk",
+        "images of the disk (older formats)",
     )
     promise = "What `sync()` covered is whole after a power cut, and nothing is invented"
     tally(promise, images, "images of the disk")

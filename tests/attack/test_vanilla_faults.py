@@ -6,8 +6,9 @@ The names are those of the kernel's `fault.rs`; what each leaves is in docs/vani
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
@@ -21,6 +22,10 @@ from vanilla_life import DATA_BYTES, ENTRIES
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(600, 7200))]
 
 FORMS = ("asynchronous", "synchronous")
+
+PROMISE = "A crash or error at any step of a Vanilla Chronicle loses, repeats and invents nothing"
+
+Tally: TypeAlias = Callable[[str, int, str], None]
 
 
 @pytest.fixture(scope="module")
@@ -88,12 +93,14 @@ def test_every_point_is_hit_and_described(lives: Lives, tmp_path: Path) -> None:
 
 
 def test_a_crash_at_any_point_loses_nothing(
-    lives: Lives, form: str, hits: dict[str, int], tmp_path: Path
+    lives: Lives, form: str, hits: dict[str, int], tmp_path: Path, tally: Tally
 ) -> None:
-    crash_at_each(lives, form, hits, tmp_path, check)
+    crashes = crash_at_each(lives, form, hits, tmp_path, check)
+    tally(PROMISE, crashes, "crashes")
 
 
 def test_a_call_that_fails_loses_nothing(
-    lives: Lives, form: str, hits: dict[str, int], tmp_path: Path
+    lives: Lives, form: str, hits: dict[str, int], tmp_path: Path, tally: Tally
 ) -> None:
-    fail_each(lives, form, hits, tmp_path, check)
+    failures = fail_each(lives, form, hits, tmp_path, check)
+    tally(PROMISE, failures, "calls that failed")

@@ -97,8 +97,13 @@ Check = Callable[[Path, list[Life]], None]
 
 def crash_at_each(
     lives: Lives, form: str, hits: dict[str, int], directory: Path, check: Check
-) -> None:
-    """Kill a writer at each point, check what it leaves, let another one go on, and check that."""
+) -> int:
+    """
+    Kill a writer at each point, check what it leaves, let another one go on, and check that.
+
+    Returns how many crashes there were.
+    """
+    crashes = 0
     for name, count in hits.items():
         for nth in sample(name, count, SAMPLE):
             path = directory / f"{name}-{nth}"
@@ -108,16 +113,21 @@ def crash_at_each(
                 assert died.hits.get(name, 0) < nth, (name, nth)
                 continue
             _go_on(lives, form, path, died, check)
+            crashes += 1
+    return crashes
 
 
-def fail_each(lives: Lives, form: str, hits: dict[str, int], directory: Path, check: Check) -> None:
-    """As above, where a system call fails."""
+def fail_each(lives: Lives, form: str, hits: dict[str, int], directory: Path, check: Check) -> int:
+    """As above, where a system call fails; returns how many did."""
+    failures = 0
     for name in sorted(calls() & hits.keys()):
         for nth in sample(name, hits[name], SAMPLE):
             path = directory / f"{name}-{nth}"
             failed = lives.live(path, form, "first", f"{name}:{nth}:{EIO}")
             assert failed.error is None or os.strerror(EIO) in failed.error, (name, nth, failed)
             _go_on(lives, form, path, failed, check)
+            failures += 1
+    return failures
 
 
 def _go_on(lives: Lives, form: str, path: Path, first: Life, check: Check) -> None:

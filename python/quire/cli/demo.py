@@ -42,8 +42,8 @@ def demo(folder: Path, limit: int | None, *, kind: Format, keep: bool, no_spark:
 
     336,776 real flights become events in true time order, recorded into a queue of daily files
     while a named tailer in a second process follows. A Spark job then reads the journal; its
-    figures are checked against the data set, printed and drawn. A consumer group shares the events,
-    and retention removes days from a copy.
+    figures are checked against the data set, printed and drawn. Of a Chronicle Queue, a consumer
+    group shares the events, and retention removes days from a copy.
 
     Example: quire demo --limit 20000
     """

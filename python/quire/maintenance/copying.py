@@ -115,7 +115,7 @@ def copy_queue(
     if kind not in {None, CHRONICLE} or Path(given).is_file():
         raise UnsupportedError(
             f"only the directory of a Chronicle Queue is copied: format={kind} path={given}"
-            " (quire.convert writes a queue of another format anew)"
+            " (stop the writers and copy the directory, or use quire.convert)"
         )
     with (
         open_queue(given, read_only=True, create=False) as queue,
