@@ -184,6 +184,20 @@ def test_without_direction_the_same_message_comes_again(tmp_path: Path) -> None:
     assert java[3] == java[4]
 
 
+@pytest.mark.parametrize("version", ["5.27ea11", "2026.4"])
+def test_a_striding_tailer_visits_what_java_visits(version: str, tmp_path: Path) -> None:
+    build(SHAPES["many"], tmp_path)
+    turned = ["striding false", "read", "read", "striding true", "read", "direction F", "read"]
+    scripts = [
+        ["reopen", "direction B", "toEnd", "striding true", *["read"] * 50],
+        ["reopen", command("move 7.71"), "direction B", "striding true", *["read"] * 5, *turned],
+    ]
+    java = java_answers(version, tmp_path, scripts)
+    assert answers(tmp_path, scripts) == java
+    messages = [step.result for step in java[0] if step.kind == "message"]
+    assert 30 < len(messages) < 50
+
+
 @pytest.mark.parametrize("number", range(len(DEVIATIONS)))
 def test_deviations_are_still_as_described(number: int, tmp_path: Path) -> None:
     deviation = DEVIATIONS[number]

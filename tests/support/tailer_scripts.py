@@ -170,6 +170,8 @@ def execute(tailer: quire.Tailer, name: str, argument: str = "") -> str:
             return str(tailer.move_to_index(int(argument, 16))).lower()
         case "direction":
             tailer.direction = DIRECTIONS[argument]
+        case "striding":
+            tailer.striding = argument == "true"
         case "toStart":
             tailer.to_start()
         case "toEnd":

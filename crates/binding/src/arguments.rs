@@ -52,6 +52,14 @@ pub fn text<'a>(name: &str, given: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
     })
 }
 
+/// A bool, or an error that names the argument.
+pub fn flag(name: &str, given: &Bound<'_, PyAny>) -> PyResult<bool> {
+    given.extract().map_err(|_| {
+        let found = kind(given);
+        PyTypeError::new_err(format!("invalid {name}: expected True or False, found {found}"))
+    })
+}
+
 /// Seconds, or an error that names the argument.
 pub fn seconds(name: &str, given: &Bound<'_, PyAny>) -> PyResult<f64> {
     given.extract().map_err(|_| {

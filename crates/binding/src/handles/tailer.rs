@@ -17,7 +17,7 @@ use super::excerpt::Excerpt;
 use super::queue::Queue;
 use super::read_document::ReadDocument;
 use super::{direction, scan, spin};
-use crate::arguments::{integer, optional};
+use crate::arguments::{flag, integer, optional};
 use crate::arrow::decode as columns;
 use crate::arrow::decode::{Plan, Wanted};
 use crate::buffer::Buffer;
@@ -371,6 +371,18 @@ impl Tailer {
     fn set_direction(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let direction = direction::named(value)?;
         told(py, py.detach(|| self.0.set_direction(direction)))
+    }
+
+    #[doc = stub!("Tailer.striding")]
+    #[getter]
+    fn striding(&self, py: Python<'_>) -> PyResult<bool> {
+        told(py, py.detach(|| self.0.is_striding()))
+    }
+
+    #[setter]
+    fn set_striding(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let striding = flag("striding", value)?;
+        told(py, py.detach(|| self.0.set_striding(striding)))
     }
 
     #[doc = stub!("Tailer._set_topics")]

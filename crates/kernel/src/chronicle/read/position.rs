@@ -33,9 +33,12 @@ pub enum AtOnce<T> {
 /// A place in a queue. Cycle and sequence number the message to read next; the position is that of
 /// its header, or of the header to look at for it.
 #[derive(Default)]
+#[allow(clippy::struct_excessive_bools)] // each is a question of its own
 pub struct Cursor {
     state: State,
     direction: Direction,
+    /// Steps backward go to the message before that the index names.
+    is_striding: bool,
     /// The next message takes more than a look: it is to be read backward, or chosen by a filter.
     takes_more: bool,
     /// A filter looks at every message.
@@ -65,6 +68,16 @@ impl Cursor {
     /// The direction.
     pub const fn direction(&self) -> Direction {
         self.direction
+    }
+
+    /// Whether steps backward go from one message that the index names to the one before.
+    pub const fn is_striding(&self) -> bool {
+        self.is_striding
+    }
+
+    /// Has steps backward visit only the messages that the index names, or all of them.
+    pub const fn set_striding(&mut self, is_striding: bool) {
+        self.is_striding = is_striding;
     }
 
     /// Whether a filter looks at every message.
@@ -426,6 +439,11 @@ impl Cursor {
     fn step_back(&mut self, queue: &Queue) -> Result<()> {
         if self.sequence > 0 {
             self.sequence -= 1;
+            if self.is_striding {
+                let file = self.view.as_ref().map(View::file);
+                let spacing = file.map_or(queue.roll().index_spacing, |it| it.shape.index_spacing);
+                self.sequence -= self.sequence % u64::from(spacing);
+            }
             return Ok(());
         }
         self.enter_previous(queue).map(drop)

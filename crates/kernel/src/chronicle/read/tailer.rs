@@ -22,6 +22,7 @@ use crate::memory::window::Region;
 use crate::{Error, Result};
 
 mod counted;
+mod moving;
 mod reading;
 mod spinning;
 
@@ -409,18 +410,6 @@ impl Tailer {
         (Glance::At(index), Some(inner.cursor.direction()))
     }
 
-    /// The direction.
-    pub fn direction(&self) -> Result<Direction> {
-        self.queue.check_generation()?;
-        Ok(self.lock().cursor.direction())
-    }
-
-    /// Changes the direction.
-    pub fn set_direction(&self, direction: Direction) -> Result<()> {
-        let mut inner = self.enter()?;
-        inner.cursor.set_direction(&self.queue, direction)
-    }
-
     /// Delivers only messages of these topics, without the key before them; None: every
     /// message again.
     pub fn set_topics(&self, topics: Option<Topics>) -> Result<()> {
@@ -440,39 +429,6 @@ impl Tailer {
     pub fn commit(&self) -> Result<()> {
         let mut inner = self.enter()?;
         self.finish(&mut inner)
-    }
-
-    /// Goes to the first message.
-    pub fn to_start(&self) -> Result<()> {
-        let mut inner = self.enter()?;
-        inner.cursor.go_to_start(&self.queue)?;
-        self.moved(&mut inner)
-    }
-
-    /// Moves past the last message; backward: to the last message.
-    pub fn to_end(&self) -> Result<()> {
-        let mut inner = self.enter()?;
-        inner.cursor.go_to_end(&self.queue)?;
-        self.moved(&mut inner)
-    }
-
-    /// Goes to an index; true when a message is there.
-    pub fn move_to_index(&self, index: i64) -> Result<bool> {
-        let mut inner = self.enter()?;
-        let found = inner.cursor.move_to_index(&self.queue, index)?;
-        self.moved(&mut inner)?;
-        Ok(found)
-    }
-
-    fn moved(&self, inner: &mut Inner) -> Result<()> {
-        inner.turn_back();
-        inner.unfinished = false;
-        match &self.name {
-            Some(name) => {
-                name.store_move(&self.queue, inner.cursor.index_or_first(&self.queue)?.max(0))
-            }
-            None => Ok(()),
-        }
     }
 
     /// As [`Tailer::finish`], unless that may wait; false if so.
