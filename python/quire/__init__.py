@@ -71,6 +71,7 @@ from quire.calls.messages import Typed, TypeLiteral, message
 from quire.errors import (
     AppendLockedError,
     ArchiveError,
+    ClockAheadError,
     ClosedError,
     ConvertError,
     CorruptError,
@@ -154,6 +155,7 @@ __all__ = [
     "AppendLockedError",
     "Appender",
     "ArchiveError",
+    "ClockAheadError",
     "ClosedError",
     "Consumer",
     "ConvertError",

@@ -932,6 +932,7 @@ class Queue:
         durability: Literal["process", "batch", "each"] = "process",
         group_commit_us: int | None = None,
         metrics: bool = False,
+        max_clock_ahead_ms: int | None = None,
         file_events: bool = False,
         buffer_capacity_bytes: int | None = None,
         on_full: Literal["block", "raise"] = "block",
@@ -2361,6 +2362,25 @@ class Tailer:
 
     @direction.setter
     def direction(self, value: Direction, /) -> None: ...
+    @property
+    def striding(self) -> bool:
+        """
+        Whether reads backward visit only the messages that the index names. Can be set.
+
+        These are every ``index_spacing``-th of a cycle, from its first, and the last message of
+        each earlier cycle; they are found without a walk. Reads forward visit every message.
+
+        Examples:
+            >>> _ = appender.write_many([b"%d" % number for number in range(600)])
+            >>> tailer.direction, tailer.striding = "backward", True
+            >>> tailer.to_end()
+            >>> tailer.read_many(10)
+            [b'599', b'512', b'256', b'0']
+
+        """
+
+    @striding.setter
+    def striding(self, value: bool, /) -> None: ...
     def _set_topics(self, routes: list[bytes] | None, /) -> None:
         """See :meth:`quire.Tailer.topics`; each key is encoded by :func:`entry_bytes`."""
 

@@ -128,6 +128,7 @@ CHRONICLE = ({*CHECKS} - _OF_OTHERS) | {
     "timeout_ms",
     "eof_grace_ms",
     "group_commit_us",
+    "max_clock_ahead_ms",
 }
 
 

@@ -323,6 +323,7 @@ def open(  # noqa: A001
     durability: Literal["process", "batch", "each"] = "process",
     group_commit_s: float | None = None,
     metrics: bool | None = None,
+    max_clock_ahead_s: float | None = None,
     buffer_mode: BufferMode | None = None,
     read_buffer_mode: BufferMode | None = None,
     write_buffer_mode: BufferMode | None = None,
@@ -360,6 +361,7 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
     durability: Literal["process", "batch", "each"] = "process",
     group_commit_s: float | None = None,
     metrics: bool | None = None,
+    max_clock_ahead_s: float | None = None,
     buffer_mode: BufferMode | None = None,
     read_buffer_mode: BufferMode | None = None,
     write_buffer_mode: BufferMode | None = None,
@@ -435,6 +437,8 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
             ``each``, where threads that append meanwhile share the next sync anyway.
         metrics: Count and time what this process appends and reads, for :meth:`Queue.metrics`.
             None: if the environment variable ``QUIRE_METRICS`` is 1.
+        max_clock_ahead_s: Refuse an append that would begin a cycle more than this after the newest
+            one ended, with a :class:`quire.ClockAheadError`: the clock is wrong. None: no limit.
         buffer_mode: ``async``: appends go to a ring in shared memory and return -1 instead of an
             index; a thread appends them to the queue. See ``docs/asynchronous.md``.
         read_buffer_mode: ``none``; tailers do not read from the ring.
@@ -531,6 +535,9 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
     options["buffer_capacity_bytes"] = _options.ring_capacity(
         buffer_mode, read_buffer_mode, write_buffer_mode, buffer_capacity_bytes
     )
+    options["max_clock_ahead_ms"] = arguments.optional(arguments.milliseconds)(
+        "max_clock_ahead_s", max_clock_ahead_s
+    )
     options["linger_ms"] = arguments.milliseconds("linger_s", linger_s)
     path = arguments.path("path", path)
     kind = _format(path, format)
@@ -568,6 +575,7 @@ def _only(options: dict[str, Any], allowed: set[str], name: str) -> dict[str, An
     """Return the options that a format has; an error if another one was given."""
     durations = {"timeout_ms": 10_000, "eof_grace_ms": 1_000, "linger_ms": 10_000}
     defaults = {**(open.__kwdefaults__ or {}), **durations, "group_commit_us": None}
+    defaults["max_clock_ahead_ms"] = None
     for option in options.keys() - allowed:
         if options[option] != defaults[option]:
             what = option if option in _options.CHECKS else f"{option[:-3]}_s"

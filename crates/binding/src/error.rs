@@ -35,6 +35,7 @@ pyo3::import_exception!(quire.errors, ProducerDiedError);
 pyo3::import_exception!(quire.errors, DocumentOpenError);
 pyo3::import_exception!(quire.errors, GroupError);
 pyo3::import_exception!(quire.errors, RingFullError);
+pyo3::import_exception!(quire.errors, ClockAheadError);
 
 thread_local! {
     /// The exception of a signal handler that ran while the kernel waited.
@@ -147,6 +148,7 @@ pub fn to_py(error: Error) -> PyErr {
         Error::Wire(_) => WireError::new_err(text),
         Error::Group { .. } => GroupError::new_err(text),
         Error::Forked => ForkedError::new_err(text),
+        Error::ClockAhead { .. } => ClockAheadError::new_err(text),
         Error::RingFull { .. } => RingFullError::new_err(text),
         Error::LockTimeout { .. } | Error::FileLocked { .. } | Error::RingNotDrained { .. } => {
             LockTimeoutError::new_err(text)

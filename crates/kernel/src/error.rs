@@ -134,6 +134,13 @@ pub enum Error {
         path.display()
     )]
     RingNotDrained { path: PathBuf, pending: u64, waited_ms: u64 },
+    #[error(
+        "the clock is far ahead of the newest cycle: now={now} newest_cycle_ended={newest} \
+         limit_s={limit_s} path={} (set the clock right; if nothing was written for so long, open \
+         with a larger max_clock_ahead_s)",
+        path.display()
+    )]
+    ClockAhead { now: String, newest: String, limit_s: u64, path: PathBuf },
     #[error("{0}")]
     Invalid(String),
     #[error("interrupted while waiting")]

@@ -6,6 +6,7 @@ QuireError
 ├── ReadOnlyError            the queue was opened read-only
 ├── NotAQueueError           the path holds no Chronicle Queue 5 files
 │   └── TableLostError       metadata.cq4t was removed or replaced while the queue was open
+├── ClockAheadError          the clock is too far ahead of the newest cycle
 ├── RingFullError            there was no room in the ring of asynchronous appends
 ├── RollCycleMismatchError   the caller named another roll cycle than the one the queue's data has
 ├── UnsupportedError         the files, the option or the file system are known and not supported
@@ -50,6 +51,7 @@ Failures of the operating system stay ``OSError``. All of these pickle.
 
 from quire.errors.queues import (
     AppendLockedError,
+    ClockAheadError,
     ClosedError,
     CorruptError,
     CycleFullError,
@@ -99,6 +101,7 @@ from quire.errors.tools import (
 __all__ = [
     "AppendLockedError",
     "ArchiveError",
+    "ClockAheadError",
     "ClosedError",
     "ConvertError",
     "CorruptError",

@@ -407,6 +407,23 @@ class LockHeldError(QuireError):
         return f"the lock is held: lock={self.path} pid={self.holder}"
 
 
+class ClockAheadError(QuireError):
+    """
+    The clock is further ahead of the newest cycle than ``max_clock_ahead_s``; nothing was appended.
+
+    Examples:
+        >>> clock = quire.ManualClock(1_705_314_600_000)
+        >>> with quire.open("late", clock=clock, max_clock_ahead_s=7 * 86400) as queue:
+        ...     appender = queue.appender()
+        ...     index = appender.write_text("hello")
+        ...     ms = clock.advance(14 * 365 * 86_400_000)
+        ...     appender.write_text("in 2038")
+        Traceback (most recent call last):
+        quire.errors.ClockAheadError: ...
+
+    """
+
+
 class RingFullError(QuireError):
     """
     There was no room in the ring of asynchronous appends; nothing was appended.

@@ -47,7 +47,7 @@ impl Queue {
         timeout_ms = 10_000, force_unlock = "dead", double_buffer = false,
         eof_grace_ms = Some(1_000), file_mode = 0o600, allow_network = false,
         pretouch = true, low_space_percent = 5, durability = "process", group_commit_us = None,
-        metrics = false, file_events = false,
+        metrics = false, max_clock_ahead_ms = None, file_events = false,
         buffer_capacity_bytes = None, on_full = "block"
     ))]
     #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)] // a Python signature
@@ -77,6 +77,7 @@ impl Queue {
         durability: &str,
         group_commit_us: Option<u64>,
         metrics: bool,
+        max_clock_ahead_ms: Option<u64>,
         file_events: bool,
         buffer_capacity_bytes: Option<u64>,
         on_full: &str,
@@ -111,6 +112,7 @@ impl Queue {
             durability,
             group_commit: group_commit_us.map_or(durability.group_commit(), Duration::from_micros),
             metrics,
+            max_clock_ahead_ms,
             file_events,
         };
         let on_full = when_full(on_full)?;

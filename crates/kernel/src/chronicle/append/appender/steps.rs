@@ -18,6 +18,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
+
 use super::{Appender, State};
 use crate::chronicle::append::end::Tail;
 use crate::chronicle::append::sync::is_removed;
@@ -36,6 +38,9 @@ use crate::metrics::Latency;
 use crate::os::process;
 use crate::probe::fault::step;
 use crate::{Error, Result, warnings};
+
+/// A queue whose newest cycle begins this much after the clock's time has had a wrong clock.
+const FAR_AHEAD_MS: i64 = 86_400_000;
 
 impl Appender {
     /// Steps 1 and 2.
@@ -215,10 +220,40 @@ impl Appender {
             }
             self.queue.look_at_space(&file);
         }
+        self.check_clock(cycle, now)?;
         let span = schedule.span_of(cycle);
         let (from, to) = (now.saturating_sub(LOOK_MS) + 1, now.saturating_add(LOOK_MS));
         state.clock_cycle = (cycle.max(state.lowest), span.start.max(from)..span.end.min(to));
         Ok(())
+    }
+
+    /// Refuses to begin a cycle far ahead, if there is a limit, and warns where somebody began one:
+    /// every append goes there until the clock has caught up.
+    fn check_clock(&self, cycle: i32, now: i64) -> Result<()> {
+        let (queue, schedule) = (&self.queue, self.queue.schedule());
+        let Some(newest) = i32::try_from(queue.highest_cycle()).ok().filter(|it| *it >= 0) else {
+            return Ok(());
+        };
+        let (span, path) = (schedule.span_of(newest), queue.path().to_path_buf());
+        if span.start.saturating_sub(now) > FAR_AHEAD_MS {
+            queue.tell_once(newest, || {
+                let (now, starts) = (time_text(now), time_text(span.start));
+                format!(
+                    "the newest cycle is far ahead of the clock, and gets every message until then: \
+                     cycle={newest} starts={starts} now={now} path={}",
+                    path.display()
+                )
+            });
+            return Ok(());
+        }
+        let gap = schedule.span_of(cycle).start.saturating_sub(span.end);
+        match queue.options().max_clock_ahead_ms {
+            Some(limit) if cycle > newest && gap > limit.try_into().unwrap_or(i64::MAX) => {
+                let (now, newest) = (time_text(now), time_text(span.end));
+                Err(Error::ClockAhead { now, newest, limit_s: limit / 1000, path })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Leaves a file that was removed while it was appended to: nobody else finds what is written
@@ -296,4 +331,8 @@ impl Appender {
         }
         Ok(())
     }
+}
+
+fn time_text(ms: i64) -> String {
+    Timestamp::from_millisecond(ms).map_or_else(|_| format!("{ms} ms"), |it| it.to_string())
 }
