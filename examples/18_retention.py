@@ -32,3 +32,8 @@ with (
 report = quire.prune("trades", max_cycles=1, dry_run=True, clock=clock)
 for cycle in report.kept:
     print(cycle.file.name, cycle.reason)
+
+for cycle in quire.prune("trades", max_cycles=2, action="compress", clock=clock).kept:
+    print(cycle.file.name, cycle.reason)
+with quire.open("trades", read_only=True) as queue, queue.tailer() as tailer:
+    print("first left:", tailer.read_map())

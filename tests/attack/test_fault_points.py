@@ -59,6 +59,8 @@ NAMELESS = {"why_not_opened", "detach_descriptor", "drop", "die", "coarse_time_m
     "user",
     "here",  # the size of a page
     "answers",  # asks once whether the system can populate pages
+    "without_name_in",  # a reader's own file, which has no name: nothing of the queue changes
+    "made_without_name",  # the same
 }
 
 
