@@ -104,6 +104,13 @@ def test_pages_and_entries_of_a_quick_queue(quick: Path) -> None:
     assert quire.repair(quick, dry_run=False).actions == ()
 
 
+def test_a_message_of_many_missing_pages_is_one_finding(quick: Path) -> None:
+    patch(quick / "1.qx", 3 * 16 + 9, b"\xff")  # the second byte of the last message's length
+    (finding,) = quire.verify(quick).findings
+    assert finding.kind == "page"
+    assert "of the same message after it" in finding.found
+
+
 def test_a_dead_producer_of_a_quick_queue(path: Path) -> None:
     with (
         quire.open(path, format="quick-queue", page_bytes=256) as queue,

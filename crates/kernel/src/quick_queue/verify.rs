@@ -118,14 +118,23 @@ impl Check<'_> {
         self.report.messages += 1;
         self.report.bytes += length + ENTRY;
         let data = Pages::data(self.dir, producer, self.layout.size);
-        for part in self.layout.size.parts(entry.begin, length) {
+        let mut parts = self.layout.size.parts(entry.begin, length);
+        while let Some(part) = parts.next() {
             let page = data.path(part.page);
             if !self.seen.insert(page.clone()) {
                 continue;
             }
             match data.open(part.page) {
                 Ok(Some(_)) => self.report.files += 1,
-                Ok(None) => self.missing(&page, "no such page"),
+                // A damaged length names thousands of pages: one finding is enough.
+                Ok(None) => {
+                    let found = match parts.count() {
+                        0 => "no such page".to_owned(),
+                        more => format!("no such page, and {more} of the same message after it"),
+                    };
+                    self.missing(&page, &found);
+                    return Ok(());
+                }
                 Err(Error::Corrupt { found, .. }) => self.missing(&page, &found),
                 Err(error) => return Err(error),
             }
