@@ -1,4 +1,4 @@
-"""Keep two days: old cycles go at each roll, but never past what a named tailer still needs."""
+"""Keep two days: old cycles go, or are compressed, but never past what a named tailer needs."""
 
 import threading
 
@@ -33,7 +33,8 @@ report = quire.prune("trades", max_cycles=1, dry_run=True, clock=clock)
 for cycle in report.kept:
     print(cycle.file.name, cycle.reason)
 
-for cycle in quire.prune("trades", max_cycles=2, action="compress", clock=clock).kept:
-    print(cycle.file.name, cycle.reason)
-with quire.open("trades", read_only=True) as queue, queue.tailer() as tailer:
-    print("first left:", tailer.read_map())
+report = quire.prune("trades", max_cycles=1, stale_after="6h", action="compress", clock=clock)
+for cycle in report.removed:
+    print("compressed", cycle.file.name)
+with quire.open("trades") as queue, queue.tailer("billing") as billing:
+    print("billing goes on in", queue.file_for_cycle(queue.cycles[0]), "with", billing.read_map())
