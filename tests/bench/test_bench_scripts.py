@@ -47,3 +47,14 @@ def test_every_log_handler_has_a_row() -> None:
         "QueueHandler",
     ]
     assert all(float(cell) > 0 for row in rows for cell in row[1:])
+
+
+@pytest.mark.slow
+def test_seeks_and_rolls_have_a_row_each() -> None:
+    rows = table("bench.finding", "--quick", "--rounds", "1", "--messages", "2000")
+    seeks = [row for row in rows if len(row) == 7]
+    rolls = [row for row in rows if len(row) == 6 and row[1] in {"no", "yes"}]
+    places = {row[0] for row in seeks}
+    assert [row[1] for row in seeks] == ["at", "cycle"] * len(places)
+    assert [row[1] for row in rolls] == ["no", "yes"] * len(places)
+    assert all(float(cell) > 0 for row in rolls for cell in row[2:])
