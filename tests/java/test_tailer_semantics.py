@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+import quire
 from tailer_scripts import (
     SHAPES,
+    START,
     Outcome,
     answers,
     build,
@@ -196,6 +198,23 @@ def test_a_striding_tailer_visits_what_java_visits(version: str, tmp_path: Path)
     assert answers(tmp_path, scripts) == java
     messages = [step.result for step in java[0] if step.kind == "message"]
     assert 30 < len(messages) < 50
+
+
+def test_java_strides_by_the_roll_cycle_and_quire_by_the_index(tmp_path: Path) -> None:
+    clock = quire.ManualClock(START)
+    with (
+        quire.open(tmp_path, roll_cycle="TEST4_DAILY", clock=clock, index_spacing=16) as queue,
+        queue.appender() as appender,
+    ):
+        appender.write_many([b"message"] * 40)
+    script = ["reopen", "direction B", "toEnd", "striding true", *["read"] * 11]
+    (java,) = java_answers("5.27ea11", tmp_path, [script])
+    (own,) = answers(tmp_path, [script])
+    sequences = [
+        [int(step.result.split()[0], 16) & 0xFFFF for step in steps if step.kind == "message"]
+        for steps in (java, own)
+    ]
+    assert sequences == [[39, *range(36, -1, -4)], [39, 32, 16, 0]]
 
 
 @pytest.mark.parametrize("number", range(len(DEVIATIONS)))
