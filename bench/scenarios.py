@@ -141,7 +141,7 @@ def _spark(*names: str) -> tuple[Operation, ...]:
 
 TOOLS = {
     "read": (*_quire("read"), *_java("ChronicleReaderMain")),
-    "dump": (*_quire("dump"), *_java("DumpMain")),
+    "dump": _quire("dump"),
     "where": _quire("where"),
     "verify": _quire("verify"),
     "stat": _quire("stat"),

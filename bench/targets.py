@@ -39,7 +39,7 @@ MESSAGES = [
 """The least ratio of two rates, ours to Java's."""
 TOOLS = {"quire.where": 2e6, "quire.verify": 500e6}
 """The least rates, in messages and in bytes a second."""
-TOOLS_AGAINST_JAVA = [("read", "ChronicleReaderMain", 5.0), ("dump", "DumpMain", 8.0)]
+TOOLS_AGAINST_JAVA = [("read", "ChronicleReaderMain", 5.0)]
 """The least ratio of two times, Java's to ours, of commands with their start."""
 MOST_STAT_S = 0.3
 PERCENTILES = ("p50", "p90", "p98", "p99", "p99.9")

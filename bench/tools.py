@@ -1,4 +1,4 @@
-"""The command line: reading and dumping beside Java's mains, looking for messages, its start."""
+"""The command line: reading beside Java, dumping, looking for messages, verifying, its start."""
 
 from __future__ import annotations
 

@@ -84,9 +84,8 @@ def command(task: Task) -> list[str]:
 
 def main_command(name: str) -> list[str]:
     """Return the command line of one of the library's own mains, without its arguments."""
-    package = "net.openhft.chronicle.queue" + (".main" if name == "DumpMain" else "")
     java, *options, _main, _verb = _peer().command("none")
-    return [java, *options, f"{package}.{name}"]
+    return [java, *options, f"net.openhft.chronicle.queue.{name}"]
 
 
 @cache
