@@ -61,6 +61,7 @@ __all__ = [
     "after_fork_in_parent",
     "before_fork",
     "compress_roll_file",
+    "count_pruned",
     "entry_bytes",
     "group_backlog",
     "group_members",
@@ -71,6 +72,7 @@ __all__ = [
     "parse_yaml",
     "render_rows",
     "repair_journal",
+    "ring_stats",
     "to_json",
     "to_yaml",
     "verify_journal",
@@ -212,6 +214,18 @@ def compress_roll_file(source: str, target: str, pause: Callable[[], object], /)
 
 def is_compressed_copy(source: str, compressed: str, pause: Callable[[], object], /) -> bool:
     """Return whether a compressed file holds a roll file; *pause* is called often."""
+
+def count_pruned(path: str | PathLike[str], cycles: int, freed: int, now_ms: int, /) -> None:
+    """Count cycles that retention removed, and their bytes, if any process counts."""
+
+def ring_stats(path: str | PathLike[str], /) -> tuple[int, int, int, int, int] | None:
+    """
+    Return the state of the ring of a queue's directory; None if there is none.
+
+    Returns:
+        Capacity, bytes in use and their most, messages that wait, and stalls.
+
+    """
 
 def network_file_system(path: str, /) -> str | None:
     """Return the name of the network file system that a directory is on; None: it is local."""
@@ -1151,11 +1165,14 @@ class Queue:
 
         """
 
+    def _count_shared(self, redeliveries: int, dead_letters: int, /) -> None:
+        """Count what a consumer group delivered again, and what it gave up."""
+
     def _metrics(
         self,
     ) -> (
         tuple[
-            int,
+            tuple[int, int],
             list[tuple[str, int]],
             list[tuple[str, tuple[int, int, list[tuple[int, int, int]]]]],
         ]

@@ -23,10 +23,14 @@ Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 @pytest.fixture
 def busy(path: Path) -> Any:  # noqa: ANN401 - an iterator of queues
-    with quire.open(path, metrics=True) as queue:
-        queue.appender().write_many([b"12", b"34"])
+    with quire.open(path, metrics=True, buffer_mode="async") as queue:
+        quire.prune(path, max_cycles=1)
+        with quire.open(path, metrics=True) as other:
+            other.appender().write_many([b"12", b"34"])
         with queue.tailer("risk") as tailer:
             tailer.read_bytes()
+        with quire.open(path) as other, other.group("billing").consumer() as consumer:
+            consumer.read_many(2)[0].ack()
         yield queue
 
 
@@ -51,6 +55,13 @@ def test_prometheus_gets_every_number(busy: quire.Queue) -> None:
         ("quire_bytes_read_total", (queue,)): 2,
         ("quire_rolls_total", (queue,)): 1,
         ("quire_tailer_lag_messages", (queue, ("tailer", "risk"))): 1,
+        ("quire_group_lag_messages", (("group", "billing"), queue)): 1,
+        ("quire_redeliveries_messages_total", (queue,)): 0,
+        ("quire_dead_letters_messages_total", (queue,)): 0,
+        ("quire_cycles_removed_total", (queue,)): 0,
+        ("quire_bytes_freed_total", (queue,)): 0,
+        ("quire_ring_pending_messages", (queue,)): 0,
+        ("quire_ring_stalls_total", (queue,)): 0,
         ("quire_append_latency_seconds_count", (queue,)): 1,
         ("quire_append_latency_seconds_bucket", (("le", "+Inf"), queue)): 1,
         ("quire_read_latency_seconds_count", (queue,)): 1,
@@ -95,6 +106,8 @@ def test_opentelemetry_gets_every_number(busy: quire.Queue) -> None:
         ("quire.messages_appended", "queue=orders"): 2,
         ("quire.bytes_appended", "queue=orders"): 4,
         ("quire.tailer_lag", "queue=orders", "tailer=risk"): 1,
+        ("quire.group_lag", "group=billing", "queue=orders"): 1,
+        ("quire.ring_stalls", "queue=orders"): 0,
         ("quire.append_latency", "percent=100", "queue=orders"): latency.max_ns / 1e9,
     }
     assert expected.items() <= found.items()

@@ -192,6 +192,61 @@ def test_the_lag_is_that_of_each_named_tailer(path: Path, clock: quire.ManualClo
         assert queue.metrics().lag == {"fresh": 13, "middle": 7, "end": 1}
 
 
+def test_what_groups_deliver_again_and_give_up_is_counted(path: Path, counted: quire.Queue) -> None:
+    counted.appender().write_many([b"x"] * 3)
+    group = counted.group("billing", dead_letter=path / "dead", max_deliveries=2)
+    with group.consumer() as consumer:
+        assert len(consumer.read_many(3)) == 3
+    with group.consumer() as consumer:
+        consumer.read_many(3)[0].ack()
+    with quire.open(path, read_only=True) as reader:
+        assert reader.metrics().group_lag == {"billing": 2}
+        assert (reader.metrics().redeliveries, reader.metrics().dead_letters) == (3, 0)
+        with group.consumer() as consumer:
+            assert not consumer.read_many(3)
+        found = reader.metrics()
+        assert (found.redeliveries, found.dead_letters) == (3, 2)
+        assert found.group_lag == {"billing": 0}
+
+
+def test_what_retention_removes_is_counted(path: Path, clock: quire.ManualClock) -> None:
+    with quire.open(path, roll_cycle="TEST4_SECONDLY", clock=clock, metrics=True) as queue:
+        for _ in range(4):
+            queue.appender().write_bytes(b"x")
+            clock.advance(1000)
+        assert queue.metrics().last_prune_ms == 0
+        quire.prune(path, max_cycles=1, dry_run=True)
+        assert queue.metrics().last_prune_ms == 0
+    report = quire.prune(path, max_cycles=2, clock=clock)
+    with quire.open(path, read_only=True) as queue:
+        found = queue.metrics()
+    assert (found.cycles_removed, found.bytes_freed) == (len(report.removed), report.bytes)
+    assert found.cycles_removed == 2
+    assert found.last_prune_ms == clock.now_ms
+
+
+def test_retention_counts_only_where_others_do(path: Path, queue: quire.Queue) -> None:
+    queue.appender().write_bytes(b"x")
+    quire.prune(path, max_cycles=1)
+    assert not (path / SIDE_FILE).exists()
+
+
+def test_another_process_sees_the_state_of_the_ring(path: Path) -> None:
+    with quire.open(path, buffer_mode="async") as queue:
+        queue.appender().write_bytes(b"x" * 100)
+        ring = queue.ring
+        assert ring is not None
+        ring.flush()
+        with quire.open(path, read_only=True) as reader:
+            found = reader.metrics().ring
+        assert found is not None
+        assert (found.pending, found.used, found.stalls) == (0, 0, 0)
+        assert found.high_water == ring.high_water_bytes >= 100
+        assert found.capacity == ring.capacity_bytes
+    with quire.open(path / "none") as queue:
+        assert queue.metrics().ring is None
+
+
 def test_the_disk_space_is_that_of_the_files(counted: quire.Queue, path: Path) -> None:
     counted.appender().write_bytes(b"x")
     disk = counted.metrics().disk

@@ -11,7 +11,9 @@ use quire_kernel::chronicle::repair::{self, Action};
 use quire_kernel::chronicle::verify;
 use quire_kernel::explained::{Explained, Part};
 use quire_kernel::finding::{Finding, Kind, Report};
+use quire_kernel::metrics::Metrics;
 use quire_kernel::os::files;
+use quire_kernel::ring::handle::Stats;
 
 use crate::error::told;
 
@@ -102,6 +104,36 @@ pub fn is_compressed_copy(
 #[pyo3(signature = (path, /))]
 pub fn network_file_system(py: Python<'_>, path: PathBuf) -> PyResult<Option<&'static str>> {
     told(py, files::network_file_system_of(&path))
+}
+
+#[doc = stub!("count_pruned")]
+#[pyfunction]
+#[pyo3(signature = (path, cycles, freed, now_ms, /))]
+pub fn count_pruned(
+    py: Python<'_>,
+    path: PathBuf,
+    cycles: u64,
+    freed: u64,
+    now_ms: u64,
+) -> PyResult<()> {
+    let found = told(py, py.detach(|| Metrics::open_existing(&path, true)))?;
+    if let Some(metrics) = found {
+        metrics.pruned(cycles, freed, now_ms);
+    }
+    Ok(())
+}
+
+/// Capacity, bytes in use and their most, messages that wait, and stalls.
+type RingStats = (u64, u64, u64, u64, u64);
+
+#[doc = stub!("ring_stats")]
+#[pyfunction]
+#[pyo3(signature = (path, /))]
+pub fn ring_stats(py: Python<'_>, path: PathBuf) -> PyResult<Option<RingStats>> {
+    let found = told(py, py.detach(|| Stats::of(&path)))?;
+    Ok(found.map(|Stats { capacity, used, high_water, pending, stalls }| {
+        (capacity, used, high_water, pending, stalls)
+    }))
 }
 
 #[doc = stub!("repair_journal")]

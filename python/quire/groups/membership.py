@@ -7,6 +7,7 @@ from threading import RLock
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
+from quire._native import Queue
 from quire.groups.delivered import Claim, Delivered, Part
 from quire.groups.reader import Reader
 
@@ -48,6 +49,7 @@ class Membership:
         self._name, self._member = name, member
         self._keys, self._dead_letters = keys, dead_letters
         self._reader = Reader(queue)
+        self._counted = queue if isinstance(queue, Queue) else None
         self._lock = RLock()
         self._left = Delivered()
         self._looked_s = 0.0
@@ -198,5 +200,13 @@ class Membership:
         if dead is not None and claim.deliveries > dead.max_deliveries:
             dead.write([data for _, _, data in part])
             self.acknowledge(claim, claim.pending)
+            self._count(dead_letters=len(part))
         elif len(part):
             batch.add(claim, part)
+            if claim.deliveries > 1:
+                self._count(redeliveries=len(part))
+
+    def _count(self, *, redeliveries: int = 0, dead_letters: int = 0) -> None:
+        """Count for the metrics of the queue, if it has any."""
+        if self._counted is not None:
+            self._counted._count_shared(redeliveries, dead_letters)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]

@@ -8,6 +8,6 @@ What a queue does, in numbers: counters, latencies, lag and disk space, and thei
 (2, 6, 1)
 """
 
-from quire.metrics.snapshot import Disk, Histogram, Metrics
+from quire.metrics.snapshot import Disk, Histogram, Metrics, RingState
 
-__all__ = ["Disk", "Histogram", "Metrics"]
+__all__ = ["Disk", "Histogram", "Metrics", "RingState"]

@@ -25,6 +25,7 @@ class Exported(NamedTuple):
         unit: ``messages``, ``bytes``, ``files``.
         help: What it is, in a sentence.
         attribute: Where it is in :class:`Metrics`.
+        label: What the numbers are by, ``tailer`` or ``group``; empty for a single one.
 
     """
 
@@ -32,9 +33,12 @@ class Exported(NamedTuple):
     unit: str
     help: str
     attribute: str
+    label: str = ""
 
     def values(self, metrics: Metrics) -> Mapping[str, int]:
-        """Return the numbers by the name of a tailer; a single one has the name ``""``."""
+        """Return the numbers by the name of a tailer or group; a single one has ``""``."""
+        if self.attribute.startswith("ring.") and metrics.ring is None:
+            return {}
         found: int | Mapping[str, int] = attrgetter(self.attribute)(metrics)
         return {"": found} if isinstance(found, int) else found
 
@@ -61,9 +65,28 @@ COUNTERS: Final = (
     _counter("messages_read", "messages", "Messages read by all tailers."),
     _counter("bytes_read", "bytes", "Bytes of the payloads read."),
     _counter("rolls", "files", "Roll files made."),
+    _counter("redeliveries", "messages", "Messages that consumer groups delivered again."),
+    _counter("dead_letters", "messages", "Messages that consumer groups gave up."),
+    _counter("cycles_removed", "cycles", "Cycles that retention removed."),
+    _counter("bytes_freed", "bytes", "Disk space of the cycles that retention removed."),
+    Exported("ring_stalls", "stalls", "Appends that found no room in the ring.", "ring.stalls"),
 )
 GAUGES: Final = (
-    Exported("tailer_lag", "messages", "Messages that a named tailer has not read.", "lag"),
+    Exported(
+        "tailer_lag", "messages", "Messages that a named tailer has not read.", "lag", "tailer"
+    ),
+    Exported(
+        "group_lag",
+        "messages",
+        "Messages that nobody in a group acknowledged.",
+        "group_lag",
+        "group",
+    ),
+    Exported("last_prune", "ms", "When retention ran last, since 1970.", "last_prune_ms"),
+    Exported("ring_used", "bytes", "Bytes of messages in the ring.", "ring.used"),
+    Exported("ring_high_water", "bytes", "Most bytes that were in the ring.", "ring.high_water"),
+    Exported("ring_capacity", "bytes", "Bytes of messages that the ring holds.", "ring.capacity"),
+    Exported("ring_pending", "messages", "Messages in the ring.", "ring.pending"),
     Exported("disk_used", "bytes", "Bytes that the files of the queue take.", "disk.used"),
     Exported("disk_free", "bytes", "Bytes left on its file system.", "disk.free"),
     Exported("disk_size", "bytes", "Bytes of its file system.", "disk.total"),

@@ -59,8 +59,8 @@ def _name(name: str) -> str:
 
 def _numbers(watch: Watch, one: Exported, _: api.CallbackOptions) -> Iterable[api.Observation]:
     for queue, metrics in watch.metrics().items():
-        for tailer, value in one.values(metrics).items():
-            yield api.Observation(value, {"queue": queue} | ({"tailer": tailer} if tailer else {}))
+        for name, value in one.values(metrics).items():
+            yield api.Observation(value, {"queue": queue} | ({one.label: name} if name else {}))
 
 
 def _percentiles(

@@ -49,11 +49,11 @@ class Collector(BaseCollector):
         found = self._watch.metrics()
         for kind, exported in ((CounterMetricFamily, COUNTERS), (GaugeMetricFamily, GAUGES)):
             for one in exported:
-                labels = ["queue", "tailer"] if one.name == "tailer_lag" else ["queue"]
+                labels = ["queue", one.label] if one.label else ["queue"]
                 family = kind(_name(one.name, one.unit), one.help, labels=labels)
                 for queue, metrics in found.items():
-                    for tailer, value in one.values(metrics).items():
-                        family.add_metric([queue, tailer][: len(labels)], value)
+                    for name, value in one.values(metrics).items():
+                        family.add_metric([queue, name][: len(labels)], value)
                 yield family
         for latency in LATENCIES:
             histogram = HistogramMetricFamily(
@@ -66,7 +66,8 @@ class Collector(BaseCollector):
 
 
 def _name(name: str, unit: str) -> str:
-    return f"quire_{name}" if unit in name or unit == "files" else f"quire_{name}_{unit}"
+    is_said = unit in name or unit in {"files", "cycles", "stalls"}
+    return f"quire_{name}" if is_said else f"quire_{name}_{unit}"
 
 
 def _cumulative(values: Histogram) -> list[tuple[str, float]]:

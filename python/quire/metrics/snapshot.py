@@ -10,7 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from quire._native import Queue
+from quire._native import Queue, ring_stats
+from quire.groups.states import states_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +97,39 @@ class Disk(NamedTuple):
     total: int
 
 
+class RingState(NamedTuple):
+    """
+    The ring of asynchronous appends.
+
+    Attributes:
+        capacity: How many bytes of messages it holds.
+        used: How many bytes of messages are in it.
+        high_water: The most bytes that were in it at once.
+        pending: How many messages are in it.
+        stalls: How often a message found no room.
+
+    Examples:
+        >>> with quire.open("busy", buffer_mode="async") as busy:
+        ...     ring = busy.metrics().ring
+        >>> ring.pending, ring.used <= ring.high_water <= ring.capacity
+        (0, True)
+
+    """
+
+    capacity: int
+    used: int
+    high_water: int
+    pending: int
+    stalls: int
+
+
 @dataclass(frozen=True)
 class Metrics:
     """
     What all processes of a queue counted since its side file was made; from :meth:`Queue.metrics`.
 
-    Counters and latencies are those of the call; ``lag`` and ``disk`` are found when they are first
-    asked for.
+    Counters and latencies are those of the call; ``lag``, ``group_lag``, ``ring`` and ``disk`` are
+    found when they are first asked for.
 
     Attributes:
         recorded: Whether any process counts: one that opened the queue with ``metrics=True``.
@@ -112,6 +139,11 @@ class Metrics:
         messages_read: Messages read, by all tailers together.
         bytes_read: The bytes of their payloads.
         rolls: Roll files made.
+        redeliveries: Messages that consumer groups delivered again.
+        dead_letters: Messages that consumer groups wrote to their queue of dead letters.
+        cycles_removed: Cycles that retention removed.
+        bytes_freed: What these took on disk.
+        last_prune_ms: When retention ran last, in epoch milliseconds; 0 if it did not.
         append_latency: Of calls that appended: a batch is one call.
         read_latency: Of calls that read something.
         lock_wait: Of appends that found the write lock taken.
@@ -131,6 +163,11 @@ class Metrics:
     messages_read: int = 0
     bytes_read: int = 0
     rolls: int = 0
+    redeliveries: int = 0
+    dead_letters: int = 0
+    cycles_removed: int = 0
+    bytes_freed: int = 0
+    last_prune_ms: int = 0
     append_latency: Histogram = field(default_factory=Histogram)
     read_latency: Histogram = field(default_factory=Histogram)
     lock_wait: Histogram = field(default_factory=Histogram)
@@ -140,6 +177,19 @@ class Metrics:
     def lag(self) -> Mapping[str, int]:
         """For each named tailer, the number of messages that it has not read."""
         return {} if self._queue is None else _lags(self._queue)
+
+    @cached_property
+    def group_lag(self) -> Mapping[str, int]:
+        """For each consumer group, the number of messages that nobody acknowledged."""
+        if self._queue is None:
+            return {}
+        return {group.name: group.lag for group in states_of(self._queue)}
+
+    @cached_property
+    def ring(self) -> RingState | None:
+        """The ring of asynchronous appends; None if the queue has none."""
+        found = None if self._queue is None else ring_stats(self._queue.path)
+        return None if found is None else RingState(*found)
 
     @cached_property
     def disk(self) -> Disk:
@@ -156,10 +206,12 @@ def metrics_of(queue: Queue) -> Metrics:
     found = queue._metrics()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
     if found is None:
         return Metrics(_queue=queue)
-    since_ms, counters, latencies = found
+    (since_ms, last_prune_ms), counters, latencies = found
     values: dict[str, Any] = dict(counters)
     values |= {name: Histogram(*latency) for name, latency in latencies}
-    return Metrics(recorded=True, since_ms=since_ms, **values, _queue=queue)
+    return Metrics(
+        recorded=True, since_ms=since_ms, last_prune_ms=last_prune_ms, **values, _queue=queue
+    )
 
 
 def _lags(queue: Queue) -> dict[str, int]:

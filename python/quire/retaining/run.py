@@ -9,8 +9,8 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from quire import _arguments as arguments
-from quire._native import ManualClock
-from quire.errors import StoppedError
+from quire._native import ManualClock, count_pruned
+from quire.errors import CorruptError, NotAQueueError, StoppedError
 from quire.maintenance.files import identities_of, users_of
 from quire.maintenance.holders import reader_in
 from quire.retaining.actions import Saver, check_dest, saver_of
@@ -134,6 +134,7 @@ class Run:
             else:
                 with opened_to_prune(self._path, self._open_options) as cycles:
                     self._prune(cycles, report)
+                self._count(0, 0)
         finally:
             if not dry_run and self._rule.on_removed is not None:
                 for cycle in report.removed:
@@ -158,6 +159,7 @@ class Run:
     def _remove(self, cycles: Cycles[Any], saver: Saver, cycle: Cycle, reason: str) -> PrunedCycle:
         dest = saver.save(cycles.queue, cycle)
         cycles.remove(cycle.number, self._rule.action)
+        self._count(1, cycle.bytes)
         _LOG.info(
             "cycle removed: file=%s bytes=%d action=%s reason=%s",
             cycle.file,
@@ -166,6 +168,13 @@ class Run:
             reason,
         )
         return cycle.as_pruned(reason, dest)
+
+    def _count(self, cycles: int, freed: int) -> None:
+        """Count for the metrics of the queue, if any process counts."""
+        try:
+            count_pruned(self._path, cycles, freed, max(0, self._now_ms()))
+        except (CorruptError, NotAQueueError, OSError) as error:
+            _LOG.warning("retention is not counted: path=%s error=%s", self._path, error)
 
     def _plan(self, cycles: Cycles[Any], report: PruneReport) -> Plan:
         listed, now_ms = [*cycles.listed()], self._now_ms()

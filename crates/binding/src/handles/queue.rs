@@ -24,9 +24,10 @@ use crate::error::{to_py, told};
 use crate::maintenance::{ExplainedRow, explained_row};
 use crate::repr;
 
-/// When counting began, the counters, and of each latency the sum, the highest and the buckets.
+/// When counting began and retention ran last, the counters, and of each latency the sum, the
+/// highest and the buckets.
 type Counted =
-    (u64, Vec<(&'static str, u64)>, Vec<(&'static str, (u64, u64, Vec<(u64, u64, u64)>))>);
+    ((u64, u64), Vec<(&'static str, u64)>, Vec<(&'static str, (u64, u64, Vec<(u64, u64, u64)>))>);
 
 #[doc = stub!("Queue")]
 #[pyclass(module = "quire._native", frozen, subclass)]
@@ -326,9 +327,21 @@ impl Queue {
                     let Values { sum, highest, buckets } = metrics.values(it);
                     (it.name(), (sum, highest, buckets))
                 });
-                (metrics.made_ms(), counters.to_vec(), latencies.to_vec())
+                (
+                    (metrics.made_ms(), metrics.last_prune_ms()),
+                    counters.to_vec(),
+                    latencies.to_vec(),
+                )
             }))
         })
+    }
+
+    #[doc = stub!("Queue._count_shared")]
+    #[pyo3(name = "_count_shared", signature = (redeliveries, dead_letters, /))]
+    fn count_shared(&self, redeliveries: u64, dead_letters: u64) {
+        if let Some(metrics) = self.kernel.metrics() {
+            metrics.shared(redeliveries, dead_letters);
+        }
     }
 
     #[doc = stub!("Queue.delete_tailer")]

@@ -25,6 +25,7 @@ const MAGIC_AT: u64 = 0;
 const MADE_AT: u64 = 8;
 /// Writers and readers count in cache lines of their own.
 const LINE: u64 = 64;
+const LAST_PRUNE_AT: u64 = 4 * LINE + 16;
 const HISTOGRAMS_AT: u64 = 4096;
 const HISTOGRAM_LEN: u64 = 20_480;
 const SUM: u64 = 0;
@@ -46,16 +47,28 @@ pub enum Counter {
     MessagesRead,
     /// The bytes of their payloads.
     BytesRead,
+    /// Messages that consumer groups delivered again.
+    Redeliveries,
+    /// Messages that consumer groups gave up.
+    DeadLetters,
+    /// Cycles that retention removed.
+    CyclesRemoved,
+    /// The disk space they took.
+    BytesFreed,
 }
 
 impl Counter {
     /// All of them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 9] = [
         Self::MessagesAppended,
         Self::BytesAppended,
         Self::Rolls,
         Self::MessagesRead,
         Self::BytesRead,
+        Self::Redeliveries,
+        Self::DeadLetters,
+        Self::CyclesRemoved,
+        Self::BytesFreed,
     ];
 
     /// The name a user knows it by.
@@ -67,6 +80,10 @@ impl Counter {
             Self::Rolls => "rolls",
             Self::MessagesRead => "messages_read",
             Self::BytesRead => "bytes_read",
+            Self::Redeliveries => "redeliveries",
+            Self::DeadLetters => "dead_letters",
+            Self::CyclesRemoved => "cycles_removed",
+            Self::BytesFreed => "bytes_freed",
         }
     }
 
@@ -77,6 +94,10 @@ impl Counter {
             Self::Rolls => LINE + 16,
             Self::MessagesRead => 2 * LINE,
             Self::BytesRead => 2 * LINE + 8,
+            Self::Redeliveries => 3 * LINE,
+            Self::DeadLetters => 3 * LINE + 8,
+            Self::CyclesRemoved => 4 * LINE,
+            Self::BytesFreed => 4 * LINE + 8,
         }
     }
 }
@@ -147,17 +168,17 @@ impl Metrics {
         metrics.check(&path)
     }
 
-    /// Those of the queue in `directory`, to be read; None if nobody has counted.
-    pub fn open_read_only(directory: &Path) -> Result<Option<Self>> {
+    /// Those of the queue in `directory`; None if nobody has counted.
+    pub fn open_existing(directory: &Path, writable: bool) -> Result<Option<Self>> {
         let path = directory.join(FILE_NAME);
-        let access = Access { write: false, create_mode: None };
+        let access = Access { write: writable, create_mode: None };
         let Some(file) = files::open(&path, access)? else { return Ok(None) };
         let found = fault::call!("metrics.file.stat", file.metadata());
         if found.map_err(|e| Error::io("cannot look at", &path, e))?.len() == 0 {
             return Ok(None); // being made
         }
         check_length(&file, &path)?;
-        let metrics = Self::map(&file, &path, false)?;
+        let metrics = Self::map(&file, &path, writable)?;
         if metrics.words.load(MAGIC_AT) == 0 { Ok(None) } else { metrics.check(&path).map(Some) }
     }
 
@@ -194,6 +215,25 @@ impl Metrics {
     /// Counts a new roll file.
     pub fn rolled(&self) {
         self.words.add(Counter::Rolls.position(), 1);
+    }
+
+    /// Counts messages that consumer groups delivered again, and those they gave up.
+    pub fn shared(&self, redeliveries: u64, dead_letters: u64) {
+        self.words.add(Counter::Redeliveries.position(), redeliveries);
+        self.words.add(Counter::DeadLetters.position(), dead_letters);
+    }
+
+    /// Counts what retention removed at a time, in epoch milliseconds.
+    pub fn pruned(&self, cycles: u64, bytes: u64, now_ms: u64) {
+        self.words.add(Counter::CyclesRemoved.position(), cycles);
+        self.words.add(Counter::BytesFreed.position(), bytes);
+        self.words.raise(LAST_PRUNE_AT, now_ms);
+    }
+
+    /// When retention ran last, in epoch milliseconds; 0 if it never did.
+    #[must_use]
+    pub fn last_prune_ms(&self) -> u64 {
+        self.words.load(LAST_PRUNE_AT)
     }
 
     /// Counts the time since `began`.

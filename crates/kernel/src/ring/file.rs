@@ -64,6 +64,16 @@ impl RingFile {
         Ok(Some(Self { path, region, layout, lock }))
     }
 
+    /// Maps the ring of a directory to look at, and changes nothing; None if there is none.
+    pub fn map_read_only(dir: &Path) -> Result<Option<(Arc<Region>, Layout)>> {
+        let path = dir.join(FILE_NAME);
+        let access = Access { write: false, create_mode: None };
+        let Some(file) = files::open(&path, access)? else { return Ok(None) };
+        let window = Window::new(&path, file, false)?;
+        let layout = read_layout(&window)?;
+        Ok(Some((window.region(), layout)))
+    }
+
     /// Opens the ring of a directory, or makes one of this layout.
     pub fn open_or_create(dir: &Path, layout: Layout, mode: u32) -> Result<Self> {
         loop {

@@ -1,6 +1,7 @@
 //! A ring as its producers use it. Who opens it also has a thread that drains it, unless another
 //! process does (`drainer.rs`).
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -14,6 +15,7 @@ use crate::chronicle::append::appender::Appender;
 use crate::chronicle::protocol::lock::interrupt;
 use crate::chronicle::protocol::publish::Payload;
 use crate::chronicle::queue::handle::Queue;
+use crate::memory::window::Region;
 use crate::os::process;
 use crate::{Error, Result};
 
@@ -42,6 +44,25 @@ pub struct Stats {
     pub high_water: u64,
     pub pending: u64,
     pub stalls: u64,
+}
+
+impl Stats {
+    /// Those of the ring of a directory, which is not changed; None if there is none.
+    pub fn of(dir: &Path) -> Result<Option<Self>> {
+        let found = RingFile::map_read_only(dir)?;
+        Ok(found.map(|(region, layout)| Self::read(&region, layout)))
+    }
+
+    fn read(region: &Region, layout: Layout) -> Self {
+        let words = protocol::Ring::new(region, layout);
+        Self {
+            capacity: layout.capacity,
+            used: words.used(),
+            high_water: region.load_acquire(HIGH_WATER),
+            pending: words.tail().saturating_sub(words.drained()),
+            stalls: region.load_acquire(STALLS),
+        }
+    }
 }
 
 /// What the drainer of this process knows.
@@ -176,14 +197,7 @@ impl Ring {
     /// How full it is, and was.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        let words = self.words();
-        Stats {
-            capacity: self.file.layout.capacity,
-            used: words.used(),
-            high_water: self.file.region.load_acquire(HIGH_WATER),
-            pending: words.tail().saturating_sub(words.drained()),
-            stalls: self.file.region.load_acquire(STALLS),
-        }
+        Stats::read(&self.file.region, self.file.layout)
     }
 }
 

@@ -40,7 +40,7 @@ impl Counting {
         if let Some(metrics) = self.own().or_else(|| self.watched.get()) {
             return Ok(Some(metrics));
         }
-        let found = Metrics::open_read_only(directory)?;
+        let found = Metrics::open_existing(directory, false)?;
         Ok(found.map(|found| self.watched.get_or_init(|| found)))
     }
 }
