@@ -134,7 +134,7 @@ class Run:
             else:
                 with opened_to_prune(self._path, self._open_options) as cycles:
                     self._prune(cycles, report)
-                self._count(0, 0)
+                self._count(0, 0, now_ms=max(0, self._now_ms()))
         finally:
             if not dry_run and self._rule.on_removed is not None:
                 for cycle in report.removed:
@@ -159,7 +159,8 @@ class Run:
     def _remove(self, cycles: Cycles[Any], saver: Saver, cycle: Cycle, reason: str) -> PrunedCycle:
         dest = saver.save(cycles.queue, cycle)
         cycles.remove(cycle.number, self._rule.action)
-        self._count(1, cycle.bytes)
+        if self._rule.action != "compress":
+            self._count(1, cycle.bytes)
         _LOG.info(
             "cycle removed: file=%s bytes=%d action=%s reason=%s",
             cycle.file,
@@ -169,10 +170,10 @@ class Run:
         )
         return cycle.as_pruned(reason, dest)
 
-    def _count(self, cycles: int, freed: int) -> None:
+    def _count(self, cycles: int, freed: int, now_ms: int = 0) -> None:
         """Count for the metrics of the queue, if any process counts."""
         try:
-            count_pruned(self._path, cycles, freed, max(0, self._now_ms()))
+            count_pruned(self._path, cycles, freed, now_ms)
         except (CorruptError, NotAQueueError, OSError) as error:
             _LOG.warning("retention is not counted: path=%s error=%s", self._path, error)
 
