@@ -20,6 +20,7 @@ import quire.retaining.run
 from cli_runs import Cli
 from queues import DAY_MS, START_MS, backward, copy_of, forward, payloads, problems_of, snapshot
 from quire.errors import UnsafePathError
+from quire.maintenance.files import Identity
 
 DAYS = 5
 MESSAGES = 300  # of a day: more than one slot of the index
@@ -49,6 +50,11 @@ def names_in(path: Path) -> list[str]:
 
 def read_only(path: Path) -> quire.Queue:
     return quire.open(path, read_only=True)
+
+
+def nobody(_files: object) -> tuple[dict[Identity, list[quire.FileUser]], int]:
+    """Say that no process has a file open, as where /proc does not show it."""
+    return {}, 1
 
 
 def open_files() -> int:
@@ -153,8 +159,7 @@ def test_a_tailer_in_the_middle_of_a_cycle_goes_on(
         assert tailer.read_bytes() == b"1.100"
         report = compress(orders)
         assert f"pid={os.getpid()}" in report.kept[0].reason
-        # As where /proc shows no process, of another container or user.
-        monkeypatch.setattr(quire.retaining.run, "users_of", lambda _: ({}, 1))
+        monkeypatch.setattr(quire.retaining.run, "users_of", nobody)
         assert len(compress(orders).removed) == 2
         rest = [bytes(it) for it in tailer.payloads()]
         assert rest[:2] == [b"1.101", b"1.102"]
@@ -182,7 +187,7 @@ def test_readers_never_meet_a_gap(path: Path, monkeypatch: pytest.MonkeyPatch) -
         for day in range(days):
             appender.write_bytes(b"%d" % day)
             clock.advance(DAY_MS)
-    monkeypatch.setattr(quire.retaining.run, "users_of", lambda _: ({}, 0))
+    monkeypatch.setattr(quire.retaining.run, "users_of", nobody)
     found = set[tuple[int, int]]()
     is_over = threading.Event()
 
