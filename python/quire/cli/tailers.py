@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 import click
 
@@ -79,8 +79,7 @@ def tailers(  # noqa: PLR0913 - its options
                 rows = _vanilla_rows(queue) if is_vanilla else _rows(queue, time_field)
                 print_rows(style, _COLUMNS, rows)
             return
-        options: Any = {} if is_vanilla else {"force_unlock": "never"}
-        with quire.open(path, create=False, **options) as queue:
+        with _opened(path, is_vanilla=is_vanilla) as queue:
             if delete is not None:
                 done = _deleted(queue, delete)
             elif rename is not None:
@@ -98,6 +97,12 @@ def _check_format(path: Path) -> str | None:
             f"queues of this format store nothing about their readers: format={found} path={path}"
         )
     return found
+
+
+def _opened(path: Path, *, is_vanilla: bool) -> quire.Queue:
+    if is_vanilla:
+        return cast("quire.Queue", quire.open(path, format="vanilla", create=False))
+    return quire.open(path, format="chronicle", create=False, force_unlock="never")
 
 
 def _vanilla_rows(queue: quire.Queue) -> Iterator[dict[str, Any]]:
