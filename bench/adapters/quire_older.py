@@ -156,7 +156,11 @@ def _aged_queue(task: Task, amount: int, clock: quire.ManualClock | None = None)
 
 
 def _fill(task: Task, amount: int) -> Outcome:
-    """Put a message into each cycle, the clock's the last; or fill so many pages of the index."""
+    """
+    Put a message into each cycle, the clock's the last; or fill so many pages of the index.
+
+    Of the last page the half: after a full one a page may have been lost, and opening looks for it.
+    """
     pool, clock = messages(task.size), quire.ManualClock(START_MS)
     with (
         Stopwatch() as watch,
@@ -164,8 +168,9 @@ def _fill(task: Task, amount: int) -> Outcome:
         queue.appender() as appender,
     ):
         if task.system == "quick_queue":
-            for _ in range(amount * SMALL_PAGE_BYTES // _ENTRY_BYTES // DISTINCT):
-                appender.write_many(pool)
+            count = (2 * amount - 1) * SMALL_PAGE_BYTES // _ENTRY_BYTES // 2
+            for start in range(0, count, DISTINCT):
+                appender.write_many(pool[: count - start])
         else:
             for number in range(amount):
                 clock.advance(_CYCLE_MS)
