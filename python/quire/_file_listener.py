@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import atexit
-import logging
 import threading
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from quire._native import FileEvents
-
-_LOG: Final = logging.getLogger("quire")
 
 FileListener: TypeAlias = Callable[[int, str], object]
 
@@ -58,9 +55,11 @@ class FileListening:
             return
         try:
             listener(cycle, path)
-        except BaseException:  # noqa: BLE001 - `sys.exit` would end the thread, and the counts differ
+        except BaseException:  # `sys.exit` would end the thread, and the counts differ
+            import logging  # imported late: `quire read` starts without it
+
             name = getattr(listener, "__qualname__", type(listener).__name__)
-            _LOG.exception(
+            logging.getLogger("quire").exception(
                 "a file listener failed: listener=%s cycle=%d file=%s", name, cycle, path
             )
 

@@ -98,7 +98,7 @@ def test_diff_shows_both_messages_of_a_difference(cli: Cli, queues: Path, style:
 
 @pytest.mark.parametrize("style", PARSERS)
 def test_archive_has_a_row_a_cycle(cli: Cli, queues: Path, tmp_path: Path, style: str) -> None:
-    command = ["archive", queues / "a", tmp_path / "archived"]
+    command = ("archive", queues / "a", tmp_path / "archived")
     (row,) = rows(cli, style, *command)
     assert (row["state"], row["topic"], int(row["messages"])) == ("archived", "a", 3)
     assert (tmp_path / "archived" / "topic=a" / row["file"]).stat().st_size == int(row["bytes"])
