@@ -20,6 +20,7 @@ __all__ = [
     "Encoder",
     "Excerpt",
     "ExcerptWriter",
+    "FileEvents",
     "Group",
     "GroupMember",
     "IndexedPayloads",
@@ -901,6 +902,7 @@ class Pretoucher:
         /,
     ) -> None: ...
 
+@final
 class FileEvents:
     """The roll files that a queue opens and releases, for a listener in a thread of its own."""
 

@@ -31,6 +31,7 @@ _REASONS = _formats.reasons(
         "move_to_time block_bytes refresh": _NO_ROLLING,
         "table_value table_entries named_tailers delete_tailer rename_tailer "
         "lock_holder commit name": _NO_TABLE,
+        "striding": "an index names every message: there is nothing to stride over",
         "move_to": "move_to_index goes to any place",
         "metrics": "counters are kept for Chronicle Queues only",
         "ring": "there is no buffer_mode: nothing is appended",

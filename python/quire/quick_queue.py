@@ -36,7 +36,7 @@ _REASONS = _formats.reasons(
         "dump wire_type source_id": _NO_WIRE,
         "pretoucher": "an append allocates the space that it needs",
         "move_to": "move_to_index goes to any place",
-        "direction state": "messages are read forward: move_to_index goes anywhere",
+        "direction state striding": "messages are read forward: move_to_index goes anywhere",
         "write_lock": "the lock of its one writer ends with that process",
         "awrite_bytes awrite_text awrite_many awrite_batch": "an append waits for nobody",
         "last_index_appended": "write_bytes returns the index",

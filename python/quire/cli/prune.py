@@ -86,10 +86,11 @@ def prune(
 def _action(options: dict[str, Any]) -> tuple[Action, Path | None]:
     """Take from the options what becomes of cycles, and where they go."""
     asked = {name: options.pop(name) for name in ("move", "archive", "compress")}
-    given = [cast("Action", name) for name, value in asked.items() if value]
+    given = [name for name, value in asked.items() if value]
     if len(given) > 1:
         raise click.UsageError("give one of --move, --archive and --compress")
-    return given[0] if given else "delete", asked["move"] or asked["archive"]
+    action = cast("Action", given[0] if given else "delete")
+    return action, asked["move"] or asked["archive"]
 
 
 def _rows(report: PruneReport, done: str) -> Iterator[dict[str, object]]:

@@ -32,6 +32,7 @@ _REASONS = _formats.reasons(
         "roll_cycle epoch_ms block_bytes": "see cycle_format and cycle_length_ms",
         "roll_time_zone": "cycles start in UTC; cycle_time_zone chooses the dates in names",
         "state": "it is Chronicle Queue's: see index and last_read_index",
+        "striding": "an index names every message: there is nothing to stride over",
         "move_to": "move_to_index goes to any place",
         "move_to_time": "move_to_index goes to the first message of a cycle",
         "last_index_synced": "open the queue with synchronous=True, or call sync() of the appender",

@@ -3,9 +3,9 @@
 //!
 //! - [`lock`] is the write lock, [`table`] the table store that holds its word;
 //! - [`publish`] makes one message visible; [`hints`] and [`indexing`] write what readers find it by;
-//! - [`roll_file`] is an open file, [`file_events`] says which are; [`create`] makes one, [`roll`] ends it, [`unfinished`] says
-//!   whether one was only begun, [`listing`] which there are, and
-//!   [`recorded`] which roll cycle they follow;
+//! - [`roll_file`] is an open file, [`file_events`] says which are; [`create`] makes one, [`roll`]
+//!   ends it, [`compressed`] reads one that was compressed, [`unfinished`] says whether one was only
+//!   begun, [`listing`] which there are, and [`recorded`] which roll cycle they follow;
 //! - [`locate`] and [`index_search`] find messages;
 //! - [`repair`] mends what a power cut left.
 
@@ -16,6 +16,7 @@ pub mod table;
 
 #[cfg(not(loom))]
 pub mod compressed;
+#[cfg(not(loom))]
 pub mod create;
 #[cfg(not(loom))]
 pub mod file_events;
