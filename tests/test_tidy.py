@@ -60,7 +60,7 @@ RECURSIVE = (
 PYTHON_LAYERS = [
     "_file_listener _terminal _units _watching",
     "frames.html",
-    "_arguments _arrow _durable _formats _following _latency discovery errors pausers",
+    "_arguments _arrow _durable _formats _following _latency _slots discovery errors pausers",
     "types _opening _options _raw pages",
     "ranges.cycles ranges.event_time ranges.numbering ranges.seek",
     "calls arrow",

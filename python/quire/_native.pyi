@@ -1426,7 +1426,7 @@ class Appender:
 
     def _without_waiting(self, write: Callable[[], _T], /, *, waited_ms: int | None = None) -> _T:
         """
-        Call *write*, whose first append raises instead of waiting for the write lock.
+        Call *write*, whose first append raises instead of waiting for the write lock or the ring.
 
         With *waited_ms*, the append fails as one that has waited that long.
         """
@@ -1438,6 +1438,10 @@ class Appender:
     @property
     def _waits_for_disk(self) -> bool:
         """Whether an append returns when it is on the medium."""
+
+    @property
+    def _waits_for_room(self) -> bool:
+        """Whether an append waits when the ring of asynchronous appends is full."""
 
     @property
     def _has_field_names(self) -> bool:

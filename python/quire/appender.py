@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from abc import ABCMeta
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 from itertools import islice
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias, TypeVar, cast
 
 from quire import _arguments as arguments
 from quire import _native
 from quire._arrow import need_arrow
-from quire.errors import LockTimeoutError
+from quire.errors import LockTimeoutError, RingFullError
 from quire.pausers import Pauser
 from quire.subtopics import ROUTE, Topic
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from quire._native import Value, WriteDocument
+    from quire._slots import Slot, Slots
     from quire.arrow.encoder import Form
     from quire.arrow.schema import SchemaLike
     from quire.calls.method_writer import Filter
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 _CHUNK = 10_000
+_LIMIT = arguments.whole(1, 2**31 - 1)
 _LOOK_S = 0.02
 
 
@@ -53,6 +55,17 @@ class Appender(_native.Appender, metaclass=ABCMeta):
         True
 
     """
+
+    _slots: Slots | None = None
+
+    def __new__(cls, queue: _native.Queue, *, limit: int | None = None) -> Self:
+        """Make an appender of a queue, with at most *limit* asynchronous appends under way."""
+        appender = super().__new__(cls, queue)
+        if limit is not None:
+            from quire._slots import Slots
+
+            appender._slots = Slots(_LIMIT("limit", limit))
+        return appender
 
     def topic(self, key: Any, *, event: str = ROUTE) -> Topic:  # noqa: ANN401 - any value
         """
@@ -97,18 +110,30 @@ class Appender(_native.Appender, metaclass=ABCMeta):
 
     async def awrite_bytes(self, payload: Buffer, /) -> int:
         """
-        As :meth:`write_bytes`, while the event loop runs on if somebody else holds the write lock.
+        As :meth:`write_bytes`, while the event loop runs on if the append has to wait.
 
-        This and its kin try at once, in the loop's own thread; only if the lock is held do they
-        wait, as long as the queue's ``timeout_s`` has others wait, also for an open document of
-        another task. A task that is cancelled while it waits has appended nothing.
+        This and its kin first append at once, in the loop's own thread. If another writer holds the
+        lock, also with an open document of another task, or the ring of asynchronous appends is
+        full, they try again until the queue's ``timeout_s`` is over. With ``durability="each"``
+        a thread does it all, as each append waits for the disk.
+
+        At most the appender's ``limit`` appends are under way in an event loop; further ones wait
+        in the order of their calls, for any length of time.
+
+        A task that is cancelled while it waits has appended nothing, except that a thread ends what
+        it has begun.
 
         Raises:
             LockTimeoutError: The lock was held all the time.
+            RingFullError: The ring was full all the time.
 
         Examples:
             >>> import asyncio
             >>> index = asyncio.run(appender.awrite_bytes(b"any bytes"))
+            >>> async def produce():
+            ...     with queue.appender(limit=100) as appender:
+            ...         await asyncio.gather(*(appender.awrite_text(f"{n}") for n in range(1000)))
+            >>> asyncio.run(produce())
 
         """
         return await self._awrite(partial(self.write_bytes, payload))
@@ -178,7 +203,8 @@ class Appender(_native.Appender, metaclass=ABCMeta):
         As :meth:`write_many`, awaiting the write lock: see :meth:`awrite_bytes`.
 
         The loop's other tasks run after every 10,000 messages. What was appended before the task is
-        cancelled, or the lock is held for too long, stays.
+        cancelled, or the lock is held for too long, stays. The whole call is one append for the
+        appender's ``limit``; a thread puts the messages into a ring that may be full.
 
         Examples:
             >>> import asyncio
@@ -187,7 +213,8 @@ class Appender(_native.Appender, metaclass=ABCMeta):
         """
         items = iter(payloads)
         chunks = iter(lambda: [*islice(items, _CHUNK)], [])
-        return await self._awrite_each(partial(self.write_many, chunk) for chunk in chunks)
+        writes = (partial(self.write_many, chunk) for chunk in chunks)
+        return await self._awrite_each(lambda: writes)
 
     async def awrite_batch(  # noqa: PLR0913 - by keywords
         self,
@@ -212,31 +239,47 @@ class Appender(_native.Appender, metaclass=ABCMeta):
             >>> last = asyncio.run(appender.awrite_batch(batch))
 
         """
-        writes = self._writes(batch, schema, form, type, method, omit_nulls=omit_nulls)
-        return await self._awrite_each(writes)
+        return await self._awrite_each(
+            lambda: self._writes(batch, schema, form, type, method, omit_nulls=omit_nulls)
+        )
 
-    async def _awrite_each(self, writes: Iterable[Callable[[], int | None]]) -> int | None:
+    async def _awrite_each(
+        self, writes: Callable[[], Iterable[Callable[[], int | None]]]
+    ) -> int | None:
         import asyncio
 
         last: int | None = None
-        for write in writes:
-            if last is not None:
-                await asyncio.sleep(0)
-            last = await self._awrite(write)
+        async with nullcontext() if self._slots is None else self._slots.slot() as slot:
+            for write in writes():
+                if last is not None:
+                    await asyncio.sleep(0)
+                # A ring that is full in the middle of *write* has the first part already, so
+                # *write* cannot be tried again.
+                in_thread = self._waits_for_disk or self._waits_for_room
+                append = _in_thread if in_thread else self._append
+                last = await append(write, slot)
         return last
 
     async def _awrite(self, write: Callable[[], _T]) -> _T:
-        """Call *write*, whose one append is tried until the lock is free."""
-        if self._waits_for_disk:
-            import asyncio
+        """Call *write*, which appends once."""
+        append = _in_thread if self._waits_for_disk else self._append
+        if self._slots is None:
+            return await append(write, None)
+        async with self._slots.slot() as slot:
+            return await append(write, slot)
 
-            return await asyncio.to_thread(write)
+    async def _append(self, write: Callable[[], _T], _: Slot | None) -> _T:
+        """Call *write*, whose one append is tried until the lock is free or the ring has room."""
         try:
             return self._without_waiting(write)
         except LockTimeoutError:
-            return await self._awrite_when_free(write)
+            return await self._append_when_free(write)
+        except RingFullError:
+            if not self._waits_for_room:
+                raise
+            return await self._append_when_there_is_room(write)
 
-    async def _awrite_when_free(self, write: Callable[[], _T]) -> _T:
+    async def _append_when_free(self, write: Callable[[], _T]) -> _T:
         pauser = Pauser(yield_count=10, min_s=0.000_2, max_s=0.002)
         looked = began = monotonic()
         while (now := monotonic()) - began < self._lock_timeout_s:
@@ -248,6 +291,18 @@ class Appender(_native.Appender, metaclass=ABCMeta):
             with suppress(LockTimeoutError):
                 return self._without_waiting(write)
         return self._without_waiting(write, waited_ms=round((now - began) * 1000))
+
+    async def _append_when_there_is_room(self, write: Callable[[], _T]) -> _T:
+        pauser = Pauser(yield_count=10, min_s=0.000_2, max_s=0.002)
+        began = monotonic()
+        while True:
+            await pauser.pause_async()
+            waited_s = monotonic() - began
+            try:
+                return self._without_waiting(write, waited_ms=round(waited_s * 1000))
+            except RingFullError:
+                if waited_s >= self._lock_timeout_s:
+                    raise
 
     def method_writer(  # noqa: PLR0913 - by keywords
         self,
@@ -427,6 +482,14 @@ class Appender(_native.Appender, metaclass=ABCMeta):
             wide=wide,
             text=text,
         )
+
+
+async def _in_thread(write: Callable[[], _T], slot: Slot | None) -> _T:
+    if slot is not None:
+        return await slot.in_thread(write)
+    import asyncio
+
+    return await asyncio.to_thread(write)
 
 
 def _tabular(batch: object) -> pa.RecordBatch | pa.Table:

@@ -104,9 +104,14 @@ class Queue(_native.Queue, Reopened, Framed, Shared, metaclass=ABCMeta):
         """Close the queue."""
         self.close()
 
-    def appender(self) -> Appender:
+    def appender(self, *, limit: int | None = None) -> Appender:
         """
         Return a new appender.
+
+        Args:
+            limit: How many asynchronous appends, as :meth:`quire.Appender.awrite_bytes`, may be
+                under way at once in an event loop. Further ones wait in the order of their calls,
+                so that with a limit of 1 this is the order of their messages. None: any number.
 
         Raises:
             ReadOnlyError: The queue was opened read-only.
@@ -116,7 +121,7 @@ class Queue(_native.Queue, Reopened, Framed, Shared, metaclass=ABCMeta):
             ...     index = appender.write_text("hello")
 
         """
-        return Appender(self)
+        return Appender(self, limit=limit)
 
     def tailer(
         self,

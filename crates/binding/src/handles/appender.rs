@@ -170,6 +170,12 @@ impl Appender {
         self.kernel.queue().commit().durability() == Durability::Each
     }
 
+    #[doc = stub!("Appender._waits_for_room")]
+    #[getter(_waits_for_room)]
+    fn waits_for_room(&self) -> bool {
+        self.ring.as_ref().is_some_and(|ring| ring.waits_for_room())
+    }
+
     #[getter(_lock_timeout_s)]
     fn lock_timeout_s(&self) -> f64 {
         self.kernel.lock_timeout().as_secs_f64()

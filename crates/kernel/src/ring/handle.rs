@@ -13,6 +13,7 @@ use super::format::{Layout, STALLS};
 use super::protocol::{self, Refused};
 use crate::chronicle::append::appender::Appender;
 use crate::chronicle::protocol::lock::interrupt;
+use crate::chronicle::protocol::lock::patience::{self, Patience};
 use crate::chronicle::protocol::publish::Payload;
 use crate::chronicle::queue::handle::Queue;
 use crate::memory::window::Region;
@@ -152,11 +153,15 @@ impl Ring {
         if self.try_put(payload, metadata)? {
             return Ok(());
         }
+        let patience = patience::take();
+        if let Patience::HasWaited(ms) = patience {
+            return Err(self.full(Duration::from_millis(ms)));
+        }
         self.words().count_stall();
         let (start, mut next_look) = (Instant::now(), LOOK_EVERY);
-        let timeout = match self.on_full {
-            OnFull::Block => self.appender.lock_timeout(),
-            OnFull::Raise => Duration::ZERO,
+        let timeout = match patience {
+            Patience::Waits if self.waits_for_room() => self.appender.lock_timeout(),
+            _ => Duration::ZERO,
         };
         loop {
             let waited = start.elapsed();
@@ -172,6 +177,12 @@ impl Ring {
                 return Ok(());
             }
         }
+    }
+
+    /// Whether a message waits when there is no room, instead of failing.
+    #[must_use]
+    pub fn waits_for_room(&self) -> bool {
+        self.on_full == OnFull::Block
     }
 
     #[cold]

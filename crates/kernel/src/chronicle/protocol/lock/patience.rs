@@ -1,5 +1,5 @@
-//! How long the next append of a thread waits for the write lock. An event loop's thread must not
-//! wait in the kernel: it tries, and goes on with other tasks in between.
+//! How long the next append of a thread waits for the write lock, or for room in the ring. An event
+//! loop's thread must not wait in the kernel: it tries, and goes on with other tasks in between.
 
 use std::cell::Cell;
 
@@ -7,7 +7,7 @@ thread_local! {
     static NEXT: Cell<Patience> = const { Cell::new(Patience::Waits) };
 }
 
-/// What an append does while somebody else holds the write lock.
+/// What an append does while somebody else holds the write lock, or the ring is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Patience {
     /// It waits as long as the queue's options say.
