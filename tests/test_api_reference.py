@@ -31,6 +31,7 @@ MODULES = [
     "quire.metrics",
     "quire.pages",
     "quire.pausers",
+    "quire.recording",
     "quire.testing",
     "quire.types",
 ]

@@ -67,7 +67,7 @@ PYTHON_LAYERS = [
     "write_lock metrics frames.handle frames.scan frames.dataset frames groups",
     "queue appender tailer subtopics vanilla indexed quick_queue merging",
     "_positions ranges",
-    "logging testing replaying services archive maintenance",
+    "logging recording testing replaying services archive maintenance",
     "converting retaining",
     "quire",
     "spark",

@@ -29,6 +29,7 @@ VERBS: Final = {
     "pretouch": "quire.cli.pretouch:pretouch",
     "prune": "quire.cli.prune:prune",
     "read": "quire.cli.read:read",
+    "record": "quire.cli.record:record",
     "refresh": "quire.cli.refresh:refresh",
     "removable": "quire.cli.removable:removable",
     "repair": "quire.cli.repair:repair",

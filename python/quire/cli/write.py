@@ -188,7 +188,7 @@ def write(path: Path | None, files: tuple[str, ...], style: str | None, **more: 
         raise click.UsageError("--interface needs --method")
     create = more["create"] or more["directory"] is not None
     with (
-        _open(place, more["roll_cycle"], create=create) as queue,
+        open_target(place, more["roll_cycle"], create=create) as queue,
         queue.appender() as appender,
         _target(appender, more["interface"], method) as target,
     ):
@@ -277,7 +277,7 @@ def _by_name(file: str) -> str:
     return _FORMAT_OF.get(suffix, "yaml")
 
 
-def _open(path: Path, roll_cycle: quire.RollCycle | None, *, create: bool) -> quire.Queue:
+def open_target(path: Path, roll_cycle: quire.RollCycle | None, *, create: bool) -> quire.Queue:
     """Open the queue; one that was not asked for is not made, as its path may be mistyped."""
     may_create = create or roll_cycle is not None
     try:

@@ -1,0 +1,34 @@
+"""What a recording has done so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Counts:
+    """
+    What a recorder has done so far.
+
+    Attributes:
+        received: Messages that arrived.
+        written: Those of them that were appended.
+        refused: Those that were not: empty ones, too long ones, unfinished ones.
+        dropped: Datagrams that the system dropped because the receive buffer was full; None if
+            that is unknown, as on macOS, or cannot happen, as with TCP.
+
+    Examples:
+        >>> from quire.recording import Counts
+        >>> str(Counts(received=3, written=2, refused=1))
+        'received=3 written=2 refused=1'
+
+    """
+
+    received: int = 0
+    written: int = 0
+    refused: int = 0
+    dropped: int | None = None
+
+    def __str__(self) -> str:
+        dropped = "" if self.dropped is None else f" dropped={self.dropped}"
+        return f"received={self.received} written={self.written}{dropped} refused={self.refused}"

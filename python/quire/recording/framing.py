@@ -1,0 +1,120 @@
+"""Where messages begin and end in a stream of bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from quire.errors import MalformedInputError
+
+LENGTH_BYTES: Final = 4  # of a length, big-endian
+
+
+class Framing(Protocol):
+    """Cuts the bytes of one stream into messages; keeps at most one unfinished message."""
+
+    error: MalformedInputError | None
+    """Why nothing follows the messages that were returned."""
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """Return the messages that *chunk* ends, up to an error."""
+        ...
+
+    def end(self) -> list[bytes]:
+        """Return the message that the end of the stream ends, if any."""
+        ...
+
+    @property
+    def is_within_message(self) -> bool:
+        """Whether a message has begun and not ended."""
+        ...
+
+
+class Lines:
+    """A message is a line without its line end, LF or CR LF; the last line needs none."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._rest = bytearray()
+        self.error: MalformedInputError | None = None
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """Return the lines that end in *chunk*."""
+        found: list[bytes] = []
+        if b"\n" in chunk:
+            *found, rest = (bytes(self._rest) + chunk).split(b"\n")
+            self._rest = bytearray(rest)
+            found = [line.removesuffix(b"\r") for line in found]
+        else:
+            self._rest += chunk
+        if max(map(len, found), default=0) > self._max_bytes:
+            fits = next(i for i, line in enumerate(found) if len(line) > self._max_bytes)
+            self.error = _too_long(len(found[fits]), self._max_bytes)
+            return found[:fits]
+        if len(self._rest) > self._max_bytes + 1:  # its CR may be part of the line end
+            self.error = _too_long(len(self._rest), self._max_bytes)
+        return found
+
+    def end(self) -> list[bytes]:
+        """Return the last line, if it has no line end."""
+        last = bytes(self._rest.removesuffix(b"\r"))
+        if len(last) > self._max_bytes:
+            self.error = _too_long(len(last), self._max_bytes)
+            return []
+        return [last] if last else []
+
+    @property
+    def is_within_message(self) -> bool:
+        """Whether a line has begun."""
+        return bool(self._rest)
+
+
+class Lengths:
+    """The length precedes each message, as four bytes, big-endian."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._rest = bytearray()
+        self._needed = LENGTH_BYTES  # in _rest, before there is more to do
+        self.error: MalformedInputError | None = None
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """Return the messages that end in *chunk*."""
+        self._rest += chunk
+        if len(self._rest) < self._needed:
+            return []
+        data, found, start = bytes(self._rest), list[bytes](), 0
+        end = self._needed
+        while end <= len(data):
+            body = start + LENGTH_BYTES
+            length = int.from_bytes(data[start:body], "big")
+            if length > self._max_bytes:
+                self.error = _too_long(length, self._max_bytes)
+                return found
+            end = body + length
+            if end <= len(data):
+                found.append(data[body:end])
+                start, end = end, end + LENGTH_BYTES
+        self._rest = bytearray(data[start:])
+        self._needed = end - start
+        return found
+
+    def end(self) -> list[bytes]:
+        """Return nothing: a length says where a message ends."""
+        if self._rest:
+            text = "the stream ends within a message"
+            self.error = MalformedInputError(f"{text}: bytes={len(self._rest)}")
+        return []
+
+    @property
+    def is_within_message(self) -> bool:
+        """Whether a length or message has begun."""
+        return bool(self._rest)
+
+
+def _too_long(length: int, limit: int) -> MalformedInputError:
+    return MalformedInputError(f"a message is too long: length={length} limit={limit}")
+
+
+FRAMINGS: Final[dict[str, Callable[[int], Framing]]] = {"lines": Lines, "length": Lengths}
+"""What makes each framing, of the longest message."""

@@ -1,0 +1,133 @@
+"""What recorders of every transport share."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from abc import ABC, abstractmethod
+from types import TracebackType
+from typing import Self
+
+from quire.appender import Appender
+from quire.errors import MalformedInputError
+from quire.recording.counts import Counts
+from quire.recording.framing import Framing
+from quire.recording.waiting import Input, Waiter
+
+log = logging.getLogger("quire")
+
+MAX_BYTES = 1 << 20
+"""The longest message, unless the recorder is given another limit."""
+
+
+class Recorder(ABC):
+    """Appends the messages that arrive, until it is closed."""
+
+    def __init__(self, appender: Appender, max_bytes: int) -> None:
+        if max_bytes < 1:
+            raise ValueError(f"a message holds at least a byte: max_bytes={max_bytes}")
+        self._appender = appender
+        self._max_bytes = max_bytes
+        self._waiter = Waiter()
+        self._counts = Counts()
+        self._running: asyncio.Task[None] | None = None
+
+    @property
+    def counts(self) -> Counts:
+        """What was done so far."""
+        return self._counts
+
+    async def __aenter__(self) -> Self:
+        """Begin to record."""
+        self._begin()
+        self._running = asyncio.create_task(self._run())
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Append what was received up to now, and end."""
+        await self.close()
+
+    async def run(self) -> None:
+        """
+        Record until the input ends, another task closes the recorder, or this one is cancelled.
+
+        Raises:
+            QuireError: A message could not be appended; nothing after it was.
+
+        """
+        if self._running is not None:
+            await asyncio.shield(self._running)
+
+    async def close(self) -> None:
+        """Append what was received up to now, and end; leaving ``async with`` does it too."""
+        running, self._running = self._running, None
+        if running is None:
+            return
+        self._waiter.stop()
+        try:
+            await running
+        finally:
+            self._end()
+
+    @abstractmethod
+    def _begin(self) -> None:
+        """Open what is read."""
+
+    @abstractmethod
+    async def _run(self) -> None:
+        """Record until the input ends, or the recorder is stopped."""
+
+    @abstractmethod
+    def _end(self) -> None:
+        """Close what was opened."""
+
+    async def _write(self, messages: list[bytes]) -> None:
+        """Append messages; they are refused where they cannot be messages of a queue."""
+        kept = [it for it in messages if 0 < len(it) <= self._max_bytes]
+        self._counts.received += len(messages)
+        self._counts.refused += len(messages) - len(kept)
+        if kept:
+            await self._appender.awrite_many(kept)
+            self._counts.written += len(kept)
+
+    async def _write_stream(self, stream: Input, framing: Framing) -> None:
+        """
+        Append the messages of a stream.
+
+        Raises:
+            MalformedInputError: The stream is malformed, or failed; the messages before that were
+                appended.
+
+        """
+        try:
+            while (chunk := await _next(stream)) is not None:
+                await self._write(framing.feed(chunk) if chunk else framing.end())
+                if framing.error is not None:
+                    raise framing.error
+                if not chunk:
+                    return
+                await asyncio.sleep(0)
+        except MalformedInputError:
+            self._count_unfinished(framing)
+            raise
+        self._count_unfinished(framing)
+
+    def _count_unfinished(self, framing: Framing) -> None:
+        if framing.error is not None or framing.is_within_message:
+            self._counts.received += 1
+            self._counts.refused += 1
+
+
+async def _next(stream: Input) -> bytes | None:
+    """Return the next bytes; what fails here is the stream, and not the queue."""
+    try:
+        return await stream.next()
+    except TimeoutError:
+        raise MalformedInputError("the stream was silent for too long") from None
+    except OSError as error:
+        raise MalformedInputError(f"the stream failed: reason={error.strerror}") from error

@@ -1,0 +1,176 @@
+"""Recorders of streams: connections of clients, and what a pipe or file holds."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from functools import partial
+from typing import Final, Literal, TypeAlias
+
+from quire.appender import Appender
+from quire.errors import MalformedInputError
+from quire.recording.addresses import Address, binding, show_address
+from quire.recording.framing import FRAMINGS
+from quire.recording.recorder import MAX_BYTES, Recorder, log
+from quire.recording.waiting import Input
+
+_READ_BYTES: Final = 256 << 10
+_BACKLOG: Final = 100
+
+FramingName: TypeAlias = Literal["lines", "length"]
+
+
+class TcpRecorder(Recorder):
+    r"""
+    Listens for TCP connections, and appends the messages of all of them.
+
+    A client that sends a message that is too long, or ends its connection within one, is
+    disconnected with a line in the log ``quire``; the others do not notice. Anyone who reaches the
+    port appends to the queue.
+
+    Args:
+        appender: Writes the messages.
+        host: The address to listen on.
+        port: The port; 0 takes a free one, see *address*.
+        framing: ``lines``: each line is a message; ``length``: four bytes, big-endian, precede
+            each message and say how long it is.
+        max_bytes: The longest message.
+        max_clients: How many connections there may be at once; more are closed.
+        idle_timeout_s: Disconnect a client that sends nothing for so long; None: never.
+
+    Examples:
+        >>> import asyncio
+        >>> from quire.recording import TcpRecorder
+        >>> async def record():
+        ...     async with TcpRecorder(appender) as recorder:
+        ...         _, writer = await asyncio.open_connection(*recorder.address)
+        ...         writer.write(b"one\ntwo\n")
+        ...         writer.close()
+        ...         while recorder.counts.written < 2:
+        ...             await asyncio.sleep(0.001)
+        >>> asyncio.run(record())
+        >>> tailer.read().data
+        b'one'
+
+    """
+
+    def __init__(  # noqa: PLR0913 - options
+        self,
+        appender: Appender,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        *,
+        framing: FramingName = "lines",
+        max_bytes: int = MAX_BYTES,
+        max_clients: int = 100,
+        idle_timeout_s: float | None = None,
+    ) -> None:
+        super().__init__(appender, max_bytes)
+        self._make_framing = FRAMINGS[framing]
+        self._asked = host, port
+        self._max_clients = max_clients
+        self._idle_timeout_s = idle_timeout_s
+        self._clients = set[asyncio.Task[None]]()
+
+    @property
+    def address(self) -> Address:
+        """The host and port that it listens on."""
+        host, port = self._listener.getsockname()[:2]
+        return host, port
+
+    def _begin(self) -> None:
+        family = socket.AF_INET6 if ":" in self._asked[0] else socket.AF_INET
+        with binding(self._asked):
+            self._listener = socket.create_server(self._asked, family=family, backlog=_BACKLOG)
+        self._listener.settimeout(0)
+
+    def _end(self) -> None:
+        self._listener.close()
+
+    async def _run(self) -> None:
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                while await self._waiter.readable(self._listener.fileno()):
+                    self._accept(tasks)
+                while self._accept(tasks):  # clients that have connected may have sent messages
+                    pass
+        except BaseExceptionGroup as failed:
+            raise failed.exceptions[0] from None
+
+    def _accept(self, tasks: asyncio.TaskGroup) -> bool:
+        """Serve the next client, if there is one and not too many."""
+        try:
+            client, address = self._listener.accept()
+        except (BlockingIOError, ConnectionError):
+            return False
+        if len(self._clients) >= self._max_clients:
+            log.warning("refused a client, as there are too many: clients=%d", len(self._clients))
+            client.close()
+            return False
+        client.settimeout(0)
+        task = tasks.create_task(self._serve(client, show_address(address)))
+        self._clients.add(task)
+        task.add_done_callback(self._clients.discard)
+        return True
+
+    async def _serve(self, client: socket.socket, peer: str) -> None:
+        with client:
+            read = partial(client.recv, _READ_BYTES)
+            stream = Input(self._waiter, client.fileno(), read, self._idle_timeout_s)
+            try:
+                await self._write_stream(stream, self._make_framing(self._max_bytes))
+            except MalformedInputError as error:
+                log.warning("disconnected a client: %s peer=%s", error, peer)
+
+
+class StreamRecorder(Recorder):
+    r"""
+    Appends the messages of a pipe, a file or a terminal, until it ends.
+
+    Args:
+        appender: Writes the messages.
+        descriptor: What to read; it is left open.
+        framing: As for :class:`TcpRecorder`.
+        max_bytes: The longest message; a longer one ends the recording with an error.
+
+    Examples:
+        >>> import asyncio, os
+        >>> from quire.recording import StreamRecorder
+        >>> reader, writer = os.pipe()
+        >>> _ = os.write(writer, b"one\ntwo\n")
+        >>> os.close(writer)
+        >>> async def record():
+        ...     async with StreamRecorder(appender, reader) as recorder:
+        ...         await recorder.run()
+        ...     print(recorder.counts)
+        >>> asyncio.run(record())
+        received=2 written=2 refused=0
+
+    """
+
+    def __init__(
+        self,
+        appender: Appender,
+        descriptor: int,
+        *,
+        framing: FramingName = "lines",
+        max_bytes: int = MAX_BYTES,
+    ) -> None:
+        super().__init__(appender, max_bytes)
+        self._descriptor = descriptor
+        self._framing = FRAMINGS[framing](max_bytes)
+
+    def _begin(self) -> None:
+        """Nothing is to be opened."""
+
+    def _end(self) -> None:
+        """Nothing is to be closed."""
+
+    async def _run(self) -> None:
+        read = partial(os.read, self._descriptor, _READ_BYTES)
+        stream = Input(self._waiter, self._descriptor, read)
+        try:
+            await self._write_stream(stream, self._framing)
+        except MalformedInputError as error:
+            raise MalformedInputError(f"{error} {self._counts}") from error
