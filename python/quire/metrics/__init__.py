@@ -8,6 +8,7 @@ What a queue does, in numbers: counters, latencies, lag and disk space, and thei
 (2, 6, 1)
 """
 
+from quire.metrics.disk_monitor import DiskMonitor, DiskSpace
 from quire.metrics.snapshot import Disk, Histogram, Metrics, RingState
 
-__all__ = ["Disk", "Histogram", "Metrics", "RingState"]
+__all__ = ["Disk", "DiskMonitor", "DiskSpace", "Histogram", "Metrics", "RingState"]
