@@ -28,7 +28,7 @@ Where things are; each imports only what stands above it::
     write_lock maintenance                     the write lock; checking and repairing queues
     replaying services archive                 replay and compare; services; Parquet archives
     logging                                    a handler of the standard library's logging
-    recording                                  datagrams, connections and streams into queues
+    recording                                  datagrams and streams into queues, and out
     testing                                    another process and fixtures, for tests; stacks of
                                                a loop that is late
     converting retaining                       queues moved into other formats; retention

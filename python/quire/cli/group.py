@@ -28,6 +28,7 @@ VERBS: Final = {
     "pipeline": "quire.cli.pipeline:pipeline",
     "pretouch": "quire.cli.pretouch:pretouch",
     "prune": "quire.cli.prune:prune",
+    "publish": "quire.cli.publish:publish",
     "read": "quire.cli.read:read",
     "record": "quire.cli.record:record",
     "refresh": "quire.cli.refresh:refresh",

@@ -10,7 +10,8 @@ Recorders run in an event loop and never hold it up: while another process has t
 the disk is slow, nothing more is read from the network. Closing a recorder appends what the system
 has received up to then.
 
-``framing`` cuts streams into messages, ``recorder`` is what all recorders share.
+``framing`` cuts streams into messages, ``recorder`` is what all recorders share, ``publishing``
+sends messages out again.
 """
 
 from quire.recording.counts import Counts

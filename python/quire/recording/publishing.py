@@ -1,0 +1,221 @@
+"""Messages of a queue, sent out at a pace."""
+
+from __future__ import annotations
+
+import sys
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
+from typing import Final
+
+from quire._native import Excerpt
+from quire.queue import Queue
+from quire.recording.addresses import Address, show_address
+from quire.recording.framing import LENGTH_BYTES
+from quire.recording.udp import MAX_DATAGRAM_BYTES
+from quire.replaying.pacing import Replay
+
+_BUFFER_BYTES: Final = 64 << 10
+_UDP_HEADER_BYTES: Final = 8
+_IP_HEADER_BYTES: Final = 20
+_BEHIND_S: Final = 1.0
+
+
+class Rate:
+    """
+    Waits so that there are so many messages a second.
+
+    After a pause of the receiver the rate is kept, rather than the average: there is no burst.
+
+    Args:
+        per_second: How many.
+        now: Seconds of a clock that only goes forward.
+        sleep: Waits for a number of seconds.
+
+    """
+
+    def __init__(
+        self,
+        per_second: float,
+        now: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], object] = time.sleep,
+    ) -> None:
+        if not 0 < per_second < float("inf"):
+            raise ValueError(f"a rate is more than nothing: per_second={per_second}")
+        self._per_second = per_second
+        self._now, self._sleep = now, sleep
+        self._began_s = now()
+        self._count = 0
+
+    def wait(self) -> None:
+        """Wait until the next message is due."""
+        due_s = self._began_s + self._count / self._per_second
+        while (left_s := due_s - self._now()) > 0:
+            self._sleep(left_s)
+        if left_s < -_BEHIND_S:
+            self._began_s, self._count = self._now(), 0
+        self._count += 1
+
+
+class Output(ABC):
+    """
+    Where messages are sent.
+
+    Args:
+        address: Of the receiver; None: stdout.
+
+    """
+
+    def __init__(self, address: Address | None) -> None:
+        self.address = address
+
+    @abstractmethod
+    def misfit(self, payload: bytes) -> str | None:
+        """Return why a message cannot be sent; None if it can."""
+
+    @abstractmethod
+    def send(self, payload: bytes) -> bool:
+        """Send a message; False if it, and earlier ones, may be left to the next flush."""
+
+    def flush(self) -> None:  # noqa: B027 - most need not
+        """Send what is left."""
+
+
+class Datagrams(Output):
+    """
+    Sends each message as a datagram.
+
+    Args:
+        address: Where to.
+
+    """
+
+    def __init__(self, address: Address) -> None:
+        import socket
+
+        super().__init__(address)
+        found = socket.getaddrinfo(*address, type=socket.SOCK_DGRAM)[0]
+        family, kind, self._target = found[0], found[1], found[4]
+        self._socket = socket.socket(family, kind)
+        headers = _UDP_HEADER_BYTES + (_IP_HEADER_BYTES if family == socket.AF_INET else 0)
+        self._max_bytes = MAX_DATAGRAM_BYTES - headers
+
+    def misfit(self, payload: bytes) -> str | None:
+        """Return why a message cannot be a datagram."""
+        if len(payload) > self._max_bytes:
+            return f"too long for a datagram: length={len(payload)} limit={self._max_bytes}"
+        return None
+
+    def send(self, payload: bytes) -> bool:
+        """Send a message, which nobody may receive."""
+        self._socket.sendto(payload, self._target)
+        return True
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._socket.close()
+
+
+class Stream(Output):
+    """
+    Sends messages one after the other, collected as far as :meth:`flush` is not called.
+
+    Args:
+        address: Of the receiver; None: stdout.
+        write: Sends bytes, all of them, and waits while the receiver takes nothing.
+        framing: As for :class:`quire.recording.TcpRecorder`.
+
+    """
+
+    def __init__(
+        self, address: Address | None, write: Callable[[bytes], object], framing: str
+    ) -> None:
+        super().__init__(address)
+        self._write = write
+        self._has_lengths = framing == "length"
+        self._buffer = bytearray()
+
+    def misfit(self, payload: bytes) -> str | None:
+        """Return why a message cannot be a line."""
+        if not self._has_lengths and (b"\n" in payload or payload.endswith(b"\r")):
+            return "not a line, as it holds a line end (--framing length sends it)"
+        return None
+
+    def send(self, payload: bytes) -> bool:
+        """Add a message to what is to be sent, and send it once it is enough."""
+        if self._has_lengths:
+            self._buffer += len(payload).to_bytes(LENGTH_BYTES, "big") + payload
+        else:
+            self._buffer += payload + b"\n"
+        if len(self._buffer) < _BUFFER_BYTES:
+            return False
+        self.flush()
+        return True
+
+    def flush(self) -> None:
+        """Send what was collected."""
+        if self._buffer:
+            chunk = bytes(self._buffer)
+            self._buffer.clear()
+            self._write(chunk)
+
+
+@contextmanager
+def datagrams(address: Address) -> Generator[Datagrams]:
+    """Open what sends datagrams."""
+    with closing(Datagrams(address)) as output:
+        yield output
+
+
+@contextmanager
+def connection(address: Address, framing: str) -> Generator[Stream]:
+    """Connect to a receiver that listens."""
+    import socket
+
+    try:
+        connected = socket.create_connection(address)
+    except OSError as error:
+        text = f"cannot connect: address={show_address(address)} reason={error.strerror}"
+        raise OSError(error.errno, text) from error
+    with connected:
+        yield Stream(address, connected.sendall, framing)
+
+
+@contextmanager
+def stdout(framing: str) -> Generator[Stream]:
+    """Send to stdout."""
+
+    def write(chunk: bytes) -> None:
+        sys.stdout.buffer.write(chunk)
+        sys.stdout.buffer.flush()
+
+    yield Stream(None, write, framing)
+
+
+def messages(plan: Replay, *, follow: bool, waits: Callable[[], object]) -> Iterator[Excerpt]:
+    """
+    Yield the messages of a replay when they are due, and those that are appended later.
+
+    Args:
+        plan: What to send, and its pace.
+        follow: Whether to go on after the end.
+        waits: Called before waiting for more.
+
+    """
+    last = plan.stretch.past - 1  # also where nothing is to be sent before later ones
+    for document in plan.documents():
+        last = document.index
+        yield Excerpt(document.index, bytes(document.bytes))
+    if follow:
+        yield from _later(plan.source, last, waits)
+
+
+def _later(queue: Queue, last: int, waits: Callable[[], object]) -> Iterator[Excerpt]:
+    with queue.tailer() as tailer:
+        if last >= 0:
+            tailer.move_to_index(last)
+        while True:
+            yield from (it for it in tailer if it.index > last)
+            waits()
+            tailer.wait()
