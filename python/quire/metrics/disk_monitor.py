@@ -150,7 +150,7 @@ class DiskMonitor:
         failed: dict[str, Exception] = {}
         for path in self._paths:
             try:
-                device = os.stat(path).st_dev  # noqa: PTH116 - as text, it stays as it was given
+                device = os.stat(path).st_dev  # noqa: PTH116 - beside os.statvfs
                 if device not in found:
                     left = os.statvfs(path)
                     free, total = left.f_bavail * left.f_frsize, left.f_blocks * left.f_frsize
