@@ -66,7 +66,7 @@ class IndexedQueue(_native.IndexedQueue, Reopened, Framed, Shared, Handle):
 
     _format, _missing = _FORMAT, _REASONS
 
-    def appender(self) -> NoReturn:
+    def appender(self, **named: object) -> NoReturn:
         """
         Raise the reason why there is no appender.
 
@@ -76,6 +76,7 @@ class IndexedQueue(_native.IndexedQueue, Reopened, Framed, Shared, Handle):
             UnsupportedError: Indexed Chronicles are only read.
 
         """
+        _formats.refuse_options(self, "appender", named, ("limit",), _READ_ONLY)
         raise UnsupportedError(f"not supported in an {_FORMAT}: appender ({_READ_ONLY})")
 
     def tailer(self, name: str | None = None, **named: object) -> IndexedTailer:

@@ -22,6 +22,7 @@ _FORMAT = "Quick-Queue"
 _NO_WIRE = "messages are raw bytes, not BinaryWire: write_bytes, new_message"
 _NO_ROLLING = "there are no cycles: index pages follow one another"
 _NO_TABLE = "nothing is stored about readers: keep tailer.index and open queue.tailer(start=...)"
+_NO_WAIT = "an append waits for nobody"
 _REASONS = _formats.reasons(
     {
         "write_map write_message write_yaml write_json awrite_map awrite_message awrite_yaml "
@@ -38,7 +39,7 @@ _REASONS = _formats.reasons(
         "move_to": "move_to_index goes to any place",
         "direction state striding": "messages are read forward: move_to_index goes anywhere",
         "write_lock": "the lock of its one writer ends with that process",
-        "awrite_bytes awrite_text awrite_many awrite_batch": "an append waits for nobody",
+        "awrite_bytes awrite_text awrite_many awrite_batch": _NO_WAIT,
         "last_index_appended": "write_bytes returns the index",
         "last_index_synced": "force() covers all messages before it",
         "metrics": "counters are kept for Chronicle Queues only",
@@ -113,7 +114,7 @@ class QuickQueue(_native.QuickQueue, Reopened, Framed, Shared, Handle):
 
     _format, _missing = _FORMAT, _REASONS
 
-    def appender(self, producer: str | None = None) -> QuickAppender:
+    def appender(self, producer: str | None = None, **named: object) -> QuickAppender:
         """
         Return the queue's one writer, or the producer of a name.
 
@@ -123,14 +124,17 @@ class QuickQueue(_native.QuickQueue, Reopened, Framed, Shared, Handle):
         Args:
             producer: Three ASCII letters or digits. Producers write at once without a lock, from
                 any number of processes; each name belongs to one appender at a time.
+            **named: Options of a journal's appenders. Not supported: limit.
 
         Raises:
             ReadOnlyError: The queue was opened read-only.
             WriterInUseError: The queue has a writer, or the producer is in use.
-            UnsupportedError: The queue is written by the other kind of appender.
+            UnsupportedError: The queue is written by the other kind of appender, or a limit was
+                given: an append waits for nobody.
             ValueError: No such name is possible.
 
         """
+        _formats.refuse_options(self, "appender", named, ("limit",), _NO_WAIT)
         return QuickAppender(self, arguments.optional(arguments.text)("producer", producer))
 
     def tailer(

@@ -188,7 +188,7 @@ def test_no_link_is_followed(shared: Path, tmp_path: Path) -> None:
     with pytest.raises(quire.NotAQueueError, match="directory of a producer"):
         read(shared)
     with quire.open(shared) as queue, pytest.raises(quire.NotAQueueError):
-        queue.appender("AA0")  # type: ignore[call-arg]
+        queue.appender("AA0")  # type: ignore[arg-type, call-arg]
     index = shared / "0.qmx"
     shutil.move(index, outside / "index")
     index.symlink_to(outside / "index")

@@ -15,6 +15,7 @@ from quire.groups.handle import Shared
 _FORMAT = "Vanilla Chronicle"
 _NO_WIRE = "messages are raw bytes, not BinaryWire: write_bytes, writing_excerpt"
 _NO_TABLE = "a Vanilla Chronicle has no table: only named tailers store anything"
+_NO_WAIT = "an append waits for nobody"
 _NO_TAILER_NAMES = "remove its file, .tailer-*, while nobody reads with it"
 _REASONS = _formats.reasons(
     {
@@ -24,7 +25,7 @@ _REASONS = _formats.reasons(
         "reading_document history after_last_written dump wire_type source_id": _NO_WIRE,
         "table_value table_entries lock_holder": _NO_TABLE,
         "delete_tailer rename_tailer": _NO_TAILER_NAMES,
-        "awrite_bytes awrite_text awrite_many awrite_batch": "an append waits for nobody",
+        "awrite_bytes awrite_text awrite_many awrite_batch": _NO_WAIT,
         "pretoucher": "an append allocates the space that it needs",
         "write_lock": "writers take no lock",
         "normalise_eofs end_of_cycle": "cycles have no end-of-file marker",
@@ -94,7 +95,7 @@ class VanillaQueue(_native.VanillaQueue, Reopened, Framed, Shared, Handle):
 
     _format, _missing = _FORMAT, _REASONS
 
-    def appender(self, *, thread_id: int | None = None) -> VanillaAppender:
+    def appender(self, *, thread_id: int | None = None, **named: object) -> VanillaAppender:
         """
         Return a new appender, with data files of its own.
 
@@ -104,12 +105,15 @@ class VanillaQueue(_native.VanillaQueue, Reopened, Framed, Shared, Handle):
         Args:
             thread_id: The number in the names of its data files, where Java puts the id of the
                 thread. None: the greatest there is, which hardly a Java thread has.
+            **named: Options of a journal's appenders. Not supported: limit.
 
         Raises:
             ReadOnlyError: The queue was opened read-only.
+            UnsupportedError: A limit was given: an append waits for nobody.
             ValueError: The number needs more bits than the index has for it.
 
         """
+        _formats.refuse_options(self, "appender", named, ("limit",), _NO_WAIT)
         return VanillaAppender(self, thread_id)
 
     def tailer(
