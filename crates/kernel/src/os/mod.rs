@@ -9,3 +9,5 @@ pub mod liveness_lock;
 pub mod paths;
 pub mod process;
 pub mod range_lock;
+#[cfg(not(loom))]
+pub mod threads;

@@ -16,7 +16,7 @@ use crate::chronicle::protocol::lock::recovery;
 use crate::chronicle::protocol::publish::Payload;
 use crate::chronicle::protocol::roll_file::Slot;
 use crate::chronicle::queue::handle::Queue;
-use crate::os::process;
+use crate::os::{process, threads};
 use crate::{Error, Result, warnings};
 
 /// Messages, and about as many bytes, that are appended under one lock.
@@ -209,14 +209,8 @@ impl Ring {
         if self.is_ended.swap(true, Ordering::AcqRel) || self.generation != process::generation() {
             return;
         }
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = thread
-            && thread.thread().id() != std::thread::current().id()
-        {
-            thread.thread().unpark();
-            // A panic in the thread has been printed; what it did not drain is drained here.
-            let _ = thread.join();
-        }
+        threads::join(&self.thread);
+        // What the thread did not drain is drained here.
         if let Err(error) = self.drain() {
             warnings::leave(format!("messages stay in the ring until it is opened again: {error}"));
         }

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use super::sync;
 use crate::chronicle::queue::handle::{Handle, Queue};
-use crate::os::process;
+use crate::os::{process, threads};
 use crate::{Error, Result, warnings};
 
 /// Syncs a queue.
@@ -75,14 +75,7 @@ impl Handle for Committer {
         if self.generation != process::generation() {
             return;
         }
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = thread
-            && thread.thread().id() != std::thread::current().id()
-        {
-            thread.thread().unpark();
-            // A panic in the thread has been printed; what it did not sync is synced here.
-            let _ = thread.join();
-        }
-        self.sync();
+        threads::join(&self.thread);
+        self.sync(); // what the thread did not
     }
 }

@@ -18,7 +18,7 @@ use crate::chronicle::protocol::listing;
 use crate::chronicle::protocol::lock::patience::{self, Patience};
 use crate::chronicle::protocol::roll_file::{RollFile, View};
 use crate::chronicle::queue::handle::{Handle, Queue};
-use crate::os::process;
+use crate::os::{process, threads};
 use crate::{Error, Result, warnings};
 
 /// At least, and at most, this many bytes are prepared ahead.
@@ -195,14 +195,7 @@ impl Pretoucher {
         if self.generation != process::generation() {
             return; // the parent's, whose thread may have been at any of the locks below
         }
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = thread
-            && thread.thread().id() != std::thread::current().id()
-        {
-            thread.thread().unpark();
-            // A panic in the thread has been printed; nothing depends on it.
-            let _ = thread.join();
-        }
+        threads::join(&self.thread);
         *self.lock_state() = State::default();
         self.appender.close();
     }
