@@ -155,10 +155,9 @@ impl Metrics {
         let access = Access { write: true, create_mode: Some(mode) };
         let file = files::open(&path, access)?.ok_or_else(|| Error::gone("removed", &path))?;
         let failed = |e| Error::io("cannot make", &path, e);
-        if fault::call!("metrics.file.stat", file.metadata()).map_err(failed)?.len() == 0 {
+        if is_empty(&file, &path)? {
             files::set_len(&file, LEN).map_err(failed)?; // others may be at it too: the same
         }
-        check_length(&file, &path)?;
         // A full disk is an error here rather than a signal at the first store.
         files::reserve(&file, 0, LEN).map_err(failed)?;
         let metrics = Self::map(&file, &path, true)?;
@@ -173,11 +172,9 @@ impl Metrics {
         let path = directory.join(FILE_NAME);
         let access = Access { write: writable, create_mode: None };
         let Some(file) = files::open(&path, access)? else { return Ok(None) };
-        let found = fault::call!("metrics.file.stat", file.metadata());
-        if found.map_err(|e| Error::io("cannot look at", &path, e))?.len() == 0 {
+        if is_empty(&file, &path)? {
             return Ok(None); // being made
         }
-        check_length(&file, &path)?;
         let metrics = Self::map(&file, &path, writable)?;
         if metrics.words.load(MAGIC_AT) == 0 { Ok(None) } else { metrics.check(&path).map(Some) }
     }
@@ -275,13 +272,14 @@ impl Metrics {
     }
 }
 
-fn check_length(file: &File, path: &Path) -> Result<()> {
+/// Whether the file is being made; an error if its length is neither none nor the right one.
+fn is_empty(file: &File, path: &Path) -> Result<bool> {
     let found = fault::call!("metrics.file.stat", file.metadata());
-    let len = found.map_err(|e| Error::io("cannot look at", path, e))?.len();
-    if len == LEN {
-        return Ok(());
+    match found.map_err(|e| Error::io("cannot look at", path, e))?.len() {
+        0 => Ok(true),
+        LEN => Ok(false),
+        len => Err(corrupt(path, format!("{len} bytes"), format!("{LEN} bytes"))),
     }
-    Err(corrupt(path, format!("{len} bytes"), format!("{LEN} bytes")))
 }
 
 fn corrupt(path: &Path, found: String, expected: String) -> Error {
