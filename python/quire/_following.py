@@ -116,30 +116,7 @@ class Following(Generic[_E]):
             b'one'
 
         """
-        return self._follow_async(self.read, pauser or default_pauser())
-
-    async def _follow_async(
-        self, read: Callable[[], _T | None], pauser: Pauser
-    ) -> AsyncIterator[_T]:
-        """Yield what *read* returns, and let the loop's other tasks run every few milliseconds."""
-        import asyncio
-
-        turn_ends = monotonic() + TURN_S
-        while True:
-            # A scan for sub-topics may take long: it pauses, and goes on after the other tasks.
-            # Nor does it wait within a read, as it would after a file without end-of-file marker.
-            while (is_ready := self._prepare()) is None:  # noqa: ASYNC110 - nobody else knows
-                await asyncio.sleep(0)
-            found = read() if is_ready else None
-            if found is None:
-                await pauser.pause_async()
-            else:
-                pauser.reset()
-                yield found
-                if monotonic() < turn_ends:
-                    continue
-                await asyncio.sleep(0)
-            turn_ends = monotonic() + TURN_S
+        return follow_async(self._prepare, self.read, pauser or default_pauser())
 
     def _repr_html_(self) -> str:
         from quire.frames.html import of_facts
@@ -158,6 +135,38 @@ class Following(Generic[_E]):
             pa.Array.from_buffers(pa.binary(), rows, [None, offsets, data]),
         ]
         return pa.RecordBatch.from_arrays(columns, names=["index", "payload"])
+
+
+async def follow_async(
+    prepare: Callable[[], bool | None], read: Callable[[], _T | None], pauser: Pauser
+) -> AsyncIterator[_T]:
+    """
+    Yield what *read* returns, and let the loop's other tasks run every few milliseconds.
+
+    Args:
+        prepare: Whether a read would return something without waiting; None: look again.
+        read: Returns the next message; None if there is none yet.
+        pauser: How to wait for more.
+
+    """
+    import asyncio
+
+    turn_ends = monotonic() + TURN_S
+    while True:
+        # A scan for sub-topics may take long: it pauses, and goes on after the other tasks.
+        # Nor does it wait within a read, as it would after a file without end-of-file marker.
+        while (is_ready := prepare()) is None:  # noqa: ASYNC110 - nobody else knows
+            await asyncio.sleep(0)
+        found = read() if is_ready else None
+        if found is None:
+            await pauser.pause_async()
+        else:
+            pauser.reset()
+            yield found
+            if monotonic() < turn_ends:
+                continue
+            await asyncio.sleep(0)
+        turn_ends = monotonic() + TURN_S
 
 
 def default_pauser() -> Pauser:

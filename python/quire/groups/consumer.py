@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Iterator
-from time import monotonic
 from typing import TYPE_CHECKING, Final, Self
 
 from quire import _arguments as arguments
+from quire._following import default_pauser, follow_async
 from quire.errors import WaitTimeoutError
 from quire.groups.message import GroupBatch, GroupMessage
-from quire.pausers import TURN_S, Pauser
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from quire.groups.membership import Membership
+    from quire.pausers import Pauser
 
 _COUNT: Final = arguments.whole(1, 2**31 - 1)
 
@@ -119,7 +119,7 @@ class Consumer:
         """
         if timeout_s is not None:
             arguments.seconds("timeout_s", timeout_s)
-        pauser = pauser or _default_pauser()
+        pauser = pauser or default_pauser()
         pauser.reset()
         while True:
             message = self.read()
@@ -132,23 +132,9 @@ class Consumer:
             except WaitTimeoutError:
                 return
 
-    async def __aiter__(self) -> AsyncIterator[GroupMessage]:
+    def __aiter__(self) -> AsyncIterator[GroupMessage]:
         """Iterate over messages and wait for more, without holding up the event loop."""
-        import asyncio
-
-        pauser = _default_pauser()
-        turn_ends = monotonic() + TURN_S
-        while True:
-            message = self.read()
-            if message is None:
-                await pauser.pause_async()
-            else:
-                yield message
-                pauser.reset()
-                if monotonic() < turn_ends:
-                    continue
-                await asyncio.sleep(0)
-            turn_ends = monotonic() + TURN_S
+        return follow_async(lambda: True, self.read, default_pauser())
 
     def close(self) -> None:
         """Leave the group: other members get the messages that are not acknowledged."""
@@ -185,7 +171,3 @@ class Consumer:
     def __repr__(self) -> str:
         """Return its name."""
         return f"Consumer({self._name!r}{', closed' if self.closed else ''})"
-
-
-def _default_pauser() -> Pauser:
-    return Pauser(yield_count=100, min_s=0.000_05, max_s=0.001)
