@@ -217,7 +217,7 @@ def test_an_append_waits_for_a_full_ring_while_the_loop_runs(
             assert queue.ring is not None
             stalls = queue.ring.stalls
             assert asyncio.run(main(queue.appender(limit=1))) == -1
-            assert queue.ring.stalls == stalls + 1
+            assert queue.ring.stalls > stalls
             queue.ring.flush()
     assert patient.entry_count == 1 + count + number
 
