@@ -1,7 +1,7 @@
 """
 The screens of `quire top`, as text in tests/cli/screens.
 
-As a program this file writes the screens anew: `.venv/bin/python tests/cli/test_top_screen.py`.
+Run as a program, this file renews the screens: `.venv/bin/python tests/cli/test_top_screen.py`.
 """
 
 from __future__ import annotations

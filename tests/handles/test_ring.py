@@ -1,4 +1,4 @@
-"""Asynchronous appends: through the ring into the queue, each once, whoever dies."""
+"""Asynchronous appends: through the ring into the queue, each once, whichever process dies."""
 
 from __future__ import annotations
 

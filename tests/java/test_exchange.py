@@ -268,7 +268,7 @@ def test_other_index_sizes_are_kept(creator: str, tmp_path: Path, clock: quire.M
 
 @pytest.mark.parametrize("named", [True, False])
 def test_a_fieldless_queue_is_appended_to(
-    named: bool,  # noqa: FBT001 - whether Quire is told, or looks at the files
+    named: bool,  # noqa: FBT001 - whether the wire type is passed, or read from the files
     tmp_path: Path,
     clock: quire.ManualClock,
 ) -> None:

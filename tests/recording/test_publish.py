@@ -5,16 +5,13 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
-import subprocess
 import threading
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 import quire
-from cli_runs import COMMAND, ENVIRONMENT, Cli, run
+from cli_runs import Cli, run, started
 from quire.recording import TcpRecorder, UdpRecorder
 from quire.recording.addresses import show_address
 from quire.recording.publishing import Rate
@@ -22,17 +19,6 @@ from quire.recording.tcp import FramingName
 
 ANY_BYTES = [b"one", bytes(range(256)), b"\r\n", b"x" * 60_000]
 LINES = [b"one", b" two ", b"\0\xff", b"x" * 60_000]
-
-
-@contextmanager
-def publishing(path: Path, *options: str) -> Generator[subprocess.Popen[bytes]]:
-    command = [*COMMAND, "publish", str(path), *options]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdout=pipe, stderr=pipe, env=ENVIRONMENT) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
 
 
 def leave(server: socket.socket) -> None:
@@ -118,7 +104,7 @@ def test_a_message_that_cannot_be_sent_is_named_or_skipped(
 
 def test_new_messages_are_followed_until_sigterm(path: Path, appender: quire.Appender) -> None:
     appender.write_bytes(b"one")
-    with publishing(path, "--stdout", "--follow") as process:
+    with started("publish", path, "--stdout", "--follow") as process:
         assert process.stdout
         assert process.stderr
         assert process.stdout.readline() == b"one\n"
@@ -134,7 +120,7 @@ def test_new_messages_are_followed_until_sigterm(path: Path, appender: quire.App
 
 
 def test_an_empty_queue_is_followed(path: Path, queue: quire.Queue) -> None:
-    with publishing(path, "--stdout", "--follow") as process, queue.appender() as appender:
+    with started("publish", path, "--stdout", "--follow") as process, queue.appender() as appender:
         appender.write_bytes(b"one")
         assert process.stdout
         assert process.stdout.readline() == b"one\n"
@@ -147,7 +133,7 @@ def test_a_receiver_that_takes_nothing_holds_it_back(path: Path, appender: quire
     appender.write_many([payload] * count)
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = str(server.getsockname()[1])
-        with publishing(path, "--tcp", port) as process:
+        with started("publish", path, "--tcp", port) as process:
             connection, _ = server.accept()
             with connection:
                 found = connection.recv(1)  # and then nothing

@@ -6,26 +6,13 @@ import re
 import signal
 import socket
 import subprocess
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 import quire
-from cli_runs import COMMAND, ENVIRONMENT, Cli, run
+from cli_runs import Cli, run, started
 from quire.recording.addresses import parse_address, show_address
-
-
-@contextmanager
-def recording(path: Path, *options: str) -> Generator[subprocess.Popen[bytes]]:
-    command = [*COMMAND, "record", str(path), "--create", *options]
-    pipes = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipes, stderr=pipes, env=ENVIRONMENT) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
 
 
 def port_of(process: subprocess.Popen[bytes]) -> int:
@@ -48,7 +35,7 @@ def wait_for(path: Path, count: int) -> list[bytes]:
 
 
 def test_clients_of_a_port_are_recorded_until_sigterm(path: Path) -> None:
-    with recording(path, "--tcp", "0") as process:
+    with started("record", path, "--create", "--tcp", "0") as process:
         with socket.create_connection(("127.0.0.1", port_of(process))) as client:
             client.sendall(b"one\n\ntwo\n")
             client.shutdown(socket.SHUT_WR)
@@ -59,7 +46,7 @@ def test_clients_of_a_port_are_recorded_until_sigterm(path: Path) -> None:
 
 
 def test_datagrams_are_recorded_until_sigint(path: Path) -> None:
-    with recording(path, "--udp", "0") as process:
+    with started("record", path, "--create", "--udp", "0") as process:
         port = port_of(process)
         with socket.socket(type=socket.SOCK_DGRAM) as sender:
             sender.sendto(b"one", ("127.0.0.1", port))
@@ -70,7 +57,7 @@ def test_datagrams_are_recorded_until_sigint(path: Path) -> None:
 
 def test_stdin_is_recorded_until_sigterm(path: Path) -> None:
     quire.open(path).close()
-    with recording(path, "--stdin", "--framing", "length") as process:
+    with started("record", path, "--create", "--stdin", "--framing", "length") as process:
         assert process.stdin
         process.stdin.write(b"\0\0\0\3one\0\0\0\3tw")
         process.stdin.flush()

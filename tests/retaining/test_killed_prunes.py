@@ -6,7 +6,7 @@ import errno
 import os
 import shutil
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any, Literal
@@ -119,17 +119,22 @@ def test_nothing_is_lost_at_any_step(
     assert step > (20 if dest else 10)
 
 
-@pytest.mark.slow
-def test_a_cycle_is_counted_once_at_any_step_of_compressing(path: Path, tmp_path: Path) -> None:
-    whole = tmp_path / "whole"
+def killed_compressions(path: Path, whole: Path) -> Iterator[int]:
+    """Yield each step before which compressing was killed, and at last that of a whole run."""
     write_days(whole)
-    step, was_killed = 0, True
-    while was_killed:
-        step += 1
+    for step in count(1):
         shutil.rmtree(path, ignore_errors=True)
         shutil.copytree(whole, path)
         was_killed = killed(step, path, None, action="compress")
+        yield step
+        if not was_killed:
+            assert step > 15
+            return
 
+
+@pytest.mark.slow
+def test_a_cycle_is_counted_once_at_any_step_of_compressing(path: Path, tmp_path: Path) -> None:
+    for _ in killed_compressions(path, tmp_path / "whole"):
         assert days_in(path) == [*range(DAYS)]
         clock = quire.ManualClock(START_MS + DAYS * DAY_MS)
         with quire.open(path, clock=clock, block_bytes=2**16) as queue:  # others go on meanwhile
@@ -144,19 +149,11 @@ def test_a_cycle_is_counted_once_at_any_step_of_compressing(path: Path, tmp_path
             [*compressed, *names[2:], "metadata.cq4t", LOCK]
         )
         assert problems_of(path) == []
-    assert step > 15
 
 
 @pytest.mark.slow
 def test_what_is_left_of_compressing_goes_with_its_cycle(path: Path, tmp_path: Path) -> None:
-    whole = tmp_path / "whole"
-    write_days(whole)
-    step, was_killed = 0, True
-    while was_killed:
-        step += 1
-        shutil.rmtree(path, ignore_errors=True)
-        shutil.copytree(whole, path)
-        was_killed = killed(step, path, None, action="compress")
+    for step in killed_compressions(path, tmp_path / "whole"):
         if step % 2:
             killed(step // 2, path, None)  # a removal, which is killed too
         quire.prune(path, max_cycles=2)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,3 +65,16 @@ def run(*arguments: str | Path, stdin: bytes = b"", timeout_s: float = 30) -> Ra
         check=False,
     )
     return Ran(done.returncode, done.stdout, done.stderr.decode())
+
+
+@contextmanager
+def started(*arguments: str | Path) -> Generator[subprocess.Popen[bytes]]:
+    """Start the command as a process of its own, with pipes; it is killed on leaving."""
+    command, pipe = [*COMMAND, *map(str, arguments)], subprocess.PIPE
+    with subprocess.Popen(
+        command, stdin=pipe, stdout=pipe, stderr=pipe, env=ENVIRONMENT
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
