@@ -232,9 +232,9 @@ class Volume:
     dumped: dict[str, tuple[int, Amount]]
     """So many messages a queue has that is dumped, by what they are; and how often it is dumped."""
     tools: int
-    """So many messages the queue has that is read on the command line."""
+    """The number of messages in the queue that the command line reads."""
     spark: int
-    """So many messages the queue has that Spark reads."""
+    """The number of messages in the queue that Spark reads."""
     peer: Amount
 
     def of(self, part: str, size: int) -> Amount:

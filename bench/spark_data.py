@@ -10,7 +10,7 @@ from bench.adapters.quire import open_queue
 from bench.task import BLOCK_BYTES, DISTINCT, ROLL_CYCLE, START_MS
 
 SIZE = 100
-"""A message has about so many bytes."""
+"""The approximate size of a message, in bytes."""
 _DAY_MS = 86_400_000
 VENUES = ("XNYS", "XNAS", "XLON")
 SYMBOLS = ("EURUSD", "GBPUSD", "USDJPY", "AUDUSD", "EURGBP", "USDCHF", "NZDUSD", "EURJPY")

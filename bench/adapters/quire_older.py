@@ -157,7 +157,7 @@ def _aged_queue(task: Task, amount: int, clock: quire.ManualClock | None = None)
 
 def _fill(task: Task, amount: int) -> Outcome:
     """
-    Put a message into each cycle, the clock's the last; or fill so many pages of the index.
+    Put a message into each of a number of cycles, up to the clock's, or fill index pages.
 
     Of the last page the half: after a full one a page may have been lost, and opening looks for it.
     """

@@ -120,7 +120,7 @@ class _Budget:
         self.seconds = 0.0
 
     def allows(self, written: int) -> bool:
-        """Return whether to go on after so many bytes."""
+        """Return whether to continue after writing a number of bytes."""
         self.seconds = time.perf_counter() - self._start
         self._plan.progress.show(self._part, int(self.seconds), round(self._plan.seconds))
         return self.seconds < self._plan.seconds and written < self._most

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -31,20 +32,20 @@ COMPARISONS: Final = {
 """The function of pyarrow for each sign."""
 
 
-class Condition:
+class Condition(ABC):
     """A part of an expression: true, false, or null where a field is missing."""
 
+    @abstractmethod
     def fields(self) -> set[Field]:
         """Return the fields that it names."""
-        raise NotImplementedError
 
+    @abstractmethod
     def mask(self, batch: pa.RecordBatch) -> Any:  # noqa: ANN401 - a boolean array
         """Return its value for each row."""
-        raise NotImplementedError
 
+    @abstractmethod
     def test(self, values: Values) -> bool | None:
         """Return its value for the fields of one message."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

@@ -24,12 +24,12 @@ _BEHIND_S: Final = 1.0
 
 class Rate:
     """
-    Waits so that there are so many messages a second.
+    Limits messages to a number a second.
 
     After a pause of the receiver the rate is kept, rather than the average: there is no burst.
 
     Args:
-        per_second: How many.
+        per_second: The number of messages a second.
         now: Seconds of a clock that only goes forward.
         sleep: Waits for a number of seconds.
 

@@ -17,7 +17,7 @@ use crate::{Error, Result};
 
 /// The file's name, which Java ignores.
 pub const FILE_NAME: &str = "async.ring";
-/// Whoever drains the ring holds this lock.
+/// The lock that the process draining the ring holds.
 const DRAINER: Range = Range { start: 0, length: 1 };
 
 /// Descriptors that may hold a drainer's lock: a child of a fork must let go of them.
