@@ -114,6 +114,50 @@ def test_opentelemetry_gets_every_number(busy: quire.Queue) -> None:
     assert ("quire.disk_free", "queue=orders") in found
 
 
+def observed(queue: quire.Queue) -> set[str]:
+    reader = InMemoryMetricReader()
+    observe({"orders": queue}, MeterProvider([reader]).get_meter("test"))
+    data: Any = reader.get_metrics_data()
+    metrics = data.resource_metrics[0].scope_metrics[0].metrics
+    return {metric.name for metric in metrics if metric.data.data_points}
+
+
+def test_a_damaged_ring_leaves_the_other_metrics(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with quire.open(path, metrics=True) as queue:
+        queue.appender().write_bytes(b"x")
+        queue.tailer("risk").close()
+        whole = {name for name, _ in scraped(Collector([queue]))}
+        assert not any("ring" in name for name in whole)
+        (path / "async.ring").write_bytes(b"not a ring" * 1000)
+        collector = Collector({"orders": queue})
+        for _ in range(2):
+            assert {name for name, _ in scraped(collector)} == whole
+        (line,) = caplog.messages
+        assert line.startswith("metrics of a queue cannot be read: queue=orders metric=ring error=")
+        assert str(path / "async.ring") in line
+        assert {"quire.messages_appended", "quire.disk_used"} <= observed(queue)
+
+        (path / "async.ring").unlink()
+        assert {name for name, _ in scraped(collector)} == whole
+        (path / "async.ring").write_bytes(b"not a ring" * 1000)
+        caplog.clear()
+        scraped(collector)
+        assert len(caplog.messages) == 1, "damaged once more, and said once more"
+
+
+def test_a_group_that_is_a_link_leaves_the_other_metrics(
+    busy: quire.Queue, path: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    side_file = path / "billing.qgroup"
+    side_file.symlink_to(side_file.rename(tmp_path / "elsewhere"))
+    found = {name for name, _ in scraped(Collector({"orders": busy}))}
+    assert "quire_group_lag_messages" not in found
+    assert {"quire_tailer_lag_messages", "quire_ring_pending_messages"} <= found
+    assert any("metric=group_lag" in line for line in caplog.messages)
+
+
 def test_the_dashboard_asks_for_metrics_that_there_are(busy: quire.Queue) -> None:
     dashboard = json.loads(files("quire.metrics").joinpath("grafana.json").read_text("utf-8"))
     asked = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]

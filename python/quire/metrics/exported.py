@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from operator import attrgetter
 from os import PathLike
@@ -9,8 +10,10 @@ from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias, cast
 
 from quire._native import Queue
-from quire.errors import NotAQueueError
+from quire.errors import NotAQueueError, QuireError
 from quire.metrics.snapshot import Histogram, Metrics, metrics_of
+
+_log: Final = logging.getLogger("quire")
 
 Watched: TypeAlias = "Queue | str | PathLike[str]"
 """A queue, or the path of one."""
@@ -107,6 +110,7 @@ class Watch:
             self._queues = dict(cast("Mapping[str, Watched]", queues))
         else:
             self._queues = {_path_of(queue): queue for queue in queues}
+        self._failed: dict[tuple[str, str], str] = {}
 
     def metrics(self) -> dict[str, Metrics]:
         """Return the metrics of each queue by its name, without those that are not there yet."""
@@ -115,6 +119,30 @@ class Watch:
             opened = queue if isinstance(queue, Queue) else self._open(name, queue)
             if opened is not None:
                 found[name] = metrics_of(opened)
+        return found
+
+    def values(self, one: Exported, queue: str, metrics: Metrics) -> Mapping[str, int]:
+        """
+        Return the numbers of one of the queues.
+
+        Those that cannot be read, as a file is damaged, are left out, so that the others are still
+        exported; a log line says so once.
+        """
+        source = one.attribute.partition(".")[0]
+        try:
+            found = one.values(metrics)
+        except (QuireError, OSError) as error:
+            text = str(error)
+            if self._failed.get((queue, source)) != text:
+                self._failed[queue, source] = text
+                _log.warning(
+                    "metrics of a queue cannot be read: queue=%s metric=%s error=%s",
+                    queue,
+                    source,
+                    text,
+                )
+            return {}
+        self._failed.pop((queue, source), None)
         return found
 
     def _open(self, name: str, path: str | PathLike[str]) -> Queue | None:

@@ -59,7 +59,7 @@ def _name(name: str) -> str:
 
 def _numbers(watch: Watch, one: Exported, _: api.CallbackOptions) -> Iterable[api.Observation]:
     for queue, metrics in watch.metrics().items():
-        for name, value in one.values(metrics).items():
+        for name, value in watch.values(one, queue, metrics).items():
             yield api.Observation(value, {"queue": queue} | ({one.label: name} if name else {}))
 
 

@@ -52,7 +52,7 @@ class Collector(BaseCollector):
                 labels = ["queue", one.label] if one.label else ["queue"]
                 family = kind(_name(one.name, one.unit), one.help, labels=labels)
                 for queue, metrics in found.items():
-                    for name, value in one.values(metrics).items():
+                    for name, value in self._watch.values(one, queue, metrics).items():
                         family.add_metric([queue, name][: len(labels)], value)
                 yield family
         for latency in LATENCIES:
