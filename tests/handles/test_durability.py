@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -101,6 +102,16 @@ def test_closing_syncs_the_rest_of_a_batch(path: Path, clock: quire.ManualClock)
         appender.write_text("one")
         clock.advance(86_400_000)
         last = appender.write_text("in the next file")
+    with quire.open(path, read_only=True) as queue:
+        assert queue.last_index_synced == last
+
+
+def test_dropping_a_queue_syncs_the_rest_of_a_batch(path: Path) -> None:
+    queue = quire.open(path, durability="batch", group_commit_s=NEVER_S)
+    appender = queue.appender()
+    last = appender.write_text("one")
+    del queue, appender
+    gc.collect()
     with quire.open(path, read_only=True) as queue:
         assert queue.last_index_synced == last
 

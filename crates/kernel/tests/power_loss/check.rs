@@ -70,7 +70,7 @@ pub fn recovers_again(case: &str, path: &Path, shape: &Shape, history: &History,
     let known = before.iter().take_while(|(index, payload)| {
         history.message(*index, moment).is_some_and(|sent| is_torn_from(payload, sent))
     });
-    check_covered(case, &known.cloned().collect(), history, moment);
+    check_covered(case, &known.cloned().collect(), history, history.covered(moment));
     append(case, &queue, &before);
     drop(warnings::take());
 }
@@ -78,7 +78,7 @@ pub fn recovers_again(case: &str, path: &Path, shape: &Shape, history: &History,
 /// What is there: whole up to what was synced, and nothing that was not appended.
 fn look(case: &str, queue: &Arc<Queue>, history: &History, moment: usize) -> Messages {
     let found = read(case, queue);
-    let covered = history.covered(moment);
+    let covered = history.covered(moment).max(said_synced(case, queue, history));
     for (index, payload) in &found {
         let sent = history.message(*index, moment);
         let sent = sent.unwrap_or_else(|| panic!("{case}: invented: index={index:#x}"));
@@ -88,13 +88,20 @@ fn look(case: &str, queue: &Arc<Queue>, history: &History, moment: usize) -> Mes
             "{case}: other bytes: index={index:#x} synced={whole}"
         );
     }
-    check_covered(case, &found, history, moment);
+    check_covered(case, &found, history, covered);
     same_both_ways(case, queue, &found);
     found
 }
 
-fn check_covered(case: &str, found: &Messages, history: &History, moment: usize) {
-    let Some(covered) = history.covered(moment) else { return };
+/// The last message that an image itself says is synced.
+fn said_synced(case: &str, queue: &Queue, history: &History) -> Option<i64> {
+    let said = queue.last_index_synced().expect("the synced index")?;
+    assert!(history.messages.contains_key(&said), "{case}: no message: synced={said:#x}");
+    Some(said)
+}
+
+fn check_covered(case: &str, found: &Messages, history: &History, covered: Option<i64>) {
+    let Some(covered) = covered else { return };
     let due = history.messages.range(..=covered);
     let mut found = found.iter();
     for (index, message) in due {

@@ -7,8 +7,10 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use quire_kernel::chronicle::append::appender::Appender;
+use quire_kernel::chronicle::append::committer;
 use quire_kernel::chronicle::format::roll_cycle::RollCycle;
 use quire_kernel::chronicle::protocol::publish::Payload;
+use quire_kernel::chronicle::queue::commit::Durability;
 use quire_kernel::chronicle::queue::handle::Queue;
 use quire_kernel::chronicle::queue::options::Options;
 use quire_kernel::chronicle::read::tailer::Tailer;
@@ -21,6 +23,10 @@ use crate::random::Random;
 pub const START_MS: i64 = 1_705_314_600_000;
 pub const DAY_MS: i64 = 86_400_000;
 const ROLL_CYCLES: [&str; 3] = ["TEST2_DAILY", "TEST4_DAILY", "TEST_HOURLY"];
+/// Those of the rounds. The thread of `Batch` would sync at moments that nobody records: it is left
+/// out, and what it does is done between two steps.
+const DURABILITIES: [Durability; 4] =
+    [Durability::Process, Durability::Each, Durability::Batch, Durability::Process];
 /// Name of the tailer whose position is kept.
 pub const NAME: &str = "reader";
 
@@ -30,7 +36,8 @@ pub struct Shape {
     pub roll_cycle: &'static str,
     pub block_bytes: u64,
     pub steps: u64,
-    /// A sync comes once in so many steps.
+    pub durability: Durability,
+    /// A sync, by the appender or as the thread of `Batch` does it, comes once in so many steps.
     pub sync_every: u64,
     pub roll_every: u64,
     pub largest: u64,
@@ -44,6 +51,7 @@ impl Shape {
             roll_cycle: ROLL_CYCLES[round as usize % 3],
             block_bytes: if large { 65_536 } else { 4_096 },
             steps: if large { 40 } else { 60 },
+            durability: DURABILITIES[round as usize % 4],
             sync_every: [6, 25, 12, 1_000][round as usize % 4],
             roll_every: [15, 40][round as usize / 2 % 2],
             largest: if large { 9_000 } else { 700 },
@@ -58,6 +66,10 @@ impl Shape {
             roll_cycle: RollCycle::by_name(self.roll_cycle).cloned(),
             block_bytes: self.block_bytes,
             clock: Clock::Manual(Arc::clone(&clock)),
+            durability: match self.durability {
+                Durability::Each => Durability::Each,
+                Durability::Process | Durability::Batch => Durability::Process,
+            },
             timeout: Duration::ZERO,
             eof_grace: Some(Duration::ZERO),
             ..Options::default()
@@ -86,6 +98,18 @@ impl History {
     /// The greatest index that was synced before the power was cut.
     pub fn covered(&self, moment: usize) -> Option<i64> {
         self.synced.iter().rev().find(|(at, _)| *at <= moment).map(|(_, index)| *index)
+    }
+
+    fn last(&self) -> Option<i64> {
+        self.messages.last_key_value().map(|(last, _)| *last)
+    }
+
+    /// Notes that from now on a power cut leaves all messages up to an index.
+    fn promise(&mut self, index: Option<i64>) {
+        let before = self.synced.last().map(|(_, index)| *index);
+        if let Some(index) = index.filter(|index| Some(*index) > before) {
+            self.synced.push((recorder::count(), index));
+        }
     }
 
     /// A message that was at least begun before the power was cut.
@@ -124,8 +148,12 @@ pub fn run(path: &Path, shape: &Shape) -> History {
             open.clock.store(history.now_ms, Ordering::Release);
         }
         if random.once_in(shape.sync_every) {
-            open.sync(&mut history);
+            open.sync(&mut history, shape.durability);
         }
+        if shape.durability == Durability::Each {
+            history.promise(history.last());
+        }
+        history.promise(open.appender.queue().last_index_synced().expect("the synced index"));
     }
     history
 }
@@ -179,10 +207,14 @@ impl Handles {
         self.tailer.commit().expect("commit");
     }
 
-    fn sync(&self, history: &mut History) {
-        self.appender.sync().expect("sync");
-        if let Some((last, _)) = history.messages.last_key_value() {
-            history.synced.push((recorder::count(), *last));
+    fn sync(&self, history: &mut History, durability: Durability) {
+        let queue = self.appender.queue();
+        if durability == Durability::Batch {
+            committer::commit_new(queue);
+            queue.commit().check().expect("commit");
+        } else {
+            self.appender.sync().expect("sync");
         }
+        history.promise(history.last());
     }
 }

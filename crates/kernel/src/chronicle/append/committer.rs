@@ -47,17 +47,22 @@ impl Committer {
         self.is_ended.load(Ordering::Acquire)
     }
 
-    /// Syncs what was appended since the last sync.
     fn sync(&self) {
-        let Some(queue) = self.queue.upgrade() else { return };
-        if let Err(error) = sync_new(&queue) {
-            queue.commit().fail(&error);
-            warnings::leave(format!("messages may not be on the medium: error={error}"));
+        if let Some(queue) = self.queue.upgrade() {
+            commit_new(&queue);
         }
     }
 }
 
-fn sync_new(queue: &Queue) -> Result<()> {
+/// Syncs what was appended since the last sync; where that fails, all later appends do.
+pub fn commit_new(queue: &Queue) {
+    if let Err(error) = try_commit_new(queue) {
+        queue.commit().fail(&error);
+        warnings::leave(format!("messages may not be on the medium: error={error}"));
+    }
+}
+
+fn try_commit_new(queue: &Queue) -> Result<()> {
     let commit = queue.commit();
     let Some(last) = queue.last_index()? else { return Ok(()) };
     if commit.check().is_err() || last <= commit.synced() {
@@ -72,10 +77,13 @@ fn sync_new(queue: &Queue) -> Result<()> {
 impl Handle for Committer {
     fn let_go(&self) {
         self.is_ended.store(true, Ordering::Release);
-        if self.generation != process::generation() {
-            return;
+        if self.generation == process::generation() {
+            threads::join(&self.thread);
         }
-        threads::join(&self.thread);
-        self.sync(); // what the thread did not
+    }
+
+    fn let_go_of(&self, queue: &Queue) {
+        self.let_go();
+        commit_new(queue); // what the thread did not
     }
 }

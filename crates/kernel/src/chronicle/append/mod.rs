@@ -2,7 +2,7 @@
 //! what it made durable, `committer` the thread that does so, [`pretoucher`] prepares files ahead of it.
 
 pub mod appender;
-pub(crate) mod committer;
+pub mod committer;
 pub(crate) mod end;
 pub mod pretoucher;
 pub(crate) mod sync;

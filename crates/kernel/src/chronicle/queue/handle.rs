@@ -36,6 +36,11 @@ pub const LOOK_MS: i64 = 1000;
 pub trait Handle: Send + Sync {
     /// Unmaps and closes what the handle holds open.
     fn let_go(&self);
+
+    /// The same when `queue` closes, which may be when its last owner is gone.
+    fn let_go_of(&self, _queue: &Queue) {
+        self.let_go();
+    }
 }
 
 /// An open queue; appenders and tailers share it.
@@ -111,7 +116,7 @@ impl Queue {
         }
         self.pretoucher.end();
         let handles = std::mem::take(&mut *self.lock_handles());
-        handles.iter().filter_map(Weak::upgrade).for_each(|handle| handle.let_go());
+        handles.iter().filter_map(Weak::upgrade).for_each(|handle| handle.let_go_of(self));
         self.lock_files().clear();
         if let Some(table) = &self.opened.table {
             table.close();
