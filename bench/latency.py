@@ -105,10 +105,10 @@ def _evaluate(records: bytes, took: bytes, asked: Task) -> Result:
     took_s = (begin[-1] - begin[asked.warm_up]) / 1e9
     seen_us = _microseconds(begin[measured], had[measured])
     return {
-        "begin": _percentiles(seen_us),
-        "due": _percentiles(_microseconds(due[measured], had[measured])),
-        "windows": _of_windows(seen_us, WINDOW_BYTES // (asked.size + _HEADER_BYTES)),
-        "append": _percentiles([nanos / 1000 for nanos in took_ns[measured]]),
+        "begin": percentiles(seen_us),
+        "due": percentiles(_microseconds(due[measured], had[measured])),
+        "windows": of_windows(seen_us, WINDOW_BYTES // (asked.size + _HEADER_BYTES)),
+        "append": percentiles([nanos / 1000 for nanos in took_ns[measured]]),
         "rate": (asked.count - 1) / took_s,
     }
 
@@ -120,14 +120,15 @@ def _microseconds(starts: array[int], ends: array[int]) -> list[float]:
     return found
 
 
-def _percentiles(values: Sequence[float]) -> dict[str, float]:
+def percentiles(values: Sequence[float]) -> dict[str, float]:
+    """Return the percentiles of at least one value."""
     found = sorted(values)
     last = len(found) - 1
     return {name: found[min(last, int(share * len(found)))] for name, share in SHARES.items()}
 
 
-def _of_windows(values: Sequence[float], length: int) -> dict[str, float]:
+def of_windows(values: Sequence[float], length: int) -> dict[str, float]:
     """Return the median over the windows of each percentile within a window."""
     starts = range(0, max(len(values) - length, 0) + 1, length)
-    windows = [_percentiles(values[start : start + length]) for start in starts]
+    windows = [percentiles(values[start : start + length]) for start in starts]
     return {name: statistics.median(one[name] for one in windows) for name in SHARES}

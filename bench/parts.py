@@ -18,6 +18,7 @@ from bench import (
     growth,
     harness,
     latency,
+    life,
     machine,
     messages,
     older,
@@ -204,6 +205,14 @@ def _tools(
         yield {**what, **_scenario(scenario, setting, wanted, volume, say)}
 
 
+def _life(
+    operations: Sequence[Operation], volume: Volume, say: Callable[[str], None]
+) -> Iterator[Result]:
+    for what, scenario, setting in life.settings(places(), volume):
+        wanted = [it for it in scenarios.LIFE[what["kind"]] if it in operations]
+        yield {**what, **_scenario(scenario, setting, wanted, volume, say)}
+
+
 def _spark(
     operations: Sequence[Operation], volume: Volume, say: Callable[[str], None]
 ) -> Iterator[Result]:
@@ -249,6 +258,7 @@ _OPERATIONS: dict[str, Sequence[Operation]] = {
     "messages": [one for wanted in scenarios.MESSAGES.values() for one in wanted],
     "older": [one for wanted in scenarios.OLDER.values() for one in wanted],
     "tools": [one for wanted in scenarios.TOOLS.values() for one in wanted],
+    "life": [one for wanted in scenarios.LIFE.values() for one in wanted],
     "spark": [one for wanted in scenarios.SPARK.values() for one in wanted],
     "peers": (*scenarios.PEERS_APPEND, *scenarios.PEERS_STREAM),
 }
@@ -264,6 +274,7 @@ _PARTS: dict[
     "messages": _messages,
     "older": _older,
     "tools": _tools,
+    "life": _life,
     "spark": _spark,
     "peers": _peers,
 }

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from bench import (
     harness,
+    life_tables,
     live_tables,
     losses,
     parts,
@@ -40,6 +41,7 @@ _TITLES = {
     "messages": "Objects and calls as messages",
     "older": "Vanilla Chronicle and Quick-Queue",
     "tools": "The command line",
+    "life": "Groups, rolling, finding, logging",
     "spark": "On Spark",
     "peers": "Beside other Python libraries",
 }
@@ -95,11 +97,18 @@ def _body(results: dict[str, Result], part: str) -> str:
             return live_tables.latencies(results)
         case "contention" | "buffering":
             return live_tables.contention(results, part)
-        case "growth" | "tools" | "spark":
-            of_part = {"growth": live_tables.growth, "tools": tools.text}
-            return of_part.get(part, spark_tables.text)(results)
+    if part in _BODIES:
+        return _BODIES[part](results)
     append, stream = (tables.peers(results, kind) for kind in ("append", "stream"))
     return f"One message per call:\n\n{append}\n\nThe same, to another process:\n\n{stream}"
+
+
+_BODIES = {
+    "growth": live_tables.growth,
+    "tools": tools.text,
+    "life": life_tables.text,
+    "spark": spark_tables.text,
+}
 
 
 def _losses(found: Iterable[str]) -> str:

@@ -16,6 +16,7 @@ PARTS = (
     "messages",
     "older",
     "tools",
+    "life",
     "spark",
     "peers",
 )
@@ -149,6 +150,19 @@ TOOLS = {
 }
 """Commands, by what they do; `where` and `verify` without the start of the process."""
 
+LIFE_SIZE = 96
+LIFE_RATE = LATENCY_RATES[0]
+LIFE = {
+    "groups": _quire("group@batches", "group@acks", "group@messages"),
+    "seek": _quire("seek@field", "seek@cycle"),
+    "roll": _quire("roll", "roll@early"),
+    "idle": _quire("idle@1", "idle@1000"),
+    "logging": tuple(
+        Operation("log_handlers", name) for name in ("none", "quire", "file", "queue")
+    ),
+}
+"""Groups, seeks by time, rolls, idle tailers and log records, by kind."""
+
 SPARK = {
     "decode": _quire("decode_columns", "decode_payloads"),
     "query": (
@@ -205,6 +219,20 @@ class Amount(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Life:
+    """How much is measured of the part `life`."""
+
+    groups: Amount
+    """The number of messages that a member of a group acknowledges."""
+    sought: tuple[int, int]
+    """Messages and cycles of the queue in which a time is sought."""
+    rolls: int
+    polls: Amount
+    """Polls of all idle tailers together."""
+    records: Amount
+
+
+@dataclass(frozen=True, slots=True)
 class Volume:
     """How much is measured."""
 
@@ -233,6 +261,7 @@ class Volume:
     """So many messages a queue has that is dumped, by what they are; and how often it is dumped."""
     tools: int
     """The number of messages in the queue that the command line reads."""
+    life: Life
     spark: int
     """The number of messages in the queue that Spark reads."""
     peer: Amount
@@ -268,6 +297,13 @@ FULL = Volume(
     messages=Amount(1_000_000, 500_000),
     dumped={"texts": (1_000_000, Amount(1, 1)), "objects": (30_000, Amount(34, 10))},
     tools=1_000_000,
+    life=Life(
+        groups=Amount(2_000_000, 200_000),
+        sought=(10_000_000, 1000),
+        rolls=1000,
+        polls=Amount(2_000_000, 200_000),
+        records=Amount(20_000, 1000),
+    ),
     spark=10_000_000,
     peer=Amount(50_000, 10_000),
 )
@@ -289,6 +325,13 @@ QUICK = Volume(
     messages=Amount(200_000, 200_000),
     dumped={"texts": (50_000, Amount(1, 4)), "objects": (30_000, Amount(2, 6))},
     tools=100_000,
+    life=Life(
+        groups=Amount(300_000, 100_000),
+        sought=(100_000, 100),
+        rolls=100,
+        polls=Amount(200_000, 100_000),
+        records=Amount(5000, 500),
+    ),
     spark=1_000_000,
     peer=Amount(10_000, 2_000),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from bench.harness import DISTURBED_CORES, Result, foreign_cores
 
@@ -45,14 +46,26 @@ def values(scenario: Result, operation: str, take: Callable[[Result], float]) ->
     return Spread.of([take(one["runs"][operation]) for one in kept(scenario)])
 
 
+def taking(*names: str, unit: float = 1) -> Callable[[Result], float]:
+    """Return what takes a value out of a run, by the names that lead there."""
+
+    def take(run: Result) -> float:
+        found: Any = run
+        for name in names:
+            found = found[name]
+        return float(found) / unit
+
+    return take
+
+
 def nanos(scenario: Result, operation: str, clock: str = TIME) -> Spread:
     """Return nanoseconds per message."""
-    return values(scenario, operation, lambda run: float(run[clock]))
+    return values(scenario, operation, taking(clock))
 
 
 def percentile(scenario: Result, operation: str, since: str, name: str) -> Spread:
     """Return a percentile of a latency in microseconds."""
-    return values(scenario, operation, lambda run: float(run[since][name]))
+    return values(scenario, operation, taking(since, name))
 
 
 def ratio(scenario: Result, ours: str, java: str, clock: str = TIME) -> Spread:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from bench import older_targets, spark_targets, summary
+from bench import life_targets, older_targets, spark_targets, summary
 from bench.harness import Result
 from bench.messages import SIZE as MESSAGE_SIZE
 from bench.summary import CPU_TIME, TIME, Spread
@@ -126,6 +126,28 @@ def _tools(scenario: Result) -> Iterator[Verdict]:
             is_met=spread.median / 1e9 <= MOST_STAT_S,
             remark=_mark(scenario),
         )
+
+
+def _life(scenario: Result) -> Iterator[Verdict]:
+    measured = set(summary.operations(scenario))
+    for key, what, per_second in life_targets.LEAST_RATES:
+        if key in measured:
+            yield _rate(scenario, key, what, per_second)
+    for ours, other, what, least in life_targets.RATIOS:
+        if {ours, other} <= measured:
+            yield _ratio(scenario, (ours, other), what, least)
+    for most in life_targets.MOST:
+        if {most.key, most.less} - {""} <= measured:
+            spread = life_targets.spread(scenario, most)
+            yield Verdict(
+                most.what,
+                scenario["file_system"],
+                f"at most {most.limit:g}{most.unit}",
+                _spread(spread, most.unit),
+                "",
+                is_met=spread.median <= most.limit,
+                remark=_mark(scenario),
+            )
 
 
 def _least_rates(scenario: Result) -> Iterator[Verdict]:
@@ -303,5 +325,6 @@ _OF_PART: dict[str, Callable[[Result], Iterator[Verdict]]] = {
     "messages": _messages,
     "older": _older,
     "tools": _tools,
+    "life": _life,
     "spark": _spark,
 }

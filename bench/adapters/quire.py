@@ -49,11 +49,11 @@ def binary() -> Path:
 
 def run(task: Task) -> Outcome | None:
     """Run one operation."""
-    from bench.adapters import quire_aged, quire_contending, quire_messages
+    from bench.adapters import quire_aged, quire_contending, quire_life, quire_messages
 
     if task.duration_ms:
         return quire_contending.run(task)
-    others = quire_aged.OPERATIONS | quire_messages.OPERATIONS
+    others = quire_aged.OPERATIONS | quire_messages.OPERATIONS | quire_life.OPERATIONS
     if task.operation in others:
         return others[task.operation](task)
     if task.operation.partition("@")[0] in _APPENDS:

@@ -35,26 +35,3 @@ def test_services_are_measured_end_to_end(tmp_path: Path) -> None:
     (row,) = table("bench.services", *options)
     p50, p90, p99, *_ = map(float, row[2:])
     assert 0 < p50 <= p90 <= p99
-
-
-@pytest.mark.slow
-def test_every_log_handler_has_a_row() -> None:
-    rows = table("bench.log_handlers", "--count", "50", "--rounds", "1")
-    assert [row[0].strip("`").rpartition(".")[2] for row in rows] == [
-        "none",
-        "Handler",
-        "FileHandler",
-        "QueueHandler",
-    ]
-    assert all(float(cell) > 0 for row in rows for cell in row[1:])
-
-
-@pytest.mark.slow
-def test_seeks_and_rolls_have_a_row_each() -> None:
-    rows = table("bench.finding", "--quick", "--rounds", "1", "--messages", "2000")
-    seeks = [row for row in rows if len(row) == 7]
-    rolls = [row for row in rows if len(row) == 6 and row[1] in {"no", "yes"}]
-    places = {row[0] for row in seeks}
-    assert [row[1] for row in seeks] == ["at", "cycle"] * len(places)
-    assert [row[1] for row in rolls] == ["no", "yes"] * len(places)
-    assert all(float(cell) > 0 for row in rolls for cell in row[2:])
