@@ -184,7 +184,7 @@ def test_an_interpreter_ends_as_it_should(
         [sys.executable, "-X", "faulthandler", "-c", program, str(path)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert done.returncode == end.code, done.stderr
@@ -235,7 +235,7 @@ def test_a_subinterpreter_works_or_is_refused(path: Path) -> None:
         [sys.executable, "-c", dedented(program), str(path)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -425,7 +425,7 @@ def test_a_reader_runs_until_it_is_closed_by_another_thread(
     thread.start()
     appender.method_writer(Talk).say("a")
     reader.close()
-    thread.join(30)
+    thread.join(300)
 
     assert not thread.is_alive()
 

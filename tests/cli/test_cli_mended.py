@@ -48,7 +48,7 @@ def to_device(device: str, *arguments: str | Path) -> subprocess.CompletedProces
             stderr=subprocess.PIPE,
             env=ENVIRONMENT,
             text=True,
-            timeout=60,
+            timeout=300,
             check=False,
         )
 
@@ -72,7 +72,7 @@ def test_a_diff_that_nobody_reads_on_ends_quietly(path: Path, options: list[str]
         process.stdout.readline()
         process.stdout.close()
         assert process.stderr.read() == b""
-        assert process.wait(30) == 1
+        assert process.wait(300) == 1
 
 
 def test_two_formats_do_not_go_together(cli: Cli, path: Path) -> None:

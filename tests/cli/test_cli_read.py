@@ -239,7 +239,7 @@ def test_names_in_a_message_cannot_command_a_terminal(
         with suppress(OSError):  # the terminal's other side is closed
             while piece := os.read(master, 4096):
                 seen += piece
-        assert process.wait(30) == 0
+        assert process.wait(300) == 0
     os.close(master)
     seen = seen.replace(b"\x1b[36m", b"").replace(b"\x1b[0m", b"")  # of indexes
     assert b"[2Jx" in seen
@@ -425,7 +425,7 @@ class Reader:
         return self.process.stdout.readline().decode().rstrip("\n")
 
     def end(self) -> tuple[int, bytes, bytes]:
-        out, err = self.process.communicate(timeout=30)
+        out, err = self.process.communicate(timeout=300)
         return self.process.returncode, out, err
 
 
@@ -472,7 +472,7 @@ def test_a_closed_pipe_ends_it_quietly(path: Path, appender: quire.Appender) -> 
         assert reader.process.stdout is not None
         reader.process.stdout.close()
 
-        assert reader.process.wait(30) == 1
+        assert reader.process.wait(300) == 1
         assert reader.process.stderr is not None
         assert reader.process.stderr.read() == b""
         reader.process.stderr.close()

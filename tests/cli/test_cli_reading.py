@@ -133,7 +133,7 @@ def test_tail_follows_until_it_is_interrupted(path: Path) -> None:
             appender.write_text("after")
             assert process.stdout.readline() == b"after\n"
             process.send_signal(signal.SIGINT)
-            assert process.wait(60) == 130
+            assert process.wait(300) == 130
 
 
 def test_a_directory_of_queues_is_read_one_after_the_other(cli: Cli, tmp_path: Path) -> None:

@@ -281,7 +281,7 @@ def test_a_dump_into_a_closed_pipe_ends_quietly(path: Path, appender: quire.Appe
         assert process.stderr is not None
         assert process.stdout.readline() == b"## 20240115T4.cq4\n"
         process.stdout.close()
-        assert process.wait(30) == 1
+        assert process.wait(300) == 1
         assert process.stderr.read() == b""
 
 

@@ -58,9 +58,9 @@ def test_lines_are_written_as_they_come(path: Path) -> None:
         for text in ("one", "two"):
             process.stdin.write(f"{text}\n".encode())
             process.stdin.flush()
-            tailer.wait(30)
+            tailer.wait(300)
             assert tailer.read_text() == text
-        out, _ = process.communicate(timeout=30)
+        out, _ = process.communicate(timeout=300)
     assert out.startswith(b"written=2 last=0x")
 
 
@@ -135,9 +135,9 @@ def test_a_yaml_document_is_written_when_the_next_begins(path: Path) -> None:
         assert process.stdin is not None
         process.stdin.write(b"a: 1\nb: 2\n---\n")
         process.stdin.flush()
-        tailer.wait(30)
+        tailer.wait(300)
         assert tailer.read_map() == {"a": 1, "b": 2}
-        process.communicate(timeout=30)
+        process.communicate(timeout=300)
 
 
 def test_each_line_of_json_is_a_message(cli: Cli, path: Path, tmp_path: Path) -> None:
@@ -379,9 +379,9 @@ def test_an_interrupt_tells_how_much_is_written(path: Path) -> None:
         assert process.stdin is not None
         process.stdin.write(b"one\n")
         process.stdin.flush()
-        tailer.wait(30)
+        tailer.wait(300)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=300)
     assert process.returncode == 130
     assert err.decode().startswith("quire: interrupted: written=1 last=0x")
     assert texts(path) == ["one"]
@@ -411,7 +411,7 @@ def test_progress_is_for_a_terminal(path: Path) -> None:
         while b"messages" not in seen:  # a hang ends with the test's time
             process.stdin.write(b"x\n" * 1000)
         process.stdin.close()
-        assert process.wait(30) == 0
+        assert process.wait(300) == 0
         watcher.join()
     os.close(master)
     assert seen.endswith(b"\x1b[2K")  # the bar is gone

@@ -168,7 +168,7 @@ def test_while_a_document_is_open_other_threads_wait(
             with pytest.raises(TimeoutError):
                 waiting.result(timeout=0.1)
             document.write_bytes(b"first")
-        assert waiting.result(timeout=20) == document.index + 1
+        assert waiting.result(timeout=300) == document.index + 1
 
     assert payloads(queue) == [b"first", b"second"]
 

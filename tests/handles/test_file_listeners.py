@@ -43,7 +43,7 @@ class Files:
 
     def wait_for(self, what: str, cycle: int) -> None:
         with self.came:
-            assert self.came.wait_for(lambda: (what, cycle) in self.order, timeout=60)
+            assert self.came.wait_for(lambda: (what, cycle) in self.order, timeout=300)
 
     def listen(
         self, path: Path, *, clock: quire.ManualClock | None = None, read_only: bool = False
@@ -150,12 +150,12 @@ def test_no_handle_waits_for_a_listener(path: Path, clock: quire.ManualClock) ->
 
     def waiting(_cycle: int, _path: str) -> None:
         called.set()
-        assert goes_on.wait(60)
+        assert goes_on.wait(300)
 
     with quire.open(path, roll_cycle="TEST4_DAILY", clock=clock, on_file_acquired=waiting) as queue:
         with queue.appender().writing_document() as document:  # the write lock is held
             document.write_bytes(b"x")
-            assert called.wait(60)
+            assert called.wait(300)
         write_days(queue, clock, 3)
         assert len([*queue.tailer()]) == 4
         assert not queue.write_lock.locked
@@ -179,7 +179,7 @@ def test_a_listener_may_use_the_queue(path: Path, clock: quire.ManualClock) -> N
         appender.write_bytes(b"0")
         clock.advance(DAY_MS)
         appender.write_bytes(b"1")
-        assert done.wait(60)
+        assert done.wait(300)
 
     assert seen == [b"0", b"1", b"from the listener"]
 
@@ -200,7 +200,7 @@ def test_a_listener_may_close_the_queue(path: Path, clock: quire.ManualClock) ->
         on_file_released=files.on_released,
     ) as queue:
         queue.appender().write_bytes(b"x")
-        assert closed.wait(60)
+        assert closed.wait(300)
         with pytest.raises(ClosedError):
             queue.appender()
 

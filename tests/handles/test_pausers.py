@@ -95,7 +95,7 @@ def test_unpause_from_another_thread_ends_a_sleep() -> None:
         thread.start()
         pauser.is_used.wait()
         pauser.unpause()
-        thread.join(20)
+        thread.join(300)
 
         assert not thread.is_alive()
         assert pauser.count_paused == 1

@@ -223,7 +223,7 @@ def test_following_waits_for_more_and_ends_after_the_time_given(
     waited = threading.Event()
 
     def write() -> None:
-        waited.wait(20)
+        waited.wait(300)
         queue.appender().write_many([b"later", b"and later"])
 
     writer = threading.Thread(target=write)

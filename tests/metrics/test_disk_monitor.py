@@ -148,19 +148,19 @@ def test_a_thread_looks_only_when_it_is_started(disks: Disks) -> None:
             assert thread.daemon
             for _ in range(3):
                 disks.looked.clear()
-                assert disks.looked.wait(60)
+                assert disks.looked.wait(300)
             monitor.close()
             monitor.close()
-            thread.join(60)
+            thread.join(300)
             assert not thread.is_alive()
 
 
 def test_the_thread_ends_with_its_block(disks: Disks) -> None:
     with DiskMonitor("orders", interval_s=1e9) as monitor:
         monitor.start()
-        assert disks.looked.wait(60)
+        assert disks.looked.wait(300)
         (thread,) = running()
-    thread.join(60)
+    thread.join(300)
     assert not thread.is_alive()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 from datetime import UTC, datetime, timedelta
@@ -154,10 +155,10 @@ def test_a_replay_that_was_killed_goes_on_and_writes_nothing_twice(
             speed = "1x" if wanted == 1 else "100000x"
             with subprocess.Popen([*COMMAND, *arguments, "--speed", speed]) as process:
                 while queue.entry_count < wanted:
-                    tailer.wait(30)
+                    tailer.wait(300)
                     tailer.read()
                 process.send_signal(signal.SIGKILL)
-                process.wait(30)
+                process.wait(300)
             found = messages(out)
             assert found == hours[: len(found)]
             assert len(found) >= wanted
@@ -183,7 +184,7 @@ def test_a_fast_replay_that_was_killed_goes_on_too(path: Path) -> None:
                 while queue.entry_count == there and process.poll() is None:
                     pass
                 process.send_signal(signal.SIGKILL)
-                process.wait(30)
+                process.wait(300)
             found = messages(out)
             assert found == everything[: len(found)]
             there = len(found)
@@ -397,12 +398,16 @@ def test_an_interrupt_tells_how_much_is_written(path: Path, hours: Messages) -> 
         queue.tailer() as tailer,
         subprocess.Popen(command, stderr=subprocess.PIPE, env=ENVIRONMENT) as process,
     ):
-        tailer.wait(30)
+        tailer.wait(300)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=300)
 
     assert process.returncode == 130
-    assert err.decode() == f"quire: interrupted: written=1 last={hours[0][0]:#x}\n"
+    # The signal may come between the message and the count of it.
+    assert re.fullmatch(
+        rf"quire: interrupted: written=[01]( last={hours[0][0]:#x})?\n", err.decode()
+    )
+    assert messages(out) == hours[:1]
 
 
 def test_another_roll_cycle_takes_each_message_where_its_cycle_began(

@@ -253,7 +253,7 @@ def test_the_option_of_an_open_queue_compresses_too(orders: Path) -> None:
         max_cycles=3, action="compress", on_removed=lambda it: done.put(it.file.name)
     )
     with quire.open(orders, clock=NOW, retention=rule) as queue:
-        assert [done.get(timeout=60) for _ in range(2)] == ["20240115F.cq4", "20240116F.cq4"]
+        assert [done.get(timeout=300) for _ in range(2)] == ["20240115F.cq4", "20240116F.cq4"]
         assert len(payloads(queue)) == DAYS * MESSAGES
     assert names_in(orders)[:2] == ["20240115F.cq4.zst", "20240116F.cq4.zst"]
 

@@ -407,7 +407,7 @@ def test_it_runs_on_a_pauser_until_it_is_stopped(place: Place) -> None:
     while service.handler.sum < 6:
         pass
     service.stop()
-    thread.join(20)
+    thread.join(300)
     assert not thread.is_alive()
     service.close()
     assert place.results() == expected(1, 2, 3)

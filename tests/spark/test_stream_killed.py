@@ -39,7 +39,7 @@ class Life:
 
     def kill(self) -> None:
         os.killpg(self._process.pid, signal.SIGKILL)
-        assert self._process.wait(30) == -signal.SIGKILL
+        assert self._process.wait(300) == -signal.SIGKILL
 
 
 def batches_of(folder: Path) -> int:
