@@ -1,4 +1,4 @@
-"""Consumer groups, seeks by time, rolls, idle tailers and log records."""
+"""Consumer groups, paced appends, seeks by time, rolls, idle tailers and log records."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
-from bench import finding, machine
+from bench import finding, machine, paced
 from bench.harness import Failed, Measure, Result, Scenario, fresh_directory, result, run_to_end
-from bench.scenarios import LIFE_SIZE, Amount, Operation, Volume
+from bench.scenarios import LIFE_RATE, LIFE_SIZE, Amount, Operation, Volume
 from bench.task import Task
 
 Setting: TypeAlias = Callable[[], AbstractContextManager[Measure]]
@@ -26,6 +26,11 @@ def settings(places: Sequence[Path], volume: Volume) -> Iterator[Described]:
     for place in places:
         groups = Scenario(place, LIFE_SIZE, *life.groups)
         yield {"kind": "groups"}, groups, partial(_sharing, groups)
+    # On a disk, the last place: there a page costs most.
+    warm = Scenario(places[-1], LIFE_SIZE, *volume.at_rate(LIFE_RATE))
+    yield {"kind": "warm"}, warm, partial(paced.pacing, warm)
+    held = Scenario(places[-1], LIFE_SIZE, *life.held)
+    yield {"kind": "ring"}, held, partial(paced.pacing, held)
     for place in places:
         yield from _seeking(place, *life.sought)
     for place in places:

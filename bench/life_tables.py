@@ -25,6 +25,8 @@ def _whole(value: float) -> str:
 
 _HEADS = {
     "groups": "Consumer groups, one member:",
+    "warm": "The append call at 100,000/s, in windows of 655 messages:",
+    "ring": "The same while the drainer of the ring is stopped, or another process holds the lock:",
     "seek": "The first `move_to_time` of a new process:",
     "roll": "The append that rolls:",
     "idle": "Tailers with nothing to read, polled in turn:",
@@ -34,6 +36,16 @@ _COLUMNS = {
     "groups": [
         Column("ns a message", taking("nanos"), _whole),
         Column("CPU ns", taking("cpu_nanos"), _whole),
+    ],
+    "warm": [
+        Column("window max, us", taking("windows", "max")),
+        Column("p99.9, us", taking("append", "p99.9")),
+        Column("longest, us", taking("append", "max")),
+        Column("page faults a million", taking("faults"), _whole),
+    ],
+    "ring": [
+        Column("window max, us", taking("windows", "max")),
+        Column("longest, us", taking("append", "max")),
     ],
     "seek": [
         Column("ms", taking("nanos", unit=1e6)),
@@ -52,10 +64,18 @@ _COLUMNS = {
         Column("CPU us", taking("cpu_nanos", unit=1e3)),
     ],
 }
+_REFUSED = "ends with StackOverflowError in the open version"
 _NAMES = {
     "quire.group@batches": "`read_many(1000)`, `ack_many`",
     "quire.group@acks": "`ack_many` of 1,000 alone",
     "quire.group@messages": "`for message in consumer: message.ack()`",
+    "quire.paced": "Quire",
+    "quire.paced@pretoucher": "Quire, `pretoucher()`",
+    "chronicle.paced": "Java",
+    "chronicle.paced@micro_touch": "Java, `microTouch()`",
+    "quire.locked": "lock held for 500 ms",
+    "quire.locked@ring": "lock held for 500 ms, through the ring",
+    "quire.stopped@ring": "drainer stopped, through the ring",
     "quire.seek@field": "to the time of a message",
     "quire.seek@cycle": "to the start of a cycle",
     "quire.roll": "as usual",
@@ -82,6 +102,9 @@ def _table(kind: str, found: list[Result]) -> str:
         head.append("messages/s")
     wanted = [it.key for it in LIFE[kind]]
     rows = [_row(one, key) for one in found for key in wanted if key in summary.operations(one)]
+    if kind == "warm" and any(one.startswith("Java") for _, one, *_ in rows):
+        refused = (found[0]["file_system"], "Java, `pretouch()`", _REFUSED)
+        rows.append((*refused, *[""] * (len(head) - len(refused))))
     return tables.table(head, rows)
 
 

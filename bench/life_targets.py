@@ -28,6 +28,13 @@ RATIOS = [
 ]
 """The least ratio of two rates."""
 MOST = [
+    Most(
+        "quire.stopped@ring",
+        "window max through the ring, drainer stopped",
+        taking("windows", "max"),
+        50,
+        " us",
+    ),
     Most("quire.seek@field", "move_to_time, a message", taking("nanos", unit=1e6), 20, " ms"),
     Most("quire.seek@cycle", "move_to_time, a cycle", taking("nanos", unit=1e6), 20, " ms"),
     Most("quire.idle@1000", "1,000 idle tailers, directory read", taking("listed"), 0, " times"),
@@ -40,6 +47,22 @@ MOST = [
         less="log_handlers.none",
     ),
 ]
+
+
+WARM, COLD = "quire.paced@pretoucher", "quire.paced"
+MOST_OF_COLD = 0.5
+SHARES = {
+    "window max with the pretoucher : without": taking("windows", "max"),
+    "page faults with the pretoucher : without": taking("faults"),
+}
+"""What the pretoucher must at least halve."""
+
+
+def share(scenario: Result, take: Callable[[Result], float]) -> Spread:
+    """Return the ratio of warm to cold appends, taken within each round."""
+    runs = [one["runs"] for one in kept(scenario)]
+    pairs = [(take(run[WARM]), take(run[COLD])) for run in runs]
+    return Spread.of([warm / cold if cold else float(warm > 0) for warm, cold in pairs])
 
 
 def spread(scenario: Result, most: Most) -> Spread:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bench import older_targets, summary, tables
+from bench import life_tables, older_targets, summary, tables
 from bench.harness import Result
 from bench.targets import BUFFERING, LATENCIES, PERCENTILES, growth
 
@@ -14,6 +14,14 @@ _CONTENDING = [
     ("write_bytes", "writeBytes"),
     *BUFFERING.items(),
 ]
+_PACED = [
+    ("quire.paced", "chronicle.paced"),
+    ("quire.paced@pretoucher", "chronicle.paced@micro_touch"),
+]
+_PACED_FOR = {
+    "window max, us": summary.taking("windows", "max"),
+    "page faults a million": summary.taking("faults"),
+}
 
 
 def losses(results: dict[str, Result]) -> Iterator[str]:
@@ -25,13 +33,9 @@ def losses(results: dict[str, Result]) -> Iterator[str]:
         for ours, other, _ in older_targets.RATIOS:
             if other.startswith("vanilla_java."):
                 yield from _slower(one, ours, other, f"{one['size']} B")
-    for one in summary.scenarios(results, "latency"):
-        yield from _later(one)
-    for part in ("contention", "buffering"):
+    for part, of_scenario in _OF_PART.items():
         for one in summary.scenarios(results, part):
-            yield from _contending(one)
-    for one in summary.scenarios(results, "growth"):
-        yield from _aged(one)
+            yield from of_scenario(one)
 
 
 def _rates(scenario: Result, part: str) -> Iterator[str]:
@@ -76,6 +80,20 @@ def _later(scenario: Result) -> Iterator[str]:
                 )
 
 
+def _paced(scenario: Result) -> Iterator[str]:
+    for ours, java in _PACED:
+        if not {ours, java} <= set(summary.operations(scenario)):
+            continue
+        for what, take in _PACED_FOR.items():
+            here, there = (summary.values(scenario, key, take).median for key in (ours, java))
+            if here > there:
+                yield (
+                    f"{life_tables.name_of(ours)} at 100,000/s on {scenario['file_system']}, "
+                    f"{what}: {tables.microseconds(here)}, {life_tables.name_of(java)} "
+                    f"{tables.microseconds(there)}"
+                )
+
+
 def _aged(scenario: Result) -> Iterator[str]:
     if not any(key.startswith("chronicle.") for key in summary.operations(scenario)):
         return
@@ -87,3 +105,12 @@ def _aged(scenario: Result) -> Iterator[str]:
         here, there = (growth(scenario, system, name).median for system in _SYSTEMS)
         if here > there:
             yield f"{name} grows {here:.2f} x with {scenario['kind']}, Java's {there:.2f} x"
+
+
+_OF_PART = {
+    "latency": _later,
+    "contention": _contending,
+    "buffering": _contending,
+    "growth": _aged,
+    "life": _paced,
+}

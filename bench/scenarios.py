@@ -154,6 +154,8 @@ LIFE_SIZE = 96
 LIFE_RATE = LATENCY_RATES[0]
 LIFE = {
     "groups": _quire("group@batches", "group@acks", "group@messages"),
+    "warm": (*_quire("paced", "paced@pretoucher"), *_java("paced", "paced@micro_touch")),
+    "ring": _quire("paced", "locked", "locked@ring", "stopped@ring"),
     "seek": _quire("seek@field", "seek@cycle"),
     "roll": _quire("roll", "roll@early"),
     "idle": _quire("idle@1", "idle@1000"),
@@ -161,7 +163,7 @@ LIFE = {
         Operation("log_handlers", name) for name in ("none", "quire", "file", "queue")
     ),
 }
-"""Groups, seeks by time, rolls, idle tailers and log records, by kind."""
+"""What users of a queue do beside appending and reading, by kind."""
 
 SPARK = {
     "decode": _quire("decode_columns", "decode_payloads"),
@@ -224,6 +226,8 @@ class Life:
 
     groups: Amount
     """The number of messages that a member of a group acknowledges."""
+    held: Amount
+    """Paced appends while the drainer is stopped or the lock held, and before."""
     sought: tuple[int, int]
     """Messages and cycles of the queue in which a time is sought."""
     rolls: int
@@ -299,6 +303,7 @@ FULL = Volume(
     tools=1_000_000,
     life=Life(
         groups=Amount(2_000_000, 200_000),
+        held=Amount(50_000, 50_000),
         sought=(10_000_000, 1000),
         rolls=1000,
         polls=Amount(2_000_000, 200_000),
@@ -327,6 +332,7 @@ QUICK = Volume(
     tools=100_000,
     life=Life(
         groups=Amount(300_000, 100_000),
+        held=Amount(50_000, 50_000),
         sought=(100_000, 100),
         rolls=100,
         polls=Amount(200_000, 100_000),

@@ -136,6 +136,10 @@ def _life(scenario: Result) -> Iterator[Verdict]:
     for ours, other, what, least in life_targets.RATIOS:
         if {ours, other} <= measured:
             yield _ratio(scenario, (ours, other), what, least)
+    if {life_targets.WARM, life_targets.COLD} <= measured:
+        for what, take in life_targets.SHARES.items():
+            shares = life_targets.share(scenario, take)
+            yield _at_most(scenario, what, shares, life_targets.MOST_OF_COLD)
     for most in life_targets.MOST:
         if {most.key, most.less} - {""} <= measured:
             spread = life_targets.spread(scenario, most)

@@ -24,6 +24,7 @@ _LOOPS = {
     "method-read": "method-read",
     "dump": "dump",
 }
+_PACED = {"paced": False, "paced@micro_touch": True}
 
 
 def version() -> str:
@@ -61,6 +62,18 @@ def command(task: Task) -> list[str]:
     if task.operation in _LOOPS:
         loop = _LOOPS[task.operation]
         return _peer().command("bench", loop=loop, distinct=DISTINCT, **amounts, **queue)
+    if task.operation in _PACED:
+        return _peer().command(
+            "latency",
+            role="produce",
+            count=task.total,
+            size=task.size,
+            rate=task.rate,
+            out=task.out,
+            warm_up=task.warm_up,
+            micro_touch=_PACED[task.operation],
+            **queue,
+        )
     if task.operation in ("produce", "tail"):
         writing = task.operation == "produce"
         return _peer().command(

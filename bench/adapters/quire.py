@@ -49,11 +49,22 @@ def binary() -> Path:
 
 def run(task: Task) -> Outcome | None:
     """Run one operation."""
-    from bench.adapters import quire_aged, quire_contending, quire_life, quire_messages
+    from bench.adapters import (
+        quire_aged,
+        quire_contending,
+        quire_life,
+        quire_messages,
+        quire_paced,
+    )
 
     if task.duration_ms:
         return quire_contending.run(task)
-    others = quire_aged.OPERATIONS | quire_messages.OPERATIONS | quire_life.OPERATIONS
+    others: dict[str, Callable[[Task], Outcome | None]] = {
+        **quire_aged.OPERATIONS,
+        **quire_messages.OPERATIONS,
+        **quire_life.OPERATIONS,
+        **quire_paced.OPERATIONS,
+    }
     if task.operation in others:
         return others[task.operation](task)
     if task.operation.partition("@")[0] in _APPENDS:
@@ -236,27 +247,31 @@ class Channel:
 
 
 def _produce(task: Task) -> None:
-    """
-    Append at the rate, without sleeping: number and due in front of each message.
-
-    When each append began, and what it took, goes to a file.
-    """
-    clock, pack = time.monotonic_ns, _STAMPS.pack
-    rest = bytes(task.size - _STAMPS.size)
+    """Append at the rate; when each append began, and what it took, goes to a file."""
     appends = array("q", bytes(2 * 8 * task.total))
     with open_queue(task.queue) as queue, queue.appender() as appender:
-        write = appender.write_bytes
-        _freeze_the_collector()
-        first = clock()
-        for number in range(task.total):
-            due = first + number * 1_000_000_000 // task.rate
-            message = pack(number, due) + rest
-            while (begin := clock()) < due:
-                pass
-            write(message)
-            took = clock() - begin
-            appends[2 * number], appends[2 * number + 1] = begin, took
+        freeze_the_collector()
+        append_paced(appender, task, range(task.total), appends)
     Path(task.out).write_bytes(appends.tobytes())
+
+
+def append_paced(appender: quire.Appender, task: Task, numbers: range, appends: array[int]) -> None:
+    """
+    Append messages at the rate, without sleeping: number and due in front of each.
+
+    When each append began, and what it took, goes to *appends*, which has room for both.
+    """
+    clock, pack, write = time.monotonic_ns, _STAMPS.pack, appender.write_bytes
+    rest = bytes(task.size - _STAMPS.size)
+    first = clock()
+    for place, number in enumerate(numbers):
+        due = first + place * 1_000_000_000 // task.rate
+        message = pack(number, due) + rest
+        while (begin := clock()) < due:
+            pass
+        write(message)
+        took = clock() - begin
+        appends[2 * place], appends[2 * place + 1] = begin, took
 
 
 def _tail(task: Task) -> None:
@@ -297,7 +312,7 @@ def _record(task: Task, receiver: Callable[[quire.Tailer], Callable[[], bytes]])
     records = array("q", bytes(3 * 8 * total))
     with open_queue(task.queue) as queue:
         receive = receiver(queue.tailer())
-        _freeze_the_collector()
+        freeze_the_collector()
         print("READY", flush=True)
         for place in range(0, 3 * total, 3):
             message = receive()
@@ -307,7 +322,8 @@ def _record(task: Task, receiver: Callable[[quire.Tailer], Callable[[], bytes]])
     Path(task.out).write_bytes(records.tobytes())
 
 
-def _freeze_the_collector() -> None:
+def freeze_the_collector() -> None:
+    """Have no collection run in what is measured."""
     gc.collect()
     gc.freeze()
     gc.disable()

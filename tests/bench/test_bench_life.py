@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench import finding, life, life_tables, targets
+from bench import finding, life, life_tables, losses, targets
 from bench.harness import Failed, Result
 from bench.scenarios import LIFE, QUICK, Amount, Life, Operation
 from bench.task import START_MS
 
 TINY = Life(
     groups=Amount(2000, 2000),
+    held=Amount(2000, 1000),
     sought=(200, 4),
     rolls=3,
     polls=Amount(3000, 1000),
@@ -24,7 +25,7 @@ TINY = Life(
 
 @pytest.mark.parametrize("kind", LIFE)
 def test_every_operation_does_its_work(kind: str, tmp_path: Path) -> None:
-    volume = replace(QUICK, life=TINY)
+    volume = replace(QUICK, life=TINY, latency_s=0.02)
     for what, scenario, setting in life.settings([tmp_path], volume):
         if what["kind"] != kind:
             continue
@@ -65,6 +66,26 @@ def test_groups_are_held_against_a_rate(nanos: int, *, is_met: bool) -> None:
 def test_idle_tailers_must_not_read_the_directory(listed: int, *, is_met: bool) -> None:
     (found,) = _verdicts({"quire.idle@1000": {"nanos": 20, "listed": listed}}).values()
     assert found is is_met
+
+
+@pytest.mark.parametrize(("warm", "is_met"), [(5.0, True), (5.2, False)])
+def test_the_pretoucher_must_halve_the_window_max(warm: float, *, is_met: bool) -> None:
+    cold = {"windows": {"max": 10.0}, "faults": 800}
+    found = _verdicts(
+        {
+            "quire.paced": cold,
+            "quire.paced@pretoucher": {"windows": {"max": warm}, "faults": 0},
+        }
+    )
+    assert [*found.values()] == [is_met, True]
+
+
+def test_paced_appends_that_take_longer_than_javas_are_listed() -> None:
+    ours, java = ({"windows": {"max": it}, "faults": 9, "foreign_cores": 0} for it in (3, 2))
+    rounds = [{"kept": True, "runs": {"quire.paced": ours, "chronicle.paced": java}}]
+    scenario: Result = {"file_system": "ext4", "rounds": rounds}
+    (line,) = losses.losses({"life": {"scenarios": [scenario]}})
+    assert line == "Quire at 100,000/s on ext4, window max, us: 3.00, Java 2.00"
 
 
 def test_a_log_handler_is_held_against_the_others_and_none() -> None:

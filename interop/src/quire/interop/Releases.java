@@ -81,6 +81,16 @@ final class Releases {
         }
     }
 
+    /** {@code microTouch}, which writes to the page after the last message ahead of it; it came with 5.21. */
+    static Runnable microTouch(ExcerptAppender appender) {
+        try {
+            Method method = Class.forName(PACKAGE + "util.MicroTouched").getMethod("microTouch");
+            return () -> call(appender, method);
+        } catch (ReflectiveOperationException e) {
+            throw new Options.UsageException("no microTouch in this release: " + e);
+        }
+    }
+
     private static Stream<RollCycle> constants(String enumName) {
         try {
             return Stream.of((RollCycle[]) Class.forName(PACKAGE + enumName).getEnumConstants());
