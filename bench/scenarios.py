@@ -155,7 +155,7 @@ LIFE_RATE = LATENCY_RATES[0]
 LIFE = {
     "groups": _quire("group@batches", "group@acks", "group@messages"),
     "warm": (*_quire("paced", "paced@pretoucher"), *_java("paced", "paced@micro_touch")),
-    "ring": _quire("paced", "locked", "locked@ring", "stopped@ring"),
+    "ring": _quire("direct", "locked", "locked@ring", "stopped@ring"),
     "seek": _quire("seek@field", "seek@cycle"),
     "roll": _quire("roll", "roll@early"),
     "idle": _quire("idle@1", "idle@1000"),

@@ -20,7 +20,6 @@ from bench.adapters.quire import append_paced, freeze_the_collector, open_queue
 from bench.task import BLOCK_BYTES, ROLL_CYCLE, START_MS, Task
 
 _RING_BYTES = 32 << 20
-_HELD_S = 0.5
 _PATIENCE_S = 300.0
 
 
@@ -70,13 +69,13 @@ def _stopped(task: Task) -> None:
 
 
 def _hold(task: Task) -> None:
-    """Hold the write lock for a while when asked to."""
+    """When asked to, hold the write lock for as long as the measured messages take."""
     with _open(replace(task, operation="locked")) as queue, queue.appender() as appender:
         print("READY", flush=True)
         if sys.stdin.readline():
             with appender.writing_document() as document:
                 print("HELD", flush=True)
-                time.sleep(_HELD_S)
+                time.sleep(task.count / task.rate)
                 document.rollback_on_close()
 
 
@@ -156,6 +155,7 @@ def _write(task: Task, appends: array[int], faults: int) -> None:
 OPERATIONS = {
     "paced": _paced,
     "paced@pretoucher": _paced,
+    "direct": _paced,
     "locked": _locked,
     "locked@ring": _locked,
     "stopped@ring": _stopped,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +24,7 @@ TINY = Life(
 )
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="inotify, page faults of a thread")
 @pytest.mark.parametrize("kind", LIFE)
 def test_every_operation_does_its_work(kind: str, tmp_path: Path) -> None:
     volume = replace(QUICK, life=TINY, latency_s=0.02)
