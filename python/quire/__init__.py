@@ -143,6 +143,7 @@ if _TYPE_CHECKING:
     from quire.maintenance.repairing import repair
     from quire.maintenance.report import Action, Finding, RepairReport, VerifyReport
     from quire.maintenance.splitting import split_queue
+    from quire.maintenance.time_index import build_time_index
     from quire.maintenance.verification import verify
     from quire.replaying.compare import compare
     from quire.replaying.replay import replay, replayed
@@ -239,6 +240,7 @@ __all__ = [
     "WriteLock",
     "WriterInUseError",
     "__version__",
+    "build_time_index",
     "compare",
     "convert",
     "copy_queue",
@@ -299,6 +301,7 @@ _LATER = {
     "PrunedCycle": "retaining.report",
     "Retention": "retaining.retention",
     "Service": "services.service",
+    "build_time_index": "maintenance.time_index",
     "copy_queue": "maintenance.copying",
     "explain": "maintenance.explaining",
     "file_state": "maintenance.files",

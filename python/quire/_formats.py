@@ -21,6 +21,8 @@ FORMATS: Final = (CHRONICLE, VANILLA, QUICK_QUEUE)  # those that are also writte
 
 COMPRESSED: Final = ".zst"
 """What compressed roll files have after their names."""
+TIMES: Final = ".times.quire"
+"""What files of append times have in place of the roll file's suffix; Java ignores them."""
 
 _SUFFIXES: dict[str, Format] = {
     ".cq4": CHRONICLE,
@@ -69,6 +71,11 @@ def format_of(path: str) -> Format | None:
 def uncompressed(name: str) -> str:
     """Return the name, or path, of the roll file that a compressed one stands for."""
     return name.removesuffix(COMPRESSED) if name.endswith(f".cq4{COMPRESSED}") else name
+
+
+def times_file(name: str) -> str:
+    """Return the name, or path, of the append times of a roll file, compressed or not."""
+    return uncompressed(name).removesuffix(".cq4") + TIMES
 
 
 def is_compressed(name: str) -> bool:

@@ -74,6 +74,7 @@ __all__ = [
     "render_rows",
     "repair_journal",
     "ring_stats",
+    "times_file",
     "to_json",
     "to_yaml",
     "verify_journal",
@@ -212,6 +213,9 @@ def verify_journal(path: str, /) -> _Report:
 
 def compress_roll_file(source: str, target: str, pause: Callable[[], object], /) -> None:
     """Compress a finished roll file into an empty file, and fsync that; *pause* is called often."""
+
+def times_file(cycle: int, points: Sequence[tuple[int, int]], /) -> bytes:
+    """Return a file of append times; of each point the time, and how many messages there are."""
 
 def is_compressed_copy(source: str, compressed: str, pause: Callable[[], object], /) -> bool:
     """Return whether a compressed file holds a roll file; *pause* is called often."""
@@ -948,6 +952,7 @@ class Queue:
         durability: Literal["process", "batch", "each"] = "process",
         group_commit_us: int | None = None,
         metrics: bool = False,
+        time_index: bool = False,
         max_clock_ahead_ms: int | None = None,
         file_events: bool = False,
         buffer_capacity_bytes: int | None = None,
@@ -1123,6 +1128,9 @@ class Queue:
             >>> queue.refresh()
 
         """
+
+    def _messages_before(self, cycle: int, time_ms: int, /) -> int | None:
+        """Return how many messages of a cycle are known to have been appended before a time."""
 
     def _announce_removal(self, first_left: int, /) -> None:
         """Record that all files before this cycle's are about to be removed."""

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from typing import Final, cast
 
 from quire import _arguments as arguments
+from quire import _formats
+from quire._formats import Format
 from quire._native import ManualClock, RollCycle
 from quire._watching import Watcher
-from quire.errors import UnsupportedError
+from quire.errors import NotAQueueError, UnsupportedError
 
 
 def _clock(name: str, found: object) -> object:
@@ -83,6 +85,7 @@ CHECKS: dict[str, arguments.Check] = {
     "pretouch": arguments.flag,
     "low_space_percent": arguments.whole(0, 255),
     "metrics": arguments.optional(arguments.flag),
+    "time_index": arguments.flag,
     "retention": arguments.optional(_watchers),
     "on_file_acquired": arguments.optional(_listener),
     "on_file_released": arguments.optional(_listener),
@@ -130,6 +133,27 @@ CHRONICLE = ({*CHECKS} - _OF_OTHERS) | {
     "group_commit_us",
     "max_clock_ahead_ms",
 }
+
+
+def format_to_open(path: str, asked: str | None) -> Format:
+    """
+    Return the format of the queue at *path*, or of a new one.
+
+    Raises:
+        NotAQueueError: It is another one than *asked*.
+
+    """
+    arguments.optional(arguments.one_of(*_formats.FORMATS, _formats.INDEXED))("format", asked)
+    found = _formats.format_of(path)
+    if found == _formats.INDEXED:
+        # Two files beside a path that is free.
+        return cast("Format", asked or found)
+    if found is not None and asked not in {None, found}:
+        raise NotAQueueError(
+            f"the directory holds a queue of another format: asked={asked} found={found} "
+            f"path={path} (leave format out to join it)"
+        )
+    return cast("Format", found or asked or _formats.CHRONICLE)
 
 
 _MODES: Final = ("none", "async", "copy")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias, overload
 
 from quire import _arguments as arguments
 from quire import _formats, _native, _options
@@ -18,7 +18,7 @@ from quire._native import Dump, ManualClock, Pretoucher, RollCycle
 from quire._opening import Reopened
 from quire._watching import Watch, Watcher
 from quire.appender import Appender
-from quire.errors import NotAQueueError, ReadOnlyError, UnsupportedError
+from quire.errors import ReadOnlyError, UnsupportedError
 from quire.frames.handle import Framed
 from quire.groups.handle import Shared
 from quire.indexed import IndexedQueue, IndexedTailer
@@ -328,6 +328,7 @@ def open(  # noqa: A001
     durability: Literal["process", "batch", "each"] = "process",
     group_commit_s: float | None = None,
     metrics: bool | None = None,
+    time_index: bool = False,
     max_clock_ahead_s: float | None = None,
     buffer_mode: BufferMode | None = None,
     read_buffer_mode: BufferMode | None = None,
@@ -366,6 +367,7 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
     durability: Literal["process", "batch", "each"] = "process",
     group_commit_s: float | None = None,
     metrics: bool | None = None,
+    time_index: bool = False,
     max_clock_ahead_s: float | None = None,
     buffer_mode: BufferMode | None = None,
     read_buffer_mode: BufferMode | None = None,
@@ -442,6 +444,8 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
             ``each``, where threads that append meanwhile share the next sync anyway.
         metrics: Count and time what this process appends and reads, for :meth:`Queue.metrics`.
             None: if the environment variable ``QUIRE_METRICS`` is 1.
+        time_index: Keep the times of appends in a side file of each cycle, so that
+            :meth:`Tailer.move_to_time` finds a time within a cycle. Have all writers do so.
         max_clock_ahead_s: Refuse an append that would begin a cycle more than this after the newest
             one ended, with a :class:`quire.ClockAheadError`: the clock is wrong. None: no limit.
         buffer_mode: ``async``: appends go to a ring in shared memory and return -1 instead of an
@@ -518,6 +522,7 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
         "on_file_released": on_file_released,
         "durability": durability,
         "metrics": metrics,
+        "time_index": time_index,
         "on_full": on_full,
         "page_bytes": page_bytes,
         "cycle_format": cycle_format,
@@ -545,7 +550,7 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
     )
     options["linger_ms"] = arguments.milliseconds("linger_s", linger_s)
     path = arguments.path("path", path)
-    kind = _format(path, format)
+    kind = _options.format_to_open(path, format)
     if kind == _formats.VANILLA:
         options = _only(options, _options.VANILLA, "Vanilla Chronicle")
         return VanillaQueue._reopen(path, options)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
@@ -559,21 +564,6 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
     if metrics is None:
         options["metrics"] = os.environ.get("QUIRE_METRICS", "0") not in {"", "0"}
     return Queue._reopen(path, options)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
-
-
-def _format(path: str, asked: str | None) -> Format:
-    """Return the format of the queue at *path*, or of a new one."""
-    arguments.optional(arguments.one_of(*_formats.FORMATS, _formats.INDEXED))("format", asked)
-    found = _formats.format_of(path)
-    if found == _formats.INDEXED:
-        # Two files beside a path that is free.
-        return cast("Format", asked or found)
-    if found is not None and asked not in {None, found}:
-        raise NotAQueueError(
-            f"the directory holds a queue of another format: asked={asked} found={found} "
-            f"path={path} (leave format out to join it)"
-        )
-    return cast("Format", found or asked or _formats.CHRONICLE)
 
 
 def _only(options: dict[str, Any], allowed: set[str], name: str) -> dict[str, Any]:

@@ -85,10 +85,11 @@ class Tailer(Following[Excerpt], _native.Tailer, metaclass=ABCMeta):
         If there is none the tailer is at the end. Sub-topics are not looked at: what is read next
         may be a later message, or none.
 
-        Files record no times of messages. With *time_field* a message's time is that of the field,
-        and the place is found by binary search: where times are slightly out of order, it is one
-        near it. Without the field, the time of a message is that of its cycle, so only the start
-        of a cycle can be found.
+        With *time_field* a message's time is that of the field, and the place is found by binary
+        search: where times are slightly out of order, it is one near it. Without the field, it is
+        the time of the append, to the millisecond, where writers open the queue with
+        ``time_index=True``; what other writers appended counts as later. In cycles without that
+        index, only their start can be found.
 
         Args:
             time: A datetime, a date or ISO 8601 text, in UTC where it has no zone; or seconds
@@ -99,8 +100,8 @@ class Tailer(Following[Excerpt], _native.Tailer, metaclass=ABCMeta):
 
         Raises:
             TypeError: *time* is something else.
-            ValueError: It lies within a cycle that has messages and there is no *time_field*, or
-                no message has that field.
+            ValueError: It lies within a cycle that has messages and no index of times, and there is
+                no *time_field*; or no message has that field.
 
         Examples:
             >>> for second in (0, 60, 120):

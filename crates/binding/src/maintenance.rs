@@ -5,7 +5,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
+use quire_kernel::chronicle::format::times;
 use quire_kernel::chronicle::protocol::compressed::{Comparison, Compression};
 use quire_kernel::chronicle::repair::{self, Action};
 use quire_kernel::chronicle::verify;
@@ -63,6 +65,15 @@ pub fn rows(report: Report) -> Rows {
 #[pyo3(signature = (path, /))]
 pub fn verify_journal(py: Python<'_>, path: PathBuf) -> PyResult<Rows> {
     told(py, py.detach(|| verify::verify(&path))).map(rows)
+}
+
+#[doc = stub!("times_file")]
+#[pyfunction]
+#[pyo3(signature = (cycle, points, /))]
+pub fn times_file(cycle: u64, points: Vec<(u64, u64)>) -> PyResult<Vec<u8>> {
+    times::file(cycle, &points).ok_or_else(|| {
+        PyOverflowError::new_err(format!("a time or count is too large: cycle={cycle}"))
+    })
 }
 
 #[doc = stub!("compress_roll_file")]

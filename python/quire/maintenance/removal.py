@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Final, Self
 
 from quire._durable import SafeFolder
-from quire._formats import COMPRESSED, is_compressed, uncompressed
+from quire._formats import COMPRESSED, is_compressed, times_file, uncompressed
 from quire.queue import Queue
 
 LOCK: Final = "quire.retention.lock"
@@ -36,12 +36,14 @@ class Removal:
         Remove the file of a cycle, which is not the newest.
 
         Of a run that was killed while it compressed the cycle both files are there. The compressed
-        one, which nobody reads then, goes first.
+        one, which nobody reads then, goes first; and the append times before their cycle.
         """
         name = uncompressed(self._queue.file_for_cycle(cycle).rpartition("/")[2])
-        if not keep_compressed and self.folder.has(name + COMPRESSED):
-            self.folder.remove(name + COMPRESSED)
-            self.folder.sync()
+        if not keep_compressed:
+            for beside in (times_file(name), name + COMPRESSED):
+                if self.folder.has(beside):
+                    self.folder.remove(beside)
+                    self.folder.sync()
         if self.folder.has(name):
             self._announce(cycle)
             self.folder.remove(name)

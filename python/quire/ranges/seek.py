@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any, Final, cast
 
 from quire._arguments import shown
+from quire._native import Queue
 from quire.ranges.cycles import count_of, cycles_of, end_index_of
 from quire.ranges.event_time import Field, TimeField, datetime_of
 from quire.ranges.numbering import AnyQueue, AnyTailer, Numbering, Periods, tailer_of
@@ -134,11 +135,13 @@ def first_at(queue: AnyQueue, time_ns: int, time_field: str | None = None) -> in
     Args:
         queue: The queue.
         time_ns: The time, in nanoseconds since 1970.
-        time_field: The field that holds a message's time. Without it, the time of a message is
-            that of its cycle, so the time must be the start of a cycle that has messages.
+        time_field: The field that holds a message's time. Without it, that is the time of its
+            append where the cycle has an index of them, and else that of its cycle: then the time
+            must be the start of a cycle that has messages.
 
     Raises:
-        ValueError: The time lies within a cycle that has messages, or no message has the field.
+        ValueError: The time lies within a cycle that has messages and no index, or no message has
+            the field.
 
     """
     if time_field is not None:
@@ -148,7 +151,12 @@ def first_at(queue: AnyQueue, time_ns: int, time_field: str | None = None) -> in
     periods = Periods.of(queue)
     if time_ms < periods.epoch_ms:
         return queue.first_index or 0
-    if count_of(queue, periods.cycle_at(time_ms)):
+    cycle = periods.cycle_at(time_ms)
+    if count_of(queue, cycle):
+        if isinstance(queue, Queue) and time_ns > periods.start_ms(cycle) * 1_000_000:
+            before = queue._messages_before(cycle, time_ms)  # noqa: SLF001 - the package's own
+            if before is not None:
+                return queue.roll_cycle.to_index(cycle, 0) + before
         check_cycle_start(queue, time_ns)
     return index_at_time(queue, time_ns)
 

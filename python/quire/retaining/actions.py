@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final, TypeAlias, cast
 
 from quire._durable import Access, SafeFolder, flush_and_sync
-from quire._formats import COMPRESSED
+from quire._formats import COMPRESSED, times_file
 from quire._native import compress_roll_file, is_compressed_copy
 from quire.discovery import TABLE, topics_of
 from quire.errors import ArchiveError, CorruptError, UnsafePathError
@@ -105,7 +105,15 @@ class _Move(Saver):
 
     def save(self, queue: AnyQueue, cycle: Cycle) -> Path | None:
         del queue
-        name, target = cycle.file.name, self._there.path / cycle.file.name
+        times = times_file(cycle.file.name)
+        if self._folder.has(times):
+            self._save(times)
+        target = self._save(cycle.file.name)
+        self._there.sync()
+        return target
+
+    def _save(self, name: str) -> Path:
+        target = self._there.path / name
         if self._there.stat(name) is None:
             try:
                 self._folder.link(name, self._there)
@@ -115,7 +123,6 @@ class _Move(Saver):
                 self._copy(name)
         elif not self._is_same(name):
             raise UnsafePathError(f"another file has the name: path={target} (move it away)")
-        self._there.sync()
         return target
 
     def _copy(self, name: str) -> None:

@@ -48,7 +48,7 @@ impl Queue {
         timeout_ms = 10_000, force_unlock = "dead", double_buffer = false,
         eof_grace_ms = Some(1_000), file_mode = 0o600, allow_network = false,
         pretouch = true, low_space_percent = 5, durability = "process", group_commit_us = None,
-        metrics = false, max_clock_ahead_ms = None, file_events = false,
+        metrics = false, time_index = false, max_clock_ahead_ms = None, file_events = false,
         buffer_capacity_bytes = None, on_full = "block"
     ))]
     #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)] // a Python signature
@@ -78,6 +78,7 @@ impl Queue {
         durability: &str,
         group_commit_us: Option<u64>,
         metrics: bool,
+        time_index: bool,
         max_clock_ahead_ms: Option<u64>,
         file_events: bool,
         buffer_capacity_bytes: Option<u64>,
@@ -113,6 +114,7 @@ impl Queue {
             durability,
             group_commit: group_commit_us.map_or(durability.group_commit(), Duration::from_micros),
             metrics,
+            time_index,
             max_clock_ahead_ms,
             file_events,
         };
@@ -281,6 +283,12 @@ impl Queue {
     #[doc = stub!("Queue.refresh")]
     fn refresh(&self, py: Python<'_>) -> PyResult<()> {
         self.ask(py, Kernel::refresh)
+    }
+
+    #[doc = stub!("Queue._messages_before")]
+    #[pyo3(name = "_messages_before", signature = (cycle, time_ms, /))]
+    fn messages_before(&self, py: Python<'_>, cycle: i32, time_ms: i64) -> PyResult<Option<u64>> {
+        self.ask(py, |queue| queue.messages_before(cycle, time_ms))
     }
 
     #[doc = stub!("Queue._announce_removal")]

@@ -34,9 +34,18 @@ impl Mapping {
         let write = if writable { libc::PROT_WRITE } else { 0 };
         let (protection, fd) = (libc::PROT_READ | write, file.as_raw_fd());
         let mapping =
-            fault::call!("map.new", map(len, protection, fd)).map(|base| Self { base, len })?;
+            fault::call!("map.new", map(len, protection, fd, 0)).map(|base| Self { base, len })?;
         recorder::mapped(mapping.address(), file);
         Ok(mapping)
+    }
+
+    /// Maps `len` bytes of `file` from `start` on, a multiple of the page size, to be written.
+    pub fn part(file: &File, start: u64, len: u64) -> io::Result<Self> {
+        let len = usize::try_from(len).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        let start = libc::off_t::try_from(start).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        let (protection, fd) = (libc::PROT_READ | libc::PROT_WRITE, file.as_raw_fd());
+        let base = fault::call!("map.new", map(len, protection, fd, start))?;
+        Ok(Self { base, len })
     }
 
     /// Private memory, for Miri, which does not support files.
@@ -252,10 +261,15 @@ pub fn is_unsupported(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::Unsupported
 }
 
-fn map(len: usize, protection: libc::c_int, fd: libc::c_int) -> io::Result<NonNull<u8>> {
+fn map(
+    len: usize,
+    protection: libc::c_int,
+    fd: libc::c_int,
+    start: libc::off_t,
+) -> io::Result<NonNull<u8>> {
     // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing of ours.
     let base =
-        unsafe { libc::mmap(std::ptr::null_mut(), len, protection, libc::MAP_SHARED, fd, 0) };
+        unsafe { libc::mmap(std::ptr::null_mut(), len, protection, libc::MAP_SHARED, fd, start) };
     if base == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
     }

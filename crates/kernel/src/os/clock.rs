@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The source of the current time, in epoch milliseconds.
 #[derive(Clone, Debug)]
@@ -20,6 +21,19 @@ impl Clock {
         match self {
             Self::System => coarse_time_ms(),
             Self::Manual(now) => now.load(Ordering::Acquire),
+        }
+    }
+
+    /// The same at its full resolution: never earlier than what was read before, unless it was set
+    /// back.
+    #[must_use]
+    pub fn exact_ms(&self) -> i64 {
+        match self {
+            Self::System => {
+                let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+                i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+            }
+            Self::Manual(_) => self.now_ms(),
         }
     }
 }

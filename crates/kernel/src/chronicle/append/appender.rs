@@ -2,8 +2,8 @@
 //! of an append.
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use spin::mutex::{SpinMutex, SpinMutexGuard};
@@ -13,6 +13,7 @@ use quire_wire::writer;
 use super::committer::Committer;
 use super::end::Tail;
 use super::sync::{self, Unsynced};
+use super::times::AppendTimes;
 use crate::chronicle::format::table::{self};
 use crate::chronicle::protocol::listing;
 use crate::chronicle::protocol::lock::gate;
@@ -38,6 +39,8 @@ pub struct Appender {
     queue: Arc<Queue>,
     closed: AtomicBool,
     state: SpinMutex<State, spin::Yield>,
+    /// Never locked together with the state.
+    times: Mutex<AppendTimes>,
 }
 
 /// Tried for with the interpreter held, so letting go must be cheap; waiters yield.
@@ -68,8 +71,12 @@ impl Appender {
     pub fn new(queue: Arc<Queue>) -> Result<Arc<Self>> {
         queue.check_open("queue")?;
         queue.writable_table("an appender")?.announce()?;
-        let appender = Self { queue, closed: AtomicBool::new(false), state: SpinMutex::default() };
-        let appender = Arc::new(appender);
+        let appender = Arc::new(Self {
+            queue,
+            closed: AtomicBool::new(false),
+            state: SpinMutex::default(),
+            times: Mutex::default(),
+        });
         let queue = &appender.queue;
         if queue.commit().durability() == Durability::Batch {
             queue
@@ -271,7 +278,21 @@ impl Appender {
         state.last_index = last.or(before);
         drop(state);
         drop(guard);
+        self.note_time(last, now_ms);
         written.and(shown).and_then(|()| self.make_durable(last)).map(|()| last)
+    }
+
+    /// Keeps the time of messages up to `last`, which the lock no longer covers.
+    #[inline]
+    fn note_time(&self, last: Option<i64>, now_ms: Option<i64>) {
+        if let (true, Some(last)) = (self.queue.options().time_index, last) {
+            let now = now_ms.unwrap_or_else(|| self.queue.options().clock.exact_ms());
+            self.lock_times().note(&self.queue, last, now);
+        }
+    }
+
+    fn lock_times(&self) -> MutexGuard<'_, AppendTimes> {
+        self.times.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Where each append is durable when it returns: syncs messages up to `last`, unless the sync of
@@ -349,7 +370,7 @@ impl Appender {
         let index = tail.next_index();
         let document = table.document().open();
         guard.keep();
-        Ok(Claim { index, metadata, document, looked_ms: clock::coarse_time_ms() })
+        Ok(Claim { index, metadata, document, looked_ms: clock::coarse_time_ms(), now_ms })
     }
 
     /// Whether a claim would have to wait.
@@ -385,7 +406,9 @@ impl Appender {
         drop(state);
         drop(guard);
         let index = written?;
-        self.make_durable(Some(index).filter(|_| !claim.metadata)).map(|()| index)
+        let last = Some(index).filter(|_| !claim.metadata);
+        self.note_time(last, claim.now_ms);
+        self.make_durable(last).map(|()| index)
     }
 
     fn publish_claimed(
@@ -456,6 +479,7 @@ impl Appender {
         let last = state.last_index;
         drop(state);
         drop(guard);
+        self.note_time(last, None);
         self.make_durable(last).map(|()| stored)
     }
 
@@ -520,5 +544,6 @@ impl State {
 impl Handle for Appender {
     fn let_go(&self) {
         self.lock_state().tail = None;
+        *self.lock_times() = AppendTimes::default();
     }
 }

@@ -1,8 +1,10 @@
 //! Writing at the end of a queue: [`appender`] is the handle, `end` the place it writes at, `sync`
-//! what it made durable, `committer` the thread that does so, [`pretoucher`] prepares files ahead of it.
+//! what it made durable, `committer` the thread that does so, `times` the append times it keeps,
+//! [`pretoucher`] prepares files ahead of it.
 
 pub mod appender;
 pub mod committer;
 pub(crate) mod end;
 pub mod pretoucher;
 pub(crate) mod sync;
+pub(crate) mod times;

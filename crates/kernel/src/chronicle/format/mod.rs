@@ -7,3 +7,4 @@ pub mod index;
 pub mod roll_cycle;
 pub mod store;
 pub mod table;
+pub mod times;

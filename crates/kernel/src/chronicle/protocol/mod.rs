@@ -7,6 +7,7 @@
 //!   ends it, [`compressed`] reads one that was compressed, [`unfinished`] says whether one was only
 //!   begun, [`listing`] which there are, and [`recorded`] which roll cycle they follow;
 //! - [`locate`] and [`index_search`] find messages;
+//! - [`times`] keeps append times in a side file;
 //! - [`repair`] mends what a power cut left.
 
 pub mod hints;
@@ -36,5 +37,7 @@ pub mod repair;
 pub mod roll;
 #[cfg(not(loom))]
 pub mod roll_file;
+#[cfg(not(loom))]
+pub mod times;
 #[cfg(not(loom))]
 pub mod unfinished;

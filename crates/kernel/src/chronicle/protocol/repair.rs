@@ -29,6 +29,7 @@ use super::locate::{self, Place};
 use super::lock::guard::WriteGuard;
 use super::roll_file::{Known, Slot, View};
 use super::table::store::TableStore;
+use super::times;
 use crate::chronicle::format::document::HEADER_LEN;
 use crate::chronicle::format::index::ArrayLayout;
 use crate::chronicle::format::table;
@@ -147,6 +148,7 @@ fn repair_file(guard: &WriteGuard<'_>, due: &Due) -> Result<()> {
         Ok(Some(file)) => Arc::new(file),
         Ok(None) => {
             guard.check_held()?;
+            times::retire_beyond(path, due.cycle, 0)?;
             return create::put_aside_unfinished(path, guard).map(drop);
         }
         Err(Error::Corrupt { .. }) => return Ok(()),
@@ -160,6 +162,7 @@ fn repair_file(guard: &WriteGuard<'_>, due: &Due) -> Result<()> {
         done(file.window.file(), path);
         return Ok(());
     };
+    times::retire_beyond(path, due.cycle, end.next_sequence())?;
     if end.last.is_none() && upper(&mut view, &end)?.is_none() {
         guard.check_held()?;
         return create::discard(path, guard);

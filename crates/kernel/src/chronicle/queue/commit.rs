@@ -58,11 +58,11 @@ pub struct Commit {
 impl Commit {
     /// Nothing is promised about what was appended before.
     #[must_use]
-    pub const fn new(durability: Durability, collects_for: Duration) -> Self {
+    pub const fn new(durability: Durability, collects_for: Duration, keeps_times: bool) -> Self {
         Self {
             durability,
             collects_for,
-            is_slow: AtomicBool::new(matches!(durability, Durability::Each)),
+            is_slow: AtomicBool::new(matches!(durability, Durability::Each) || keeps_times),
             synced: AtomicI64::new(i64::MIN),
             turn: Mutex::new(()),
             failed: Mutex::new(None),

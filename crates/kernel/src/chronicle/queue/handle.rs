@@ -70,7 +70,7 @@ impl Queue {
     pub fn open(path: &Path, options: Options) -> Result<Arc<Self>> {
         let opened = open::open(path, &options)?;
         let pretoucher = Pretoucher::new(options.pretouch);
-        let commit = Commit::new(options.durability, options.group_commit);
+        let commit = Commit::new(options.durability, options.group_commit, options.time_index);
         let counting = Counting::begin(&opened.dir, &options)?;
         let file_events = options.file_events.then(FileEvents::new);
         let queue = Self {

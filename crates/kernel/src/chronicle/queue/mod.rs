@@ -1,8 +1,8 @@
 //! A queue is a directory: [`handle`] is its handle, [`open`] the rules for opening it with
 //! [`options`], `trust` who else may write to it, `damage` what is done about files that cannot be
 //! read, `keys` the keys of its table, `low_space` the warning of a full disk, [`commit`] what is
-//! promised about the medium, `compressed_cycles` what is read-only, `counting` its metrics, and
-//! [`glance`] what a `repr` shows.
+//! promised about the medium, `compressed_cycles` what is read-only, `counting` its metrics, `times`
+//! its append times, and [`glance`] what a `repr` shows.
 
 pub mod commit;
 pub(crate) mod compressed_cycles;
@@ -14,4 +14,5 @@ pub(crate) mod keys;
 pub(crate) mod low_space;
 pub mod open;
 pub mod options;
+pub(crate) mod times;
 pub(crate) mod trust;

@@ -54,6 +54,8 @@ pub struct Options {
     pub low_space_percent: u8,
     /// Count and time what is appended and read.
     pub metrics: bool,
+    /// Keep the times of appends.
+    pub time_index: bool,
     /// Refuse a new cycle that begins more milliseconds than this after the newest one ended.
     pub max_clock_ahead_ms: Option<u64>,
     /// Say which files are opened and released.
@@ -88,6 +90,7 @@ impl Default for Options {
             group_commit: Duration::ZERO,
             low_space_percent: 5,
             metrics: false,
+            time_index: false,
             max_clock_ahead_ms: None,
             file_events: false,
             file_mode: 0o600,

@@ -58,4 +58,6 @@ pub struct Claim {
     pub document: u64,
     /// When the table was last looked at, by the machine's clock.
     pub looked_ms: i64,
+    /// The time, if a clock of the caller gave it.
+    pub now_ms: Option<i64>,
 }

@@ -1,0 +1,242 @@
+//! The side file of a cycle's append times: points, one for each millisecond with appends at most.
+//!
+//! A writer adds to it after it has published messages and let go of the write lock: 1. unless the
+//! last point is of its millisecond or later, it takes the next one by a CAS of the time; 2. it raises
+//! the point's count of messages. All writers may do so at once: a time is never earlier than the one
+//! before it, and a count says no more than that those messages are there. Killed before 1 or 2, a
+//! writer leaves messages without a point, which then count as of the next point's time.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{Ordering, fence};
+
+use crate::chronicle::format::times::{self, CYCLE_AT, MAGIC, MAGIC_AT, MESSAGES_AT, POINT_LEN};
+use crate::memory::counters::Counters;
+use crate::os::files::{self, Access};
+use crate::probe::fault;
+use crate::{Error, Result};
+
+/// The file grows, and is mapped, by this.
+const CHUNK: u64 = 64 << 10;
+/// Points without a count are those of writers that died, or are at it.
+const MOST_WITHOUT_COUNT: u64 = 256;
+
+/// The points of a cycle, to be read.
+pub struct Stored {
+    path: PathBuf,
+    file: File,
+    room: u64,
+}
+
+impl Stored {
+    /// Those in the file at `path`; None if there is none, or it is being made.
+    pub fn open(path: &Path, cycle: i32) -> Result<Option<Self>> {
+        let Some(file) = files::open(path, Access { write: false, create_mode: None })? else {
+            return Ok(None);
+        };
+        let len = length_of(&file, path)?;
+        let stored = Self { path: path.to_path_buf(), file, room: times::room(len) };
+        match (stored.word(MAGIC_AT)?, stored.word(CYCLE_AT)?) {
+            (0, _) | (MAGIC, 0) => Ok(None),
+            (MAGIC, word) if times::number(word, CYCLE_AT) == u64::try_from(cycle).ok() => {
+                Ok(Some(stored))
+            }
+            (found, _) => Err(stored.damaged(MAGIC_AT, found, "points of this cycle")),
+        }
+    }
+
+    /// How many messages of the cycle had been appended before a time, as far as the points say.
+    pub fn messages_before(&self, time_ms: i64) -> Result<u64> {
+        let time = u64::try_from(time_ms).unwrap_or(0);
+        self.messages_at(self.count_while(|found| found < time)?)
+    }
+
+    /// How many messages of the cycle the points speak of.
+    pub fn messages(&self) -> Result<u64> {
+        self.messages_at(self.count()?)
+    }
+
+    /// How many points there are.
+    fn count(&self) -> Result<u64> {
+        self.count_while(|_| true)
+    }
+
+    /// How many points have a time for which this holds, as it does for the first ones.
+    fn count_while(&self, holds: impl Fn(u64) -> bool) -> Result<u64> {
+        let (mut low, mut high) = (0, self.room);
+        let (mut earlier, mut later) = (None, None);
+        while low < high {
+            let middle = low.midpoint(high);
+            let time = self.number(times::position(middle))?;
+            let Some(time) = time else {
+                high = middle;
+                continue;
+            };
+            if earlier.is_some_and(|it| time <= it) || later.is_some_and(|it| time >= it) {
+                return Err(self.damaged(times::position(middle), time, "times in order"));
+            }
+            if holds(time) {
+                (low, earlier) = (middle + 1, Some(time));
+            } else {
+                (high, later) = (middle, Some(time));
+            }
+        }
+        Ok(low)
+    }
+
+    /// What the last of the first `points` says.
+    fn messages_at(&self, points: u64) -> Result<u64> {
+        for number in (points.saturating_sub(MOST_WITHOUT_COUNT)..points).rev() {
+            if let Some(messages) = self.number(times::position(number) + MESSAGES_AT)? {
+                return Ok(messages);
+            }
+        }
+        Ok(0)
+    }
+
+    fn number(&self, position: u64) -> Result<Option<u64>> {
+        match self.word(position)? {
+            0 => Ok(None),
+            word => match times::number(word, position) {
+                None => Err(self.damaged(position, word, "a number and its check")),
+                found => Ok(found),
+            },
+        }
+    }
+
+    fn word(&self, position: u64) -> Result<u64> {
+        let mut word = [0; 8];
+        let read = fault::call!("window.read", self.file.read_at(&mut word, position));
+        read.map_err(|e| Error::io("cannot read", &self.path, e))?;
+        Ok(u64::from_le_bytes(word))
+    }
+
+    fn damaged(&self, position: u64, found: u64, expected: &'static str) -> Error {
+        damaged(&self.path, position, found, expected)
+    }
+}
+
+/// The points of a cycle, to be added to.
+pub struct Points {
+    pub cycle: i32,
+    path: PathBuf,
+    file: File,
+    /// A point that is there, near the last; 0 before there is one.
+    last: u64,
+    /// The bytes around it, mapped from the start of a chunk on.
+    words: Counters,
+    chunk: u64,
+}
+
+impl Points {
+    /// Those in the file at `path`, which is made if it is missing.
+    pub fn open(path: &Path, cycle: i32, mode: u32) -> Result<Self> {
+        let access = Access { write: true, create_mode: Some(mode) };
+        let file = files::open(path, access)?.ok_or_else(|| Error::gone("removed", path))?;
+        let words = map(&file, path, 0)?;
+        let number = u64::try_from(cycle).ok().and_then(|cycle| times::word(cycle, CYCLE_AT));
+        words.set_once(CYCLE_AT, number.unwrap_or(MAGIC)); // others may be at it too: the same
+        words.set_once(MAGIC_AT, MAGIC);
+        let mut points = Self { cycle, path: path.to_path_buf(), file, last: 0, words, chunk: 0 };
+        let stored = Stored::open(path, cycle)?.ok_or_else(|| Error::gone("removed", path))?;
+        points.go_to(stored.count()?.saturating_sub(1))?;
+        Ok(points)
+    }
+
+    /// Notes that the first `messages` of the cycle have been appended by now.
+    pub fn add(&mut self, time_ms: i64, messages: u64) -> Result<()> {
+        let time = u64::try_from(time_ms).unwrap_or(0);
+        // Others may take points meanwhile, each for a later time than the one before.
+        for _ in 0..times::MOST_POINTS {
+            let position = times::position(self.last);
+            let found = match self.load(position) {
+                0 => None,
+                word => Some(times::number(word, position).ok_or_else(|| {
+                    damaged(&self.path, position, word, "a number and its check")
+                })?),
+            };
+            if found.is_some_and(|found| found >= time) {
+                self.raise(position + MESSAGES_AT, messages);
+                break;
+            }
+            let next = self.last + u64::from(found.is_some());
+            if next >= times::MOST_POINTS {
+                break;
+            }
+            self.go_to(next)?;
+            let position = times::position(next);
+            let Some(word) = times::word(time, position) else { break };
+            self.words.set_once(position - self.chunk, word);
+        }
+        Ok(())
+    }
+
+    fn load(&self, position: u64) -> u64 {
+        self.words.load(position - self.chunk)
+    }
+
+    fn raise(&self, position: u64, messages: u64) {
+        if let Some(word) = times::word(messages, position) {
+            fence(Ordering::Release); // after the messages
+            self.words.raise(position - self.chunk, word);
+        }
+    }
+
+    /// Goes to a point that is there, or the one after the last.
+    fn go_to(&mut self, number: u64) -> Result<()> {
+        let chunk = times::position(number) / CHUNK * CHUNK;
+        if chunk != self.chunk {
+            (self.words, self.chunk) = (map(&self.file, &self.path, chunk)?, chunk);
+        }
+        self.last = number;
+        Ok(())
+    }
+}
+
+const _: () =
+    assert!(CHUNK.is_multiple_of(POINT_LEN) && times::HEADER_LEN.is_multiple_of(POINT_LEN));
+
+/// Maps a chunk, whose blocks are reserved before: a full disk is an error here rather than a signal
+/// at the first store.
+fn map(file: &File, path: &Path, chunk: u64) -> Result<Counters> {
+    let failed = |e| Error::io("cannot make room in", path, e);
+    files::reserve(file, chunk, chunk + CHUNK).map_err(failed)?;
+    if length_of(file, path)? < chunk + CHUNK {
+        // No other way is safe beside a process that has made it longer.
+        fault::call!("window.grow", write_last(file, chunk + CHUNK)).map_err(failed)?;
+    }
+    Counters::part(file, chunk, CHUNK).map_err(|e| Error::io("cannot map", path, e))
+}
+
+/// Makes a file at least this long.
+fn write_last(file: &File, len: u64) -> std::io::Result<()> {
+    file.write_all_at(&[0], len - 1)
+}
+
+/// Has the points of a cycle never be used again if they speak of more messages than it has: those
+/// were lost, and what comes in their places is appended later.
+pub fn retire_beyond(roll_file: &Path, cycle: i32, messages: u64) -> Result<()> {
+    let path = times::path_for(roll_file);
+    let is_beyond = match Stored::open(&path, cycle) {
+        Ok(None) | Err(Error::NotAQueue { .. } | Error::Corrupt { .. }) => false,
+        Ok(Some(stored)) => stored.messages().map_or(true, |found| found > messages),
+        Err(error) => return Err(error),
+    };
+    let access = Access { write: true, create_mode: None };
+    let (true, Some(file)) = (is_beyond, files::open(&path, access)?) else { return Ok(()) };
+    let word = times::RETIRED.to_le_bytes();
+    fault::call!("restart.zeros.write", file.write_all_at(&word, MAGIC_AT))
+        .map_err(|e| Error::io("cannot write", &path, e))
+}
+
+fn length_of(file: &File, path: &Path) -> Result<u64> {
+    let found = fault::call!("file.stat", file.metadata());
+    Ok(found.map_err(|e| Error::io("cannot look at", path, e))?.len())
+}
+
+/// The error of a side file that says what cannot be.
+#[must_use]
+pub fn damaged(path: &Path, position: u64, found: u64, expected: &'static str) -> Error {
+    Error::corrupt("not usable as append times", path, position, format!("{found:#x}"), expected)
+}

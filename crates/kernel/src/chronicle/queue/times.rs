@@ -1,0 +1,52 @@
+//! Finding a time by the append times that writers keep.
+
+use super::handle::Queue;
+use crate::chronicle::format::times;
+use crate::chronicle::protocol::times::{Stored, damaged};
+use crate::{Error, Result, warnings};
+
+impl Queue {
+    /// How many messages of a cycle had been appended before a time, as far as is known: a message
+    /// of that time or later is not among them. None if its append times are not kept, or damaged.
+    pub fn messages_before(&self, cycle: i32, time_ms: i64) -> Result<Option<u64>> {
+        let found = self.stored_times(cycle).and_then(|stored| {
+            let Some(stored) = stored else { return Ok(None) };
+            let found = stored.messages_before(time_ms)?;
+            self.check_messages(cycle, stored.messages()?.max(found), 0)?;
+            Ok(Some(found))
+        });
+        match found {
+            Err(error @ (Error::Corrupt { .. } | Error::NotAQueue { .. })) => {
+                warnings::leave(format!("append times are not used: cycle={cycle} error={error}"));
+                Ok(None)
+            }
+            found => found,
+        }
+    }
+
+    /// An error where the append times of a cycle speak of messages that it does not have; `known`
+    /// are there.
+    pub fn check_times(&self, cycle: i32, known: u64) -> Result<()> {
+        match self.stored_times(cycle)? {
+            Some(stored) => self.check_messages(cycle, stored.messages()?, known),
+            None => Ok(()),
+        }
+    }
+
+    fn stored_times(&self, cycle: i32) -> Result<Option<Stored>> {
+        Stored::open(&times::path_for(&self.file_for_cycle(cycle)?), cycle)
+    }
+
+    /// Counted after what is checked was read: there may be more every moment.
+    fn check_messages(&self, cycle: i32, claimed: u64, known: u64) -> Result<()> {
+        if claimed <= known {
+            return Ok(());
+        }
+        let messages = self.end_of_cycle(cycle)?.map_or(0, |(_, messages, _)| messages);
+        if claimed <= messages {
+            return Ok(());
+        }
+        let path = times::path_for(&self.file_for_cycle(cycle)?);
+        Err(damaged(&path, times::HEADER_LEN, claimed, "at most the messages of the cycle"))
+    }
+}
