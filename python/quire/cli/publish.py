@@ -15,7 +15,7 @@ import click
 from quire.cli.arguments import PATH, open_read_only, parse_point, value_errors_as_usage
 from quire.cli.errors import INTERRUPTED, print_error
 from quire.cli.progress import Progress
-from quire.cli.record import address_of
+from quire.cli.record import address_of, import_websocket, websocket_of
 from quire.recording.addresses import show_address
 from quire.recording.framing import FRAMINGS
 from quire.recording.publishing import (
@@ -137,10 +137,9 @@ def _failures(output: Output) -> Generator[None]:
     try:
         yield
     except OSError as error:
-        if output.address is None:
+        if output.receiver is None:
             raise
-        address = show_address(output.address)
-        text = f"cannot send: address={address} reason={error.strerror}"
+        text = f"cannot send: {output.receiver} reason={error.strerror or error}"
         raise click.ClickException(text) from error
 
 
@@ -150,6 +149,13 @@ def _failures(output: Output) -> Generator[None]:
     "--udp", type=address_of, metavar="[HOST:]PORT", help="Send each message as a datagram."
 )
 @click.option("--tcp", type=address_of, metavar="[HOST:]PORT", help="Connect, and send messages.")
+@click.option(
+    "--websocket",
+    type=websocket_of,
+    metavar="[HOST:]PORT|URL",
+    help="Connect to a WebSocket server, and send messages.",
+)
+@click.option("--text", is_flag=True, help="Send WebSocket messages as text; default: binary.")
 @click.option("--stdout", "to_stdout", is_flag=True, help="Write messages to stdout.")
 @click.option(
     "--framing",
@@ -187,12 +193,13 @@ def publish(
     **options: Any,  # noqa: ANN401
 ) -> None:
     """
-    Send the messages of a queue over UDP or TCP, or to stdout.
+    Send the messages of a queue over UDP, TCP or WebSocket, or to stdout.
 
-    Each message's bytes are sent as quire record takes them: as a datagram, as a line, or with
-    --framing length after four bytes, big-endian, that say how long it is. A message that does not
-    fit, because it is too long for a datagram or holds a line end, is an error that names its
-    index. A TCP receiver that is slow holds the verb back; nothing is dropped.
+    Each message's bytes are sent as quire record takes them: as a datagram, as a WebSocket message,
+    as a line, or with --framing length after four bytes, big-endian, that say how long it is. A
+    message that does not fit, because it is too long for a datagram, holds a line end, or is no
+    text where --text asks for it, is an error that names its index. A receiver over TCP or
+    WebSocket that is slow holds the verb back; nothing is dropped.
 
     A POINT, --time-field and the original pace are as for replay. SIGINT (Ctrl-C) and SIGTERM end
     it; the last index that was handed to the system is shown on stderr.
@@ -201,6 +208,7 @@ def publish(
     Examples:
       quire publish ticks --udp 127.0.0.1:9000 --pace original --time-field time
       quire publish orders --tcp backup:9001 --framing length --follow
+      quire publish trades --websocket wss://example.com/trades --text
       quire publish requests --stdout --pace 100 | my-program
     """  # noqa: D301 - click reads the backspace
     if options["follow"] and end is not None:
@@ -230,15 +238,25 @@ def _output(options: dict[str, Any]) -> AbstractContextManager[Output]:
         click.UsageError: None was, or several, or with an option of another.
 
     """
-    udp, tcp, framing = options["udp"], options["tcp"], options["framing"]
-    if [udp is not None, tcp is not None, options["to_stdout"]].count(True) != 1:
-        raise click.UsageError("give one of --udp, --tcp and --stdout")
-    if udp is not None:
-        if framing is not None:
-            raise click.UsageError("--framing does not go with --udp")
-        return datagrams(udp)
-    if tcp is not None:
-        return connection(tcp, framing or _LINES)
+    given = {name: options[name] for name in ("udp", "tcp", "websocket", "to_stdout")}
+    asked = [name for name, value in given.items() if value]
+    if len(asked) != 1:
+        raise click.UsageError("give one of --udp, --tcp, --websocket and --stdout")
+    (name,), where = asked, given[asked[0]]
+    framing: str | None = options["framing"]
+    if framing is not None and name in {"udp", "websocket"}:
+        raise click.UsageError(f"--framing does not go with --{name}")
+    if options["text"] and name != "websocket":
+        raise click.UsageError("--text goes with --websocket")
+    if name == "udp":
+        return datagrams(where)
+    if name == "tcp":
+        return connection(where, framing or _LINES)
+    if name == "websocket":
+        module = import_websocket("quire.recording.websocket_output")
+        url = where if isinstance(where, str) else f"ws://{show_address(where)}/"
+        opening: AbstractContextManager[Output] = module.websocket(url, text=options["text"])
+        return opening
     return stdout(framing or _LINES)
 
 

@@ -1,13 +1,17 @@
-"""Addresses as text: ``HOST:PORT``."""
+"""Addresses as text: ``HOST:PORT``, and URLs."""
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final, TypeAlias
+from urllib.parse import urlsplit
 
 Address: TypeAlias = tuple[str, int]
 
+_SCHEMES: Final = ("ws", "wss")
+_BACKLOG: Final = 100
 _LOCAL: Final = "127.0.0.1"
 _PAST_PORTS: Final = 1 << 16
 
@@ -31,6 +35,39 @@ def show_address(address: tuple[object, ...]) -> str:
     """Return an address as text."""
     host, port = str(address[0]), address[1]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def parse_url(text: str) -> str:
+    """
+    Return the URL of a WebSocket, ``ws://...`` or ``wss://...``.
+
+    Raises:
+        ValueError: It is none.
+
+    """
+    parts = urlsplit(text)  # which refuses some ports and addresses itself
+    if parts.scheme not in _SCHEMES or not parts.hostname or parts.fragment or parts.port == 0:
+        raise ValueError(f"invalid URL: expected ws://HOST or wss://HOST, found {text!r}")
+    return text
+
+
+def show_url(url: str) -> str:
+    """Return a URL without what may be secret: a password, and the query."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+def listen(address: Address) -> socket.socket:
+    """
+    Return a socket that listens for connections.
+
+    Raises:
+        OSError: The address cannot be listened on.
+
+    """
+    family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+    with binding(address):
+        return socket.create_server(address, family=family, backlog=_BACKLOG)
 
 
 @contextmanager

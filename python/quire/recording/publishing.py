@@ -16,7 +16,7 @@ from quire.recording.framing import LENGTH_BYTES
 from quire.recording.udp import MAX_DATAGRAM_BYTES
 from quire.replaying.pacing import Replay
 
-_BUFFER_BYTES: Final = 64 << 10
+BUFFER_BYTES: Final = 64 << 10
 _UDP_HEADER_BYTES: Final = 8
 _IP_HEADER_BYTES: Final = 20
 _BEHIND_S: Final = 1.0
@@ -63,12 +63,12 @@ class Output(ABC):
     Where messages are sent.
 
     Args:
-        address: Of the receiver; None: stdout.
+        receiver: Its address or URL, as ``name=value``; None: stdout.
 
     """
 
-    def __init__(self, address: Address | None) -> None:
-        self.address = address
+    def __init__(self, receiver: str | None) -> None:
+        self.receiver = receiver
 
     @abstractmethod
     def misfit(self, payload: bytes) -> str | None:
@@ -94,7 +94,7 @@ class Datagrams(Output):
     def __init__(self, address: Address) -> None:
         import socket
 
-        super().__init__(address)
+        super().__init__(f"address={show_address(address)}")
         found = socket.getaddrinfo(*address, type=socket.SOCK_DGRAM)[0]
         family, kind, self._target = found[0], found[1], found[4]
         self._socket = socket.socket(family, kind)
@@ -122,16 +122,16 @@ class Stream(Output):
     Sends messages one after the other, collected as far as :meth:`flush` is not called.
 
     Args:
-        address: Of the receiver; None: stdout.
+        receiver: As for :class:`Output`.
         write: Sends bytes, all of them, and waits while the receiver takes nothing.
         framing: As for :class:`quire.recording.TcpRecorder`.
 
     """
 
     def __init__(
-        self, address: Address | None, write: Callable[[bytes], object], framing: str
+        self, receiver: str | None, write: Callable[[bytes], object], framing: str
     ) -> None:
-        super().__init__(address)
+        super().__init__(receiver)
         self._write = write
         self._has_lengths = framing == "length"
         self._buffer = bytearray()
@@ -148,7 +148,7 @@ class Stream(Output):
             self._buffer += len(payload).to_bytes(LENGTH_BYTES, "big") + payload
         else:
             self._buffer += payload + b"\n"
-        if len(self._buffer) < _BUFFER_BYTES:
+        if len(self._buffer) < BUFFER_BYTES:
             return False
         self.flush()
         return True
@@ -179,7 +179,7 @@ def connection(address: Address, framing: str) -> Generator[Stream]:
         text = f"cannot connect: address={show_address(address)} reason={error.strerror}"
         raise OSError(error.errno, text) from error
     with connected:
-        yield Stream(address, connected.sendall, framing)
+        yield Stream(f"address={show_address(address)}", connected.sendall, framing)
 
 
 @contextmanager

@@ -10,13 +10,12 @@ from typing import Final, Literal, TypeAlias
 
 from quire.appender import Appender
 from quire.errors import MalformedInputError
-from quire.recording.addresses import Address, binding, show_address
+from quire.recording.addresses import Address, listen, show_address
 from quire.recording.framing import FRAMINGS
 from quire.recording.recorder import MAX_BYTES, Recorder, log
 from quire.recording.waiting import Input
 
 _READ_BYTES: Final = 256 << 10
-_BACKLOG: Final = 100
 
 FramingName: TypeAlias = Literal["lines", "length"]
 
@@ -80,9 +79,7 @@ class TcpRecorder(Recorder):
         return host, port
 
     def _begin(self) -> None:
-        family = socket.AF_INET6 if ":" in self._asked[0] else socket.AF_INET
-        with binding(self._asked):
-            self._listener = socket.create_server(self._asked, family=family, backlog=_BACKLOG)
+        self._listener = listen(self._asked)
         self._listener.settimeout(0)
 
     def _end(self) -> None:

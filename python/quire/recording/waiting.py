@@ -28,6 +28,16 @@ class Waiter:
         for future in self._waiting:
             _settle(future, is_readable=False)
 
+    async def stopped(self) -> None:
+        """Wait until it is stopped."""
+        if not self.is_stopped:
+            future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+            self._waiting.add(future)
+            try:
+                await future
+            finally:
+                self._waiting.discard(future)
+
     async def readable(self, descriptor: int) -> bool:
         """Wait until there is something to read; False once stopped."""
         if self.is_stopped:

@@ -1,0 +1,317 @@
+"""
+Recorders of WebSocket messages (``pip install "quire[record]"``).
+
+    async with WebSocketRecorder(appender, "127.0.0.1", 9000) as recorder:
+        await recorder.run()
+
+A peer is trusted with nothing: compression is off, so that no message grows on arrival, and no
+more is read of a peer until the messages that were read are appended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from typing import Final, Self
+
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.asyncio.connection import Connection
+from websockets.asyncio.server import ServerConnection, serve
+from websockets.exceptions import (
+    ConnectionClosed,
+    ConnectionClosedOK,
+    InvalidHandshake,
+    InvalidProxy,
+    InvalidURI,
+)
+from websockets.frames import CloseCode
+from websockets.typing import Origin
+
+from quire.appender import Appender
+from quire.errors import MalformedInputError
+from quire.recording.addresses import Address, listen, show_address, show_url
+from quire.recording.recorder import MAX_BYTES, Recorder, log
+
+__all__ = ["WebSocketFeedRecorder", "WebSocketRecorder"]
+
+CLOSE_S: Final = 5.0
+"""How long a peer may take to end a connection."""
+
+# A line of our own says what ended a connection; the library would add a traceback to it.
+QUIET: Final = logging.Logger("websockets", logging.CRITICAL + 1)  # noqa: LOG001
+
+
+class _Bounded(Connection):
+    """A connection that its peer cannot hold on to, or fill the memory with."""
+
+    _ending: asyncio.TimerHandle | None = None
+
+    def data_received(self, data: bytes) -> None:
+        """Take what was read, and end a connection that failed even if its peer does not."""
+        super().data_received(data)
+        if self._ending is None and self.protocol.close_expected():
+            self._ending = self.loop.call_later(CLOSE_S, self.transport.abort)
+
+    def pause_writing(self) -> None:
+        """End a connection whose peer sends pings and does not read the answers."""
+        super().pause_writing()
+        self.transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Have nothing left to end."""
+        if self._ending is not None:
+            self._ending.cancel()
+        super().connection_lost(exc)
+
+
+class _Feed(_Bounded, ClientConnection):
+    """The connection to a server."""
+
+
+def _admitting(max_clients: int) -> type[ServerConnection]:
+    """Return the class of connections of which there are so many at most."""
+    clients = set[ServerConnection]()
+
+    class Client(_Bounded, ServerConnection):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            super().connection_made(transport)
+            if len(clients) >= max_clients:
+                log.warning("refused a client, as there are too many: clients=%d", len(clients))
+                self.transport.abort()
+            else:
+                clients.add(self)
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            clients.discard(self)
+            super().connection_lost(exc)
+
+    return Client
+
+
+class _MessageRecorder(Recorder):
+    """Appends the messages of connections."""
+
+    async def _write_messages(
+        self, connection: Connection, idle_timeout_s: float | None = None
+    ) -> None:
+        """
+        Append the messages of a connection until it is closed.
+
+        Raises:
+            MalformedInputError: A message was too long, none came for so long, or the connection
+                failed; the messages before that were appended.
+
+        """
+        while True:
+            try:
+                async with asyncio.timeout(idle_timeout_s):
+                    message = await connection.recv(decode=False)
+            except TimeoutError:
+                raise MalformedInputError("the stream was silent for too long") from None
+            except ConnectionClosedOK:
+                return
+            except ConnectionClosed as error:
+                raise self._failed(error) from error
+            await self._write([message])
+
+    def _failed(self, error: ConnectionClosed) -> MalformedInputError:
+        sent, reason = error.sent, str(error)
+        if sent is None or sent.code != CloseCode.MESSAGE_TOO_BIG or error.rcvd_then_sent:
+            return MalformedInputError(f"the connection failed: reason={reason!r}")
+        self._counts.received += 1
+        self._counts.refused += 1
+        limit = self._max_bytes
+        return MalformedInputError(f"a message is too long: limit={limit} reason={sent.reason!r}")
+
+
+class WebSocketRecorder(_MessageRecorder):
+    """
+    Listens for WebSocket connections, and appends the messages of all of them.
+
+    Text messages are appended as UTF-8, binary ones as they are. A client that sends a message that
+    is too long is disconnected with a line in the log ``quire``; the others do not notice. Anyone
+    who reaches the port appends to the queue, but no page in a browser, unless its origin is
+    given.
+
+    Args:
+        appender: Writes the messages.
+        host: The address to listen on.
+        port: The port; 0 takes a free one, see *address*.
+        max_bytes: The longest message.
+        max_clients: How many connections there may be at once; more are closed.
+        idle_timeout_s: Disconnect a client that sends nothing for so long; None: never.
+        origins: Origins whose pages may connect, such as ``https://example.com``.
+
+    Examples:
+        >>> import asyncio
+        >>> from quire.recording.websocket import WebSocketRecorder
+        >>> from websockets.asyncio.client import connect
+        >>> async def record():
+        ...     async with WebSocketRecorder(appender) as recorder:
+        ...         host, port = recorder.address
+        ...         async with connect(f"ws://{host}:{port}", proxy=None) as client:
+        ...             await client.send("one")
+        ...         while not recorder.counts.written:
+        ...             await asyncio.sleep(0.001)
+        >>> asyncio.run(record())
+        >>> tailer.read().data
+        b'one'
+
+    """
+
+    def __init__(  # noqa: PLR0913 - options
+        self,
+        appender: Appender,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        *,
+        max_bytes: int = MAX_BYTES,
+        max_clients: int = 100,
+        idle_timeout_s: float | None = None,
+        origins: Iterable[str] = (),
+    ) -> None:
+        super().__init__(appender, max_bytes)
+        self._asked = host, port
+        self._max_clients = max_clients
+        self._idle_timeout_s = idle_timeout_s
+        self._origins = [Origin(it) for it in origins]
+        self._error: Exception | None = None
+
+    @property
+    def address(self) -> Address:
+        """The host and port that it listens on."""
+        host, port = self._listener.getsockname()[:2]
+        return host, port
+
+    def _begin(self) -> None:
+        self._listener = listen(self._asked)
+
+    def _end(self) -> None:
+        self._listener.close()
+
+    async def _run(self) -> None:
+        async with serve(
+            self._serve,
+            sock=self._listener,
+            origins=[None, *self._origins],
+            compression=None,
+            max_size=self._max_bytes,
+            max_queue=0,
+            # While an append waits, pongs are not read either.
+            ping_timeout=None,
+            close_timeout=CLOSE_S,
+            logger=QUIET,
+            create_connection=_admitting(self._max_clients),
+        ):
+            await self._waiter.stopped()
+        if self._error is not None:
+            raise self._error
+
+    async def _serve(self, client: ServerConnection) -> None:
+        peer = show_address(client.remote_address)
+        try:
+            await self._write_messages(client, self._idle_timeout_s)
+        except MalformedInputError as error:
+            log.warning("disconnected a client: %s peer=%s", error, peer)
+
+    async def _write(self, messages: list[bytes]) -> None:
+        """Append messages; after one that could not be appended, none of any client is."""
+        if self._error is not None:
+            raise self._error
+        try:
+            await super()._write(messages)
+        except Exception as error:
+            self._error = error
+            self._waiter.stop()
+            raise
+
+
+class WebSocketFeedRecorder(_MessageRecorder):
+    """
+    Connects to a WebSocket server, and appends each message that it sends.
+
+    It ends when the server closes the connection, and does not connect again. Text messages are
+    appended as UTF-8, binary ones as they are.
+
+    Args:
+        appender: Writes the messages.
+        url: Where to connect: ``ws://...``, or ``wss://...`` with TLS, where the server's
+            certificate is verified.
+        max_bytes: The longest message; a longer one ends the recording with an error.
+
+    Examples:
+        >>> import asyncio
+        >>> from quire.recording.websocket import WebSocketFeedRecorder
+        >>> from websockets.asyncio.server import serve
+        >>> async def send(client):
+        ...     await client.send("one")
+        >>> async def record():
+        ...     async with serve(send, "127.0.0.1", 0) as server:
+        ...         port = server.sockets[0].getsockname()[1]
+        ...         async with WebSocketFeedRecorder(appender, f"ws://127.0.0.1:{port}") as feed:
+        ...             await feed.run()
+        ...         print(feed.counts)
+        >>> asyncio.run(record())
+        received=1 written=1 refused=0
+
+    """
+
+    def __init__(self, appender: Appender, url: str, *, max_bytes: int = MAX_BYTES) -> None:
+        super().__init__(appender, max_bytes)
+        self.url = url
+
+    async def __aenter__(self) -> Self:
+        """
+        Connect, and begin to record.
+
+        Raises:
+            ValueError: The URL is none of a WebSocket.
+            OSError: The server cannot be connected to.
+
+        """
+        try:
+            self._connection = await connect(
+                self.url,
+                compression=None,
+                max_size=self._max_bytes,
+                max_queue=0,
+                # While an append waits, pongs are not read either.
+                ping_timeout=None,
+                close_timeout=CLOSE_S,
+                logger=QUIET,
+                create_connection=_Feed,
+            )
+        except InvalidURI as error:
+            raise ValueError(f"invalid URL: {show_url(self.url)}") from error
+        except (OSError, InvalidHandshake, InvalidProxy) as error:
+            raise cannot_connect(self.url, error) from error
+        return await super().__aenter__()
+
+    def _begin(self) -> None:
+        """Nothing is to be opened."""
+
+    def _end(self) -> None:
+        """Nothing is left to be closed."""
+
+    async def _run(self) -> None:
+        closing = asyncio.create_task(self._close_when_stopped())
+        try:
+            await self._write_messages(self._connection)
+        except MalformedInputError as error:
+            if not self._waiter.is_stopped:
+                raise MalformedInputError(f"{error} {self._counts}") from error
+        finally:
+            self._waiter.stop()
+            await closing
+
+    async def _close_when_stopped(self) -> None:
+        await self._waiter.stopped()
+        await self._connection.close()
+
+
+def cannot_connect(url: str, error: Exception) -> OSError:
+    """Return the error of a server that cannot be connected to."""
+    reason = (error.strerror if isinstance(error, OSError) else None) or repr(str(error))
+    text = f"cannot connect: url={show_url(url)} reason={reason}"
+    return ConnectionError(text)
