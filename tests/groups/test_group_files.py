@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import struct
 import subprocess
 import sys
 from collections.abc import Callable
@@ -64,6 +65,8 @@ def cut(length: int) -> Callable[[Path], None]:
         pytest.param(overwrite(CLAIMS, b"\xff" * 8), id="a state that does not exist"),
         pytest.param(overwrite(CLAIMS + 16, b"\xff" * 8), id="a range that ends before it begins"),
         pytest.param(overwrite(CLAIMS, b"\x00" * 4), id="a claim without messages"),
+        pytest.param(overwrite(CLAIMS, b"\xff" * 4), id="messages beyond the end of a claim"),
+        pytest.param(overwrite(CLAIMS + 24, b"\xff" * 8), id="an end that is no index"),
     ],
 )
 def test_a_damaged_side_file_is_made_again_and_all_is_delivered_again(
@@ -78,6 +81,21 @@ def test_a_damaged_side_file_is_made_again_and_all_is_delivered_again(
     with group(queue).consumer() as consumer:
         assert [message.data for message in consumer] == [b"a", b"b", b"c"]
     assert "the side file of a group was damaged and is made again" in caplog.text
+
+
+@pytest.mark.parametrize("cycles", [1, 1000])
+def test_a_claim_in_a_cycle_that_was_lost_is_logged_and_done(
+    queue: quire.Queue, used: Path, cycles: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = (queue.first_index or 0) + (cycles << 32)
+    overwrite(CLAIMS + 16, struct.pack("<QQ", first, first + 3))(used)
+    with group(queue).consumer() as consumer:
+        try:
+            assert consumer.read() is None
+        except quire.IndexOutOfRangeError:
+            assert cycles > 1  # where new messages begin, too
+    assert "deleted before they were acknowledged" in caplog.text
+    assert group(queue).lag == 0
 
 
 def test_random_bytes_neither_crash_nor_hang(queue: quire.Queue, used: Path) -> None:

@@ -5,6 +5,8 @@
 //! - [`targets`] are the entry points of `make fuzz`, whose corpus `cargo test` replays;
 //! - [`columns`] decodes any bytes into columns;
 //! - [`quick_queue`] reads and writes any bytes as a Quick-Queue;
+//! - [`group`] uses a side file of a consumer group, and [`ring`] a ring of asynchronous appends, with
+//!   other [`words`];
 //! - [`indexed`] reads any bytes as an Indexed Chronicle;
 //! - [`vanilla`] reads, appends to and rebuilds any bytes as a Vanilla Chronicle;
 //! - [`damage`] changes single bits of golden queues, and cuts them short;
@@ -16,13 +18,16 @@
 
 pub mod columns;
 pub mod damage;
+pub mod group;
 pub mod indexed;
 pub mod model;
 pub mod quick_queue;
 pub mod reading;
+pub mod ring;
 pub mod sample;
 pub mod targets;
 pub mod vanilla;
+pub mod words;
 
 use peak_alloc::PeakAlloc;
 

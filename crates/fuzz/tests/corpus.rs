@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use quire_fuzz::{columns, indexed, quick_queue, targets, vanilla};
+use quire_fuzz::{columns, group, indexed, quick_queue, ring, targets, vanilla};
 
 fn replay(name: &str, target: fn(&[u8])) {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(name);
@@ -61,4 +61,6 @@ fn the_corpus_holds_no_find() {
     replay("quick_queue", quick_queue::quick_queue);
     replay("indexed", indexed::indexed);
     replay("vanilla", vanilla::vanilla);
+    replay("group", group::group);
+    replay("ring", ring::ring);
 }

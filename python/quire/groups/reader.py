@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from quire._native import Excerpt, Queue, QuickExcerpt, QuickQueue, QuickTailer, Tailer
+from quire.errors import IndexOutOfRangeError
 from quire.ranges.numbering import Numbering
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 Columns: TypeAlias = tuple[memoryview, memoryview, memoryview]
 """Indexes, offsets and bytes of messages."""
 
+_NOTHING: Final[Columns] = (memoryview(b"").cast("Q"), memoryview(b"").cast("i"), memoryview(b""))
 _BATCH_BYTES: Final = 8 * 2**20
 _FIELDLESS: Final = "FIELDLESS_BINARY"
 
@@ -35,11 +37,17 @@ class Reader:
             # False at the end of a cycle, too: the messages that follow are read next.
             self._ahead.move_to_index(index)
         _, indexes, offsets, data = self._ahead._read_columns(count, max_bytes=_BATCH_BYTES)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
-        return indexes, _columns(indexes, offsets, data)
+        columns = _columns(indexes, offsets, data)
+        if len(columns[0]) and columns[0][0] < index:
+            return b"", _NOTHING  # the index is of a cycle that was lost
+        return indexes, columns
 
     def between(self, first: int, end: int) -> Columns:
         """Return the messages from an index to another, exclusive, that are left."""
-        self._again.move_to_index(first)
+        try:
+            self._again.move_to_index(first)
+        except IndexOutOfRangeError:
+            return _NOTHING
         count = (end - first) // self.step
         _, *columns = self._again._read_columns(count, end=end)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         return _columns(*columns)

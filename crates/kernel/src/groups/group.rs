@@ -198,7 +198,8 @@ pub fn backlog(path: &Path) -> Result<Option<Backlog>> {
 fn backlog_of(frontier: Frontier, in_use: &[Seen], step: u64) -> Backlog {
     let linked = || in_use.iter().filter(|seen| seen.is_linked);
     let lowest = linked().map(|seen| {
-        seen.first.saturating_add(u64::from(seen.word.pending.trailing_zeros()) * step)
+        let before = u64::from(seen.word.pending.trailing_zeros());
+        seen.first.saturating_add(before.saturating_mul(step))
     });
     Backlog {
         next: frontier.next,

@@ -59,9 +59,10 @@ impl Stats {
         Self {
             capacity: layout.capacity,
             used: words.used(),
-            high_water: region.load_acquire(HIGH_WATER),
-            pending: words.tail().saturating_sub(words.drained()),
-            stalls: region.load_acquire(STALLS),
+            // Within what is possible, whatever the file holds.
+            high_water: region.load_acquire(HIGH_WATER).min(layout.capacity),
+            pending: words.tail().saturating_sub(words.drained()).min(layout.slots),
+            stalls: region.load_acquire(STALLS).min(i64::MAX.cast_unsigned()),
         }
     }
 }

@@ -23,6 +23,9 @@ use super::format::{
 use crate::memory::Cells;
 use crate::probe::fault::step;
 
+/// No ring comes to slots or positions beyond this: the words of one that does are damaged.
+const LATEST: u64 = 1 << 61;
+
 /// A ring's words.
 #[derive(Clone, Copy)]
 pub struct Ring<'a> {
@@ -60,6 +63,15 @@ pub enum Next {
     Working { slot: u64, pid: u32 },
     /// The words contradict each other.
     Damaged { slot: u64, word: u64 },
+}
+
+/// What a slot shows to the drainer.
+enum Look {
+    Found(Next),
+    /// It waits for one that takes it in the next round.
+    Freed,
+    /// Its bytes end where the drained ones do.
+    Drained,
 }
 
 /// A slot to drain.
@@ -105,10 +117,16 @@ impl<'a> Ring<'a> {
 
     /// Steps 1 to 3.
     pub fn claim(self, pid: u32, metadata: bool, length: u64) -> Result<Claim, Refused> {
-        let mut slot = self.cells.load_acquire(TAIL);
+        let tail = self.cells.load_acquire(TAIL);
+        let mut slot = tail;
         loop {
-            let drained = self.cells.load_acquire(DRAINED_SLOTS);
-            if slot.wrapping_sub(drained).cast_signed() >= self.layout.slots.cast_signed() {
+            let drained = self.drained();
+            if drained > LATEST || tail > drained + self.layout.slots {
+                return Err(Refused::Damaged);
+            }
+            // A tail that was not raised by one who died may be before what is drained.
+            slot = slot.max(drained);
+            if slot >= drained + self.layout.slots {
                 return Err(Refused::Full);
             }
             match self.descriptor(slot) {
@@ -166,7 +184,9 @@ impl<'a> Ring<'a> {
         if used > self.layout.capacity {
             // The drainer may have gone on between the two loads, but not past a slot that is free.
             let is_free = self.cells.load_acquire(at) == empty;
-            return is_free.then_some(Err(Refused::Full));
+            let is_damaged = used_before > self.layout.capacity;
+            let refused = if is_damaged { Refused::Damaged } else { Refused::Full };
+            return is_free.then_some(Err(refused));
         }
         let word = Descriptor::Working(taken).word();
         self.cells.swap_acq_rel(at, empty, word, step!("ring.claim.cas")).ok()?;
@@ -206,46 +226,59 @@ impl<'a> Ring<'a> {
     /// What there is to drain.
     #[must_use]
     pub fn next(self) -> Next {
-        let slot = self.cells.load_acquire(DRAINED_SLOTS);
-        self.look(slot, self.cells.load_acquire(DRAINED_BYTES))
+        let tail = self.tail();
+        // Ends: a slot that is stepped over is one that the next round finds empty.
+        loop {
+            let slot = self.drained();
+            let start = self.cells.load_acquire(DRAINED_BYTES);
+            if slot > LATEST || start > LATEST || tail > slot + self.layout.slots {
+                return Next::Damaged { slot, word: start };
+            }
+            match self.look(slot, start) {
+                Look::Found(next) => return next,
+                // The drainer died between 8 and 9.
+                Look::Freed => {
+                    let next = slot + 1;
+                    self.cells.store_release(DRAINED_SLOTS, next, step!("ring.drained.store"));
+                }
+                // It died between 7 and 8: no message is empty, so this one was drained.
+                Look::Drained => self.free_slot(slot),
+            }
+        }
     }
 
     /// What there is to drain after an entry that is not freed yet.
     #[must_use]
     pub fn after(self, entry: &Entry) -> Next {
-        self.look(entry.slot + 1, entry.next())
+        match self.look(entry.slot + 1, entry.next()) {
+            Look::Found(next) => next,
+            // Only the first slot that is not drained can be left so.
+            Look::Freed | Look::Drained => Next::Nothing,
+        }
     }
 
-    fn look(self, slot: u64, start: u64) -> Next {
+    fn look(self, slot: u64, start: u64) -> Look {
         let word = self.cells.load_acquire(self.layout.descriptor(slot));
-        let entry = |taken: Taken| Entry {
-            slot,
-            start,
-            length: distance(start, taken.end),
-            metadata: taken.metadata,
-        };
-        let found = match Descriptor::parse(word) {
-            Descriptor::Empty(number) if number == slot => return Next::Nothing,
-            // The drainer died between 8 and 9.
-            Descriptor::Empty(number) if number == slot + self.layout.slots => {
-                self.cells.store_release(DRAINED_SLOTS, slot + 1, step!("ring.drained.store"));
-                return self.next();
+        let damaged = Look::Found(Next::Damaged { slot, word });
+        let (taken, is_message) = match Descriptor::parse(word) {
+            Descriptor::Empty(number) if number == slot => return Look::Found(Next::Nothing),
+            Descriptor::Empty(number) if number == slot + self.layout.slots => return Look::Freed,
+            Descriptor::Empty(_) => return damaged,
+            Descriptor::Working(taken) => {
+                return Look::Found(Next::Working { slot, pid: taken.pid });
             }
-            Descriptor::Empty(_) => return Next::Damaged { slot, word },
-            Descriptor::Working(taken) => return Next::Working { slot, pid: taken.pid },
-            Descriptor::Committed(taken) => Next::Message(entry(taken)),
-            Descriptor::Abandoned(taken) => Next::Abandoned(entry(taken)),
+            Descriptor::Committed(taken) => (taken, true),
+            Descriptor::Abandoned(taken) => (taken, false),
         };
-        let (Next::Message(entry) | Next::Abandoned(entry)) = found else { return found };
-        // The drainer died between 7 and 8: no message is empty, so this one was drained.
-        if distance(entry.start + entry.length, start) < ALIGNMENT {
-            self.free_slot(slot);
-            return self.next();
+        if distance(taken.end, start) < ALIGNMENT {
+            return Look::Drained;
         }
+        let entry =
+            Entry { slot, start, length: distance(start, taken.end), metadata: taken.metadata };
         if entry.length > self.layout.capacity {
-            return Next::Damaged { slot, word };
+            return damaged;
         }
-        found
+        Look::Found(if is_message { Next::Message(entry) } else { Next::Abandoned(entry) })
     }
 
     /// Gives up waiting for the producer of a slot, which is dead; false if it has committed.

@@ -96,19 +96,24 @@ fn check(path: &Path, cells: &Cells) -> Result<std::result::Result<Shape, String
             path.display()
         )));
     }
-    if let Err(what) = check_claims(&Claims::new(cells, Layout::FILE)) {
+    if let Err(what) = check_claims(&Claims::new(cells, Layout::FILE), step) {
         return Ok(Err(what));
     }
     Ok(Ok(Shape { keyed: keyed == 1, step, start }))
 }
 
-fn check_claims(claims: &Claims<'_>) -> std::result::Result<(), String> {
+fn check_claims(claims: &Claims<'_>, step: u64) -> std::result::Result<(), String> {
     // Claims that were linked when the frontier was read end before it.
     let in_use = claims.in_use().ok_or("a claim has a state that does not exist")?;
     let frontier = claims.frontier().ok_or("the newest claim does not exist")?;
+    if i64::try_from(frontier.next).is_err() {
+        return Err(format!("end={:#x}: no index", frontier.next));
+    }
     for seen in in_use.iter().filter(|seen| seen.is_linked) {
-        let is_range = seen.first < seen.next && seen.next <= frontier.next;
-        if !is_range || seen.word.pending == 0 {
+        let count = u64::from(u32::BITS - seen.word.pending.leading_zeros());
+        let end = count.checked_mul(step).and_then(|length| seen.first.checked_add(length));
+        let has_all = end.is_some_and(|end| end <= seen.next);
+        if !has_all || seen.word.pending == 0 || seen.next > frontier.next {
             let (first, next, end) = (seen.first, seen.next, frontier.next);
             return Err(format!(
                 "claim={} first={first:#x} next={next:#x} end={end:#x}",
