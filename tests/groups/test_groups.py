@@ -256,6 +256,38 @@ def test_a_message_delivered_too_often_is_a_dead_letter(
         assert [tailer.read_map(), tailer.read_map()] == [{"order": 1}, None]
 
 
+def test_dead_letters_do_not_end_a_read(
+    queue: quire.Queue, appender: quire.Appender, tmp_path: Path
+) -> None:
+    appender.write_many([b"a", b"b", b"c"])
+    with group(queue).consumer() as consumer:
+        for _ in range(3):
+            assert consumer.read() is not None
+    dead = tmp_path / "dead"
+    with group(queue, dead_letter=dead, max_deliveries=1).consumer() as consumer:
+        assert consumer.read() is None
+    assert group(queue).lag == 0
+    with quire.open(dead) as letters:
+        assert [letter.data for letter in letters.tailer()] == [b"a", b"b", b"c"]
+
+
+def test_dead_letters_that_cannot_be_written_leave_all_messages_to_others(
+    queue: quire.Queue, appender: quire.Appender, tmp_path: Path
+) -> None:
+    appender.write_many([b"a", b"b"])
+    with group(queue).consumer() as consumer:
+        assert [consumer.read() is None, consumer.read() is None] == [False, False]
+    dead = quire.open(tmp_path / "dead")
+    dead.close()
+    with (
+        group(queue, dead_letter=dead, max_deliveries=1).consumer() as consumer,
+        group(queue).consumer() as other,
+    ):
+        with pytest.raises(quire.ClosedError):
+            consumer.read_many(10)
+        assert payloads(other.read_many(10)) == [b"a", b"b"]
+
+
 def test_reset_begins_elsewhere_unless_there_are_members(
     queue: quire.Queue, appender: quire.Appender
 ) -> None:

@@ -29,6 +29,7 @@ class Life:
     read: set[str]
     hits: dict[str, int]
     error: str | None
+    said: list[list[Any]]
 
     @property
     def is_cut_short(self) -> bool:
@@ -54,17 +55,17 @@ class Lives:
         stdin.write(json.dumps([str(path), form, name, fault]) + "\n")
         stdin.flush()
         code: int
-        said: list[tuple[Any, Any]]
+        said: list[list[Any]]
         code, said = json.loads(stdout.readline())
         none: dict[str, int] = {}
         hits: dict[str, int] = next((it[1] for it in said if it[0] == "hits"), none)
-        written = {index: text for index, text in said if isinstance(index, int)}
-        read = {text for what, text in said if what == "read"}
-        error = next((text for what, text in said if what == "failed"), None)
+        written = {what: rest[0] for what, *rest in said if isinstance(what, int)}
+        read = {rest[0] for what, *rest in said if what == "read"}
+        error = next((rest[0] for what, *rest in said if what == "failed"), None)
         assert code in {0, SIGKILL}, fault
         assert error is None or fault.endswith(f":{EIO}"), error
         met = {point: count for point, count in hits.items() if count}
-        return Life(code, written, read, met, error)
+        return Life(code, written, read, met, error, said)
 
     def close(self) -> None:
         self._process.kill()

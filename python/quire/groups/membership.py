@@ -172,11 +172,14 @@ class Membership:
     def _take(self, batch: Delivered, count: int) -> None:
         """Take over messages that are to be delivered again, or that wait for their key."""
         self._looked_s = monotonic()
-        for claim in map(Claim, self._member.take(count)):
+        # Again, where all that were taken went to the dead letters or were deleted.
+        while not batch and (claims := [*map(Claim, self._member.take(count))]):
             try:
-                self._add_again(batch, claim)
+                for claim in claims:
+                    self._add_again(batch, claim)
             except BaseException:
-                self._member.give_back(claim.key)
+                for claim in claims:
+                    self._member.give_back(claim.key)
                 raise
 
     def _add_again(self, batch: Delivered, claim: Claim) -> None:
@@ -184,7 +187,8 @@ class Membership:
         end = claim.first + claim.pending.bit_length() * step
         columns = self._reader.between(claim.first, end)
         places = [(index - claim.first) // step for index in columns[0]]
-        rows = [row for row, place in enumerate(places) if claim.pending >> place & 1]
+        is_pending = [place >= 0 and claim.pending >> place & 1 for place in places]
+        rows = [row for row, wanted in enumerate(is_pending) if wanted]
         part = Part(columns, rows, [places[row] for row in rows])
         lost = claim.pending & ~sum(1 << places[row] for row in rows)
         if lost:

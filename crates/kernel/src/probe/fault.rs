@@ -245,7 +245,6 @@ mod names {
         "vanilla.rebuild.link",
         "vanilla.rebuild.rename",
         // Consumer groups.
-        "group.file.read",
         "group.file.write",
         "group.file.sync",
         "group.file.link",
@@ -301,7 +300,7 @@ mod names {
         "window.grow",
         "window.sync",
     ];
-    pub const COUNT: usize = 195;
+    pub const COUNT: usize = 194;
 
     /// The place of a name in [`POINTS`]; known when compiling.
     ///
