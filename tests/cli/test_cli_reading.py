@@ -121,6 +121,30 @@ def test_tail_shows_the_last_of_every_format(cli: Cli, any_path: Path) -> None:
     assert len(cli.ok("tail", any_path, *options).lines) == 10
 
 
+def test_tail_shows_a_range_of_every_format(cli: Cli, any_path: Path) -> None:
+    options = ["--format", "text", "--no-follow"]
+    indexes = [line.split()[0] for line in cli.ok("read", any_path, "--format", "text").lines]
+    shown = cli.ok("tail", any_path, *options, "--no-index", "--from", indexes[1]).lines
+    assert shown == [f"m{number}" for number in range(1, 12)]
+    shown = cli.ok("tail", any_path, *options, "--no-index", "-n", "2", "--to", indexes[5]).lines
+    assert shown == ["m3", "m4"]
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--to", "0x1"], "--to needs --no-follow"),
+        (["--from", "0x1", "-n", "3"], "--from and --last do not go together"),
+        (["--from", "yesterday"], "'yesterday'"),
+    ],
+)
+def test_tail_refuses_a_wrong_range(
+    cli: Cli, tmp_path: Path, options: list[str], reason: str
+) -> None:
+    ran = cli("tail", tmp_path, *options)
+    assert (ran.code, reason in ran.err) == (2, True), ran.err
+
+
 def test_tail_follows_until_it_is_interrupted(path: Path) -> None:
     with quire.open(path) as queue, queue.appender() as appender:
         appender.write_text("before")

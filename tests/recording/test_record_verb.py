@@ -114,12 +114,25 @@ def test_a_queue_that_is_not_there_is_made_only_on_request(cli: Cli, path: Path)
     assert "--create makes a queue" in ran.err
 
 
-def test_a_queue_of_an_older_format_is_refused(cli: Cli, path: Path) -> None:
+@pytest.mark.parametrize("kind", ["vanilla", "quick-queue"])
+def test_a_queue_of_an_older_format_is_recorded_to(path: Path, kind: str) -> None:
+    made = "--create", "--queue-format", kind
+    for options, sent in ((made, b"one\n\ntwo\n"), ((), b"three\n"), (made, b"four\n")):
+        ran = run("record", path, "--stdin", *options, stdin=sent)
+        assert (ran.code, ran.raw) == (0, b""), ran.err
+    with quire.open(path, read_only=True) as queue, queue.tailer() as tailer:
+        assert [bytes(it.data) for it in tailer] == [b"one", b"two", b"three", b"four"]
+
+
+def test_a_queue_of_another_format_is_refused(cli: Cli, path: Path) -> None:
     with quire.open(path, format="vanilla") as queue:
         queue.appender().write_text("hello")
-    ran = cli("record", path, "--tcp", "0")
+    ran = cli("record", path, "--tcp", "0", "--queue-format", "quick-queue")
+    assert ran.code in {1, 2}
+    assert str(path) in ran.err
+    ran = cli("record", path, "--tcp", "0", "--queue-format", "vanilla", "--roll-cycle", "DAILY")
     assert ran.code == 2
-    assert "only a Chronicle Queue can be recorded to" in ran.err
+    assert "--roll-cycle does not go with --queue-format vanilla" in ran.err
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from typing import Any, Final
 import click
 
 import quire
-from quire._formats import CHRONICLE, format_of
+from quire._formats import CHRONICLE, FORMATS, INDEXED, Format, format_of
 from quire.cli.arguments import PATH, value_errors_as_usage
 from quire.cli.errors import INTERRUPTED, print_error
 from quire.cli.progress import Progress
@@ -128,6 +128,11 @@ def websocket_of(value: str) -> Address | str:
     help="Let browsers with pages of this origin connect to --websocket; may be repeated.",
 )
 @click.option("--create", is_flag=True, help="Create the queue if there is none.")
+@click.option(
+    "--queue-format",
+    type=click.Choice(FORMATS),
+    help="The format of a new queue.  [default: chronicle]",
+)
 @click.option("--roll-cycle", type=roll_cycle_of, metavar="NAME", help="Roll cycle of a new queue.")
 def record(path: Path, **options: Any) -> None:  # noqa: ANN401
     """
@@ -151,15 +156,18 @@ def record(path: Path, **options: Any) -> None:  # noqa: ANN401
       tail -F access.log | quire record requests --create --stdin
     """  # noqa: D301 - click reads the backspace
     name, make = _recorder(options)
+    kind: Format | None = options["queue_format"]
+    if options["roll_cycle"] is not None and kind not in {None, CHRONICLE}:
+        raise click.UsageError(f"--roll-cycle does not go with --queue-format {kind}")
+    if format_of(str(path)) == INDEXED:
+        raise quire.UnsupportedError(f"an Indexed Chronicle is only read: path={path}")
     with (
         value_errors_as_usage(),
-        open_target(path, options["roll_cycle"], create=options["create"]) as queue,
+        open_target(path, options["roll_cycle"], kind, create=options["create"]) as queue,
+        queue.appender() as appender,
+        Progress() as progress,
     ):
-        if (found := format_of(str(path))) != CHRONICLE:
-            text = "only a Chronicle Queue can be recorded to"
-            raise quire.UnsupportedError(f"{text}: format={found} path={path}")
-        with queue.appender() as appender, Progress() as progress:
-            ended_by = asyncio.run(_run(name, make(appender), progress))
+        ended_by = asyncio.run(_run(name, make(appender), progress))
     if ended_by == signal.SIGINT:
         raise click.exceptions.Exit(INTERRUPTED)
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from quire.cli.arguments import PATH, pattern_of
-from quire.cli.options import format_option
+from quire.cli.options import format_option, range_options
 from quire.cli.read import condition_of, names_of
 from quire.cli.reading import Request, show
+
+_LAST: Final = 10
 
 
 @click.command()
@@ -19,11 +21,10 @@ from quire.cli.reading import Request, show
     "-n",
     "--last",
     type=click.IntRange(min=0),
-    default=10,
-    show_default=True,
     metavar="N",
-    help="Start N messages before the end.",
+    help="Start N messages before the end.  [default: 10]",
 )
+@range_options
 @click.option(
     "-i",
     "--include",
@@ -49,15 +50,31 @@ from quire.cli.reading import Request, show
 @format_option("yaml", "json", "jsonl", "text", "csv", "arrow", "hex", default="yaml")
 @click.option("--no-index", is_flag=True, help="Leave out the indexes.")
 @click.option("--no-follow", is_flag=True, help="Stop at the last message.")
-def tail(path: Path, *, no_index: bool, no_follow: bool, **more: Any) -> None:  # noqa: ANN401
+def tail(
+    path: Path,
+    *,
+    no_index: bool,
+    no_follow: bool,
+    last: int | None,
+    **more: Any,  # noqa: ANN401
+) -> None:
     """
     Show the last messages of a queue, then new ones.
 
-    Waits for new messages until interrupted (Ctrl-C). PATH and EXPRESSION are as for read.
+    Waits for new messages until interrupted (Ctrl-C). PATH, POINT and EXPRESSION are as for read.
+    --from shows every message from there on; --to needs --no-follow.
 
     \b
     Examples:
       quire tail orders
+      quire tail orders --from 2024-01-15T09:00
       quire tail orders -n 3 --where "size > 1000" --columns symbol,size --format text
     """  # noqa: D301 - click reads the backspace
-    show(path, Request(with_index=not no_index, follow=not no_follow, **more))
+    start, end = more.pop("from"), more.pop("to")
+    if end is not None and not no_follow:
+        raise click.UsageError("--to needs --no-follow")
+    if start is not None and last is not None:
+        raise click.UsageError("--from and --last do not go together")
+    last = _LAST if start is None and last is None else last
+    bounds = {"start": start, "end": end, "last": last}
+    show(path, Request(with_index=not no_index, follow=not no_follow, **bounds, **more))

@@ -10,6 +10,7 @@ from typing import Any, Final
 import click
 
 import quire
+from quire._formats import Format
 from quire.cli.arguments import PATH, reference_of
 from quire.cli.errors import INTERRUPTED, error_text, print_error
 from quire.cli.inputs import INPUTS, Input, Item, Target
@@ -277,11 +278,14 @@ def _by_name(file: str) -> str:
     return _FORMAT_OF.get(suffix, "yaml")
 
 
-def open_target(path: Path, roll_cycle: quire.RollCycle | None, *, create: bool) -> quire.Queue:
+def open_target(
+    path: Path, roll_cycle: quire.RollCycle | None, kind: Format | None = None, *, create: bool
+) -> quire.Queue:
     """Open the queue; one that was not asked for is not made, as its path may be mistyped."""
     may_create = create or roll_cycle is not None
+    options: dict[str, Any] = {} if kind is None else {"format": kind}
     try:
-        return quire.open(path, roll_cycle=roll_cycle, create=may_create)
+        return quire.open(path, roll_cycle=roll_cycle, create=may_create, **options)
     except quire.NotAQueueError as error:
         if may_create:
             raise

@@ -6,15 +6,19 @@ import asyncio
 import logging
 from abc import ABC, abstractmethod
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeAlias
 
 from quire.appender import Appender
 from quire.errors import MalformedInputError
+from quire.quick_queue import QuickAppender
 from quire.recording.counts import Counts
 from quire.recording.framing import Framing
 from quire.recording.waiting import Input, Waiter
+from quire.vanilla.queue import VanillaAppender
 
 log = logging.getLogger("quire")
+
+AnyAppender: TypeAlias = Appender | VanillaAppender | QuickAppender
 
 MAX_BYTES = 1 << 20
 """The longest message, unless the recorder is given another limit."""
@@ -23,7 +27,7 @@ MAX_BYTES = 1 << 20
 class Recorder(ABC):
     """Appends the messages that arrive, until it is closed."""
 
-    def __init__(self, appender: Appender, max_bytes: int) -> None:
+    def __init__(self, appender: AnyAppender, max_bytes: int) -> None:
         if max_bytes < 1:
             raise ValueError(f"a message holds at least a byte: max_bytes={max_bytes}")
         self._appender = appender
@@ -92,7 +96,10 @@ class Recorder(ABC):
         self._counts.received += len(messages)
         self._counts.refused += len(messages) - len(kept)
         if kept:
-            await self._appender.awrite_many(kept)
+            if isinstance(self._appender, VanillaAppender | QuickAppender):
+                self._appender.write_many(kept)  # which waits for nobody
+            else:
+                await self._appender.awrite_many(kept)
             self._counts.written += len(kept)
 
     async def _write_stream(self, stream: Input, framing: Framing) -> None:

@@ -8,11 +8,10 @@ import socket
 from functools import partial
 from typing import Final, Literal, TypeAlias
 
-from quire.appender import Appender
 from quire.errors import MalformedInputError
 from quire.recording.addresses import Address, listen, show_address
 from quire.recording.framing import FRAMINGS
-from quire.recording.recorder import MAX_BYTES, Recorder, log
+from quire.recording.recorder import MAX_BYTES, AnyAppender, Recorder, log
 from quire.recording.waiting import Input
 
 _READ_BYTES: Final = 256 << 10
@@ -56,7 +55,7 @@ class TcpRecorder(Recorder):
 
     def __init__(  # noqa: PLR0913 - options
         self,
-        appender: Appender,
+        appender: AnyAppender,
         host: str = "127.0.0.1",
         port: int = 0,
         *,
@@ -148,7 +147,7 @@ class StreamRecorder(Recorder):
 
     def __init__(
         self,
-        appender: Appender,
+        appender: AnyAppender,
         descriptor: int,
         *,
         framing: FramingName = "lines",

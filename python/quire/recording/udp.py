@@ -8,9 +8,8 @@ import struct
 import sys
 from typing import Final
 
-from quire.appender import Appender
 from quire.recording.addresses import Address, binding
-from quire.recording.recorder import Recorder
+from quire.recording.recorder import AnyAppender, Recorder
 from quire.recording.waiting import LAST_READS
 
 MAX_DATAGRAM_BYTES: Final = (1 << 16) - 1
@@ -54,7 +53,7 @@ class UdpRecorder(Recorder):
 
     def __init__(
         self,
-        appender: Appender,
+        appender: AnyAppender,
         host: str = "127.0.0.1",
         port: int = 0,
         *,

@@ -28,10 +28,9 @@ from websockets.exceptions import (
 from websockets.frames import CloseCode
 from websockets.typing import Origin
 
-from quire.appender import Appender
 from quire.errors import MalformedInputError
 from quire.recording.addresses import Address, listen, show_address, show_url
-from quire.recording.recorder import MAX_BYTES, Recorder, log
+from quire.recording.recorder import MAX_BYTES, AnyAppender, Recorder, log
 
 __all__ = ["WebSocketFeedRecorder", "WebSocketRecorder"]
 
@@ -162,7 +161,7 @@ class WebSocketRecorder(_MessageRecorder):
 
     def __init__(  # noqa: PLR0913 - options
         self,
-        appender: Appender,
+        appender: AnyAppender,
         host: str = "127.0.0.1",
         port: int = 0,
         *,
@@ -257,7 +256,7 @@ class WebSocketFeedRecorder(_MessageRecorder):
 
     """
 
-    def __init__(self, appender: Appender, url: str, *, max_bytes: int = MAX_BYTES) -> None:
+    def __init__(self, appender: AnyAppender, url: str, *, max_bytes: int = MAX_BYTES) -> None:
         super().__init__(appender, max_bytes)
         self.url = url
 
