@@ -116,7 +116,7 @@ class Following(Generic[_E]):
             b'one'
 
         """
-        return follow_async(self._prepare, self.read, pauser or default_pauser())
+        return poll_async(self._prepare, self.read, pauser or default_pauser())
 
     def _repr_html_(self) -> str:
         from quire.frames.html import of_facts
@@ -137,7 +137,7 @@ class Following(Generic[_E]):
         return pa.RecordBatch.from_arrays(columns, names=["index", "payload"])
 
 
-async def follow_async(
+async def poll_async(
     prepare: Callable[[], bool | None], read: Callable[[], _T | None], pauser: Pauser
 ) -> AsyncIterator[_T]:
     """

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import TYPE_CHECKING, Final, Self
 
 from quire import _arguments as arguments
-from quire._following import default_pauser, follow_async
+from quire._following import default_pauser, poll_async
 from quire.errors import WaitTimeoutError
 from quire.groups.message import GroupBatch, GroupMessage
 
@@ -134,7 +134,7 @@ class Consumer:
 
     def __aiter__(self) -> AsyncIterator[GroupMessage]:
         """Iterate over messages and wait for more, without holding up the event loop."""
-        return follow_async(lambda: True, self.read, default_pauser())
+        return poll_async(lambda: True, self.read, default_pauser())
 
     def close(self) -> None:
         """Leave the group: other members get the messages that are not acknowledged."""
