@@ -785,7 +785,11 @@ class Ring:
 
     @property
     def capacity_bytes(self) -> int:
-        """How many bytes of messages it holds, each rounded up to a multiple of 8."""
+        """
+        How many bytes of messages it holds, each rounded up to a multiple of 8.
+
+        While it grows, that is the sum of the rings that are not drained.
+        """
 
     @property
     def used_bytes(self) -> int:
@@ -956,7 +960,7 @@ class Queue:
         max_clock_ahead_ms: int | None = None,
         file_events: bool = False,
         buffer_capacity_bytes: int | None = None,
-        on_full: Literal["block", "raise"] = "block",
+        on_full: Literal["block", "raise", "grow"] = "block",
     ) -> Self: ...
     @property
     def _file_events(self) -> FileEvents | None:

@@ -91,7 +91,7 @@ CHECKS: dict[str, arguments.Check] = {
     "on_file_released": arguments.optional(_listener),
     "durability": arguments.one_of("process", "batch", "each"),
     "buffer_capacity_bytes": arguments.optional(arguments.whole(1, 2**30)),
-    "on_full": arguments.one_of("block", "raise"),
+    "on_full": arguments.one_of("block", "raise", "grow"),
     "page_bytes": arguments.optional(arguments.whole(0, 2**63 - 1)),
     "cycle_format": _TEXT,
     "cycle_length_ms": arguments.optional(arguments.whole(1, 2**31 - 1)),

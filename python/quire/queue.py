@@ -334,7 +334,7 @@ def open(  # noqa: A001
     read_buffer_mode: BufferMode | None = None,
     write_buffer_mode: BufferMode | None = None,
     buffer_capacity_bytes: int | None = None,
-    on_full: Literal["block", "raise"] = "block",
+    on_full: Literal["block", "raise", "grow"] = "block",
 ) -> Queue: ...
 def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
     path: str | PathLike[str],
@@ -373,7 +373,7 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
     read_buffer_mode: BufferMode | None = None,
     write_buffer_mode: BufferMode | None = None,
     buffer_capacity_bytes: int | None = None,
-    on_full: Literal["block", "raise"] = "block",
+    on_full: Literal["block", "raise", "grow"] = "block",
     page_bytes: int | None = None,
     cycle_format: str | None = None,
     cycle_length_ms: int | None = None,
@@ -454,8 +454,8 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
         write_buffer_mode: As *buffer_mode*, and holds over it.
         buffer_capacity_bytes: How much a new ring holds, and its longest message; rounded up to a
             power of two from 64 KiB to 1 GiB. Default 8 MiB.
-        on_full: What an append does when the ring is full: ``block`` waits, as long as for the
-            write lock, and ``raise`` does not; then it is a :class:`quire.RingFullError`.
+        on_full: What an append does when the ring is full: ``block`` waits, then raises a
+            :class:`quire.RingFullError`; ``raise`` does so at once; ``grow`` doubles the ring.
         page_bytes: How long the files of a new Quick-Queue are: a power of two from 16 bytes to
             1 GiB, the default.
         cycle_format: Vanilla Chronicle: the pattern of the cycles' directories, such as

@@ -279,7 +279,7 @@ def test_a_child_of_a_fork_has_no_part_in_it(busy: quire.Queue, path: Path) -> N
     ("position", "bytes_", "error", "text"),
     [
         (0, b"?", quire.CorruptError, "not a ring of asynchronous appends"),
-        (VERSION_AT, b"\2", quire.UnsupportedError, "a ring of another version"),
+        (VERSION_AT, b"\1", quire.UnsupportedError, "a ring of another version"),
         (CAPACITY_AT, b"\3", quire.CorruptError, "not a ring of asynchronous appends"),
     ],
 )
@@ -356,7 +356,10 @@ def test_the_verb_drains_what_is_left(cli: Cli, path: Path) -> None:
 PRODUCER = """
 import os, struct, sys, quire
 number = int(sys.argv[2])
-with quire.open(sys.argv[1], buffer_mode="async", buffer_capacity_bytes=65536) as queue:
+on_full = ("block", "grow")[number % 2]
+with quire.open(
+    sys.argv[1], buffer_mode="async", buffer_capacity_bytes=65536, on_full=on_full
+) as queue:
     appender = queue.appender()
     for count in range(10**9):
         appender.write_bytes(struct.pack("<II", number, count) + bytes(count % 50))

@@ -428,7 +428,8 @@ class RingFullError(QuireError):
     """
     There was no room in the ring of asynchronous appends; nothing was appended.
 
-    Raised at once with ``on_full="raise"``, else after waiting as long as for the write lock.
+    Raised at once with ``on_full="raise"``, else after waiting as long as for the write lock. With
+    ``on_full="grow"`` it means that the ring cannot grow: it has 1 GiB, or the disk is full.
 
         except quire.RingFullError as error:
             print("the disk is slow, write again later:", error)

@@ -473,8 +473,9 @@ fn when_full(name: &str) -> PyResult<OnFull> {
     match name {
         "block" => Ok(OnFull::Block),
         "raise" => Ok(OnFull::Raise),
+        "grow" => Ok(OnFull::Grow),
         _ => {
-            let known = "block, raise";
+            let known = "block, raise, grow";
             Err(PyValueError::new_err(format!("no such choice: on_full={name} known={known}")))
         }
     }

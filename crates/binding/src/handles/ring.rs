@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use quire_kernel::ring::handle::Ring as Kernel;
+use quire_kernel::ring::handle::{Ring as Kernel, Stats};
 
 use crate::arguments::seconds;
 use crate::error::told;
@@ -19,32 +19,32 @@ pub struct Ring(pub Arc<Kernel>);
 impl Ring {
     #[doc = stub!("Ring.capacity_bytes")]
     #[getter]
-    fn capacity_bytes(&self) -> u64 {
-        self.0.stats().capacity
+    fn capacity_bytes(&self, py: Python<'_>) -> PyResult<u64> {
+        Ok(self.stats(py)?.capacity)
     }
 
     #[doc = stub!("Ring.used_bytes")]
     #[getter]
-    fn used_bytes(&self) -> u64 {
-        self.0.stats().used
+    fn used_bytes(&self, py: Python<'_>) -> PyResult<u64> {
+        Ok(self.stats(py)?.used)
     }
 
     #[doc = stub!("Ring.high_water_bytes")]
     #[getter]
-    fn high_water_bytes(&self) -> u64 {
-        self.0.stats().high_water
+    fn high_water_bytes(&self, py: Python<'_>) -> PyResult<u64> {
+        Ok(self.stats(py)?.high_water)
     }
 
     #[doc = stub!("Ring.pending")]
     #[getter]
-    fn pending(&self) -> u64 {
-        self.0.stats().pending
+    fn pending(&self, py: Python<'_>) -> PyResult<u64> {
+        Ok(self.stats(py)?.pending)
     }
 
     #[doc = stub!("Ring.stalls")]
     #[getter]
-    fn stalls(&self) -> u64 {
-        self.0.stats().stalls
+    fn stalls(&self, py: Python<'_>) -> PyResult<u64> {
+        Ok(self.stats(py)?.stalls)
     }
 
     #[doc = stub!("Ring.flush")]
@@ -61,10 +61,16 @@ impl Ring {
     }
 
     fn __repr__(&self) -> String {
-        let stats = self.0.stats();
+        let Ok(stats) = self.0.stats() else { return "Ring()".to_owned() };
         format!(
             "Ring(pending={}, used_bytes={}, capacity_bytes={})",
             stats.pending, stats.used, stats.capacity
         )
+    }
+}
+
+impl Ring {
+    fn stats(&self, py: Python<'_>) -> PyResult<Stats> {
+        told(py, py.detach(|| self.0.stats()))
     }
 }

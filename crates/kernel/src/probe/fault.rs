@@ -274,6 +274,10 @@ mod names {
         "ring.bytes.store",
         "ring.commit.cas",
         "ring.stalls.add",
+        "ring.stalls.store",
+        "ring.successor.cas",
+        "ring.close.cas",
+        "ring.begun.store",
         "ring.drained.store",
         "ring.abandon.cas",
         "ring.drained-bytes.store",
@@ -281,6 +285,8 @@ mod names {
         "ring.intent.store",
         "ring.file.link",
         "ring.file.remove",
+        "ring.file.rename",
+        "ring.dir.read",
         // What all of them are made of.
         "file.open",
         "file.stat",
@@ -300,7 +306,7 @@ mod names {
         "window.grow",
         "window.sync",
     ];
-    pub const COUNT: usize = 194;
+    pub const COUNT: usize = 200;
 
     /// The place of a name in [`POINTS`]; known when compiling.
     ///

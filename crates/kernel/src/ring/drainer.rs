@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::file::RingFile;
 use super::handle::{OnFull, Ring, Turn, is_busy};
-use super::protocol::{Entry, Intent, Next};
+use super::protocol::{Entry, Intent, Next, Ring as Words};
 use crate::chronicle::protocol::lock::recovery;
 use crate::chronicle::protocol::publish::Payload;
 use crate::chronicle::protocol::roll_file::Slot;
@@ -38,7 +38,8 @@ impl Ring {
         let mut drained = ring.drain();
         // A slot that a dead producer left is given up after a while.
         let start = Instant::now();
-        while matches!(drained, Ok(Some(_))) && !ring.is_empty() && start.elapsed() < 4 * PATIENCE {
+        while matches!(drained, Ok(Some(_))) && !ring.is_empty()? && start.elapsed() < 4 * PATIENCE
+        {
             std::thread::sleep(LONGEST_PAUSE);
             drained = ring.drain();
         }
@@ -46,9 +47,10 @@ impl Ring {
         drained.map(drop)
     }
 
-    fn is_empty(&self) -> bool {
-        let words = self.words();
-        words.drained() >= words.tail()
+    fn is_empty(&self) -> Result<bool> {
+        let words = self.newest()?;
+        let words = words.words();
+        Ok(words.has_begun() && words.drained() >= words.tail())
     }
 
     /// Has a thread drain the ring until it is closed.
@@ -56,8 +58,7 @@ impl Ring {
         let weak = Arc::downgrade(self);
         let builder = std::thread::Builder::new().name("quire-drain".into());
         let started = builder.spawn(move || run(&weak));
-        let started =
-            started.map_err(|e| Error::io("cannot start a thread", &self.file.path, e))?;
+        let started = started.map_err(|e| Error::io("cannot start a thread", self.path(), e))?;
         *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(started);
         Ok(())
     }
@@ -65,27 +66,57 @@ impl Ring {
     /// Appends what is in the ring; returns how many slots, or None if another process drains.
     pub fn drain(&self) -> Result<Option<u64>> {
         let mut turn = self.lock_turn();
-        if !turn.holds {
-            if !self.file.try_hold()? {
-                return Ok(None);
-            }
-            *turn = Turn { holds: true, is_in_doubt: true, waits: None };
-        }
-        if turn.is_in_doubt {
-            self.settle()?;
-            turn.is_in_doubt = false;
-        }
         let mut drained = 0;
-        while let Some(count) = self.step(&mut turn)? {
-            drained += count;
+        loop {
+            if !turn.holds {
+                if !turn.file.try_hold()? {
+                    return Ok(None);
+                }
+                (turn.holds, turn.is_in_doubt, turn.waits) = (true, true, None);
+            }
+            if turn.is_in_doubt {
+                self.settle(turn.file.words())?;
+                turn.is_in_doubt = false;
+            }
+            while let Some(count) = self.step(&mut turn)? {
+                drained += count;
+            }
+            if turn.file.words().next() != Next::Closed {
+                return Ok(Some(drained));
+            }
+            self.advance(&mut turn)?;
         }
-        Ok(Some(drained))
+    }
+
+    /// Goes on to the successor of a ring that is closed and drained.
+    fn advance(&self, turn: &mut Turn) -> Result<()> {
+        let next = self.after(&turn.file)?;
+        let holds = next.try_hold()?;
+        if holds && let Err(error) = self.hand_over(&turn.file, &next) {
+            next.release();
+            return Err(error);
+        }
+        turn.file.release();
+        *turn = Turn::at(next, holds);
+        self.forget_drained();
+        Ok(())
+    }
+
+    /// Has a successor begin, unless a drainer has done that before.
+    fn hand_over(&self, drained: &RingFile, next: &RingFile) -> Result<()> {
+        let dir = self.queue().path();
+        if drained.is_head(dir)? {
+            next.words().begin_after(drained.words());
+            drained.hand_over(dir)?;
+        }
+        Ok(())
     }
 
     /// Drains a run of messages, or one other slot; None if there is nothing to be drained now.
     fn step(&self, turn: &mut Turn) -> Result<Option<u64>> {
-        let words = self.words();
-        let run = self.run();
+        let file = Arc::clone(&turn.file);
+        let words = file.words();
+        let run = next_run(words);
         if let Some((first, _)) = run.first() {
             let (slot, count) = (first.slot, run.len() as u64);
             let intend = |index| words.intend(Intent { slot, index, count });
@@ -105,39 +136,26 @@ impl Ring {
             Next::Message(_) => return Ok(Some(0)), // complete since the run was collected
             Next::Abandoned(entry) => words.free(&entry),
             Next::Working { slot, pid } => return Ok(self.look_at(slot, pid, turn).then_some(0)),
-            Next::Nothing => return Ok(None),
+            Next::Nothing | Next::Closed => return Ok(None),
             Next::Damaged { .. } => return Err(self.damaged()),
         }
         Ok(Some(1))
-    }
-
-    /// The next messages that are no metadata.
-    fn run(&self) -> Vec<(Entry, Vec<u8>)> {
-        let (words, mut run, mut bytes) = (self.words(), Vec::new(), 0);
-        let mut next = words.next();
-        while let Next::Message(entry) = next
-            && !entry.metadata
-            && run.len() < RUN
-            && bytes < RUN_BYTES
-        {
-            run.push((entry, words.bytes(&entry)));
-            bytes += entry.length;
-            next = words.after(&entry);
-        }
-        run
     }
 
     /// Whether a slot that is being written was given up: its producer is dead.
     fn look_at(&self, slot: u64, pid: u32, turn: &mut Turn) -> bool {
         match turn.waits {
             Some((found, since)) if found == slot => {
-                if since.elapsed() < PATIENCE || !self.is_dead(pid) || !self.words().abandon(slot) {
+                if since.elapsed() < PATIENCE
+                    || !self.is_dead(pid)
+                    || !turn.file.words().abandon(slot)
+                {
                     return false;
                 }
                 warnings::leave(format!(
                     "a producer died while it put a message into the ring, which is dropped: \
                      pid={pid} path={}",
-                    self.file.path.display()
+                    self.path().display()
                 ));
                 true
             }
@@ -156,8 +174,7 @@ impl Ring {
     }
 
     /// Frees the messages that the last drainer has appended, and had no time to free.
-    fn settle(&self) -> Result<()> {
-        let words = self.words();
+    fn settle(&self, words: Words<'_>) -> Result<()> {
         let Some(intent) = words.intent() else { return Ok(()) };
         while let Next::Message(entry) = words.next()
             && let Some(after) = entry.slot.checked_sub(intent.slot)
@@ -184,21 +201,20 @@ impl Ring {
     /// Returns when all that was put in before the call is in the queue.
     pub fn flush(&self, timeout: Duration) -> Result<()> {
         self.check_open()?;
-        let (target, start) = (self.words().tail(), Instant::now());
+        let (newest, start) = (self.newest()?, Instant::now());
+        let words = newest.words();
+        let target = words.tail();
         loop {
             self.drain()?;
-            let pending = target.saturating_sub(self.words().drained());
-            if pending == 0 {
+            if words.has_begun() && words.drained() >= target {
                 return Ok(());
             }
             let waited = start.elapsed();
             if waited >= timeout {
                 let waited_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
-                return Err(Error::RingNotDrained {
-                    path: self.file.path.clone(),
-                    pending,
-                    waited_ms,
-                });
+                let pending = self.stats()?.pending;
+                let path = self.path().to_path_buf();
+                return Err(Error::RingNotDrained { path, pending, waited_ms });
             }
             std::thread::sleep(LONGEST_PAUSE);
         }
@@ -216,7 +232,7 @@ impl Ring {
         }
         let mut turn = self.lock_turn();
         if std::mem::take(&mut turn.holds) {
-            self.file.release();
+            turn.file.release();
         }
         drop(turn);
         self.appender.close();
@@ -225,6 +241,22 @@ impl Ring {
     fn lock_turn(&self) -> MutexGuard<'_, Turn> {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The next messages that are no metadata.
+fn next_run(words: Words<'_>) -> Vec<(Entry, Vec<u8>)> {
+    let (mut run, mut bytes) = (Vec::new(), 0);
+    let mut next = words.next();
+    while let Next::Message(entry) = next
+        && !entry.metadata
+        && run.len() < RUN
+        && bytes < RUN_BYTES
+    {
+        run.push((entry, words.bytes(&entry)));
+        bytes += entry.length;
+        next = words.after(&entry);
+    }
+    run
 }
 
 /// The thread's work. Errors are logged when they change: the disk may have room again later.

@@ -1,13 +1,17 @@
 //! The file of a ring: made whole and then given its name, checked before it is believed.
 
 use std::fs::File;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use super::format::{
-    CAPACITY_AT, Descriptor, HEADER, Layout, MAGIC, SLOTS_AT, VERSION, VERSION_AT,
+    BEGUN, CAPACITY_AT, Descriptor, HEADER, HIGH_WATER, Layout, MAGIC, NUMBER_AT, SLOTS_AT,
+    VERSION, VERSION_AT,
 };
+use super::protocol::Ring;
 use crate::memory::window::{Region, Window};
 use crate::os::files::{self, Access};
 use crate::os::process;
@@ -15,8 +19,13 @@ use crate::os::range_lock::{self, Kind, Range};
 use crate::probe::fault::{self, step};
 use crate::{Error, Result};
 
-/// The file's name, which Java ignores.
+/// The name of the ring that is drained, which Java ignores.
 pub const FILE_NAME: &str = "async.ring";
+/// The others' names: these, and between them what their predecessors call them.
+const PREFIX: &str = "async-";
+const SUFFIX: &str = ".ring";
+/// A ring is drained, and another one takes its name, only so often.
+const RENAMES: usize = 20;
 /// The lock that the process draining the ring holds.
 const DRAINER: Range = Range { start: 0, length: 1 };
 
@@ -42,39 +51,124 @@ pub struct RingFile {
     pub path: PathBuf,
     pub region: Arc<Region>,
     pub layout: Layout,
+    /// Its number in the chain: its successor has the next one.
+    pub number: u64,
     /// A description of its own, which is not mapped: the drainer's lock ends with it.
     lock: Arc<File>,
 }
 
 impl RingFile {
-    /// Opens the ring of a directory; None if there is none.
+    /// Opens the ring of a directory that is drained; None if there is none.
     pub fn open(dir: &Path) -> Result<Option<Self>> {
         let path = dir.join(FILE_NAME);
+        for _ in 0..RENAMES {
+            match Self::open_at(&path) {
+                Err(error) if is_gone(&error) => {}
+                opened => return opened,
+            }
+        }
+        Err(Error::gone("replaced while it was opened", &path))
+    }
+
+    /// Opens a ring by its file's name.
+    fn open_at(path: &Path) -> Result<Option<Self>> {
         let access = Access { write: true, create_mode: None };
-        let Some(file) = files::open(&path, access)? else { return Ok(None) };
-        let lock = Arc::new(files::open_again(&file, &path, access)?);
-        let window = Window::new(&path, file, true)?;
-        let layout = read_layout(&window)?;
+        let Some(file) = files::open(path, access)? else { return Ok(None) };
+        let lock = Arc::new(files::open_again(&file, path, access)?);
+        let window = Window::new(path, file, true)?;
+        let header = Header::read(&window)?;
         let mut region = window.region();
-        window.reserve(&mut region, 0, layout.file_len())?;
+        window.reserve(&mut region, 0, header.layout.file_len())?;
         let mut drainers = hold();
         drainers.retain(|file| file.strong_count() > 0);
         drainers.push(Arc::downgrade(&lock));
         drop(drainers);
-        Ok(Some(Self { path, region, layout, lock }))
+        let (path, layout, number) = (path.to_path_buf(), header.layout, header.number);
+        Ok(Some(Self { path, region, layout, number, lock }))
     }
 
-    /// Maps the ring of a directory to look at, and changes nothing; None if there is none.
-    pub fn map_read_only(dir: &Path) -> Result<Option<(Arc<Region>, Layout)>> {
+    /// The words.
+    #[must_use]
+    pub fn words(&self) -> Ring<'_> {
+        Ring::new(&self.region, self.layout)
+    }
+
+    /// Opens the successor, or the ring that is drained if that is a later one.
+    pub fn open_after(&self, dir: &Path) -> Result<Self> {
+        for _ in 0..RENAMES {
+            if let Some(name) = self.words().successor()
+                && let Some(next) = unless_gone(Self::open_at(&path_of(dir, name)))?
+                && next.number == self.number + 1
+            {
+                return Ok(next);
+            }
+            let head = Self::open(dir)?;
+            if let Some(head) = head.filter(|head| head.number > self.number) {
+                return Ok(head);
+            }
+        }
+        Err(Error::gone("cannot open the ring's next file", &self.path))
+    }
+
+    /// Makes a successor, unless there is one. That is not yet put into: the ring is open.
+    pub fn make_successor(&self, dir: &Path, layout: Layout, mode: u32) -> Result<()> {
+        if self.words().successor().is_some() {
+            return Ok(());
+        }
+        let (name, file) = create_successor(dir, mode)?;
+        let path = path_of(dir, name);
+        let high_water = self.words().high_water();
+        let words = [(NUMBER_AT, self.number + 1), (HIGH_WATER, high_water)];
+        let filled = fill(&path, file, layout, &words);
+        if filled.is_err() || self.words().name_successor(name) != name {
+            let _ = fault::call!("ring.file.remove", std::fs::remove_file(&path));
+        }
+        filled
+    }
+
+    /// Whether this is the ring that has the name.
+    pub fn is_head(&self, dir: &Path) -> Result<bool> {
         let path = dir.join(FILE_NAME);
         let access = Access { write: false, create_mode: None };
-        let Some(file) = files::open(&path, access)? else { return Ok(None) };
-        let window = Window::new(&path, file, false)?;
-        let layout = read_layout(&window)?;
-        Ok(Some((window.region(), layout)))
+        let Some(head) = files::open(&path, access)? else { return Ok(false) };
+        let failed = |e| Error::io("cannot look at", &path, e);
+        let (own, found) = (files::identity(&self.lock), files::identity(&head));
+        Ok(own.map_err(failed)? == found.map_err(failed)?)
     }
 
-    /// Opens the ring of a directory, or makes one of this layout.
+    /// Gives the successor the name, for a ring that has it and is drained. The caller has both
+    /// drainer's locks: without that of a ring that has the name, nobody renames.
+    pub fn hand_over(&self, dir: &Path) -> Result<()> {
+        let Some(name) = self.words().successor() else { return Ok(()) };
+        let (from, to) = (path_of(dir, name), dir.join(FILE_NAME));
+        fault::call!("ring.file.rename", files::rename(&from, &to))
+            .map_err(|e| Error::io("cannot rename", &from, e))
+    }
+
+    /// Maps the rings of a directory to look at, oldest first, and changes nothing.
+    pub fn map_read_only(dir: &Path) -> Result<Vec<(Arc<Region>, Layout)>> {
+        let path = dir.join(FILE_NAME);
+        for _ in 0..RENAMES {
+            let Some((header, region)) = map_at(&path)? else { return Ok(Vec::new()) };
+            let mut chain = vec![(region, header.layout)];
+            let mut number = header.number;
+            loop {
+                let words = chain.last().map(|(region, layout)| Ring::new(region, *layout));
+                let closed = words.filter(|words| words.is_closed());
+                let Some(name) = closed.and_then(Ring::successor) else { return Ok(chain) };
+                match map_at(&path_of(dir, name))? {
+                    Some((next, region)) if next.number == number + 1 => {
+                        chain.push((region, next.layout));
+                        number = next.number;
+                    }
+                    _ => break, // it took the name meanwhile
+                }
+            }
+        }
+        Err(Error::gone("cannot open the ring's next file", &path))
+    }
+
+    /// Opens the ring of a directory that is drained, or makes one of this layout.
     pub fn open_or_create(dir: &Path, layout: Layout, mode: u32) -> Result<Self> {
         loop {
             if let Some(found) = Self::open(dir)? {
@@ -105,9 +199,9 @@ fn create(dir: &Path, layout: Layout, mode: u32) -> Result<()> {
         // Left by a process of this pid, or by another thread, which then fails and tries again.
         return remove().map_err(|e| Error::io("cannot remove", &own, e));
     };
-    let created = fill(&own, file, layout).and_then(|()| {
+    let created = fill(&own, file, layout, &[(NUMBER_AT, 1), (BEGUN, 1)]).and_then(|()| {
         match fault::call!("ring.file.link", std::fs::hard_link(&own, &path)) {
-            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => {
                 Err(Error::io("cannot make", &path, error))
             }
             _ => Ok(()),
@@ -117,64 +211,158 @@ fn create(dir: &Path, layout: Layout, mode: u32) -> Result<()> {
     created
 }
 
-fn fill(path: &Path, file: File, layout: Layout) -> Result<()> {
-    let window = Window::new(path, file, true)?;
-    window.grow(layout.file_len(), Duration::ZERO)?;
-    let mut region = window.region();
-    window.reserve(&mut region, 0, layout.file_len())?;
-    for (at, word) in [
-        (0, MAGIC),
-        (VERSION_AT, VERSION),
-        (CAPACITY_AT, layout.capacity),
-        (SLOTS_AT, layout.slots),
-    ] {
-        region.store_release(at, word, step!("ring.header.store"));
+/// Makes a successor's file under a name that no other has.
+fn create_successor(dir: &Path, mode: u32) -> Result<(u64, File)> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = u64::from(process::pid()) << 32 | u64::from(number);
+        if let Some(file) = files::create_new(&path_of(dir, name), mode)? {
+            return Ok((name, file));
+        }
     }
-    for slot in 0..layout.slots {
-        let empty = Descriptor::Empty(slot).word();
-        region.store_release(layout.descriptor(slot), empty, step!("ring.header.store"));
+}
+
+fn path_of(dir: &Path, name: u64) -> PathBuf {
+    dir.join(format!("{PREFIX}{name:x}{SUFFIX}"))
+}
+
+/// Removes what processes left that died before a ring named their file its successor.
+pub fn remove_left(dir: &Path, is_dead: impl Fn(u32) -> bool) -> Result<()> {
+    let failed = |e| Error::io("cannot list", dir, e);
+    let mut names = Vec::new();
+    for entry in fault::call!("ring.dir.read", std::fs::read_dir(dir)).map_err(failed)? {
+        names.extend(name_of(&entry.map_err(failed)?.file_name()));
+    }
+    // In this order: a dead process names no successor any more.
+    names.retain(|name| is_dead(u32::try_from(name >> 32).unwrap_or_default()));
+    if names.is_empty() {
+        return Ok(());
+    }
+    let Some(known) = successors(dir)? else { return Ok(()) };
+    for name in names.iter().filter(|name| !known.contains(name)) {
+        remove_if_unused(&path_of(dir, *name))?;
     }
     Ok(())
 }
 
-/// The layout that a file says it has, if the file is as long.
-fn read_layout(window: &Window) -> Result<Layout> {
-    let mut header = vec![0; usize::try_from(HEADER).unwrap_or_default()];
-    let got = window.read_at(&mut header, 0)?;
-    let word = |at: u64| {
-        let at = usize::try_from(at).unwrap_or_default();
-        let mut word = [0; 8];
-        word.copy_from_slice(&header[at..at + 8]);
-        u64::from_le_bytes(word)
-    };
-    let corrupt = |position, found, expected: &str| {
-        Error::corrupt(
-            "not a ring of asynchronous appends",
-            window.path(),
-            position,
-            found,
-            expected,
-        )
-    };
-    if got < header.len() || word(0) != MAGIC {
-        return Err(corrupt(0, format!("{:#x}", word(0)), "QUIRERNG"));
+fn name_of(file: &std::ffi::OsStr) -> Option<u64> {
+    let name = file.to_str()?.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?;
+    u64::from_str_radix(name, 16).ok()
+}
+
+/// The names of the rings after the one that is drained; None if they cannot all be found now.
+fn successors(dir: &Path) -> Result<Option<Vec<u64>>> {
+    let (mut path, mut known) = (dir.join(FILE_NAME), Vec::new());
+    while let Some((header, region)) = map_at(&path)? {
+        let Some(name) = Ring::new(&region, header.layout).successor() else {
+            return Ok(Some(known));
+        };
+        if known.contains(&name) {
+            return Ok(None);
+        }
+        known.push(name);
+        path = path_of(dir, name);
     }
-    if word(VERSION_AT) != VERSION {
-        return Err(Error::Unsupported(format!(
-            "a ring of another version: file={} version={} known={VERSION} (open the queue with \
-             the Quire that made it: that drains the ring)",
-            window.path().display(),
-            word(VERSION_AT)
-        )));
+    Ok(None)
+}
+
+/// Removes a ring that is not whole, or that no message was ever put into.
+fn remove_if_unused(path: &Path) -> Result<()> {
+    let access = Access { write: false, create_mode: None };
+    let Some(file) = files::open(path, access)? else { return Ok(()) };
+    let window = Window::new(path, file, false)?;
+    let mut magic = [0; 8];
+    window.read_at(&mut magic, 0)?;
+    let is_whole = magic != [0; 8];
+    if is_whole && Ring::new(&window.region(), Header::read(&window)?.layout).tail() > 0 {
+        return Ok(());
     }
-    let layout = Layout { capacity: word(CAPACITY_AT), slots: word(SLOTS_AT) };
-    if !layout.is_credible() {
-        let found = format!("capacity {} slots {}", layout.capacity, layout.slots);
-        return Err(corrupt(CAPACITY_AT, found, "a power of two, and a slot for each 32 bytes"));
+    fault::call!("ring.file.remove", std::fs::remove_file(path))
+        .map_err(|e| Error::io("cannot remove", path, e))
+}
+
+fn map_at(path: &Path) -> Result<Option<(Header, Arc<Region>)>> {
+    let access = Access { write: false, create_mode: None };
+    let Some(file) = files::open(path, access)? else { return Ok(None) };
+    let window = Window::new(path, file, false)?;
+    Ok(Some((Header::read(&window)?, window.region())))
+}
+
+fn unless_gone(opened: Result<Option<RingFile>>) -> Result<Option<RingFile>> {
+    match opened {
+        Err(error) if is_gone(&error) => Ok(None),
+        opened => opened,
     }
-    if window.file_len() < layout.file_len() {
-        let found = format!("{} bytes", window.file_len());
-        return Err(corrupt(0, found, &format!("{} bytes", layout.file_len())));
+}
+
+/// Whether the file was renamed between two looks at its name.
+fn is_gone(error: &Error) -> bool {
+    matches!(error, Error::Io { source, .. } if source.kind() == ErrorKind::NotFound)
+}
+
+/// Stores all words of a new ring: the magic comes last, so that a part of a ring is none.
+fn fill(path: &Path, file: File, layout: Layout, words: &[(u64, u64)]) -> Result<()> {
+    let window = Window::new(path, file, true)?;
+    window.grow(layout.file_len(), Duration::ZERO)?;
+    let mut region = window.region();
+    window.reserve(&mut region, 0, layout.file_len())?;
+    for slot in 0..layout.slots {
+        let empty = Descriptor::Empty(slot).word();
+        region.store_release(layout.descriptor(slot), empty, step!("ring.header.store"));
     }
-    Ok(layout)
+    let shape = [(VERSION_AT, VERSION), (CAPACITY_AT, layout.capacity), (SLOTS_AT, layout.slots)];
+    for (at, word) in shape.iter().chain(words).chain(&[(0, MAGIC)]) {
+        region.store_release(*at, *word, step!("ring.header.store"));
+    }
+    Ok(())
+}
+
+/// What a file says that it is.
+struct Header {
+    layout: Layout,
+    number: u64,
+}
+
+impl Header {
+    /// An error if that cannot be, or if the file is shorter.
+    fn read(window: &Window) -> Result<Self> {
+        let mut header = vec![0; usize::try_from(HEADER).unwrap_or_default()];
+        let got = window.read_at(&mut header, 0)?;
+        let word = |at: u64| {
+            let at = usize::try_from(at).unwrap_or_default();
+            let mut word = [0; 8];
+            word.copy_from_slice(&header[at..at + 8]);
+            u64::from_le_bytes(word)
+        };
+        let corrupt = |position, found, expected: &str| {
+            let what = "not a ring of asynchronous appends";
+            Error::corrupt(what, window.path(), position, found, expected)
+        };
+        if got < header.len() || word(0) != MAGIC {
+            return Err(corrupt(0, format!("{:#x}", word(0)), "QUIRERNG"));
+        }
+        if word(VERSION_AT) != VERSION {
+            return Err(Error::Unsupported(format!(
+                "a ring of another version: file={} version={} known={VERSION} (open the queue \
+                 with the Quire that made it: that drains the ring)",
+                window.path().display(),
+                word(VERSION_AT)
+            )));
+        }
+        let layout = Layout { capacity: word(CAPACITY_AT), slots: word(SLOTS_AT) };
+        if !layout.is_credible() {
+            let found = format!("capacity {} slots {}", layout.capacity, layout.slots);
+            return Err(corrupt(
+                CAPACITY_AT,
+                found,
+                "a power of two, and a slot for each 32 bytes",
+            ));
+        }
+        if window.file_len() < layout.file_len() {
+            let found = format!("{} bytes", window.file_len());
+            return Err(corrupt(0, found, &format!("{} bytes", layout.file_len())));
+        }
+        Ok(Self { layout, number: word(NUMBER_AT) })
+    }
 }

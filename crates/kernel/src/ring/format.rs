@@ -2,9 +2,11 @@
 //!
 //! ```text
 //!    0  "QUIRERNG"            64  tail: no slot before it is free      192  intent: first index
-//!    8  version, 1           128  drained slots                        200  intent: messages
+//!    8  version, 2           128  drained slots                        200  intent: messages
 //!   16  capacity in bytes    136  drained bytes                        208  intent: first slot + 1
-//!   24  slots                                                          256  high-water mark, stalls
+//!   24  slots                                                          256  high-water mark, stalls,
+//!   32  number in the chain  320  successor, or 0                           stalls of those before it
+//!                            328  1: those before it are drained
 //! 4096  descriptors, 8 bytes each; then the bytes, at their position modulo the capacity
 //! ```
 //!
@@ -16,12 +18,15 @@
 //! WORKING    01 | metadata: 1 bit | pid: 22 bits | end position, modulo 2^39
 //! COMMITTED  10 | the same
 //! ABANDONED  11 | the same: its producer died
+//! CLOSED     11 | no pid: no slot is taken from this one on
 //! ```
+//!
+//! One slot is always left free, for CLOSED.
 
 /// The first 8 bytes.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"QUIRERNG");
 /// The version that is read and written.
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = 2;
 /// The length of the header.
 pub const HEADER: u64 = 4096;
 
@@ -29,6 +34,7 @@ pub const HEADER: u64 = 4096;
 pub const VERSION_AT: u64 = 8;
 pub const CAPACITY_AT: u64 = 16;
 pub const SLOTS_AT: u64 = 24;
+pub const NUMBER_AT: u64 = 32;
 pub const TAIL: u64 = 64;
 pub const DRAINED_SLOTS: u64 = 128;
 pub const DRAINED_BYTES: u64 = 136;
@@ -37,6 +43,9 @@ pub const INTENT_COUNT: u64 = 200;
 pub const INTENT_SLOT: u64 = 208;
 pub const HIGH_WATER: u64 = 256;
 pub const STALLS: u64 = 264;
+pub const EARLIER_STALLS: u64 = 272;
+pub const SUCCESSOR: u64 = 320;
+pub const BEGUN: u64 = 328;
 
 /// Capacities are powers of two between these.
 pub const LEAST_CAPACITY: u64 = 64 << 10;
@@ -67,6 +76,8 @@ pub enum Descriptor {
     Committed(Taken),
     /// There is no message: its producer died.
     Abandoned(Taken),
+    /// There is no message in this slot, nor in any later one.
+    Closed,
 }
 
 /// A slot that was taken.
@@ -94,6 +105,7 @@ impl Descriptor {
             0 => Self::Empty(word & NUMBER),
             1 => Self::Working(taken),
             2 => Self::Committed(taken),
+            _ if taken.pid == 0 => Self::Closed,
             _ => Self::Abandoned(taken),
         }
     }
@@ -106,6 +118,7 @@ impl Descriptor {
             Self::Working(taken) => taken.word(1),
             Self::Committed(taken) => taken.word(2),
             Self::Abandoned(taken) => taken.word(3),
+            Self::Closed => 3 << STATE_SHIFT,
         }
     }
 }
@@ -178,6 +191,7 @@ mod tests {
             Descriptor::Working(taken),
             Descriptor::Committed(Taken { metadata: false, pid: 1, end: 8 }),
             Descriptor::Abandoned(taken),
+            Descriptor::Closed,
         ] {
             assert_eq!(Descriptor::parse(found.word()), found);
         }

@@ -1,27 +1,30 @@
 //! A ring as its producers use it. Who opens it also has a thread that drains it, unless another
 //! process does (`drainer.rs`).
+//!
+//! A ring that was full may have a successor, and that another one: a chain, which is drained in its
+//! order. Messages are put into the last one.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::file::RingFile;
-use super::format::HIGH_WATER;
-use super::format::{Layout, STALLS};
+use super::file::{self, FILE_NAME, RingFile};
+use super::format::{Layout, MOST_CAPACITY};
 use super::protocol::{self, Refused};
 use crate::chronicle::append::appender::Appender;
-use crate::chronicle::protocol::lock::interrupt;
 use crate::chronicle::protocol::lock::patience::{self, Patience};
+use crate::chronicle::protocol::lock::{interrupt, recovery};
 use crate::chronicle::protocol::publish::Payload;
 use crate::chronicle::queue::handle::Queue;
-use crate::memory::window::Region;
 use crate::os::process;
-use crate::{Error, Result};
+use crate::{Error, Result, warnings};
 
 /// A producer that waits for room sleeps for at most this long at once.
 const LONGEST_PAUSE: Duration = Duration::from_millis(1);
+/// What Python's and the exporters' integers hold.
+const MOST_STALLS: u64 = i64::MAX.cast_unsigned();
 /// It looks for signals this often.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -35,9 +38,11 @@ pub enum OnFull {
     Block,
     /// It fails.
     Raise,
+    /// It makes a larger ring; where that cannot be, it waits.
+    Grow,
 }
 
-/// How full a ring is, and was.
+/// How full a chain of rings is, and was.
 #[derive(Clone, Copy, Debug)]
 pub struct Stats {
     pub capacity: u64,
@@ -48,28 +53,41 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Those of the ring of a directory, which is not changed; None if there is none.
+    /// Those of the rings of a directory, which are not changed; None if there is none.
     pub fn of(dir: &Path) -> Result<Option<Self>> {
-        let found = RingFile::map_read_only(dir)?;
-        Ok(found.map(|(region, layout)| Self::read(&region, layout)))
+        let chain = RingFile::map_read_only(dir)?;
+        let words = chain.iter().map(|(region, layout)| protocol::Ring::new(region, *layout));
+        Ok((!chain.is_empty()).then(|| Self::read(words)))
     }
 
-    fn read(region: &Region, layout: Layout) -> Self {
-        let words = protocol::Ring::new(region, layout);
-        Self {
-            capacity: layout.capacity,
-            used: words.used(),
-            // Within what is possible, whatever the file holds.
-            high_water: region.load_acquire(HIGH_WATER).min(layout.capacity),
-            pending: words.tail().saturating_sub(words.drained()).min(layout.slots),
-            stalls: region.load_acquire(STALLS).min(i64::MAX.cast_unsigned()),
+    fn read<'a>(chain: impl Iterator<Item = protocol::Ring<'a>>) -> Self {
+        let mut sum = Self { capacity: 0, used: 0, high_water: 0, pending: 0, stalls: 0 };
+        for words in chain {
+            // Those before it are drained, and its own words say what they were.
+            if words.has_begun() {
+                sum = Self {
+                    capacity: 0,
+                    used: 0,
+                    pending: 0,
+                    stalls: words.earlier_stalls(),
+                    ..sum
+                };
+            }
+            // Within what is possible, whatever the files hold.
+            sum.capacity += words.capacity();
+            sum.used += words.used();
+            sum.high_water = sum.high_water.max(words.high_water().min(2 * MOST_CAPACITY));
+            sum.pending += words.pending();
+            sum.stalls = sum.stalls.saturating_add(words.own_stalls()).min(MOST_STALLS);
         }
+        sum
     }
 }
 
 /// What the drainer of this process knows.
-#[derive(Default)]
 pub struct Turn {
+    /// The ring that it drains, or waits to.
+    pub(super) file: Arc<RingFile>,
     /// It holds the drainer's lock.
     pub(super) holds: bool,
     /// The intent may speak of messages that are in the queue and in the ring.
@@ -78,15 +96,35 @@ pub struct Turn {
     pub(super) waits: Option<(u64, Instant)>,
 }
 
+impl Turn {
+    /// Nothing is known of a ring yet.
+    pub(super) const fn at(file: Arc<RingFile>, holds: bool) -> Self {
+        Self { file, holds, is_in_doubt: holds, waits: None }
+    }
+}
+
+/// What became of a message that was to be put in.
+enum Offered {
+    Put,
+    /// There was no room in this ring.
+    Full(Arc<RingFile>),
+    /// This ring has a successor.
+    Closed(Arc<RingFile>),
+}
+
 /// The ring of a queue.
 pub struct Ring {
-    pub(super) file: RingFile,
+    path: PathBuf,
+    /// Those that were not drained when that was last looked at, oldest first; never empty.
+    chain: RwLock<Vec<Arc<RingFile>>>,
     pub(super) appender: Arc<Appender>,
     pub(super) generation: u32,
     pub(super) is_ended: AtomicBool,
     pub(super) turn: Mutex<Turn>,
     pub(super) thread: Mutex<Option<JoinHandle<()>>>,
     on_full: OnFull,
+    /// Why it could not grow, when it was last said.
+    why_not_grown: Mutex<String>,
 }
 
 impl Ring {
@@ -95,18 +133,27 @@ impl Ring {
         queue.check_open("queue")?;
         let mode = queue.options().file_mode;
         let file = RingFile::open_or_create(queue.path(), Layout::of(capacity), mode)?;
+        let is_dead = |pid| {
+            pid != process::pid() && queue.table().is_some_and(|it| recovery::is_dead(it, pid))
+        };
+        if let Err(error) = file::remove_left(queue.path(), is_dead) {
+            warnings::leave(format!("unused rings stay in the directory: error={error}"));
+        }
         Self::with(queue, file, on_full)
     }
 
     pub(super) fn with(queue: &Arc<Queue>, file: RingFile, on_full: OnFull) -> Result<Arc<Self>> {
+        let file = Arc::new(file);
         Ok(Arc::new(Self {
-            file,
+            path: queue.path().join(FILE_NAME),
+            chain: RwLock::new(vec![Arc::clone(&file)]),
             appender: Appender::new(Arc::clone(queue))?,
             generation: process::generation(),
             is_ended: AtomicBool::new(false),
-            turn: Mutex::default(),
+            turn: Mutex::new(Turn::at(file, false)),
             thread: Mutex::default(),
             on_full,
+            why_not_grown: Mutex::default(),
         }))
     }
 
@@ -116,8 +163,14 @@ impl Ring {
         self.appender.queue()
     }
 
-    pub(super) fn words(&self) -> protocol::Ring<'_> {
-        protocol::Ring::new(&self.file.region, self.file.layout)
+    /// The name of the ring that is drained.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn chain(&self) -> RwLockReadGuard<'_, Vec<Arc<RingFile>>> {
+        self.chain.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// An error when no message can be put in any more.
@@ -129,36 +182,142 @@ impl Ring {
         Ok(())
     }
 
-    /// Puts a message in, unless there is no room: then false.
+    /// Puts a message in; false if that may take a while, or cannot be.
     #[inline]
     pub fn try_put(&self, payload: Payload<'_>, metadata: bool) -> Result<bool> {
+        Ok(matches!(self.offer(payload, metadata)?, Offered::Put))
+    }
+
+    #[inline]
+    fn offer(&self, payload: Payload<'_>, metadata: bool) -> Result<Offered> {
         self.check_open()?;
         let length = payload.len();
         self.appender.check_length(length)?;
-        if length > self.file.layout.capacity {
-            return Err(Error::MessageTooLong { length, limit: self.file.layout.capacity });
-        }
-        let (_busy, words) = (Busy::new(), self.words());
-        let claim = match words.claim(process::pid(), metadata, length) {
+        let (_busy, chain) = (Busy::new(), self.chain());
+        let Some((last, earlier)) = chain.split_last() else { return Err(self.damaged()) };
+        let words = last.words();
+        let used = earlier.iter().map(|file| file.words().used()).sum();
+        let claim = match words.claim(process::pid(), metadata, length, used) {
             Ok(claim) => claim,
-            Err(Refused::Full) => return Ok(false),
+            Err(Refused::Full) => {
+                self.check_fits(length, words.capacity())?;
+                return Ok(Offered::Full(Arc::clone(last)));
+            }
+            Err(Refused::Closed) => return Ok(Offered::Closed(Arc::clone(last))),
             Err(Refused::Damaged) => return Err(self.damaged()),
         };
         words.store(&claim, 0, payload.head);
         words.store(&claim, payload.head.len() as u64, payload.body);
-        if words.commit(&claim) { Ok(true) } else { Err(self.damaged()) }
+        if words.commit(&claim) { Ok(Offered::Put) } else { Err(self.damaged()) }
     }
 
-    /// Puts a message in; where there is no room, it waits or fails, as was chosen.
-    pub fn put(&self, payload: Payload<'_>, metadata: bool) -> Result<()> {
-        if self.try_put(payload, metadata)? {
-            return Ok(());
+    /// Puts a message into the newest ring; the ring if it has no room.
+    fn offer_newest(&self, payload: Payload<'_>, metadata: bool) -> Result<Option<Arc<RingFile>>> {
+        loop {
+            match self.offer(payload, metadata)? {
+                Offered::Put => return Ok(None),
+                Offered::Full(full) => return Ok(Some(full)),
+                Offered::Closed(closed) => self.follow(&closed)?,
+            }
         }
+    }
+
+    /// An error if a message has no room in an empty ring either.
+    fn check_fits(&self, length: u64, capacity: u64) -> Result<()> {
+        let limit = if self.on_full == OnFull::Grow { MOST_CAPACITY } else { capacity };
+        if length > limit {
+            return Err(Error::MessageTooLong { length, limit });
+        }
+        Ok(())
+    }
+
+    /// The ring that messages are put into.
+    pub(super) fn newest(&self) -> Result<Arc<RingFile>> {
+        loop {
+            let Some(last) = self.chain().last().cloned() else { return Err(self.damaged()) };
+            if !last.words().is_closed() {
+                return Ok(last);
+            }
+            self.follow(&last)?;
+        }
+    }
+
+    /// The ring after one that is closed.
+    pub(super) fn after(&self, file: &RingFile) -> Result<Arc<RingFile>> {
+        self.newest()?;
+        let next = self.chain().iter().find(|it| it.number > file.number).cloned();
+        next.ok_or_else(|| self.damaged())
+    }
+
+    /// Finds the successor of a ring that is closed, and forgets those that are drained.
+    fn follow(&self, closed: &RingFile) -> Result<()> {
+        let next = closed.open_after(self.queue().path())?;
+        self.go_on_in(next);
+        Ok(())
+    }
+
+    fn go_on_in(&self, next: RingFile) {
+        let mut chain = self.chain.write().unwrap_or_else(PoisonError::into_inner);
+        if chain.last().is_none_or(|last| last.number < next.number) {
+            chain.push(Arc::new(next));
+        }
+        drop(chain);
+        self.forget_drained();
+    }
+
+    pub(super) fn forget_drained(&self) {
+        let mut chain = self.chain.write().unwrap_or_else(PoisonError::into_inner);
+        let begun = chain.iter().rposition(|file| file.words().has_begun()).unwrap_or_default();
+        let drained: Vec<_> = chain.drain(..begun).collect();
+        drop(chain);
+        drop(drained); // the last owner unmaps it, which takes a while
+    }
+
+    /// Ends a ring without room for `length` bytes, and begins a larger one; false if that cannot be.
+    fn grow(&self, full: &RingFile, length: u64) -> Result<bool> {
+        let words = full.words();
+        if words.is_closed() {
+            return Ok(true); // another producer was faster
+        }
+        if words.capacity() == MOST_CAPACITY {
+            return Ok(false);
+        }
+        let (dir, mode) = (self.queue().path(), self.queue().options().file_mode);
+        let layout = Layout::of(length.max(2 * words.capacity()));
+        // A ring is closed when its successor is known to be whole: until then there is no harm.
+        match full.make_successor(dir, layout, mode).and_then(|()| full.open_after(dir)) {
+            Ok(next) => {
+                words.close().map_err(|_| self.damaged())?;
+                self.go_on_in(next);
+                Ok(true)
+            }
+            Err(error) => {
+                self.say_not_grown(&error);
+                Ok(false)
+            }
+        }
+    }
+
+    fn say_not_grown(&self, error: &Error) {
+        let text = format!("the ring cannot grow, so that appends wait for room: error={error}");
+        let mut said = self.why_not_grown.lock().unwrap_or_else(PoisonError::into_inner);
+        if *said != text {
+            warnings::leave(text.clone());
+            *said = text;
+        }
+    }
+
+    /// Puts a message in; where there is no room, it waits, fails or grows, as was chosen.
+    pub fn put(&self, payload: Payload<'_>, metadata: bool) -> Result<()> {
+        let Some(full) = self.offer_newest(payload, metadata)? else { return Ok(()) };
         let patience = patience::take();
         if let Patience::HasWaited(ms) = patience {
             return Err(self.full(Duration::from_millis(ms)));
         }
-        self.words().count_stall();
+        full.words().count_stall();
+        if self.on_full == OnFull::Grow && self.put_growing(payload, metadata, full)? {
+            return Ok(());
+        }
         let (start, mut next_look) = (Instant::now(), LOOK_EVERY);
         let timeout = match patience {
             Patience::Waits if self.waits_for_room() => self.appender.lock_timeout(),
@@ -174,30 +333,46 @@ impl Ring {
                 interrupt::check()?;
             }
             std::thread::sleep((waited / 8).min(LONGEST_PAUSE));
-            if self.try_put(payload, metadata)? {
+            if self.offer_newest(payload, metadata)?.is_none() {
                 return Ok(());
             }
         }
     }
 
+    /// Grows until there is room; false if it cannot grow.
+    fn put_growing(
+        &self,
+        payload: Payload<'_>,
+        metadata: bool,
+        mut full: Arc<RingFile>,
+    ) -> Result<bool> {
+        while self.grow(&full, payload.len())? {
+            match self.offer_newest(payload, metadata)? {
+                None => return Ok(true),
+                Some(other) => full = other,
+            }
+        }
+        Ok(false)
+    }
+
     /// Whether a message waits when there is no room, instead of failing.
     #[must_use]
     pub fn waits_for_room(&self) -> bool {
-        self.on_full == OnFull::Block
+        self.on_full != OnFull::Raise
     }
 
     #[cold]
     fn full(&self, waited: Duration) -> Error {
-        let Stats { used, capacity, .. } = self.stats();
+        let Stats { used, capacity, .. } = self.known_stats();
         let waited_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
-        Error::RingFull { path: self.file.path.clone(), used, capacity, waited_ms }
+        Error::RingFull { path: self.path.clone(), used, capacity, waited_ms }
     }
 
     #[cold]
     pub(super) fn damaged(&self) -> Error {
         let expected = "slots that follow each other (no message was dropped: keep the file, close \
                         all processes, and remove it from the queue's directory)";
-        Error::corrupt("the ring contradicts itself", &self.file.path, 0, "other slots", expected)
+        Error::corrupt("the ring contradicts itself", &self.path, 0, "other slots", expected)
     }
 
     /// How long a producer waits for room.
@@ -207,9 +382,16 @@ impl Ring {
     }
 
     /// How full it is, and was.
-    #[must_use]
-    pub fn stats(&self) -> Stats {
-        Stats::read(&self.file.region, self.file.layout)
+    pub fn stats(&self) -> Result<Stats> {
+        if self.generation != process::generation() {
+            self.check_open()?; // another thread of the parent may have held a lock at the fork
+        }
+        self.newest()?;
+        Ok(self.known_stats())
+    }
+
+    fn known_stats(&self) -> Stats {
+        Stats::read(self.chain().iter().map(|file| file.words()))
     }
 }
 

@@ -15,10 +15,24 @@
 //! drainer abandons the slot. A drainer that dies in 6 leaves the intent, by which the next one finds
 //! out whether the message is in the queue; between 7 and 9, a slot that ends where the drained bytes
 //! do, or that is empty: the next one goes on from there.
+//!
+//! A producer that finds no room may end a ring, and go on in a larger one:
+//! 10. make the new ring, which nobody knows yet; 11. CAS the successor from 0 to its name: if
+//!     another producer was faster, that one's is the successor;
+//! 12. CAS the descriptor of the first free slot from EMPTY to CLOSED. Claims look at each slot in
+//!     turn, and so end there: they go on in the successor.
+//!
+//! The drainer comes to CLOSED when all before it is drained:
+//! 13. in the successor, store the statistics, and that it has begun; 14. give the successor's file
+//!     the ring's name.
+//!
+//! A producer that dies before 11 leaves a file that no ring names; before 12, a successor that the
+//! next one to find no room uses. A drainer that dies in 13 or before 14 leaves a ring that is closed
+//! and drained: the next one does both again.
 
 use super::format::{
-    ALIGNMENT, DRAINED_BYTES, DRAINED_SLOTS, Descriptor, HIGH_WATER, INTENT_COUNT, INTENT_INDEX,
-    INTENT_SLOT, Layout, STALLS, TAIL, Taken, distance,
+    ALIGNMENT, BEGUN, DRAINED_BYTES, DRAINED_SLOTS, Descriptor, EARLIER_STALLS, HIGH_WATER,
+    INTENT_COUNT, INTENT_INDEX, INTENT_SLOT, Layout, STALLS, SUCCESSOR, TAIL, Taken, distance,
 };
 use crate::memory::Cells;
 use crate::probe::fault::step;
@@ -46,6 +60,8 @@ pub struct Claim {
 pub enum Refused {
     /// There is no room now.
     Full,
+    /// There will be none: messages go into the successor.
+    Closed,
     /// The words contradict each other.
     Damaged,
 }
@@ -55,6 +71,8 @@ pub enum Refused {
 pub enum Next {
     /// Nothing to drain.
     Nothing,
+    /// Nothing to drain, ever.
+    Closed,
     /// A message.
     Message(Entry),
     /// A slot without a message.
@@ -115,13 +133,34 @@ impl<'a> Ring<'a> {
         Descriptor::parse(self.cells.load_acquire(self.layout.descriptor(slot)))
     }
 
-    /// Steps 1 to 3.
-    pub fn claim(self, pid: u32, metadata: bool, length: u64) -> Result<Claim, Refused> {
-        let tail = self.cells.load_acquire(TAIL);
-        let mut slot = tail;
+    /// Steps 1 to 3. `earlier` bytes are in the rings before this one.
+    pub fn claim(
+        self,
+        pid: u32,
+        metadata: bool,
+        length: u64,
+        earlier: u64,
+    ) -> Result<Claim, Refused> {
+        let mut from = self.cells.load_acquire(TAIL);
+        loop {
+            let (slot, is_last) = self.first_free(from)?;
+            if is_last {
+                return Err(Refused::Full);
+            }
+            // Otherwise another producer took the slot.
+            if let Some(claimed) = self.try_claim(slot, pid, metadata, length, earlier) {
+                return claimed;
+            }
+            from = slot;
+        }
+    }
+
+    /// The first free slot, and whether it is the one that is left for CLOSED.
+    fn first_free(self, from: u64) -> Result<(u64, bool), Refused> {
+        let mut slot = from;
         loop {
             let drained = self.drained();
-            if drained > LATEST || tail > drained + self.layout.slots {
+            if drained > LATEST || from > drained + self.layout.slots {
                 return Err(Refused::Damaged);
             }
             // A tail that was not raised by one who died may be before what is drained.
@@ -130,22 +169,16 @@ impl<'a> Ring<'a> {
                 return Err(Refused::Full);
             }
             match self.descriptor(slot) {
-                Descriptor::Empty(number) if number == slot => {}
+                Descriptor::Empty(number) if number == slot => {
+                    return Ok((slot, slot == drained + self.layout.slots - 1));
+                }
                 // Drained since the tail was read.
-                Descriptor::Empty(number) if self.is_of_later_round(number, slot) => {
-                    slot += 1;
-                    continue;
-                }
+                Descriptor::Empty(number) if self.is_of_later_round(number, slot) => {}
                 Descriptor::Empty(_) => return Err(Refused::Damaged),
-                _ => {
-                    slot += 1;
-                    continue;
-                }
+                Descriptor::Closed => return Err(Refused::Closed),
+                _ => {}
             }
-            // Otherwise another producer took the slot.
-            if let Some(claimed) = self.try_claim(slot, pid, metadata, length) {
-                return claimed;
-            }
+            slot += 1;
         }
     }
 
@@ -161,6 +194,7 @@ impl<'a> Ring<'a> {
         pid: u32,
         metadata: bool,
         length: u64,
+        earlier: u64,
     ) -> Option<Result<Claim, Refused>> {
         let before = if slot == 0 { None } else { Some(self.descriptor(slot - 1)) };
         let drained = self.cells.load_acquire(DRAINED_BYTES);
@@ -169,6 +203,7 @@ impl<'a> Ring<'a> {
             Some(Descriptor::Empty(number)) if !self.is_of_later_round(number, slot - 1) => {
                 return Some(Err(Refused::Damaged));
             }
+            Some(Descriptor::Closed) => return Some(Err(Refused::Damaged)),
             None | Some(Descriptor::Empty(_)) => 0,
             Some(
                 Descriptor::Working(taken)
@@ -191,10 +226,14 @@ impl<'a> Ring<'a> {
         let word = Descriptor::Working(taken).word();
         self.cells.swap_acq_rel(at, empty, word, step!("ring.claim.cas")).ok()?;
         self.cells.raise_acq_rel(TAIL, (slot + 1).cast_signed(), step!("ring.tail.cas"));
-        if used.cast_signed() > self.cells.load_acquire(HIGH_WATER).cast_signed() {
+        self.raise_high_water(used + earlier);
+        Some(Ok(Claim { slot, start, taken }))
+    }
+
+    fn raise_high_water(self, used: u64) {
+        if used.cast_signed() > self.high_water().cast_signed() {
             self.cells.raise_acq_rel(HIGH_WATER, used.cast_signed(), step!("ring.high-water.cas"));
         }
-        Some(Ok(Claim { slot, start, taken }))
     }
 
     /// Step 4: stores bytes at an offset of a claimed message.
@@ -221,6 +260,81 @@ impl<'a> Ring<'a> {
     /// Counts a producer that found no room.
     pub fn count_stall(self) {
         self.cells.add_acq_rel(STALLS, 1, step!("ring.stalls.add"));
+    }
+
+    /// Step 11: gives the ring a successor, unless it has one; returns the one it has.
+    #[must_use]
+    pub fn name_successor(self, name: u64) -> u64 {
+        let swapped = self.cells.swap_acq_rel(SUCCESSOR, 0, name, step!("ring.successor.cas"));
+        swapped.err().unwrap_or(name)
+    }
+
+    /// The name of the successor.
+    #[must_use]
+    pub fn successor(self) -> Option<u64> {
+        Some(self.cells.load_acquire(SUCCESSOR)).filter(|name| *name != 0)
+    }
+
+    /// Step 12: takes no more messages, for it has a successor.
+    pub fn close(self) -> Result<(), Refused> {
+        let mut from = self.cells.load_acquire(TAIL);
+        loop {
+            let slot = match self.first_free(from) {
+                Ok((slot, _)) => slot,
+                Err(Refused::Closed) => return Ok(()),
+                Err(_) => return Err(Refused::Damaged),
+            };
+            let (at, empty) = (self.layout.descriptor(slot), Descriptor::Empty(slot).word());
+            let closed = Descriptor::Closed.word();
+            if self.cells.swap_acq_rel(at, empty, closed, step!("ring.close.cas")).is_ok() {
+                return Ok(());
+            }
+            from = slot;
+        }
+    }
+
+    /// Whether it takes no more messages.
+    #[must_use]
+    pub fn is_closed(self) -> bool {
+        self.first_free(self.tail()) == Err(Refused::Closed)
+    }
+
+    /// Step 13, for the successor of a ring that is drained.
+    pub fn begin_after(self, before: Self) {
+        self.raise_high_water(before.high_water());
+        let stalls = before.earlier_stalls().saturating_add(before.own_stalls());
+        self.cells.store_release(EARLIER_STALLS, stalls, step!("ring.stalls.store"));
+        self.cells.store_release(BEGUN, 1, step!("ring.begun.store"));
+    }
+
+    /// Whether those before it are drained.
+    #[must_use]
+    pub fn has_begun(self) -> bool {
+        self.cells.load_acquire(BEGUN) != 0
+    }
+
+    /// How many bytes are in it at most.
+    #[must_use]
+    pub const fn capacity(self) -> u64 {
+        self.layout.capacity
+    }
+
+    /// How often producers found no room in those before it, when it has begun.
+    #[must_use]
+    pub fn earlier_stalls(self) -> u64 {
+        self.cells.load_acquire(EARLIER_STALLS)
+    }
+
+    /// How often producers found no room in it.
+    #[must_use]
+    pub fn own_stalls(self) -> u64 {
+        self.cells.load_acquire(STALLS)
+    }
+
+    /// The most bytes that were in it and those before it.
+    #[must_use]
+    pub fn high_water(self) -> u64 {
+        self.cells.load_acquire(HIGH_WATER)
     }
 
     /// What there is to drain.
@@ -267,6 +381,7 @@ impl<'a> Ring<'a> {
             Descriptor::Working(taken) => {
                 return Look::Found(Next::Working { slot, pid: taken.pid });
             }
+            Descriptor::Closed => return Look::Found(Next::Closed),
             Descriptor::Committed(taken) => (taken, true),
             Descriptor::Abandoned(taken) => (taken, false),
         };
@@ -345,12 +460,18 @@ impl<'a> Ring<'a> {
         self.cells.load_acquire(DRAINED_SLOTS)
     }
 
+    /// How many slots are taken, about.
+    #[must_use]
+    pub fn pending(self) -> u64 {
+        self.tail().saturating_sub(self.drained()).min(self.layout.slots)
+    }
+
     /// How many bytes are taken, about.
     #[must_use]
     pub fn used(self) -> u64 {
         let (tail, drained) = (self.tail(), self.cells.load_acquire(DRAINED_BYTES));
         match tail.checked_sub(1).map(|last| self.descriptor(last)) {
-            None | Some(Descriptor::Empty(_)) => 0,
+            None | Some(Descriptor::Empty(_) | Descriptor::Closed) => 0,
             Some(
                 Descriptor::Working(taken)
                 | Descriptor::Committed(taken)
