@@ -98,7 +98,7 @@ impl RingFile {
         for _ in 0..RENAMES {
             if let Some(name) = self.words().successor()
                 && let Some(next) = unless_gone(Self::open_at(&path_of(dir, name)))?
-                && next.number == self.number + 1
+                && Some(next.number) == self.number.checked_add(1)
             {
                 return Ok(next);
             }
@@ -118,7 +118,7 @@ impl RingFile {
         let (name, file) = create_successor(dir, mode)?;
         let path = path_of(dir, name);
         let high_water = self.words().high_water();
-        let words = [(NUMBER_AT, self.number + 1), (HIGH_WATER, high_water)];
+        let words = [(NUMBER_AT, self.number.saturating_add(1)), (HIGH_WATER, high_water)];
         let filled = fill(&path, file, layout, &words);
         if filled.is_err() || self.words().name_successor(name) != name {
             let _ = fault::call!("ring.file.remove", std::fs::remove_file(&path));
@@ -157,7 +157,7 @@ impl RingFile {
                 let closed = words.filter(|words| words.is_closed());
                 let Some(name) = closed.and_then(Ring::successor) else { return Ok(chain) };
                 match map_at(&path_of(dir, name))? {
-                    Some((next, region)) if next.number == number + 1 => {
+                    Some((next, region)) if Some(next.number) == number.checked_add(1) => {
                         chain.push((region, next.layout));
                         number = next.number;
                     }

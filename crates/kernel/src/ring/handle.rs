@@ -69,7 +69,7 @@ impl Stats {
                     capacity: 0,
                     used: 0,
                     pending: 0,
-                    stalls: words.earlier_stalls(),
+                    stalls: words.earlier_stalls().min(MOST_STALLS),
                     ..sum
                 };
             }
