@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import Self, TypeAlias
@@ -11,6 +12,7 @@ from typing import Self, TypeAlias
 from quire.appender import Appender
 from quire.errors import MalformedInputError
 from quire.quick_queue import QuickAppender
+from quire.recording.addresses import Address
 from quire.recording.counts import Counts
 from quire.recording.framing import Framing
 from quire.recording.waiting import Input, Waiter
@@ -128,6 +130,25 @@ class Recorder(ABC):
         if framing.error is not None or framing.is_within_message:
             self._counts.received += 1
             self._counts.refused += 1
+
+
+class PortRecorder(Recorder):
+    """A recorder that listens on a port."""
+
+    _socket: socket.socket
+
+    def __init__(self, appender: AnyAppender, max_bytes: int, address: Address) -> None:
+        super().__init__(appender, max_bytes)
+        self._asked = address
+
+    @property
+    def address(self) -> Address:
+        """The host and port that it listens on."""
+        host, port = self._socket.getsockname()[:2]
+        return host, port
+
+    def _end(self) -> None:
+        self._socket.close()
 
 
 async def _next(stream: Input) -> bytes | None:

@@ -9,9 +9,9 @@ from functools import partial
 from typing import Final, Literal, TypeAlias
 
 from quire.errors import MalformedInputError
-from quire.recording.addresses import Address, listen, show_address
+from quire.recording.addresses import listen, show_address
 from quire.recording.framing import FRAMINGS
-from quire.recording.recorder import MAX_BYTES, AnyAppender, Recorder, log
+from quire.recording.recorder import MAX_BYTES, AnyAppender, PortRecorder, Recorder, log
 from quire.recording.waiting import Input
 
 _READ_BYTES: Final = 256 << 10
@@ -19,7 +19,7 @@ _READ_BYTES: Final = 256 << 10
 FramingName: TypeAlias = Literal["lines", "length"]
 
 
-class TcpRecorder(Recorder):
+class TcpRecorder(PortRecorder):
     r"""
     Listens for TCP connections, and appends the messages of all of them.
 
@@ -64,30 +64,20 @@ class TcpRecorder(Recorder):
         max_clients: int = 100,
         idle_timeout_s: float | None = None,
     ) -> None:
-        super().__init__(appender, max_bytes)
+        super().__init__(appender, max_bytes, (host, port))
         self._make_framing = FRAMINGS[framing]
-        self._asked = host, port
         self._max_clients = max_clients
         self._idle_timeout_s = idle_timeout_s
         self._clients = set[asyncio.Task[None]]()
 
-    @property
-    def address(self) -> Address:
-        """The host and port that it listens on."""
-        host, port = self._listener.getsockname()[:2]
-        return host, port
-
     def _begin(self) -> None:
-        self._listener = listen(self._asked)
-        self._listener.settimeout(0)
-
-    def _end(self) -> None:
-        self._listener.close()
+        self._socket = listen(self._asked)
+        self._socket.settimeout(0)
 
     async def _run(self) -> None:
         try:
             async with asyncio.TaskGroup() as tasks:
-                while await self._waiter.readable(self._listener.fileno()):
+                while await self._waiter.readable(self._socket.fileno()):
                     self._accept(tasks)
                 while self._accept(tasks):  # clients that have connected may have sent messages
                     pass
@@ -97,7 +87,7 @@ class TcpRecorder(Recorder):
     def _accept(self, tasks: asyncio.TaskGroup) -> bool:
         """Serve the next client, if there is one and not too many."""
         try:
-            client, address = self._listener.accept()
+            client, address = self._socket.accept()
         except (BlockingIOError, ConnectionError):
             return False
         if len(self._clients) >= self._max_clients:

@@ -8,8 +8,8 @@ import struct
 import sys
 from typing import Final
 
-from quire.recording.addresses import Address, binding
-from quire.recording.recorder import AnyAppender, Recorder
+from quire.recording.addresses import binding
+from quire.recording.recorder import AnyAppender, PortRecorder
 from quire.recording.waiting import LAST_READS
 
 MAX_DATAGRAM_BYTES: Final = (1 << 16) - 1
@@ -21,7 +21,7 @@ _DROPS: Final = 8
 _PAST_DROPS: Final = 1 << 32
 
 
-class UdpRecorder(Recorder):
+class UdpRecorder(PortRecorder):
     """
     Appends each datagram that arrives as a message.
 
@@ -60,15 +60,8 @@ class UdpRecorder(Recorder):
         max_bytes: int = MAX_DATAGRAM_BYTES,
         receive_buffer_bytes: int = _RECEIVE_BUFFER_BYTES,
     ) -> None:
-        super().__init__(appender, max_bytes)
-        self._asked = host, port
+        super().__init__(appender, max_bytes, (host, port))
         self._receive_buffer_bytes = receive_buffer_bytes
-
-    @property
-    def address(self) -> Address:
-        """The host and port that it listens on."""
-        host, port = self._socket.getsockname()[:2]
-        return host, port
 
     @property
     def receive_buffer_bytes(self) -> int:
@@ -87,9 +80,6 @@ class UdpRecorder(Recorder):
         except BaseException:
             self._socket.close()
             raise
-
-    def _end(self) -> None:
-        self._socket.close()
 
     async def _run(self) -> None:
         descriptor = self._socket.fileno()

@@ -29,8 +29,8 @@ from websockets.frames import CloseCode
 from websockets.typing import Origin
 
 from quire.errors import MalformedInputError
-from quire.recording.addresses import Address, listen, show_address, show_url
-from quire.recording.recorder import MAX_BYTES, AnyAppender, Recorder, log
+from quire.recording.addresses import listen, show_address, show_url
+from quire.recording.recorder import MAX_BYTES, AnyAppender, PortRecorder, Recorder, log
 
 __all__ = ["WebSocketFeedRecorder", "WebSocketRecorder"]
 
@@ -69,7 +69,7 @@ class _Feed(_Bounded, ClientConnection):
 
 
 def _admitting(max_clients: int) -> type[ServerConnection]:
-    """Return the class of connections of which there are so many at most."""
+    """Return a class of connections that accepts *max_clients* at a time."""
     clients = set[ServerConnection]()
 
     class Client(_Bounded, ServerConnection):
@@ -124,7 +124,7 @@ class _MessageRecorder(Recorder):
         return MalformedInputError(f"a message is too long: limit={limit} reason={sent.reason!r}")
 
 
-class WebSocketRecorder(_MessageRecorder):
+class WebSocketRecorder(_MessageRecorder, PortRecorder):
     """
     Listens for WebSocket connections, and appends the messages of all of them.
 
@@ -170,29 +170,19 @@ class WebSocketRecorder(_MessageRecorder):
         idle_timeout_s: float | None = None,
         origins: Iterable[str] = (),
     ) -> None:
-        super().__init__(appender, max_bytes)
-        self._asked = host, port
+        super().__init__(appender, max_bytes, (host, port))
         self._max_clients = max_clients
         self._idle_timeout_s = idle_timeout_s
         self._origins = [Origin(it) for it in origins]
         self._error: Exception | None = None
 
-    @property
-    def address(self) -> Address:
-        """The host and port that it listens on."""
-        host, port = self._listener.getsockname()[:2]
-        return host, port
-
     def _begin(self) -> None:
-        self._listener = listen(self._asked)
-
-    def _end(self) -> None:
-        self._listener.close()
+        self._socket = listen(self._asked)
 
     async def _run(self) -> None:
         async with serve(
             self._serve,
-            sock=self._listener,
+            sock=self._socket,
             origins=[None, *self._origins],
             compression=None,
             max_size=self._max_bytes,
