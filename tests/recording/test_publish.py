@@ -12,6 +12,7 @@ import pytest
 
 import quire
 from cli_runs import Cli, run, started
+from event_loops import until
 from quire.recording import TcpRecorder, UdpRecorder
 from quire.recording.addresses import show_address
 from quire.recording.publishing import Rate
@@ -38,8 +39,7 @@ def test_a_queue_that_is_published_and_recorded_has_the_same_messages(
             async with TcpRecorder(writer, framing=framing) as recorder:
                 options = "--tcp", show_address(recorder.address), "--framing", framing
                 ran = await asyncio.to_thread(run, "publish", path, *options)
-                while recorder.counts.written < len(sent):  # noqa: ASYNC110 - nobody says so
-                    await asyncio.sleep(0.001)
+                await until(lambda: recorder.counts.written >= len(sent))
             last = appender.last_index_appended
             assert (ran.code, ran.out) == (0, "")
             assert ran.err == f"quire: published=4 skipped=0 last={last:#x}\n"
@@ -60,8 +60,7 @@ def test_datagrams_are_published_and_recorded(path: Path, appender: quire.Append
                 address = show_address(recorder.address)
                 ran = await asyncio.to_thread(run, "publish", path, "--udp", address)
                 assert ran.code == 0
-                while recorder.counts.written < len(sent):  # noqa: ASYNC110 - nobody says so
-                    await asyncio.sleep(0.001)
+                await until(lambda: recorder.counts.written >= len(sent))
 
     asyncio.run(scenario())
     with quire.open(copy, read_only=True) as other:

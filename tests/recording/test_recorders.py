@@ -5,31 +5,18 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import pytest
 
 import quire
+from event_loops import until
+from queues import payloads
 from quire.errors import ClosedError, MalformedInputError
 from quire.recording import Counts, StreamRecorder, TcpRecorder, UdpRecorder
-
-
-def payloads(queue: quire.Queue) -> list[bytes]:
-    with queue.tailer() as tailer:
-        return [bytes(it.data) for it in tailer]
-
-
-async def until(is_so: Callable[[], bool]) -> None:
-    """The test's own time limit ends this."""
-    while not is_so():  # noqa: ASYNC110 - nobody says so
-        await asyncio.sleep(0.001)
-
-
-def run(scenario: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(scenario)
 
 
 def client(recorder: TcpRecorder) -> socket.socket:
@@ -73,7 +60,7 @@ def test_lines_of_several_clients_keep_their_order(
                     await ended(each)
             assert recorder.counts == Counts(count * (lines + 1), count * (lines + 1))
 
-    run(scenario())
+    asyncio.run(scenario())
     found = payloads(queue)
     for number in range(count):
         own = [it for it in found if it.startswith(b"%d:" % number)]
@@ -98,7 +85,7 @@ def test_messages_with_lengths_may_arrive_byte_by_byte(
                     each.shutdown(socket.SHUT_WR)
                     await ended(each)
 
-    run(scenario())
+    asyncio.run(scenario())
     assert sorted(payloads(queue)) == sorted(messages * 2)
 
 
@@ -131,7 +118,7 @@ def test_a_hostile_client_costs_its_connection_only(
                 await until(lambda: recorder.counts.written == 3)
             assert recorder.counts.refused == 1
 
-    run(scenario())
+    asyncio.run(scenario())
     assert payloads(queue) == [b"fine", b"good", b"fine"]
     assert f"too long: length={length} limit=100" in caplog.text
     assert "peer=127.0.0.1:" in caplog.text
@@ -148,7 +135,7 @@ def test_a_message_that_its_client_does_not_finish_is_refused(
                 await ended(each)
             assert recorder.counts == Counts(received=2, written=1, refused=1)
 
-    run(scenario())
+    asyncio.run(scenario())
     assert payloads(queue) == [b"one"]
 
 
@@ -161,7 +148,7 @@ def test_a_silent_client_is_disconnected(
                 await ended(silent)
             assert recorder.counts == Counts()
 
-    run(scenario())
+    asyncio.run(scenario())
     assert "silent for too long peer=" in caplog.text
 
 
@@ -178,7 +165,7 @@ def test_one_client_too_many_is_refused(
                 first.sendall(b"two\n")
                 await until(lambda: recorder.counts.written == 2)
 
-    run(scenario())
+    asyncio.run(scenario())
     assert payloads(queue) == [b"one", b"two"]
     assert "too many: clients=1" in caplog.text
 
@@ -194,7 +181,7 @@ def test_what_cannot_be_appended_ends_the_recording_with_its_error(
                 await recorder.run()
 
     with pytest.raises(ClosedError):
-        run(scenario())
+        asyncio.run(scenario())
 
 
 def test_datagrams_keep_their_bytes_and_order(queue: quire.Queue, appender: quire.Appender) -> None:
@@ -209,7 +196,7 @@ def test_datagrams_keep_their_bytes_and_order(queue: quire.Queue, appender: quir
                 await until(lambda: recorder.counts.received == len(sent) + 2)
             assert recorder.counts == Counts(len(sent) + 2, len(sent), 2, dropped=0)
 
-    run(scenario())
+    asyncio.run(scenario())
     assert payloads(queue) == sent
 
 
@@ -225,7 +212,7 @@ def test_dropped_datagrams_are_counted(queue: quire.Queue, appender: quire.Appen
                     await until(lambda: counts.received + (counts.dropped or 0) >= sent)  # noqa: B023
             assert counts.received + counts.dropped == sent
 
-    run(scenario())
+    asyncio.run(scenario())
     assert set(payloads(queue)) == {b"x" * 100}
 
 
@@ -240,7 +227,7 @@ def test_a_recorder_that_is_closed_appends_what_was_received(
         assert recorder.counts == Counts(received=3, written=2, refused=1)
 
     with closing(os.fdopen(writer, "wb")):
-        run(scenario())
+        asyncio.run(scenario())
     assert payloads(queue) == [b"one", b"two"]
 
 
@@ -255,7 +242,7 @@ def test_a_file_is_recorded_until_a_line_that_is_too_long(
             await recorder.run()
 
     with file.open("rb") as opened, pytest.raises(MalformedInputError, match="length=101") as error:
-        run(scenario(opened.fileno()))
+        asyncio.run(scenario(opened.fileno()))
     assert "received=3 written=1 refused=2" in str(error.value)
     assert payloads(queue) == [b"one"]
 
@@ -280,5 +267,5 @@ def test_a_task_that_is_cancelled_ends_the_recording(
                 await task
             await ended(each)
 
-    run(scenario())
+    asyncio.run(scenario())
     assert payloads(queue) == [b"one"]

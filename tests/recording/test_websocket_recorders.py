@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any
 
@@ -15,6 +15,8 @@ from websockets.exceptions import InvalidHandshake, InvalidStatus
 from websockets.typing import Origin
 
 import quire
+from event_loops import until
+from queues import payloads
 from quire.errors import ClosedError, MalformedInputError
 from quire.recording import Counts, websocket
 from quire.recording.websocket import WebSocketFeedRecorder, WebSocketRecorder
@@ -31,21 +33,6 @@ BINARY, PING, FIN, COMPRESSED = 0x2, 0x9, 0x80, 0x40
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
     """No result depends on how long a connection takes to end."""
     monkeypatch.setattr(websocket, "CLOSE_S", 600.0)
-
-
-def payloads(queue: quire.Queue) -> list[bytes]:
-    with queue.tailer() as tailer:
-        return [bytes(it.data) for it in tailer]
-
-
-async def until(is_so: Callable[[], bool]) -> None:
-    """The test's own time limit ends this."""
-    while not is_so():  # noqa: ASYNC110 - nobody says so
-        await asyncio.sleep(0.001)
-
-
-def run(scenario: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(scenario)
 
 
 def client(recorder: WebSocketRecorder, **options: Any) -> connect:  # noqa: ANN401
@@ -110,7 +97,7 @@ def test_text_and_binary_messages_of_several_clients_keep_their_order(
             await until(lambda: recorder.counts.written == 603)
             assert recorder.counts == Counts(received=603, written=603)
 
-    run(scenario())
+    asyncio.run(scenario())
     found = payloads(queue)
     for name in "abc":
         own = [it for it in found if it.startswith(f"{name}:".encode())]
@@ -129,7 +116,7 @@ def test_what_was_sent_before_the_recorder_is_closed_is_appended(
         assert await closed_code(connection) == 1001
         assert recorder.counts == Counts(received=100, written=100)
 
-    run(scenario())
+    asyncio.run(scenario())
     assert payloads(queue) == [str(number).encode() for number in range(100)]
 
 
@@ -170,7 +157,7 @@ def test_a_hostile_client_costs_its_connection_only(  # noqa: PLR0913, PLR0917 -
             assert code.to_bytes(2, "big") in answered
             assert recorder.counts.refused == (code == 1009)
 
-    run(scenario())
+    asyncio.run(scenario())
     assert payloads(queue)[-1] == b"three"
     assert sorted(payloads(queue)) == [b"good", b"one", b"three"]
     assert reason in caplog.text
@@ -187,7 +174,7 @@ def test_a_client_that_sends_pings_and_reads_nothing_is_disconnected(
                 while True:  # until the answers fill the buffers of the system
                     await asyncio.get_running_loop().sock_sendall(hostile, pings)
 
-    run(scenario())
+    asyncio.run(scenario())
 
 
 @pytest.mark.parametrize(
@@ -215,7 +202,7 @@ def test_a_client_that_failed_and_does_not_close_is_disconnected(
             await asyncio.get_running_loop().sock_sendall(hostile, sent)
             await until(lambda: recorder.counts.refused == 1)  # the connection has ended
 
-    run(scenario())
+    asyncio.run(scenario())
     assert reason in caplog.text
 
 
@@ -227,7 +214,7 @@ def test_what_is_no_websocket_client_is_refused(appender: quire.Appender) -> Non
                 assert b"101" not in await heard(other)
             assert recorder.counts == Counts()
 
-    run(scenario())
+    asyncio.run(scenario())
 
 
 def test_a_page_of_another_origin_is_refused(queue: quire.Queue, appender: quire.Appender) -> None:
@@ -239,7 +226,7 @@ def test_a_page_of_another_origin_is_refused(queue: quire.Queue, appender: quire
                 await page.send("one")
             await until(lambda: recorder.counts.written == 1)
 
-    run(scenario())
+    asyncio.run(scenario())
     assert payloads(queue) == [b"one"]
 
 
@@ -251,7 +238,7 @@ def test_a_silent_client_is_disconnected(
             await closed_code(await client(recorder))
             assert recorder.counts == Counts()
 
-    run(scenario())
+    asyncio.run(scenario())
     assert "silent for too long peer=" in caplog.text
 
 
@@ -267,7 +254,7 @@ def test_one_client_too_many_is_refused(
                 await first.send("two")
             await until(lambda: recorder.counts.written == 2)
 
-    run(scenario())
+    asyncio.run(scenario())
     assert payloads(queue) == [b"one", b"two"]
     assert "too many: clients=1" in caplog.text
 
@@ -282,7 +269,7 @@ def test_what_cannot_be_appended_ends_the_recording_with_its_error(
             await recorder.run()
 
     with pytest.raises(ClosedError):
-        run(scenario())
+        asyncio.run(scenario())
 
 
 @contextmanager
@@ -314,7 +301,7 @@ def test_a_server_is_recorded_until_it_closes_the_connection(
         with answering("one", b"\0\xff", "", "é", code=code) as server:
             assert await feed_of(server, appender) == Counts(received=4, written=3, refused=1)
 
-    run(scenario())
+    asyncio.run(scenario())
     assert payloads(queue) == [b"one", b"\0\xff", "é".encode()]
 
 
@@ -333,7 +320,7 @@ def test_a_server_that_fails_ends_the_recording_with_an_error(
             await feed_of(server, appender, max_bytes=100)
 
     with pytest.raises(MalformedInputError, match=text) as error:
-        run(scenario())
+        asyncio.run(scenario())
     assert "received=2" in str(error.value)
     assert payloads(queue)[0] == b"one"
 
@@ -355,7 +342,7 @@ def test_a_feed_that_is_closed_appends_what_was_sent(
             async with WebSocketFeedRecorder(appender, f"ws://127.0.0.1:{port}"):
                 await sent.wait()
 
-    run(scenario())
+    asyncio.run(scenario())
     assert payloads(queue) == [str(number).encode() for number in range(100)]
 
 
@@ -368,4 +355,4 @@ def test_a_server_that_is_not_there_is_named_without_secrets(appender: quire.App
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     with pytest.raises(OSError, match=rf"cannot connect: url=ws://127.0.0.1:{port}/feed reason="):
-        run(scenario(port))
+        asyncio.run(scenario(port))

@@ -1,4 +1,4 @@
-"""What tests of event loops need: a held write lock, and a count of the loop's turns."""
+"""What tests of event loops need: a held write lock, a count of the loop's turns, a wait."""
 
 from __future__ import annotations
 
@@ -60,3 +60,9 @@ async def ticking() -> AsyncGenerator[Ticks]:
         yield ticks
     finally:
         task.cancel()
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    """The test's own time limit ends this."""
+    while not is_so():  # noqa: ASYNC110 - nobody says so
+        await asyncio.sleep(0.001)
