@@ -257,7 +257,7 @@ def _produce(task: Task) -> None:
 
 def append_paced(appender: quire.Appender, task: Task, numbers: range, appends: array[int]) -> None:
     """
-    Append messages at the rate, without sleeping: number and due in front of each.
+    Append messages at the rate, without sleeping; each starts with its number and due time.
 
     When each append began, and what it took, goes to *appends*, which has room for both.
     """

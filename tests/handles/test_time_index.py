@@ -369,9 +369,9 @@ def test_a_cycle_that_retention_removes_takes_its_times_along(
     assert first_at(path, DAY_MS + 5) == DAY_MS + 10
 
 
-@pytest.mark.parametrize("ends", ["by itself", "killed"])
+@pytest.mark.parametrize("ends", ["normally", "killed"])
 def test_processes_that_append_together_miss_no_message(path: Path, ends: str) -> None:
-    count = 600 if ends == "by itself" else 10**9
+    count = 600 if ends == "normally" else 10**9
     command = [sys.executable, "-c", PRODUCER, str(path), str(count)]
     producers = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(3)]
     for producer in producers:

@@ -37,7 +37,7 @@ pub struct Shape {
     pub block_bytes: u64,
     pub steps: u64,
     pub durability: Durability,
-    /// A sync, by the appender or as the thread of `Batch` does it, comes once in so many steps.
+    /// How many steps there are to a sync, which is the appender's or that of the thread of `Batch`.
     pub sync_every: u64,
     pub roll_every: u64,
     pub largest: u64,
