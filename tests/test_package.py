@@ -32,6 +32,9 @@ MODULES = {
     "top": "textual",
 }
 
+# One worker builds the wheel: Maturin moves the library aside, where a build beside it misses it.
+of_the_wheel = pytest.mark.xdist_group("wheel")
+
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -46,6 +49,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
+@of_the_wheel
 def test_the_wheel_has_every_file_of_the_package_and_no_other(wheel: Path) -> None:
     command = ["git", "-c", "safe.directory=*", "ls-files", "python"]
     listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
@@ -58,6 +62,7 @@ def test_the_wheel_has_every_file_of_the_package_and_no_other(wheel: Path) -> No
 
 
 @pytest.mark.slow
+@of_the_wheel
 def test_every_extra_that_is_named_is_one_of_the_wheel(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as file:
         (name,) = [it for it in file.namelist() if it.endswith(".dist-info/METADATA")]
@@ -85,6 +90,7 @@ def test_every_extra_that_is_named_is_one_of_the_wheel(wheel: Path) -> None:
 
 
 @pytest.mark.slow
+@of_the_wheel
 def test_an_extra_is_installed_from_the_wheel_and_its_verb_runs(
     wheel: Path, tmp_path: Path
 ) -> None:
