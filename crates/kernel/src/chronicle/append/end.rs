@@ -8,7 +8,8 @@ use crate::chronicle::protocol::indexing::{self, IndexWriter};
 use crate::chronicle::protocol::locate;
 use crate::chronicle::protocol::lock::guard::WriteGuard;
 use crate::chronicle::protocol::publish::{self, Payload};
-use crate::chronicle::protocol::roll_file::{Slot, View};
+use crate::chronicle::protocol::roll_file::{Known, Slot, View};
+use crate::chronicle::protocol::walk::Walk;
 use crate::probe::fault::step;
 use crate::{Error, Result, warnings};
 
@@ -206,20 +207,18 @@ impl Tail {
             (self.write_position, self.free) = (write_position, end.position);
             self.sequence = end.next_sequence();
         }
-        loop {
-            match self.view.slot(self.free)? {
-                Slot::Waiting(NOT_INITIALIZED) => return Ok(()),
-                Slot::Waiting(found) => return self.clear_abandoned(found, guard),
-                Slot::EndOfData => {
-                    let file = self.view.path();
-                    return Err(Error::WriteAfterEof { file, position: self.free });
-                }
-                // Published by a writer that died before it raised the write position.
-                Slot::Document(document) => {
-                    self.sequence += u64::from(!document.is_metadata);
-                    self.free = document.next;
-                }
+        // There may be messages of a writer that died before it raised the write position.
+        let free = Known { position: self.free, sequence: self.sequence };
+        let mut walk = Walk::from(&mut self.view, Some(free));
+        let slot = walk.to_end()?;
+        (self.free, self.sequence) = (walk.at.position, walk.at.sequence);
+        match slot {
+            Slot::Waiting(found) if found != NOT_INITIALIZED => self.clear_abandoned(found, guard),
+            Slot::EndOfData => {
+                let file = self.view.path();
+                Err(Error::WriteAfterEof { file, position: self.free })
             }
+            _ => Ok(()),
         }
     }
 

@@ -11,6 +11,7 @@
 
 use super::hints::{self, Pair};
 use super::roll_file::{Known, Slot, View};
+use super::walk::Walk;
 use crate::chronicle::format::index::{ArrayLayout, Shape};
 use crate::{Error, Result};
 
@@ -47,7 +48,7 @@ pub fn last_entry(view: &mut View, up_to: UpTo, checked: bool) -> Result<Option<
         upper if upper <= greatest => Place { upper, lower: shape.lower_slot(newest) + 1 },
         _ => Place { upper: greatest, lower: count },
     };
-    let looks = view.file().window.file_len() / 4 + count;
+    let looks = Looks(view.file().window.file_len() / 4 + count);
     let mut search = Search { view, upper, shape, looks, array: None };
     while let Some((found, entry)) = search.entry_before(place)? {
         place = found;
@@ -79,12 +80,21 @@ enum Count {
     Broken,
 }
 
+/// How many slots and documents may still be looked at.
+struct Looks(u64);
+
+impl Looks {
+    fn take(&mut self) -> bool {
+        self.0 = self.0.saturating_sub(1);
+        self.0 > 0
+    }
+}
+
 struct Search<'v> {
     view: &'v mut View,
     upper: ArrayLayout,
     shape: Shape,
-    /// Slots and documents that may still be looked at.
-    looks: u64,
+    looks: Looks,
     /// The lower array looked at last.
     array: Option<(u64, Option<ArrayLayout>)>,
 }
@@ -96,7 +106,7 @@ impl Search<'_> {
         for upper in (0..=upper).rev() {
             if let Some(array) = self.array(upper)? {
                 for lower in (0..lower).rev() {
-                    if !self.may_look() {
+                    if !self.looks.take() {
                         return Ok(None);
                     }
                     let place = Place { upper, lower };
@@ -104,7 +114,7 @@ impl Search<'_> {
                         return Ok(Some((place, entry)));
                     }
                 }
-            } else if !self.may_look() {
+            } else if !self.looks.take() {
                 return Ok(None);
             }
             lower = u64::from(self.shape.index_count);
@@ -131,11 +141,6 @@ impl Search<'_> {
         Ok(array)
     }
 
-    fn may_look(&mut self) -> bool {
-        self.looks = self.looks.saturating_sub(1);
-        self.looks > 0
-    }
-
     fn is_believed(&mut self, place: Place, entry: Known) -> Result<bool> {
         match self.follows(place, entry)? {
             Count::Right => {}
@@ -147,7 +152,7 @@ impl Search<'_> {
         let Some(array) = self.array(place.upper)? else { return Ok(false) };
         for lower in 0..place.lower {
             let first = Place { upper: place.upper, lower };
-            if !self.may_look() {
+            if !self.looks.take() {
                 return Ok(false);
             }
             if let Some(entry) = self.entry(array, first)? {
@@ -172,7 +177,7 @@ impl Search<'_> {
     fn entry_after(&mut self, place: Place) -> Result<Option<Known>> {
         let Some(array) = self.array(place.upper)? else { return Ok(None) };
         for lower in place.lower + 1..u64::from(self.shape.index_count) {
-            if !self.may_look() {
+            if !self.looks.take() {
                 return Ok(None);
             }
             if let Some(entry) = self.entry(array, Place { lower, ..place })? {
@@ -208,17 +213,14 @@ impl Search<'_> {
     }
 
     fn leads_to(&mut self, from: Known, to: Known) -> Result<Count> {
-        let mut at = from;
-        while at.position < to.position && self.may_look() {
-            match self.view.slot(at.position) {
-                Ok(Slot::Document(document)) => {
-                    at.sequence += u64::from(!document.is_metadata);
-                    at.position = document.next;
-                }
+        let mut walk = Walk::from(self.view, Some(from));
+        while walk.at.position < to.position && self.looks.take() {
+            match walk.step() {
+                Ok(Slot::Document(_)) => {}
                 Ok(_) | Err(Error::Corrupt { .. }) => return Ok(Count::Broken),
                 Err(error) => return Err(error),
             }
         }
-        Ok(if at == to { Count::Right } else { Count::Wrong })
+        Ok(if walk.at == to { Count::Right } else { Count::Wrong })
     }
 }

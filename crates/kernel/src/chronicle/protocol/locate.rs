@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::hints::{self, Pair};
 use super::index_search::{UpTo, last_entry};
 use super::roll_file::{Known, Slot, View};
+use super::walk::{Met, Walk};
 use crate::{Error, Result};
 
 /// The end of a file's documents.
@@ -46,33 +47,17 @@ pub enum Place {
     NotReached,
 }
 
-/// Walks from a known message (or from the start of the file) to the end.
-pub fn walk_to_end(view: &mut View, from: Option<Known>) -> Result<End> {
-    let (mut position, mut last) = match from {
-        Some(known) => match view.slot(known.position)? {
-            Slot::Document(document) => (document.next, Some(known)),
-            slot => return Ok(End { position: known.position, last: None, slot }),
-        },
-        None => (0, None),
-    };
-    loop {
-        match view.slot(position)? {
-            Slot::Document(document) => {
-                if !document.is_metadata {
-                    let sequence = last.map_or(0, |last: Known| last.sequence + 1);
-                    last = Some(Known { position, sequence });
-                }
-                position = document.next;
-            }
-            slot => return Ok(End { position, last, slot }),
-        }
-    }
-}
-
 /// The end of the file: from the write position where it can be trusted.
 pub fn end(view: &mut View) -> Result<End> {
     let from = written(view)?;
-    walk_to_end(view, from)
+    let mut walk = Walk::from(view, from);
+    let mut last = None;
+    loop {
+        match walk.next_message()? {
+            Met::Message(message) => last = Some(message),
+            Met::End(slot) => return Ok(End { position: walk.at.position, last, slot }),
+        }
+    }
 }
 
 /// The message at the write position, numbered by the sequence word or by the index.
@@ -119,35 +104,31 @@ pub fn sequence_at(view: &mut View, position: u64) -> Result<Option<u64>> {
 
 fn count_to(view: &mut View, position: u64, checked: bool) -> Result<Option<u64>> {
     let base = last_entry(view, UpTo::Position(position), checked)?;
-    let (mut at, mut sequence) = base.map_or((0, 0), |known| (known.position, known.sequence));
-    while at <= position {
-        let Slot::Document(document) = view.slot(at)? else { break };
-        if !document.is_metadata {
-            if at == position {
-                return Ok(Some(sequence));
-            }
-            sequence += 1;
-        }
-        at = document.next;
+    let mut walk = Walk::from(view, base);
+    while walk.at.position < position {
+        let Slot::Document(_) = walk.step()? else { return Ok(None) };
     }
-    Ok(None)
+    let found = walk.at;
+    if found.position > position {
+        return Ok(None);
+    }
+    Ok(match walk.step()? {
+        Slot::Document(document) if !document.is_metadata => Some(found.sequence),
+        _ => None,
+    })
 }
 
 /// Where the message numbered `sequence` is.
 pub fn place_of(view: &mut View, sequence: u64) -> Result<Place> {
     let base = last_entry(view, UpTo::Sequence(sequence), true)?;
-    let (mut at, mut number) = base.map_or((0, 0), |known| (known.position, known.sequence));
+    let mut walk = Walk::from(view, base);
     loop {
-        match view.slot(at)? {
-            Slot::Document(document) if document.is_metadata => at = document.next,
-            Slot::Document(_) if number == sequence => return Ok(Place::Found(at)),
-            Slot::Document(document) => {
-                number += 1;
-                at = document.next;
-            }
-            Slot::EndOfData if number == sequence => return Ok(Place::AfterEnd(at)),
-            Slot::Waiting(_) if number == sequence => return Ok(Place::NotYet(at)),
-            Slot::EndOfData | Slot::Waiting(_) => return Ok(Place::NotReached),
+        match walk.next_message()? {
+            Met::Message(at) if at.sequence == sequence => return Ok(Place::Found(at.position)),
+            Met::Message(_) => {}
+            Met::End(_) if walk.at.sequence != sequence => return Ok(Place::NotReached),
+            Met::End(Slot::EndOfData) => return Ok(Place::AfterEnd(walk.at.position)),
+            Met::End(_) => return Ok(Place::NotYet(walk.at.position)),
         }
     }
 }
@@ -175,14 +156,11 @@ impl Run {
 /// The messages from the last indexed one up to `sequence`, or up to the last there is.
 pub fn run_up_to(view: &mut View, sequence: u64) -> Result<Run> {
     let base = last_entry(view, UpTo::Sequence(sequence), true)?;
-    let (mut at, first) = base.map_or((0, 0), |known| (known.position, known.sequence));
-    let mut positions = Vec::new();
-    while positions.len() as u64 + first <= sequence {
-        let Slot::Document(document) = view.slot(at)? else { break };
-        if !document.is_metadata {
-            positions.push(at);
-        }
-        at = document.next;
+    let mut walk = Walk::from(view, base);
+    let (first, mut positions) = (walk.at.sequence, Vec::new());
+    while walk.at.sequence <= sequence {
+        let Met::Message(message) = walk.next_message()? else { break };
+        positions.push(message.position);
     }
-    Ok(Run { first, positions, end: at })
+    Ok(Run { first, positions, end: walk.at.position })
 }

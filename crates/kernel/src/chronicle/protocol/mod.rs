@@ -6,7 +6,7 @@
 //! - [`roll_file`] is an open file, [`file_events`] says which are; [`create`] makes one, [`roll`]
 //!   ends it, [`compressed`] reads one that was compressed, [`unfinished`] says whether one was only
 //!   begun, [`listing`] which there are, and [`recorded`] which roll cycle they follow;
-//! - [`locate`] and [`index_search`] find messages;
+//! - [`walk`] steps over documents, [`locate`] and [`index_search`] find messages;
 //! - [`times`] keeps append times in a side file;
 //! - [`repair`] mends what a power cut left.
 
@@ -41,3 +41,5 @@ pub mod roll_file;
 pub mod times;
 #[cfg(not(loom))]
 pub mod unfinished;
+#[cfg(not(loom))]
+pub mod walk;

@@ -30,6 +30,7 @@ use super::lock::guard::WriteGuard;
 use super::roll_file::{Known, Slot, View};
 use super::table::store::TableStore;
 use super::times;
+use super::walk::{Met, Walk};
 use crate::chronicle::format::document::HEADER_LEN;
 use crate::chronicle::format::index::ArrayLayout;
 use crate::chronicle::format::table;
@@ -206,21 +207,16 @@ fn end_of(view: &mut View, synced: Option<u64>) -> Result<Option<End>> {
         Some((sequence, Ok(Place::Found(position)))) => Some(Known { position, sequence }),
         _ => None,
     };
-    let (mut position, mut sequence) = from.map_or((0, 0), |at| (at.position, at.sequence));
+    let mut walk = Walk::from(view, from);
     let mut last = None;
     loop {
-        match view.slot(position) {
-            Ok(Slot::Document(document)) => {
-                if !document.is_metadata {
-                    last = Some(Known { position, sequence });
-                    sequence += 1;
-                }
-                position = document.next;
-            }
-            Ok(Slot::EndOfData) => return Ok(None),
-            Ok(Slot::Waiting(_)) => return Ok(Some(End { position, last })),
+        match walk.next_message() {
+            Ok(Met::Message(message)) => last = Some(message),
+            Ok(Met::End(Slot::EndOfData)) => return Ok(None),
+            Ok(Met::End(_)) => return Ok(Some(End { position: walk.at.position, last })),
             Err(Error::Corrupt { .. }) => {
                 // The file's last document, and its growth is lost: nothing names a later one.
+                let position = walk.at.position;
                 let end = End { position, last };
                 let after = End { position: position + HEADER_LEN, last };
                 return Ok(if leads_behind(view, &after)? { None } else { Some(end) });

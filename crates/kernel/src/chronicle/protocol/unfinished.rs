@@ -10,7 +10,8 @@ use std::sync::Arc;
 use quire_wire::codes::I64_ARRAY;
 use quire_wire::reader::Reader;
 
-use super::roll_file::{self, RollFile, Slot, View};
+use super::roll_file::{self, Known, RollFile, View};
+use super::walk::{Met, Walk};
 use crate::chronicle::format::document::{self, Header};
 use crate::chronicle::format::index::{self, INDEX, INDEX2INDEX};
 use crate::chronicle::format::store::{self, StoreLayout};
@@ -77,14 +78,11 @@ fn is_array(bytes: &[u8]) -> bool {
     is_named && cursor.code() == Some(I64_ARRAY)
 }
 
-fn is_message_from(view: &mut View, mut at: u64) -> Result<bool> {
-    loop {
-        match view.slot(at) {
-            Ok(Slot::Document(document)) if document.is_metadata => at = document.next,
-            Ok(Slot::Document(_)) => return Ok(true),
-            Ok(_) | Err(Error::Corrupt { .. }) => return Ok(false),
-            Err(error) => return Err(error),
-        }
+fn is_message_from(view: &mut View, position: u64) -> Result<bool> {
+    match Walk::from(view, Some(Known { position, sequence: 0 })).next_message() {
+        Ok(found) => Ok(matches!(found, Met::Message(_))),
+        Err(Error::Corrupt { .. }) => Ok(false),
+        Err(error) => Err(error),
     }
 }
 
