@@ -327,6 +327,11 @@ class Dump:
 
     Reads only the file itself; it need not lie in a queue.
 
+    Args:
+        path: The file.
+        start: Of a roll file, skip what lies before the message with this sequence; 0: nothing.
+        end: Of a roll file, stop after the message before this sequence; None: at its end.
+
     Raises:
         NotAQueueError: The file has another name.
         CorruptError: The file does not start as its name requires. Later damage is reported in
@@ -334,7 +339,7 @@ class Dump:
 
     """
 
-    def __new__(cls, path: str | PathLike[str]) -> Dump: ...
+    def __new__(cls, path: str | PathLike[str], start: int = 0, end: int | None = None) -> Dump: ...
     def __iter__(self) -> Self: ...
     def __next__(self) -> bytes: ...
 

@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import click
 
 from quire._formats import uncompressed
 from quire._native import Dump
 from quire._terminal import escape_controls, escape_line
-from quire.cli.arguments import PATH
+from quire.cli.arguments import PATH, open_read_only, value_errors_as_usage
 from quire.cli.dump_older import is_older, texts_of
 from quire.cli.errors import error_text
+from quire.cli.options import range_options
 from quire.cli.output import Output
+from quire.discovery import TABLE
 from quire.errors import NotAQueueError, QuireError
+from quire.ranges.numbering import Numbering
+from quire.ranges.range import Limits
 
 _SUFFIXES = (".cq4", ".cq4t")
 _OF_VERSION_4 = "directory-listing.cq4t"
 
 
+class _Part(NamedTuple):
+    """A file to dump, and the sequences of its messages to start with and to stop before."""
+
+    file: Path
+    start: int = 0
+    end: int | None = None
+
+
 @click.command()
 @click.argument("paths", metavar="PATH...", type=PATH, nargs=-1, required=True)
-def dump(paths: tuple[Path, ...]) -> None:
+@range_options
+def dump(paths: tuple[Path, ...], time_field: str | None, **points: Any) -> None:  # noqa: ANN401
     """
     Print every document of queues or single files.
 
@@ -31,47 +44,74 @@ def dump(paths: tuple[Path, ...]) -> None:
     Of a Vanilla Chronicle or a Quick-Queue: each message with its index and length, cycle by
     cycle or page by page; damaged entries are shown and passed over.
 
+    With --from or --to, only the messages of the range are shown, with the metadata between them.
+    A file's header is shown if its first message is in the range; the table never is. A POINT is
+    as for replay.
+
     \b
     Examples:
       quire dump orders | less
       quire dump orders/20240115F.cq4 orders/metadata.cq4t
+      quire dump orders --from 0x4d1900000010 --to 0x4d1900000020
     """  # noqa: D301 - click reads the backspace
     output = Output()
     wrong: list[str] = []
+    limits = Limits(points["from"], points["to"], time_field)
     for path in paths:
-        if is_older(path):
-            for text in texts_of(path, wrong):
-                output.write(text.encode("utf-8", "backslashreplace"))
-            continue
-        for file, has_title in _files(path):
-            if has_title:
-                output.write(f"## {escape_line(file.name)}\n".encode())
-            try:
-                for piece in Dump(file):
-                    output.write(_shown(piece) if output.is_terminal else piece)
-            except (QuireError, OSError) as error:
-                if isinstance(error, BrokenPipeError):
-                    raise
-                output.write(f"# {escape_line(error_text(error))}\n".encode())
-                wrong.append(error_text(error))
+        with value_errors_as_usage():
+            if is_older(path):
+                for text in texts_of(path, limits, wrong):
+                    output.write(text.encode("utf-8", "backslashreplace"))
+                continue
+            parts = _limited(path, limits) if limits else _files(path)
+        for part in parts:
+            _dump(part, output, wrong, has_title=path.is_dir())
     output.flush()
     if wrong:
         more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
         raise click.ClickException(wrong[0] + more)
 
 
-def _files(path: Path) -> Iterator[tuple[Path, bool]]:
-    """Yield the files of a queue by name, or the file itself, and whether to name it."""
+def _dump(part: _Part, output: Output, wrong: list[str], *, has_title: bool) -> None:
+    if has_title:
+        output.write(f"## {escape_line(part.file.name)}\n".encode())
+    try:
+        for piece in Dump(*part):
+            output.write(_shown(piece) if output.is_terminal else piece)
+    except (QuireError, OSError) as error:
+        if isinstance(error, BrokenPipeError):
+            raise
+        output.write(f"# {escape_line(error_text(error))}\n".encode())
+        wrong.append(error_text(error))
+
+
+def _files(path: Path) -> list[_Part]:
+    """Return the files of a queue by name, or the file itself."""
     if not path.is_dir():
         path.stat()  # says so itself if there is nothing
-        yield path, False
-        return
+        return [_Part(path)]
     found = (file for file in path.iterdir() if file.name != _OF_VERSION_4)
     files = sorted(file for file in found if Path(uncompressed(file.name)).suffix in _SUFFIXES)
     if not files:
         raise NotAQueueError(f"not a Chronicle Queue 5 queue: no *.cq4 file path={path}")
-    for file in files:
-        yield file, True
+    return [_Part(file) for file in files]
+
+
+def _limited(path: Path, limits: Limits) -> list[_Part]:
+    """Return the roll files with messages of a range."""
+    if path.name == TABLE:
+        raise click.UsageError(f"the table of a queue has no --from and no --to: path={path}")
+    with open_read_only(path) as queue:
+        first, past = limits.indexes(queue)
+        roll = Numbering.of(queue)
+        parts = list[_Part]()
+        for cycle in queue.cycles:
+            low, high = roll.to_index(cycle, 0), roll.to_index(cycle + 1, 0)
+            if first < high and low < past:
+                start = roll.to_sequence(first) if first > low else 0
+                end = roll.to_sequence(past) if past < high else None
+                parts.append(_Part(Path(queue.file_for_cycle(cycle)), start, end))
+        return parts
 
 
 def _shown(piece: bytes) -> bytes:

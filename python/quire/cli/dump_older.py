@@ -16,6 +16,7 @@ from quire.cli.formats import yaml_of
 from quire.errors import CorruptError
 from quire.ranges.cycles import count_of, cycles_of
 from quire.ranges.numbering import Numbering
+from quire.ranges.range import Limits
 
 _PAGES = {".qx", ".qmx", ".qm", ".qd"}
 
@@ -41,11 +42,15 @@ def is_older(path: Path) -> bool:
     return False
 
 
-def texts_of(path: Path, wrong: list[str]) -> Iterator[str]:
-    """Yield the messages of a queue as text; damage is shown, added to *wrong* and passed over."""
+def texts_of(path: Path, limits: Limits, wrong: list[str]) -> Iterator[str]:
+    """Yield messages of a queue as text; damage is shown, added to *wrong* and passed over."""
     opened: Any = quire.open(path, read_only=True, create=False)
     with opened as queue:
+        first, past = limits.indexes(queue)
+        to_cycle = Numbering.of(queue).to_cycle
         for cycle in cycles_of(queue):
+            if not to_cycle(first) <= cycle <= to_cycle(past - 1):
+                continue
             yield f"## {escape_line(_name_of(queue, cycle))}\n"
             try:
                 count = count_of(queue, cycle)
@@ -53,7 +58,7 @@ def texts_of(path: Path, wrong: list[str]) -> Iterator[str]:
                 wrong.append(str(error))
                 yield f"# {escape_line(str(error))}\n"
                 continue
-            yield from _cycle(queue, cycle, count, wrong)
+            yield from _cycle(queue, cycle, count, (first, past), wrong)
 
 
 def _name_of(queue: VanillaQueue | QuickQueue, cycle: int) -> str:
@@ -63,10 +68,15 @@ def _name_of(queue: VanillaQueue | QuickQueue, cycle: int) -> str:
 
 
 def _cycle(
-    queue: quire.VanillaQueue | quire.QuickQueue, cycle: int, count: int, wrong: list[str]
+    queue: quire.VanillaQueue | quire.QuickQueue,
+    cycle: int,
+    count: int,
+    bounds: tuple[int, int],
+    wrong: list[str],
 ) -> Iterator[str]:
     numbering = Numbering.of(queue)
-    index, end = numbering.to_index(cycle, 0), numbering.to_index(cycle, count)
+    index = max(numbering.to_index(cycle, 0), bounds[0])
+    end = min(numbering.to_index(cycle, count), bounds[1])
     with queue.tailer() as tailer:
         tailer.move_to_index(index)
         while index < end:

@@ -48,7 +48,7 @@ class Bounds(NamedTuple):
             return self
         from quire.ranges.range import index_bounds
 
-        first, past = index_bounds(cast("quire.Queue", queue), start, end, time_field=time_field)
+        first, past = index_bounds(cast("quire.Queue", queue), start, end, time_field)
         after = _end(queue)
         is_past = first is not None and first >= after > 0
         if is_past and not isinstance(start, int) and not self.follow:

@@ -9,10 +9,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime
 from os import PathLike
-from typing import Final, TypeAlias, cast
+from typing import Final, NamedTuple, TypeAlias, cast
 
 from quire import _arguments as arguments
 from quire._native import Excerpt
+from quire._native import Queue as NativeQueue
 from quire.errors import IndexOutOfRangeError
 from quire.queue import Queue
 from quire.queue import open as open_queue
@@ -53,6 +54,45 @@ class Range:
     def is_empty(self) -> bool:
         """Whether there are no messages."""
         return self.first >= self.past
+
+
+class Limits(NamedTuple):
+    """
+    What a range is limited to: two points, the second exclusive; None leaves a side open.
+
+    Attributes:
+        start: Where it starts.
+        end: Where it ends.
+        time_field: See :func:`range_of`.
+
+    """
+
+    start: Point | None = None
+    end: Point | None = None
+    time_field: str | None = None
+
+    def __bool__(self) -> bool:
+        """Whether there is a limit."""
+        return self.start is not None or self.end is not None
+
+    def indexes(self, queue: Queue) -> tuple[int, int]:
+        """
+        Return the limits as indexes, all where there are none.
+
+        Raises:
+            IndexOutOfRangeError: *start* is an index that no message has; in an older format, one
+                after all of them.
+            ValueError: As :func:`range_of`.
+
+        """
+        first, past = index_bounds(queue, *self)
+        if isinstance(self.start, int) and (
+            isinstance(queue, NativeQueue) or self.start >= end_index_of(queue)
+        ):
+            require(queue, self.start)
+        if isinstance(self.start, datetime) and (first or 0) >= end_index_of(queue):
+            first = NO_INDEX
+        return first or 0, NO_INDEX if past is None else past
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +229,7 @@ def range_of(
 
 
 def index_bounds(
-    queue: Queue, start: Point | None, end: Point | None, *, time_field: str | None = None
+    queue: Queue, start: Point | None, end: Point | None, time_field: str | None = None
 ) -> tuple[int | None, int | None]:
     """
     Return two points as indexes; a start given as a time is that of the first message from it.

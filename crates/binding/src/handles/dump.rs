@@ -17,9 +17,15 @@ pub struct Dump(Mutex<Kernel<'static>>);
 #[pymethods]
 impl Dump {
     #[new]
-    #[pyo3(signature = (path))]
-    fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        let opened = py.detach(|| Kernel::open(&path));
+    #[pyo3(signature = (path, start = 0, end = None))]
+    fn new(py: Python<'_>, path: PathBuf, start: u64, end: Option<u64>) -> PyResult<Self> {
+        let opened = py.detach(|| {
+            let mut dump = Kernel::open(&path)?;
+            if start > 0 || end.is_some() {
+                dump.limit(start..end.unwrap_or(u64::MAX))?;
+            }
+            Ok(dump)
+        });
         told(py, opened).map(|dump| Self(Mutex::new(dump)))
     }
 

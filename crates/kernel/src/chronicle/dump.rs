@@ -2,6 +2,7 @@
 //! §8.9). A dump comes in pieces, so that a file of any length passes through little memory.
 
 use std::fmt::Write;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use super::format::document::{self, HEADER_LEN};
 use super::format::roll_cycle::{SUFFIX, is_roll_file_name};
 use super::format::table;
 use super::protocol::compressed;
+use super::protocol::locate::{self, Place};
 use super::protocol::roll_file::{Slot, View};
 use super::protocol::table::store::TableStore;
 use super::queue::handle::Queue;
@@ -59,6 +61,8 @@ pub struct Dump<'a> {
     source: Source<'a>,
     position: u64,
     sequence: Option<u64>,
+    /// It ends with the message before this one.
+    past: Option<u64>,
     is_over: bool,
 }
 
@@ -79,16 +83,35 @@ impl Dump<'static> {
             source(compressed::open_either(path, 0)?.map(|file| View::new(Arc::new(file))))
         }))
     }
+
+    /// Leaves out the documents of a roll file before the message numbered `range.start`, unless
+    /// that is the first, and those after the last message of the range.
+    pub fn limit(&mut self, range: Range<u64>) -> Result<()> {
+        let Source::Roll(view) = &mut self.source else { return Ok(()) };
+        self.past = Some(range.end);
+        if range.start > 0 {
+            match locate::place_of(view, range.start)? {
+                Place::Found(position) => self.position = position,
+                _ => self.is_over = true,
+            }
+            self.sequence = Some(range.start - 1);
+        }
+        Ok(())
+    }
 }
 
 impl<'a> Dump<'a> {
     const fn new(source: Source<'a>) -> Self {
-        Self { source, position: 0, sequence: None, is_over: false }
+        Self { source, position: 0, sequence: None, past: None, is_over: false }
     }
 
     /// Appends what comes next, until `out` holds `enough` bytes; false once the file is over.
     pub fn put_more(&mut self, out: &mut String, enough: usize) -> Result<bool> {
         while !self.is_over && out.len() < enough {
+            if self.past.is_some_and(|past| next_number(self.sequence) >= past) {
+                self.is_over = true;
+                break;
+            }
             self.is_over = match &mut self.source {
                 Source::Table(table) => {
                     put_entry(out, table, &mut self.position, &mut self.sequence)

@@ -30,8 +30,12 @@ impl Queue {
         self.lock_files().get(&cycle).and_then(Weak::upgrade)
     }
 
-    /// The file of a cycle, opened if need be; None when it is missing or not ready.
+    /// The file of a cycle, opened if need be; None when it is missing or not ready, and for all
+    /// others where one roll file was opened alone.
     pub fn file(&self, cycle: i32) -> Result<Option<Arc<RollFile>>> {
+        if self.opened.single.is_some_and(|only| only != cycle) {
+            return Ok(None);
+        }
         if let Some(file) = self.open_file(cycle) {
             return Ok(Some(file));
         }
