@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -18,7 +19,9 @@ from quire.cli.output import Output
 from quire.discovery import TABLE
 from quire.errors import NotAQueueError, QuireError
 from quire.ranges.numbering import Numbering
-from quire.ranges.range import Limits
+
+if TYPE_CHECKING:
+    from quire.ranges.range import Limits
 
 _SUFFIXES = (".cq4", ".cq4t")
 _OF_VERSION_4 = "directory-listing.cq4t"
@@ -56,20 +59,30 @@ def dump(paths: tuple[Path, ...], time_field: str | None, **points: Any) -> None
     """  # noqa: D301 - click reads the backspace
     output = Output()
     wrong: list[str] = []
-    limits = Limits(points["from"], points["to"], time_field)
+    limits = _limits(points["from"], points["to"], time_field)
     for path in paths:
         with value_errors_as_usage():
             if is_older(path):
                 for text in texts_of(path, limits, wrong):
                     output.write(text.encode("utf-8", "backslashreplace"))
                 continue
-            parts = _limited(path, limits) if limits else _files(path)
+            parts = _files(path) if limits is None else _limited(path, limits)
         for part in parts:
             _dump(part, output, wrong, has_title=path.is_dir())
     output.flush()
     if wrong:
         more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
         raise click.ClickException(wrong[0] + more)
+
+
+def _limits(
+    start: int | datetime | None, end: int | datetime | None, time_field: str | None
+) -> Limits | None:
+    if start is None and end is None:
+        return None
+    from quire.ranges.range import Limits
+
+    return Limits(start, end, time_field)
 
 
 def _dump(part: _Part, output: Output, wrong: list[str], *, has_title: bool) -> None:

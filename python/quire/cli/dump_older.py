@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,7 +16,10 @@ from quire.cli.formats import yaml_of
 from quire.errors import CorruptError
 from quire.ranges.cycles import count_of, cycles_of
 from quire.ranges.numbering import Numbering
-from quire.ranges.range import Limits
+from quire.ranges.seek import NO_INDEX
+
+if TYPE_CHECKING:
+    from quire.ranges.range import Limits
 
 _PAGES = {".qx", ".qmx", ".qm", ".qd"}
 
@@ -42,11 +45,11 @@ def is_older(path: Path) -> bool:
     return False
 
 
-def texts_of(path: Path, limits: Limits, wrong: list[str]) -> Iterator[str]:
+def texts_of(path: Path, limits: Limits | None, wrong: list[str]) -> Iterator[str]:
     """Yield messages of a queue as text; damage is shown, added to *wrong* and passed over."""
     opened: Any = quire.open(path, read_only=True, create=False)
     with opened as queue:
-        first, past = limits.indexes(queue)
+        first, past = (0, NO_INDEX) if limits is None else limits.indexes(queue)
         to_cycle = Numbering.of(queue).to_cycle
         for cycle in cycles_of(queue):
             if not to_cycle(first) <= cycle <= to_cycle(past - 1):

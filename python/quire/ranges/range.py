@@ -19,6 +19,7 @@ from quire.queue import Queue
 from quire.queue import open as open_queue
 from quire.ranges.cycles import end_index_of
 from quire.ranges.event_time import TimeField, datetime_of, epoch_ns, epoch_ns_of
+from quire.ranges.numbering import AnyQueue
 from quire.ranges.seek import NO_INDEX, check_cycle_start, first_from, index_at_time
 from quire.tailer import Tailer
 
@@ -71,11 +72,7 @@ class Limits(NamedTuple):
     end: Point | None = None
     time_field: str | None = None
 
-    def __bool__(self) -> bool:
-        """Whether there is a limit."""
-        return self.start is not None or self.end is not None
-
-    def indexes(self, queue: Queue) -> tuple[int, int]:
+    def indexes(self, queue: AnyQueue) -> tuple[int, int]:
         """
         Return the limits as indexes, all where there are none.
 
@@ -85,11 +82,12 @@ class Limits(NamedTuple):
             ValueError: As :func:`range_of`.
 
         """
-        first, past = index_bounds(queue, *self)
+        journal = cast("Queue", queue)
+        first, past = index_bounds(journal, *self)
         if isinstance(self.start, int) and (
             isinstance(queue, NativeQueue) or self.start >= end_index_of(queue)
         ):
-            require(queue, self.start)
+            require(journal, self.start)
         if isinstance(self.start, datetime) and (first or 0) >= end_index_of(queue):
             first = NO_INDEX
         return first or 0, NO_INDEX if past is None else past
