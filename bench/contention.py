@@ -107,8 +107,8 @@ def _expect_ready(one: subprocess.Popen[str], asked: Task) -> None:
 def _outcome(one: subprocess.Popen[str], asked: Task) -> Result:
     said, _ = one.communicate(timeout=TIMEOUT_S)
     if one.returncode:
-        told = _complaints(asked).read_text("utf-8")
-        raise Failed(f"a writer failed: task={asked} exit={one.returncode}\n{told[-3000:]}")
+        complaints = _complaints(asked).read_text("utf-8")
+        raise Failed(f"a writer failed: task={asked} exit={one.returncode}\n{complaints[-3000:]}")
     outcome: Result = json.loads(said.splitlines()[-1])
     outcome.setdefault("cpu_nanos", outcome.get("cpuNanos"))
     return outcome

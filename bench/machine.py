@@ -54,8 +54,8 @@ def _distribution() -> str:
 def _java() -> str:
     if shutil.which("java") is None:
         return "none"
-    told = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False)  # noqa: S607
-    return (told.stderr.splitlines() or ["unknown"])[0]
+    ran = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False)  # noqa: S607
+    return (ran.stderr.splitlines() or ["unknown"])[0]
 
 
 def free_bytes(place: Path) -> int:

@@ -106,8 +106,8 @@ def load(directory: Path) -> dict[str, Result]:
 
 def _commit() -> str:
     command = ["git", "-c", "safe.directory=*", "describe", "--always", "--dirty"]
-    told = subprocess.run(command, cwd=harness.ROOT, capture_output=True, text=True, check=False)
-    return told.stdout.strip() or "unknown"
+    ran = subprocess.run(command, cwd=harness.ROOT, capture_output=True, text=True, check=False)
+    return ran.stdout.strip() or "unknown"
 
 
 def _scenario(

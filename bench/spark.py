@@ -105,7 +105,7 @@ class _Session:
         answer = self._process.stdout.readline()
         if not answer:
             self._process.wait(60)
-            told = self._errors.read_text("utf-8")[-3000:]
-            raise Failed(f"it failed: operation={name}\n{told}")
+            errors = self._errors.read_text("utf-8")[-3000:]
+            raise Failed(f"it failed: operation={name}\n{errors}")
         found: Result = json.loads(answer)
         return found

@@ -49,7 +49,7 @@ class _Watch(Stopwatch):
         self.cpu_nanos = round((machine.tree_s(os.getpid()) - self._used_s) * 1e9)
 
     def found(self, count: int) -> Found:
-        """Return what is told of so many messages."""
+        """Return the figures of a run over *count* messages."""
         return {"nanos": self.nanos, "cpu_nanos": self.cpu_nanos, "count": count}
 
 

@@ -25,7 +25,7 @@ def main() -> None:
         queue.tailer() as tailer,
     ):
         appender.write_message(Order("EURUSD", 100, 1.25, ["fast"]))
-        print("told what it is:", tailer.read_message(Order))
+        print("as an Order:", tailer.read_message(Order))
 
         appender.write_message(Order("GBPUSD", 7), typed=True)
         print("by its own name:", tailer.read_message())

@@ -25,8 +25,10 @@ def version() -> str:
     server = shutil.which("redis-server")
     if server is None:
         raise Missing("no redis-server on the PATH: apt install redis-server")
-    told = subprocess.run([server, "--version"], capture_output=True, text=True, check=True).stdout
-    return f"redis-py {redis.__version__}, {told.split(' sha=')[0]}"
+    version = subprocess.run(
+        [server, "--version"], capture_output=True, text=True, check=True
+    ).stdout
+    return f"redis-py {redis.__version__}, {version.split(' sha=')[0]}"
 
 
 @contextmanager

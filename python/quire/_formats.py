@@ -115,9 +115,9 @@ def _is_cycle(entry: os.DirEntry[str], depth: int) -> bool:
     return depth > 1 and any(_is_cycle(it, depth - 1) for it in below)
 
 
-def reasons(told: Mapping[str, str]) -> dict[str, str]:
+def reasons(by_names: Mapping[str, str]) -> dict[str, str]:
     """Return why each name is missing, from lists of names that share a reason."""
-    return {name: reason for names, reason in told.items() for name in names.split()}
+    return {name: reason for names, reason in by_names.items() for name in names.split()}
 
 
 def article(format_name: str) -> str:

@@ -226,11 +226,11 @@ def test_a_damaged_cycle_is_not_archived_and_the_others_are(
 
     assert ran.code == 1
     assert "archived=2" in ran.out
-    told = [line for line in ran.err.splitlines() if "quire: failed:" in line]
-    assert len(told) == 1
-    assert "20240116T4.cq4" in told[0]
-    assert f"cycle={FIRST_DAY + 1}" in told[0]
-    assert "index=0x4d1a00000064" in told[0]
+    failures = [line for line in ran.err.splitlines() if "quire: failed:" in line]
+    assert len(failures) == 1
+    assert "20240116T4.cq4" in failures[0]
+    assert f"cycle={FIRST_DAY + 1}" in failures[0]
+    assert "index=0x4d1a00000064" in failures[0]
     assert rows(dest) == expected[:PER_DAY] + expected[2 * PER_DAY :]
     assert leftovers(dest) == []
 

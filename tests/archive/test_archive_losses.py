@@ -1,4 +1,4 @@
-"""What goes missing, or is damaged, on either side of an archive is told, and stops no more."""
+"""What goes missing or is damaged on either side of an archive is reported; the rest goes on."""
 
 from __future__ import annotations
 

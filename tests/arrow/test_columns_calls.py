@@ -236,8 +236,8 @@ def test_some_of_the_methods_and_fields_may_be_selected(
     tailer.to_start()
     assert some.arrow.names == ["index", "method", "trade", "move"]
     assert values(tailer.read_batch(schema=some), "method") == ["trade", "move", *["trade"] * 2]
-    for wrong, told in {"sale": "sale", "move.x": "move", "trade.volume": "volume"}.items():
-        with pytest.raises(KeyError, match=told):
+    for wrong, problem in {"sale": "sale", "move.x": "move", "trade.volume": "volume"}.items():
+        with pytest.raises(KeyError, match=problem):
             MARKET.select([wrong])
 
 

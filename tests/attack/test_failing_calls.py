@@ -62,15 +62,15 @@ def test_a_call_that_fails_is_an_error_and_nothing_more(
             if lasting and (error == errno.EINTR or (name, error) in WAITED_OUT):
                 lasting = ""  # noqa: PLW2901 - for ever is a hang by contract
             directory = tmp_path / "life"
-            told = build.live(directory, f"{name}:{nth}{lasting}:{error}", may_fail=True)
+            outcome = build.live(directory, f"{name}:{nth}{lasting}:{error}", may_fail=True)
             fault = f"{name}:{nth}{lasting}:{errno.errorcode[error]}"
             tried += 1
-            raised += told.failures
+            raised += outcome.failures
             try:
-                assert told.exit == 0
-                assert told.hits[name] >= nth or nth > 1  # it depends on time, and was not made
-                assert told.error is None, told.error
-                assert told.held == []
+                assert outcome.exit == 0
+                assert outcome.hits[name] >= nth or nth > 1  # it depends on time, and was not made
+                assert outcome.error is None, outcome.error
+                assert outcome.held == []
                 survives(directory, second=30, crashes=0)
             except Exception as problem:  # noqa: BLE001 - all of them are shown at the end
                 wrong.append(f"{fault} {problem!r}")

@@ -21,8 +21,8 @@ from fault_peer import (
     POINTS,
     SIGKILL,
     FaultBuild,
+    Outcome,
     Record,
-    Told,
     check_messages,
     least,
     points,
@@ -74,19 +74,19 @@ def build() -> Iterator[FaultBuild]:
 def hits(build: FaultBuild, tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
     """How often a life that nobody disturbs comes past each point."""
     directory = tmp_path_factory.mktemp("undisturbed")
-    told = build.live(directory)
-    assert (told.exit, told.error, told.held) == (0, None, [])
+    outcome = build.live(directory)
+    assert (outcome.exit, outcome.error, outcome.held) == (0, None, [])
     assert survives(directory, second=LAST_SECOND, crashes=0) == 0
-    return least(told, build.live(tmp_path_factory.mktemp("again")))
+    return least(outcome, build.live(tmp_path_factory.mktemp("again")))
 
 
-def came(told: Told, name: str, nth: int) -> bool:
+def came(outcome: Outcome, name: str, nth: int) -> bool:
     """Whether the crash happened: the last of the calls that depend on time may not be made."""
-    if told.exit == SIGKILL:
+    if outcome.exit == SIGKILL:
         return True
-    assert (told.exit, told.error) == (0, None), (name, nth, told)
-    assert nth > 1, (name, nth, told)
-    assert told.hits[name] < nth, (name, nth, told)
+    assert (outcome.exit, outcome.error) == (0, None), (name, nth, outcome)
+    assert nth > 1, (name, nth, outcome)
+    assert outcome.hits[name] < nth, (name, nth, outcome)
     return False
 
 
@@ -134,8 +134,8 @@ def test_a_crash_at_any_point_loses_nothing(
     told_of_nobody = kills = 0
     for number, (name, nth) in enumerate(moments(hits, scaled(3, ALL))):
         directory = tmp_path / "crashed"
-        told = build.live(directory, f"{name}:{nth}:kill")
-        if not came(told, name, nth):
+        outcome = build.live(directory, f"{name}:{nth}:kill")
+        if not came(outcome, name, nth):
             shutil.rmtree(directory)
             continue
         kills += 1
@@ -166,13 +166,13 @@ def test_a_crash_in_the_recovery_from_a_crash_loses_nothing(
         rng = random.Random(f"{name}:{nth}")  # noqa: S311 - the same sample each time
         second = rng.choice((0, LAST_SECOND))
         undisturbed = copy_of(first, tmp_path / "undisturbed")
-        told = build.live(undisturbed, life="recovery", second=second)
-        assert (told.exit, told.error) == (0, None), (name, nth, told)
-        met = [point for point, count in told.hits.items() if count]
+        outcome = build.live(undisturbed, life="recovery", second=second)
+        assert (outcome.exit, outcome.error) == (0, None), (name, nth, outcome)
+        met = [point for point, count in outcome.hits.items() if count]
         for point in met if TORTURE else rng.sample(met, 2):
             again = copy_of(first, tmp_path / "again")
-            told = build.live(again, f"{point}:1:kill", life="recovery", second=second)
-            assert told.exit == SIGKILL, (name, nth, point, told)
+            outcome = build.live(again, f"{point}:1:kill", life="recovery", second=second)
+            assert outcome.exit == SIGKILL, (name, nth, point, outcome)
             crashes += 1
             try:
                 survives(again, second=second, crashes=2)
@@ -208,11 +208,11 @@ def test_java_takes_over_after_a_crash_at_any_point(
                 survives(directory, second=0)
             asked[directory] = time_to_append(directory / "queue")
     headless = {path for path in asked if newest_is_headless(path / "queue")}
-    told = outlive(asked)
-    failed = {path for path in headless if str(told[path]["error"]).startswith(HEADLESS)}
-    told |= outlive({path: asked[path] for path in failed})
+    answers = outlive(asked)
+    failed = {path for path in headless if str(answers[path]["error"]).startswith(HEADLESS)}
+    answers |= outlive({path: asked[path] for path in failed})
     wrong: list[str] = []
-    for path, answer in told.items():
+    for path, answer in answers.items():
         try:
             assert answer["error"] is None
             agree(path / "queue", answer)
@@ -226,8 +226,8 @@ def outlive(asked: dict[Path, int]) -> dict[Path, dict[str, object]]:
     """Have Java append at these times, and tell what it read."""
     lines = "".join(f"{time_ms} {path / 'queue'}\n" for path, time_ms in asked.items())
     peer = JavaPeer(run_timeout_s=scaled(400, 4000))
-    told = map(json.loads, peer.run_with_input("outlive", lines, text=JAVA, timeout_ms=500))
-    return {Path(answer["dir"]).parent: answer for answer in told}
+    answers = map(json.loads, peer.run_with_input("outlive", lines, text=JAVA, timeout_ms=500))
+    return {Path(answer["dir"]).parent: answer for answer in answers}
 
 
 def newest_is_headless(queue: Path) -> bool:
@@ -259,15 +259,15 @@ def time_to_append(queue: Path) -> int:
     return START_MS + LAST_SECOND * SECOND_MS
 
 
-def agree(queue: Path, told: dict[str, object]) -> None:
+def agree(queue: Path, answer: dict[str, object]) -> None:
     """Quire reads what Java read, and the journal agrees; then Quire goes on."""
     with quire.open(queue, read_only=True, eof_grace_s=0, timeout_s=0) as reader:
         found = [(excerpt.index, excerpt.data) for excerpt in reader.tailer()]
     digest = hashlib.sha256()
     for index, data in found:
         digest.update(f"{index:x} {len(data)} {data.hex()}".encode())
-    assert told["count"] == told["entryCount"] == len(found)
-    assert told["sha256"] == digest.hexdigest()
+    assert answer["count"] == answer["entryCount"] == len(found)
+    assert answer["sha256"] == digest.hexdigest()
     assert [data for _, data in found[-2:]] == [JAVA.encode(), JAVA.encode() * 20]
     check_messages(Record(queue.parent / "journal"), found[:-2], crashes=1)
     with quire.open(queue, clock=quire.ManualClock(START_MS)) as writer:

@@ -129,21 +129,21 @@ def test_a_child_can_let_go_of_handles_that_threads_of_its_parent_are_using(
 def test_the_lock_of_a_killed_parent_is_free_while_its_children_live(
     path: Path, tmp_path: Path
 ) -> None:
-    told, tell = os.pipe()
+    receiver, sender = os.pipe()
     children = 20
 
     def parent() -> None:
         signal.alarm(HANG_S)
         with running(lambda: open_small(path).close(), lambda: open_small(tmp_path / "b").close()):
             for _ in range(children):
-                os.write(tell, fork(signal.pause).to_bytes(4, "little"))
+                os.write(sender, fork(signal.pause).to_bytes(4, "little"))
             document = open_small(path).appender().writing_document()
             document.write_bytes(b"never finished")
             os.kill(os.getpid(), signal.SIGKILL)
 
     assert exit_code(fork(parent)) == -signal.SIGKILL
-    os.close(tell)
-    with os.fdopen(told, "rb") as pipe:
+    os.close(sender)
+    with os.fdopen(receiver, "rb") as pipe:
         pids = [int.from_bytes(pipe.read(4), "little") for _ in range(children)]
         try:
             with quire.open(path, timeout_s=10) as queue:  # a living holder would be an error
@@ -157,20 +157,20 @@ def test_the_lock_of_a_killed_parent_is_free_while_its_children_live(
 @pytest.mark.parametrize("announced", [True, False])
 def test_what_a_child_inherits_keeps_no_lock_of_its_parent(path: Path, announced: bool) -> None:  # noqa: FBT001 - a case
     """A mapping keeps the file it was made of open, and the locks of that, in the child too."""
-    told, tell = os.pipe()
+    receiver, sender = os.pipe()
 
     def parent() -> None:
         queue = open_small(path)
         appender = queue.appender() if announced else None
-        os.write(tell, fork(signal.pause).to_bytes(4, "little"))
+        os.write(sender, fork(signal.pause).to_bytes(4, "little"))
         document = (appender or queue.appender()).writing_document()
         document.write_bytes(b"never finished")
         os.kill(os.getpid(), signal.SIGKILL)
 
     assert exit_code(fork(parent)) == -signal.SIGKILL
-    child = int.from_bytes(os.read(told, 4), "little")
-    os.close(told)
-    os.close(tell)
+    child = int.from_bytes(os.read(receiver, 4), "little")
+    os.close(receiver)
+    os.close(sender)
     try:
         with quire.open(path, timeout_s=10) as queue:  # a living holder would be an error
             queue.appender().write_bytes(b"after")

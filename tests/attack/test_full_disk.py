@@ -356,7 +356,7 @@ def test_little_space_is_told_before_it_runs_out(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     def work(disk: Path) -> int:
-        for percent, told in ((0, 0), (5, 1)):
+        for percent, warnings in ((0, 0), (5, 1)):
             caplog.clear()
             path = disk / f"queue{percent}"
             with quire.open(path, block_bytes=BLOCK, low_space_percent=percent) as queue:
@@ -364,7 +364,7 @@ def test_little_space_is_told_before_it_runs_out(
                 for _ in range(100):
                     appender.write_bytes(b"x" * 1000)
             records = [it for it in caplog.records if "almost full" in it.getMessage()]
-            assert len(records) == told
+            assert len(records) == warnings
             for record in records:
                 assert (record.name, record.levelno) == ("quire", logging.WARNING)
                 for part in (str(path), "free_bytes=", "low_space_percent=5", "make room"):

@@ -1,7 +1,7 @@
 """A JVM and Quire on one small disk, filled to the last byte: the JVM dies, the queue does not.
 
 The JVM stores into pages that it never got. It notices late: the message that it wrote last has a
-hole, even if it told that it was written. All before it is whole, for everybody.
+hole, even if it reported it as written. All before it is whole, for everybody.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def options(path: Path) -> dict[str, Option]:
 
 
 def fill_under(peer: JavaPeer, disk: Path, path: Path, leave: int) -> list[tuple[int, int]]:
-    """Fill the disk while a JVM appends, until that dies; return what it told of as written."""
+    """Fill the disk while a JVM appends, until that dies; return what it reported as written."""
     longest = LONGEST[leave % len(LONGEST)]
     java, *rest = peer.command(
         "produce", id=1, count=10**9, pause_us=100, max_length=longest, **options(path)
@@ -96,8 +96,10 @@ def fill_under(peer: JavaPeer, disk: Path, path: Path, leave: int) -> list[tuple
         lines += process.rest(START_S)
         assert process.wait() != 0
         # An InternalError, or where the JVM's own code met it the report of its end, on stdout.
-        told = [*process.stderr_text.splitlines(), *(it for it in lines if it)]
-    assert any("a fault occurred" in it or "SIGBUS" in it for it in told), told[-20:]
+        lines_printed = [*process.stderr_text.splitlines(), *(it for it in lines if it)]
+    assert any("a fault occurred" in it or "SIGBUS" in it for it in lines_printed), lines_printed[
+        -20:
+    ]
     return [numbers(line) for line in lines if line and ACK.fullmatch(line)]
 
 
@@ -131,7 +133,7 @@ def refused_for_space(appender: quire.Appender) -> None:
 
 
 def assert_whole(everything: list[tuple[int, bytes]], acked: list[tuple[int, int]]) -> None:
-    """Quire's first and last, and between them Java's: one more than it told of, at most."""
+    """Quire's first and last, and between them Java's: one more than it reported, at most."""
     (start, first), *javas, (_, last) = everything
     assert (first, last) == (QUIRES, QUIRES)
     assert [index - start for index, _ in everything] == [*range(len(everything))]

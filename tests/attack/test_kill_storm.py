@@ -256,7 +256,7 @@ def mark(message: Message) -> int:
 
 
 def assert_same(seen: list[Message], final: list[Message]) -> None:
-    """As `==`, told in a line: pytest takes minutes to compare long lists."""
+    """As `==`, reported in one line: pytest takes minutes to compare long lists."""
     pairs = enumerate(zip(seen, final, strict=False))
     other = next(((place, *pair) for place, pair in pairs if pair[0] != pair[1]), None)
     assert other is None, other

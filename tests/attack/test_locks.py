@@ -88,21 +88,21 @@ def test_a_zombie_is_dead(path: Path) -> None:
 
 
 def test_a_holder_that_became_another_program_is_dead(path: Path) -> None:
-    told, tell = os.pipe()
+    receiver, sender = os.pipe()
 
     def turn() -> None:
         hold(path)
-        os.dup2(tell, 1)
+        os.dup2(sender, 1)
         os.execv("/bin/sh", ["sh", "-c", "echo; sleep 600"])  # noqa: S606 - any program will do
 
     pid = fork(turn)
-    assert os.read(told, 1) == b"\n"
+    assert os.read(receiver, 1) == b"\n"
     append_at_once(path)
     os.kill(pid, 0)
     os.kill(pid, signal.SIGKILL)
     assert exit_code(pid) == -signal.SIGKILL
-    os.close(told)
-    os.close(tell)
+    os.close(receiver)
+    os.close(sender)
     assert_holds(path, [b"before", b"after"])
 
 
@@ -154,18 +154,18 @@ def test_a_robbed_document_publishes_nothing(path: Path, count: int) -> None:
 def test_a_bulk_write_that_is_stopped_is_not_robbed(path: Path, tally: Tally) -> None:
     """At random instants: where the lock is free meanwhile, others append."""
 
-    told, tell = os.pipe()
+    receiver, sender = os.pipe()
 
     def bulk() -> None:
         with quire.open(path) as queue, queue.appender() as appender:
-            os.write(tell, b"!")  # the table's key lock, which opening takes, is never forced
+            os.write(sender, b"!")  # the table's key lock, which opening takes, is never forced
             for first in range(0, 10**9, 1000):
                 appender.write_many([b"%d" % number for number in range(first, first + 1000)])
 
     pid, refused, stops = fork(bulk), 0, scaled(20, 500)
-    os.read(told, 1)
-    os.close(told)
-    os.close(tell)
+    os.read(receiver, 1)
+    os.close(receiver)
+    os.close(sender)
     rng = random.Random(4)  # noqa: S311 - instants
     for _ in range(stops):
         time.sleep(rng.uniform(0, 0.005))
@@ -310,17 +310,17 @@ def hold():
 
 def live():
     queue = quire.open(path) if new == "writer" else None
-    os.write(tell, b"!")
+    os.write(sender, b"!")
     time.sleep(600)
 
-told, tell = os.pipe()
+receiver, sender = os.pipe()
 dead = fork(hold)
 assert exit_code(dead) == -signal.SIGKILL
 with open("/proc/sys/kernel/ns_last_pid", "w") as last:
     last.write(str(dead - 1))
 living = fork(live)
 assert living == dead, (living, dead)
-os.read(told, 1)
+os.read(receiver, 1)
 with quire.open(path, timeout_s=60) as queue:
     start = time.monotonic()
     queue.appender().write_bytes(b"after")

@@ -95,17 +95,17 @@ def until(holds: Callable[[], bool]) -> None:
 def test_an_opener_shows_that_it_lives_before_it_has_the_lock(path: Path) -> None:
     """Its pid alone says nothing in other containers, where it would be taken for dead."""
     os.utime(newest(path))
-    told, say = os.pipe()
+    receiver, sender = os.pipe()
 
     def hold() -> None:
         signal.alarm(ORPHAN_S)
         document = opened(path).appender().writing_document()
         document.write_bytes(b"never finished")
-        os.write(say, b"!")
+        os.write(sender, b"!")
         signal.pause()
 
     holder = fork(hold)
-    os.read(told, 1)
+    os.read(receiver, 1)
     age(newest(path))
     with ThreadPoolExecutor(1) as pool:
         opening = pool.submit(opened, path, timeout_s=2 * HANG_S)
@@ -116,8 +116,8 @@ def test_an_opener_shows_that_it_lives_before_it_has_the_lock(path: Path) -> Non
         assert exit_code(holder) == -signal.SIGKILL
         opening.result(HANG_S).close()
     assert kept_aside(path)
-    os.close(told)
-    os.close(say)
+    os.close(receiver)
+    os.close(sender)
 
 
 def test_who_lost_the_lock_amid_the_repair_changes_nothing(path: Path) -> None:
@@ -200,19 +200,19 @@ def test_an_older_file_that_fails_leaves_the_newer_ones_to_the_next_opener(tmp_p
 def test_a_clock_set_forward_takes_no_space_from_a_living_writer(tmp_path: Path) -> None:
     """It believes of its space that it is reserved, and stores there without asking."""
     path = tmp_path / "queue"
-    go_on, tell = os.pipe()
-    told, say = os.pipe()
+    go_on, resume = os.pipe()
+    receiver, sender = os.pipe()
 
     def live() -> None:
         signal.alarm(ORPHAN_S)
         with opened(path) as queue, queue.appender() as appender:
             appender.write_many(MESSAGES)
-            os.write(say, b"!")
+            os.write(sender, b"!")
             os.read(go_on, 1)
             appender.write_many(MESSAGES)
 
     writer = fork(live)
-    os.read(told, 1)
+    os.read(receiver, 1)
     file = newest(path)
     with file.open("r+b") as handle:  # what one who died had copied and not published
         handle.seek(Store(file.read_bytes()).tail + 8)
@@ -224,9 +224,9 @@ def test_a_clock_set_forward_takes_no_space_from_a_living_writer(tmp_path: Path)
 
     assert file.stat().st_blocks == blocks
     assert file.stat().st_mtime > LONG_AGO
-    os.write(tell, b"!")
+    os.write(resume, b"!")
     assert exit_code(writer) == 0
-    for end in (go_on, tell, told, say):
+    for end in (go_on, resume, receiver, sender):
         os.close(end)
     with quire.open(path, read_only=True) as queue:
         assert payloads(queue) == MESSAGES * 2

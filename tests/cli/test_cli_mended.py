@@ -170,9 +170,9 @@ def test_a_full_device_is_named(path: Path, verb: str) -> None:
 
 @pytest.mark.parametrize("group", [[], ["pipeline"]])
 def test_summaries_are_shown_in_full(cli: Cli, group: list[str]) -> None:
-    told = cli.ok(*group, "--help").out
-    assert "..." not in told.partition("Commands:")[2]
-    assert "Commands:" in told
+    printed = cli.ok(*group, "--help").out
+    assert "..." not in printed.partition("Commands:")[2]
+    assert "Commands:" in printed
 
 
 def test_a_roll_file_that_is_not_there_is_no_directory(cli: Cli, path: Path) -> None:

@@ -328,7 +328,7 @@ def test_an_empty_queue_shows_nothing(cli: Cli, path: Path, queue: quire.Queue) 
 
 
 @pytest.mark.parametrize(
-    ("options", "code", "told"),
+    ("options", "code", "problem"),
     [
         (["--from", "0x4d18ffffffff"], 1, "no message has this index: from=0x4d18ffffffff"),
         (["--from", "0x4d1900000004"], 1, "no message has this index: from=0x4d1900000004"),
@@ -349,12 +349,12 @@ def test_an_empty_queue_shows_nothing(cli: Cli, path: Path, queue: quire.Queue) 
 )
 @pytest.mark.usefixtures("indexes")
 def test_a_wrong_wish_is_told_in_one_line(
-    cli: Cli, path: Path, options: list[str], code: int, told: str
+    cli: Cli, path: Path, options: list[str], code: int, problem: str
 ) -> None:
     ran = cli("read", path, *options)
 
     assert (ran.code, ran.raw) == (code, b"")
-    assert told in ran.err
+    assert problem in ran.err
     assert ran.err.startswith("quire: ")
     assert ran.err.count("\n") == 1
 

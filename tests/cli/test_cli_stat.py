@@ -19,7 +19,7 @@ from paths import GOLDEN
 from queues import DAY_MS, UNLOCKED, WRITE_LOCK, exit_code, fork, poke, snapshot
 
 
-def told(cli: Cli, path: Path) -> dict[str, Any]:
+def stat_of(cli: Cli, path: Path) -> dict[str, Any]:
     """The facts; the same run as text must be clean, too."""
     assert cli.ok("stat", path).lines[0].split() == ["path", str(path)]
     facts: dict[str, Any] = json.loads(cli.ok("stat", path, "--json").out)
@@ -34,7 +34,7 @@ def test_a_queue_of_three_days_is_told(
         indexes += [appender.write_text("x" * 10) for _ in range(count)]
         clock.advance(DAY_MS)
 
-    facts = told(cli, path)
+    facts = stat_of(cli, path)
 
     assert facts["roll_cycle"] == "TEST4_DAILY"
     assert (facts["wire_type"], facts["source_id"], facts["epoch_ms"]) == ("BINARY_LIGHT", 0, 0)
@@ -71,12 +71,12 @@ def test_a_tailers_lag_is_exact(
             pass
         some.commit()
         everything.commit()
-        lags = {it["name"]: it["lag"] for it in told(cli, path)["tailers"]}
+        lags = {it["name"]: it["lag"] for it in stat_of(cli, path)["tailers"]}
     assert lags == {"none": 12, "some": 7, "all": 0}
 
 
 def test_tailers_of_javas_are_told_and_what_stands_beside_them_is_not(cli: Cli) -> None:
-    facts = told(cli, GOLDEN / "java-5.27ea11/h_named_tailers")
+    facts = stat_of(cli, GOLDEN / "java-5.27ea11/h_named_tailers")
 
     lags = {it["name"]: it["lag"] for it in facts["tailers"]}
     assert lags == {
@@ -98,7 +98,7 @@ def test_tailers_of_javas_are_told_and_what_stands_beside_them_is_not(cli: Cli) 
     "case", sorted(GOLDEN.glob("java-*/*/")), ids=lambda it: "-".join(it.parts[-2:])
 )
 def test_every_queue_of_javas_is_told_read_and_dumped(cli: Cli, case: Path) -> None:
-    facts = told(cli, case)
+    facts = stat_of(cli, case)
     listed = [json.loads(line) for line in (case / "list.jsonl").read_text("utf-8").splitlines()]
     assert facts["messages"] == sum("index" in line for line in listed)
     dumped = cli.ok("dump", case).out
@@ -111,7 +111,7 @@ def test_every_queue_of_javas_is_told_read_and_dumped(cli: Cli, case: Path) -> N
 
 
 def test_the_rate_is_told_by_the_history_of_the_messages(cli: Cli) -> None:
-    (file,) = told(cli, GOLDEN / "java-5.27ea11/c_methods_history")["files"]
+    (file,) = stat_of(cli, GOLDEN / "java-5.27ea11/c_methods_history")["files"]
     assert file["messages"] > 10
     # The last one was written 25 us after the first, by a clock that a test made.
     assert file["per_second"] == pytest.approx(24 / 25e-6)
@@ -147,14 +147,14 @@ def test_the_holder_of_a_lock_is_told_and_not_waited_for(
     exit_code(dead)
     poke(path, WRITE_LOCK, dead)
     assert f"write lock   held by process {dead}, which is dead\n" in cli.ok("stat", path).out
-    assert told(cli, path)["locks"][WRITE_LOCK] == {"pid": dead, "lives": False}
+    assert stat_of(cli, path)["locks"][WRITE_LOCK] == {"pid": dead, "lives": False}
     poke(path, WRITE_LOCK, UNLOCKED)
 
 
 def test_looking_changes_nothing(cli: Cli, path: Path, appender: quire.Appender) -> None:
     appender.write_text("x")
     before = snapshot(path)
-    told(cli, path)
+    stat_of(cli, path)
     cli.ok("dump", path)
     assert snapshot(path) == before
 
@@ -162,19 +162,19 @@ def test_looking_changes_nothing(cli: Cli, path: Path, appender: quire.Appender)
 def test_odd_queues_are_told(
     cli: Cli, path: Path, queue: quire.Queue, appender: quire.Appender, tmp_path: Path
 ) -> None:
-    empty = told(cli, path)
+    empty = stat_of(cli, path)
     assert (empty["messages"], empty["first_index"], empty["files"]) == (0, None, [])
 
     appender.write_text("x")
     file = Path(queue.file_for_cycle(queue.cycles[0]))
     (path / "20240116T4.cq4").touch()
-    states = {it["name"]: it["state"] for it in told(cli, path)["files"]}
+    states = {it["name"]: it["state"] for it in stat_of(cli, path)["files"]}
     assert states == {"20240115T4.cq4": "open", "20240116T4.cq4": "not ready"}
 
     (tmp_path / "alone").mkdir()
     alone = Path(shutil.copy(file, tmp_path / "alone"))
-    assert told(cli, alone)["messages"] == 1
-    assert told(cli, alone.parent)["keys"] == {}
+    assert stat_of(cli, alone)["messages"] == 1
+    assert stat_of(cli, alone.parent)["keys"] == {}
 
 
 def test_a_damaged_file_is_named_and_the_others_are_told(
@@ -213,8 +213,8 @@ def test_what_the_system_refuses_is_told_with_its_path(
     ran = cli(verb, path)
 
     assert ran.code == 1
-    told = f"cannot open: Permission denied: path={path / 'metadata.cq4t'}\n"
-    assert ran.err == f"quire: {told}"
+    expected = f"cannot open: Permission denied: path={path / 'metadata.cq4t'}\n"
+    assert ran.err == f"quire: {expected}"
 
 
 @pytest.mark.parametrize("verb", ["stat", "dump", "read"])
@@ -291,11 +291,11 @@ def test_a_queue_is_told_while_java_holds_its_lock(cli: Cli, path: Path) -> None
     with peer.start("produce", dir=path, count=5, hold_open_document=True) as java:
         java.read_until("HOLDING", 30)
         began_s = time.monotonic()
-        facts = told(cli, path)
+        facts = stat_of(cli, path)
         assert time.monotonic() - began_s < 12  # a writer would wait for 15
 
         assert facts["messages"] == 5
         assert facts["locks"][WRITE_LOCK] == {"pid": java.pid, "lives": True}
         assert cli.ok("read", path, "--format", "hex").raw.count(b"\n") == 5
         java.kill()
-    assert told(cli, path)["locks"][WRITE_LOCK] == {"pid": java.pid, "lives": False}
+    assert stat_of(cli, path)["locks"][WRITE_LOCK] == {"pid": java.pid, "lives": False}

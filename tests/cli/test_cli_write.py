@@ -342,7 +342,7 @@ def test_a_queue_is_not_made_by_mistake(cli: Cli, tmp_path: Path, lines: Path) -
 
 
 @pytest.mark.parametrize(
-    ("options", "code", "told"),
+    ("options", "code", "problem"),
     [
         (["--roll-cycle", "HUGE_DAILY"], 1, "another roll cycle: asked=HUGE_DAILY"),
         (["--roll-cycle", "nothing"], 2, "no such roll cycle: name=nothing"),
@@ -352,7 +352,7 @@ def test_a_queue_is_not_made_by_mistake(cli: Cli, tmp_path: Path, lines: Path) -
     ],
 )
 def test_a_wrong_wish_writes_nothing(
-    path: Path, lines: Path, options: list[str], code: int, told: str
+    path: Path, lines: Path, options: list[str], code: int, problem: str
 ) -> None:
     made = run("write", path, "--roll-cycle", "TEST4_DAILY", "--text", lines)
     assert made.code == 0
@@ -360,7 +360,7 @@ def test_a_wrong_wish_writes_nothing(
     ran = run("write", path, lines, *options)
 
     assert ran.code == code
-    assert told in ran.err
+    assert problem in ran.err
     assert ran.err.count("\n") == 1
     assert len(texts(path)) == 4
 

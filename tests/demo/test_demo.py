@@ -39,18 +39,18 @@ from quire.demo.record import Recording, record
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """Return the folder of a run in plain Python over the first day, and what it told."""
+    """Return the folder of a run in plain Python over the first day, and what it printed."""
     folder = tmp_path_factory.mktemp("demo") / "run"
-    with redirect_stdout(io.StringIO()) as told:
+    with redirect_stdout(io.StringIO()) as printed:
         assert main(["demo", "--no-spark", "--limit", "842", "--dir", str(folder)]) == 0
-    return folder, " ".join(told.getvalue().split())
+    return folder, " ".join(printed.getvalue().split())
 
 
 def test_the_demo_in_plain_python_checks_itself(run: tuple[Path, str]) -> None:
-    folder, told = run
+    folder, printed = run
 
-    assert "checked all equal" in told
-    assert f"page {folder / 'flights.html'}" in told
+    assert "checked all equal" in printed
+    assert f"page {folder / 'flights.html'}" in printed
 
 
 def test_the_journal_holds_every_event_and_the_tailers_place(run: tuple[Path, str]) -> None:
@@ -157,7 +157,7 @@ def test_missing_extras_are_told_in_one_line(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "told"),
+    ("arguments", "code", "problem"),
     [
         (["no-such-verb"], 2, "quire: No such command 'no-such-verb'. (see: quire --help)\n"),
         (["demo", "--limit", "0"], 2, "'--limit'"),
@@ -165,10 +165,10 @@ def test_missing_extras_are_told_in_one_line(
     ],
 )
 def test_wrong_use_is_told_on_stderr(
-    arguments: list[str], code: int, told: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], code: int, problem: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(arguments) == code
-    assert told in capsys.readouterr().err
+    assert problem in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("argument", ["--version", "--help", "-h"])
@@ -216,8 +216,8 @@ def test_a_difference_names_its_group() -> None:
         Figures(2, 2, 1, 0, 1.0, 2.0),
         Figures(2, 2, 1, 1, 1.0, None),
     ):
-        (told,) = differences({group: wrong}, expected)
-        assert told.startswith("Group(carrier='UA', hour=5, ")
+        (difference,) = differences({group: wrong}, expected)
+        assert difference.startswith("Group(carrier='UA', hour=5, ")
     assert len(differences({}, expected)) == 1
 
 
@@ -262,10 +262,10 @@ def test_the_page_shows_what_was_found(run: tuple[Path, str]) -> None:
 
 
 def test_the_page_shows_a_group_a_retention_run_and_metrics(run: tuple[Path, str]) -> None:
-    folder, told = run
+    folder, printed = run
 
     page = (folder / "flights.html").read_text("utf-8")
-    assert "shared 1,679 events by 2 processes of the consumer group" in told
+    assert "shared 1,679 events by 2 processes of the consumer group" in printed
     assert "1,000 events were delivered again, none was lost, and 0 wait" in page
     assert "The rule keeps 1 of 2 daily files" in page
     assert "audit has read up to 2 January" in page

@@ -1,4 +1,4 @@
-"""A damaged file is told of and closes no other one: seeking, counting, and appending behind it."""
+"""A damaged file is reported and closes no other one: seeking, counting, and appending after it."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def test_other_files_are_reached(
         tailer.to_end()
         tailer.direction = "backward"
         assert tailer.read_map() == WHOLE[-1]
-    (told,) = caplog.messages  # once, however often it is met
-    assert files[0].name in told
+    (warning,) = caplog.messages  # once, however often it is met
+    assert files[0].name in warning
 
 
 def test_the_damaged_file_itself_is_an_error(path: Path, files: list[Path]) -> None:

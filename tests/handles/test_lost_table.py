@@ -77,16 +77,16 @@ def test_what_two_writers_were_told_is_there_is_there(path: Path, tmp_path: Path
     child = fork(lambda: produce(path, report, writing))
     os.read(reading, 1)
     remove(path)
-    told = []
+    appended = []
     with quire.open(path) as queue, queue.appender() as appender:
         for number in range(2000):
             appender.write_bytes(b"new %d" % number)
-            told.append(b"new %d" % number)
+            appended.append(b"new %d" % number)
         assert exit_code(child) == 0
         acknowledged, error = json.loads(report.read_text(encoding="utf-8"))
         assert error == "TableLostError"
         found = payloads(queue)
-        assert [data for data in found if data.startswith(b"new")] == told
+        assert [data for data in found if data.startswith(b"new")] == appended
         assert [data.decode() for data in found if data.startswith(b"old")] == acknowledged
         assert queue.entry_count == len(found)
     assert problems_of(path) == []

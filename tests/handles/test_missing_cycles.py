@@ -112,12 +112,12 @@ def test_it_is_refused_when_asked_and_nothing_moves(queue: quire.Queue, cycles: 
     read_some(queue, 4)
     stored = queue.table_value("index.job")
     delete(queue, *cycles[:3])
-    with pytest.raises(quire.DataLossError, match=r"=job expected=0x\w+ first=0x") as told:
+    with pytest.raises(quire.DataLossError, match=r"=job expected=0x\w+ first=0x") as raised:
         queue.tailer("job", on_missing="raise")
     with pytest.raises(quire.DataLossError):
         queue.tailer("job", on_missing="raise")
     assert queue.table_value("index.job") == stored
-    assert str(pickle.loads(pickle.dumps(told.value))) == str(told.value)
+    assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)
     with queue.tailer("job", on_missing="skip") as tailer:
         assert list(tailer.payloads()) == of_days(3, 4, 5)
 

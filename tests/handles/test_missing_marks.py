@@ -198,18 +198,20 @@ def test_without_a_grace_time_it_is_said_where_a_tailer_stays(
         for _ in range(2):
             tailer.read_many(10_000)
         assert tailer.read() is None
-    (told,) = caplog.messages
-    assert "though a later one has messages" in told
-    assert files[1].name in told
+    (warning,) = caplog.messages
+    assert "though a later one has messages" in warning
+    assert files[1].name in warning
 
 
 def test_messages_behind_a_lost_one_are_not_passed_over(path: Path, files: list[Path]) -> None:
     position = break_message(files[1], 10)
     patch(files[1], position, bytes(4))
     with opened(path, 0.0) as (queue, tailer):
-        with pytest.raises(quire.CorruptError, match="messages are missing in the middle") as told:
+        with pytest.raises(
+            quire.CorruptError, match="messages are missing in the middle"
+        ) as raised:
             list(tailer)
-        assert told.value.position == position
+        assert raised.value.position == position
         assert queue.entry_count == ALL
 
 
@@ -224,9 +226,9 @@ def test_a_file_that_was_never_finished_is_passed_over_and_named(
     with opened(path, HOUR_S if is_old else 0.05) as (_, tailer):
         found = [quire.Excerpt.to_dict(excerpt) for excerpt in tailer]
     assert found == WHOLE[:PER_DAY] + WHOLE[2 * PER_DAY :]
-    (told,) = caplog.messages
-    assert "never finished, or was emptied" in told
-    assert files[1].name in told
+    (warning,) = caplog.messages
+    assert "never finished, or was emptied" in warning
+    assert files[1].name in warning
 
 
 def test_a_service_goes_on(tmp_path: Path) -> None:

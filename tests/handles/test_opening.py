@@ -117,9 +117,9 @@ def test_what_everybody_may_write_to_is_warned_of_once(
     (path / name).chmod(0o777)
     for _ in range(3):
         quire.open(path).close()
-    (told,) = warnings_of(caplog)
-    assert "chmod o-w" in told
-    assert f"path={path / name} mode=0777" in told
+    (warning,) = warnings_of(caplog)
+    assert "chmod o-w" in warning
+    assert f"path={path / name} mode=0777" in warning
 
 
 def test_what_is_shared_with_everybody_on_purpose_is_not_warned_of(
@@ -142,6 +142,6 @@ def test_the_queue_of_another_user_is_warned_of_unless_it_is_shared(
     assert warnings_of(caplog) == []
     for _ in range(2):
         quire.open(path).close()
-    told = warnings_of(caplog)
-    assert len(told) == 2  # the directory, and the table
-    assert all("belongs to another user" in line and "owner=12345" in line for line in told)
+    warnings = warnings_of(caplog)
+    assert len(warnings) == 2  # the directory, and the table
+    assert all("belongs to another user" in line and "owner=12345" in line for line in warnings)

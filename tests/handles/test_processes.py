@@ -137,21 +137,21 @@ def test_forked_writers_write_every_message_once(path: Path) -> None:
 
 def test_a_writer_that_is_killed_loses_nothing_it_had_published(path: Path) -> None:
     with quire.open(path, block_bytes=1) as queue:
-        told, tell = os.pipe()
+        receiver, sender = os.pipe()
 
         def write() -> None:
             with quire.open(path, block_bytes=1) as own, own.appender() as appender:
                 for number in range(10**9):
-                    os.write(tell, appender.write_bytes(b"%d" % number).to_bytes(8, "big"))
+                    os.write(sender, appender.write_bytes(b"%d" % number).to_bytes(8, "big"))
 
         pid = fork(write)
         index = 0
         for _ in range(500):
-            index = int.from_bytes(os.read(told, 8), "big")
+            index = int.from_bytes(os.read(receiver, 8), "big")
         os.kill(pid, signal.SIGKILL)
         assert exit_code(pid) == -signal.SIGKILL
-        os.close(told)
-        os.close(tell)
+        os.close(receiver)
+        os.close(sender)
 
         after = queue.appender().write_bytes(b"after")
         found = {excerpt.index: excerpt.data for excerpt in queue.tailer()}

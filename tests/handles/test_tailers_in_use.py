@@ -57,11 +57,13 @@ def test_a_second_one_is_refused_and_leaves_the_position_alone(
     with quire.open(path) as other, queue.tailer("risk") as tailer:
         assert tailer.read_many(3) == TEXTS[:3]
         for asked in (queue, other):
-            with pytest.raises(quire.TailerInUseError, match=r"tailer=risk pid=\d+ since=") as told:
+            with pytest.raises(
+                quire.TailerInUseError, match=r"tailer=risk pid=\d+ since="
+            ) as raised:
                 asked.tailer("risk")
-            assert told.value.pid == os.getpid()
-            assert told.value.since is not None
-            assert before <= told.value.since <= datetime.now(UTC)
+            assert raised.value.pid == os.getpid()
+            assert raised.value.since is not None
+            assert before <= raised.value.since <= datetime.now(UTC)
         tailer.commit()
         assert queue.table_value("index.risk") == tailer.index
     with queue.tailer("risk") as again:
@@ -71,11 +73,11 @@ def test_a_second_one_is_refused_and_leaves_the_position_alone(
 def test_one_of_another_process_is_noticed_and_ends_with_it(path: Path, queue: quire.Queue) -> None:
     child = holding(path, "risk", "other")
     try:
-        with pytest.raises(quire.TailerInUseError, match="shared=True") as told:
+        with pytest.raises(quire.TailerInUseError, match="shared=True") as raised:
             queue.tailer("risk")
-        assert told.value.pid == child.pid
-        assert told.value.since is not None
-        assert abs(time.time() - told.value.since.timestamp()) < 600
+        assert raised.value.pid == child.pid
+        assert raised.value.since is not None
+        assert abs(time.time() - raised.value.since.timestamp()) < 600
         queue.tailer("third").close()
     finally:
         end(child)  # by SIGKILL

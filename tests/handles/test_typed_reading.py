@@ -193,7 +193,7 @@ def test_a_tailer_goes_to_the_start_of_a_cycle(
         time = MIDNIGHT + timedelta(days=days)
         assert tailer.move_to_time(time) is True, days
         assert tailer.read_bytes() == expected
-    # No message is of that day, so that all times of it are told apart.
+    # No message is of that day: each of its times leads to the next day with one.
     assert tailer.move_to_time(START + timedelta(days=2)) is True
     assert tailer.read_bytes() == b"4 0"
     assert tailer.move_to_time(MIDNIGHT + timedelta(days=5)) is False

@@ -22,11 +22,11 @@ MADE = [name for name in CALLS if name != JAVA_FAILS_AT]
 
 def declared(name: str) -> list[str]:
     """What Java tells of the calls of a probe."""
-    told: str = ROWS[f"call {name}"]["declared"]
-    return told.removeprefix("ArrayList:[String:").removesuffix("]").split(", String:")
+    declaration: str = ROWS[f"call {name}"]["declared"]
+    return declaration.removeprefix("ArrayList:[String:").removesuffix("]").split(", String:")
 
 
-def told(line: Mapping[str, Any]) -> list[str]:
+def calls_of(line: Mapping[str, Any]) -> list[str]:
     calls: list[str] = line["calls"]
     return ", String:".join(calls).split(", String:")
 
@@ -46,7 +46,7 @@ def test_java_handles_the_calls_of_a_python_writer(tmp_path: Path) -> None:
         for name in MADE:
             make(market, name)
     lines = java_reads(tmp_path)
-    assert [told(line) for line in lines] == [declared(name) for name in MADE]
+    assert [calls_of(line) for line in lines] == [declared(name) for name in MADE]
 
 
 def test_python_handles_the_calls_of_a_java_writer(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_history_goes_from_python_through_java_to_python(
             make(market, name)
             indexes.append(queue.last_index)
     lines = java_reads(first, forward_to=second, forward_source_id=2)
-    assert [told(line) for line in lines] == [declared(name) for name in NAMES]
+    assert [calls_of(line) for line in lines] == [declared(name) for name in NAMES]
     assert [line["sources"] for line in lines] == [[[1, f"{index:x}"]] for index in indexes]
     assert all(increase(line["timings"], count=2) for line in lines)
 
@@ -118,7 +118,7 @@ def test_history_goes_from_java_through_python_to_java(tmp_path: Path) -> None:
             written.append(output.last_index)
     assert len(calls) == len(NAMES) + 1
     lines = java_reads(second)
-    assert [told(line) for line in lines] == [declared(name) for name in NAMES]
+    assert [calls_of(line) for line in lines] == [declared(name) for name in NAMES]
     assert [line["sources"] for line in lines] == [
         [[1, f"{index:x}"], [2, f"{second_index:x}"]]
         for index, second_index in zip(indexes, written, strict=True)
@@ -145,7 +145,7 @@ def test_each_goes_on_where_the_other_stopped(tmp_path: Path) -> None:
         forward(tailer, output, count=2)
     (line,) = java.run("method-read", resume=True, **onward)
     assert json.loads(line)["index"] == f"{indexes[3]:x}"
-    assert [told(line) for line in java_reads(second)] == [declared(name) for name in NAMES]
+    assert [calls_of(line) for line in java_reads(second)] == [declared(name) for name in NAMES]
 
 
 def forward(tailer: quire.Tailer, output: quire.Queue, *, count: int) -> None:

@@ -220,10 +220,10 @@ def test_latencies_come_to_what_plain_python_makes_of_the_histories(
 
     assert (report.outcome, report.errors, report.quarantined) == ("succeeded", (), 0)
     out = tmp_path / "build/pipelines/services/out"
-    told = {(it["hop"], it["queue"], it["part"]): it for it in rows(out / "latencies")}
-    assert told.keys() == expected.keys()
-    assert len(told) == 9
-    for key, it in told.items():
+    by_place = {(it["hop"], it["queue"], it["part"]): it for it in rows(out / "latencies")}
+    assert by_place.keys() == expected.keys()
+    assert len(by_place) == 9
+    for key, it in by_place.items():
         taken = np.array(expected[key])
         assert (it["messages"], it["slowest"]) == (len(taken), taken.max())
         percentiles = [it["p50"], it["p90"], it["p99"], it["p999"]]

@@ -1,4 +1,4 @@
-"""Pipeline files of strangers: what is wrong with them is told, in little memory."""
+"""Pipeline files of strangers: errors are reported, and take little memory."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_file_that_stands_for_too_much_is_refused_in_little_memory(
     tmp_path: Path, kind: str
 ) -> None:
     file = tmp_path / "pipeline.yaml"
-    text, told = TEXTS[kind]
+    text, problem = TEXTS[kind]
     file.write_bytes(text.encode("utf-8", "surrogatepass"))
     assert kind != "aliases" or len(text) < 500
 
@@ -69,7 +69,7 @@ def test_a_file_that_stands_for_too_much_is_refused_in_little_memory(
     assert checked.returncode == 1, checked
     assert "Traceback" not in checked.stderr
     assert "MemoryError" not in checked.stderr
-    with pytest.raises(PipelineFileError, match=told):
+    with pytest.raises(PipelineFileError, match=problem):
         load(file)
 
 

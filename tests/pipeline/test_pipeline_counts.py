@@ -147,14 +147,14 @@ def test_what_spark_told_of_old_batches_is_forgotten() -> None:
     for number in range(3 * KEPT):
         offsets = {"startOffset": f'{{"q": {number}}}', "endOffset": f'{{"q": {number + 1}}}'}
         source = {**offsets, "latestOffset": '{"q": {"index": 9, "lag": 7}}'}
-        told: dict[str, Any] = {
+        reported: dict[str, Any] = {
             "batchId": number,
             "numInputRows": 1,
             "sources": [source],
             "durationMs": {},
         }
-        progress.add(told)
-        progress.add(told)
+        progress.add(reported)
+        progress.add(reported)
 
     assert len(progress._batches) == KEPT  # pyright: ignore[reportPrivateUsage]
     assert progress.offsets(0) == {"start": {"q": 0}, "end": {"q": 3 * KEPT}, "lag": 7}
@@ -163,10 +163,10 @@ def test_what_spark_told_of_old_batches_is_forgotten() -> None:
 def test_a_report_that_fails_ends_no_run(
     pipeline: Pipeline, caplog: pytest.LogCaptureFixture
 ) -> None:
-    told: list[Report] = []
+    reports: list[Report] = []
 
     def fails(report: Report) -> None:
-        told.append(report)
+        reports.append(report)
         raise OSError("the disk is full")
 
     nothing = cast("Any", None)
@@ -177,7 +177,7 @@ def test_a_report_that_fails_ends_no_run(
         run.has_new_batches = True
         run._publish_report()  # pyright: ignore[reportPrivateUsage]
 
-    (report,) = told
+    (report,) = reports
     assert report.outcome == "running"
     assert [batch.batch for batch in report.batches] == list(range(KEPT, 2 * KEPT))
     assert "the disk is full" in caplog.text

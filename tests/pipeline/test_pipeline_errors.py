@@ -42,7 +42,7 @@ def test_an_error_of_a_function_is_told_with_its_place() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         (WORKER, "ValueError: no good: n=2"),
         (NESTED, "ValueError: no good: n=2"),
@@ -51,5 +51,5 @@ def test_an_error_of_a_function_is_told_with_its_place() -> None:
         ("division by zero", "division by zero"),
     ],
 )  # fmt: skip
-def test_of_a_trace_the_line_that_says_why_is_told(text: str, told: str) -> None:
-    assert reason(QuireError(text)) == told
+def test_the_line_of_a_trace_that_gives_the_reason_is_reported(text: str, reported: str) -> None:
+    assert reason(QuireError(text)) == reported

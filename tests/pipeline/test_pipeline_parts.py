@@ -121,7 +121,7 @@ SINK = "sinks: [{from: step, format: parquet, path: out}]\n"
 
 
 @pytest.mark.parametrize(
-    ("step", "told"),
+    ("step", "problem"),
     [
         ("{sql: 'select m from {trades}'}", "step step failed: pipeline=small: [UNRESOLVED_COLUMN"),
         ("{sql: 'selec n from {trades}'}", "step step failed: pipeline=small: [PARSE_SYNTAX_ERROR"),
@@ -138,7 +138,7 @@ SINK = "sinks: [{from: step, format: parquet, path: out}]\n"
     ],
 )  # fmt: skip
 def test_what_fails_is_named_in_a_line_and_leaves_nothing(
-    spark: SparkSession, tmp_path: Path, step: str, told: str
+    spark: SparkSession, tmp_path: Path, step: str, problem: str
 ) -> None:
     append(tmp_path, "trades", 1, 2, 3)
     (tmp_path / "steps.py").write_text(
@@ -154,7 +154,7 @@ def test_what_fails_is_named_in_a_line_and_leaves_nothing(
 
     (error,) = report.errors
     assert report.outcome == "failed"
-    assert told in error
+    assert problem in error
     assert error.startswith(f"{tmp_path / 'pipeline.yaml'}:")
     assert "\n" not in error
     assert len(error) < 400

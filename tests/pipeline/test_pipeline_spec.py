@@ -172,7 +172,7 @@ def test_every_value_is_checked_on_its_own_and_then_together(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "problem"),
     [
         ("    from: trades\n", "    from: hourly\n", "steps form a cycle: "),
         ("  clean:\n", "  trades:\n", "steps.trades: the name is taken by a source, line 5"),
@@ -226,8 +226,8 @@ def test_every_value_is_checked_on_its_own_and_then_together(tmp_path: Path) -> 
          "sources.planes: missing: table"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_named(tmp_path: Path, old: str, new: str, told: str) -> None:
-    assert told in "\n".join(problems(changed(tmp_path, (old, new))))
+def test_what_is_wrong_is_named(tmp_path: Path, old: str, new: str, problem: str) -> None:
+    assert problem in "\n".join(problems(changed(tmp_path, (old, new))))
 
 
 def test_one_wrong_value_is_one_problem(tmp_path: Path) -> None:

@@ -338,7 +338,7 @@ def test_a_time_in_a_field_begins_and_ends_a_stretch(hours: Messages, path: Path
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "problem"),
     [
         (["--from", "0x4d1900000007"], "no message has this index: start=0x4d1900000007"),
         (["--from", "2024-01-15T10:30"], "cycle_start=2024-01-15T00:00:00"),
@@ -352,12 +352,12 @@ def test_a_time_in_a_field_begins_and_ends_a_stretch(hours: Messages, path: Path
 )
 @pytest.mark.usefixtures("hours")
 def test_what_cannot_be_replayed_is_told_in_one_line(
-    cli: Cli, path: Path, arguments: list[str], told: str
+    cli: Cli, path: Path, arguments: list[str], problem: str
 ) -> None:
     ran = cli("replay", path, *arguments)
 
-    assert (ran.code, ran.out) == (1 if "no message has" in told else 2, "")
-    assert told in ran.err
+    assert (ran.code, ran.out) == (1 if "no message has" in problem else 2, "")
+    assert problem in ran.err
     assert ran.err.count("\n") == 1
 
 

@@ -166,17 +166,17 @@ def test_of_two_inputs_the_order_is_kept_over_kills(
                 killed_after(place.service(inputs=inputs), chance.randrange(4))
         with place.service(inputs=both) as service:
             drain(service)
-            told = place.results()
+            results = place.results()
             state = service.handler.sum
         # A life that follows only what was written down comes to the same end.
         with place.service(inputs=both[::-1]) as again:
             drain(again)
             assert again.handler.sum == state
-        assert place.results() == told
-        words = [line.split()[1] for line in told if line.startswith("both")]
+        assert place.results() == results
+        words = [line.split()[1] for line in results if line.startswith("both")]
         assert words == [it for it in steps if isinstance(it, str) and it]
         outputs = sum(it % 4 for it in steps if isinstance(it, int))
-        assert sum(line.startswith("total") for line in told) == outputs
+        assert sum(line.startswith("total") for line in results) == outputs
 
 
 def test_an_orderly_end_keeps_the_order_of_what_left_no_output(place: Place) -> None:
@@ -289,11 +289,11 @@ def test_so_it_does_where_several_inputs_were_in_turn(place: Place) -> None:
         place.numbers(number)
         place.words("a")
     drain(place.service(inputs=both)).close()
-    told = place.results()
+    results = place.results()
 
     drain(place.service(Newer, inputs=both)).close()
 
-    assert place.results() == told
+    assert place.results() == results
 
 
 def test_an_output_has_one_service(place: Place) -> None:

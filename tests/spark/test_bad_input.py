@@ -1,4 +1,4 @@
-"""What is wrong is told in one line, with what, where, and what to do."""
+"""Errors are one line: what is wrong, where, and what to do."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from spark_queues import load, messages_of, record
 
 
-def told(error: Exception) -> str:
+def line_of(error: Exception) -> str:
     """Return the line of ours: behind it Spark adds its number of an error, if any."""
     lines = [line for line in str(error).splitlines() if "SQLSTATE" not in line and line.strip()]
     return lines[-1].strip()
@@ -41,7 +41,7 @@ def test_all_that_is_wrong_with_options_is_told_at_once(
             topic="orders",
         )
 
-    line = told(caught.value)
+    line = line_of(caught.value)
     assert "quire.errors.OptionsError: quire source: " in line
     for part in (
         "startingOffsets is not earliest, latest, an index",
@@ -81,7 +81,7 @@ def test_a_schema_that_leads_nowhere_is_refused_at_planning(
     with pytest.raises(AnalysisException) as caught:
         load(spark, path, **options).collect()
 
-    assert expected in told(caught.value)
+    assert expected in line_of(caught.value)
 
 
 def test_a_users_schema_has_to_fit_that_of_the_messages(
@@ -91,17 +91,17 @@ def test_a_users_schema_has_to_fit_that_of_the_messages(
     with pytest.raises(AnalysisException) as caught:
         load(spark, path, "symbol int, size long", schema="spark_queues:Trade").collect()
 
-    assert "column symbol is string, not int; no such column: column=size" in told(caught.value)
+    assert "column symbol is string, not int; no such column: column=size" in line_of(caught.value)
 
 
 def test_a_mistyped_path_is_one_clear_line(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(AnalysisException) as caught:
         load(spark, tmp_path / "ordres")
-    assert told(caught.value).endswith(f"path is not a directory: path={tmp_path / 'ordres'}")
+    assert line_of(caught.value).endswith(f"path is not a directory: path={tmp_path / 'ordres'}")
 
     with pytest.raises(AnalysisException) as caught:
         load(spark, tmp_path).collect()
-    assert f"no queue in this directory, nor below it: path={tmp_path}" in told(caught.value)
+    assert f"no queue in this directory, nor below it: path={tmp_path}" in line_of(caught.value)
 
 
 def test_a_damaged_file_names_topic_file_and_index(spark: SparkSession, tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_a_damaged_file_names_topic_file_and_index(spark: SparkSession, tmp_path
 
     with pytest.raises(PythonException) as caught:
         load(spark, tmp_path, "n long").collect()
-    line = told(caught.value)
+    line = line_of(caught.value)
     assert f"index={bad:#x}" in line
     assert f"file={file}" in line
     assert line.endswith("topic=orders")
@@ -138,7 +138,7 @@ def test_several_paths_are_refused_with_a_way_out(spark: SparkSession, tmp_path:
     with pytest.raises(AnalysisException) as caught:
         spark.read.format("quire").load(paths)
 
-    line = told(caught.value)
+    line = line_of(caught.value)
     assert "load takes one directory: load one above them, with topics= to choose" in line
     assert paths[1] in line
     assert "path is missing" not in line
@@ -157,4 +157,4 @@ def test_options_that_would_do_nothing_are_refused(
 ) -> None:
     with pytest.raises(AnalysisException) as caught:
         load(spark, record(tmp_path / "queue", per_day=1), **options).count()
-    assert expected in told(caught.value)
+    assert expected in line_of(caught.value)

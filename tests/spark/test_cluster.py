@@ -73,16 +73,16 @@ def numbers(tmp_path: Path) -> Path:
 
 def test_a_cluster_without_quire_runs_the_copy_that_is_sent(place: Place, numbers: Path) -> None:
     command = [sys.executable, str(JOB), place.master, str(numbers)]
-    told = json.loads(run_driver(place.python, command).splitlines()[-1])
+    report = json.loads(run_driver(place.python, command).splitlines()[-1])
 
     with quire.open(numbers, read_only=True) as queue:
-        assert told["total"] == [COUNT, sum(range(COUNT)), queue.first_index, f"{COUNT - 1:04}"]
-    assert told["parts"] == 10
-    for package, native, executable in told["workers"]:
+        assert report["total"] == [COUNT, sum(range(COUNT)), queue.first_index, f"{COUNT - 1:04}"]
+    assert report["parts"] == 10
+    for package, native, executable in report["workers"]:
         assert executable == str(place.python)
         assert package.startswith(place.homes)
         assert native.startswith(place.homes)
-    assert len({native for _, native, _ in told["workers"]}) == 2  # each worker unpacked its own
+    assert len({native for _, native, _ in report["workers"]}) == 2  # each worker unpacked its own
 
 
 @pytest.mark.usefixtures("numbers")
@@ -91,9 +91,9 @@ def test_a_pipeline_runs_on_a_cluster(place: Place, tmp_path: Path) -> None:
     (tmp_path / "places.py").write_text(PLACES, "utf-8")
     command = [*COMMAND, "pipeline", "run", str(tmp_path / "places.yaml")]
 
-    told = json.loads(run_driver(place.python, [*command, "--master", place.master, "--json"]))
+    report = json.loads(run_driver(place.python, [*command, "--master", place.master, "--json"]))
 
-    assert told["outcome"] == "succeeded"
+    assert report["outcome"] == "succeeded"
     files = (tmp_path / "out").glob("**/*.parquet")
     rows = [row for file in files for row in parquet.ParquetFile(file).read().to_pylist()]
     assert sorted(row["n"] for row in rows) == [*range(990)]

@@ -171,11 +171,11 @@ def test_what_is_lost_is_told_once_where_it_is_allowed(
     for _ in range(3):
         driver.batch()
     first = source.indexes("orders")[0]
-    told = [record.message for record in caplog.records if record.name == "quire.spark"]
-    assert len(told) == 2
-    assert f"topic=orders expected={first - 2**32 + 3:#x} first={first:#x}" in told[0]
-    assert "topic=trades" in told[1]
-    assert "first=none" in told[1]
+    logged = [record.message for record in caplog.records if record.name == "quire.spark"]
+    assert len(logged) == 2
+    assert f"topic=orders expected={first - 2**32 + 3:#x} first={first:#x}" in logged[0]
+    assert "topic=trades" in logged[1]
+    assert "first=none" in logged[1]
     assert driver.numbers()[-3:] != source.numbers()[-3:]
     assert [n for topic, n in driver.numbers() if topic == "orders"] == [0, 1, 2, 6, 7, 8]
 

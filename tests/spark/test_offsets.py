@@ -116,9 +116,11 @@ def test_a_pruned_start_is_an_error_unless_loss_is_allowed(
     remove_cycle(path, 0)
 
     assert indexes(load(spark, path)) == all_indexes[PER_DAY:]
-    with pytest.raises(AnalysisException, match=r"messages are gone.* topic=queue wanted=") as told:
+    with pytest.raises(
+        AnalysisException, match=r"messages are gone.* topic=queue wanted="
+    ) as raised:
         load(spark, path, startingOffsets=all_indexes[3]).collect()
-    assert "quire.errors.IndexOutOfRangeError: " in str(told.value)
+    assert "quire.errors.IndexOutOfRangeError: " in str(raised.value)
     found = load(spark, path, startingOffsets=all_indexes[3], failOnDataLoss="false")
     assert indexes(found) == all_indexes[PER_DAY:]
 

@@ -72,7 +72,7 @@ def test_without_pyarrow_the_format_says_what_to_install(recorded: Path, tmp_pat
     folder.mkdir()
     (folder / "pyarrow.py").write_text("raise ImportError(\"No module named 'pyarrow'\")")
 
-    told = run(
+    printed = run(
         WITHOUT_REGISTERING,
         recorded,
         PYSPARK_PYTHON=sys.executable,
@@ -80,4 +80,4 @@ def test_without_pyarrow_the_format_says_what_to_install(recorded: Path, tmp_pat
     )
 
     wanted = "format quire: No module named 'pyarrow'; install it for"
-    assert f"ImportError: {wanted} {sys.executable}: pip install 'quire[spark]'" in told
+    assert f"ImportError: {wanted} {sys.executable}: pip install 'quire[spark]'" in printed

@@ -73,10 +73,10 @@ def test_a_session_is_set_up_for_queues(spark: SparkSession) -> None:
 def test_a_mistake_in_a_query_prints_nothing(
     spark: SparkSession, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    told = io.StringIO()
+    log = io.StringIO()
     loggers = [logging.getLogger(f"{kind}QueryContextLogger") for kind in ("SQL", "DataFrame")]
     for logger in loggers:
-        logger.addHandler(logging.StreamHandler(told))
+        logger.addHandler(logging.StreamHandler(log))
 
     with pytest.raises(AnalysisException, match="nowhere"):
         spark.sql("select nowhere from range(3)").show()
@@ -85,7 +85,7 @@ def test_a_mistake_in_a_query_prints_nothing(
 
     for logger in loggers:
         logger.removeHandler(logger.handlers[-1])
-    assert (told.getvalue(), *capfd.readouterr()) == ("", "", "")
+    assert (log.getvalue(), *capfd.readouterr()) == ("", "", "")
 
 
 def test_spark_finds_the_format_by_itself(spark: SparkSession, path: Path) -> None:

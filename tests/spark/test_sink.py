@@ -204,9 +204,9 @@ def test_everything_wrong_is_told_at_once(spark: SparkSession, path: Path, tmp_p
     for place, options, problems in cases:
         with pytest.raises(AnalysisException) as raised:
             write(frame, place, **options)
-        told = str(raised.value)
-        assert "quire.errors.OptionsError: quire sink: " in told, told
-        assert not [it for it in problems if it not in told], told
+        message = str(raised.value)
+        assert "quire.errors.OptionsError: quire sink: " in message, message
+        assert not [it for it in problems if it not in message], message
     assert not (tmp_path / "new").exists()
 
 

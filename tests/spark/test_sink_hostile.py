@@ -154,11 +154,13 @@ def test_a_hostile_manifest_is_refused_and_nothing_is_touched(
     texts = {"deep": "[" * 200_000, "no JSON": "\x1b]0;", "empty": ""}
     put(received, texts[kind] if kind in texts else json.dumps(HOSTILE[kind](home)))
 
-    with pytest.raises(UnfinishedWriteError, match=r"not a manifest of a sink: .* remove") as told:
+    with pytest.raises(
+        UnfinishedWriteError, match=r"not a manifest of a sink: .* remove"
+    ) as raised:
         VERBS[verb](received)
 
-    assert str(received / FOLDER / "w" / "0") in str(told.value)
-    assert "\x1b" not in str(told.value)
+    assert str(received / FOLDER / "w" / "0") in str(raised.value)
+    assert "\x1b" not in str(raised.value)
     assert home.is_whole
     assert found(received) == [b"there"]
     shutil.rmtree(received / FOLDER / "w" / "0")

@@ -108,11 +108,11 @@ def test_pruned_messages_fail_the_stream_with_one_line(sink: Sink, source: Sourc
     source.prune("orders", 2)
     expected, first = source.indexes("orders")[0] - 2**32 + 4, source.indexes("orders")[0]
 
-    with pytest.raises(StreamingQueryException) as told:
+    with pytest.raises(StreamingQueryException) as raised:
         sink.run()
 
     line = f"messages are gone: topic=orders expected={expected:#x} first={first:#x}"
-    assert f"DataLossError: {line} (failOnDataLoss=false" in str(told.value)
+    assert f"DataLossError: {line} (failOnDataLoss=false" in str(raised.value)
 
 
 def test_a_stream_may_go_on_behind_pruned_messages(sink: Sink, source: Source) -> None:

@@ -19,7 +19,7 @@ MINUTE_MS = 60_000
 
 
 def result(frame: DataFrame, mode: str, checkpoint: Path) -> list[Row]:
-    """Return what a query on what is there has told in the end."""
+    """Return the final result of a query over the messages so far."""
     name = f"told_{uuid4().hex}"
     writer = frame.writeStream.format("memory").queryName(name).outputMode(mode)
     writer = writer.option("checkpointLocation", str(checkpoint))
@@ -74,9 +74,9 @@ def test_windows_of_message_times_count_what_a_loop_counts(
         spark, late, "_timestamp timestamp, kind string", timestampField="at", minPartitions=3
     )
     windows = rows.groupBy(f.window("_timestamp", "10 minutes"), "kind").count()
-    told = result(windows, "complete", tmp_path / "checkpoint")
+    result_rows = result(windows, "complete", tmp_path / "checkpoint")
 
-    found = {(int(row.window.start.timestamp()), row.kind): row["count"] for row in told}
+    found = {(int(row.window.start.timestamp()), row.kind): row["count"] for row in result_rows}
     wanted = Counter(
         ((START_MS + n * MINUTE_MS) // 600_000 * 600, "ab"[n % 2]) for n in [*range(90), 88, 89, 0]
     )
@@ -90,6 +90,6 @@ def test_what_comes_twice_or_late_is_dropped_by_the_watermark(
         spark, late, "_timestamp timestamp, n long", timestampField="at", maxOffsetsPerTrigger=30
     )
     once = rows.withWatermark("_timestamp", "5 minutes").dropDuplicatesWithinWatermark(["n"])
-    told = result(once, "append", tmp_path / "checkpoint")
+    result_rows = result(once, "append", tmp_path / "checkpoint")
 
-    assert sorted(row.n for row in told) == list(range(90))
+    assert sorted(row.n for row in result_rows) == list(range(90))

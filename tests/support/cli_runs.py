@@ -44,8 +44,8 @@ class Cli:
 
     def __call__(self, *arguments: str | Path | int) -> Ran:
         code = main([str(argument) for argument in arguments])
-        told = self._captured.readouterr()
-        return Ran(code, told.out, told.err.decode())
+        captured = self._captured.readouterr()
+        return Ran(code, captured.out, captured.err.decode())
 
     def ok(self, *arguments: str | Path | int) -> Ran:
         """As a call, and nothing may go wrong."""

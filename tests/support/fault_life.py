@@ -302,7 +302,7 @@ def run(asked: dict[str, Any]) -> dict[str, Any]:
     error = None
     try:
         life.live(getattr(life, asked["life"])())
-    except BaseException:  # noqa: BLE001 - told to whoever asked
+    except BaseException:  # noqa: BLE001 - reported to the parent
         error = traceback.format_exc()
     counted = life.hits or hits()
     arm("")
@@ -326,9 +326,9 @@ def serve() -> None:
             os._exit(0)
         os.close(sending)
         with os.fdopen(receiving, "rb") as pipe:
-            told = json.loads(pipe.read() or b"{}")
-        told["exit"] = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        print(json.dumps(told), flush=True)  # noqa: T201 - the answer
+            outcome = json.loads(pipe.read() or b"{}")
+        outcome["exit"] = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        print(json.dumps(outcome), flush=True)  # noqa: T201 - the answer
 
 
 if __name__ == "__main__":

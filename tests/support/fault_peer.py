@@ -52,7 +52,7 @@ def sample(name: str, count: int, at_most: int) -> list[int]:
 
 
 @dataclass(frozen=True)
-class Told:
+class Outcome:
     """How a life went."""
 
     exit: int
@@ -62,7 +62,7 @@ class Told:
     held: list[str] = field(default_factory=list[str])
 
 
-def least(one: Told, other: Told) -> dict[str, int]:
+def least(one: Outcome, other: Outcome) -> dict[str, int]:
     """Return how often each point was met at least: some calls are made again when time passes."""
     return {name: min(one.hits[name], other.hits[name]) for name in points()}
 
@@ -90,7 +90,7 @@ class FaultBuild:
         life: str = "whole",
         second: int = 0,
         may_fail: bool = False,
-    ) -> Told:
+    ) -> Outcome:
         """Live one life in *directory*; the clock starts at *second*."""
         asked = {"dir": str(directory), "fault": fault, "life": life}
         directory.mkdir(exist_ok=True)
@@ -99,7 +99,7 @@ class FaultBuild:
         assert stdout is not None
         stdin.write(json.dumps(asked | {"second": second, "may_fail": may_fail}) + "\n")
         stdin.flush()
-        return Told(**json.loads(stdout.readline()))
+        return Outcome(**json.loads(stdout.readline()))
 
     def __enter__(self) -> Self:
         return self
@@ -228,7 +228,7 @@ def check_newest(path: Path) -> None:
 def survives(directory: Path, *, second: int, crashes: int = 1) -> int:
     """Open what a life left with the ordinary build, check it, go on, and check again.
 
-    Return how many messages were there that nobody was told of.
+    Return how many messages were there that nobody knew of.
     """
     path, journal = directory / "queue", directory / "journal"
     record = Record(journal)

@@ -109,15 +109,15 @@ def golden(name: str) -> list[bytes]:
     return [bytes.fromhex(json.loads(line)["hex"]) for line in lines]
 
 
-def recorder(interface: type, told: Callable[..., object]) -> Any:  # noqa: ANN401 - of the interface
-    """Return a handler of all methods of *interface*: ``told(name, *arguments)`` is called."""
+def recorder(interface: type, report: Callable[..., object]) -> Any:  # noqa: ANN401 - of the interface
+    """Return a handler of all methods of *interface*: ``report(name, *arguments)`` is called."""
 
     def method(name: str, function: Callable[..., object]) -> Callable[..., object]:
         @functools.wraps(function)
         def call(_self: object, *arguments: object) -> object:
-            told(name, *arguments)
+            report(name, *arguments)
             following = get_type_hints(function)["return"]
-            return None if following is type(None) else recorder(following, told)
+            return None if following is type(None) else recorder(following, report)
 
         return call
 

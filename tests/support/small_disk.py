@@ -31,19 +31,19 @@ _libc = ctypes.CDLL(None, use_errno=True)
 def on_small_disk(path: Path, size: int, work: Callable[[Path], int]) -> int:
     """Run *work* in a child on a fresh disk of *size* bytes at *path*; return what it counted."""
     path.mkdir(exist_ok=True)
-    told, tell = os.pipe()
+    receiver, sender = os.pipe()
 
     def child() -> None:
         try:
             _mount(path, size)
         except OSError as error:
-            os.write(tell, str(error).encode())
+            os.write(sender, str(error).encode())
             os._exit(NO_NAMESPACES)
-        os.write(tell, b"%d" % work(path))
+        os.write(sender, b"%d" % work(path))
 
     pid = fork(child)
-    os.close(tell)
-    with os.fdopen(told, "rb") as pipe:
+    os.close(sender)
+    with os.fdopen(receiver, "rb") as pipe:
         answer = pipe.read().decode()
     code = exit_code(pid)
     if code == NO_NAMESPACES:

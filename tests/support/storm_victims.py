@@ -279,7 +279,7 @@ def live(life: Life) -> None:
         for number in SIGNALS:
             signal.signal(number, stop)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-    logging.disable()  # recoveries and the like are told of as warnings
+    logging.disable()  # recoveries and the like are logged as warnings
     log = Log(Path(life.log))
 
     def now_ms() -> int:

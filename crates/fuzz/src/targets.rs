@@ -219,29 +219,32 @@ pub fn wire(data: &[u8]) {
     }
     let most = (64 << 10) + 400 * data.len();
     bounded(most, || {
-        let told = history::of_message(data);
-        let faults =
-            [message::text(data).err(), message::check(data).err(), told.as_ref().err().cloned()];
+        let history = history::of_message(data);
+        let faults = [
+            message::text(data).err(),
+            message::check(data).err(),
+            history.as_ref().err().cloned(),
+        ];
         for fault in faults.into_iter().flatten() {
             assert!(fault.to_string().len() < 1000, "{fault}");
         }
         if let Some(wanted) = topics(data) {
             assert!(wanted.start as usize <= data.len());
         }
-        if let Ok(Some(told)) = told {
-            carried_on(&told);
+        if let Ok(Some(history)) = history {
+            carried_on(&history);
         }
     });
 }
 
 /// A history that was read can be written in both forms, unless it is too long.
-fn carried_on(told: &History) {
+fn carried_on(history: &History) {
     for as_fields in [false, true] {
         let mut out = Vec::new();
-        if told.put(&mut out, 7, as_fields).is_ok() {
+        if history.put(&mut out, 7, as_fields).is_ok() {
             let again = history::of_message(&out).unwrap().unwrap();
-            assert_eq!(again.sources, told.sources);
-            assert_eq!(again.timings.split_last(), Some((&7, &told.timings[..])));
+            assert_eq!(again.sources, history.sources);
+            assert_eq!(again.timings.split_last(), Some((&7, &history.timings[..])));
         }
     }
 }
@@ -254,15 +257,15 @@ pub fn shown(data: &[u8]) {
     // Compressed blobs may expand, and each byte may print as six.
     let most = (32 << 20) + 2000 * data.len();
     bounded(most, || {
-        let (mut dumped, mut told, mut object) = (String::new(), String::new(), String::new());
+        let (mut dumped, mut text, mut object) = (String::new(), String::new(), String::new());
         let has_dumped = yaml::put(&mut dumped, data, false).is_ok();
-        let has_told = yaml::put(&mut told, data, true).is_ok();
-        assert!(has_told || !has_dumped, "shown in a dump alone: {dumped}");
+        let is_text = yaml::put(&mut text, data, true).is_ok();
+        assert!(is_text || !has_dumped, "shown in a dump alone: {dumped}");
         if json::put(&mut object, data).is_ok() {
             assert!(!object.contains('\n'), "more than one line: {object}");
         }
         assert!(summary::of(data).chars().count() < 200);
-        let _ = (yaml_parser::yaml(&told), json::parse(&object));
+        let _ = (yaml_parser::yaml(&text), json::parse(&object));
     });
 }
 

@@ -7,10 +7,10 @@ use crate::codes;
 
 /// A message that cannot be read or written: `what is wrong: name=value ...`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WireError(Box<Told>);
+pub struct WireError(Box<Parts>);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Told {
+struct Parts {
     what: Cow<'static, str>,
     /// The names that lead to the value, outermost first.
     field: String,
@@ -23,7 +23,7 @@ impl WireError {
     /// An error without details.
     #[must_use]
     pub fn new(what: impl Into<Cow<'static, str>>) -> Self {
-        Self(Box::new(Told { what: what.into(), ..Told::default() }))
+        Self(Box::new(Parts { what: what.into(), ..Parts::default() }))
     }
 
     /// Adds `name=value`.
@@ -76,7 +76,7 @@ fn described(code: u8) -> String {
 
 impl fmt::Display for WireError {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Told { what, field, details, place } = &*self.0;
+        let Parts { what, field, details, place } = &*self.0;
         let named = if field.is_empty() { String::new() } else { format!(" field={field}") };
         let colon = if named.len() + details.len() + place.len() > 0 { ":" } else { "" };
         write!(to, "{what}{colon}{named}{details}{place}")

@@ -245,11 +245,11 @@ mod tests {
 
     #[test]
     fn both_forms_of_java_are_read_and_written() {
-        for (number, (bytes, told)) in cases().into_iter().enumerate() {
-            assert_eq!(of_message(&bytes).unwrap().as_ref(), Some(&told));
+        for (number, (bytes, expected)) in cases().into_iter().enumerate() {
+            assert_eq!(of_message(&bytes).unwrap().as_ref(), Some(&expected));
             let mut out = Vec::new();
-            let (now, before) = told.timings.split_last().unwrap();
-            let before = History { sources: told.sources.clone(), timings: before.to_vec() };
+            let (now, before) = expected.timings.split_last().unwrap();
+            let before = History { sources: expected.sources.clone(), timings: before.to_vec() };
             before.put(&mut out, *now, number == 1).unwrap();
             assert_eq!(out, bytes);
         }
@@ -257,15 +257,15 @@ mod tests {
 
     #[test]
     fn a_tail_is_passed_over_in_both_forms() {
-        let [(mut packed, told), _] = cases();
+        let [(mut packed, expected), _] = cases();
         packed.extend_from_slice(&[0; 8]);
         packed[4] += 8;
-        assert_eq!(of_message(&packed).unwrap(), Some(told));
+        assert_eq!(of_message(&packed).unwrap(), Some(expected));
 
-        let [_, (mut fields, told)] = cases();
+        let [_, (mut fields, expected)] = cases();
         fields.extend_from_slice(b"\xCBserviceName\xA1\x00");
         fields[10] += 14;
-        assert_eq!(of_message(&fields).unwrap(), Some(told));
+        assert_eq!(of_message(&fields).unwrap(), Some(expected));
     }
 
     #[test]

@@ -92,6 +92,6 @@ class Entry:
         return self.messages if self.past is None else self.past
 
     @property
-    def told(self) -> Entry:
+    def recorded(self) -> Entry:
         """The entry as its file holds it."""
         return replace(self, sha256="", size=0)

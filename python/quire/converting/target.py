@@ -29,7 +29,7 @@ ROLL_CYCLES: Final[dict[str, dict[int, str]]] = {
         86_400_000: "FAST_DAILY",
         604_800_000: "WEEKLY",
     },
-    # Not WEEKS: directories of weeks have the names of days, so that readers must be told.
+    # Not WEEKS: directories of weeks have the names of days, which readers would take them for.
     VANILLA: {1_000: "SECONDS", 60_000: "MINUTES", 3_600_000: "HOURS", 86_400_000: "DAYS"},
 }
 """The roll cycle of a result whose source has cycles of this length."""

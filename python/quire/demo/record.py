@@ -18,7 +18,7 @@ from quire.metrics import Metrics
 
 _ST_BLOCK_BYTES: Final = 512
 
-# Told after each day: its date, how many events were written, what the tailer counted by then.
+# Reported after each day: its date, how many events were written, what the tailer counted by then.
 OnDay: TypeAlias = Callable[[str, int, Totals], None]
 
 

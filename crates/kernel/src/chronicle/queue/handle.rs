@@ -62,7 +62,7 @@ pub struct Queue {
     looked_ms: AtomicI64,
     file_events: Option<Arc<FileEvents>>,
     /// Cycles of which an operator was warned that something is wrong with their files.
-    told: Mutex<HashSet<i32>>,
+    warned: Mutex<HashSet<i32>>,
 }
 
 impl Queue {
@@ -88,7 +88,7 @@ impl Queue {
             counting,
             looked_ms: AtomicI64::new(clock::coarse_time_ms()),
             file_events,
-            told: Mutex::default(),
+            warned: Mutex::default(),
         };
         Ok(Arc::new(queue))
     }
@@ -402,7 +402,7 @@ impl Queue {
 
     /// Reports what is wrong with the file of a cycle, the first time.
     pub fn tell_once(&self, cycle: i32, line: impl FnOnce() -> String) {
-        if self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(cycle) {
+        if self.warned.lock().unwrap_or_else(PoisonError::into_inner).insert(cycle) {
             warnings::leave(line());
         }
     }

@@ -18,7 +18,7 @@ const REPEAT: Duration = Duration::from_secs(60);
 /// When a queue last warned of little space.
 #[derive(Default)]
 pub struct LowSpace {
-    told: Mutex<Option<Instant>>,
+    warned: Mutex<Option<Instant>>,
 }
 
 impl LowSpace {
@@ -32,11 +32,11 @@ impl LowSpace {
         if !is_low(left, percent) {
             return;
         }
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.is_some_and(|told| told.elapsed() < REPEAT) {
+        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        if warned.is_some_and(|warned| warned.elapsed() < REPEAT) {
             return;
         }
-        *told = Some(Instant::now());
+        *warned = Some(Instant::now());
         let Left { free, total } = left;
         warnings::leave(format!(
             "the disk is almost full: path={} free_bytes={free} total_bytes={total} \

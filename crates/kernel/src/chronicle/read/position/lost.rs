@@ -19,12 +19,12 @@ impl Cursor {
         if known <= before.0 || known >= self.cycle || queue.has_file(known) {
             return Ok(true);
         }
-        let told = self.missing.report(queue, expected, Some(self.index(queue)?));
-        if told.is_err() {
+        let reported = self.missing.report(queue, expected, Some(self.index(queue)?));
+        if reported.is_err() {
             (self.cycle, self.sequence, self.position, self.view) = before;
             (self.state, self.known_next) = (State::EndOfCycle, known);
         }
-        told.map(|()| true)
+        reported.map(|()| true)
     }
 
     /// Goes on after a stored position whose file was deleted; false while no later one is ready.
@@ -35,12 +35,12 @@ impl Cursor {
         if !self.enter_from(queue, next)? {
             return Ok(false);
         }
-        let told = self.missing.report(queue, expected, Some(self.index(queue)?));
-        if told.is_err() {
+        let reported = self.missing.report(queue, expected, Some(self.index(queue)?));
+        if reported.is_err() {
             (self.cycle, self.sequence) = before;
             (self.state, self.view, self.is_resumed) = (State::CycleNotFound, None, true);
         }
-        told.map(|()| true)
+        reported.map(|()| true)
     }
 
     /// Goes to a stored index. Where its message and those before it were lost, as by a power cut, to
