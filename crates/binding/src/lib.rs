@@ -8,49 +8,15 @@
 //!   messages;
 //! - [`maintenance`] checks and repairs the files of queues;
 //! - [`error`] converts errors to exceptions, [`arguments`] checks arguments, [`buffer`] is the
-//!   buffer protocol and the only `unsafe`, [`repr`] the text that an interpreter shows.
+//!   buffer protocol and the only `unsafe`, [`repr`] the text that an interpreter shows;
+//! - `macros` writes the methods that several classes have.
 // PyO3 passes arguments by value.
 #![allow(clippy::needless_pass_by_value)]
 // Docstrings come from the stub, and are not in Rust's form.
 #![allow(clippy::doc_markdown, clippy::doc_link_with_quotes)]
 
-/// The docstring of a member in the stub; `build.rs` puts each into a file.
-macro_rules! stub {
-    ($name:literal) => {
-        include_str!(concat!(env!("OUT_DIR"), "/stub/", $name))
-    };
-}
-
-/// `__enter__` and `__exit__` of a class; `$leave` gets whether the block raised.
-macro_rules! context_manager {
-    ($class:ty, $leave:expr) => {
-        #[pymethods]
-        impl $class {
-            fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-                slf
-            }
-
-            #[pyo3(signature = (exc_type, exc, traceback, /))]
-            fn __exit__(
-                &self,
-                py: Python<'_>,
-                exc_type: Option<Bound<'_, PyAny>>,
-                exc: Option<Bound<'_, PyAny>>,
-                traceback: Option<Bound<'_, PyAny>>,
-            ) -> PyResult<()> {
-                let _ = (exc, traceback);
-                let leave: fn(&Self, Python<'_>, bool) -> PyResult<()> = $leave;
-                leave(self, py, exc_type.is_some())
-            }
-        }
-    };
-    ($class:ty) => {
-        context_manager!($class, |handle, py, _| {
-            handle.close(py);
-            Ok(())
-        });
-    };
-}
+#[macro_use]
+mod macros;
 
 mod arguments;
 mod arrow;

@@ -16,6 +16,21 @@ pub fn handle(class: &Bound<'_, PyType>, parts: &[String]) -> String {
     format!("{name}({})", parts.join(", "))
 }
 
+/// The repr of a handle whose messages are raw bytes.
+pub fn raw_handle(
+    slf: &Bound<'_, PyAny>,
+    place: &Path,
+    details: impl IntoIterator<Item = String>,
+    is_closed: bool,
+) -> String {
+    let mut parts = vec![path(slf.py(), place)];
+    parts.extend(details);
+    if is_closed {
+        parts.push("closed".to_owned());
+    }
+    handle(&slf.get_type(), &parts)
+}
+
 /// A string without quotes, unless it contains terminal control characters.
 fn plain(py: Python<'_>, text: &str) -> String {
     let printable = PyString::new(py, text).call_method0("isprintable");

@@ -1,4 +1,3 @@
-use std::ffi::OsString;
 use std::sync::Arc;
 
 use pyo3::exceptions::PyValueError;
@@ -191,18 +190,6 @@ impl Appender {
         repr::handle(&slf.get_type(), &repr::appender(slf.py(), &slf.get().kernel))
     }
 
-    #[doc = stub!("Appender.path")]
-    #[getter]
-    fn path(&self) -> OsString {
-        self.kernel.queue().path().as_os_str().to_owned()
-    }
-
-    #[doc = stub!("Appender.closed")]
-    #[getter]
-    fn closed(&self) -> bool {
-        self.kernel.is_closed()
-    }
-
     #[doc = stub!("Appender.normalise_eofs")]
     fn normalise_eofs(&self, py: Python<'_>) -> PyResult<()> {
         let now = self.clock.now_ms(py)?;
@@ -226,6 +213,7 @@ impl Appender {
     }
 }
 
+path_and_closed!(Appender, |it| it.kernel.queue().path(), |it| it.kernel.is_closed());
 context_manager!(Appender);
 
 impl Appender {

@@ -149,12 +149,6 @@ impl Queue {
         self.kernel.file_events().cloned().map(FileEvents)
     }
 
-    #[doc = stub!("Queue.path")]
-    #[getter]
-    fn path(&self) -> OsString {
-        self.kernel.path().as_os_str().to_owned()
-    }
-
     #[doc = stub!("Queue.roll_cycle")]
     #[getter]
     fn roll_cycle(&self) -> RollCycle {
@@ -191,36 +185,6 @@ impl Queue {
         self.kernel.block()
     }
 
-    #[doc = stub!("Queue.closed")]
-    #[getter]
-    fn closed(&self) -> bool {
-        self.kernel.is_closed()
-    }
-
-    #[doc = stub!("Queue.first_index")]
-    #[getter]
-    fn first_index(&self, py: Python<'_>) -> PyResult<Option<i64>> {
-        self.ask(py, Kernel::first_index)
-    }
-
-    #[doc = stub!("Queue.last_index")]
-    #[getter]
-    fn last_index(&self, py: Python<'_>) -> PyResult<Option<i64>> {
-        self.ask(py, Kernel::last_index)
-    }
-
-    #[doc = stub!("Queue.last_index_synced")]
-    #[getter]
-    fn last_index_synced(&self, py: Python<'_>) -> PyResult<Option<i64>> {
-        self.ask(py, Kernel::last_index_synced)
-    }
-
-    #[doc = stub!("Queue.entry_count")]
-    #[getter]
-    fn entry_count(&self, py: Python<'_>) -> PyResult<u64> {
-        self.ask(py, Kernel::entry_count)
-    }
-
     #[doc = stub!("Queue.count_excerpts")]
     #[pyo3(signature = (from_index, to_index))]
     fn count_excerpts(
@@ -232,12 +196,6 @@ impl Queue {
         let from_index = integer("from_index", from_index)?;
         let to_index = integer("to_index", to_index)?;
         self.ask(py, |queue| queue.count_excerpts(from_index, to_index))
-    }
-
-    #[doc = stub!("Queue.cycles")]
-    #[getter]
-    fn cycles(&self, py: Python<'_>) -> PyResult<Vec<i32>> {
-        self.ask(py, Kernel::cycles)
     }
 
     #[doc = stub!("Queue.current_cycle")]
@@ -436,20 +394,23 @@ impl Queue {
     }
 }
 
+path_and_closed!(Queue, |it| it.kernel.path(), |it| it.kernel.is_closed());
+
+questions! {
+    impl Queue {
+        fn first_index() -> Option<i64>;
+        fn last_index() -> Option<i64>;
+        fn last_index_synced() -> Option<i64>;
+        fn entry_count() -> u64;
+        fn cycles() -> Vec<i32>;
+    }
+}
+
 context_manager!(Queue);
 
 impl Queue {
     fn file_of(&self, cycle: i32) -> PyResult<OsString> {
         self.kernel.place_of_cycle(cycle).map(PathBuf::into_os_string).map_err(to_py)
-    }
-
-    fn ask<T: Send>(
-        &self,
-        py: Python<'_>,
-        question: impl FnOnce(&Kernel) -> quire_kernel::Result<T> + Send,
-    ) -> PyResult<T> {
-        let kernel = &self.kernel;
-        told(py, py.detach(|| kernel.check_open("queue").and_then(|()| question(kernel))))
     }
 }
 

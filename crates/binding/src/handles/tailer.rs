@@ -1,4 +1,3 @@
-use std::ffi::OsString;
 use std::sync::Arc;
 
 use pyo3::exceptions::PyValueError;
@@ -16,7 +15,7 @@ use quire_wire::topic::Topics;
 use super::excerpt::Excerpt;
 use super::queue::Queue;
 use super::read_document::ReadDocument;
-use super::{direction, scan, spin};
+use super::{scan, spin};
 use crate::arguments::{flag, integer, optional};
 use crate::arrow::decode as columns;
 use crate::arrow::decode::{Plan, Wanted};
@@ -157,22 +156,10 @@ impl Tailer {
         told(py, tailer).map(Self)
     }
 
-    #[doc = stub!("Tailer.path")]
-    #[getter]
-    fn path(&self) -> OsString {
-        self.0.queue().path().as_os_str().to_owned()
-    }
-
     #[doc = stub!("Tailer.name")]
     #[getter]
     fn name(&self) -> Option<&str> {
         self.0.name()
-    }
-
-    #[doc = stub!("Tailer.closed")]
-    #[getter]
-    fn closed(&self) -> bool {
-        self.0.is_closed()
     }
 
     const fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
@@ -347,30 +334,12 @@ impl Tailer {
         ReadDocument::open(py, Arc::clone(&self.0), include_metadata)
     }
 
-    #[doc = stub!("Tailer.index")]
-    #[getter]
-    fn index(&self, py: Python<'_>) -> PyResult<i64> {
-        told(py, py.detach(|| self.0.index()))
-    }
-
     #[doc = stub!("Tailer.state")]
     #[getter]
     fn state(&self, py: Python<'_>) -> PyResult<&'static str> {
         py.detach(|| self.0.state())
             .map(quire_kernel::chronicle::read::tailer::State::name)
             .map_err(to_py)
-    }
-
-    #[doc = stub!("Tailer.direction")]
-    #[getter]
-    fn direction(&self, py: Python<'_>) -> PyResult<&'static str> {
-        py.detach(|| self.0.direction()).map(direction::name).map_err(to_py)
-    }
-
-    #[setter]
-    fn set_direction(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let direction = direction::named(value)?;
-        told(py, py.detach(|| self.0.set_direction(direction)))
     }
 
     #[doc = stub!("Tailer.striding")]
@@ -406,22 +375,6 @@ impl Tailer {
         told(py, py.detach(|| self.0.commit()))
     }
 
-    #[doc = stub!("Tailer.to_start")]
-    fn to_start(&self, py: Python<'_>) -> PyResult<()> {
-        told(py, py.detach(|| self.0.to_start()))
-    }
-
-    #[doc = stub!("Tailer.to_end")]
-    fn to_end(&self, py: Python<'_>) -> PyResult<()> {
-        told(py, py.detach(|| self.0.to_end()))
-    }
-
-    #[doc = stub!("Tailer.last_read_index")]
-    #[getter]
-    fn last_read_index(&self, py: Python<'_>) -> PyResult<Option<i64>> {
-        told(py, py.detach(|| self.0.last_read_index()))
-    }
-
     #[doc = stub!("Tailer.history")]
     #[getter]
     fn history(&self, py: Python<'_>) -> PyResult<Option<MessageHistory>> {
@@ -438,19 +391,15 @@ impl Tailer {
         told(py, py.detach(|| search.go_behind(&self.0, found)))
     }
 
-    #[doc = stub!("Tailer.move_to_index")]
-    #[pyo3(signature = (index, /))]
-    fn move_to_index(&self, py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let index = integer("index", index)?;
-        told(py, py.detach(|| self.0.move_to_index(index)))
-    }
-
     #[doc = stub!("Tailer.close")]
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         told(py, py.detach(|| self.0.close(true)))
     }
 }
 
+path_and_closed!(Tailer, |it| it.0.queue().path(), |it| it.0.is_closed());
+tailer_moves!(Tailer, i64);
+tailer_direction!(Tailer);
 context_manager!(Tailer, |it, py, raised| told(py, py.detach(|| it.0.close(!raised))));
 
 /// The offset after `more` bytes, unless it overflows.

@@ -1,4 +1,3 @@
-use std::ffi::OsString;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
@@ -83,18 +82,6 @@ impl QuickAppender {
         self.0.name().map(|name| name.to_string())
     }
 
-    #[doc = stub!("QuickAppender.path")]
-    #[getter]
-    fn path(&self) -> OsString {
-        self.0.path().as_os_str().to_owned()
-    }
-
-    #[doc = stub!("QuickAppender.closed")]
-    #[getter]
-    fn closed(&self) -> bool {
-        self.0.is_closed()
-    }
-
     #[doc = stub!("QuickAppender.force")]
     fn force(&self, py: Python<'_>) -> PyResult<()> {
         told(py, py.detach(|| self.0.sync()))
@@ -107,15 +94,12 @@ impl QuickAppender {
 
     fn __repr__(slf: &Bound<'_, Self>) -> String {
         let kernel = &slf.get().0;
-        let mut parts = vec![repr::path(slf.py(), kernel.path())];
-        parts.extend(kernel.name().map(|name| format!("producer={name}")));
-        if kernel.is_closed() {
-            parts.push("closed".to_owned());
-        }
-        repr::handle(&slf.get_type(), &parts)
+        let producer = kernel.name().map(|name| format!("producer={name}"));
+        repr::raw_handle(slf, kernel.path(), producer, kernel.is_closed())
     }
 }
 
+path_and_closed!(QuickAppender, |it| it.0.path(), |it| it.0.is_closed());
 context_manager!(QuickAppender);
 
 impl QuickAppender {

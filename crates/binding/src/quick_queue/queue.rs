@@ -1,4 +1,3 @@
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -39,22 +38,10 @@ impl QuickQueue {
         Ok(Self { kernel: told(py, opened)? })
     }
 
-    #[doc = stub!("QuickQueue.path")]
-    #[getter]
-    fn path(&self) -> OsString {
-        self.kernel.path().as_os_str().to_owned()
-    }
-
     #[doc = stub!("QuickQueue.read_only")]
     #[getter]
     fn read_only(&self) -> bool {
         self.kernel.is_read_only()
-    }
-
-    #[doc = stub!("QuickQueue.closed")]
-    #[getter]
-    fn closed(&self) -> bool {
-        self.kernel.is_closed()
     }
 
     #[doc = stub!("QuickQueue.page_bytes")]
@@ -77,18 +64,6 @@ impl QuickQueue {
     #[pyo3(name = "_explain", signature = (index, /))]
     fn explain(&self, py: Python<'_>, index: u64) -> PyResult<Option<ExplainedRow>> {
         self.ask(py, |queue| explain::explain(queue, index)).map(explained_row)
-    }
-
-    #[doc = stub!("QuickQueue.first_index")]
-    #[getter]
-    fn first_index(&self, py: Python<'_>) -> PyResult<Option<u64>> {
-        self.ask(py, Kernel::first_index)
-    }
-
-    #[doc = stub!("QuickQueue.last_index")]
-    #[getter]
-    fn last_index(&self, py: Python<'_>) -> PyResult<Option<u64>> {
-        self.ask(py, Kernel::last_index)
     }
 
     #[doc = stub!("QuickQueue.end_index")]
@@ -115,26 +90,18 @@ impl QuickQueue {
 
     fn __repr__(slf: &Bound<'_, Self>) -> String {
         let kernel = &slf.get().kernel;
-        let mut parts = vec![repr::path(slf.py(), kernel.path())];
-        if kernel.is_read_only() {
-            parts.push("read_only".to_owned());
-        }
-        if kernel.is_closed() {
-            parts.push("closed".to_owned());
-        }
-        repr::handle(&slf.get_type(), &parts)
+        let read_only = kernel.is_read_only().then(|| "read_only".to_owned());
+        repr::raw_handle(slf, kernel.path(), read_only, kernel.is_closed())
+    }
+}
+
+path_and_closed!(QuickQueue, |it| it.kernel.path(), |it| it.kernel.is_closed());
+
+questions! {
+    impl QuickQueue {
+        fn first_index() -> Option<u64>;
+        fn last_index() -> Option<u64>;
     }
 }
 
 context_manager!(QuickQueue);
-
-impl QuickQueue {
-    fn ask<T: Send>(
-        &self,
-        py: Python<'_>,
-        question: impl FnOnce(&Kernel) -> quire_kernel::Result<T> + Send,
-    ) -> PyResult<T> {
-        let kernel = &self.kernel;
-        told(py, py.detach(|| kernel.check_open("queue").and_then(|()| question(kernel))))
-    }
-}

@@ -1,4 +1,3 @@
-use std::ffi::OsString;
 use std::sync::Arc;
 
 use pyo3::exceptions::PyValueError;
@@ -112,18 +111,6 @@ impl VanillaAppender {
         told(py, self.kernel.last_index_appended())
     }
 
-    #[doc = stub!("VanillaAppender.path")]
-    #[getter]
-    fn path(&self) -> OsString {
-        self.kernel.queue().path().as_os_str().to_owned()
-    }
-
-    #[doc = stub!("VanillaAppender.closed")]
-    #[getter]
-    fn closed(&self) -> bool {
-        self.kernel.is_closed()
-    }
-
     #[doc = stub!("VanillaAppender.sync")]
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
         told(py, py.detach(|| self.kernel.sync()))
@@ -136,14 +123,11 @@ impl VanillaAppender {
 
     fn __repr__(slf: &Bound<'_, Self>) -> String {
         let kernel = &slf.get().kernel;
-        let mut parts = vec![repr::path(slf.py(), kernel.queue().path())];
-        if kernel.is_closed() {
-            parts.push("closed".to_owned());
-        }
-        repr::handle(&slf.get_type(), &parts)
+        repr::raw_handle(slf, kernel.queue().path(), None, kernel.is_closed())
     }
 }
 
+path_and_closed!(VanillaAppender, |it| it.kernel.queue().path(), |it| it.kernel.is_closed());
 context_manager!(VanillaAppender);
 
 impl VanillaAppender {

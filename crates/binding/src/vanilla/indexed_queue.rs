@@ -1,4 +1,3 @@
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -28,41 +27,11 @@ impl IndexedQueue {
         Ok(Self { kernel: Arc::new(told(py, opened)?) })
     }
 
-    #[doc = stub!("IndexedQueue.path")]
-    #[getter]
-    fn path(&self) -> OsString {
-        self.kernel.path().as_os_str().to_owned()
-    }
-
     #[doc = stub!("IndexedQueue.read_only")]
     #[getter]
     #[allow(clippy::unused_self)] // PyO3 gives a getter the object
     const fn read_only(&self) -> bool {
         true
-    }
-
-    #[doc = stub!("IndexedQueue.closed")]
-    #[getter]
-    fn closed(&self) -> bool {
-        self.kernel.is_closed()
-    }
-
-    #[doc = stub!("IndexedQueue.first_index")]
-    #[getter]
-    fn first_index(&self, py: Python<'_>) -> PyResult<Option<i64>> {
-        self.ask(py, Kernel::first_index)
-    }
-
-    #[doc = stub!("IndexedQueue.last_index")]
-    #[getter]
-    fn last_index(&self, py: Python<'_>) -> PyResult<Option<i64>> {
-        self.ask(py, Kernel::last_index)
-    }
-
-    #[doc = stub!("IndexedQueue.entry_count")]
-    #[getter]
-    fn entry_count(&self, py: Python<'_>) -> PyResult<u64> {
-        self.ask(py, Kernel::entry_count)
     }
 
     #[doc = stub!("IndexedQueue.count_excerpts")]
@@ -94,23 +63,18 @@ impl IndexedQueue {
 
     fn __repr__(slf: &Bound<'_, Self>) -> String {
         let kernel = &slf.get().kernel;
-        let mut parts = vec![repr::path(slf.py(), kernel.path())];
-        if kernel.is_closed() {
-            parts.push("closed".to_owned());
-        }
-        repr::handle(&slf.get_type(), &parts)
+        repr::raw_handle(slf, kernel.path(), None, kernel.is_closed())
+    }
+}
+
+path_and_closed!(IndexedQueue, |it| it.kernel.path(), |it| it.kernel.is_closed());
+
+questions! {
+    impl IndexedQueue {
+        fn first_index() -> Option<i64>;
+        fn last_index() -> Option<i64>;
+        fn entry_count() -> u64;
     }
 }
 
 context_manager!(IndexedQueue);
-
-impl IndexedQueue {
-    fn ask<T: Send>(
-        &self,
-        py: Python<'_>,
-        question: impl FnOnce(&Kernel) -> quire_kernel::Result<T> + Send,
-    ) -> PyResult<T> {
-        let kernel = &self.kernel;
-        told(py, py.detach(|| kernel.check_open("queue").and_then(|()| question(kernel))))
-    }
-}

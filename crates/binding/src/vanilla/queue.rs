@@ -1,4 +1,5 @@
 use std::ffi::OsString;
+use std::iter;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -76,22 +77,10 @@ impl VanillaQueue {
         Ok(Self { kernel: Arc::new(told(py, opened)?), clock })
     }
 
-    #[doc = stub!("VanillaQueue.path")]
-    #[getter]
-    fn path(&self) -> OsString {
-        self.kernel.path().as_os_str().to_owned()
-    }
-
     #[doc = stub!("VanillaQueue.read_only")]
     #[getter]
     fn read_only(&self) -> bool {
         self.kernel.options().read_only
-    }
-
-    #[doc = stub!("VanillaQueue.closed")]
-    #[getter]
-    fn closed(&self) -> bool {
-        self.kernel.is_closed()
     }
 
     #[doc = stub!("VanillaQueue.consumption")]
@@ -121,24 +110,6 @@ impl VanillaQueue {
         1 << self.kernel.split().sequence_bits
     }
 
-    #[doc = stub!("VanillaQueue.first_index")]
-    #[getter]
-    fn first_index(&self, py: Python<'_>) -> PyResult<Option<i64>> {
-        self.ask(py, Kernel::first_index)
-    }
-
-    #[doc = stub!("VanillaQueue.last_index")]
-    #[getter]
-    fn last_index(&self, py: Python<'_>) -> PyResult<Option<i64>> {
-        self.ask(py, Kernel::last_index)
-    }
-
-    #[doc = stub!("VanillaQueue.entry_count")]
-    #[getter]
-    fn entry_count(&self, py: Python<'_>) -> PyResult<u64> {
-        self.ask(py, Kernel::entry_count)
-    }
-
     #[doc = stub!("VanillaQueue.count_excerpts")]
     #[pyo3(signature = (from_index, to_index))]
     fn count_excerpts(
@@ -150,12 +121,6 @@ impl VanillaQueue {
         let (from, to): (i64, i64) =
             (integer("from_index", from_index)?, integer("to_index", to_index)?);
         self.ask(py, |kernel| kernel.count_between(from.min(to), from.max(to)))
-    }
-
-    #[doc = stub!("VanillaQueue.cycles")]
-    #[getter]
-    fn cycles(&self, py: Python<'_>) -> PyResult<Vec<i32>> {
-        self.ask(py, Kernel::cycles)
     }
 
     #[doc = stub!("VanillaQueue.current_cycle")]
@@ -226,30 +191,25 @@ impl VanillaQueue {
 
     fn __repr__(slf: &Bound<'_, Self>) -> String {
         let kernel = &slf.get().kernel;
-        let mut parts = vec![repr::path(slf.py(), kernel.path())];
-        parts.push(format!("cycle_format={}", kernel.format().pattern()));
-        if kernel.options().read_only {
-            parts.push("read_only".to_owned());
-        }
-        if kernel.is_closed() {
-            parts.push("closed".to_owned());
-        }
-        repr::handle(&slf.get_type(), &parts)
+        let format = format!("cycle_format={}", kernel.format().pattern());
+        let read_only = kernel.options().read_only.then(|| "read_only".to_owned());
+        let details = iter::once(format).chain(read_only);
+        repr::raw_handle(slf, kernel.path(), details, kernel.is_closed())
+    }
+}
+
+path_and_closed!(VanillaQueue, |it| it.kernel.path(), |it| it.kernel.is_closed());
+
+questions! {
+    impl VanillaQueue {
+        fn first_index() -> Option<i64>;
+        fn last_index() -> Option<i64>;
+        fn entry_count() -> u64;
+        fn cycles() -> Vec<i32>;
     }
 }
 
 context_manager!(VanillaQueue);
-
-impl VanillaQueue {
-    fn ask<T: Send>(
-        &self,
-        py: Python<'_>,
-        question: impl FnOnce(&Kernel) -> quire_kernel::Result<T> + Send,
-    ) -> PyResult<T> {
-        let kernel = &self.kernel;
-        told(py, py.detach(|| kernel.check_open("queue").and_then(|()| question(kernel))))
-    }
-}
 
 fn consumption_of(name: &str) -> PyResult<Consumption> {
     match name {

@@ -88,6 +88,11 @@ impl IndexedTailer {
         Ok(is_there)
     }
 
+    /// Goes to the first message.
+    pub fn to_start(&self) -> Result<()> {
+        self.return_to(0)
+    }
+
     /// Goes to where the next message will be; backward, to the last message.
     pub fn to_end(&self) -> Result<()> {
         let mut state = self.open_state()?;
