@@ -3138,8 +3138,12 @@ class QuickTailer:
 
     def _read_columns(
         self, count: int, /, *, max_bytes: int | None = None, end: int = ...
-    ) -> tuple[int, Buffer, Buffer, Buffer]: ...
-    def _prepare(self) -> bool | None: ...
+    ) -> tuple[int, Buffer, Buffer, Buffer]:
+        """Return a count, and buffers of indexes below *end*, offsets and payloads."""
+
+    def _prepare(self) -> bool | None:
+        """Return whether there is a message to read."""
+
     def spin(self, timeout_s: float | None = None) -> bool:
         """
         Busy-wait for a message; return True once there is one to read, False after the timeout.

@@ -82,9 +82,10 @@ fn read(dir: &Path) -> Result<(u64, Messages)> {
     let mut found = Messages::new();
     let mut read = tailer.read_many(usize::MAX, |message| {
         found.push((message.index, message.bytes.as_slice().to_vec()));
+        true
     });
-    if read.is_ok() && tailer.is_ready()? {
-        read = tailer.read_many(1, |_| ()); // the error that follows messages
+    if read.is_ok() && tailer.has_next()? {
+        read = tailer.read_many(1, |_| true); // the error that follows messages
     }
     let end = tailer.index()?;
     let _ = (queue.first_index(), queue.last_index(), queue.end());

@@ -53,6 +53,24 @@ impl<'a> Column<'a> {
     }
 }
 
+/// The index of a message, in the type of its format.
+pub trait Index: Copy + PartialOrd + Send + Sync {
+    /// As an element of a column of indexes.
+    fn bytes(self) -> [u8; 8];
+}
+
+impl Index for i64 {
+    fn bytes(self) -> [u8; 8] {
+        self.to_le_bytes()
+    }
+}
+
+impl Index for u64 {
+    fn bytes(self) -> [u8; 8] {
+        self.to_le_bytes()
+    }
+}
+
 /// Messages as columns that are returned: indexes, and payloads with their offsets.
 pub struct PayloadColumns {
     indexes: Vec<u8>,
@@ -70,11 +88,11 @@ impl PayloadColumns {
     }
 
     /// Adds a message; false if it does not fit and must go to the next batch.
-    pub fn add(&mut self, index: u64, bytes: &[u8]) -> bool {
+    pub fn add(&mut self, index: impl Index, bytes: &[u8]) -> bool {
         let end = self.data.len().saturating_add(bytes.len());
         let is_over = end > self.max_bytes && !self.indexes.is_empty();
         let Some(end) = i32::try_from(end).ok().filter(|_| !is_over) else { return false };
-        self.indexes.extend_from_slice(&index.to_le_bytes());
+        self.indexes.extend_from_slice(&index.bytes());
         self.offsets.extend_from_slice(&end.to_le_bytes());
         self.data.extend_from_slice(bytes);
         true

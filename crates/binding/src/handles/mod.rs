@@ -3,8 +3,10 @@
 //! and write them value by value) and [`excerpt`]; [`dump`], [`clock`] and [`roll_cycle`].
 //!
 //! [`pretoucher`] prepares files ahead of appenders, [`ring`] is what asynchronous ones put messages
-//! into, and [`file_events`] what a listener for files waits on. [`payload`] is what a caller passes as a message, [`column`] a column of them, [`scan`] a long read
-//! that checks for signals, [`spin`] a wait without a pause, and [`direction`] where reads go.
+//! into, and [`file_events`] what a listener for files waits on. [`payload`] is what a caller passes
+//! as a message, [`column`] a column of them, [`scan`] a long read that checks for signals, [`spin`] a
+//! wait without a pause, and [`direction`] where reads go. [`raw_tailer`] is what the tailers of
+//! formats whose messages are raw bytes share.
 
 pub mod appender;
 pub mod clock;
@@ -16,6 +18,7 @@ pub mod file_events;
 pub mod payload;
 pub mod pretoucher;
 pub mod queue;
+pub mod raw_tailer;
 pub mod read_document;
 pub mod render;
 pub mod ring;

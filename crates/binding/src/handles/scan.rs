@@ -2,10 +2,10 @@
 //! without locks. A signal handler may use, move or close the very handle being read.
 
 use pyo3::prelude::*;
+use quire_kernel::Result;
 use quire_kernel::chronicle::read::tailer::{
     Ask, OpenDocument, Reading, Scan, Tailer, wait_toward,
 };
-use quire_kernel::{Error, Result};
 
 use crate::error::{tell, to_py, told};
 use crate::values::decode;
@@ -15,39 +15,6 @@ use crate::values::failure::{self, Failure};
 const MESSAGES_BETWEEN_LOOKS: usize = 1 << 10;
 /// Signals are checked after this many messages read or written in bulk.
 pub const STEP: usize = 1 << 14;
-
-/// Reads up to `count` messages in steps and checks signals in between. `step` gets how many to read,
-/// and whether they are the first. `defer` gets an error that follows messages, which the next call
-/// reports; after an interrupt, `go_back` returns to the first message.
-pub fn in_steps(
-    py: Python<'_>,
-    count: usize,
-    mut step: impl FnMut(usize, bool) -> Result<usize>,
-    defer: impl FnOnce(Error) -> Result<()>,
-    go_back: impl FnOnce() -> Result<()>,
-) -> PyResult<usize> {
-    let mut taken = 0;
-    while taken < count {
-        let asked = (count - taken).min(STEP);
-        let some = match step(asked, taken == 0) {
-            Ok(some) => some,
-            Err(error) if taken == 0 => return told(py, Err(error)),
-            Err(error) => {
-                told(py, defer(error))?;
-                break;
-            }
-        };
-        taken += some;
-        if let Err(raised) = tell(py).and_then(|()| py.check_signals()) {
-            told(py, go_back())?;
-            return Err(raised);
-        }
-        if some < asked {
-            break;
-        }
-    }
-    Ok(taken)
-}
 
 /// Calls `step` with the interpreter detached until it completes; None if it found nothing.
 pub fn through<T: Send>(

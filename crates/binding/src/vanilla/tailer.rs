@@ -1,20 +1,17 @@
-use std::ffi::OsString;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList};
+use quire_kernel::Result;
 use quire_kernel::chronicle::read::tailer::Opening;
-use quire_kernel::vanilla::VanillaTailer as Kernel;
 use quire_kernel::vanilla::format::fields;
+use quire_kernel::vanilla::{Mark, VanillaTailer as Kernel};
 
 use super::excerpt::VanillaExcerpt;
 use super::queue::VanillaQueue;
-use crate::arguments::{integer, optional};
-use crate::buffer::Buffer;
+use crate::arguments::integer;
 use crate::error::{WireError, told};
-use crate::handles::column::PayloadColumns;
+use crate::handles::raw_tailer::{self, RawTailer};
 use crate::handles::tailer::on_missing_named;
-use crate::handles::{direction, scan, spin};
 use crate::repr;
 
 #[doc = stub!("VanillaTailer")]
@@ -25,29 +22,31 @@ pub struct VanillaTailer(Arc<Kernel>);
 #[pyclass(module = "quire._native", frozen)]
 pub struct VanillaPayloads(Arc<Kernel>);
 
-#[pymethods]
-impl VanillaPayloads {
-    const fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
+impl RawTailer for Kernel {
+    type Index = i64;
+    type Mark = Mark;
 
     #[inline]
-    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let message = told(py, self.0.read())?;
-        Ok(message.map(|message| PyBytes::new(py, message.bytes())))
+    fn read_with<R>(&self, take: impl FnOnce(i64, &[u8]) -> R) -> Result<Option<R>> {
+        Ok(self.read()?.map(|message| take(message.index, message.bytes())))
     }
-}
 
-/// Reads up to `count` messages and checks signals in between. An interrupt moves the tailer back.
-fn read_in_steps(
-    py: Python<'_>,
-    tailer: &Kernel,
-    count: usize,
-    step: impl FnMut(usize, bool) -> quire_kernel::Result<usize>,
-) -> PyResult<usize> {
-    let start = tailer.mark();
-    // An error that is dropped here comes again, as the first of the next call.
-    scan::in_steps(py, count, step, |_| Ok(()), || tailer.return_to(&start))
+    fn read_while(
+        &self,
+        count: usize,
+        is_first: bool,
+        take: impl FnMut(i64, &[u8]) -> bool,
+    ) -> Result<usize> {
+        self.read_many(count, is_first, take)
+    }
+
+    fn mark(&self) -> Result<Mark> {
+        Ok(self.mark())
+    }
+
+    fn return_to(&self, mark: &Mark) -> Result<()> {
+        self.return_to(mark)
+    }
 }
 
 #[pymethods]
@@ -67,15 +66,6 @@ impl VanillaTailer {
         Ok(Self(Arc::new(told(py, tailer)?)))
     }
 
-    const fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
-    #[inline]
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<VanillaExcerpt>> {
-        self.read(py)
-    }
-
     #[doc = stub!("VanillaTailer.read")]
     #[inline]
     fn read(&self, py: Python<'_>) -> PyResult<Option<VanillaExcerpt>> {
@@ -91,119 +81,9 @@ impl VanillaTailer {
         Ok(message.map(|message| VanillaExcerpt::claimed(message, self.0.queue())))
     }
 
-    #[doc = stub!("VanillaTailer.payloads")]
-    fn payloads(&self) -> VanillaPayloads {
-        VanillaPayloads(Arc::clone(&self.0))
-    }
-
-    #[doc = stub!("VanillaTailer.read_bytes")]
-    fn read_bytes<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let message = told(py, self.0.read())?;
-        Ok(message.map(|message| PyBytes::new(py, message.bytes())))
-    }
-
     #[doc = stub!("VanillaTailer.read_text")]
     fn read_text(&self, py: Python<'_>) -> PyResult<Option<String>> {
-        let start = self.0.mark();
-        let Some(message) = told(py, self.0.read())? else { return Ok(None) };
-        let Some(text) = fields::text(message.bytes()) else {
-            told(py, self.0.return_to(&start))?;
-            return Err(WireError::new_err(format!("no text: index={:#x}", message.index)));
-        };
-        Ok(Some(text))
-    }
-
-    #[doc = stub!("VanillaTailer.read_many")]
-    #[pyo3(signature = (count, /))]
-    fn read_many<'py>(
-        &self,
-        py: Python<'py>,
-        count: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyList>> {
-        let count = integer("count", count)?;
-        let mut found: Vec<Bound<'py, PyBytes>> = Vec::new();
-        read_in_steps(py, &self.0, count, |asked, is_first| {
-            self.0.read_many(asked, is_first, |_, bytes| {
-                found.push(PyBytes::new(py, bytes));
-                true
-            })
-        })?;
-        PyList::new(py, found)
-    }
-
-    #[doc = stub!("VanillaTailer._read_columns")]
-    #[pyo3(name = "_read_columns", signature = (count, /, *, max_bytes = None, end = i64::MAX))]
-    fn read_columns(
-        &self,
-        py: Python<'_>,
-        count: &Bound<'_, PyAny>,
-        max_bytes: Option<&Bound<'_, PyAny>>,
-        end: i64,
-    ) -> PyResult<(usize, Buffer, Buffer, Buffer)> {
-        let count = integer("count", count)?;
-        let mut columns = PayloadColumns::new(optional("max_bytes", max_bytes)?);
-        let rows = read_in_steps(py, &self.0, count, |asked, is_first| {
-            py.detach(|| {
-                self.0.read_many(asked, is_first, |index, bytes| {
-                    index < end && columns.add(index.cast_unsigned(), bytes)
-                })
-            })
-        })?;
-        let [indexes, offsets, data] = columns.buffers();
-        Ok((rows, indexes, offsets, data))
-    }
-
-    #[doc = stub!("VanillaTailer._prepare")]
-    #[pyo3(name = "_prepare")]
-    fn prepare(&self, py: Python<'_>) -> PyResult<Option<bool>> {
-        told(py, py.detach(|| self.0.has_next())).map(Some)
-    }
-
-    #[doc = stub!("VanillaTailer.spin")]
-    #[pyo3(signature = (timeout_s = None))]
-    fn spin(&self, py: Python<'_>, timeout_s: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
-        spin::until_found(py, timeout_s, || self.0.has_next())
-    }
-
-    #[doc = stub!("VanillaTailer.direction")]
-    #[getter]
-    fn direction(&self, py: Python<'_>) -> PyResult<&'static str> {
-        told(py, py.detach(|| self.0.direction())).map(direction::name)
-    }
-
-    #[setter]
-    fn set_direction(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let direction = direction::named(value)?;
-        told(py, py.detach(|| self.0.set_direction(direction)))
-    }
-
-    #[doc = stub!("VanillaTailer.index")]
-    #[getter]
-    fn index(&self, py: Python<'_>) -> PyResult<i64> {
-        told(py, py.detach(|| self.0.index()))
-    }
-
-    #[doc = stub!("VanillaTailer.last_read_index")]
-    #[getter]
-    fn last_read_index(&self, py: Python<'_>) -> PyResult<Option<i64>> {
-        told(py, self.0.last_read_index())
-    }
-
-    #[doc = stub!("VanillaTailer.move_to_index")]
-    #[pyo3(signature = (index, /))]
-    fn move_to_index(&self, py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let index = integer("index", index)?;
-        told(py, py.detach(|| self.0.move_to_index(index)))
-    }
-
-    #[doc = stub!("VanillaTailer.to_start")]
-    fn to_start(&self, py: Python<'_>) -> PyResult<()> {
-        told(py, py.detach(|| self.0.to_start()))
-    }
-
-    #[doc = stub!("VanillaTailer.to_end")]
-    fn to_end(&self, py: Python<'_>) -> PyResult<()> {
-        told(py, py.detach(|| self.0.to_end()))
+        read_text(py, &*self.0)
     }
 
     #[doc = stub!("VanillaTailer.commit")]
@@ -217,18 +97,6 @@ impl VanillaTailer {
         self.0.name()
     }
 
-    #[doc = stub!("VanillaTailer.path")]
-    #[getter]
-    fn path(&self) -> OsString {
-        self.0.queue().path().as_os_str().to_owned()
-    }
-
-    #[doc = stub!("VanillaTailer.closed")]
-    #[getter]
-    fn closed(&self) -> bool {
-        self.0.is_closed()
-    }
-
     #[doc = stub!("VanillaTailer.close")]
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         told(py, py.detach(|| self.0.close(true)))
@@ -236,13 +104,29 @@ impl VanillaTailer {
 
     fn __repr__(slf: &Bound<'_, Self>) -> String {
         let kernel = &slf.get().0;
-        let mut parts = vec![repr::path(slf.py(), kernel.queue().path())];
-        parts.extend(kernel.name().map(|name| format!("name={name}")));
-        if kernel.is_closed() {
-            parts.push("closed".to_owned());
-        }
-        repr::handle(&slf.get_type(), &parts)
+        let name = kernel.name().map(|name| format!("name={name}"));
+        repr::raw_handle(slf, kernel.queue().path(), name, kernel.is_closed())
     }
 }
 
+raw_tailer::methods!(VanillaTailer: i64, VanillaExcerpt, VanillaPayloads);
+path_and_closed!(VanillaTailer, |it| it.0.queue().path(), |it| it.0.is_closed());
+tailer_moves!(VanillaTailer, i64);
+tailer_direction!(VanillaTailer);
 context_manager!(VanillaTailer, |it, py, raised| told(py, py.detach(|| it.0.close(!raised))));
+
+/// The next message, which is a text; it is the next to read if it is not.
+pub fn read_text<T: RawTailer<Index = i64>>(
+    py: Python<'_>,
+    tailer: &T,
+) -> PyResult<Option<String>> {
+    let start = told(py, tailer.mark())?;
+    let read = tailer.read_with(|index, bytes| fields::text(bytes).ok_or(index));
+    match told(py, read)?.transpose() {
+        Ok(text) => Ok(text),
+        Err(index) => {
+            told(py, tailer.return_to(&start))?;
+            Err(WireError::new_err(format!("no text: index={index:#x}")))
+        }
+    }
+}

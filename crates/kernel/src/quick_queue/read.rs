@@ -109,17 +109,9 @@ impl Tailer {
         })
     }
 
-    /// Reads up to `count` messages; fewer at the end.
-    pub fn read_many(&self, count: usize, mut take: impl FnMut(&Message<'_>)) -> Result<usize> {
-        self.read_while(count, |message| {
-            take(message);
-            true
-        })
-    }
-
-    /// As [`Tailer::read_many`], as long as `take` takes them: one that it does not take is the next
-    /// to read. An error that follows messages comes with the next call.
-    pub fn read_while(
+    /// Hands up to `count` messages to `take` while it returns true; the first that it refuses is read
+    /// again. An error that follows messages comes with the next call.
+    pub fn read_many(
         &self,
         count: usize,
         mut take: impl FnMut(&Message<'_>) -> bool,
@@ -160,7 +152,7 @@ impl Tailer {
     }
 
     /// Whether there is something for the next read, a message or an error.
-    pub fn is_ready(&self) -> Result<bool> {
+    pub fn has_next(&self) -> Result<bool> {
         self.with_reader(|reader, tailer| {
             if reader.deferred.is_some() {
                 return Ok(true);

@@ -1,0 +1,203 @@
+//! Reads of the formats whose messages are raw bytes: Vanilla and Indexed Chronicles, Quick-Queues.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList};
+use quire_kernel::{Error, Result};
+
+use super::column::{Index, PayloadColumns};
+use super::scan::STEP;
+use crate::arguments::{integer, optional};
+use crate::buffer::Buffer;
+use crate::error::{tell, told};
+
+/// A count, and columns of indexes, offsets and bytes.
+pub type Columns = (usize, Buffer, Buffer, Buffer);
+
+/// What the kernel's tailers of these formats have in common.
+pub trait RawTailer: Sync {
+    type Index: Index;
+    /// A place to return to.
+    type Mark;
+
+    /// The next message as `take` makes it of its index and bytes.
+    fn read_with<R>(&self, take: impl FnOnce(Self::Index, &[u8]) -> R) -> Result<Option<R>>;
+
+    /// Hands up to `count` messages to `take` while it returns true; the first that it refuses is read
+    /// again. With `is_first` a batch begins, and what was delivered before is finished.
+    fn read_while(
+        &self,
+        count: usize,
+        is_first: bool,
+        take: impl FnMut(Self::Index, &[u8]) -> bool,
+    ) -> Result<usize>;
+
+    fn mark(&self) -> Result<Self::Mark>;
+
+    fn return_to(&self, mark: &Self::Mark) -> Result<()>;
+
+    /// Keeps an error that follows messages for the next read, unless that finds it again.
+    fn defer(&self, _error: Error) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// The next message's bytes.
+#[inline]
+pub fn payload<'py>(
+    py: Python<'py>,
+    tailer: &impl RawTailer,
+) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    told(py, tailer.read_with(|_, bytes| PyBytes::new(py, bytes)))
+}
+
+/// The bytes of up to `count` messages.
+pub fn payloads<'py>(
+    py: Python<'py>,
+    tailer: &impl RawTailer,
+    count: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyList>> {
+    let count = integer("count", count)?;
+    let mut found: Vec<Bound<'py, PyBytes>> = Vec::new();
+    in_steps(py, tailer, count, |asked, is_first| {
+        tailer.read_while(asked, is_first, |_, bytes| {
+            found.push(PyBytes::new(py, bytes));
+            true
+        })
+    })?;
+    PyList::new(py, found)
+}
+
+/// Up to `count` messages below `end`.
+pub fn columns<T: RawTailer>(
+    py: Python<'_>,
+    tailer: &T,
+    count: &Bound<'_, PyAny>,
+    max_bytes: Option<&Bound<'_, PyAny>>,
+    end: T::Index,
+) -> PyResult<Columns> {
+    let count = integer("count", count)?;
+    let mut columns = PayloadColumns::new(optional("max_bytes", max_bytes)?);
+    let rows = in_steps(py, tailer, count, |asked, is_first| {
+        py.detach(|| {
+            tailer.read_while(asked, is_first, |index, bytes| {
+                index < end && columns.add(index, bytes)
+            })
+        })
+    })?;
+    let [indexes, offsets, data] = columns.buffers();
+    Ok((rows, indexes, offsets, data))
+}
+
+/// Reads up to `count` messages in steps and checks signals in between; an interrupt moves the tailer
+/// back. `step` gets how many to read, and whether they are the first.
+fn in_steps(
+    py: Python<'_>,
+    tailer: &impl RawTailer,
+    count: usize,
+    mut step: impl FnMut(usize, bool) -> Result<usize>,
+) -> PyResult<usize> {
+    let start = told(py, tailer.mark())?;
+    let mut taken = 0;
+    while taken < count {
+        let asked = (count - taken).min(STEP);
+        let some = match step(asked, taken == 0) {
+            Ok(some) => some,
+            Err(error) if taken == 0 => return told(py, Err(error)),
+            Err(error) => {
+                told(py, tailer.defer(error))?;
+                break;
+            }
+        };
+        taken += some;
+        if let Err(raised) = tell(py).and_then(|()| py.check_signals()) {
+            told(py, tailer.return_to(&start))?;
+            return Err(raised);
+        }
+        if some < asked {
+            break;
+        }
+    }
+    Ok(taken)
+}
+
+/// The methods that these tailers have in common, and those of their iterators over payloads.
+macro_rules! methods {
+    ($class:ident: $index:ty, $excerpt:ty, $payloads:ident) => {
+        #[pymethods]
+        impl $payloads {
+            const fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+                slf
+            }
+
+            #[inline]
+            fn __next__<'py>(
+                &self,
+                py: Python<'py>,
+            ) -> PyResult<Option<Bound<'py, pyo3::types::PyBytes>>> {
+                $crate::handles::raw_tailer::payload(py, &*self.0)
+            }
+        }
+
+        #[pymethods]
+        impl $class {
+            const fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+                slf
+            }
+
+            #[inline]
+            fn __next__(&self, py: Python<'_>) -> PyResult<Option<$excerpt>> {
+                self.read(py)
+            }
+
+            #[doc = stub!($class.payloads)]
+            fn payloads(&self) -> $payloads {
+                $payloads(std::sync::Arc::clone(&self.0))
+            }
+
+            #[doc = stub!($class.read_bytes)]
+            fn read_bytes<'py>(
+                &self,
+                py: Python<'py>,
+            ) -> PyResult<Option<Bound<'py, pyo3::types::PyBytes>>> {
+                $crate::handles::raw_tailer::payload(py, &*self.0)
+            }
+
+            #[doc = stub!($class.read_many)]
+            #[pyo3(signature = (count, /))]
+            fn read_many<'py>(
+                &self,
+                py: Python<'py>,
+                count: &Bound<'py, PyAny>,
+            ) -> PyResult<Bound<'py, pyo3::types::PyList>> {
+                $crate::handles::raw_tailer::payloads(py, &*self.0, count)
+            }
+
+            #[doc = stub!($class._read_columns)]
+            #[pyo3(name = "_read_columns")]
+            #[pyo3(signature = (count, /, *, max_bytes = None, end = <$index>::MAX))]
+            fn read_columns(
+                &self,
+                py: Python<'_>,
+                count: &Bound<'_, PyAny>,
+                max_bytes: Option<&Bound<'_, PyAny>>,
+                end: $index,
+            ) -> PyResult<$crate::handles::raw_tailer::Columns> {
+                $crate::handles::raw_tailer::columns(py, &*self.0, count, max_bytes, end)
+            }
+
+            #[doc = stub!($class._prepare)]
+            #[pyo3(name = "_prepare")]
+            fn prepare(&self, py: Python<'_>) -> PyResult<Option<bool>> {
+                $crate::error::told(py, py.detach(|| self.0.has_next())).map(Some)
+            }
+
+            #[doc = stub!($class.spin)]
+            #[pyo3(signature = (timeout_s = None))]
+            fn spin(&self, py: Python<'_>, timeout_s: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
+                $crate::handles::spin::until_found(py, timeout_s, || self.0.has_next())
+            }
+        }
+    };
+}
+
+pub(crate) use methods;
