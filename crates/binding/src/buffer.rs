@@ -8,7 +8,7 @@ use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use quire_kernel::chronicle::read::tailer::OpenDocument;
-use quire_kernel::quick_queue::read::Place;
+use quire_kernel::quick_queue::read::MappedBytes;
 use quire_kernel::vanilla::Message;
 
 #[doc = stub!("Buffer")]
@@ -21,7 +21,7 @@ enum Owner {
     /// A message in place: it keeps its file mapped.
     Document(OpenDocument),
     /// A part of a page of a Quick-Queue, which stays mapped.
-    Page(Place),
+    Page(MappedBytes),
     /// A message of a Vanilla Chronicle from a position on: it keeps its file mapped.
     Vanilla(Message, usize),
 }
@@ -38,8 +38,8 @@ impl Buffer {
     }
 
     /// A message in its page.
-    pub const fn page(place: Place) -> Self {
-        Self(Owner::Page(place))
+    pub const fn page(bytes: MappedBytes) -> Self {
+        Self(Owner::Page(bytes))
     }
 
     /// A message in its data file, from this position on.
@@ -51,7 +51,7 @@ impl Buffer {
         match &self.0 {
             Owner::Column(bytes) => bytes,
             Owner::Document(document) => document.payload(),
-            Owner::Page(place) => place.bytes(),
+            Owner::Page(bytes) => bytes.bytes(),
             Owner::Vanilla(message, start) => message.bytes().get(*start..).unwrap_or(&[]),
         }
     }

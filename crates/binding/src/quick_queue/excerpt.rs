@@ -3,7 +3,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyMemoryView, PyType};
-use quire_kernel::quick_queue::read::{Message, Place};
+use quire_kernel::quick_queue::read::{MappedBytes, Message};
 
 use super::unpacker::MessageUnpacker;
 use crate::buffer::Buffer;
@@ -19,25 +19,25 @@ pub struct QuickExcerpt {
     #[pyo3(get)]
     producer: Option<String>,
     data: PyOnceLock<Py<PyBytes>>,
-    place: Option<Place>,
+    mapped: Option<MappedBytes>,
 }
 
 impl QuickExcerpt {
     /// A message that was read. Its bytes are copied when they are asked for, if they lie in one
     /// page: then they never move.
     pub fn of(py: Python<'_>, message: &Message<'_>) -> Self {
-        let (data, place) = (PyOnceLock::new(), message.bytes.place());
-        if place.is_none() {
+        let (data, mapped) = (PyOnceLock::new(), message.bytes.mapped());
+        if mapped.is_none() {
             let _ = data.set(py, PyBytes::new(py, message.bytes.as_slice()).unbind());
         }
         let producer = message.producer.map(|producer| producer.to_string());
-        Self { index: message.index, producer, data, place }
+        Self { index: message.index, producer, data, mapped }
     }
 
     /// The bytes, wherever they are.
     fn bytes<'a>(&'a self, py: Python<'a>) -> &'a [u8] {
-        match (&self.place, self.data.get(py)) {
-            (Some(place), _) => place.bytes(),
+        match (&self.mapped, self.data.get(py)) {
+            (Some(mapped), _) => mapped.bytes(),
             (None, data) => data.map_or(&[], |data| data.as_bytes(py)),
         }
     }
@@ -50,22 +50,23 @@ impl QuickExcerpt {
     fn new(py: Python<'_>, index: u64, data: Py<PyBytes>, producer: Option<String>) -> Self {
         let kept = PyOnceLock::new();
         let _ = kept.set(py, data);
-        Self { index, producer, data: kept, place: None }
+        Self { index, producer, data: kept, mapped: None }
     }
 
     #[doc = stub!("QuickExcerpt.data")]
     #[getter]
     fn data(&self, py: Python<'_>) -> Py<PyBytes> {
-        let copy = || PyBytes::new(py, self.place.as_ref().map_or(&[], Place::bytes)).unbind();
+        let copy =
+            || PyBytes::new(py, self.mapped.as_ref().map_or(&[], MappedBytes::bytes)).unbind();
         self.data.get_or_init(py, copy).clone_ref(py)
     }
 
     #[doc = stub!("QuickExcerpt.view")]
     #[getter]
     fn view<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyMemoryView>> {
-        match &self.place {
-            Some(place) => {
-                let buffer = Bound::new(py, Buffer::page(place.clone()))?;
+        match &self.mapped {
+            Some(mapped) => {
+                let buffer = Bound::new(py, Buffer::page(mapped.clone()))?;
                 PyMemoryView::from(buffer.as_any())
             }
             None => PyMemoryView::from(self.data(py).bind(py).as_any()),

@@ -47,13 +47,13 @@ pub enum Bytes<'a> {
 
 /// Bytes of a message in its page, which stays mapped as long as this is kept.
 #[derive(Clone)]
-pub struct Place {
+pub struct MappedBytes {
     region: Arc<Region>,
     position: u64,
     length: u64,
 }
 
-impl Place {
+impl MappedBytes {
     /// The bytes.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
@@ -74,9 +74,9 @@ impl Bytes<'_> {
 
     /// Keeps them in their page; None if they lie in several.
     #[must_use]
-    pub fn place(&self) -> Option<Place> {
+    pub fn mapped(&self) -> Option<MappedBytes> {
         let Self::InPlace { region, position, length } = self else { return None };
-        Some(Place { region: Arc::clone(region), position: *position, length: *length })
+        Some(MappedBytes { region: Arc::clone(region), position: *position, length: *length })
     }
 }
 

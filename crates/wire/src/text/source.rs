@@ -11,7 +11,7 @@ pub struct Source<'a> {
 
 /// The context of a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum YamlStyle {
     /// In block style, on its own lines.
     Block,
     /// In flow style, within brackets.
@@ -25,7 +25,7 @@ impl<'a> Source<'a> {
     }
 
     /// A string, quoted or plain.
-    pub fn scalar(&mut self, place: Place) -> Result<Scalar<'a>> {
+    pub fn scalar(&mut self, style: YamlStyle) -> Result<Scalar<'a>> {
         match self.peek() {
             Some(b'"') => self.double_quoted(),
             Some(b'\'') => self.single_quoted(),
@@ -35,18 +35,18 @@ impl<'a> Source<'a> {
             Some(b'@' | b'`' | b'%' | b',' | b'[' | b']' | b'{' | b'}' | b'|' | b'>' | b'!') => {
                 Err(self.unexpected("a value"))
             }
-            _ => Ok(self.plain(place)),
+            _ => Ok(self.plain(style)),
         }
     }
 
-    fn plain(&mut self, place: Place) -> Scalar<'a> {
+    fn plain(&mut self, style: YamlStyle) -> Scalar<'a> {
         let start = self.at;
         while let Some(&byte) = self.text.get(self.at) {
             let next = self.text.get(self.at + 1);
             let ends = match byte {
                 b'\n' | b'\r' => true,
-                b':' => ends_name(next, place),
-                b',' | b'[' | b']' | b'{' | b'}' => place == Place::Flow,
+                b':' => ends_name(next, style),
+                b',' | b'[' | b']' | b'{' | b'}' => style == YamlStyle::Flow,
                 b'#' => self.at == start || self.text[self.at - 1].is_ascii_whitespace(),
                 _ => false,
             };
@@ -189,9 +189,9 @@ impl<'a> Source<'a> {
     }
 
     /// Consumes the colon after a name.
-    pub fn takes_colon(&mut self, place: Place) -> bool {
+    pub fn takes_colon(&mut self, style: YamlStyle) -> bool {
         self.skip_spaces();
-        let is = self.peek() == Some(b':') && ends_name(self.text.get(self.at + 1), place);
+        let is = self.peek() == Some(b':') && ends_name(self.text.get(self.at + 1), style);
         self.at += usize::from(is);
         is
     }
@@ -256,10 +256,10 @@ impl<'a> Source<'a> {
     }
 
     /// Skips whitespace that may separate a tag from its value.
-    pub fn skip_between(&mut self, place: Place) {
-        match place {
-            Place::Block => self.skip_spaces(),
-            Place::Flow => self.skip_lines(),
+    pub fn skip_between(&mut self, style: YamlStyle) {
+        match style {
+            YamlStyle::Block => self.skip_spaces(),
+            YamlStyle::Flow => self.skip_lines(),
         }
     }
 
@@ -305,10 +305,10 @@ fn lines_in(text: &[u8]) -> usize {
 }
 
 /// Whether a colon followed by this byte ends a name.
-fn ends_name(next: Option<&u8>, place: Place) -> bool {
+fn ends_name(next: Option<&u8>, style: YamlStyle) -> bool {
     match next {
         None => true,
-        Some(b',' | b'[' | b']' | b'{' | b'}') => place == Place::Flow,
+        Some(b',' | b'[' | b']' | b'{' | b'}') => style == YamlStyle::Flow,
         Some(byte) => byte.is_ascii_whitespace(),
     }
 }

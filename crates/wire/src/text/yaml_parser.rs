@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
 use super::scalar::{self, Scalar};
-use super::source::{Place, Source};
+use super::source::{Source, YamlStyle};
 use crate::error::{Result, WireError};
 use crate::reader;
 use crate::writer;
@@ -83,13 +83,13 @@ impl Parser<'_> {
     /// One entry or value of the top level.
     fn entry_or_value(&mut self, indent: usize) -> Result<()> {
         if self.from.is_key_mark() {
-            return self.object_key(indent, Place::Block, 0);
+            return self.object_key(indent, YamlStyle::Block, 0);
         }
         if matches!(self.from.peek(), Some(b'!' | b'[' | b'{' | b'|' | b'>')) {
             return self.value_behind(indent, 0);
         }
-        let found = self.from.scalar(Place::Block)?;
-        if self.from.takes_colon(Place::Block) {
+        let found = self.from.scalar(YamlStyle::Block)?;
+        if self.from.takes_colon(YamlStyle::Block) {
             self.put_name(&found, Names::Keys)?;
             return self.value_behind(indent + 1, 0);
         }
@@ -104,8 +104,8 @@ impl Parser<'_> {
             if matches!(self.from.peek(), Some(b'!' | b'[' | b'{' | b'|' | b'>')) {
                 return self.value_behind(indent, depth);
             }
-            let first = self.from.scalar(Place::Block)?;
-            if !self.from.takes_colon(Place::Block) {
+            let first = self.from.scalar(YamlStyle::Block)?;
+            if !self.from.takes_colon(YamlStyle::Block) {
                 first.put(&mut self.out);
                 return self.from.end_of_line();
             }
@@ -131,11 +131,11 @@ impl Parser<'_> {
     fn entries(&mut self, indent: usize, names: Names, depth: usize) -> Result<()> {
         while self.from.is_at(indent) && !self.from.is_item() {
             if self.from.is_key_mark() {
-                self.object_key(indent, Place::Block, depth)?;
+                self.object_key(indent, YamlStyle::Block, depth)?;
                 continue;
             }
-            let name = self.from.scalar(Place::Block)?;
-            if !self.from.takes_colon(Place::Block) {
+            let name = self.from.scalar(YamlStyle::Block)?;
+            if !self.from.takes_colon(YamlStyle::Block) {
                 return Err(self.from.unexpected("a colon after a name"));
             }
             self.put_name(&name, names)?;
@@ -164,7 +164,7 @@ impl Parser<'_> {
         self.from.skip_spaces();
         let mut names = Names::Keys;
         while self.from.peek() == Some(b'!') {
-            if self.tag(Place::Block, depth)? {
+            if self.tag(YamlStyle::Block, depth)? {
                 return self.from.end_of_line();
             }
             names = Names::Fields;
@@ -174,11 +174,11 @@ impl Parser<'_> {
         if is_unpacked(b"# gzip\n") || is_unpacked(b"# lzw\n") {
             // The compressed value follows the comment, in the first column.
             self.from.skip_line();
-            self.from.scalar(Place::Block)?.put(&mut self.out);
+            self.from.scalar(YamlStyle::Block)?.put(&mut self.out);
             return self.from.end_of_line();
         }
         if !self.from.is_line_over() {
-            self.value(least, Place::Block, names, depth)?;
+            self.value(least, YamlStyle::Block, names, depth)?;
             return self.from.end_of_line();
         }
         self.from.skip_lines();
@@ -192,14 +192,14 @@ impl Parser<'_> {
     }
 
     /// A value that starts here.
-    fn value(&mut self, least: usize, place: Place, names: Names, depth: usize) -> Result<()> {
+    fn value(&mut self, least: usize, style: YamlStyle, names: Names, depth: usize) -> Result<()> {
         let mut names = names;
         while self.from.peek() == Some(b'!') {
-            if self.tag(place, depth)? {
+            if self.tag(style, depth)? {
                 return Ok(());
             }
             names = Names::Fields;
-            self.from.skip_between(place);
+            self.from.skip_between(style);
         }
         match self.from.peek() {
             Some(bracket @ (b'[' | b'{')) => {
@@ -214,12 +214,12 @@ impl Parser<'_> {
                 writer::close_block(&mut self.out, block);
                 Ok(())
             }
-            Some(mark @ (b'|' | b'>')) if place == Place::Block => {
+            Some(mark @ (b'|' | b'>')) if style == YamlStyle::Block => {
                 self.from.lines(least, mark)?.put(&mut self.out);
                 Ok(())
             }
             _ => {
-                self.from.scalar(place)?.put(&mut self.out);
+                self.from.scalar(style)?.put(&mut self.out);
                 Ok(())
             }
         }
@@ -231,7 +231,7 @@ impl Parser<'_> {
             if self.from.takes(b']') {
                 return Ok(());
             }
-            self.value(0, Place::Flow, Names::Keys, depth)?;
+            self.value(0, YamlStyle::Flow, Names::Keys, depth)?;
             self.from.skip_lines();
             if !self.from.takes(b',') && self.from.peek() != Some(b']') {
                 return Err(self.from.unexpected("a comma or ]"));
@@ -246,9 +246,9 @@ impl Parser<'_> {
                 return Ok(());
             }
             if self.from.is_key_mark() {
-                self.object_key(0, Place::Flow, depth)?;
+                self.object_key(0, YamlStyle::Flow, depth)?;
             } else {
-                let name = self.from.scalar(Place::Flow)?;
+                let name = self.from.scalar(YamlStyle::Flow)?;
                 self.from.skip_lines();
                 if !self.from.takes(b':') {
                     return Err(self.from.unexpected("a colon after a name"));
@@ -269,54 +269,54 @@ impl Parser<'_> {
             writer::put_null(&mut self.out);
             return Ok(());
         }
-        self.value(0, Place::Flow, Names::Keys, depth)
+        self.value(0, YamlStyle::Flow, Names::Keys, depth)
     }
 
     /// `? key: value`, or the colon on the next line.
-    fn object_key(&mut self, indent: usize, place: Place, depth: usize) -> Result<()> {
+    fn object_key(&mut self, indent: usize, style: YamlStyle, depth: usize) -> Result<()> {
         self.from.at += 1;
         self.from.skip_spaces();
         writer::put_object_key(&mut self.out);
-        self.value(indent + 1, place, Names::Keys, reader::deeper(depth, self.from.at)?)?;
+        self.value(indent + 1, style, Names::Keys, reader::deeper(depth, self.from.at)?)?;
         self.from.skip_lines();
         if !self.from.takes(b':') {
             return Err(self.from.unexpected("a colon after a key"));
         }
-        match place {
-            Place::Block => self.value_behind(indent + 1, depth),
-            Place::Flow => self.flow_value(depth),
+        match style {
+            YamlStyle::Block => self.value_behind(indent + 1, depth),
+            YamlStyle::Flow => self.flow_value(depth),
         }
     }
 
     /// Reads a tag. Returns true if the tag is the value or the value was read with it, false if it
     /// was the type name of the value that follows.
-    fn tag(&mut self, place: Place, depth: usize) -> Result<bool> {
+    fn tag(&mut self, style: YamlStyle, depth: usize) -> Result<bool> {
         let start = self.from.at + 1;
         let length = self.from.text[start..].iter().position(u8::is_ascii_whitespace);
         self.from.at = length.map_or(self.from.text.len(), |length| start + length);
         let name = &self.from.text[start..self.from.at];
-        self.from.skip_between(place);
+        self.from.skip_between(style);
         match name {
             b"!null" => {
                 if matches!(self.from.peek(), Some(b'"' | b'\'')) {
-                    self.from.scalar(place)?;
+                    self.from.scalar(style)?;
                 }
                 writer::put_null(&mut self.out);
             }
             b"!binary" => {
-                let blob = self.base64(place)?;
+                let blob = self.base64(style)?;
                 writer::put_blob(&mut self.out, &blob)?;
             }
             b"byte[]" => {
                 put_type_prefix(&mut self.out, "byte[]");
                 if self.from.peek() == Some(b'!') {
-                    return self.tag(place, reader::deeper(depth, self.from.at)?);
+                    return self.tag(style, reader::deeper(depth, self.from.at)?);
                 }
-                let text = self.from.scalar(place)?;
+                let text = self.from.scalar(style)?;
                 writer::put_blob(&mut self.out, &text.latin1()?)?;
             }
             b"type" => {
-                let name = self.from.scalar(place)?;
+                let name = self.from.scalar(style)?;
                 writer::put_type_literal(&mut self.out, &name.text()?);
             }
             b"byte" | b"short" | b"int" | b"long" | b"float" | b"double" | b"UUID" => {
@@ -324,7 +324,7 @@ impl Parser<'_> {
                     put_type_prefix(&mut self.out, &String::from_utf8_lossy(name));
                     return Ok(false);
                 }
-                let value = self.from.scalar(place)?;
+                let value = self.from.scalar(style)?;
                 scalar::put_typed(&mut self.out, name, &value)?;
             }
             b"" => return Err(self.from.unexpected("a type name")),
@@ -339,11 +339,11 @@ impl Parser<'_> {
         Ok(true)
     }
 
-    fn base64(&mut self, place: Place) -> Result<Vec<u8>> {
+    fn base64(&mut self, style: YamlStyle) -> Result<Vec<u8>> {
         if matches!(self.from.peek(), Some(b'|' | b'>')) {
             return Err(self.from.unexpected("Base64 on one line"));
         }
-        let text = self.from.scalar(place)?.text()?.into_owned();
+        let text = self.from.scalar(style)?.text()?.into_owned();
         BASE64.decode(&text).map_err(|error| WireError::new("not Base64").with("error", error))
     }
 

@@ -1,4 +1,4 @@
-"""How many messages lie between two places of a queue, without opening a file for each answer."""
+"""How many messages lie between two points of a queue, without opening a file for each answer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from quire.ranges.cycles import count_of, cycles_of
 from quire.ranges.numbering import AnyQueue, Numbering
 
 
-class Place(NamedTuple):
+class Point(NamedTuple):
     """A message, or where one will be. Where cycles only number pages, all is cycle 0."""
 
     cycle: int
@@ -36,13 +36,13 @@ class Counts:
         self._before: list[int] = [0]  # messages before each of them, and before the present one
         self._oldest = self._present = 1 << 63
 
-    def place_of(self, index: int) -> Place:
-        """Return the place of an index."""
+    def point_of(self, index: int) -> Point:
+        """Return the point of an index."""
         if self._is_flat:
-            return Place(0, index // self._numbering.step)
-        return Place(self._numbering.to_cycle(index), self._numbering.to_sequence(index))
+            return Point(0, index // self._numbering.step)
+        return Point(self._numbering.to_cycle(index), self._numbering.to_sequence(index))
 
-    def between(self, start: Place, end: Place) -> int:
+    def between(self, start: Point, end: Point) -> int:
         """
         Return the number of messages from *start* to *end*, which is in the last cycle.
 

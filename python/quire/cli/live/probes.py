@@ -20,7 +20,7 @@ import quire
 from quire._native import IndexedQueue, QuickQueue, Tailer, VanillaQueue
 from quire._positions import OUTPUT_POSITION, stored_position
 from quire.cli.arguments import open_read_only
-from quire.cli.live.counts import Counts, Place
+from quire.cli.live.counts import Counts, Point
 from quire.cli.stat_text import sizes_of
 from quire.errors import QuireError
 from quire.ranges.event_time import TimeField
@@ -44,7 +44,7 @@ class Look:
         payload_bytes: How long they are together, if need be by the newest.
         latencies_us: Of the newest ones.
         latency_of: What that is: see :class:`quire.cli.live.sample.Sample`.
-        tailers: Name, next index, lag and place of each named tailer.
+        tailers: Name, next index, lag and point of each named tailer.
         locks: Key, pid and whether it runs of each lock that is held.
         files: How many there are.
         next_roll_s: When the present cycle ends.
@@ -70,7 +70,7 @@ class NamedTailer(NamedTuple):
     name: str
     next_index: int
     lag: int
-    place: Place
+    point: Point
 
 
 class _Newest(NamedTuple):
@@ -117,21 +117,21 @@ class JournalProbe:
 
         """
         end = self._to_end()
-        place = self._counts.place_of(end)
-        messages = self._counts.between(self._counts.place_of(self._end), place)
+        point = self._counts.point_of(end)
+        messages = self._counts.between(self._counts.point_of(self._end), point)
         self._end = end
-        newest = self._newest(end, min(messages, place.sequence, _NEWEST))
-        count, on_disk = self._files.now(place.cycle)
+        newest = self._newest(end, min(messages, point.sequence, _NEWEST))
+        count, on_disk = self._files.now(point.cycle)
         return Look(
             end,
             messages,
             messages * newest.mean_bytes,
             newest.latencies_us,
             newest.latency_of,
-            tuple(self._tailers(place)),
+            tuple(self._tailers(point)),
             tuple(self._locks()),
             count,
-            self._next_roll_s(place.cycle) if count else None,
+            self._next_roll_s(point.cycle) if count else None,
             on_disk,
         )
 
@@ -163,11 +163,11 @@ class JournalProbe:
             if history is not None and len(history.timings) > 1:
                 yield (history.timings[-1] - history.timings[0]) / 1000
 
-    def _tailers(self, end: Place) -> Iterator[NamedTailer]:
+    def _tailers(self, end: Point) -> Iterator[NamedTailer]:
         for name, index in self._queue.named_tailers():
             if name != OUTPUT_POSITION:
-                place = Place(*stored_position(self._queue, index))
-                yield NamedTailer(name, index, self._counts.between(place, end), place)
+                point = Point(*stored_position(self._queue, index))
+                yield NamedTailer(name, index, self._counts.between(point, end), point)
 
     def _locks(self) -> Iterator[tuple[str, int, bool]]:
         for key in _LOCKS:
@@ -217,8 +217,8 @@ class OlderProbe:
         if read == _READ_ON or read_bytes >= _READ_BYTES:
             last = self._last() or last
             self._end = self._tailer.index
-            place = self._counts.place_of
-            messages = max(read, self._counts.between(place(before), place(self._end)))
+            point = self._counts.point_of
+            messages = max(read, self._counts.between(point(before), point(self._end)))
         latencies: tuple[float, ...] = ()
         latency_of = None
         if self._time_field is not None and last:

@@ -12,7 +12,7 @@ from statistics import median
 from typing import Final
 
 from quire.cli.errors import error_text
-from quire.cli.live.counts import Place
+from quire.cli.live.counts import Point
 from quire.cli.live.probes import JournalProbe, Look, OlderProbe, open_probe
 from quire.cli.live.sample import ERROR, GONE, OK, DiskSample, LockSample, Sample, TailerSample
 from quire.cli.sources import Source, sources_of
@@ -132,7 +132,7 @@ class _Watch:
         self._identity: tuple[int, int] | None = None
         self._before_ns: int | None = None
         self._grown_ns: int | None = None
-        self._places: dict[str, Place] = {}
+        self._points: dict[str, Point] = {}
         self._held: dict[tuple[str, int], int] = {}  # when a lock was first found held by a process
         self._first_files: int | None = None
 
@@ -208,24 +208,24 @@ class _Watch:
         )
 
     def _tailers(self, look: Look, seconds: float | None) -> tuple[TailerSample, ...]:
-        before = self._places
-        self._places = {it.name: it.place for it in look.tailers}
+        before = self._points
+        self._points = {it.name: it.point for it in look.tailers}
         return tuple(
             TailerSample(
                 it.name,
                 hex_text(it.next_index),
                 it.lag,
-                _read_rate(before.get(it.name), it.place, seconds),
+                _read_rate(before.get(it.name), it.point, seconds),
             )
             for it in look.tailers
         )
 
 
-def _read_rate(before: Place | None, place: Place, seconds: float | None) -> float | None:
+def _read_rate(before: Point | None, point: Point, seconds: float | None) -> float | None:
     """Return what a tailer read; None where it went back, or on to another cycle."""
-    if not seconds or before is None or before.cycle != place.cycle or before > place:
+    if not seconds or before is None or before.cycle != point.cycle or before > point:
         return None
-    return (place.sequence - before.sequence) / seconds
+    return (point.sequence - before.sequence) / seconds
 
 
 def _identity(path: Path) -> tuple[int, int, int]:

@@ -93,7 +93,7 @@ class Target:
         return Staging.of(self.path, self.location)
 
 
-class Place(NamedTuple):
+class StagedRow(NamedTuple):
     """A message among those that were staged."""
 
     part: int
@@ -148,7 +148,7 @@ def commit(
             with found.root.made(writer) as own, own.made(str(batch)) as folder:
                 folder.replace(MANIFEST, manifest.to_json())
             with _told(found, manifest):
-                _append(found, manifest, Place(0, 0))
+                _append(found, manifest, StagedRow(0, 0))
             record(found.root, manifest)
         _sweep(found, writer, batch, all_of_it=not kept)
     return is_new
@@ -303,21 +303,21 @@ def _finish_all(found: _Open) -> int:
         manifest = _manifest(found.root, writer, batch)
         if batch > last_done(found.root, writer):
             with _told(found, manifest):
-                place = _reached(found, manifest)
+                start = _reached(found, manifest)
                 _log.warning(
                     "a write was cut short and is finished: path=%s writer=%s batch=%d rows=%d"
                     " part=%d row=%d",
-                    *(found.target.path, writer, batch, manifest.rows, *place),
+                    *(found.target.path, writer, batch, manifest.rows, *start),
                 )
-                _append(found, manifest, place)
+                _append(found, manifest, start)
             record(found.root, manifest)
             count += 1
         _sweep(found, writer, batch, all_of_it=not manifest.kept)
     return count
 
 
-def _append(found: _Open, manifest: Manifest, start: Place) -> None:
-    """Append the parts from a place on."""
+def _append(found: _Open, manifest: Manifest, start: StagedRow) -> None:
+    """Append the parts from *start* on."""
     with (
         _parts_of(found.target, found.root, manifest) as folder,
         found.queue.appender() as appender,
@@ -329,7 +329,7 @@ def _append(found: _Open, manifest: Manifest, start: Place) -> None:
                 length = len(messages)
                 if skipped < row + length:
                     first = max(skipped - row, 0)
-                    _append_array(appender, manifest.token, Place(number, row), messages, first)
+                    _append_array(appender, manifest.token, StagedRow(number, row), messages, first)
                 row += length
         if found.target.sync:
             appender.sync()
@@ -362,11 +362,11 @@ def _giving_up(folder: Path) -> str:
 def _append_array(
     appender: quire.Appender,
     token: str,
-    place: Place,
+    start: StagedRow,
     messages: Any,  # noqa: ANN401 - a large_binary array
     first: int,
 ) -> None:
-    """Append the messages of an array from the *first* on, which is at *place*, in chunks."""
+    """Append the messages of an array from the *first* on, which is at *start*, in chunks."""
     _, offsets, data = messages.buffers()
     ends = memoryview(offsets).cast("q")[messages.offset :]
     row, count = first, len(messages)
@@ -380,14 +380,14 @@ def _append_array(
             start=messages.offset + row,
             wide=True,
             text=False,
-            note=entry_bytes(_MARK, [token, place.part, place.row + row, end - row]),
+            note=entry_bytes(_MARK, [token, start.part, start.row + row, end - row]),
         )
         row = end
 
 
-def _reached(found: _Open, manifest: Manifest) -> Place:
+def _reached(found: _Open, manifest: Manifest) -> StagedRow:
     """Find the first message of a batch that is not in the queue."""
-    reached, left = Place(0, 0), 0
+    reached, left = StagedRow(0, 0), 0
     expected: Iterator[bytes] = iter(())
     with (
         _parts_of(found.target, found.root, manifest) as folder,
@@ -405,24 +405,24 @@ def _reached(found: _Open, manifest: Manifest) -> Place:
                         reached, left = mark
                         expected = _staged(folder, manifest, reached)
                 elif left and bytes(document.bytes) == next(expected, None):
-                    reached, left = Place(reached.part, reached.row + 1), left - 1
+                    reached, left = StagedRow(reached.part, reached.row + 1), left - 1
                 else:
                     left = 0
 
 
-def _mark_of(document: quire.ReadDocument, token: str) -> tuple[Place, int] | None:
+def _mark_of(document: quire.ReadDocument, token: str) -> tuple[StagedRow, int] | None:
     if bytes(document.bytes[: len(_MARK_START)]) != _MARK_START:
         return None
     found, part, row, count = document.map()[_MARK]
-    return (Place(part, row), count) if found == token else None
+    return (StagedRow(part, row), count) if found == token else None
 
 
-def _staged(folder: SafeFolder, manifest: Manifest, place: Place) -> Iterator[bytes]:
-    """Yield the messages of a part from a place on."""
+def _staged(folder: SafeFolder, manifest: Manifest, start: StagedRow) -> Iterator[bytes]:
+    """Yield the messages of a part from *start* on."""
     row = 0
-    for messages in messages_of(folder, manifest.parts[place.part]):
-        if place.row < row + len(messages):
-            yield from (it.as_py() for it in messages[max(place.row - row, 0) :])
+    for messages in messages_of(folder, manifest.parts[start.part]):
+        if start.row < row + len(messages):
+            yield from (it.as_py() for it in messages[max(start.row - row, 0) :])
         row += len(messages)
 
 

@@ -44,14 +44,14 @@ pub fn last_entry(view: &mut View, up_to: UpTo, checked: bool) -> Result<Option<
         UpTo::Position(_) => u64::MAX,
     };
     let greatest = view.word(upper.used)?.min(count - 1);
-    let mut place = match shape.upper_slot(newest) {
-        upper if upper <= greatest => Place { upper, lower: shape.lower_slot(newest) + 1 },
-        _ => Place { upper: greatest, lower: count },
+    let mut slot = match shape.upper_slot(newest) {
+        upper if upper <= greatest => IndexSlot { upper, lower: shape.lower_slot(newest) + 1 },
+        _ => IndexSlot { upper: greatest, lower: count },
     };
     let looks = Looks(view.file().window.file_len() / 4 + count);
     let mut search = Search { view, upper, shape, looks, array: None };
-    while let Some((found, entry)) = search.entry_before(place)? {
-        place = found;
+    while let Some((found, entry)) = search.entry_before(slot)? {
+        slot = found;
         if up_to.includes(entry)
             && search.view.is_message(entry.position)?
             && (!checked || search.is_believed(found, entry)?)
@@ -64,12 +64,12 @@ pub fn last_entry(view: &mut View, up_to: UpTo, checked: bool) -> Result<Option<
 
 /// A slot of a lower array: that of the upper array which names it, and its own.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Place {
+struct IndexSlot {
     upper: u64,
     lower: u64,
 }
 
-/// What came of counting the messages between two places.
+/// What came of counting the messages between two entries.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Count {
     /// As many as there should be.
@@ -100,18 +100,18 @@ struct Search<'v> {
 }
 
 impl Search<'_> {
-    /// The last slot before a place that holds a position.
-    fn entry_before(&mut self, place: Place) -> Result<Option<(Place, Known)>> {
-        let Place { upper, mut lower } = place;
+    /// The last slot before one that holds a position.
+    fn entry_before(&mut self, slot: IndexSlot) -> Result<Option<(IndexSlot, Known)>> {
+        let IndexSlot { upper, mut lower } = slot;
         for upper in (0..=upper).rev() {
             if let Some(array) = self.array(upper)? {
                 for lower in (0..lower).rev() {
                     if !self.looks.take() {
                         return Ok(None);
                     }
-                    let place = Place { upper, lower };
-                    if let Some(entry) = self.entry(array, place)? {
-                        return Ok(Some((place, entry)));
+                    let slot = IndexSlot { upper, lower };
+                    if let Some(entry) = self.entry(array, slot)? {
+                        return Ok(Some((slot, entry)));
                     }
                 }
             } else if !self.looks.take() {
@@ -122,9 +122,9 @@ impl Search<'_> {
         Ok(None)
     }
 
-    fn entry(&mut self, array: ArrayLayout, place: Place) -> Result<Option<Known>> {
-        let position = self.view.word(array.slot(place.lower))?;
-        let sequence = self.shape.sequence(place.upper, place.lower);
+    fn entry(&mut self, array: ArrayLayout, slot: IndexSlot) -> Result<Option<Known>> {
+        let position = self.view.word(array.slot(slot.lower))?;
+        let sequence = self.shape.sequence(slot.upper, slot.lower);
         let is_one = self.view.is_document_position(position);
         Ok(is_one.then_some(Known { position, sequence }))
     }
@@ -141,17 +141,17 @@ impl Search<'_> {
         Ok(array)
     }
 
-    fn is_believed(&mut self, place: Place, entry: Known) -> Result<bool> {
-        match self.follows(place, entry)? {
+    fn is_believed(&mut self, slot: IndexSlot, entry: Known) -> Result<bool> {
+        match self.follows(slot, entry)? {
             Count::Right => {}
             Count::Wrong => return Ok(false),
-            Count::Broken if !self.leads_on(place, entry)? => return Ok(false),
+            Count::Broken if !self.leads_on(slot, entry)? => return Ok(false),
             Count::Broken => self.view.file().set_checked(entry),
         }
         // A damaged link to an array shifts all its entries alike: the first one shows it.
-        let Some(array) = self.array(place.upper)? else { return Ok(false) };
-        for lower in 0..place.lower {
-            let first = Place { upper: place.upper, lower };
+        let Some(array) = self.array(slot.upper)? else { return Ok(false) };
+        for lower in 0..slot.lower {
+            let first = IndexSlot { upper: slot.upper, lower };
             if !self.looks.take() {
                 return Ok(false);
             }
@@ -164,8 +164,8 @@ impl Search<'_> {
 
     /// Whether the messages from an entry to the next one, or to the last message, are as many as
     /// the two say.
-    fn leads_on(&mut self, place: Place, entry: Known) -> Result<bool> {
-        let next = match self.entry_after(place)? {
+    fn leads_on(&mut self, slot: IndexSlot, entry: Known) -> Result<bool> {
+        let next = match self.entry_after(slot)? {
             Some(next) => Some(next),
             None => self.last()?.filter(|last| last.position > entry.position),
         };
@@ -174,13 +174,13 @@ impl Search<'_> {
     }
 
     /// The next slot of the same array that holds a position.
-    fn entry_after(&mut self, place: Place) -> Result<Option<Known>> {
-        let Some(array) = self.array(place.upper)? else { return Ok(None) };
-        for lower in place.lower + 1..u64::from(self.shape.index_count) {
+    fn entry_after(&mut self, slot: IndexSlot) -> Result<Option<Known>> {
+        let Some(array) = self.array(slot.upper)? else { return Ok(None) };
+        for lower in slot.lower + 1..u64::from(self.shape.index_count) {
             if !self.looks.take() {
                 return Ok(None);
             }
-            if let Some(entry) = self.entry(array, Place { lower, ..place })? {
+            if let Some(entry) = self.entry(array, IndexSlot { lower, ..slot })? {
                 return Ok(Some(entry));
             }
         }
@@ -200,11 +200,11 @@ impl Search<'_> {
     }
 
     /// Whether the messages from the entry before to this one are as many as the slots say.
-    fn follows(&mut self, place: Place, entry: Known) -> Result<Count> {
+    fn follows(&mut self, slot: IndexSlot, entry: Known) -> Result<Count> {
         if self.view.file().has_checked(entry) {
             return Ok(Count::Right);
         }
-        let before = self.entry_before(place)?.map(|(_, before)| before);
+        let before = self.entry_before(slot)?.map(|(_, before)| before);
         let follows = self.leads_to(before.unwrap_or(Known { position: 0, sequence: 0 }), entry)?;
         if follows == Count::Right {
             self.view.file().set_checked(entry);
