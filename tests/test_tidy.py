@@ -21,7 +21,7 @@ RUST_LAYERS = [
     "quire_wire::explain",
     "quire_wire",
     "quire_kernel::error quire_kernel::explained quire_kernel::finding quire_kernel::probe",
-    "quire_kernel::warnings",
+    "quire_kernel::snapshot quire_kernel::warnings",
     "quire_kernel::os",
     "quire_kernel::memory",
     "quire_kernel::metrics",

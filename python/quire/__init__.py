@@ -131,7 +131,8 @@ if _TYPE_CHECKING:
     from quire.groups.consumer import Consumer
     from quire.groups.group import Group
     from quire.groups.message import GroupBatch, GroupMessage
-    from quire.maintenance.copying import Copied, copy_queue
+    from quire.maintenance.copy_run import Copied
+    from quire.maintenance.copying import copy_queue
     from quire.maintenance.explaining import ExplainedPart, Explanation, explain
     from quire.maintenance.files import FileState, FileUser, file_state, removable
     from quire.maintenance.filesystem import (
@@ -288,7 +289,7 @@ _LATER = {
     "Converted": "converting.conversion",
     "IndexMap": "converting.mapping",
     "Action": "maintenance.report",
-    "Copied": "maintenance.copying",
+    "Copied": "maintenance.copy_run",
     "ExplainedPart": "maintenance.explaining",
     "Explanation": "maintenance.explaining",
     "FileState": "maintenance.files",

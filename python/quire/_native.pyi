@@ -201,6 +201,10 @@ _Part: TypeAlias = tuple[_Section, int, int, int, bytes, str, str, str]
 _Finding: TypeAlias = tuple[str, str, int | None, str, str]
 _Done: TypeAlias = tuple[str, str, int | None, str]
 _Report: TypeAlias = tuple[list[_Finding], int, int, int]
+# Messages, last index; name, bytes to copy and length of files; name, position and bytes of patches.
+_Snapshot: TypeAlias = tuple[
+    int, int | None, list[tuple[str, int, int]], list[tuple[str, int, bytes]]
+]
 
 def verify_journal(path: str, /) -> _Report:
     """
@@ -2987,6 +2991,9 @@ class QuickQueue:
     def _verify(self) -> _Report:
         """Check every entry and page, as ``verify_journal`` does a journal."""
 
+    def _snapshot(self) -> _Snapshot:
+        """Return what a consistent copy of the queue holds."""
+
     def close(self) -> None:
         """Close the queue. Idempotent."""
 
@@ -3615,6 +3622,9 @@ class VanillaQueue:
 
     def _verify(self) -> _Report:
         """Check every cycle, as ``verify_journal`` does a journal."""
+
+    def _snapshot(self) -> _Snapshot:
+        """Return what a consistent copy of the queue holds."""
 
     def _rebuild_index(self) -> list[tuple[int, int, int, int, bool]]:
         """Return cycle, messages, recovered and dropped entries, and whether indexes changed."""

@@ -15,7 +15,7 @@ from cli_runs import Cli, run
 from java_peer import JavaProcess, Option
 from paths import GOLDEN
 from queues import DAY_MS, START_MS, forward, snapshot
-from quire.maintenance import copying
+from quire.maintenance import copy_run, copying
 
 Content = list[tuple[int, bytes]]
 
@@ -128,7 +128,7 @@ def test_messages_between_any_two_reads_do_no_harm(
 ) -> None:
     clock = quire.ManualClock(START_MS + 2 * DAY_MS)
     read = os.pread
-    monkeypatch.setattr(copying, "_PIECE", 8_192)
+    monkeypatch.setattr(copy_run, "_PIECE", 8_192)
     with quire.open(filled, clock=clock) as queue, queue.appender() as appender:
 
         def read_and_append(file: int, length: int, position: int) -> bytes:
@@ -165,9 +165,9 @@ class Steps:
 def test_a_copy_that_was_stopped_anywhere_is_resumed(
     filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(copying, "_PIECE", 8_192)
+    monkeypatch.setattr(copy_run, "_PIECE", 8_192)
     monkeypatch.setattr(copying, "_FIRST_DOCUMENT", 4_096)
-    monkeypatch.setattr(copying, "_BETWEEN_NOTES", 16_384)
+    monkeypatch.setattr(copy_run, "_BETWEEN_NOTES", 16_384)
     clock = quire.ManualClock(START_MS + 2 * DAY_MS)
     begun_at: list[int] = []
     for stop_at in count(1):
@@ -195,7 +195,7 @@ def test_a_copy_that_was_stopped_anywhere_is_resumed(
 def test_a_copy_of_another_queue_begins_again(
     filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(copying, "_BETWEEN_NOTES", 1)
+    monkeypatch.setattr(copy_run, "_BETWEEN_NOTES", 1)
 
     with pytest.raises(Stopped):
         quire.copy_queue(filled, tmp_path / "copy", progress=Steps(1))
@@ -215,10 +215,8 @@ def test_what_cannot_be_copied(filled: Path, tmp_path: Path) -> None:
             quire.copy_queue(filled, inside)
     with pytest.raises(quire.NotAQueueError):
         quire.copy_queue(tmp_path / "nothing", tmp_path / "copy")
-    with quire.VanillaQueue(tmp_path / "v") as vanilla, vanilla.appender() as appender:
-        appender.write_bytes(b"raw")
-    with pytest.raises(quire.UnsupportedError, match=r"quire\.convert"):
-        quire.copy_queue(tmp_path / "v", tmp_path / "copy")
+    with pytest.raises(quire.UnsupportedError, match="only the directory of a queue is copied"):
+        quire.copy_queue(min(filled.glob("*.cq4")), tmp_path / "copy")
     assert not (tmp_path / "copy").exists()
 
 

@@ -16,6 +16,7 @@ use quire_kernel::finding::{Finding, Kind, Report};
 use quire_kernel::metrics::Metrics;
 use quire_kernel::os::files;
 use quire_kernel::ring::handle::Stats;
+use quire_kernel::snapshot::Snapshot;
 
 use crate::error::told;
 
@@ -58,6 +59,22 @@ fn row(finding: Finding) -> Row {
 pub fn rows(report: Report) -> Rows {
     let findings = report.findings.into_iter().map(row).collect();
     (findings, report.files, report.messages, report.bytes)
+}
+
+/// A file's path below its queue's directory, bytes to copy, length.
+type FileRow = (OsString, u64, u64);
+/// The path of a file, position, bytes.
+type PatchRow = (OsString, u64, Cow<'static, [u8]>);
+/// Messages, the index of the last one, files and patches.
+pub type SnapshotRow = (u64, Option<u64>, Vec<FileRow>, Vec<PatchRow>);
+
+/// What a copy holds, as rows.
+pub fn snapshot_row(snapshot: Snapshot) -> SnapshotRow {
+    let Snapshot { messages, last_index, files, patches } = snapshot;
+    let files = files.into_iter().map(|it| (it.name.into_os_string(), it.used, it.length));
+    let patches =
+        patches.into_iter().map(|it| (it.name.into_os_string(), it.position, it.bytes.into()));
+    (messages, last_index, files.collect(), patches.collect())
 }
 
 #[doc = stub!("verify_journal")]

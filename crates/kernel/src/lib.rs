@@ -12,7 +12,8 @@
 //!   only `unsafe`, and are independent of any format;
 //! - [`metrics`] counts what a queue does, for those who watch it;
 //! - [`probe`] is the seam for tests;
-//! - [`Error`], [`finding`], [`explained`], [`warnings`] and [`fork`] are shared by all of them.
+//! - [`Error`], [`finding`], [`snapshot`], [`explained`], [`warnings`] and [`fork`] are shared by all of
+//!   them.
 //!
 //! This crate does not depend on Python.
 
@@ -31,6 +32,8 @@ pub mod probe;
 #[cfg(not(loom))]
 pub mod quick_queue;
 pub mod ring;
+#[cfg(not(loom))]
+pub mod snapshot;
 #[cfg(not(loom))]
 pub mod vanilla;
 pub mod warnings;

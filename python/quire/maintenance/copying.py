@@ -14,56 +14,29 @@ and renamed when it is complete.
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from quire import _arguments as arguments
 from quire._durable import SafeFolder
-from quire._formats import CHRONICLE, format_of, is_compressed
+from quire._formats import INDEXED, format_of, is_compressed
 from quire.discovery import TABLE, check_local
 from quire.errors import CorruptError, UnsupportedError
+from quire.maintenance.copy_run import NOTE, Copied, CopyRun, Progress
+from quire.maintenance.copying_older import OlderCopy
 from quire.maintenance.repairing import repair
 from quire.maintenance.results import working_folder
 from quire.queue import Queue
 from quire.queue import open as open_queue
+from quire.quick_queue import QuickQueue
+from quire.vanilla import VanillaQueue
 from quire.write_lock import lock_keys
 
-Progress: TypeAlias = Callable[[str, int, int], object]
-"""Called with what is being done, how many bytes are done, and how many there are."""
-
-_NOTE: Final = "copy.json"
 _FIRST_DOCUMENT: Final = 1 << 16  # bytes of the longest first header
-_PIECE: Final = 1 << 20
-_BETWEEN_NOTES: Final = 256 << 20
 _END_MARK: Final = 8  # bytes of the marker and its text
 _SPARE: Final = 4096  # zeros after the end, which a writer finds there
-
-
-class Copied(NamedTuple):
-    """
-    What a copy holds.
-
-    Attributes:
-        messages: How many messages.
-        files: How many roll files.
-        bytes: How many bytes of them.
-        last_index: The index of the last message; None if there is none.
-
-    Examples:
-        >>> _ = appender.write_text("hello")
-        >>> quire.copy_queue(queue.path, "backup").messages
-        1
-
-    """
-
-    messages: int
-    files: int
-    bytes: int
-    last_index: int | None
 
 
 class _File(NamedTuple):
@@ -90,14 +63,14 @@ def copy_queue(
     Repeat a copy that was interrupted or killed to resume it.
 
     Args:
-        source: The directory of a Chronicle Queue.
+        source: The directory of a queue of any format.
         dest: A directory that does not exist, or is empty.
         progress: Called now and then.
 
     Raises:
         FileExistsError: *dest* is not empty.
         CorruptError: The source is damaged, or a file of it was removed meanwhile.
-        UnsupportedError: The source has another format.
+        UnsupportedError: The source is an Indexed Chronicle, or a single file.
 
     Examples:
         >>> index = appender.write_text("hello")
@@ -111,45 +84,29 @@ def copy_queue(
     given = arguments.path("source", source)
     check_local(given)
     path = Path(arguments.path("dest", dest)).absolute()
-    kind = format_of(given)
-    if kind not in {None, CHRONICLE} or Path(given).is_file():
+    if Path(given).is_file() or format_of(given) == INDEXED:
         raise UnsupportedError(
-            f"only the directory of a Chronicle Queue is copied: format={kind} path={given}"
-            " (stop the writers and copy the directory, or use quire.convert)"
+            f"only the directory of a queue is copied: path={given}"
+            " (copy the files while no process writes to them)"
         )
     with (
         open_queue(given, read_only=True, create=False) as queue,
         working_folder(path, [Path(queue.path)], "copying") as folder,
     ):
-        copied = _Copy(queue, folder, progress).run()
-        folder.remove(_NOTE)
+        if isinstance(queue, VanillaQueue | QuickQueue):
+            copied = OlderCopy(queue, folder, progress).run()
+        else:
+            copied = _Copy(queue, folder, progress).run()
+        folder.remove(NOTE)
         return copied
 
 
-class _Copy:
-    """One run: what an earlier one left is kept as far as it is durable."""
+class _Copy(CopyRun):
+    """One run."""
 
     def __init__(self, queue: Queue, folder: SafeFolder, progress: Progress | None) -> None:
+        super().__init__(Path(queue.path).absolute(), folder, progress)
         self._queue = queue
-        self._folder = folder
-        self._progress = progress
-        self._source = Path(queue.path).absolute()
-        self._lengths = self._resumed()
-        self._synced = set[tuple[int, int]]()
-        self._total = 0
-        self._done = 0
-        self._noted = 0
-
-    def _resumed(self) -> dict[str, int]:
-        """Return how many bytes of each file are durable; begin again after a run of another."""
-        name = str(self._source)
-        if self._folder.has(_NOTE):
-            note: dict[str, Any] = json.loads(self._folder.read(_NOTE))
-            if note.get("source") == name:
-                return dict(note["files"])
-        for left in self._folder.names():
-            self._folder.remove(left)
-        return {}
 
     def run(self) -> Copied:
         """Copy the table, then each file in the order of its cycle, and complete the words."""
@@ -202,30 +159,12 @@ class _Copy:
             self._folder.remove(file.name)
             self._folder.create(file.name).close()
         with self._folder.update(file.name) as target:
-            target.seek(start)
             if start == 0:
                 start = target.write(file.head)
             self._done += start
-            for at in range(start, file.end, _PIECE):
-                length = min(_PIECE, file.end - at)
-                if target.write(os.pread(source, length, at)) < length:
-                    path = self._source / file.name
-                    raise CorruptError(f"the file became shorter while it was copied: file={path}")
-                self._done += length
-                self._lengths[file.name] = at + length
-                self._report(f"copying {file.name}")
-                if self._done - self._noted >= _BETWEEN_NOTES:
-                    target.flush()
-                    self._note()
+            self._copy_range(source, target, file.name, start, file.end)
             target.truncate(file.end if is_compressed(file.name) else _padded(file.end))
         self._lengths[file.name] = file.end
-
-    def _note(self) -> None:
-        """Make what was copied durable, and note how much that is."""
-        self._folder.sync_tree(self._synced)
-        note = {"source": str(self._source), "files": self._lengths}
-        self._folder.replace(_NOTE, json.dumps(note).encode())
-        self._noted = self._done
 
     def _complete(self, files: list[_File]) -> None:
         """
@@ -256,10 +195,6 @@ class _Copy:
                         "the source changed otherwise than by appends while it was copied:"
                         f" file={self._source / file.name}"
                     )
-
-    def _report(self, what: str) -> None:
-        if self._progress is not None:
-            self._progress(what, self._done, max(self._done, self._total))
 
 
 def _padded(end: int) -> int:

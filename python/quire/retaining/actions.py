@@ -17,7 +17,7 @@ from io import BufferedReader, BufferedWriter
 from pathlib import Path
 from typing import Final, TypeAlias, cast
 
-from quire._durable import Access, SafeFolder, flush_and_sync
+from quire._durable import Access, SafeFolder, data_ranges, flush_and_sync
 from quire._formats import COMPRESSED, times_file
 from quire._native import compress_roll_file, is_compressed_copy
 from quire.discovery import TABLE, topics_of
@@ -218,7 +218,7 @@ class _Archive(Saver):
 def copy_sparse(source: BufferedReader, target: BufferedWriter, check: Check) -> None:
     """Copy a file, leaving its holes as holes."""
     size = os.fstat(source.fileno()).st_size
-    for start, end in _data_in(source.fileno(), size):
+    for start, end in data_ranges(source.fileno(), 0, size):
         source.seek(start)
         target.seek(start)
         for at in range(start, end, _CHUNK):
@@ -226,19 +226,6 @@ def copy_sparse(source: BufferedReader, target: BufferedWriter, check: Check) ->
             target.write(source.read(min(_CHUNK, end - at)))
     target.flush()
     os.ftruncate(target.fileno(), size)
-
-
-def _data_in(handle: int, size: int) -> Generator[tuple[int, int]]:
-    end = 0
-    while end < size:
-        try:
-            start = os.lseek(handle, end, os.SEEK_DATA)
-        except OSError as error:
-            if error.errno == errno.ENXIO:  # nothing but a hole is left
-                return
-            raise
-        end = os.lseek(handle, start, os.SEEK_HOLE)
-        yield start, end
 
 
 def _equal(one: BufferedReader, other: BufferedReader) -> bool:

@@ -8,7 +8,7 @@ use quire_kernel::quick_queue::protocol::directory::Form;
 use quire_kernel::quick_queue::queue::{Options, QuickQueue as Kernel};
 
 use crate::error::told;
-use crate::maintenance::{ExplainedRow, Rows, explained_row, rows};
+use crate::maintenance::{ExplainedRow, Rows, SnapshotRow, explained_row, rows, snapshot_row};
 use crate::repr;
 
 #[doc = stub!("QuickQueue")]
@@ -81,6 +81,12 @@ impl QuickQueue {
     #[pyo3(name = "_verify")]
     fn verify(&self, py: Python<'_>) -> PyResult<Rows> {
         self.ask(py, Kernel::verify).map(rows)
+    }
+
+    #[doc = stub!("QuickQueue._snapshot")]
+    #[pyo3(name = "_snapshot")]
+    fn snapshot(&self, py: Python<'_>) -> PyResult<SnapshotRow> {
+        self.ask(py, Kernel::snapshot).map(snapshot_row)
     }
 
     #[doc = stub!("QuickQueue.close")]

@@ -13,7 +13,7 @@ use quire_kernel::vanilla::{Consumption, VanillaOptions, VanillaQueue as Kernel,
 use crate::arguments::integer;
 use crate::error::{to_py, told};
 use crate::handles::clock::QueueClock;
-use crate::maintenance::{ExplainedRow, Rows, explained_row, rows};
+use crate::maintenance::{ExplainedRow, Rows, SnapshotRow, explained_row, rows, snapshot_row};
 use crate::repr;
 
 #[doc = stub!("VanillaQueue")]
@@ -182,6 +182,12 @@ impl VanillaQueue {
     #[pyo3(name = "_verify")]
     fn verify(&self, py: Python<'_>) -> PyResult<Rows> {
         self.ask(py, Kernel::verify).map(rows)
+    }
+
+    #[doc = stub!("VanillaQueue._snapshot")]
+    #[pyo3(name = "_snapshot")]
+    fn snapshot(&self, py: Python<'_>) -> PyResult<SnapshotRow> {
+        self.ask(py, Kernel::snapshot).map(snapshot_row)
     }
 
     #[doc = stub!("VanillaQueue.close")]

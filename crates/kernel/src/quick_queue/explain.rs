@@ -5,9 +5,10 @@ use std::path::Path;
 use super::format::entry::{ENTRY, MESSAGE_MAX, STAMP, State};
 use super::format::producer::Producer;
 use super::protocol::directory::{Form, Layout};
+use super::protocol::end::is_taken;
 use super::protocol::entries::{Entries, Entry};
 use super::protocol::pages::Pages;
-use super::queue::{QuickQueue, is_taken};
+use super::queue::QuickQueue;
 use crate::explained::{Explained, Part, SHOWN_MAX, Section};
 use crate::{Error, Result};
 

@@ -1,7 +1,8 @@
 //! Quick-Queue files: an index of 16-byte entries over page files of raw messages.
 //!
 //! - [`queue`] is a directory, [`append`] writes into it, [`read`] reads from it: the handles;
-//! - `verify` checks that every entry names a message, `explain` shows the bytes of one;
+//! - `verify` checks that every entry names a message, `snapshot` lists what a copy holds, `explain` shows
+//!   the bytes of one;
 //! - [`protocol`] says who may change which word, and in which order;
 //! - [`format`] says where every field is: pure arithmetic, no I/O.
 
@@ -12,4 +13,5 @@ mod open;
 pub mod protocol;
 pub mod queue;
 pub mod read;
+mod snapshot;
 mod verify;

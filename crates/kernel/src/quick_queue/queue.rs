@@ -5,20 +5,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use super::append::Appender;
-use super::{open, verify};
+use super::{open, snapshot, verify};
 use crate::finding::Report;
 use crate::os::files::OwnName;
 use crate::os::process;
 use crate::quick_queue::format::address::PageSize;
-use crate::quick_queue::format::entry::{ENTRY, Stamp, State};
+use crate::quick_queue::format::entry::{ENTRY, State};
 use crate::quick_queue::format::producer::Producer;
 use crate::quick_queue::protocol::directory::{Form, Layout, Span};
 use crate::quick_queue::protocol::durable::Durable;
-use crate::quick_queue::protocol::end::end_of_index;
+use crate::quick_queue::protocol::end::{end_of_index, is_taken};
 use crate::quick_queue::protocol::entries::Entries;
 use crate::quick_queue::protocol::pages::Pages;
 use crate::quick_queue::protocol::survey::survey;
 use crate::quick_queue::read::Tailer;
+use crate::snapshot::Snapshot;
 use crate::{Error, Result};
 
 /// How to open a queue.
@@ -160,6 +161,15 @@ impl QuickQueue {
         }
     }
 
+    /// What a copy of the queue holds.
+    pub fn snapshot(&self) -> Result<Snapshot> {
+        self.check_open("queue")?;
+        match self.layout()? {
+            Some(layout) => snapshot::snapshot(&self.dir, layout),
+            None => Ok(Snapshot::default()),
+        }
+    }
+
     /// The page size of the queue, or of a new one.
     pub fn page_size(&self) -> Result<PageSize> {
         match self.layout()? {
@@ -235,15 +245,6 @@ struct Index {
 
 fn end_of(pages: &Pages, span: Option<Span>, form: Form) -> Result<u64> {
     end_of_index(pages, span, |stamp| is_taken(form, stamp))
-}
-
-/// Whether an entry is taken, by the form of its queue.
-#[must_use]
-pub fn is_taken(form: Form, stamp: Stamp) -> bool {
-    match form {
-        Form::Single => stamp.state() == State::Complete,
-        Form::Shared => stamp != Stamp::FREE,
-    }
 }
 
 fn adopt<T>(handles: &Mutex<Vec<Weak<T>>>, handle: &Arc<T>) {

@@ -3,7 +3,7 @@
 //! - [`VanillaQueue`] is a directory, [`VanillaAppender`] writes into it, [`VanillaTailer`] reads from it;
 //! - [`indexed`] reads the other type of Java Chronicle 3, which is two files;
 //! - [`protocol`] says who may change which word, and in which order;
-//! - `verify` compares entries with records, `explain` shows those of a message; [`format`] says where every byte is.
+//! - `verify` compares entries with records, `snapshot` lists what a copy holds, `explain` shows a message; [`format`] says where every byte is.
 
 mod appender;
 pub mod explain;
@@ -15,6 +15,7 @@ mod options;
 mod place;
 pub mod protocol;
 mod queue;
+mod snapshot;
 mod tailer;
 mod verify;
 

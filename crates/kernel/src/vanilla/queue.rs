@@ -16,11 +16,12 @@ use super::protocol::detect::{self, Asked, Layout, Sample};
 use super::protocol::directory;
 use super::protocol::listing::{self, Listing};
 use super::protocol::rebuild::{self, Rebuilt};
-use super::verify;
+use super::{snapshot, verify};
 use crate::finding::Report;
 use crate::os::files::{self, OwnName};
 use crate::os::{paths, process};
 use crate::probe::fault::{self, step};
+use crate::snapshot::Snapshot;
 use crate::{Error, Result};
 
 /// Data files that stay mapped for stores into their messages.
@@ -265,6 +266,23 @@ impl VanillaQueue {
             }
         }
         Ok(report)
+    }
+
+    /// What a copy of the queue holds. The latest cycle is looked at first: so no message is missing
+    /// that was appended before one of a later cycle in the copy.
+    pub fn snapshot(&self) -> Result<Snapshot> {
+        self.check_open("queue")?;
+        let mut snapshot = Snapshot::default();
+        for cycle in self.listing.all()?.into_iter().rev() {
+            let Some(mut reader) = self.reader(cycle)? else { continue };
+            let end = end_of(&mut reader)?;
+            snapshot::add_cycle(&mut reader, &self.name_of(cycle)?, end, &mut snapshot)?;
+            if snapshot.last_index.is_none() && end > 0 {
+                snapshot.last_index = Some(self.index_of(cycle, end - 1)?.cast_unsigned());
+            }
+        }
+        snapshot.files.reverse();
+        Ok(snapshot)
     }
 
     /// The layout to write a cycle with: that of its files, of others, or of this machine's Java.

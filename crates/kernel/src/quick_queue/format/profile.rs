@@ -36,6 +36,17 @@ impl Profile {
         Self { ends: [word(0), word(1)], last: word(2), attempt: word(3) }
     }
 
+    /// As it is stored.
+    #[must_use]
+    pub fn bytes(&self) -> [u8; PROFILE_LEN] {
+        let mut bytes = [0; PROFILE_LEN];
+        let words = [self.ends[0], self.ends[1], self.last, self.attempt];
+        for (place, word) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+            *place = word.to_le_bytes();
+        }
+        bytes
+    }
+
     /// The end of the producer's data.
     #[must_use]
     pub fn data_end(&self) -> u64 {
@@ -63,5 +74,6 @@ mod tests {
         let profile = Profile::read(&bytes);
         assert_eq!((profile.data_end(), profile.previous_end()), (0x4A, 0x41));
         assert_eq!((profile.last, profile.attempt), (0xB0, 0));
+        assert_eq!(profile.bytes(), bytes);
     }
 }

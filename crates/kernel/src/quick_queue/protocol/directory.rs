@@ -170,6 +170,20 @@ impl Listing {
     }
 }
 
+/// What the names in a directory of page files stand for; nothing if there is no directory.
+pub fn names_in(dir: &Path) -> Result<Vec<Name>> {
+    let failed = |e| Error::io("cannot list", dir, e);
+    let mut found = Vec::new();
+    let entries = match fault::call!("quick-queue.dir.read", std::fs::read_dir(dir)) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(found),
+        entries => entries.map_err(failed)?,
+    };
+    for entry in entries {
+        found.extend(entry.map_err(failed)?.file_name().to_str().and_then(names::parse));
+    }
+    Ok(found)
+}
+
 fn add(span: &mut Option<Span>, page: u32) {
     let known = span.unwrap_or(Span { lowest: page, highest: page });
     *span = Some(Span { lowest: known.lowest.min(page), highest: known.highest.max(page) });

@@ -1,10 +1,10 @@
 //! Where an index ends: its newest page is searched by halving, however long it is.
 
-use super::directory::Span;
+use super::directory::{Form, Span};
 use super::entries::Entries;
 use super::pages::Pages;
 use crate::Result;
-use crate::quick_queue::format::entry::{ENTRY, Stamp};
+use crate::quick_queue::format::entry::{ENTRY, Stamp, State};
 
 /// The index of the first entry that is not taken. Pages without any are skipped from the
 /// newest down: their writer may have died before it used them.
@@ -21,6 +21,15 @@ pub fn end_of_index(
         }
     }
     Ok(pages.size().start_of(span.lowest))
+}
+
+/// Whether an entry is taken, by the form of its queue.
+#[must_use]
+pub fn is_taken(form: Form, stamp: Stamp) -> bool {
+    match form {
+        Form::Single => stamp.state() == State::Complete,
+        Form::Shared => stamp != Stamp::FREE,
+    }
 }
 
 /// How many entries of a page are taken; they are the first ones.

@@ -133,7 +133,8 @@ fn add_records(directory: &Path, tid: u32, file: u64, records: &mut Vec<Location
     Ok(())
 }
 
-fn record_at(block: &mut Block, at: u64) -> Result<Option<u64>> {
+/// The length of the record whose header is at a position; None where none is published.
+pub fn record_at(block: &mut Block, at: u64) -> Result<Option<u64>> {
     let Length::Bytes(length) = record::length(block.word32(at)?) else { return Ok(None) };
     let length = u64::from(length);
     Ok((at + HEADER + length <= block.length()).then_some(length))

@@ -1,0 +1,39 @@
+//! What a consistent copy of a queue in use consists of: files up to an end, before which nothing but
+//! the content of messages changes, and bytes that complete what was being written.
+
+use std::path::PathBuf;
+
+/// What was in a queue at some moment.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    /// How many messages.
+    pub messages: u64,
+    /// The index of the last one.
+    pub last_index: Option<u64>,
+    /// The files, by their paths below the queue's directory.
+    pub files: Vec<File>,
+    /// What the copy has in place of the source's bytes.
+    pub patches: Vec<Patch>,
+}
+
+/// A file of a queue.
+#[derive(Clone, Debug)]
+pub struct File {
+    /// Its path below the queue's directory.
+    pub name: PathBuf,
+    /// The bytes to copy: what follows is 0 in the copy.
+    pub used: u64,
+    /// How long it is.
+    pub length: u64,
+}
+
+/// Bytes of a file that differ from the source's.
+#[derive(Clone, Debug)]
+pub struct Patch {
+    /// The file's path below the queue's directory.
+    pub name: PathBuf,
+    /// The first of them.
+    pub position: u64,
+    /// What the copy has there.
+    pub bytes: Vec<u8>,
+}

@@ -1,0 +1,112 @@
+//! What a copy of a cycle holds while writers go on.
+//!
+//! 1. The index is read up to its end. Entries before it are complete and do not change.
+//! 2. Each of them names a record, which was complete before it. Data files are only appended to, so the
+//!    copy has each up to its last named record. What follows has no entry yet, or never got one as its
+//!    writer died.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use super::format::names::FileName;
+use super::format::record::{self, HEADER};
+use super::protocol::block::Block;
+use super::protocol::cycle_reader::CycleReader;
+use super::protocol::detect::Layout;
+use super::protocol::{directory, entries, rebuild};
+use crate::snapshot::{File, Snapshot};
+use crate::{Error, Result};
+
+/// Where the named records of each data file end.
+type Ends = HashMap<(u32, u64), u64>;
+
+/// Adds the files of a cycle whose index ended at `end` when it was looked at.
+pub fn add_cycle(
+    reader: &mut CycleReader,
+    name: &str,
+    end: u64,
+    snapshot: &mut Snapshot,
+) -> Result<()> {
+    let directory = reader.directory().to_path_buf();
+    // Only now: files are made before the entries that name them.
+    let found = directory::files(&directory)?;
+    let mut ends = Ends::new();
+    let mut per_file = 0;
+    if let Some(layout) = reader.layout_of_any()? {
+        let mut taken = entries::taken(&directory, &layout, &found)?;
+        taken.retain(|(sequence, _)| *sequence < end);
+        snapshot.messages += taken.len() as u64;
+        for (sequence, entry) in taken {
+            let payload = reader.payload(sequence, entry)?;
+            let after = record::next(payload.at.position, payload.length);
+            let known = ends.entry((payload.at.tid, payload.at.file)).or_default();
+            *known = after.max(*known);
+        }
+        check_named(&directory, &layout, &found, &ends, end)?;
+        per_file = layout.entries_per_file();
+    }
+    snapshot.files.extend(found.into_iter().filter_map(|(file, length)| {
+        let used = match file {
+            FileName::Index(number) => {
+                8 * end.saturating_sub(number.saturating_mul(per_file)).min(per_file)
+            }
+            FileName::Data { tid, file } => *ends.get(&(tid, file))?,
+        };
+        let name = Path::new(name).join(file.to_string());
+        Some(File { name, used: used.min(length), length })
+    }));
+    Ok(())
+}
+
+/// An error where the index has lost entries: a writer publishes a record when the one before it has its
+/// entry, so that one record of each data file may lack it.
+fn check_named(
+    directory: &Path,
+    layout: &Layout,
+    found: &[(FileName, u64)],
+    ends: &Ends,
+    end: u64,
+) -> Result<()> {
+    let mut unnamed = Vec::new();
+    for (name, _) in found {
+        let FileName::Data { tid, file } = *name else { continue };
+        let from = ends.get(&(tid, file)).copied().unwrap_or_default();
+        let count = records_from(&directory::path_of(directory, *name), from)?;
+        if count > 1 {
+            unnamed.push((*name, (tid, file), from, count));
+        }
+    }
+    if unnamed.is_empty() {
+        return Ok(());
+    }
+    // Only now: entries that records got meanwhile.
+    let mut named = HashMap::<_, u64>::new();
+    for (sequence, entry) in entries::taken(directory, layout, &directory::files(directory)?)? {
+        let at = layout.packing.unpack(entry);
+        *named.entry((at.tid, at.file)).or_default() += u64::from(sequence >= end);
+    }
+    for (name, key, from, count) in unnamed {
+        let lost = count - named.get(&key).copied().unwrap_or_default().min(count);
+        if lost > 1 {
+            return Err(Error::corrupt(
+                "records have no entry in the index",
+                &directory::path_of(directory, name),
+                from,
+                format!("{lost} records"),
+                "an entry for each (stop the writers and rebuild the index: quire repair)",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// How many records follow a position.
+fn records_from(path: &Path, mut at: u64) -> Result<u64> {
+    let Some(mut block) = Block::open(path, false)? else { return Ok(0) };
+    let mut count = 0;
+    while let Some(length) = rebuild::record_at(&mut block, at)? {
+        at = record::next(at + HEADER, length);
+        count += 1;
+    }
+    Ok(count)
+}

@@ -1,0 +1,103 @@
+"""What copies of all formats share: what they return, their progress, and how they are resumed."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from io import BufferedWriter
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from quire._durable import SafeFolder
+from quire.errors import CorruptError
+
+Progress: TypeAlias = Callable[[str, int, int], object]
+"""Called with what is being done, how many bytes are done, and how many there are."""
+
+NOTE: Final = "copy.json"
+_PIECE: Final = 1 << 20
+_BETWEEN_NOTES: Final = 256 << 20
+
+
+class Copied(NamedTuple):
+    """
+    What a copy holds.
+
+    Attributes:
+        messages: How many messages.
+        files: How many files hold them: roll files, or those of index and data.
+        bytes: How many bytes of them.
+        last_index: The index of the last message; None if there is none.
+
+    Examples:
+        >>> _ = appender.write_text("hello")
+        >>> quire.copy_queue(queue.path, "backup").messages
+        1
+
+    """
+
+    messages: int
+    files: int
+    bytes: int
+    last_index: int | None
+
+
+class CopyRun:
+    """One run: what an earlier one left is kept as far as it is durable."""
+
+    def __init__(self, source: Path, folder: SafeFolder, progress: Progress | None) -> None:
+        """Look for what an earlier run left in the folder."""
+        self._source = source
+        self._folder = folder
+        self._progress = progress
+        self._lengths = self._resumed()
+        self._synced = set[tuple[int, int]]()
+        self._total = 0
+        self._done = 0
+        self._noted = 0
+
+    def _resumed(self) -> dict[str, int]:
+        """Return how many bytes of each file are durable; begin again after a run of another."""
+        name = str(self._source)
+        if self._folder.has(NOTE):
+            note: dict[str, Any] = json.loads(self._folder.read(NOTE))
+            if note.get("source") == name:
+                return dict(note["files"])
+        for left in self._folder.names():
+            self._folder.remove(left)
+        return {}
+
+    def _copy_range(
+        self, source: int, target: BufferedWriter, name: str, start: int, end: int
+    ) -> None:
+        """
+        Copy bytes of a file, whose name below the queue's directory is given.
+
+        Raises:
+            CorruptError: The file ends before.
+
+        """
+        target.seek(start)
+        for at in range(start, end, _PIECE):
+            length = min(_PIECE, end - at)
+            if target.write(os.pread(source, length, at)) < length:
+                path = self._source / name
+                raise CorruptError(f"the file became shorter while it was copied: file={path}")
+            self._done += length
+            self._lengths[name] = at + length
+            self._report(f"copying {name}")
+            if self._done - self._noted >= _BETWEEN_NOTES:
+                target.flush()
+                self._note()
+
+    def _note(self) -> None:
+        """Make what was copied durable, and note how much that is."""
+        self._folder.sync_tree(self._synced)
+        note = {"source": str(self._source), "files": self._lengths}
+        self._folder.replace(NOTE, json.dumps(note).encode())
+        self._noted = self._done
+
+    def _report(self, what: str) -> None:
+        if self._progress is not None:
+            self._progress(what, self._done, max(self._done, self._total))

@@ -1,0 +1,195 @@
+"""
+A consistent copy of a Vanilla Chronicle or a Quick-Queue, without a lock.
+
+Both publish a message by an entry of an index, and store the message before it. So the kernel reads
+the index first, and says up to where each file is named by it (``_snapshot``). Before that, only
+messages that readers change in place do change. It also says which bytes differ in the copy, where
+no producer is alive. Positions of named tailers are read first, so that none is ahead of the copy.
+Hints are left out, and locks are not held in the copy.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
+from io import BufferedWriter
+from itertools import groupby
+from pathlib import Path
+from typing import Final, NamedTuple, TypeAlias
+
+from quire._durable import SafeFolder, data_ranges
+from quire.errors import CorruptError, UnsafePathError, UnsupportedError
+from quire.maintenance.copy_run import NOTE, Copied, CopyRun, Progress
+from quire.maintenance.verification import verify
+from quire.quick_queue import QuickQueue
+from quire.vanilla import VanillaQueue
+
+OlderQueue: TypeAlias = VanillaQueue | QuickQueue
+
+_POSITION: Final = re.compile(r"\.tailer-.+")
+_POSITION_BYTES: Final = 64
+_MARK: Final = "quick-queue.lock"
+_INDEX: Final = re.compile(r"index-\d+|\d+\.qm?x")
+_NOT_FOLLOWED: Final = os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class _File(NamedTuple):
+    name: str
+    used: int
+    length: int
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        return tuple(self.name.split("/")[:-1])
+
+
+class OlderCopy(CopyRun):
+    """One run."""
+
+    def __init__(self, queue: OlderQueue, folder: SafeFolder, progress: Progress | None) -> None:
+        """Look for what an earlier run left."""
+        super().__init__(Path(queue.path).absolute(), folder, progress)
+        self._queue = queue
+
+    def run(self) -> Copied:
+        """
+        Copy positions, then the files as far as the index names them.
+
+        Raises:
+            CorruptError: The source is damaged.
+
+        """
+        positions = self._positions()
+        messages, last_index, rows, patches = self._queue._snapshot()  # noqa: SLF001 - the package's own
+        files = sorted(_File(*row) for row in rows)
+        if not files and isinstance(self._queue, VanillaQueue):
+            raise UnsupportedError(
+                "the names of the cycles' directories are of no known pattern:"
+                f" path={self._source} (stop the writers and copy the directory)"
+            )
+        self._remove_others({it.name for it in files})
+        self._total = sum(it.used for it in files)
+        for folders, within in groupby(files, lambda it: it.folders):
+            with self._folder.below(folders, make=True) as folder:
+                for file in within:
+                    self._copy(file, folder)
+        for name, position, content in patches:
+            self._patch(name, position, content)
+        for name, content in positions.items():
+            self._folder.replace(name, content)
+        if os.path.lexists(self._source / _MARK):
+            self._folder.replace(_MARK, b"")
+        self._report("checking")
+        self._check(messages)
+        holding = [it for it in files if it.used]
+        return Copied(messages, len(holding), self._total, last_index)
+
+    def _positions(self) -> dict[str, bytes]:
+        """Return the files of named tailers: both indexes in them belong together."""
+        names = [it for it in os.listdir(self._source) if _POSITION.fullmatch(it)]  # noqa: PTH208 - names
+        return {name: self._position(name) for name in names}
+
+    def _position(self, name: str) -> bytes:
+        with _opened(self._source, name) as file:
+            content = os.pread(file, _POSITION_BYTES, 0)
+            while (again := os.pread(file, _POSITION_BYTES, 0)) != content:
+                content = again
+        return content
+
+    def _remove_others(self, names: set[str]) -> None:
+        """Remove what an earlier run copied and the source has no more."""
+        for folders in self._folder.tree():
+            with self._folder.below(folders) as folder:
+                for name in folder.files(""):
+                    if name != NOTE and "/".join((*folders, name)) not in names:
+                        folder.remove(name)
+
+    def _copy(self, file: _File, folder: SafeFolder) -> None:
+        """
+        Copy a file up to its end, and leave its holes as holes.
+
+        An index is copied from its first byte on: an entry that was pending in an earlier run may
+        be complete now.
+        """
+        name = file.name.rsplit("/", maxsplit=1)[-1]
+        start = 0 if _INDEX.fullmatch(name) else min(self._lengths.get(file.name, 0), file.used)
+        if start == 0 or not folder.has(name):
+            start = 0
+            folder.remove(name)
+            folder.create(name).close()
+        self._done += start
+        with folder.update(name) as target:
+            if start < file.used:
+                self._copy_data(file, start, target)
+            target.truncate(file.length)
+        self._lengths[file.name] = file.used
+
+    def _copy_data(self, file: _File, start: int, target: BufferedWriter) -> None:
+        end_done = self._done + file.used - start
+        with _opened(self._source, file.name) as source:
+            for first, end in data_ranges(source, start, file.used):
+                self._copy_range(source, target, file.name, first, end)
+        self._done = end_done
+
+    def _patch(self, name: str, position: int, content: bytes) -> None:
+        *folders, file = name.split("/")
+        with self._folder.below(folders) as folder, folder.update(file) as target:
+            target.seek(position)
+            target.write(content)
+
+    def _check(self, messages: int) -> None:
+        report = verify(self._folder.path)
+        wrong = next((it for it in report.findings if it.severity != "note"), None)
+        if wrong is not None:
+            file = self._source / Path(wrong.file).relative_to(self._folder.path)
+            raise CorruptError(
+                "the source is damaged: see what quire.verify finds, and repair it:"
+                f" kind={wrong.kind} file={file} position={wrong.position} found={wrong.found}"
+            )
+        if report.messages != messages:
+            raise CorruptError(
+                "the source changed otherwise than by appends while it was copied:"
+                f" path={self._source} messages={messages} copied={report.messages}"
+            )
+
+
+@contextmanager
+def _opened(base: Path, name: str) -> Generator[int]:
+    """
+    Open a file below a directory to read. No link is followed.
+
+    Raises:
+        CorruptError: It was removed.
+        UnsafePathError: It is a link, or no plain file.
+
+    """
+    *folders, file = name.split("/")
+    with ExitStack() as handles:
+        try:
+            handle = os.open(base, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            handles.callback(os.close, handle)
+            for folder in folders:
+                flags = os.O_RDONLY | os.O_DIRECTORY | _NOT_FOLLOWED
+                handle = os.open(folder, flags, dir_fd=handle)
+                handles.callback(os.close, handle)
+            handle = os.open(file, os.O_RDONLY | os.O_NONBLOCK | _NOT_FOLLOWED, dir_fd=handle)
+            handles.callback(os.close, handle)
+        except FileNotFoundError:
+            raise CorruptError(
+                f"a file was removed while the queue was copied: file={base / name}"
+            ) from None
+        except OSError as error:
+            if error.errno not in {errno.ELOOP, errno.ENOTDIR}:
+                raise
+            raise _unsafe(base, name) from None
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise _unsafe(base, name)
+        yield handle
+
+
+def _unsafe(base: Path, name: str) -> UnsafePathError:
+    return UnsafePathError(f"a link, or no plain file: path={base / name} (remove it)")
