@@ -201,7 +201,7 @@ _Part: TypeAlias = tuple[_Section, int, int, int, bytes, str, str, str]
 _Finding: TypeAlias = tuple[str, str, int | None, str, str]
 _Done: TypeAlias = tuple[str, str, int | None, str]
 _Report: TypeAlias = tuple[list[_Finding], int, int, int]
-# Messages, last index; name, bytes to copy and length of files; name, position and bytes of patches.
+# Messages, last index; files: name, bytes to copy, length; patches: name, position, bytes.
 _Snapshot: TypeAlias = tuple[
     int, int | None, list[tuple[str, int, int]], list[tuple[str, int, bytes]]
 ]
