@@ -221,6 +221,7 @@ def test_a_copy_that_was_stopped_anywhere_is_resumed(
     monkeypatch.setattr(copy_run, "_BETWEEN_NOTES", 16_384)
     clock = quire.ManualClock(START_MS + 2 * DAY_MS)
     options = {"clock": clock} if kind == "vanilla" else {}
+    step = 0
     for step in count(1, 6):
         copy = tmp_path / f"copy{step}"
         try:
@@ -271,7 +272,7 @@ def test_an_entry_that_nothing_proves_is_skipped_in_the_copy_too(
     assert len(expected) == 2
     copied = quire.copy_queue(path, tmp_path / "copy")
     assert (found(tmp_path / "copy"), copied.messages) == (expected, 2)
-    with quire.open(tmp_path / "copy") as copy, copy.appender("AA0") as writer:
+    with opened(tmp_path / "copy", "named") as copy, copy.appender("AA0") as writer:
         writer.write_bytes(b"goes on")
     assert len(found(tmp_path / "copy")) == 3
 
@@ -296,7 +297,7 @@ def test_empty_queues(path: Path, tmp_path: Path, kind: str) -> None:
     copied = quire.copy_queue(path, tmp_path / "copy")
     assert (copied.messages, copied.last_index, found(tmp_path / "copy")) == (0, None, [])
     with quire.open(tmp_path / "copy") as copy:
-        assert type(copy) is (quire.VanillaQueue if kind == "vanilla" else quire.QuickQueue)
+        assert isinstance(copy, quire.VanillaQueue if kind == "vanilla" else quire.QuickQueue)
         with appender(copy, kind) as writer:
             writer.write_bytes(b"first")
     assert [data for _, data in found(tmp_path / "copy")] == [b"first"]
