@@ -9,7 +9,9 @@ import subprocess
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -348,6 +350,10 @@ def test_a_time_in_a_field_begins_and_ends_a_stretch(hours: Messages, path: Path
         (["--speed", "0"], "'0' is no speed"),
         (["--from", "yesterday"], "'yesterday' is no index"),
         (["--to-queue", "x", "--format", "text"], "--to-queue shows no messages"),
+        (["--to-queue", "x", "--columns", "n"], "--to-queue shows no messages"),
+        (["--columns", "n", "--format", "hex"], "--columns and --format hex"),
+        (["--columns", "m"], "no such field: field=m"),
+        (["--format", "csv", "--schema", "nowhere"], "no schema here: nowhere"),
     ],
 )
 @pytest.mark.usefixtures("hours")
@@ -361,7 +367,7 @@ def test_what_cannot_be_replayed_is_told_in_one_line(
     assert ran.err.count("\n") == 1
 
 
-@pytest.mark.parametrize("style", ["yaml", "json", "jsonl", "text", "hex", "raw"])
+@pytest.mark.parametrize("style", ["yaml", "json", "jsonl", "text", "csv", "arrow", "hex", "raw"])
 def test_without_a_queue_messages_are_shown_as_read_shows_them(
     cli: Cli, path: Path, hours: Messages, style: str
 ) -> None:
@@ -372,6 +378,62 @@ def test_without_a_queue_messages_are_shown_as_read_shows_them(
     read = cli.ok("read", path, "--from", start, "--to", end, "--format", style)
     assert shown.raw == read.raw
     assert shown.raw
+
+
+@pytest.mark.usefixtures("hours")
+def test_rows_with_a_pace_are_those_without(cli: Cli, path: Path) -> None:
+    at_pace = ("--speed", "1000000000x", "--time-field", "time")
+    for more in (["--format", "csv"], ["--columns", "n", "--format", "jsonl"], ["--no-index"]):
+        fast = cli.ok("replay", path, *more)
+        paced = cli("replay", path, *at_pace, *more)
+        assert (paced.code, paced.raw) == (0, fast.raw)
+        assert paced.err.startswith("quire: behind=")
+    paced = cli("replay", path, *at_pace, "--format", "arrow", "--columns", "time,n")
+    with pa.ipc.open_stream(paced.raw) as stream:
+        batches = [*stream]
+    assert [batch.num_rows for batch in batches] == [1] * 9
+    assert [batch.to_pydict()["n"] for batch in batches] == [[number] for number in range(9)]
+    assert batches[0].schema.names == ["index", "time", "n"]
+
+
+@pytest.mark.parametrize("style", ["yaml", "csv", "arrow"])
+@pytest.mark.usefixtures("hours")
+def test_each_row_is_handed_on_when_it_is_due(path: Path, style: str) -> None:
+    """The second message is due after eight hours."""
+    command = [*COMMAND, "replay", str(path), "--speed", "1x", "--time-field", "time"]
+    with subprocess.Popen(
+        [*command, "--format", style], stdout=subprocess.PIPE, env=ENVIRONMENT
+    ) as process:
+        assert process.stdout is not None
+        if style == "arrow":
+            source: Any = process.stdout
+            batch = pa.ipc.open_stream(source).read_next_batch()
+            assert batch.to_pydict()["n"] == [0]
+        else:
+            lines = [process.stdout.readline() for _ in range(2)]
+            assert lines[1] == b"n: 0\n" if style == "yaml" else lines[0] == b"index,n,time\n"
+        process.kill()
+
+
+@pytest.mark.parametrize("schema", ['{"n": "int32", "time": "int64"}', None])
+def test_a_schema_types_the_rows(cli: Cli, path: Path, hours: Messages, schema: str | None) -> None:
+    more = list[str]()
+    if schema is not None:
+        path.with_name("types.json").write_text(schema)
+        more = ["--schema", str(path.with_name("types.json"))]
+    shown = cli.ok("replay", path, "--format", "arrow", *more)
+    table = pa.ipc.open_stream(shown.raw).read_all()
+    assert table["index"].to_pylist() == [index for index, _ in hours]
+    assert table["n"].to_pylist() == [*range(9)]
+    assert table["n"].type == (pa.int64() if schema is None else pa.int32())
+
+
+def test_messages_without_common_fields_have_no_rows(cli: Cli, path: Path) -> None:
+    made(path, [[b"\xe5hello", b"\xff\xfe"]])
+    for more in ([], ["--speed", "1x", "--time-field", "time"]):
+        ran = cli("replay", path, "--format", "csv", *more)
+        assert (ran.code, ran.out, ran.err.count("\n")) == (2 if more else 1, "", 1)
+    assert "columns" in cli("replay", path, "--format", "arrow").err
 
 
 def test_points_may_be_milliseconds(cli: Cli, path: Path, hours: Messages) -> None:

@@ -50,6 +50,15 @@ class Batch:
         self._offsets = memoryview(offsets).cast("B").cast("i")
         self.indexes = memoryview(indexes).cast("B").cast("Q")
 
+    @classmethod
+    def of_one(
+        cls, index: int, data: bytes, *, is_raw: bool = False, is_metadata: bool = False
+    ) -> Batch:
+        """Return a batch of one message."""
+        offsets = b"".join(end.to_bytes(4, "little") for end in (0, len(data)))
+        index_bytes = index.to_bytes(8, "little")
+        return cls(1, index_bytes, offsets, data, is_raw=is_raw, is_metadata=is_metadata)
+
     def payload(self, row: int) -> memoryview:
         """Return the bytes of a message."""
         return self._data[self._offsets[row] : self._offsets[row + 1]]
@@ -139,9 +148,7 @@ def next_document(tailer: Tailer) -> Batch:
         if not document.is_present:
             return Batch(0, b"", bytes(4), b"")
         data = bytes(document.bytes)
-        ends = b"".join(end.to_bytes(4, "little") for end in (0, len(data)))
-        index = document.index.to_bytes(8, "little")
-        return Batch(1, index, ends, data, is_metadata=document.is_metadata)
+        return Batch.of_one(document.index, data, is_metadata=document.is_metadata)
 
 
 def backward(

@@ -215,7 +215,5 @@ def check_options(options: dict[str, Any]) -> None:
     style = options["style"]
     if options["follow"] and style == "json":
         raise click.UsageError("--follow never ends the array of json: use --format jsonl")
-    if options["columns"] is not None and style in {"hex", "raw"}:
-        raise click.UsageError(f"--columns and --format {style} do not go together")
     if options["history"] and options["interface"] is None:
         raise click.UsageError("--history needs --interface: elsewhere it is part of the message")

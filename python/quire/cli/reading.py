@@ -95,7 +95,7 @@ def show(path: Path, request: Request) -> None:
         raise click.UsageError(f"--named needs one queue: queues={len(sources)} path={path}")
     limiter = None if request.limiter is None else Limiter(request.limiter)
     with value_errors_as_usage():
-        printer = _printer(sources, request)
+        printer = printer_of(request, lambda: _first_schema(sources))
         try:
             if request.most != 0:
                 _run(sources, request, limiter, printer)
@@ -200,21 +200,29 @@ def _stages(queue: AnyQueue, request: Request, limiter: Limiter | None) -> list[
     return stages
 
 
-def _printer(sources: list[Source], request: Request) -> AnyPrinter:
+def printer_of(request: Request, infer: Callable[[], Schema | None]) -> AnyPrinter:
+    """
+    Return what shows messages as a command line asks for.
+
+    Args:
+        request: What it asks for.
+        infer: Returns the schema of the messages, where columns are shown and none was given.
+
+    Raises:
+        click.ClickException: There are no columns to show.
+
+    """
     if request.is_java:
         return JavaPrinter(request.style, with_index=request.with_index, squash=request.squash)
     if request.columns is None and request.style not in {"csv", "arrow"}:
         return MessagePrinter(request.style, with_index=request.with_index)
+    if request.style in {"hex", "raw"}:
+        raise click.UsageError(f"--columns and --format {request.style} do not go together")
     from quire.cli.columns import ColumnPrinter
-    from quire.cli.fields import schema_of
 
     schema = request.schema
     if schema is None and request.interface is None:
-        for source in sources:
-            with source.open() as queue:
-                schema = schema_of(queue, None)
-            if schema is not None:
-                break
+        schema = infer()
     return ColumnPrinter(
         request.style,
         schema,
@@ -222,3 +230,15 @@ def _printer(sources: list[Source], request: Request) -> AnyPrinter:
         with_index=request.with_index,
         zone=request.zone,
     )
+
+
+def _first_schema(sources: list[Source]) -> Schema | None:
+    """Return the schema of the first source whose messages have one."""
+    from quire.cli.fields import schema_of
+
+    for source in sources:
+        with source.open() as queue:
+            schema = schema_of(queue, None)
+        if schema is not None:
+            return schema
+    return None

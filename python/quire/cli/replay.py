@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Final, cast
+from typing import Final
 
 import click
 
 import quire
 from quire.cli.arguments import PATH, open_read_only, parse_point, value_errors_as_usage
-from quire.cli.documents import Look, Printer
+from quire.cli.batches import BATCH, Batch, Columns
 from quire.cli.errors import INTERRUPTED, print_error
-from quire.cli.formats import FORMATS
 from quire.cli.progress import Progress
-from quire.replaying.pacing import Pace, Replay
+from quire.cli.read import FORMATS, names_of
+from quire.cli.reading import AnyPrinter, Request, printer_of
+from quire.ranges.range import Chunks
+from quire.replaying.pacing import Pace, Replay, has_documents
 from quire.replaying.replay import Copy, Replayed
 
 _FASTEST: Final = "max"
@@ -59,8 +62,14 @@ def pace_of(value: str) -> Pace | None:
 @click.option(
     "--format",
     "style",
-    type=click.Choice([*FORMATS]),
+    type=click.Choice(FORMATS),
     help="Output format.  [default: yaml]",
+)
+@click.option(
+    "--columns", type=names_of, metavar="NAMES", help="Only these fields, separated by commas."
+)
+@click.option(
+    "--schema", metavar="SCHEMA", help="Types of the fields: module:Name or a file; else inferred."
 )
 @click.option("--no-index", is_flag=True, help="Leave out the indexes.")
 def replay(  # noqa: PLR0913, PLR0917 - its options
@@ -71,13 +80,16 @@ def replay(  # noqa: PLR0913, PLR0917 - its options
     time_field: str | None,
     out: Path | None,
     style: str | None,
+    columns: tuple[str, ...] | None,
+    schema: str | None,
     *,
     no_index: bool,
 ) -> None:
     """
     Replay a range of a queue, or of one of its files.
 
-    Without --to-queue, messages are printed as by read. OUT always gets the same bytes in the same
+    Without --to-queue, messages are printed as by read; with --speed, each when it is due, and as a
+    record batch of its own in arrow. OUT always gets the same bytes in the same
     cycles, at any speed; repeat a replay that was interrupted or killed to resume it. Metadata is
     left out.
 
@@ -89,29 +101,55 @@ def replay(  # noqa: PLR0913, PLR0917 - its options
     Examples:
       quire replay orders --from 2024-01-15 --to 2024-01-16 --to-queue monday
       quire replay orders --to 0x4d1a00000000 --speed 10x --time-field time
+      quire replay orders --speed 1x --time-field time --format csv --columns symbol,price
     """  # noqa: D301 - click reads the backspace
-    if out is not None and (style is not None or no_index):
-        raise click.UsageError("--to-queue shows no messages: no --format and no --no-index")
+    if out is not None and (style, columns, schema, no_index) != (None, None, None, False):
+        raise click.UsageError(
+            "--to-queue shows no messages: no --format, --columns, --schema and --no-index"
+        )
     with open_read_only(path) as queue, value_errors_as_usage():
         plan = Replay(queue, start, end, pace=pace, time_field=time_field)
-        if out is None:
-            _show(plan, style or next(iter(FORMATS)), with_index=not no_index)
-        else:
+        if out is not None:
             _copy(plan, out)
+            return
+        request = Request(style or FORMATS[0], columns=columns, with_index=not no_index)
+        _show(plan, _printer(queue, request, schema))
 
 
-def _show(plan: Replay, style: str, *, with_index: bool) -> None:
-    look = Look(style, with_index)
-    printer = Printer(look, at_once=plan.pace is not None)
+def _printer(queue: quire.Queue, request: Request, schema: str | None) -> AnyPrinter:
+    from quire.cli.fields import load_schema, schema_of
+
+    if schema is not None:
+        request = request._replace(schema=load_schema(schema))
+    return printer_of(request, lambda: schema_of(queue, None))
+
+
+def _show(plan: Replay, printer: AnyPrinter) -> None:
     try:
-        for document in plan.documents():
-            printer.show(cast("quire.ReadDocument", document))  # raw ones are shown like them
+        for batch in _batches(plan):
+            printer.show("", batch, range(batch.count))
+            if plan.pace is not None:
+                printer.flush()
         printer.end()
     except quire.QuireError:
         printer.flush()  # what was read before the damage
         raise
     if plan.pace is not None:
         print_error(_lag(plan.pace.behind_s, plan.pace.most_behind_s))
+
+
+def _batches(plan: Replay) -> Iterator[Batch]:
+    """Yield the messages: with a pace one by one, each when it is due."""
+    raw = not has_documents(plan.source)
+    if plan.pace is not None:
+        for document in plan.documents():
+            yield Batch.of_one(document.index, bytes(document.bytes), is_raw=raw)
+        return
+    with plan.source.tailer() as tailer:
+        chunks = Chunks(tailer, plan.stretch)
+        while len(chunk := chunks.take(BATCH)):
+            columns: Columns = chunk.indexes, chunk.offsets, chunk.data
+            yield Batch(len(chunk), *columns, is_raw=raw)
 
 
 def _copy(plan: Replay, out: Path) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from quire._native import Excerpt, QuickQueue, ReadDocument, VanillaQueue
+from quire._native import Queue as NativeQueue
 from quire.errors import WireError
 from quire.queue import Queue
 from quire.ranges.event_time import TimeField
@@ -21,21 +22,10 @@ _BEGAN_ANEW_NS: Final = _NS_PER_S
 
 @dataclass(frozen=True, slots=True)
 class RawDocument:
-    """A message of raw bytes, to be shown as those of a Chronicle Queue are."""
+    """A message of an older format: its bytes alone."""
 
     index: int
     bytes: bytes
-    is_metadata: bool = False
-
-    def text(self) -> str:
-        """
-        Return the text value that a message holds.
-
-        Raises:
-            WireError: It holds bytes.
-
-        """
-        raise WireError(f"raw bytes hold no text value: index={self.index:#x}")
 
 
 Document: TypeAlias = ReadDocument | RawDocument
@@ -51,6 +41,11 @@ def _raw_documents(tailer: Iterable[Excerpt], past: int) -> Iterator[RawDocument
 def is_raw(queue: AnyQueue) -> bool:
     """Whether the messages of a queue are raw bytes, by its format."""
     return isinstance(queue, VanillaQueue | QuickQueue)
+
+
+def has_documents(queue: AnyQueue) -> bool:
+    """Whether the messages of a queue are documents, with metadata among them."""
+    return isinstance(queue, NativeQueue)
 
 
 class Pace:
@@ -158,7 +153,7 @@ class Replay:
             return
         with self.source.tailer() as tailer:
             tailer.move_to_index(left.first)
-            if is_raw(self.source):
+            if not has_documents(self.source):
                 yield from _raw_documents(tailer, left.past)
                 return
             while True:
