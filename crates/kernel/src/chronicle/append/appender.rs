@@ -421,7 +421,7 @@ impl Appender {
     ) -> Result<i64> {
         guard.check_held()?;
         if clock::coarse_time_ms().abs_diff(claim.looked_ms) >= LOOK_MS.unsigned_abs() {
-            table.check_present()?;
+            table.shared.check_present()?;
         }
         let (mut cycle, sequence) = self.queue.roll().split(claim.index)?;
         if self.tail(table, guard, state, cycle)?.sequence != sequence {
@@ -504,7 +504,7 @@ impl Appender {
     pub fn sync(&self) -> Result<()> {
         self.check_open()?;
         let table = self.table()?;
-        table.check_present()?;
+        table.shared.check_present()?;
         let (own, last) = {
             let State { tail, unsynced, last_index, .. } = &mut *self.lock_state();
             unsynced.check_nothing_lost(tail.as_mut())?;

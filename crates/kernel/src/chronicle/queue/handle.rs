@@ -362,7 +362,7 @@ impl Queue {
             return Ok(());
         }
         self.looked_ms.store(now, Ordering::Relaxed);
-        self.table().map_or(Ok(()), TableStore::check_not_replaced)
+        self.table().map_or(Ok(()), |table| table.shared.check_not_replaced())
     }
 
     /// The nearest cycle before this one that has a file.

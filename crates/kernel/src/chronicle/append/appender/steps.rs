@@ -211,7 +211,7 @@ impl Appender {
         state: &mut State,
         now: i64,
     ) -> Result<()> {
-        table.check_present()?;
+        table.shared.check_present()?;
         let schedule = self.queue.schedule();
         let cycle = schedule.cycle_at(now)?;
         if let Some(file) = state.tail.as_ref().map(|tail| Arc::clone(tail.view.file())) {

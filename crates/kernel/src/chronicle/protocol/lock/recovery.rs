@@ -216,7 +216,7 @@ pub fn is_dead(table: &TableStore, holder: u32) -> bool {
     let held = table.file().map(|file| range_lock::is_held_elsewhere(&file, byte));
     let announced = !matches!(held, Ok(Ok(false)));
     let pid_again = holder == process::pid();
-    let liveness = || process::liveness(holder, table::FILE_NAME, table.inode());
+    let liveness = || process::liveness(holder, table::FILE_NAME, table.shared.inode());
     !announced && (pid_again || liveness() == Liveness::Dead)
 }
 

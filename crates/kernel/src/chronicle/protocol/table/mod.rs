@@ -1,12 +1,14 @@
 //! The table store `metadata.cq4t`: [`file`] creates and maps it, [`keys`] finds and adds its
-//! entries, [`store`] is an open one, [`registry`] those this process has open, and
-//! [`tailers_in_use`] the named tailers that are read with.
+//! entries, [`store`] is an open one and [`shared_file`] its file, [`registry`] those this process
+//! has open, and [`tailers_in_use`] the named tailers that are read with.
 
 #[cfg(not(loom))]
 pub mod file;
 pub mod keys;
 #[cfg(not(loom))]
 pub mod registry;
+#[cfg(not(loom))]
+pub mod shared_file;
 #[cfg(not(loom))]
 pub mod store;
 #[cfg(not(loom))]

@@ -97,7 +97,7 @@ impl Opened {
         timeout: Duration,
     ) -> Result<Option<Arc<TableStore>>> {
         let mut opened = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(table) = opened.upgrade().filter(|table| table.join()) {
+        if let Some(table) = opened.upgrade().filter(|table| table.shared.join()) {
             return Ok(Some(table));
         }
         let created = TableStore::create(path, self.file, self.identity, wanted, timeout)?;

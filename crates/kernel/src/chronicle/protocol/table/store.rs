@@ -8,13 +8,14 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use quire_wire::latin1;
 
 use super::file::{self, First, MOST_MAPPED};
 use super::keys::{self, BadTable, Key};
+use super::shared_file::SharedFile;
 use super::tailers_in_use::TailersInUse;
 use crate::chronicle::format::table::{self, Metadata};
 use crate::chronicle::protocol::lock::guard::{LockGuard, LockOf, ProcessLock, WriteGuard};
@@ -29,10 +30,8 @@ use crate::{Error, Result};
 
 /// An open `metadata.cq4t`.
 pub struct TableStore {
-    path: PathBuf,
-    used: Mutex<Used>,
-    /// Device and inode number.
-    identity: (u64, u64),
+    /// The file.
+    pub shared: SharedFile,
     cells: Cells,
     writable: bool,
     metadata: Metadata,
@@ -54,19 +53,6 @@ pub struct TableStore {
     sync_failed: AtomicBool,
 }
 
-/// A table's file, and how many queues are open on it: the last one closes it.
-struct Used {
-    file: Option<Arc<File>>,
-    users: usize,
-}
-
-/// What the directory has under the table's name.
-enum Named {
-    This,
-    Nothing,
-    Another,
-}
-
 /// Positions of the values every queue has. 0 where a read-only queue lacks the key.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Words {
@@ -85,26 +71,10 @@ pub struct Words {
 }
 
 impl TableStore {
-    /// Counts one more queue; false when the last one has closed the file.
-    pub fn join(&self) -> bool {
-        let mut used = self.lock_used();
-        used.users += usize::from(used.file.is_some());
-        used.file.is_some()
-    }
-
     /// Ends one queue's use; the last one closes the file, and with it the presence lock.
     pub fn close(&self) {
-        let mut used = self.lock_used();
-        used.users = used.users.saturating_sub(1);
-        if used.users == 0 {
-            // While the file still shows others that the lock's holder lives.
-            drop(self.take_document(self.document.number()));
-            used.file = None;
-        }
-    }
-
-    fn lock_used(&self) -> MutexGuard<'_, Used> {
-        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+        // While the file still shows others that the lock's holder lives.
+        self.shared.leave(|| drop(self.take_document(self.document.number())));
     }
 
     /// The table of a file that was opened for writing. One that is missing, or was never completed, is
@@ -133,7 +103,7 @@ impl TableStore {
             Range { start: table::PRESENCE_START + i64::from(process::pid()), length: 1 };
         // Others lock the whole file for a moment, to look at it or to make it longer.
         let file = self.file()?;
-        file::lock(&file, &self.path, presence, Kind::Shared, self.timeout).map(RecordLock::keep)
+        file::lock(&file, self.path(), presence, Kind::Shared, self.timeout).map(RecordLock::keep)
     }
 
     fn with(
@@ -145,9 +115,7 @@ impl TableStore {
         metadata: Metadata,
     ) -> Self {
         Self {
-            path,
-            used: Mutex::new(Used { file: Some(file), users: 1 }),
-            identity,
+            shared: SharedFile::new(path, file, identity),
             cells,
             writable,
             metadata,
@@ -209,52 +177,12 @@ impl TableStore {
     /// The file's path.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.path
+        self.shared.path()
     }
 
     /// The file, until the last queue on it is closed.
     pub fn file(&self) -> Result<Arc<File>> {
-        let queue = || Error::closed("queue", self.path.parent().unwrap_or(&self.path));
-        self.lock_used().file.clone().ok_or_else(queue)
-    }
-
-    /// Fails if the table is no longer the one in the directory: a process that opens the queue now
-    /// creates or finds another one, with its own locks.
-    pub fn check_present(&self) -> Result<()> {
-        match self.named()? {
-            Named::This => Ok(()),
-            Named::Nothing => Err(self.lost("removed")),
-            Named::Another => Err(self.lost("replaced")),
-        }
-    }
-
-    /// An error when another table is in the place of this one. A reader without any only waits.
-    pub fn check_not_replaced(&self) -> Result<()> {
-        match self.named()? {
-            Named::This | Named::Nothing => Ok(()),
-            Named::Another => Err(self.lost("replaced")),
-        }
-    }
-
-    fn named(&self) -> Result<Named> {
-        use std::os::unix::fs::MetadataExt;
-        let found = fault::call!("table.named.stat", std::fs::symlink_metadata(&self.path));
-        match found {
-            Ok(found) if (found.dev(), found.ino()) == self.identity => Ok(Named::This),
-            Ok(_) => Ok(Named::Another),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Named::Nothing),
-            Err(error) => Err(Error::io("cannot look at", &self.path, error)),
-        }
-    }
-
-    fn lost(&self, what: &'static str) -> Error {
-        Error::TableLost { what, path: self.path.clone() }
-    }
-
-    /// The file's inode number.
-    #[must_use]
-    pub const fn inode(&self) -> u64 {
-        self.identity.1
+        self.shared.get()
     }
 
     /// The words.
@@ -328,7 +256,7 @@ impl TableStore {
         let synced = fault::call!("window.sync", files::sync(&file));
         synced.map_err(|e| {
             self.is_unsynced.store(true, Ordering::Release);
-            Error::io("cannot sync", &self.path, e)
+            Error::io("cannot sync", self.path(), e)
         })
     }
 
@@ -338,7 +266,7 @@ impl TableStore {
         if self.sync_failed.load(Ordering::Acquire) {
             let what = "an earlier sync failed, and what was written before it may be lost (close \
                         the queue and look at its last messages)";
-            return Err(Error::io(what, &self.path, std::io::Error::from_raw_os_error(libc::EIO)));
+            return Err(Error::io(what, self.path(), std::io::Error::from_raw_os_error(libc::EIO)));
         }
         let synced = sync();
         if matches!(synced, Err(Error::Io { .. })) {
@@ -400,11 +328,14 @@ impl TableStore {
             return Ok(position);
         }
         if !self.writable {
-            return Err(Error::ReadOnly { what: "a new table key", path: self.path.clone() });
+            return Err(Error::ReadOnly {
+                what: "a new table key",
+                path: self.path().to_path_buf(),
+            });
         }
         let _thread = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         let file = self.file()?;
-        let _lock = file::key_lock(&file, &self.path, self.timeout)?;
+        let _lock = file::key_lock(&file, self.path(), self.timeout)?;
         let earlier = self.find(key)?;
         let initial = earlier.map_or(initial, |position| self.value(position, initial));
         self.find_or_create_locked(&name, initial)
@@ -426,7 +357,7 @@ impl TableStore {
     pub fn remove(&self, key: &str) -> Result<bool> {
         let _thread = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         let file = self.file()?;
-        let _lock = file::key_lock(&file, &self.path, self.timeout)?;
+        let _lock = file::key_lock(&file, self.path(), self.timeout)?;
         self.remove_locked(key)
     }
 
@@ -436,7 +367,7 @@ impl TableStore {
         let name = latin1::encode(new).ok_or_else(|| not_latin(new))?;
         let _thread = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         let file = self.file()?;
-        let _lock = file::key_lock(&file, &self.path, self.timeout)?;
+        let _lock = file::key_lock(&file, self.path(), self.timeout)?;
         let (Some(position), None) = (self.find(old)?, self.find(new)?) else { return Ok(false) };
         self.find_or_create_locked(&name, self.value(position, 0))?;
         self.remove_locked(old)
@@ -460,7 +391,7 @@ impl TableStore {
 
     fn bad(&self, key_bytes: usize, bad: BadTable) -> Error {
         let corrupt = |what, position, found, expected| {
-            Error::corrupt(what, &self.path, position, found, expected)
+            Error::corrupt(what, self.path(), position, found, expected)
         };
         match bad {
             BadTable::Full(used) => self.no_room(key_bytes, used),
@@ -489,7 +420,7 @@ impl TableStore {
         Error::Invalid(format!(
             "no room for a table key: key_bytes={key_bytes} table_bytes={} used_bytes={used} path={}",
             self.cells.len(),
-            self.path.display()
+            self.path().display()
         ))
     }
 

@@ -1,0 +1,109 @@
+//! The file of a table: all queues that a process has open on it share it, and its locks.
+
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::probe::fault;
+use crate::{Error, Result};
+
+/// The file of an open table.
+pub struct SharedFile {
+    path: PathBuf,
+    /// Device and inode number.
+    identity: (u64, u64),
+    used: Mutex<Used>,
+}
+
+/// The file, and how many queues are open on it: the last one closes it.
+struct Used {
+    file: Option<Arc<File>>,
+    users: usize,
+}
+
+/// What the directory has under the table's name.
+enum Named {
+    This,
+    Nothing,
+    Another,
+}
+
+impl SharedFile {
+    /// A file that one queue uses.
+    pub fn new(path: PathBuf, file: Arc<File>, identity: (u64, u64)) -> Self {
+        Self { path, identity, used: Mutex::new(Used { file: Some(file), users: 1 }) }
+    }
+
+    /// The file's path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The file's inode number.
+    #[must_use]
+    pub const fn inode(&self) -> u64 {
+        self.identity.1
+    }
+
+    /// Counts one more queue; false when the last one has closed the file.
+    pub fn join(&self) -> bool {
+        let mut used = self.lock_used();
+        used.users += usize::from(used.file.is_some());
+        used.file.is_some()
+    }
+
+    /// Ends one queue's use. The last one closes the file, and with it the presence lock, after
+    /// `before_closing`.
+    pub fn leave(&self, before_closing: impl FnOnce()) {
+        let mut used = self.lock_used();
+        used.users = used.users.saturating_sub(1);
+        if used.users == 0 {
+            before_closing();
+            used.file = None;
+        }
+    }
+
+    /// The file, until the last queue on it is closed.
+    pub fn get(&self) -> Result<Arc<File>> {
+        let queue = || Error::closed("queue", self.path.parent().unwrap_or(&self.path));
+        self.lock_used().file.clone().ok_or_else(queue)
+    }
+
+    fn lock_used(&self) -> MutexGuard<'_, Used> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Fails if the table is no longer the one in the directory: a process that opens the queue now
+    /// creates or finds another one, with its own locks.
+    pub fn check_present(&self) -> Result<()> {
+        match self.named()? {
+            Named::This => Ok(()),
+            Named::Nothing => Err(self.lost("removed")),
+            Named::Another => Err(self.lost("replaced")),
+        }
+    }
+
+    /// An error when another table is in the place of this one. A reader without any only waits.
+    pub fn check_not_replaced(&self) -> Result<()> {
+        match self.named()? {
+            Named::This | Named::Nothing => Ok(()),
+            Named::Another => Err(self.lost("replaced")),
+        }
+    }
+
+    fn named(&self) -> Result<Named> {
+        let found = fault::call!("table.named.stat", std::fs::symlink_metadata(&self.path));
+        match found {
+            Ok(found) if (found.dev(), found.ino()) == self.identity => Ok(Named::This),
+            Ok(_) => Ok(Named::Another),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Named::Nothing),
+            Err(error) => Err(Error::io("cannot look at", &self.path, error)),
+        }
+    }
+
+    fn lost(&self, what: &'static str) -> Error {
+        Error::TableLost { what, path: self.path.clone() }
+    }
+}
