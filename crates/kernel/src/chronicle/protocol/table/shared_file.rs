@@ -31,6 +31,7 @@ enum Named {
 
 impl SharedFile {
     /// A file that one queue uses.
+    #[must_use]
     pub fn new(path: PathBuf, file: Arc<File>, identity: (u64, u64)) -> Self {
         Self { path, identity, used: Mutex::new(Used { file: Some(file), users: 1 }) }
     }
