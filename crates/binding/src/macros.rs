@@ -155,3 +155,16 @@ macro_rules! tailer_direction {
         }
     };
 }
+
+/// Methods that take the next field of a message, each of its type.
+macro_rules! field_reads {
+    (impl $class:ident { $(fn $method:ident() -> $type:ty = $take:expr;)+ }) => {
+        #[pymethods]
+        impl $class {$(
+            #[doc = stub!($class.$method)]
+            fn $method(&self, py: Python<'_>) -> PyResult<$type> {
+                self.take(py, $take)
+            }
+        )+}
+    };
+}

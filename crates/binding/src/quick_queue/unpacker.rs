@@ -30,7 +30,7 @@ impl MessageUnpacker {
     }
 
     /// What `take` makes of the next fields; a failure leaves the position.
-    fn next<'a, T>(
+    fn take<'a, T>(
         &'a self,
         py: Python<'a>,
         take: impl FnOnce(&mut Fields<'a>) -> FieldResult<T>,
@@ -60,71 +60,36 @@ impl MessageUnpacker {
         Ok(Self::of(bytes.unbind()))
     }
 
-    #[doc = stub!("MessageUnpacker.unpack_byte")]
-    fn unpack_byte(&self, py: Python<'_>) -> PyResult<i8> {
-        self.next(py, |fields| fields.take("byte").map(i8::from_le_bytes))
-    }
-
-    #[doc = stub!("MessageUnpacker.unpack_boolean")]
-    fn unpack_boolean(&self, py: Python<'_>) -> PyResult<bool> {
-        self.next(py, |fields| fields.take("boolean").map(|byte| byte == [1]))
-    }
-
-    #[doc = stub!("MessageUnpacker.unpack_short")]
-    fn unpack_short(&self, py: Python<'_>) -> PyResult<i16> {
-        self.next(py, |fields| fields.take("short").map(i16::from_le_bytes))
-    }
-
     #[doc = stub!("MessageUnpacker.unpack_char")]
     fn unpack_char<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        text(py, &self.next(py, |fields| fields.take::<2>("char"))?)
-    }
-
-    #[doc = stub!("MessageUnpacker.unpack_int")]
-    fn unpack_int(&self, py: Python<'_>) -> PyResult<i32> {
-        self.next(py, |fields| fields.take("int").map(i32::from_le_bytes))
-    }
-
-    #[doc = stub!("MessageUnpacker.unpack_long")]
-    fn unpack_long(&self, py: Python<'_>) -> PyResult<i64> {
-        self.next(py, |fields| fields.take("long").map(i64::from_le_bytes))
-    }
-
-    #[doc = stub!("MessageUnpacker.unpack_float")]
-    fn unpack_float(&self, py: Python<'_>) -> PyResult<f32> {
-        self.next(py, |fields| fields.take("float").map(f32::from_le_bytes))
-    }
-
-    #[doc = stub!("MessageUnpacker.unpack_double")]
-    fn unpack_double(&self, py: Python<'_>) -> PyResult<f64> {
-        self.next(py, |fields| fields.take("double").map(f64::from_le_bytes))
+        text(py, &self.take(py, |fields| fields.take::<2>("char"))?)
     }
 
     #[doc = stub!("MessageUnpacker.unpack_string")]
     fn unpack_string<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
-        self.next(py, |fields| fields.string().map(|text| PyString::new(py, text)))
+        self.take(py, |fields| fields.string().map(|text| PyString::new(py, text)))
     }
 
     #[doc = stub!("MessageUnpacker.unpack_unicode")]
     fn unpack_unicode<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        text(py, self.next(py, Fields::unicode)?)
+        text(py, self.take(py, Fields::unicode)?)
     }
 
     #[doc = stub!("MessageUnpacker.unpack_decimal")]
     #[pyo3(signature = (*, legacy = false))]
     fn unpack_decimal<'py>(&self, py: Python<'py>, legacy: bool) -> PyResult<Bound<'py, PyAny>> {
-        let value = self.next(py, |fields| Decimal::unpack(fields, legacy))?;
+        let value = self.take(py, |fields| Decimal::unpack(fields, legacy))?;
         decimal::decimal(py, value)
     }
 
     #[doc = stub!("MessageUnpacker.unpack_big_integer")]
     fn unpack_big_integer<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        decimal::integer(py, self.next(py, |fields| fields.counted("big_integer"))?)
+        decimal::integer(py, self.take(py, |fields| fields.counted("big_integer"))?)
     }
 
     #[doc = stub!("MessageUnpacker.unpack_bytes")]
     fn unpack_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        self.next(py, |fields| fields.counted("bytes").map(|bytes| PyBytes::new(py, bytes)))
+        self.take(py, |fields| fields.counted("bytes").map(|bytes| PyBytes::new(py, bytes)))
     }
 
     #[doc = stub!("MessageUnpacker.unpack_raw")]
@@ -135,7 +100,7 @@ impl MessageUnpacker {
         count: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let count = integer("count", count)?;
-        self.next(py, |fields| fields.take_many("raw", count).map(|bytes| PyBytes::new(py, bytes)))
+        self.take(py, |fields| fields.take_many("raw", count).map(|bytes| PyBytes::new(py, bytes)))
     }
 
     #[doc = stub!("MessageUnpacker.position")]
@@ -153,5 +118,17 @@ impl MessageUnpacker {
     fn __repr__(&self, py: Python<'_>) -> String {
         let length = self.message.as_bytes(py).len();
         format!("MessageUnpacker(position={}, length={length})", self.position())
+    }
+}
+
+field_reads! {
+    impl MessageUnpacker {
+        fn unpack_byte() -> i8 = |fields| fields.take("byte").map(i8::from_le_bytes);
+        fn unpack_boolean() -> bool = |fields| fields.take("boolean").map(|byte| byte == [1]);
+        fn unpack_short() -> i16 = |fields| fields.take("short").map(i16::from_le_bytes);
+        fn unpack_int() -> i32 = |fields| fields.take("int").map(i32::from_le_bytes);
+        fn unpack_long() -> i64 = |fields| fields.take("long").map(i64::from_le_bytes);
+        fn unpack_float() -> f32 = |fields| fields.take("float").map(f32::from_le_bytes);
+        fn unpack_double() -> f64 = |fields| fields.take("double").map(f64::from_le_bytes);
     }
 }

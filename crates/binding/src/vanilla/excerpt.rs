@@ -167,85 +167,10 @@ impl VanillaExcerpt {
         self.take(py, |fields| Ok(PyBytes::new(py, fields.take(count)?)))
     }
 
-    #[doc = stub!("VanillaExcerpt.read_int8")]
-    fn read_int8(&self, py: Python<'_>) -> PyResult<i8> {
-        self.take(py, |fields| fields.array().map(i8::from_le_bytes))
-    }
-
-    #[doc = stub!("VanillaExcerpt.read_int16")]
-    fn read_int16(&self, py: Python<'_>) -> PyResult<i16> {
-        self.take(py, |fields| fields.array().map(i16::from_le_bytes))
-    }
-
-    #[doc = stub!("VanillaExcerpt.read_int24")]
-    fn read_int24(&self, py: Python<'_>) -> PyResult<i64> {
-        self.take(py, |fields| fields.array::<3>().map(|bytes| signed(&bytes)))
-    }
-
-    #[doc = stub!("VanillaExcerpt.read_int32")]
-    fn read_int32(&self, py: Python<'_>) -> PyResult<i32> {
-        self.take(py, |fields| fields.array().map(i32::from_le_bytes))
-    }
-
-    #[doc = stub!("VanillaExcerpt.read_int48")]
-    fn read_int48(&self, py: Python<'_>) -> PyResult<i64> {
-        self.take(py, |fields| fields.array::<6>().map(|bytes| signed(&bytes)))
-    }
-
-    #[doc = stub!("VanillaExcerpt.read_int64")]
-    fn read_int64(&self, py: Python<'_>) -> PyResult<i64> {
-        self.take(py, |fields| fields.array().map(i64::from_le_bytes))
-    }
-
-    #[doc = stub!("VanillaExcerpt.read_float32")]
-    fn read_float32(&self, py: Python<'_>) -> PyResult<f32> {
-        self.take(py, |fields| fields.array().map(f32::from_le_bytes))
-    }
-
-    #[doc = stub!("VanillaExcerpt.read_float64")]
-    fn read_float64(&self, py: Python<'_>) -> PyResult<f64> {
-        self.take(py, |fields| fields.array().map(f64::from_le_bytes))
-    }
-
-    #[doc = stub!("VanillaExcerpt.read_boolean")]
-    fn read_boolean(&self, py: Python<'_>) -> PyResult<bool> {
-        self.take(py, |fields| fields.array().map(|[byte]| byte == b'Y'))
-    }
-
     #[doc = stub!("VanillaExcerpt.read_char")]
     fn read_char(&self, py: Python<'_>) -> PyResult<String> {
         let unit = self.take(py, |fields| fields.array().map(u16::from_le_bytes))?;
         Ok(String::from_utf16_lossy(&[unit]))
-    }
-
-    #[doc = stub!("VanillaExcerpt.read_stop_bit")]
-    fn read_stop_bit(&self, py: Python<'_>) -> PyResult<i64> {
-        self.take(py, FieldReader::stop_bit)
-    }
-
-    #[doc = stub!("VanillaExcerpt.read_compact_int")]
-    fn read_compact_int(&self, py: Python<'_>) -> PyResult<i32> {
-        self.take(py, FieldReader::compact_int)
-    }
-
-    #[doc = stub!("VanillaExcerpt.read_compact_long")]
-    fn read_compact_long(&self, py: Python<'_>) -> PyResult<i64> {
-        self.take(py, FieldReader::compact_long)
-    }
-
-    #[doc = stub!("VanillaExcerpt.read_compact_double")]
-    fn read_compact_double(&self, py: Python<'_>) -> PyResult<f64> {
-        self.take(py, FieldReader::compact_double)
-    }
-
-    #[doc = stub!("VanillaExcerpt.read_utf")]
-    fn read_utf(&self, py: Python<'_>) -> PyResult<Option<String>> {
-        self.take(py, FieldReader::utf)
-    }
-
-    #[doc = stub!("VanillaExcerpt.read_utf16_length")]
-    fn read_utf16_length(&self, py: Python<'_>) -> PyResult<String> {
-        self.take(py, FieldReader::short_utf)
     }
 
     #[doc = stub!("VanillaExcerpt.read_enum")]
@@ -281,16 +206,6 @@ impl VanillaExcerpt {
         let value = object::take(py, &mut fields, cls)?;
         self.position.store(fields.position(), Ordering::Release);
         Ok(value)
-    }
-
-    #[doc = stub!("VanillaExcerpt.parse_int")]
-    fn parse_int(&self, py: Python<'_>) -> PyResult<i64> {
-        self.take(py, FieldReader::parse_int)
-    }
-
-    #[doc = stub!("VanillaExcerpt.parse_float")]
-    fn parse_float(&self, py: Python<'_>) -> PyResult<f64> {
-        self.take(py, FieldReader::parse_float)
     }
 
     #[doc = stub!("VanillaExcerpt.compare_and_swap_int32")]
@@ -393,6 +308,28 @@ impl VanillaExcerpt {
         repr::html(py, &self.__repr__(py), &bytes[self.start.min(bytes.len())..], |it| {
             Some(repr::raw(it))
         })
+    }
+}
+
+field_reads! {
+    impl VanillaExcerpt {
+        fn read_int8() -> i8 = |fields| fields.array().map(i8::from_le_bytes);
+        fn read_int16() -> i16 = |fields| fields.array().map(i16::from_le_bytes);
+        fn read_int24() -> i64 = |fields| fields.array::<3>().map(|bytes| signed(&bytes));
+        fn read_int32() -> i32 = |fields| fields.array().map(i32::from_le_bytes);
+        fn read_int48() -> i64 = |fields| fields.array::<6>().map(|bytes| signed(&bytes));
+        fn read_int64() -> i64 = |fields| fields.array().map(i64::from_le_bytes);
+        fn read_float32() -> f32 = |fields| fields.array().map(f32::from_le_bytes);
+        fn read_float64() -> f64 = |fields| fields.array().map(f64::from_le_bytes);
+        fn read_boolean() -> bool = |fields| fields.array().map(|[byte]| byte == b'Y');
+        fn read_stop_bit() -> i64 = FieldReader::stop_bit;
+        fn read_compact_int() -> i32 = FieldReader::compact_int;
+        fn read_compact_long() -> i64 = FieldReader::compact_long;
+        fn read_compact_double() -> f64 = FieldReader::compact_double;
+        fn read_utf() -> Option<String> = FieldReader::utf;
+        fn read_utf16_length() -> String = FieldReader::short_utf;
+        fn parse_int() -> i64 = FieldReader::parse_int;
+        fn parse_float() -> f64 = FieldReader::parse_float;
     }
 }
 
