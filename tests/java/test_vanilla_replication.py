@@ -13,6 +13,7 @@ import pytest
 
 import quire
 from java_peer import JavaPeer, JavaProcess, Option
+from ports import free_port
 from quire.vanilla.replication import RemoteAppender, Sink, Source
 from replication_wire import DAY_MS, WAIT_S, Cutter, listening, run
 from vanilla_java import DATA_BLOCK, INDEX_BLOCK, JAVA_BLOCKS, vanilla_java, vanilla_queue
@@ -109,7 +110,7 @@ def test_a_late_message_of_a_java_source_is_not_missed(java: JavaPeer, tmp_path:
 
 
 def test_a_java_source_is_killed_and_starts_again(java: JavaPeer, tmp_path: Path) -> None:
-    source = JavaSource(java, tmp_path / "source")
+    source = JavaSource(java, tmp_path / "source", free_port())
 
     async def replicated(first: JavaSource) -> None:
         async with sink_of(tmp_path / "copy", first.port) as sink:

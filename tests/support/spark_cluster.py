@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pyspark
 
+from ports import HOST, free_port
 from quire.spark.sessions import java
 
 SPARK = Path(pyspark.__file__).parent
-HOST = "127.0.0.1"
-STARTS_S = 120
+STARTS_S = 300
 
 
 def bare_python(folder: Path) -> Path:
@@ -86,12 +86,6 @@ def stop(process: subprocess.Popen[bytes]) -> None:
         with suppress(subprocess.TimeoutExpired):
             process.wait(20)
     assert process.poll() is not None
-
-
-def free_port() -> int:
-    with socket.create_server((HOST, 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
 
 
 def wait_for(port: int) -> None:

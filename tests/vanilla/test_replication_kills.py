@@ -13,6 +13,7 @@ import pytest
 
 import quire
 from paths import SUPPORT
+from ports import free_port
 from replication_wire import CAPTURED_MS, SMALL, WAIT_S, contents
 
 
@@ -52,7 +53,7 @@ def test_a_killed_peer_resumes_without_gap_or_repeat(victim: str, tmp_path: Path
     clock, copy = quire.ManualClock(CAPTURED_MS), tmp_path / "copy"
     with quire.open(tmp_path / "source", format="vanilla", clock=clock, **SMALL) as queue:
         last = queue.appender().write_bytes(b"first")
-        source = Peer("source", tmp_path / "source", 0)
+        source = Peer("source", tmp_path / "source", free_port())
         sink = Peer("sink", copy, source.port)
         with queue.appender() as appender:
             for number in range(6):
@@ -64,9 +65,8 @@ def test_a_killed_peer_resumes_without_gap_or_repeat(victim: str, tmp_path: Path
                 if victim in {"sink", "both"}:
                     sink.kill()
                 if victim in {"source", "both"}:
-                    port = source.port
                     source.kill()
-                    source = Peer("source", tmp_path / "source", port)
+                    source = Peer("source", tmp_path / "source", source.port)
                 if victim in {"sink", "both"}:
                     sink = Peer("sink", copy, source.port)
         wait_until(lambda: last_index(copy) >= last)
