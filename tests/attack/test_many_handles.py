@@ -47,7 +47,7 @@ def test_a_thousand_tailers_and_appenders_share_descriptors_and_mappings(
         descriptors, mappings = held(path)
         assert (descriptors, with_one[0]) == (2, 2), "the table and the roll file"
         assert mappings == with_one[1]
-        assert threading.active_count() == threads
+        assert threading.active_count() <= threads
         assert queue.entry_count == HANDLES + 1
     assert held(path)[0] == 0
     assert problems_of(path) == []

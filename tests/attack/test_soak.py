@@ -87,7 +87,8 @@ def test_nothing_grows_in_a_long_run(path: Path, tally: Callable[[str, int, str]
     assert warm is not None
     print(warm, held)  # noqa: T201 - the figures are part of the test's report
     assert held.private_kib <= warm.private_kib + LEAK_KIB, (warm, held)
-    assert held[1:3] == warm[1:3], (warm, held)
+    assert held.descriptors <= warm.descriptors, (warm, held)
+    assert held.mappings == warm.mappings, (warm, held)
     promise = "Nothing grows: memory, descriptors and mappings stay as after warm-up."
     tally(promise, rolls * per_roll, "appends in one run")
     tally(promise, rolls, "rolls in one run")

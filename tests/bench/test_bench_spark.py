@@ -50,14 +50,13 @@ def test_what_was_written_is_compared_with_the_messages(tmp_path: Path) -> None:
 
 def test_the_cpu_time_of_a_process_has_that_of_its_children() -> None:
     busy = "import time\nwhile time.process_time() < 0.3: pass\nprint(flush=True)\ninput()"
-    before = machine.tree_s(os.getpid())
-    with subprocess.Popen(
-        [sys.executable, "-c", busy], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as process:
+    command = ["sh", "-c", '"$@"; exit $?', "sh", sys.executable, "-c", busy]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()
         assert process.pid in machine.descendants(os.getpid())
-        assert machine.tree_s(os.getpid()) - before >= 0.25
+        assert len(machine.descendants(process.pid)) == 1
+        assert machine.tree_s(process.pid) >= 0.25
         process.communicate(b"\n")
 
 

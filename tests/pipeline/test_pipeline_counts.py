@@ -89,7 +89,7 @@ def test_a_count_that_does_not_come_is_unknown(
     assert (batch.rows_in, batch.rows_out) == (None, None)
     assert [step.rows_out for step in tally.steps()] == [None, 24]
     assert (tally.read("trades"), tally.sinks()[0].rows) == (None, None)
-    assert threading.active_count() == threads
+    assert threading.active_count() <= threads
 
 
 def test_a_state_is_that_of_its_sources(pipeline: Pipeline) -> None:

@@ -9,6 +9,7 @@ import struct
 import traceback
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias
 
@@ -79,6 +80,23 @@ def poke(path: Path, key: str, value: int) -> None:
     handle = os.open(table, os.O_RDWR)
     os.pwrite(handle, struct.pack("<q", value), offset)
     os.close(handle)
+
+
+def threads_named(name: str) -> set[int]:
+    """Return the threads of this process that the system knows by a name, Python's or not."""
+    tasks = [*Path("/proc/self/task").iterdir()]
+    found = set[int]()
+    for task in tasks:
+        with suppress(OSError):  # it has ended meanwhile
+            if (task / "comm").read_text("utf-8").strip() == name:
+                found.add(int(task.name))
+    return found
+
+
+def mapped(path: Path | str) -> list[str]:
+    """Return the roll files below a directory that this process has mapped, or parts of them."""
+    maps = Path("/proc/self/maps").read_text("utf-8", errors="replace").splitlines()
+    return [line for line in maps if f" {path}/" in line and line.endswith(".cq4")]
 
 
 def fork(work: Callable[[], object]) -> int:
