@@ -24,7 +24,7 @@ from reference import Store
 
 PAGE = 4096
 LONG_AGO = 1_700_000_000
-HANG_S = 60.0
+HANG_S = 100.0
 ORPHAN_S = 240  # a child's life, should the test not end it
 PRESENCE = 2**62
 F_OFD_GETLK = 36
@@ -35,7 +35,7 @@ UNFINISHED = struct.pack("<I", 0x80000000)
 MESSAGES = [b"%04d" % number * 10 for number in range(400)]
 
 
-def opened(path: Path, day: int = 0, timeout_s: float = 10.0) -> quire.Queue:
+def opened(path: Path, day: int = 0, timeout_s: float = HANG_S) -> quire.Queue:
     clock = quire.ManualClock(START_MS + day * DAY_MS)
     return quire.open(
         path, roll_cycle="TEST4_DAILY", clock=clock, block_bytes=2**16, timeout_s=timeout_s

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
@@ -138,10 +137,8 @@ def test_the_holder_of_a_lock_is_told_and_not_waited_for(
 ) -> None:
     with appender.writing_document() as document:
         document.write_bytes(b"x")
-        began_s = time.monotonic()
         ran = run("stat", path)
-        assert time.monotonic() - began_s < 12  # a writer would wait for 15
-        assert (ran.code, ran.err) == (0, "")
+        assert (ran.code, ran.err) == (0, "")  # who waits for a living holder ends with an error
         assert f"write lock   held by process {os.getpid()}\n" in ran.out
     dead = fork(lambda: None)
     exit_code(dead)
@@ -289,10 +286,8 @@ def test_a_dump_into_a_closed_pipe_ends_quietly(path: Path, appender: quire.Appe
 def test_a_queue_is_told_while_java_holds_its_lock(cli: Cli, path: Path) -> None:
     peer = JavaPeer()
     with peer.start("produce", dir=path, count=5, hold_open_document=True) as java:
-        java.read_until("HOLDING", 30)
-        began_s = time.monotonic()
+        java.read_until("HOLDING")
         facts = stat_of(cli, path)
-        assert time.monotonic() - began_s < 12  # a writer would wait for 15
 
         assert facts["messages"] == 5
         assert facts["locks"][WRITE_LOCK] == {"pid": java.pid, "lives": True}

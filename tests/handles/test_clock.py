@@ -287,8 +287,8 @@ def test_a_generator_may_move_the_clock(path: Path) -> None:
 
 def test_waits_do_not_use_the_clock(path: Path) -> None:
     clock = quire.ManualClock(START_MS)
-    with quire.open(path, clock=clock, timeout_s=0.1, eof_grace_s=0.1) as queue:
-        start = time.monotonic()
-        with pytest.raises(quire.WaitTimeoutError):
-            queue.tailer().wait(0.1)
-        assert time.monotonic() - start < 10
+    with (
+        quire.open(path, clock=clock, timeout_s=0.1, eof_grace_s=0.1) as queue,
+        pytest.raises(quire.WaitTimeoutError),
+    ):
+        queue.tailer().wait(0.1)

@@ -156,7 +156,7 @@ def test_an_append_that_need_not_wait_is_done_at_once(name: str, big: quire.Queu
     async def main() -> int | None:
         threads = threading.active_count()
         last = await write(appender)
-        assert threading.active_count() == threads
+        assert threading.active_count() <= threads
         return last
 
     assert asyncio.run(main()) == big.last_index
@@ -210,7 +210,7 @@ def test_an_append_waits_for_the_document_of_another_task(big: quire.Queue) -> N
 def test_an_append_gives_up_after_the_timeout(path: Path) -> None:
     with quire.open(path, timeout_s=0.1) as queue, held(queue) as let_go:
         appender = queue.appender()
-        with pytest.raises(quire.LockTimeoutError, match=r"waited_ms=1[5-9]\d|waited_ms=[2-9]\d\d"):
+        with pytest.raises(quire.LockTimeoutError, match=r"waited_ms=(1[5-9]\d|[2-9]\d\d|\d{4})"):
             asyncio.run(appender.awrite_bytes(b"in vain"))
         let_go()
         assert payloads(queue) == [b"held"]

@@ -17,7 +17,7 @@ from queues import DAY_MS, exit_code, fork, payloads, problems_of
 TABLE = "metadata.cq4t"
 SECOND_MS = 1000
 PACE_S = 0.0005
-LONGEST_S = 20.0
+LONGEST_S = 300.0
 
 
 def remove(path: Path) -> None:

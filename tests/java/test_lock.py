@@ -25,8 +25,8 @@ pytestmark = pytest.mark.java
 Mode: TypeAlias = Literal["dead", "never", "always"]
 TIMEOUT_S = 0.5
 PATIENCE_S = 1.5 * TIMEOUT_S  # what an append waits for the lock
-LONG_S = 60.0
-NOT_A_WAIT_S = 30.0  # far above what a recovery takes, far below the timeout
+LONG_S = 600.0
+NOT_A_WAIT_S = 120.0  # far above what a recovery takes, far below the timeout
 HALF = b"half a message"  # what quire_peer writes into the document that it holds
 
 

@@ -26,6 +26,7 @@ HANDSHAKE = (
     b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
 )
 NO_MASK = bytes(4)
+PATIENT: dict[str, Any] = {"open_timeout": None, "ping_timeout": None, "close_timeout": None}
 BINARY, PING, FIN, COMPRESSED = 0x2, 0x9, 0x80, 0x40
 
 
@@ -37,8 +38,7 @@ def _patient(monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[report
 
 def client(recorder: WebSocketRecorder, **options: Any) -> connect:  # noqa: ANN401
     host, port = recorder.address
-    options = {"open_timeout": None, "ping_timeout": None, "close_timeout": None} | options
-    return connect(f"ws://{host}:{port}/any", proxy=None, **options)
+    return connect(f"ws://{host}:{port}/any", proxy=None, **(PATIENT | options))
 
 
 @asynccontextmanager
@@ -281,7 +281,7 @@ def answering(*sent: str | bytes, code: int = 1000) -> Generator[Any]:
             await connection.send(message)
         await connection.close(code, "the\x1b[1m end")
 
-    yield serve(handler, "127.0.0.1", 0, close_timeout=None, ping_timeout=None)
+    yield serve(handler, "127.0.0.1", 0, **PATIENT)
 
 
 async def feed_of(server: Any, appender: quire.Appender, **options: Any) -> Counts:  # noqa: ANN401
@@ -337,7 +337,7 @@ def test_a_feed_that_is_closed_appends_what_was_sent(
             sent.set()
             await connection.wait_closed()
 
-        async with serve(handler, "127.0.0.1", 0, close_timeout=None) as serving:
+        async with serve(handler, "127.0.0.1", 0, **PATIENT) as serving:
             port = serving.sockets[0].getsockname()[1]
             async with WebSocketFeedRecorder(appender, f"ws://127.0.0.1:{port}"):
                 await sent.wait()

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from websockets.asyncio.server import Server, ServerConnection, serve
@@ -20,6 +21,7 @@ from quire.recording.websocket import WebSocketRecorder
 
 MESSAGES = [b"one", bytes(range(256)), b"\r\n", "é".encode(), b"x" * 60_000]
 DIRECT = {**ENVIRONMENT, "NO_PROXY": "*"}
+PATIENT: dict[str, Any] = {"open_timeout": None, "ping_timeout": None}  # with slow processes
 
 
 @contextmanager
@@ -70,9 +72,8 @@ def publish(
             "127.0.0.1",
             0,
             max_size=max_size,
-            ping_timeout=None,
             close_timeout=None,
-            open_timeout=None,
+            **PATIENT,
         ) as server:
             url = url_of(server)
             return await asyncio.to_thread(run, "publish", path, "--websocket", url, *options), url
@@ -170,7 +171,7 @@ def test_a_server_that_reads_nothing_holds_it_back(path: Path, appender: quire.A
             connected.set()
             await connection.wait_closed()
 
-        async with serve(hear, "127.0.0.1", 0, max_queue=1, close_timeout=0.1) as server:
+        async with serve(hear, "127.0.0.1", 0, max_queue=1, close_timeout=0.1, **PATIENT) as server:
             with running("publish", path, "--websocket", url_of(server)) as process:
                 await connected.wait()
                 process.send_signal(signal.SIGINT)
@@ -202,7 +203,7 @@ def test_a_server_is_recorded_until_it_ends(path: Path) -> None:
         await connection.send(b"")
 
     async def scenario() -> Ran:
-        async with serve(send, "127.0.0.1", 0, ping_timeout=None, close_timeout=None) as server:
+        async with serve(send, "127.0.0.1", 0, close_timeout=None, **PATIENT) as server:
             url = f"{url_of(server)}?token=secret"
             return await asyncio.to_thread(run, "record", path, "--create", "--websocket", url)
 
@@ -221,7 +222,7 @@ def test_a_server_is_recorded_until_sigint(path: Path) -> None:
         await connection.wait_closed()
 
     async def scenario() -> None:
-        async with serve(send, "127.0.0.1", 0, ping_timeout=None) as server:
+        async with serve(send, "127.0.0.1", 0, **PATIENT) as server:
             with running("record", path, "--create", "--websocket", url_of(server)) as process:
                 await asyncio.to_thread(said, process)
                 assert await asyncio.to_thread(first, path) == b"one"

@@ -418,7 +418,7 @@ def test_it_runs_on_asyncio(place: Place) -> None:
         with place.service() as first:
             task = asyncio.create_task(first.run_async())
             place.numbers(*range(200))
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(300):
                 while first.handler.sum < sum(range(200)):  # noqa: ASYNC110 - the service is shown
                     await asyncio.sleep(0)
             first.stop()

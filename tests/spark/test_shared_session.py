@@ -18,14 +18,16 @@ from spark_session import SharedSession, answers
 class Interrupted(BaseException):
     pass
 
-def interrupt(*_):
-    raise Interrupted
+def interrupt(_, frame):
+    if frame.f_code.co_name == "readinto":  # it waits for an answer
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        raise Interrupted
 
 shared = SharedSession()
 first = shared.get()
 assert answers(first)
 signal.signal(signal.SIGALRM, interrupt)
-signal.setitimer(signal.ITIMER_REAL, 0.2)
+signal.setitimer(signal.ITIMER_REAL, 0.2, 0.2)
 try:
     first._jvm.java.lang.Thread.sleep(3000)
 except Interrupted as error:

@@ -54,7 +54,7 @@ class Cli:
         return ran
 
 
-def run(*arguments: str | Path, stdin: bytes = b"", timeout_s: float = 30) -> Ran:
+def run(*arguments: str | Path, stdin: bytes = b"", timeout_s: float = 300) -> Ran:
     """Run the command as a process of its own."""
     done = subprocess.run(
         [*COMMAND, *map(str, arguments)],
