@@ -40,6 +40,7 @@ _CYCLE = re.compile(r"[\d._-]*\d[\d._-]*")
 _CYCLE_FILE = re.compile(r"(index|data-\d+)-\d+")
 _LOOKED_AT: Final = 64
 _DEEPEST: Final = 6
+_SHOWN: Final = 5
 
 
 def format_of(path: str) -> Format | None:
@@ -113,6 +114,69 @@ def _is_cycle(entry: os.DirEntry[str], depth: int) -> bool:
     if any(_CYCLE_FILE.fullmatch(it.name) for it in below):
         return True
     return depth > 1 and any(_is_cycle(it, depth - 1) for it in below)
+
+
+def refuse_part(path: str) -> None:
+    """
+    Refuse what is part of a queue of an older format: a cycle's directory, or a file.
+
+    Raises:
+        NotAQueueError: It is one.
+
+    """
+    queue = _queue_around(os.path.abspath(path))  # noqa: PTH100 - also of bytes
+    if queue is not None:
+        raise NotAQueueError(
+            f"a part of a queue: path={path} queue={queue} (give the directory of the queue)"
+        )
+
+
+def _queue_around(path: str) -> str | None:
+    folder, name = os.path.split(path)
+    if os.path.isdir(path):  # noqa: PTH112
+        is_cycle = any(_CYCLE_FILE.fullmatch(it.name) for it in _entries(path))
+        return _vanilla_around(folder) if is_cycle else None
+    if not _is_file(path):
+        return None
+    if _CYCLE_FILE.fullmatch(name):
+        return _vanilla_around(os.path.dirname(folder))  # noqa: PTH120
+    if _SUFFIXES.get(os.path.splitext(name)[1]) != QUICK_QUEUE:  # noqa: PTH122
+        return None
+    return os.path.dirname(folder) if is_producers(folder) else folder  # noqa: PTH120
+
+
+def _vanilla_around(folder: str) -> str | None:
+    for _ in range(_DEEPEST):
+        with suppress(NotAQueueError):
+            if format_of(folder) == VANILLA:
+                return folder
+        folder = os.path.dirname(folder)  # noqa: PTH120
+    return None
+
+
+def is_producers(folder: str) -> bool:
+    """Return whether a directory holds the data of a Quick-Queue's producer."""
+    return _is_file(f"{folder}.qm")
+
+
+def refuse_queues(path: str) -> None:
+    """
+    Refuse a directory of queues where one queue is needed.
+
+    Raises:
+        NotAQueueError: It is one.
+
+    """
+    found: list[str] = []
+    for entry in _entries(path):
+        with suppress(NotAQueueError):
+            if entry.is_dir(follow_symlinks=False) and format_of(entry.path) is not None:
+                found.append(entry.name)
+    if found:
+        shown = ", ".join(sorted(found)[:_SHOWN]) + (", ..." if len(found) > _SHOWN else "")
+        raise NotAQueueError(
+            f"a directory of queues, not a queue: path={path} queues={shown} (give one of them)"
+        )
 
 
 def reasons(by_names: Mapping[str, str]) -> dict[str, str]:

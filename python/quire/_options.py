@@ -135,12 +135,13 @@ CHRONICLE = ({*CHECKS} - _OF_OTHERS) | {
 }
 
 
-def format_to_open(path: str, asked: str | None) -> Format:
+def format_to_open(path: str, asked: str | None, *, may_create: bool) -> Format:
     """
     Return the format of the queue at *path*, or of a new one.
 
     Raises:
-        NotAQueueError: It is another one than *asked*.
+        NotAQueueError: It is another one than *asked*, a part of a queue, or if none may be made, a
+            directory of queues.
 
     """
     arguments.optional(arguments.one_of(*_formats.FORMATS, _formats.INDEXED))("format", asked)
@@ -148,7 +149,11 @@ def format_to_open(path: str, asked: str | None) -> Format:
     if found == _formats.INDEXED:
         # Two files beside a path that is free.
         return cast("Format", asked or found)
-    if found is not None and asked not in {None, found}:
+    if found is None:
+        _formats.refuse_part(path)
+        if not may_create:
+            _formats.refuse_queues(path)
+    elif asked not in {None, found}:
         raise NotAQueueError(
             f"the directory holds a queue of another format: asked={asked} found={found} "
             f"path={path} (leave format out to join it)"

@@ -550,7 +550,8 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
     )
     options["linger_ms"] = arguments.milliseconds("linger_s", linger_s)
     path = arguments.path("path", path)
-    kind = _options.format_to_open(path, format)
+    may_create = bool(options["create"]) and not options["read_only"]
+    kind = _options.format_to_open(path, format, may_create=may_create)
     if kind == _formats.VANILLA:
         options = _only(options, _options.VANILLA, "Vanilla Chronicle")
         return VanillaQueue._reopen(path, options)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]

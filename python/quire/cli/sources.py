@@ -8,12 +8,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import click
+
 import quire
-from quire._formats import format_of
+from quire._formats import format_of, is_producers
 from quire.errors import NotAQueueError
 from quire.ranges.numbering import AnyQueue, Numbering
 
-_PAGES: Final = {".qx", ".qd"}
+_PAGES: Final = {".qx", ".qmx", ".qd"}
 _LEVELS: Final = 6  # directories of a Vanilla cycle, at most
 
 
@@ -47,6 +49,7 @@ class Source(NamedTuple):
 
 def sources_of(path: Path) -> list[Source]:
     """Return the queue that a path names, or each one below it, in the order of their names."""
+    _refuse_data(path)
     if path.suffix in _PAGES and path.is_file():
         return [Source("", path.parent, int(path.stem) if path.stem.isdecimal() else None)]
     if (cycle := _vanilla_cycle(path)) is not None:
@@ -55,6 +58,26 @@ def sources_of(path: Path) -> list[Source]:
         return [Source("", path)]
     found = [Source(folder.relative_to(path).as_posix(), folder) for folder in _queues(path)]
     return found or [Source("", path)]
+
+
+def _refuse_data(path: Path) -> None:
+    """
+    Refuse files of a Quick-Queue's producer, and their directory.
+
+    Raises:
+        click.UsageError: It is one of them.
+
+    """
+    if (path.suffix == ".qm" and path.is_file()) or is_producers(str(path.absolute())):
+        queue = path.parent
+    elif path.suffix == ".qd" and is_producers(str(path.parent.absolute())):
+        queue = path.parent.parent
+    else:
+        return
+    raise click.UsageError(
+        f"messages are found by the index: path={path} queue={queue}"
+        " (give the queue, or one of its *.qmx files)"
+    )
 
 
 def _queues(root: Path) -> Iterator[Path]:

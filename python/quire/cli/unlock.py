@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 import quire
+from quire._formats import CHRONICLE, format_of
 from quire._terminal import escape_line
 from quire.cli.arguments import PATH
 
@@ -30,6 +31,12 @@ def unlock(path: Path, *, force: bool) -> None:
       quire unlock orders
       quire unlock orders --force
     """  # noqa: D301 - click reads the backspace
+    found = format_of(str(path))
+    if found not in {None, CHRONICLE}:
+        raise click.UsageError(
+            f"only a Chronicle Queue has a write lock: format={found} path={path}"
+            " (writers of the other formats leave nothing locked)"
+        )
     with quire.open(path, format="chronicle", create=False, force_unlock="never") as queue:
         lock = queue.write_lock
         holder = lock.holder

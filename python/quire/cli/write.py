@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import click
 
@@ -43,12 +43,35 @@ def roll_cycle_of(value: str) -> quire.RollCycle:
         raise click.BadParameter(str(error)) from error
 
 
+class Counted(Target, Protocol):
+    """What messages are written to, and what is asked how far that is."""
+
+    @property
+    def last_index_appended(self) -> int | None:
+        """The index of the last message; None if there is none yet."""
+        ...
+
+
+class _QuickTarget:
+    """The appender of a Quick-Queue: a write returns the index, and nothing else does."""
+
+    def __init__(self, appender: quire.QuickAppender) -> None:
+        self._appender = appender
+        self.last_index_appended: int | None = None
+
+    def write_bytes(self, data: bytes, /) -> None:
+        self.last_index_appended = self._appender.write_bytes(data)
+
+    def write_text(self, text: str, /) -> None:
+        self.last_index_appended = self._appender.write_text(text)
+
+
 class Writer:
     """Writes items as messages, and reports malformed ones."""
 
     def __init__(
         self,
-        appender: quire.Appender,
+        appender: Counted,
         method: str | None,
         target: Target | None = None,
         *,
@@ -193,12 +216,15 @@ def write(path: Path | None, files: tuple[str, ...], style: str | None, **more: 
         queue.appender() as appender,
         _target(appender, more["interface"], method) as target,
     ):
-        writer = Writer(appender, method, target, skip=more["on_error"] == "skip")
+        quick = appender if isinstance(appender, quire.QuickAppender) else None
+        counted: Counted = appender if quick is None else _QuickTarget(quick)
+        called = counted if target is appender else target
+        writer = Writer(counted, method, called, skip=more["on_error"] == "skip")
         try:
             for file, source in sources:
                 writer.write_all(source, file)
             if more["sync"]:
-                appender.sync()
+                appender.sync() if quick is None else quick.force()
         except KeyboardInterrupt:
             with suppress(OSError):
                 print_error(f"interrupted: {writer.end()}")

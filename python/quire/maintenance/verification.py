@@ -54,7 +54,11 @@ def targets_of(path: str) -> Iterator[str]:
         NotAQueueError: There is none.
 
     """
-    if not os.path.isdir(path) or _formats.format_of(path) is not None:  # noqa: PTH112
+    if _formats.format_of(path) is not None:
+        yield path
+        return
+    _formats.refuse_part(path)
+    if not os.path.isdir(path):  # noqa: PTH112
         yield path
         return
     count = 0

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, Generic, TypeVar, cast
 
 from quire._durable import SafeFolder
-from quire._formats import CHRONICLE, VANILLA, format_of
+from quire._formats import CHRONICLE, VANILLA, format_of, refuse_part, refuse_queues
 from quire.discovery import check_local
 from quire.errors import NotAQueueError, UnsupportedError
 from quire.maintenance.holders import Holder, growth_of, holders_of
@@ -207,6 +207,8 @@ def check_format(path: str, action: Action) -> None:
     if found is None:
         if os.path.isdir(path):  # noqa: PTH112
             os.scandir(path).close()  # a directory that cannot be listed may be a queue
+        refuse_part(path)
+        refuse_queues(path)
         raise NotAQueueError(f"no queue here: path={path}")
     if found not in {CHRONICLE, VANILLA}:
         raise UnsupportedError(
