@@ -779,7 +779,8 @@ class Ring:
     """
     What was appended to a queue with ``buffer_mode="async"``, and is not in the queue yet.
 
-    All processes that append to the queue in this mode share it; so do the numbers here.
+    All processes that append to the queue in this mode, or read through the ring, share it; so do
+    the numbers here.
 
     Examples:
         >>> with quire.open("busy", buffer_mode="async") as queue, queue.appender() as appender:
@@ -968,6 +969,8 @@ class Queue:
         time_index: bool = False,
         max_clock_ahead_ms: int | None = None,
         file_events: bool = False,
+        read_buffer_mode: Literal["async"] | None = None,
+        write_buffer_mode: Literal["async"] | None = None,
         buffer_capacity_bytes: int | None = None,
         on_full: Literal["block", "raise", "grow"] = "block",
     ) -> Self: ...
@@ -1030,7 +1033,7 @@ class Queue:
     @property
     def ring(self) -> Ring | None:
         """
-        The ring of asynchronous appends; None without ``buffer_mode="async"``.
+        The ring of asynchronous appends; None if this queue neither writes nor reads through it.
 
         Examples:
             >>> queue.ring is None

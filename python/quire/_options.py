@@ -132,6 +132,8 @@ CHRONICLE = ({*CHECKS} - _OF_OTHERS) | {
     "eof_grace_ms",
     "group_commit_us",
     "max_clock_ahead_ms",
+    "read_buffer_mode",
+    "write_buffer_mode",
 }
 
 
@@ -162,13 +164,12 @@ def format_to_open(path: str, asked: str | None, *, may_create: bool) -> Format:
 
 
 _MODES: Final = ("none", "async", "copy")
-_CAPACITY: Final = 8 << 20
 
 
-def ring_capacity(
+def buffering(
     both: str | None, read: str | None, write: str | None, capacity: int | None
-) -> int | None:
-    """Check the buffer modes; return the capacity of the ring, None without one."""
+) -> dict[str, object]:
+    """Check the buffer modes and return the options that hold, those that are off as None."""
     modes = {"buffer_mode": both, "read_buffer_mode": read, "write_buffer_mode": write}
     for name, mode in modes.items():
         arguments.optional(arguments.one_of(*_MODES))(name, mode)
@@ -176,15 +177,10 @@ def ring_capacity(
             raise UnsupportedError(
                 f"{name}='copy': such buffers serve encryption, which Quire does not have"
             )
-    if read == "async":
-        raise UnsupportedError(
-            "read_buffer_mode='async': a message in the ring has no index that a tailer could "
-            "return; tailers read it when it is drained, after about a millisecond"
-        )
-    is_async = (write or both) == "async"
-    if capacity is None:
-        return _CAPACITY if is_async else None
-    if not is_async:
-        raise ValueError(f"buffer_capacity_bytes={capacity} needs buffer_mode='async'")
-    CHECKS["buffer_capacity_bytes"]("buffer_capacity_bytes", capacity)
-    return capacity
+    modes |= {"read_buffer_mode": read, "write_buffer_mode": write or both}
+    found = {name: mode if mode == "async" else None for name, mode in modes.items()}
+    if capacity is not None:
+        if not (found["read_buffer_mode"] or found["write_buffer_mode"]):
+            raise ValueError(f"buffer_capacity_bytes={capacity} needs buffer_mode='async'")
+        CHECKS["buffer_capacity_bytes"]("buffer_capacity_bytes", capacity)
+    return {**found, "buffer_capacity_bytes": capacity}

@@ -450,7 +450,9 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
             one ended, with a :class:`quire.ClockAheadError`: the clock is wrong. None: no limit.
         buffer_mode: ``async``: appends go to a ring in shared memory and return -1 instead of an
             index; a thread appends them to the queue. See ``docs/asynchronous.md``.
-        read_buffer_mode: ``none``; tailers do not read from the ring.
+        read_buffer_mode: ``async``: tailers read through the ring: at the end of the queue, they
+            append what is in it themselves, unless another process does. Not implied by
+            *buffer_mode*.
         write_buffer_mode: As *buffer_mode*, and holds over it.
         buffer_capacity_bytes: How much a new ring holds, and its longest message; rounded up to a
             power of two from 64 KiB to 1 GiB. Default 8 MiB.
@@ -482,6 +484,7 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
         RollCycleMismatchError: *roll_cycle* is not that of the queue, and the queue holds data.
         UnsupportedError: A URL, a wire type, a zone, or a file system; or an option that the
             format does not have.
+        ReadOnlyError: ``read_buffer_mode="async"`` or *retention* with *read_only*.
         CorruptError: The files break a rule of ``docs/format.md``.
         ValueError: No such roll cycle or mode.
         OSError: No permission, no space, and the like.
@@ -542,7 +545,7 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
     options["group_commit_us"] = arguments.optional(_options.microseconds)(
         "group_commit_s", group_commit_s
     )
-    options["buffer_capacity_bytes"] = _options.ring_capacity(
+    options |= _options.buffering(
         buffer_mode, read_buffer_mode, write_buffer_mode, buffer_capacity_bytes
     )
     options["max_clock_ahead_ms"] = arguments.optional(arguments.milliseconds)(
@@ -561,6 +564,7 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
     if kind == _formats.INDEXED:
         options = _only(options, _options.INDEXED, "Indexed Chronicle")
         return IndexedQueue._reopen(path, options)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+    del options["buffer_mode"]  # the other two say what it means
     options = _only(options, _options.CHRONICLE, "Chronicle Queue")
     if metrics is None:
         options["metrics"] = os.environ.get("QUIRE_METRICS", "0") not in {"", "0"}
@@ -570,11 +574,12 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
 def _only(options: dict[str, Any], allowed: set[str], name: str) -> dict[str, Any]:
     """Return the options that a format has; an error if another one was given."""
     durations = {"timeout_ms": 10_000, "eof_grace_ms": 1_000, "linger_ms": 10_000}
-    defaults = {**(open.__kwdefaults__ or {}), **durations, "group_commit_us": None}
+    defaults_of_open = open.__kwdefaults__ or {}
+    defaults = {**defaults_of_open, **durations, "group_commit_us": None}
     defaults["max_clock_ahead_ms"] = None
-    for option in options.keys() - allowed:
+    for option in sorted(options.keys() - allowed):
         if options[option] != defaults[option]:
-            what = option if option in _options.CHECKS else f"{option[:-3]}_s"
+            what = option if option in defaults_of_open else f"{option[:-3]}_s"
             raise UnsupportedError(
                 f"not an option of {_formats.article(name)}: {what}={options[option]!r:.80}"
             )

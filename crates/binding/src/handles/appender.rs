@@ -38,7 +38,7 @@ impl Appender {
     fn new(queue: &Bound<'_, Queue>) -> PyResult<Self> {
         let queue = queue.get();
         let kernel = Kernel::new(Arc::clone(&queue.kernel)).map_err(to_py)?;
-        let (clock, ring) = (Arc::clone(&queue.clock), queue.ring.clone());
+        let (clock, ring) = (Arc::clone(&queue.clock), queue.write_buffer());
         Ok(Self { kernel, clock, ring })
     }
 

@@ -9,11 +9,13 @@ use quire_kernel::chronicle::protocol::lock::recovery::ForceUnlock;
 use quire_kernel::chronicle::queue::commit::Durability;
 use quire_kernel::chronicle::queue::handle::Queue as Kernel;
 use quire_kernel::chronicle::queue::options::Options;
+use quire_kernel::chronicle::read::buffer::ReadBuffer;
 use quire_kernel::chronicle::read::stored_position;
 use quire_kernel::chronicle::{dump, explain, format};
 use quire_kernel::metrics::{Counter, Latency, Values};
 
 use quire_kernel::Error;
+use quire_kernel::ring::format::DEFAULT_CAPACITY;
 use quire_kernel::ring::handle::{OnFull, Ring};
 
 use super::clock::QueueClock;
@@ -34,8 +36,16 @@ type Counted =
 pub struct Queue {
     pub kernel: Arc<Kernel>,
     pub clock: Arc<QueueClock>,
-    /// What appends go through, if they are asynchronous.
-    pub ring: Option<Arc<Ring>>,
+    ring: Option<Arc<Ring>>,
+    /// What goes through the ring.
+    buffered: Buffered,
+}
+
+/// What goes through the ring of asynchronous appends.
+#[derive(Clone, Copy)]
+struct Buffered {
+    reads: bool,
+    writes: bool,
 }
 
 #[pymethods]
@@ -49,7 +59,8 @@ impl Queue {
         eof_grace_ms = Some(1_000), file_mode = 0o600, allow_network = false,
         pretouch = true, low_space_percent = 5, durability = "process", group_commit_us = None,
         metrics = false, time_index = false, max_clock_ahead_ms = None, file_events = false,
-        buffer_capacity_bytes = None, on_full = "block"
+        read_buffer_mode = None, write_buffer_mode = None, buffer_capacity_bytes = None,
+        on_full = "block"
     ))]
     #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)] // a Python signature
     fn new(
@@ -81,6 +92,8 @@ impl Queue {
         time_index: bool,
         max_clock_ahead_ms: Option<u64>,
         file_events: bool,
+        read_buffer_mode: Option<&str>,
+        write_buffer_mode: Option<&str>,
         buffer_capacity_bytes: Option<u64>,
         on_full: &str,
     ) -> PyResult<Self> {
@@ -119,22 +132,22 @@ impl Queue {
             file_events,
         };
         let on_full = when_full(on_full)?;
-        if buffer_capacity_bytes.is_some() && clock.is_callable() {
-            let what = "buffer_mode='async' with a clock that calls Python: the thread that appends \
+        let is_async = |mode: Option<&str>| mode == Some("async");
+        let buffered =
+            Buffered { reads: is_async(read_buffer_mode), writes: is_async(write_buffer_mode) };
+        if (buffered.reads || buffered.writes) && clock.is_callable() {
+            let what = "buffer_mode='async' with a clock that calls Python: what drains the ring \
                         cannot call it (a ManualClock it can read)";
             return Err(to_py(Error::Unsupported(what.to_owned())));
         }
+        let capacity = buffer_capacity_bytes.unwrap_or(DEFAULT_CAPACITY);
         let opened = py.detach(|| {
             let kernel = Kernel::open(&path, options)?;
-            let ring = match buffer_capacity_bytes {
-                Some(capacity) if !read_only => Some(Ring::open(&kernel, capacity, on_full)?),
-                _ => drain_left_over(&kernel).map(|()| None)?,
-            };
-            ring.as_ref().map_or(Ok(()), Ring::start)?;
+            let ring = open_ring(&kernel, buffered, capacity, on_full)?;
             Ok((kernel, ring))
         });
         let (kernel, ring) = told(py, opened)?;
-        Ok(Self { kernel, clock, ring })
+        Ok(Self { kernel, clock, ring, buffered })
     }
 
     #[doc = stub!("Queue.ring")]
@@ -412,6 +425,17 @@ impl Queue {
     fn file_of(&self, cycle: i32) -> PyResult<OsString> {
         self.kernel.place_of_cycle(cycle).map(PathBuf::into_os_string).map_err(to_py)
     }
+
+    /// What appends go through, if they are asynchronous.
+    pub fn write_buffer(&self) -> Option<Arc<Ring>> {
+        self.ring.clone().filter(|_| self.buffered.writes)
+    }
+
+    /// What tailers read through.
+    pub fn read_buffer(&self) -> Option<Arc<dyn ReadBuffer>> {
+        let ring = self.ring.clone().filter(|_| self.buffered.reads);
+        ring.map(|ring| ring as Arc<dyn ReadBuffer>)
+    }
 }
 
 fn percent(low_space_percent: u8) -> PyResult<u8> {
@@ -422,12 +446,34 @@ fn percent(low_space_percent: u8) -> PyResult<u8> {
     Err(PyValueError::new_err(what))
 }
 
-/// Appends what asynchronous appends left, also for those who append none: they come first.
-fn drain_left_over(queue: &Arc<Kernel>) -> Result<(), Error> {
-    if queue.is_read_only() || !queue.path().is_dir() {
-        return Ok(());
+/// Opens the ring of a queue that reads or writes through it. What asynchronous appends left is
+/// appended in any case: it comes first.
+fn open_ring(
+    queue: &Arc<Kernel>,
+    buffered: Buffered,
+    capacity: u64,
+    on_full: OnFull,
+) -> Result<Option<Arc<Ring>>, Error> {
+    if queue.is_read_only() {
+        return if buffered.reads { Err(not_drainable(queue)) } else { Ok(None) };
     }
-    Ring::drain_left_over(queue)
+    if buffered.writes {
+        let ring = Ring::open(queue, capacity, on_full)?;
+        ring.start()?;
+        return Ok(Some(ring));
+    }
+    if buffered.reads {
+        return Ring::open_to_read(queue, capacity).map(Some);
+    }
+    if queue.path().is_dir() {
+        Ring::drain_left_over(queue)?;
+    }
+    Ok(None)
+}
+
+fn not_drainable(queue: &Kernel) -> Error {
+    let what = "read_buffer_mode='async', which appends what is in the ring,";
+    Error::ReadOnly { what, path: queue.path().to_path_buf() }
 }
 
 fn when_full(name: &str) -> PyResult<OnFull> {

@@ -150,9 +150,9 @@ impl Tailer {
         on_missing: &str,
         shared: bool,
     ) -> PyResult<Self> {
-        let queue = Arc::clone(&queue.get().kernel);
-        let on_missing = on_missing_named(on_missing)?;
-        let tailer = py.detach(|| Kernel::open(queue, Opening { name, shared, on_missing }));
+        let (queue, buffer) = (Arc::clone(&queue.get().kernel), queue.get().read_buffer());
+        let opening = Opening { name, shared, on_missing: on_missing_named(on_missing)? };
+        let tailer = py.detach(|| Kernel::open_through(queue, opening, buffer));
         told(py, tailer).map(Self)
     }
 

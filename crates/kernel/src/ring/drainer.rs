@@ -7,6 +7,7 @@
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError, Weak};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::file::RingFile;
@@ -35,16 +36,21 @@ impl Ring {
     pub fn drain_left_over(queue: &Arc<Queue>) -> Result<()> {
         let Some(file) = RingFile::open(queue.path())? else { return Ok(()) };
         let ring = Self::with(queue, file, OnFull::Raise)?;
-        let mut drained = ring.drain();
+        let drained = ring.drain_left();
+        ring.close();
+        drained
+    }
+
+    pub(super) fn drain_left(&self) -> Result<()> {
+        let mut drained = self.drain()?;
         // A slot that a dead producer left is given up after a while.
         let start = Instant::now();
-        while matches!(drained, Ok(Some(_))) && !ring.is_empty()? && start.elapsed() < 4 * PATIENCE
-        {
+        while drained.is_some() && !self.is_empty()? && start.elapsed() < 4 * PATIENCE {
             std::thread::sleep(LONGEST_PAUSE);
-            drained = ring.drain();
+            drained = self.drain()?;
         }
-        ring.close();
-        drained.map(drop)
+        self.give_back(&mut self.lock_turn());
+        Ok(())
     }
 
     fn is_empty(&self) -> Result<bool> {
@@ -59,25 +65,19 @@ impl Ring {
         let builder = std::thread::Builder::new().name("quire-drain".into());
         let started = builder.spawn(move || run(&weak));
         let started = started.map_err(|e| Error::io("cannot start a thread", self.path(), e))?;
-        *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(started);
+        *self.lock_thread() = Some(started);
         Ok(())
+    }
+
+    fn lock_thread(&self) -> MutexGuard<'_, Option<JoinHandle<()>>> {
+        self.thread.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Appends what is in the ring; returns how many slots, or None if another process drains.
     pub fn drain(&self) -> Result<Option<u64>> {
         let mut turn = self.lock_turn();
         let mut drained = 0;
-        loop {
-            if !turn.holds {
-                if !turn.file.try_hold()? {
-                    return Ok(None);
-                }
-                (turn.holds, turn.is_in_doubt, turn.waits) = (true, true, None);
-            }
-            if turn.is_in_doubt {
-                self.settle(turn.file.words())?;
-                turn.is_in_doubt = false;
-            }
+        while self.hold(&mut turn)? {
             while let Some(count) = self.step(&mut turn)? {
                 drained += count;
             }
@@ -86,10 +86,37 @@ impl Ring {
             }
             self.advance(&mut turn)?;
         }
+        Ok(None)
+    }
+
+    /// Takes the drainer's lock, unless it is held; false if another process drains.
+    pub(super) fn hold(&self, turn: &mut Turn) -> Result<bool> {
+        if !turn.holds {
+            if !turn.file.try_hold()? {
+                return Ok(false);
+            }
+            (turn.holds, turn.is_in_doubt) = (true, true);
+        }
+        if turn.is_in_doubt {
+            self.settle(turn.file.words())?;
+            turn.is_in_doubt = false;
+        }
+        Ok(true)
+    }
+
+    /// Lets go of the drainer's lock, if it is held.
+    pub(super) fn give_back(&self, turn: &mut Turn) {
+        if !std::mem::take(&mut turn.holds) {
+            return;
+        }
+        if !turn.is_in_doubt || self.settle(turn.file.words()).is_ok() {
+            turn.file.words().intend_nothing();
+        }
+        turn.file.release();
     }
 
     /// Goes on to the successor of a ring that is closed and drained.
-    fn advance(&self, turn: &mut Turn) -> Result<()> {
+    pub(super) fn advance(&self, turn: &mut Turn) -> Result<()> {
         let next = self.after(&turn.file)?;
         let holds = next.try_hold()?;
         if holds && let Err(error) = self.hand_over(&turn.file, &next) {
@@ -113,7 +140,7 @@ impl Ring {
     }
 
     /// Drains a run of messages, or one other slot; None if there is nothing to be drained now.
-    fn step(&self, turn: &mut Turn) -> Result<Option<u64>> {
+    pub(super) fn step(&self, turn: &mut Turn) -> Result<Option<u64>> {
         let file = Arc::clone(&turn.file);
         let words = file.words();
         let run = next_run(words);
@@ -225,16 +252,13 @@ impl Ring {
         if self.is_ended.swap(true, Ordering::AcqRel) || self.generation != process::generation() {
             return;
         }
+        let had_thread = self.lock_thread().is_some();
         threads::join(&self.thread);
         // What the thread did not drain is drained here.
-        if let Err(error) = self.drain() {
+        if had_thread && let Err(error) = self.drain() {
             warnings::leave(format!("messages stay in the ring until it is opened again: {error}"));
         }
-        let mut turn = self.lock_turn();
-        if std::mem::take(&mut turn.holds) {
-            turn.file.release();
-        }
-        drop(turn);
+        self.give_back(&mut self.lock_turn());
         self.appender.close();
     }
 

@@ -169,7 +169,7 @@ impl Ring {
         &self.path
     }
 
-    fn chain(&self) -> RwLockReadGuard<'_, Vec<Arc<RingFile>>> {
+    pub(super) fn chain(&self) -> RwLockReadGuard<'_, Vec<Arc<RingFile>>> {
         self.chain.read().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -4,7 +4,7 @@
 //! - [`format`] says where every field is;
 //! - [`protocol`] says who may change which word, and in which order;
 //! - [`file`] makes and opens the file, [`handle`] puts messages in and reports its state, and
-//!   [`drainer`] is the thread that appends them.
+//!   [`drainer`] is the thread that appends them; [`reader`] has tailers do that, too.
 
 #[cfg(not(loom))]
 pub mod drainer;
@@ -14,3 +14,5 @@ pub mod format;
 #[cfg(not(loom))]
 pub mod handle;
 pub mod protocol;
+#[cfg(not(loom))]
+pub mod reader;

@@ -11,6 +11,9 @@
 //! 6. store what it is about to do (the intent), and append the message;
 //! 7. store the drained bytes; 8. store EMPTY(n + slots); 9. store the drained slots.
 //!
+//! One that lets go of the lock before the ring is removed leaves no intent: from then on others may
+//! append what is equal to it.
+//!
 //! A producer that dies before 2 has done nothing; before 5, it leaves WORKING and its pid: the
 //! drainer abandons the slot. A drainer that dies in 6 leaves the intent, by which the next one finds
 //! out whether the message is in the queue; between 7 and 9, a slot that ends where the drained bytes
@@ -361,6 +364,13 @@ impl<'a> Ring<'a> {
         }
     }
 
+    /// How many slots were drained, and whether the next one is taken, for who does not drain.
+    #[must_use]
+    pub fn glance(self) -> (u64, bool) {
+        let slot = self.drained();
+        (slot, self.descriptor(slot) != Descriptor::Empty(slot))
+    }
+
     /// What there is to drain after an entry that is not freed yet.
     #[must_use]
     pub fn after(self, entry: &Entry) -> Next {
@@ -438,6 +448,11 @@ impl<'a> Ring<'a> {
         self.cells.store_release(INTENT_INDEX, index, step!("ring.intent.store"));
         self.cells.store_release(INTENT_COUNT, intent.count, step!("ring.intent.store"));
         self.cells.store_release(INTENT_SLOT, intent.slot + 1, step!("ring.intent.store"));
+    }
+
+    /// Says that the drainer is about to append nothing.
+    pub fn intend_nothing(self) {
+        self.cells.store_release(INTENT_SLOT, 0, step!("ring.intent.store"));
     }
 
     /// What a drainer was about to append last.

@@ -1,8 +1,10 @@
 //! Reading a queue: [`tailer`] is the handle, `position` the state machine that moves it,
 //! `stored_position` a named tailer's place in the table store; `stall` says when reading waits
-//! although later messages are there, [`missing`] what happens when messages were deleted, and
-//! [`resume`] where to continue after the last message of an output queue.
+//! although later messages are there, [`missing`] what happens when messages were deleted,
+//! [`resume`] where to continue after the last message of an output queue, and [`buffer`] how messages
+//! are read that are on their way into the queue.
 
+pub mod buffer;
 pub mod missing;
 pub(crate) mod position;
 pub mod resume;

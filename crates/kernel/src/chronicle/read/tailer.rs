@@ -8,6 +8,7 @@ use spin::mutex::{SpinMutex, SpinMutexGuard};
 
 use quire_wire::topic::{Topics, Wanted};
 
+use super::buffer::{Drained, ReadBuffer};
 use super::missing::{Missing, OnMissing};
 use super::position::Cursor;
 pub use super::position::{AtOnce, Direction, State};
@@ -21,6 +22,7 @@ use crate::chronicle::queue::handle::{Handle, Queue};
 use crate::memory::window::Region;
 use crate::{Error, Result};
 
+mod buffered;
 mod counted;
 mod moving;
 mod reading;
@@ -36,6 +38,8 @@ pub struct Tailer {
     closed: AtomicBool,
     /// It was closed, or counts what it reads: one look on the way of every message.
     is_special: AtomicBool,
+    /// What it reads through at the end of the queue.
+    buffer: Option<Arc<dyn ReadBuffer>>,
     inner: SpinMutex<Inner, spin::Yield>,
 }
 
@@ -50,6 +54,8 @@ struct Inner {
     /// How often the tailer was moved other than by reading on.
     moves: u64,
     filter: Option<Box<Filter>>,
+    /// What of the buffer was drained when it was last looked at.
+    drained: Drained,
 }
 
 /// Which messages are wanted.
@@ -121,6 +127,15 @@ impl Tailer {
 
     /// As [`Tailer::new`], with options.
     pub fn open(queue: Arc<Queue>, opening: Opening<'_>) -> Result<Arc<Self>> {
+        Self::open_through(queue, opening, None)
+    }
+
+    /// As [`Tailer::open`], reading through a buffer of messages that are not in the queue yet.
+    pub fn open_through(
+        queue: Arc<Queue>,
+        opening: Opening<'_>,
+        buffer: Option<Arc<dyn ReadBuffer>>,
+    ) -> Result<Arc<Self>> {
         queue.check_open("queue")?;
         let name = opening.name.map(|name| Name::open(&queue, name, opening.shared)).transpose()?;
         let cursor = resumed(&queue, name.as_ref(), opening.on_missing);
@@ -135,10 +150,11 @@ impl Tailer {
             last_read: NO_INDEX,
             moves: 0,
             filter: None,
+            drained: Drained::default(),
         });
         let is_special = AtomicBool::new(queue.metrics().is_some());
         let closed = AtomicBool::new(false);
-        let tailer = Arc::new(Self { queue, name, closed, is_special, inner });
+        let tailer = Arc::new(Self { queue, name, closed, is_special, buffer, inner });
         let weak = Arc::downgrade(&tailer);
         tailer.queue.adopt(weak);
         Ok(tailer)
@@ -253,7 +269,7 @@ impl Tailer {
             }
             None => match inner.cursor.find_at_once(&self.queue, false) {
                 AtOnce::Found(document) => document,
-                AtOnce::Nothing => return Ok(AtOnce::Nothing),
+                AtOnce::Nothing => return Ok(self.at_end(&mut inner.drained)),
                 AtOnce::Unknown => return Ok(AtOnce::Unknown),
             },
         };
@@ -267,6 +283,10 @@ impl Tailer {
 
     /// Does what the next read waits for.
     pub fn prepare(&self, ask: Ask) -> Result<Scan<()>> {
+        self.through_buffer(|| self.prepare_now(ask))
+    }
+
+    fn prepare_now(&self, ask: Ask) -> Result<Scan<()>> {
         let mut inner = self.enter()?;
         if ask == Ask::First {
             self.finish(&mut inner)?;
@@ -315,6 +335,10 @@ impl Tailer {
 
     /// As [`Tailer::take_at_once`], whatever it takes.
     pub fn take_document(&self, ask: Ask, include_metadata: bool) -> Result<Scan<OpenDocument>> {
+        self.through_buffer(|| self.take_document_now(ask, include_metadata))
+    }
+
+    fn take_document_now(&self, ask: Ask, include_metadata: bool) -> Result<Scan<OpenDocument>> {
         let began = self.queue.metrics().map(|metrics| (metrics, Instant::now()));
         let mut inner = self.enter()?;
         let found = self.open_locked(&mut inner, ask, include_metadata)?;
@@ -338,7 +362,7 @@ impl Tailer {
         }
         let document = match inner.cursor.find_at_once(&self.queue, include_metadata) {
             AtOnce::Found(document) => document,
-            AtOnce::Nothing => return Ok(AtOnce::Nothing),
+            AtOnce::Nothing => return Ok(self.at_end(&mut inner.drained)),
             AtOnce::Unknown => return Ok(AtOnce::Unknown),
         };
         let index = inner.cursor.index(&self.queue)?;

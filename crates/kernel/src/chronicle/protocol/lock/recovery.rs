@@ -163,13 +163,14 @@ impl<'a> Wait<'a> {
     }
 
     /// Whether the holder is to be looked at; an error when the user interrupts. Who waits for a
-    /// tailer's lock holds the tailer, which a signal's handler could wait for.
+    /// tailer's lock holds the tailer, which a signal's handler could wait for; who only tries may
+    /// hold the drainer's turn.
     fn is_time_to_look(&mut self, waited: Duration) -> Result<bool> {
         if waited < self.next_look {
             return Ok(false);
         }
         self.next_look = waited + LOOK_EVERY;
-        if self.lock.of == LockOf::Queue {
+        if self.lock.of == LockOf::Queue && !self.timeout.is_zero() {
             interrupt::check()?;
         }
         Ok(true)

@@ -149,17 +149,23 @@ impl Tailer {
     ) -> Result<Scan<()>> {
         let began = self.queue.metrics().map(|metrics| (metrics, Instant::now()));
         let (before, mut bytes) = (reading.taken, 0);
-        let scanned = self.scan_many_now(reading, count, |index, payload| {
-            let taken = take(index, payload);
-            if taken != Take::NotThis {
-                bytes += payload.len() as u64;
-            }
-            taken
+        let scanned = self.through_buffer(|| {
+            self.scan_many_now(reading, count, |index, payload| {
+                let taken = take(index, payload);
+                if taken != Take::NotThis {
+                    bytes += payload.len() as u64;
+                }
+                taken
+            })
         });
         if let Some((metrics, began)) = began {
             metrics.read(began, (reading.taken - before) as u64, bytes);
         }
-        scanned
+        match scanned {
+            // What was read comes first; the next call meets the error again.
+            Err(_) if reading.taken > 0 => Ok(Scan::Nothing),
+            scanned => scanned,
+        }
     }
 
     #[inline]
@@ -183,8 +189,6 @@ impl Tailer {
             let document = match inner.find_message(&self.queue, &mut looks) {
                 Ok(Scan::Found(document)) => document,
                 Ok(end) => return Ok(end.map(drop)),
-                // What was read comes first; the next call meets the error again.
-                Err(_) if reading.taken > 0 => return Ok(Scan::Nothing),
                 Err(error) => return Err(error),
             };
             let index = inner.cursor.index(&self.queue)?;
@@ -224,8 +228,10 @@ impl Tailer {
 
     /// Opens the next document; [`Tailer::close_document`] steps over it.
     pub fn scan_document(&self, include_metadata: bool) -> Result<Scan<OpenDocument>> {
-        let mut inner = self.enter()?;
-        self.open_locked(&mut inner, Ask::First, include_metadata)
+        self.through_buffer(|| {
+            let mut inner = self.enter()?;
+            self.open_locked(&mut inner, Ask::First, include_metadata)
+        })
     }
 
     /// As [`Tailer::scan_document`] without a pause.

@@ -1,0 +1,48 @@
+//! The end of the queue, for a tailer that reads through a buffer.
+
+use super::{AtOnce, Direction, Scan, Tailer};
+use crate::Result;
+use crate::chronicle::read::buffer::Drained;
+
+/// A read pauses after it has drained some of the buffer this often.
+const LOOKS: usize = 16;
+
+impl Tailer {
+    /// Whether the buffer must be looked through before the end of the queue counts as the end. What
+    /// is drained between the look at the queue and this one must not be missed: hence `before`,
+    /// which is from the last look.
+    #[inline]
+    pub(super) fn at_end<T>(&self, before: &mut Drained) -> AtOnce<T> {
+        let Some(buffer) = &self.buffer else { return AtOnce::Nothing };
+        let (drained, has_more) = buffer.look();
+        if std::mem::replace(before, drained) != drained || has_more {
+            AtOnce::Unknown
+        } else {
+            AtOnce::Nothing
+        }
+    }
+
+    /// Calls `look`, and again after some of the buffer was drained, until there is nothing in
+    /// either. Nothing of the tailer is locked while the buffer is drained.
+    pub(super) fn through_buffer<T>(
+        &self,
+        mut look: impl FnMut() -> Result<Scan<T>>,
+    ) -> Result<Scan<T>> {
+        let Some(buffer) = &self.buffer else { return look() };
+        self.queue.check_generation()?; // the buffer may have been locked when this process forked
+        for _ in 0..LOOKS {
+            let before = buffer.look().0;
+            let found = look()?;
+            if !matches!(found, Scan::Nothing) || self.direction()? == Direction::Backward {
+                return Ok(found);
+            }
+            let has_more = buffer.look().1;
+            // Somebody else may have drained it meanwhile.
+            let is_drained = has_more && buffer.drain_some()? || buffer.look().0 != before;
+            if !is_drained {
+                return Ok(Scan::Nothing);
+            }
+        }
+        Ok(Scan::Paused)
+    }
+}
