@@ -48,6 +48,7 @@ REST: dict[str, list[str]] = {
     "stat": [],
     "tail": ["--no-follow"],
     "tailers": [],
+    "time-index": ["--time-field", "n"],
     "top": ["--once", "--interval", "0.1"],
     "unlock": [],
     "verify": [],
@@ -55,7 +56,7 @@ REST: dict[str, list[str]] = {
 }
 WITHOUT_A_QUEUE = {"bench", "completion", "demo", "jitter", "pipeline", "roll-cycles"}
 # These need to write to the queue, and no others do.
-WRITERS = {"drain", "pretouch", "record", "refresh", "unlock", "write"}
+WRITERS = {"drain", "pretouch", "record", "refresh", "time-index", "unlock", "write"}
 
 
 @pytest.fixture
@@ -130,6 +131,8 @@ def test_a_path_that_is_no_queue(cli: Cli, tmp_path: Path, verb: str, kind: str)
         (["roll-cycles", "NOON"], "NOON"),
         (["convert", "whole", "other", "--into", "csv"], "csv"),
         (["verify", "whole", "--format", "xml"], "xml"),
+        (["time-index", "whole", "--time-field", "when"], "field=when"),
+        (["time-index", "whole", "--format", "xml"], "xml"),
         (["top", "whole", "--once", "--interval", "0"], "0"),
     ],
 )

@@ -40,6 +40,7 @@ VERBS: Final = {
     "split": "quire.cli.split:split",
     "stat": "quire.cli.stat:stat",
     "tailers": "quire.cli.tailers:tailers",
+    "time-index": "quire.cli.time_index:time_index",
     "top": "quire.cli.top:top",
     "unlock": "quire.cli.unlock:unlock",
     "verify": "quire.cli.verify:verify",

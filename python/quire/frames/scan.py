@@ -16,7 +16,7 @@ from quire.arrow.types import fields_of
 from quire.errors import UnsupportedError
 from quire.ranges.cycles import end_index_of
 from quire.ranges.event_time import TimeField, epoch_ns_of
-from quire.ranges.seek import check_cycle_start, first_from, index_at_time
+from quire.ranges.seek import first_at, first_from, index_at_time
 
 _COUNT: Final = 65_536
 _BYTES: Final = 8 * 2**20
@@ -148,8 +148,7 @@ class Scan(NamedTuple):
             )
         time_ns = epoch_ns_of(point)
         if self.time_field is None:
-            check_cycle_start(self.queue, time_ns)
-            return index_at_time(self.queue, time_ns)
+            return first_at(self.queue, time_ns)
         return index_at_time(self.queue, time_ns, TimeField(self.time_field))
 
 

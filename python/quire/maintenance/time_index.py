@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import islice
 from os import PathLike
+from pathlib import Path
+from typing import Final, NamedTuple, TypeAlias
 
 from quire import _arguments as arguments
 from quire._durable import SafeFolder
-from quire._formats import times_file
+from quire._formats import COMPRESSED, times_file, uncompressed
 from quire._native import times_file as file_of
 from quire.maintenance.removal import LOCK
 from quire.queue import Queue
@@ -16,10 +19,16 @@ from quire.ranges.cycles import count_of
 from quire.ranges.event_time import TimeField
 from quire.tailer import Tailer
 
-_NS_PER_MS = 1_000_000
+Progress: TypeAlias = Callable[[str, int, int], object]
+"""Called with what is being done, how many messages are done, and how many there are."""
+
+_NS_PER_MS: Final = 1_000_000
+_BETWEEN_REPORTS: Final = 4_096
 
 
-def build_time_index(path: str | PathLike[str], *, time_field: str) -> list[int]:
+def build_time_index(
+    path: str | PathLike[str], *, time_field: str, progress: Progress | None = None
+) -> list[int]:
     """
     Build the index of times for each cycle that has none, or a damaged one.
 
@@ -28,8 +37,10 @@ def build_time_index(path: str | PathLike[str], *, time_field: str) -> list[int]
     field, as of the next that has it. Messages that are appended later are not in the index.
 
     Args:
-        path: The queue's directory. It may be read and written meanwhile.
+        path: The queue's directory, or one roll file. It may be read and written meanwhile.
         time_field: The field that holds a message's time: see :meth:`Tailer.move_to_time`.
+        progress: Called now and then with what is being done, and how many of a cycle's messages
+            were read, of how many.
 
     Returns:
         The cycles that now have one.
@@ -50,32 +61,59 @@ def build_time_index(path: str | PathLike[str], *, time_field: str) -> list[int]
     field = TimeField(arguments.text("time_field", time_field))
     with (
         open_queue(place, read_only=True, create=False, format="chronicle") as queue,
-        SafeFolder.at(place) as folder,
-        folder.locked(LOCK),
+        SafeFolder.at(_folder_of(place)) as folder,
         queue.tailer() as tailer,
     ):
-        return [cycle for cycle in queue.cycles if _build(queue, folder, tailer, cycle, field)]
+        build = _Build(queue, folder, tailer, field, progress)
+        return [cycle for cycle in queue.cycles if build.cycle(cycle)]
 
 
-def _build(queue: Queue, folder: SafeFolder, tailer: Tailer, cycle: int, field: TimeField) -> bool:
-    count = count_of(queue, cycle)
-    if not count or queue._messages_before(cycle, 0) is not None:  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-        return False
-    tailer.move_to_index(queue.roll_cycle.to_index(cycle, 0))
-    points: list[tuple[int, int]] = []
-    for number, excerpt in enumerate(islice(tailer, count), 1):
-        time_ns = field.of(excerpt.data)
-        if time_ns is None:
-            continue
-        time_ms = max(0, time_ns // _NS_PER_MS)
-        if points and time_ms <= points[-1][0]:
-            points[-1] = (points[-1][0], number)
-        else:
-            points.append((time_ms, number))
-    if not points:
-        raise ValueError(
-            f"no message tells a time: field={field.name} path={queue.path} cycle={cycle}"
-        )
-    name = times_file(queue.file_for_cycle(cycle).rpartition("/")[2])
-    folder.replace(name, file_of(cycle, points))
-    return True
+def _folder_of(place: str) -> Path:
+    path = Path(place)
+    return path.parent if path.is_file() else path
+
+
+class _Build(NamedTuple):
+    """What a run works with."""
+
+    queue: Queue
+    folder: SafeFolder
+    tailer: Tailer
+    field: TimeField
+    progress: Progress | None
+
+    def cycle(self, cycle: int) -> bool:
+        """Build the index of a cycle, unless it has one or no messages; return whether it did."""
+        queue = self.queue
+        count = count_of(queue, cycle)
+        if not count or queue._messages_before(cycle, 0) is not None:  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+            return False
+        file = queue.file_for_cycle(cycle).rpartition("/")[2]
+        self.tailer.move_to_index(queue.roll_cycle.to_index(cycle, 0))
+        points = self._points(file, count)
+        if not points:
+            raise ValueError(
+                f"no message tells a time: field={self.field.name} path={queue.path} cycle={cycle}"
+            )
+        name = uncompressed(file)
+        with self.folder.locked(LOCK):
+            if not any(map(self.folder.has, (name, name + COMPRESSED))):
+                return False  # the cycle was removed meanwhile
+            self.folder.replace(times_file(name), file_of(cycle, points))
+        return True
+
+    def _points(self, file: str, count: int) -> list[tuple[int, int]]:
+        """Return the times of the next messages in milliseconds, each with how many are of it."""
+        points: list[tuple[int, int]] = []
+        for number, excerpt in enumerate(islice(self.tailer, count), 1):
+            if self.progress is not None and number % _BETWEEN_REPORTS == 0:
+                self.progress(f"indexing {file}", number, count)
+            time_ns = self.field.of(excerpt.data)
+            if time_ns is None:
+                continue
+            time_ms = max(0, time_ns // _NS_PER_MS)
+            if points and time_ms <= points[-1][0]:
+                points[-1] = (points[-1][0], number)
+            else:
+                points.append((time_ms, number))
+        return points

@@ -20,7 +20,7 @@ from quire.queue import open as open_queue
 from quire.ranges.cycles import end_index_of
 from quire.ranges.event_time import TimeField, datetime_of, epoch_ns, epoch_ns_of
 from quire.ranges.numbering import AnyQueue
-from quire.ranges.seek import NO_INDEX, check_cycle_start, first_from, index_at_time
+from quire.ranges.seek import NO_INDEX, first_at, first_from, index_at_time
 from quire.tailer import Tailer
 
 Source: TypeAlias = Queue | str | PathLike[str]
@@ -208,8 +208,8 @@ def range_of(
         start: Where the range starts; None: at the first message.
         end: Where it ends; None: after the last message.
         time_field: A time stands for the first message in which this field is not earlier, found
-            by binary search: see :func:`quire.ranges.seek.index_at_time`. Without it, a time must
-            be the start of a cycle.
+            by binary search: see :func:`quire.ranges.seek.index_at_time`. Without it, for the first
+            message appended since: see :func:`quire.ranges.seek.first_at`.
 
     Raises:
         ValueError: *end* precedes *start*, or a time lies within a cycle.
@@ -285,6 +285,4 @@ def _at(queue: Queue, point: Point, field: TimeField | None) -> int:
     if isinstance(point, int):
         return point
     time_ns = epoch_ns(point)
-    if field is None:
-        check_cycle_start(queue, time_ns)
-    return index_at_time(queue, time_ns, field)
+    return first_at(queue, time_ns) if field is None else index_at_time(queue, time_ns, field)

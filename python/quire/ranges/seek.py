@@ -15,6 +15,7 @@ from quire.ranges.numbering import AnyQueue, AnyTailer, Numbering, Periods, tail
 
 # Messages without an event time or key are skipped, up to a limit: the name may be mistyped.
 _LOOK_MAX: Final = 10_000
+_PAST_CYCLES: Final = 2**31
 NO_INDEX: Final = 2**63 - 1
 """An index that no message has."""
 
@@ -147,18 +148,36 @@ def first_at(queue: AnyQueue, time_ns: int, time_field: str | None = None) -> in
     if time_field is not None:
         field = TimeField(time_field)
         return _search(queue, _from_time(field, time_ns), _missing_time(field), is_exact=True)
-    time_ms = time_ns // 1_000_000
-    periods = Periods.of(queue)
-    if time_ms < periods.epoch_ms:
-        return queue.first_index or 0
-    cycle = periods.cycle_at(time_ms)
-    if count_of(queue, cycle):
-        if isinstance(queue, Queue) and time_ns > periods.start_ms(cycle) * 1_000_000:
-            before = queue._messages_before(cycle, time_ms)  # noqa: SLF001 - the package's own
-            if before is not None:
-                return queue.roll_cycle.to_index(cycle, 0) + before
+    if (found := by_append_time(queue, time_ns)) is not None:
+        return found
+    cycle = _cycle_at(queue, time_ns)
+    if cycle is not None and count_of(queue, cycle):
         check_cycle_start(queue, time_ns)
     return index_at_time(queue, time_ns)
+
+
+def by_append_time(queue: AnyQueue, time_ns: int) -> int | None:
+    """
+    Return the index of the first message appended at or after a time, or one past the last.
+
+    None at the start of a cycle, and where the cycle has no messages or no index of append times.
+    """
+    cycle = _cycle_at(queue, time_ns)
+    if cycle is None or not isinstance(queue, Queue) or not count_of(queue, cycle):
+        return None
+    if time_ns <= Periods.of(queue).start_ms(cycle) * 1_000_000:
+        return None
+    before = queue._messages_before(cycle, time_ns // 1_000_000)  # noqa: SLF001 - the package's own
+    if before is None:
+        return None
+    index = first_from(queue, queue.roll_cycle.to_index(cycle, 0) + before)
+    return end_index_of(queue) if index == NO_INDEX else index
+
+
+def _cycle_at(queue: AnyQueue, time_ns: int) -> int | None:
+    """Return the cycle of a time; None for a time that no cycle can have."""
+    cycle = Periods.of(queue).cycle_at(time_ns // 1_000_000)
+    return cycle if 0 <= cycle < _PAST_CYCLES else None
 
 
 def first_from(queue: AnyQueue, index: int) -> int:

@@ -102,17 +102,27 @@ def resolved(
     Return the index that a bound means in a queue: of the next message after it.
 
     Raises:
-        ValueError: A time lies within a cycle, and there is no event time field.
+        ValueError: An end lies within a cycle, which has no index of append times, and there is no
+            event time field.
 
     """
     if bound.time_ns is not None:
-        if is_end and time_field is None:
-            seek.check_cycle_start(queue, bound.time_ns)
-        return seek.index_at_time(queue, bound.time_ns, time_field)
+        return _at_time(queue, bound.time_ns, time_field, is_end=is_end)
     offset = bound.of(topic)
     if isinstance(offset, int):
         return offset
     return end_index_of(queue) if offset == LATEST else first_index_of(queue) or 0
+
+
+def _at_time(
+    queue: quire.Queue, time_ns: int, time_field: TimeField | None, *, is_end: bool
+) -> int:
+    if time_field is not None:
+        return seek.index_at_time(queue, time_ns, time_field)
+    if is_end:
+        return seek.first_at(queue, time_ns)
+    found = seek.by_append_time(queue, time_ns)
+    return seek.index_at_time(queue, time_ns) if found is None else found
 
 
 def _offset(text: str) -> Offset | None:
