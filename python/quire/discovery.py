@@ -50,6 +50,7 @@ def topics_of(path: str | os.PathLike[str]) -> dict[str, str]:
     check_local(path)
     root = Path(path)
     if not root.is_dir():
+        _formats.refuse_part(str(root))
         raise NotAQueueError(f"no such directory: path={path}")
     if _is_queue(str(root), (entry.name for entry in root.iterdir())):
         return {root.absolute().name: str(root)}
@@ -59,6 +60,7 @@ def topics_of(path: str | os.PathLike[str]) -> dict[str, str]:
             inside.clear()  # a queue holds no queues
             found[Path(folder).relative_to(root).as_posix()] = folder
     if not found:
+        _formats.refuse_part(str(root))
         raise NotAQueueError(
             f"no queue in this directory, nor below it: path={path}"
             f" expected={TABLE} or *{_ROLL_FILE}, or a Vanilla Chronicle or Quick-Queue"

@@ -11,6 +11,7 @@ from cli_runs import Cli
 from older_queues import fill, found
 from queues import snapshot
 
+OF_PARTS = (("archive", "{path}", "{out}"), ("record", "{path}", "--stdin"))
 VERBS = (
     ("convert", "{path}", "{out}", "--into", "parquet"),
     ("diff", "{path}", "{path}"),
@@ -40,7 +41,7 @@ def queues(tmp_path: Path) -> Path:
     return tmp_path / "queues"
 
 
-@pytest.mark.parametrize("verb", VERBS, ids=lambda it: it[0])
+@pytest.mark.parametrize("verb", [*VERBS, *OF_PARTS], ids=lambda it: it[0])
 def test_a_part_of_a_queue_names_the_queue(
     cli: Cli, queues: Path, tmp_path: Path, verb: tuple[str, ...]
 ) -> None:
@@ -52,6 +53,7 @@ def test_a_part_of_a_queue_names_the_queue(
             assert ran.code in {1, 2}
             wanted = f"quire: a part of a queue: path={path} queue={queues / kind} "
             assert ran.err.startswith(wanted)
+            assert "--create" not in ran.err
     assert snapshot(queues) == before
 
 
@@ -77,6 +79,12 @@ def test_parts_are_not_checked_alone(cli: Cli, queues: Path, verb: str) -> None:
             assert ran.err.count("\n") == 1
             assert "a part of a queue" in ran.err or "give its queue's directory" in ran.err
     assert "nothing wrong" in cli.ok("verify", queues).out
+
+
+def test_a_dump_of_a_cycle_or_of_several_queues(cli: Cli, queues: Path) -> None:
+    ran = cli("dump", queues / "vanilla/20240115")
+    assert ran.err.startswith("quire: a part of a queue: ")
+    assert cli("dump", queues).err.startswith("quire: a directory of queues, not a queue: ")
 
 
 def test_no_queue_is_made_within_another(queues: Path) -> None:

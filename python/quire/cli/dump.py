@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from quire._formats import uncompressed
+from quire._formats import refuse_part, refuse_queues, uncompressed
 from quire._native import Dump
 from quire._terminal import escape_controls, escape_line
 from quire.cli.arguments import PATH, open_read_only, value_errors_as_usage
@@ -106,6 +106,8 @@ def _files(path: Path) -> list[_Part]:
     found = (file for file in path.iterdir() if file.name != _OF_VERSION_4)
     files = sorted(file for file in found if Path(uncompressed(file.name)).suffix in _SUFFIXES)
     if not files:
+        refuse_part(str(path))
+        refuse_queues(str(path))
         raise NotAQueueError(f"not a Chronicle Queue 5 queue: no *.cq4 file path={path}")
     return [_Part(file) for file in files]
 

@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 import click
 
 import quire
-from quire._formats import Format
+from quire._formats import Format, refuse_part
 from quire.cli.arguments import PATH, reference_of
 from quire.cli.errors import INTERRUPTED, error_text, print_error
 from quire.cli.inputs import INPUTS, Input, Item, Target
@@ -308,6 +308,7 @@ def open_target(
     path: Path, roll_cycle: quire.RollCycle | None, kind: Format | None = None, *, create: bool
 ) -> quire.Queue:
     """Open the queue; one that was not asked for is not made, as its path may be mistyped."""
+    refuse_part(str(path))
     may_create = create or roll_cycle is not None
     options: dict[str, Any] = {} if kind is None else {"format": kind}
     try:
