@@ -1,3 +1,4 @@
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -30,6 +31,8 @@ pub struct VanillaAppender {
 #[derive(Default)]
 struct State {
     writer: Option<CycleWriter>,
+    /// When its cycle is.
+    times: Range<i64>,
     /// Cycles that were left since the last sync, and when.
     left: Vec<(Instant, Unsynced)>,
     /// The system reports once that it could not write something.
@@ -67,7 +70,7 @@ impl VanillaAppender {
     /// Appends a message in the cycle of `now_ms`, the clock's where none is given.
     pub fn append(&self, now_ms: Option<i64>, record: Record<'_>) -> Result<i64> {
         let mut state = self.open_state()?;
-        self.append_in(&mut state, now_ms, record)
+        self.append_in(&mut state, self.now(now_ms), record)
     }
 
     /// Appends `count` messages in the cycle of now; the last index. Those before one that fails stay.
@@ -78,7 +81,7 @@ impl VanillaAppender {
         record: impl Fn(usize) -> Result<Record<'a>>,
     ) -> Result<Option<i64>> {
         let mut state = self.open_state()?;
-        let now_ms = now_ms.or_else(|| Some(self.queue.options().clock.now_ms()));
+        let now_ms = self.now(now_ms);
         let mut last = None;
         for number in 0..count {
             last = Some(self.append_in(&mut state, now_ms, record(number)?)?);
@@ -86,15 +89,15 @@ impl VanillaAppender {
         Ok(last)
     }
 
-    fn append_in(&self, state: &mut State, now_ms: Option<i64>, record: Record<'_>) -> Result<i64> {
-        let cycle = self.queue.cycle_at(now_ms)?;
-        if state.writer.as_ref().is_none_or(|writer| writer.cycle != cycle) {
-            let layout = self.queue.layout_for(cycle)?;
-            check_length(record, &layout)?;
-            let opened = self.open_cycle(cycle, layout)?;
-            let left = state.writer.replace(opened).and_then(CycleWriter::leave);
-            state.left.retain(|(since, _)| since.elapsed() < files::WHOLE_AFTER);
-            state.left.extend(left.map(|left| (Instant::now(), left)));
+    #[inline]
+    fn now(&self, now_ms: Option<i64>) -> i64 {
+        now_ms.unwrap_or_else(|| self.queue.options().clock.now_ms())
+    }
+
+    #[inline]
+    fn append_in(&self, state: &mut State, now_ms: i64, record: Record<'_>) -> Result<i64> {
+        if state.writer.is_none() || !state.times.contains(&now_ms) {
+            self.go_to(state, now_ms, record)?;
         }
         let Some(writer) = &mut state.writer else { unreachable!("a cycle was just opened") };
         check_length(record, &writer.layout)?;
@@ -105,9 +108,22 @@ impl VanillaAppender {
         let appended = writer.append(record.parts, record.capacity, synced);
         state.has_sync_failed |= writer.has_sync_failed;
         let sequence = appended?;
-        let index = self.queue.index_of(cycle, sequence)?;
+        let index = self.queue.index_of(writer.cycle, sequence)?;
         state.last = Some(index);
         Ok(index)
+    }
+
+    #[cold]
+    fn go_to(&self, state: &mut State, now_ms: i64, record: Record<'_>) -> Result<()> {
+        let cycle = self.queue.cycle_at(Some(now_ms))?;
+        let layout = self.queue.layout_for(cycle)?;
+        check_length(record, &layout)?;
+        let opened = self.open_cycle(cycle, layout)?;
+        let left = state.writer.replace(opened).and_then(CycleWriter::leave);
+        state.times = self.queue.format().times(cycle);
+        state.left.retain(|(since, _)| since.elapsed() < files::WHOLE_AFTER);
+        state.left.extend(left.map(|left| (Instant::now(), left)));
+        Ok(())
     }
 
     fn open_cycle(&self, cycle: i32, layout: Layout) -> Result<CycleWriter> {
@@ -175,6 +191,7 @@ impl VanillaAppender {
     }
 }
 
+#[inline]
 fn check_length(record: Record<'_>, layout: &Layout) -> Result<()> {
     let length = record.parts.iter().map(|part| part.len() as u64).sum::<u64>();
     let (length, limit) = (length.max(record.capacity), CycleWriter::longest_payload(layout));

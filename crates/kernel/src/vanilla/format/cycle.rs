@@ -4,6 +4,8 @@
 //! letters that distinguish cycles are known: `y M d D H m s`. A name belongs to the cycle that has it
 //! as its name, so that no zone and no odd length can lead to the cycle before.
 
+use std::ops::Range;
+
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, civil};
 
@@ -102,6 +104,13 @@ impl CycleFormat {
     #[must_use]
     pub fn cycle_at(&self, now_ms: i64) -> Option<i32> {
         i32::try_from(now_ms.div_euclid(self.length_ms)).ok().filter(|cycle| *cycle >= 0)
+    }
+
+    /// The times of a cycle, in epoch milliseconds.
+    #[must_use]
+    pub fn times(&self, cycle: i32) -> Range<i64> {
+        let start = self.start_ms(cycle);
+        start..start.saturating_add(self.length_ms)
     }
 
     /// Where a cycle starts, in epoch milliseconds.

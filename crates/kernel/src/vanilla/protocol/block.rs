@@ -123,12 +123,20 @@ impl Block {
         Ok(if is_readable { self.region.load_header_acquire(position) } else { 0 })
     }
 
+    /// Whether stores into positions up to this one cannot fail.
+    #[inline]
+    pub const fn is_reserved(&self, end: u64) -> bool {
+        end <= self.reserved
+    }
+
     /// Reserves the space of a range, and some after it, up to `limit`: stores into it cannot fail.
     #[inline]
     pub fn reserve(&mut self, start: u64, end: u64, limit: u64) -> Result<()> {
-        if end <= self.reserved {
-            return Ok(());
-        }
+        if self.is_reserved(end) { Ok(()) } else { self.reserve_more(start, end, limit) }
+    }
+
+    #[cold]
+    fn reserve_more(&mut self, start: u64, end: u64, limit: u64) -> Result<()> {
         let from = start.max(self.reserved);
         let step = (end / 8).clamp(STEP.start, STEP.end);
         let ahead = (end + step).next_multiple_of(STEP.start).min(limit).max(end);

@@ -1,9 +1,10 @@
 //! Appending to one cycle.
 //!
-//! 1. `stage` finds room in a data file of its own, reserves it, and stores the payload.
+//! 1. `make_room` finds and reserves room in a data file of its own; `stage` stores the payload.
 //! 2. `publish` stores the length with release: the record is complete.
 //! 3. Of a synchronous append, the data file is written to the medium.
-//! 4. `claim` stores the entry in the first free slot by compare-and-swap: readers see the message.
+//! 4. `claim_next`, or `claim`, stores the entry in the first free slot by compare-and-swap: readers
+//!    see the message.
 //! 5. Of a synchronous append, the index file is written to the medium.
 //!
 //! A writer that dies before step 4 leaves a record that no entry names: nobody sees it. An append
@@ -25,7 +26,10 @@ use crate::{Error, Result};
 /// A record that is stored and has no entry yet.
 #[derive(Clone, Copy, Debug)]
 pub struct Staged {
-    at: Location,
+    /// What names it in the index.
+    entry: u64,
+    /// Of the payload.
+    position: u64,
     length: u32,
 }
 
@@ -53,6 +57,8 @@ pub struct CycleWriter {
 /// The data file that is filled.
 struct DataFile {
     number: u64,
+    /// The entry of position 0; those of others follow.
+    entry: u64,
     block: Block,
     /// Where the next record's length word belongs.
     position: u64,
@@ -102,10 +108,25 @@ impl CycleWriter {
     }
 
     /// Appends a message; the sequence number it got.
+    #[inline]
     pub fn append(&mut self, parts: [&[u8]; 2], capacity: u64, synced: bool) -> Result<u64> {
-        let staged = self.stage(parts, capacity)?;
+        let length = (parts[0].len() + parts[1].len()) as u64;
+        self.make_room(length, capacity)?;
+        let staged = self.stage(parts, length);
         self.publish(staged);
-        self.unsynced.has_messages |= !synced;
+        if !synced {
+            self.unsynced.has_messages = true;
+            // Moving a `Result` about would take longer than storing the entry.
+            if let Some(sequence) = self.claim_next(staged) {
+                return Ok(sequence);
+            }
+        }
+        self.finish(staged, synced)
+    }
+
+    /// Steps 3 to 5, where they are more than storing an entry.
+    #[cold]
+    fn finish(&mut self, staged: Staged, synced: bool) -> Result<u64> {
         let stored = if synced { self.sync_data() } else { Ok(()) };
         let claimed = stored.and_then(|()| self.claim(staged));
         if claimed.is_err() {
@@ -116,36 +137,42 @@ impl CycleWriter {
         claimed
     }
 
-    /// Step 1. `capacity` is what has to fit the file.
-    fn stage(&mut self, parts: [&[u8]; 2], capacity: u64) -> Result<Staged> {
+    /// Step 1: reserves space for a message. `capacity` is what has to fit the file.
+    #[inline]
+    fn make_room(&mut self, length: u64, capacity: u64) -> Result<()> {
         let block = self.layout.packing.data_block;
-        let length = parts.iter().map(|part| part.len() as u64).sum::<u64>();
         // Java takes an empty message that begins where the file ends for one of the next file.
         let room = HEADER + capacity.max(length).max(1).min(block - HEADER);
         if self.data.as_ref().is_none_or(|data| data.position + room > block) {
             self.open_data()?;
         }
         let Some(data) = &mut self.data else { unreachable!("a data file was just opened") };
-        let payload = data.position + HEADER;
-        let after = (record::next(payload, length) + HEADER).min(block);
-        data.block.reserve(data.position, after, block)?;
-        let region = data.block.region();
-        let mut at = payload;
-        for part in parts {
-            region.copy_in_plain(at, part, step!("vanilla.payload.store"));
-            at += part.len() as u64;
+        let after = (record::next(data.position + HEADER, length) + HEADER).min(block);
+        data.block.reserve(data.position, after, block)
+    }
+
+    /// Step 1: stores the payload.
+    #[inline]
+    fn stage(&mut self, [head, body]: [&[u8]; 2], length: u64) -> Staged {
+        let Some(data) = &mut self.data else { unreachable!("there is room in a data file") };
+        let position = data.position + HEADER;
+        let (region, step) = (data.block.region(), step!("vanilla.payload.store"));
+        if !head.is_empty() {
+            region.copy_in_plain(position, head, step);
         }
-        let at = Location { tid: self.tid, file: data.number, position: payload };
-        Ok(Staged { at, length: u32::try_from(length).unwrap_or(u32::MAX) })
+        region.copy_in_plain(position + head.len() as u64, body, step);
+        let length = u32::try_from(length).unwrap_or(u32::MAX);
+        Staged { entry: data.entry + position, position, length }
     }
 
     /// Step 2.
+    #[inline]
     fn publish(&mut self, staged: Staged) {
         let Some(data) = &mut self.data else { unreachable!("the record is in a data file") };
-        let header = staged.at.position - HEADER;
+        let header = staged.position - HEADER;
         let word = record::word(staged.length);
         data.block.region().store_header_release(header, word, step!("vanilla.length.store"));
-        data.position = record::next(staged.at.position, u64::from(staged.length));
+        data.position = record::next(staged.position, u64::from(staged.length));
     }
 
     /// Step 3: the record, and the name of its file.
@@ -163,11 +190,22 @@ impl CycleWriter {
         synced
     }
 
-    /// Step 4.
+    /// Step 4, for the slot to try next; None where it is taken or has to be made present.
+    #[inline]
+    fn claim_next(&mut self, staged: Staged) -> Option<u64> {
+        let (per_file, position) = (self.layout.entries_per_file(), self.slot * 8);
+        if self.slot >= per_file || !self.index.is_reserved(position + 8) {
+            return None;
+        }
+        let step = step!("vanilla.entry.cas");
+        self.index.region().swap_acq_rel(position, 0, staged.entry, step).ok()?;
+        let sequence = self.index_number * per_file + self.slot;
+        self.slot += 1;
+        Some(sequence)
+    }
+
+    /// Step 4, for the first slot that is free.
     fn claim(&mut self, staged: Staged) -> Result<u64> {
-        let Some(entry) = self.layout.packing.pack(staged.at) else {
-            return Err(self.too_many_data_files());
-        };
         let per_file = self.layout.entries_per_file();
         loop {
             if self.slot >= per_file {
@@ -175,10 +213,8 @@ impl CycleWriter {
             }
             let position = self.slot * 8;
             self.index.reserve(position, position + 8, self.layout.index_block)?;
-            let step = step!("vanilla.entry.cas");
-            if self.index.region().swap_acq_rel(position, 0, entry, step).is_ok() {
-                let sequence = self.index_number * per_file + self.slot;
-                self.slot += 1;
+            let is_free = self.index.region().load_acquire(position) == 0;
+            if is_free && let Some(sequence) = self.claim_next(staged) {
                 return Ok(sequence);
             }
             let index = &mut self.index;
@@ -190,10 +226,10 @@ impl CycleWriter {
     /// Undoes steps 1 and 2 of a record that no entry names.
     fn take_back(&mut self, staged: Staged) {
         let Some(data) = &mut self.data else { return };
-        let header = staged.at.position - HEADER;
+        let header = staged.position - HEADER;
         data.block.region().store_header_release(header, 0, step!("vanilla.length.clear"));
         let length = u64::from(staged.length);
-        data.block.region().zero_plain(staged.at.position, length, step!("vanilla.payload.clear"));
+        data.block.region().zero_plain(staged.position, length, step!("vanilla.payload.clear"));
         data.position = header;
     }
 
@@ -225,12 +261,14 @@ impl CycleWriter {
         };
         let mut number = last.map_or(0, |last| last.saturating_add(1));
         while number < self.layout.packing.file_limit() {
+            let at = Location { tid, file: number, position: 0 };
+            let Some(entry) = self.layout.packing.pack(at) else { break };
             let path = directory::path_of(&self.directory, FileName::Data { tid, file: number });
             if let Some(opened) = Block::create_new(&path, block, self.file_mode)? {
                 // Shows a rebuild of the index that the writer is alive. Nobody else knows the file.
                 let held = range_lock::try_hold(opened.file(), WHOLE_FILE, Kind::Exclusive);
                 held.map_err(|e| Error::io("cannot lock", &path, e))?;
-                let opened = DataFile { number, block: opened, position: 0 };
+                let opened = DataFile { number, entry, block: opened, position: 0 };
                 let full = self.data.replace(opened);
                 if let Some(full) = full {
                     self.unsynced.add(full.block.path());
