@@ -35,7 +35,7 @@ from queues import START_MS
 from reference import Store, open_queue
 from tally import TORTURE, scaled
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(600, 7200))]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(900, 7200))]
 
 JAVA = "java"
 # What Java says of a newest file without a first header when the clock is past it; opened again, it

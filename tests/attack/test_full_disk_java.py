@@ -25,17 +25,17 @@ DISKS = scaled(4, 60)
 DISK = 1024 * KIB
 BLOCK = 64 * KIB
 LONGEST = (60, 200, 3000)
-START_S = 60.0
+START_S = 300.0
 QUIRES = b"of Quire"
 ACK = re.compile("[0-9a-f]+ [0-9]+")
 
-pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(300 + 30 * DISKS)]
+pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(900 + 30 * DISKS)]
 
 
 def test_a_jvm_that_dies_of_a_full_disk_takes_nothing_along(
     tmp_path: Path, tally: Callable[[str, int, str], None]
 ) -> None:
-    peer = JavaPeer(run_timeout_s=120)
+    peer = JavaPeer(run_timeout_s=300)
 
     def work(disk: Path) -> int:
         for leave in range(DISKS):

@@ -18,7 +18,7 @@ from fault_lives import Life, Lives, crash_at_each, fail_each, points
 from group_life import DEAD, KEYED, KEYS, MESSAGES
 from tally import TORTURE, scaled
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(600, 7200))]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(900, 7200))]
 
 FORMS = ("plain", KEYED, DEAD)
 PREFIX = "group."

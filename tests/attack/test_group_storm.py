@@ -23,7 +23,7 @@ import quire
 from paths import SUPPORT
 from tally import leave, scaled
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(300, 7200))]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(900, 7200))]
 
 KILLS = scaled(10, 500)  # in each mode
 VICTIMS = 3

@@ -28,7 +28,7 @@ from raw_victims import FORMS, Form, Victim, open_queue
 from storm_victims import Log, Record
 from tally import scaled
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(600, 86_400))]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(900, 86_400))]
 
 SEED = os.environ.get("QUIRE_STORM_SEED")
 KILLS = 20

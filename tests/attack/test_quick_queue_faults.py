@@ -22,7 +22,7 @@ from paths import ROOT
 from quick_reference import QuickReference
 from tally import scaled
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(600, 7200))]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(900, 7200))]
 
 FORMS = ("single", "shared")
 PREFIX = "quick-queue."

@@ -22,7 +22,7 @@ LIMIT_S = 60  # for one of them
 SEED = 20_261_122
 
 
-@pytest.mark.timeout(scaled(600, 7200))
+@pytest.mark.timeout(scaled(900, 7200))
 def test_nothing_readable_is_lost(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     whole = tmp_path / "whole"
     fill(whole, DAYS, PER_DAY)

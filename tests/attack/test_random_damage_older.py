@@ -27,7 +27,7 @@ DAYS, PER_DAY = 3, 40
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(scaled(600, 7200))
+@pytest.mark.timeout(scaled(900, 7200))
 @pytest.mark.parametrize("kind", FORMATS)
 def test_nothing_readable_is_lost(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest

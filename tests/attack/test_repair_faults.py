@@ -21,7 +21,7 @@ from paths import ROOT
 from queues import copy_of
 from tally import scaled
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(600, 7200))]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(900, 7200))]
 
 DAYS, PER_DAY = 3, 40
 # What changes a file; the other steps only look.

@@ -17,7 +17,7 @@ from fault_lives import Life, Lives, crash_at_each, fail_each, points
 from ring_life import DIRECT
 from tally import scaled
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(600, 7200))]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(900, 7200))]
 
 FORM = "thread"
 PREFIX = "ring."

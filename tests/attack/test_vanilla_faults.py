@@ -19,7 +19,7 @@ from paths import ROOT
 from tally import scaled
 from vanilla_life import DATA_BYTES, ENTRIES
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(600, 7200))]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(900, 7200))]
 
 FORMS = ("asynchronous", "synchronous")
 

@@ -366,7 +366,7 @@ with quire.open(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_kills_lose_nothing_and_repeat_nothing(path: Path) -> None:
     seed = random.Random(20)  # noqa: S311 - a test
     written: dict[int, int] = {}

@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(scaled(900
 
 MIB = 1024 * 1024
 SURVIVOR = 0  # the number of the producer that goes on; victims are 1 to KILLS
-START_S = 60.0
+START_S = 300.0
 SEQUENCES = 0xFFFFFFFF
 
 Acks: TypeAlias = dict[int, list[Message]]
@@ -40,7 +40,7 @@ Starter: TypeAlias = Callable[[int], JavaProcess]
 
 @pytest.fixture(scope="module")
 def peer() -> JavaPeer:
-    return JavaPeer(run_timeout_s=120)
+    return JavaPeer(run_timeout_s=300)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from java_peer import JavaPeer, JavaProcess, Option
 from quire_peer import Message
 from vanilla_java import JAVA_BLOCKS, QUIRE_BLOCKS, java_messages, vanilla_java, vanilla_queue
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.java, pytest.mark.timeout(900)]
 
 START_S = 120.0
 PRODUCERS = 6  # two Java processes of two threads, two of Quire

@@ -354,7 +354,8 @@ spark = quire.spark.session("killed", cores=2, memory="600m")
 stream = Stream.__new__(Stream)
 stream.spark, stream.root, stream.path, stream.count = spark, root, root / "queue", 0
 stream.run()
-print("DONE", flush=True)
+if sys.argv[2] == "stay":
+    time.sleep(3600)
 """
 
 
@@ -368,7 +369,7 @@ def test_a_killed_driver_leaves_no_gap_and_no_duplicate(tmp_path: Path) -> None:
     for _ in range(10):
         stream.add(500)
     for wanted in (1000, 3000, None):
-        with driver(tmp_path) as process:
+        with driver(tmp_path, "end" if wanted is None else "stay") as process:
             try:
                 while wanted is not None and len_of(stream) < wanted and process.poll() is None:
                     time.sleep(0.02)
@@ -382,12 +383,12 @@ def test_a_killed_driver_leaves_no_gap_and_no_duplicate(tmp_path: Path) -> None:
     assert stream.found == [*range(stream.count)]
 
 
-def driver(root: Path) -> subprocess.Popen[bytes]:
-    """Start a driver, with its Java and workers in a group of their own."""
+def driver(root: Path, then: str) -> subprocess.Popen[bytes]:
+    """Start a driver, with its Java and workers in a group of their own; it ends, or stays."""
     here = Path(__file__).parent
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(here), str(SUPPORT)])}
     return subprocess.Popen(
-        [sys.executable, "-c", DRIVER, str(root)],
+        [sys.executable, "-c", DRIVER, str(root), then],
         start_new_session=True,
         env=environment,
         stdout=subprocess.DEVNULL,
