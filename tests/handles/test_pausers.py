@@ -261,4 +261,4 @@ def test_an_async_follower_waits_with_the_pauser_it_is_given(
             return excerpt.data
         raise AssertionError
 
-    assert asyncio.run(asyncio.wait_for(read(), 40)) == b"there"
+    assert asyncio.run(asyncio.wait_for(read(), 300)) == b"there"
