@@ -9,7 +9,7 @@
 //! - [`maintenance`] checks and repairs the files of queues;
 //! - [`error`] converts errors to exceptions, [`arguments`] checks arguments, [`buffer`] is the
 //!   buffer protocol and the only `unsafe`, [`repr`] the text that an interpreter shows;
-//! - `macros` writes the methods that several classes have.
+//! - `macros` generates the methods that several classes share.
 // PyO3 passes arguments by value.
 #![allow(clippy::needless_pass_by_value)]
 // Docstrings come from the stub, and are not in Rust's form.

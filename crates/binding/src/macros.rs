@@ -1,5 +1,5 @@
-//! Methods that several classes have. PyO3 has neither generic classes nor inherited methods, so
-//! macros write them into each class, with the docstrings of its own stub.
+//! Methods that several classes share. PyO3 has neither generic classes nor inherited methods, so
+//! macros generate them for each class, with the docstrings of its own stub.
 
 /// The docstring of a class or member in the stub; `build.rs` puts each into a file.
 macro_rules! stub {
@@ -70,7 +70,7 @@ macro_rules! path_and_closed {
     };
 }
 
-/// `ask`, which checks that a queue is open and asks its kernel, and a property for each question.
+/// `ask`, which calls the kernel's queue if it is open, and properties that ask one question each.
 macro_rules! questions {
     (impl $class:ident { $(fn $question:ident() -> $answer:ty;)+ }) => {
         impl $class {
@@ -98,7 +98,7 @@ macro_rules! questions {
     };
 }
 
-/// Where a tailer is, and the moves to another place.
+/// The index of a tailer, and the methods that move it.
 macro_rules! tailer_moves {
     ($class:ident, $index:ty) => {
         #[pymethods]
@@ -129,7 +129,7 @@ macro_rules! tailer_moves {
     };
 }
 
-/// The direction of a tailer that also reads backward, and what it read last.
+/// The direction of a tailer that can read backward, and the index that it read last.
 macro_rules! tailer_direction {
     ($class:ident) => {
         #[pymethods]
@@ -156,7 +156,7 @@ macro_rules! tailer_direction {
     };
 }
 
-/// Methods that take the next field of a message, each of its type.
+/// Methods that each take the next field of a message, as one type.
 macro_rules! field_reads {
     (impl $class:ident { $(fn $method:ident() -> $type:ty = $take:expr;)+ }) => {
         #[pymethods]
