@@ -369,6 +369,49 @@ def test_a_cycle_that_retention_removes_takes_its_times_along(
     assert first_at(path, DAY_MS + 5) == DAY_MS + 10
 
 
+def test_a_copy_has_the_times_of_its_messages(path: Path, tmp_path: Path) -> None:
+    write(path, 10, 20, 20, 40, DAY_MS + 10)
+    assert quire.copy_queue(path, tmp_path / "copy").messages == 5
+    for ms in (5, 11, 20, 21, 41, DAY_MS + 5, DAY_MS + 10):
+        assert first_at(tmp_path / "copy", ms) == first_at(path, ms)
+    write(tmp_path / "copy", DAY_MS + 30)
+    assert first_at(tmp_path / "copy", DAY_MS + 11) == DAY_MS + 30
+
+
+def test_times_of_messages_that_are_not_in_the_copy_are_left_out(
+    path: Path, tmp_path: Path
+) -> None:
+    """They were appended after the end of their file was found."""
+    write(path, 10, 20)
+    later = [*range(30, 9000, 3)]  # more than 64 KiB of points, with those before
+
+    def append_once(what: str, *_: int) -> None:
+        if later and what.startswith("copying "):
+            write(path, *later)
+            later.clear()
+
+    assert quire.copy_queue(path, tmp_path / "copy", progress=append_once).messages == 2
+    assert not later
+    assert [first_at(tmp_path / "copy", ms) for ms in (5, 11, 20)] == [10, 20, 20]
+    assert first_at(tmp_path / "copy", 21) is None
+    write(tmp_path / "copy", 7000, 8000)
+    found = [first_at(tmp_path / "copy", ms) for ms in (11, 30, 7000, 7001, 8001)]
+    assert found == [20, 7000, 7000, 8000, None]
+
+
+@pytest.mark.parametrize("change", [flip(3), flip(HEADER + 2), as_link, as_folder, as_pipe])
+def test_a_copy_leaves_out_times_that_are_not_usable(
+    path: Path, tmp_path: Path, change: Callable[..., None]
+) -> None:
+    write(path, 10, 20)
+    if change in {as_link, as_folder, as_pipe}:
+        change(side_file(path), tmp_path / "elsewhere")
+    else:
+        damage(side_file(path), change)
+    assert quire.copy_queue(path, tmp_path / "copy").messages == 2
+    assert not [*(tmp_path / "copy").glob("*.times.quire")]
+
+
 @pytest.mark.parametrize("ends", ["normally", "killed"])
 def test_processes_that_append_together_miss_no_message(path: Path, ends: str) -> None:
     count = 600 if ends == "normally" else 10**9

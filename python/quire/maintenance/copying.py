@@ -21,9 +21,9 @@ from typing import Final, NamedTuple
 
 from quire import _arguments as arguments
 from quire._durable import SafeFolder
-from quire._formats import INDEXED, format_of, is_compressed
+from quire._formats import INDEXED, format_of, is_compressed, times_file
 from quire.discovery import TABLE, check_local
-from quire.errors import CorruptError, UnsupportedError
+from quire.errors import CorruptError, UnsafePathError, UnsupportedError
 from quire.maintenance.copy_run import NOTE, Copied, CopyRun, Progress
 from quire.maintenance.copying_older import OlderCopy
 from quire.maintenance.repairing import repair
@@ -36,6 +36,9 @@ from quire.write_lock import lock_keys
 
 _FIRST_DOCUMENT: Final = 1 << 16  # bytes of the longest first header
 _END_MARK: Final = 8  # bytes of the marker and its text
+_TIMES_HEADER: Final = 64
+_TIMES_PIECE: Final = 1 << 16
+_CHECK_BITS: Final = 16
 _SPARE: Final = 4096  # zeros after the end, which a writer finds there
 
 
@@ -117,6 +120,8 @@ class _Copy(CopyRun):
         paths = [Path(self._queue.file_for_cycle(cycle)) for cycle in cycles]
         self._total = sum(path.stat().st_blocks * 512 for path in paths if path.exists())
         files = [found for cycle in cycles if (found := self._copy(cycle)) is not None]
+        for file in files:
+            self._copy_times(file)
         self._report("completing")
         self._complete(files)
         last = next((it for it in reversed(files) if it.messages), None)
@@ -166,6 +171,27 @@ class _Copy(CopyRun):
             target.truncate(file.end if is_compressed(file.name) else _padded(file.end))
         self._lengths[file.name] = file.end
 
+    def _copy_times(self, file: _File) -> None:
+        """
+        Copy the append times of a cycle, up to the last that speaks only of messages in the copy.
+
+        Those of a writer that noted nothing yet are as after a kill: found by an earlier time.
+        """
+        name = times_file(file.name)
+        with SafeFolder.at(self._source) as folder:
+            try:
+                source = folder.open(name)
+            except (OSError, UnsafePathError):
+                return  # there is none, or none to be trusted
+        self._folder.remove(name)
+        with source, self._folder.create(name) as target:
+            target.write(source.read(_TIMES_HEADER))
+            while piece := source.read(_TIMES_PIECE):
+                known = _known_times(piece, file.messages)
+                target.write(known)
+                if len(known) < len(piece):
+                    return
+
     def _complete(self, files: list[_File]) -> None:
         """
         Free the locks of the copy, complete its words, and check what it holds.
@@ -195,6 +221,23 @@ class _Copy(CopyRun):
                         "the source changed otherwise than by appends while it was copied:"
                         f" file={self._source / file.name}"
                     )
+                if copy._messages_before(file.cycle, 0) is None:  # noqa: SLF001
+                    self._folder.remove(times_file(file.name))  # damaged, or out of use
+
+
+def _known_times(points: bytes, messages: int) -> bytes:
+    """Return the first of some points, those that count only this number of messages."""
+    words = memoryview(points[: len(points) // 16 * 16]).cast("Q").tolist()
+    past = messages + 2  # what a word has above its check is one more than its number
+    count = next(
+        (
+            at // 2
+            for at in range(0, len(words), 2)
+            if not words[at] or words[at + 1] >> _CHECK_BITS >= past
+        ),
+        len(words) // 2,
+    )
+    return points[: count * 16]
 
 
 def _padded(end: int) -> int:
