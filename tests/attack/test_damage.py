@@ -38,7 +38,7 @@ SMALL = [
     GOLDEN / "java-5.22.28" / "metadata",
 ]
 FILES = [(golden, "*.cq4") for golden in SMALL] + [(golden, "*.cq4t") for golden in SMALL[2:3]]
-LIMIT_S = 50
+LIMIT_S = 300
 PARTS = 4  # some cases wait
 APPENDED = b"appended to what was left"
 SEED = 20_240_115

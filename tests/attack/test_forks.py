@@ -51,7 +51,7 @@ def running(*works: Callable[[], object]) -> Generator[None]:
 
 
 def open_small(path: Path) -> quire.Queue:
-    return quire.open(path, block_bytes=1)
+    return quire.open(path, block_bytes=1, timeout_s=600)
 
 
 def append_as(path: Path, message: bytes) -> None:

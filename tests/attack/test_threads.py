@@ -42,7 +42,7 @@ def run_all(works: list[Callable[[], None]]) -> list[BaseException]:
 
 
 def open_small(path: Path) -> quire.Queue:
-    return quire.open(path, block_bytes=1)
+    return quire.open(path, block_bytes=1, timeout_s=600)
 
 
 @pytest.mark.parametrize("appenders", [1, THREADS])

@@ -24,7 +24,7 @@ from tally import scaled
 
 RING = "async.ring"
 LEAST = 2**16
-PATIENCE_S = 60.0
+PATIENCE_S = 300.0
 VERSION_AT, CAPACITY_AT, FIRST_DESCRIPTOR = 8, 16, 4096
 
 

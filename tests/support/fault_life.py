@@ -35,7 +35,7 @@ NOBODY = 2**22 + 1  # a pid above the greatest
 UNFINISHED = struct.pack("<I", 0x80000000)
 BLOCK, BIG = 2**16, 15_000
 SECOND_MS = 1000
-LONGEST_S = 50
+LONGEST_S = 300
 HEALED, FRESH = 2, 3  # which attempts at a step come after the fault, and on fresh handles
 NAMES = ("reader", "replicated:reader")
 

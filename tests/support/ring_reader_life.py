@@ -19,7 +19,7 @@ from life_server import say, serve
 SMALL = 65_536
 MESSAGES = 12
 POLLS = 1000
-PATIENCE_S = 60.0
+PATIENCE_S = 300.0
 DIRECT = "direct"
 
 
