@@ -57,7 +57,9 @@ def merge(
         key: What to order by, made of an excerpt.
         follow: Wait for more messages, forever, instead of ending where all sources do.
         wait_for_all: Hold a message back until every source has one, so that nothing that arrives
-            later can belong before it. Otherwise an empty source does not hold up the others.
+            later can belong before it. Without *follow* this ends at the first source that has
+            none, and tailers are left at the messages that were held back. Otherwise an empty
+            source does not hold up the others.
         pauser: How to wait, from :mod:`quire.pausers`.
 
     """
@@ -65,6 +67,8 @@ def merge(
         raise arguments.refusal("key", "a function of an excerpt", key)
     arguments.flag("follow", follow)
     arguments.flag("wait_for_all", wait_for_all)
+    if not isinstance(sources, Iterable):
+        raise arguments.refusal("sources", "queues or tailers", sources)
     given = [*sources]
     for source in given:
         if not hasattr(source, "tailer") and not hasattr(source, "read"):
@@ -94,6 +98,9 @@ def _merged(
             elif follow:
                 pauser.pause()
             else:
+                for _, place, excerpt in heads:
+                    if tailers[place] is sources[place]:
+                        _give_back(tailers[place], excerpt)
                 return
 
 
@@ -109,6 +116,11 @@ def _take(
         return False
     heappush(heads, (key(excerpt), place, excerpt))
     return True
+
+
+def _give_back(tailer: Source[_E_co], excerpt: _E_co) -> None:
+    """Have a tailer read a message again, which was not yielded."""
+    cast("Any", tailer).move_to_index(cast("Any", excerpt).index)
 
 
 def _tailer(source: Openable[_E_co] | Source[_E_co], opened: ExitStack) -> Source[_E_co]:

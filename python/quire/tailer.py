@@ -116,6 +116,7 @@ class Tailer(Following[Excerpt], _native.Tailer, metaclass=ABCMeta):
         from quire.ranges.seek import first_at, move
 
         time_ns = epoch_ns_of(time)
+        arguments.optional(arguments.text)("time_field", time_field)
         return move(self, self._queue, lambda: first_at(self._queue, time_ns, time_field))
 
     def move_to(self, key: Any, *, by: str | Callable[[Excerpt], Any]) -> bool:  # noqa: ANN401

@@ -370,6 +370,20 @@ def test_wrong_settings_are_refused(
         queue.group(name, **settings)
 
 
+def test_a_queue_takes_no_dead_letters_of_its_own_group(queue: quire.Queue) -> None:
+    for own in (queue, queue.path, Path(queue.path)):
+        with pytest.raises(ValueError, match="dead letters would be delivered again"):
+            queue.group("billing", dead_letter=own)
+
+
+def test_only_messages_are_acknowledged(queue: quire.Queue, appender: quire.Appender) -> None:
+    appender.write_bytes(b"a")
+    with group(queue).consumer() as consumer:
+        for wrong, kind in ((None, "None"), ([7], "int")):
+            with pytest.raises(TypeError, match=f"expected a batch, or messages, found {kind}"):
+                consumer.ack_many(wrong)  # type: ignore[arg-type]
+
+
 def test_formats_and_queues_without_groups_say_so(queue: quire.Queue, tmp_path: Path) -> None:
     with (
         quire.open(tmp_path / "vanilla", format="vanilla") as vanilla,
@@ -385,7 +399,7 @@ def test_formats_and_queues_without_groups_say_so(queue: quire.Queue, tmp_path: 
 
 def test_members_agree_on_having_a_key(queue: quire.Queue) -> None:
     group(queue).consumer().close()
-    with pytest.raises(quire.GroupError, match="made with no key, and is opened with one"):
+    with pytest.raises(quire.GroupError, match="made with no key, and is opened with one: group="):
         group(queue, key="symbol").consumer()
 
 

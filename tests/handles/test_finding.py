@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -160,3 +161,30 @@ def test_a_search_that_fails_leaves_the_position(
     with pytest.raises(ZeroDivisionError):
         tailer.move_to(5, by=lambda _: 1 // 0)
     assert (tailer.read_map() or {})["key"] == 4
+
+
+@pytest.mark.parametrize("cycle", ["TEST_SECONDLY", "MINUTELY", "FAST_DAILY"])
+@pytest.mark.parametrize("time", ["2200-01-01", "9999-12-31T23:59:59"])
+def test_a_time_after_all_cycles_that_can_be_is_after_the_last(
+    tmp_path: Path, cycle: str, time: str
+) -> None:
+    with (
+        quire.open(tmp_path, roll_cycle=cycle, clock=quire.ManualClock(START_MS)) as queue,
+        queue.appender() as appender,
+        queue.tailer() as tailer,
+    ):
+        assert tailer.move_to_time(time) is False
+        appender.write_many([b"1", b"2"])
+        assert tailer.move_to_time(time) is False
+        assert tailer.read_bytes() is None
+
+
+def test_what_is_no_time_and_no_field_is_refused(
+    queue: quire.Queue, appender: quire.Appender
+) -> None:
+    appender.write_map({"at": START_MS})
+    tailer = queue.tailer()
+    with pytest.raises(TypeError, match="not a time: type=datetime64"):
+        tailer.move_to_time(np.datetime64("2024-01-15T10:30"))  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="invalid time_field: expected text, found int"):
+        tailer.move_to_time(0, time_field=5)  # type: ignore[arg-type]

@@ -64,6 +64,18 @@ def test_an_empty_source_holds_up_the_others_only_when_asked(tmp_path: Path) -> 
     assert [number_of(it) for it in held] == [1, 2]  # 3 waits for what may come before it
 
 
+def test_tailers_are_left_at_what_was_held_back(tmp_path: Path) -> None:
+    full, empty = filled(tmp_path / "full", [b"1", b"3"]), filled(tmp_path / "empty", [])
+    tailers = [full.tailer(), empty.tailer()]
+    merged = quire.merge(tailers, key=number_of, wait_for_all=True)
+    assert [*merged] == []
+    with empty.appender() as appender:
+        appender.write_many([b"0", b"2"])
+    again = quire.merge(tailers, key=number_of, wait_for_all=True)
+    assert [number_of(it) for it in again] == [0, 1, 2]
+    assert tailers[0].read_bytes() == b"3"
+
+
 def test_following_waits_for_more(tmp_path: Path) -> None:
     one, other = filled(tmp_path / "one", [b"1"]), filled(tmp_path / "other", [b"2"])
     merged = quire.merge([one, other], key=number_of, follow=True)
@@ -79,5 +91,7 @@ def test_wrong_arguments_are_refused_at_once(tmp_path: Path) -> None:
         quire.merge([queue], key="data")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="invalid sources"):
         quire.merge([tmp_path], key=number_of)  # type: ignore[list-item]
+    with pytest.raises(TypeError, match="invalid sources"):
+        quire.merge(queue, key=number_of)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="invalid follow"):
         quire.merge([queue], key=number_of, follow=1)  # type: ignore[arg-type]

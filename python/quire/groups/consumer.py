@@ -84,9 +84,11 @@ class Consumer:
             messages: A batch, or messages of this consumer.
 
         """
-        if not isinstance(messages, GroupBatch):
-            return sum(message.ack() for message in messages)
-        return self._membership.acknowledge_all(messages.delivered)
+        if isinstance(messages, GroupBatch):
+            return self._membership.acknowledge_all(messages.delivered)
+        if not isinstance(messages, Iterable):
+            raise arguments.refusal("messages", "a batch, or messages", messages)
+        return sum(_message(one).ack() for one in messages)
 
     def __iter__(self) -> Self:
         """Iterate over messages; ends at "nothing yet"."""
@@ -171,3 +173,9 @@ class Consumer:
     def __repr__(self) -> str:
         """Return its name."""
         return f"Consumer({self._name!r}{', closed' if self.closed else ''})"
+
+
+def _message(found: object) -> GroupMessage:
+    if not isinstance(found, GroupMessage):
+        raise arguments.refusal("messages", "a batch, or messages", found)
+    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from quire import _arguments as arguments
@@ -39,6 +40,12 @@ class DeadLetters:
         is_open = isinstance(queue, _native.Queue | _native.QuickQueue | _native.VanillaQueue)
         self._queue = grouped(queue) if is_open else None
         self._path = "" if is_open else arguments.queue_path("dead_letter", queue)
+        path = self._path if self._queue is None else self._queue.path
+        if Path(path).resolve() == Path(like.path).resolve():
+            raise ValueError(
+                f"dead letters would be delivered again: dead_letter={path}"
+                " (give another queue than that of the group)"
+            )
         self._like = like
         limit = _MAX_DELIVERIES if max_deliveries is None else max_deliveries
         self.max_deliveries: int = arguments.whole(1, _MOST)("max_deliveries", limit)

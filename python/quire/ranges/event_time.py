@@ -128,10 +128,14 @@ def epoch_ns_of(time: object) -> int:
             raise ValueError(f"not a time: time={time!r} {expected}") from None
     if isinstance(time, date):
         return epoch_ns(datetime.combine(time, datetime.min.time()))
+    unknown = f"not a time: type={type(time).__name__} {expected}"
     if isinstance(time, bool) or not isinstance(time, SupportsFloat):
-        raise TypeError(f"not a time: type={type(time).__name__} {expected}")
+        raise TypeError(unknown)
     if not isinstance(time, int):
-        time = float(time)
+        try:
+            time = float(time)
+        except TypeError:  # numpy.datetime64 has __float__, and it fails
+            raise TypeError(unknown) from None
     if not _MIN_S <= time < _PAST_S:
         raise ValueError(f"not a time: time={shown(time)} {expected}")
     return time * UNITS_NS["s"] if isinstance(time, int) else round(time * UNITS_NS["s"])

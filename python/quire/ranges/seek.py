@@ -15,7 +15,6 @@ from quire.ranges.numbering import AnyQueue, AnyTailer, Numbering, Periods, tail
 
 # Messages without an event time or key are skipped, up to a limit: the name may be mistyped.
 _LOOK_MAX: Final = 10_000
-_PAST_CYCLES: Final = 2**31
 NO_INDEX: Final = 2**63 - 1
 """An index that no message has."""
 
@@ -175,9 +174,9 @@ def by_append_time(queue: AnyQueue, time_ns: int) -> int | None:
 
 
 def _cycle_at(queue: AnyQueue, time_ns: int) -> int | None:
-    """Return the cycle of a time; None for a time that no cycle can have."""
-    cycle = Periods.of(queue).cycle_at(time_ns // 1_000_000)
-    return cycle if 0 <= cycle < _PAST_CYCLES else None
+    """Return the cycle of a time; None if that is negative, or after the last message's."""
+    cycle, end = Periods.of(queue).cycle_at(time_ns // 1_000_000), end_index_of(queue)
+    return cycle if end and 0 <= cycle <= Numbering.of(queue).to_cycle(end - 1) else None
 
 
 def first_from(queue: AnyQueue, index: int) -> int:

@@ -84,7 +84,7 @@ impl Group {
             let joined = liveness::join(&self.path, &side.file, self.file_mode)?;
             let Some((number, lock)) = joined else {
                 return Err(
-                    self.error(format!("all {} members of the group live:", layout::MEMBERS))
+                    self.error(format!("all {} members of the group live", layout::MEMBERS))
                 );
             };
             // The byte is that of the mapped file, which nobody is about to replace.
@@ -99,7 +99,7 @@ impl Group {
             self.forget();
             file::unmark(&self.path)?;
         }
-        Err(self.error("the side file of the group is replaced again and again:"))
+        Err(self.error("the side file of the group is replaced again and again"))
     }
 
     /// The side file, made if it is missing and replaced if it is damaged.
@@ -114,17 +114,17 @@ impl Group {
                 Found::Damaged(what) => self.rebuild(&what)?,
             }
         }
-        Err(self.error("the side file of the group is replaced again and again:"))
+        Err(self.error("the side file of the group is replaced again and again"))
     }
 
     fn keep(&self, side: SideFile) -> Result<Arc<SideFile>> {
         if side.shape.step != self.shape.step {
-            return Err(self.error("the group is of a queue of another format:"));
+            return Err(self.error("the group is of a queue of another format"));
         }
         if side.shape.keyed != self.shape.keyed {
             let (found, asked) =
                 if side.shape.keyed { ("a key", "none") } else { ("no key", "one") };
-            let what = format!("the group was made with {found}, and is opened with {asked}:");
+            let what = format!("the group was made with {found}, and is opened with {asked}");
             return Err(self.error(what));
         }
         let side = Arc::new(side);
@@ -165,8 +165,8 @@ impl Group {
         self.forget();
         match replaced {
             Replaced::Done => Ok(()),
-            Replaced::NotNeeded => Err(self.error("the side file was replaced meanwhile:")),
-            Replaced::InUse => Err(self.error("the group has members (close them first):")),
+            Replaced::NotNeeded => Err(self.error("the side file was replaced meanwhile")),
+            Replaced::InUse => Err(self.error("the group has members (close them first)")),
         }
     }
 }
