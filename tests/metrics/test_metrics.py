@@ -46,6 +46,20 @@ def test_every_way_to_append_is_counted(counted: quire.Queue) -> None:
     assert found.messages_read == 0
 
 
+def test_asynchronous_appends_are_counted_when_they_are_drained(path: Path) -> None:
+    with quire.open(path, buffer_mode="async", metrics=True) as queue:
+        with queue.appender() as appender:
+            appender.write_bytes(b"one")
+            appender.write_many([b"a", b"bb"])
+            with appender.writing_document(metadata=True) as document:
+                document.write("n", 1)
+        assert queue.ring is not None
+        queue.ring.flush()
+        found = queue.metrics()
+    assert (found.messages_appended, found.bytes_appended) == (3, 6)
+    assert found.append_latency.count >= 1
+
+
 def test_every_way_to_read_is_counted(counted: quire.Queue) -> None:
     appender = counted.appender()
     appender.write_many([b"12345678"] * 8)

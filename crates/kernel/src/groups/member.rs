@@ -181,7 +181,7 @@ impl Member {
             return Err(Error::closed("consumer", self.group.path()));
         }
         if file::is_marked(&self.side.cells) {
-            return Err(self.group.error("the group was reset, or its side file made again:"));
+            return Err(self.group.error("the group was reset, or its side file made again"));
         }
         Ok(Working { claims: Claims::new(&self.side.cells, Layout::FILE), _lock: lock })
     }

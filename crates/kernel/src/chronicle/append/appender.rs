@@ -457,6 +457,21 @@ impl Appender {
         payload: impl Fn(usize) -> Payload<'p>,
         intend: impl FnOnce(i64),
     ) -> Result<usize> {
+        let began = self.queue.metrics().map(|metrics| (metrics, Instant::now()));
+        let appended = self.append_run_now(count, &payload, intend)?;
+        if let Some((metrics, began)) = began {
+            let bytes = (0..appended).map(|number| payload(number).len()).sum();
+            metrics.appended(began, appended as u64, bytes);
+        }
+        Ok(appended)
+    }
+
+    fn append_run_now<'p>(
+        &self,
+        count: usize,
+        payload: impl Fn(usize) -> Payload<'p>,
+        intend: impl FnOnce(i64),
+    ) -> Result<usize> {
         let table = self.table()?;
         self.queue.commit().check()?;
         let guard = self.take_lock(false)?;
