@@ -67,7 +67,7 @@ def merge(
         raise arguments.refusal("key", "a function of an excerpt", key)
     arguments.flag("follow", follow)
     arguments.flag("wait_for_all", wait_for_all)
-    if not isinstance(sources, Iterable):
+    if not isinstance(sources, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise arguments.refusal("sources", "queues or tailers", sources)
     given = [*sources]
     for source in given:
@@ -118,9 +118,9 @@ def _take(
     return True
 
 
-def _give_back(tailer: Source[_E_co], excerpt: _E_co) -> None:
+def _give_back(tailer: Any, excerpt: Any) -> None:  # noqa: ANN401 - of any format
     """Have a tailer read a message again, which was not yielded."""
-    cast("Any", tailer).move_to_index(cast("Any", excerpt).index)
+    tailer.move_to_index(excerpt.index)
 
 
 def _tailer(source: Openable[_E_co] | Source[_E_co], opened: ExitStack) -> Source[_E_co]:

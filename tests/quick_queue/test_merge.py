@@ -92,6 +92,6 @@ def test_wrong_arguments_are_refused_at_once(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="invalid sources"):
         quire.merge([tmp_path], key=number_of)  # type: ignore[list-item]
     with pytest.raises(TypeError, match="invalid sources"):
-        quire.merge(queue, key=number_of)  # type: ignore[arg-type]
+        quire.merge(7, key=number_of)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="invalid follow"):
         quire.merge([queue], key=number_of, follow=1)  # type: ignore[arg-type]

@@ -69,7 +69,7 @@ def test_what_the_format_cannot_do_says_why(tmp_path: Path) -> None:
     with pytest.raises(quire.UnsupportedError, match="not an option of a Vanilla Chronicle"):
         opened(tmp_path, wire_type="BINARY_LIGHT")
     with pytest.raises(quire.UnsupportedError, match="Vanilla Chronicle: buffer_mode='async'"):
-        quire.open(tmp_path, format="vanilla", buffer_mode="async")
+        quire.open(tmp_path, format="vanilla", buffer_mode="async")  # type: ignore[call-overload]
     with pytest.raises(quire.UnsupportedError, match="not an option of a Chronicle Queue"):
         quire.open(tmp_path / "journal", consumption="queue")  # type: ignore[call-overload]
 

@@ -86,7 +86,7 @@ class Consumer:
         """
         if isinstance(messages, GroupBatch):
             return self._membership.acknowledge_all(messages.delivered)
-        if not isinstance(messages, Iterable):
+        if not isinstance(messages, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise arguments.refusal("messages", "a batch, or messages", messages)
         return sum(_message(one).ack() for one in messages)
 
