@@ -376,6 +376,14 @@ def test_a_queue_takes_no_dead_letters_of_its_own_group(queue: quire.Queue) -> N
             queue.group("billing", dead_letter=own)
 
 
+def test_a_quick_queues_group_begins_at_a_message(tmp_path: Path) -> None:
+    with (
+        quire.open(tmp_path, format="quick-queue", page_bytes=4096) as queue,
+        pytest.raises(ValueError, match="index=5 expected=a multiple of 16"),
+    ):
+        queue.group("billing").reset(5)
+
+
 def test_only_messages_are_acknowledged(queue: quire.Queue, appender: quire.Appender) -> None:
     appender.write_bytes(b"a")
     with group(queue).consumer() as consumer:

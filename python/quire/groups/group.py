@@ -120,6 +120,7 @@ class Group:
 
         Raises:
             GroupError: The group has members.
+            ValueError: No message of the queue's format can have the index.
 
         Examples:
             >>> last = appender.write_many([b"one", b"two"])
@@ -134,6 +135,11 @@ class Group:
                 f"to reset a group needs a writable queue: path={self._queue.path} read_only=True"
             )
         start: int = 0 if index is None else arguments.whole(0, 2**63 - 1)("index", index)
+        step = Numbering.of(self._queue).step
+        if start % step:
+            raise ValueError(
+                f"not the index of a message: index={start} expected=a multiple of {step}"
+            )
         self._native._reset(start)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
 
     def __repr__(self) -> str:
