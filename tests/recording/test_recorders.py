@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
@@ -17,6 +18,17 @@ from event_loops import until
 from queues import payloads
 from quire.errors import ClosedError, MalformedInputError
 from quire.recording import Counts, StreamRecorder, TcpRecorder, UdpRecorder
+
+
+def take_descriptors(taken: ExitStack) -> None:
+    """Leave this process without a descriptor, until they are given back."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    highest = max(int(it.name) for it in Path("/proc/self/fd").iterdir())
+    taken.callback(resource.setrlimit, resource.RLIMIT_NOFILE, limits)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 1, limits[1]))
+    with suppress(OSError):
+        while True:
+            taken.callback(os.close, os.dup(0))
 
 
 def client(recorder: TcpRecorder) -> socket.socket:
@@ -182,6 +194,47 @@ def test_what_cannot_be_appended_ends_the_recording_with_its_error(
 
     with pytest.raises(ClosedError):
         asyncio.run(scenario())
+
+
+def test_a_message_that_the_queue_cannot_hold_is_refused(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(appender: quire.VanillaAppender) -> None:
+        async with TcpRecorder(appender) as recorder:
+            with client(recorder) as honest, client(recorder) as hostile:
+                for length in (100, 70_000, 80_000, 5):
+                    hostile.sendall(b"x" * length + b"\n")
+                await until(lambda: recorder.counts.received == 4)
+                honest.sendall(b"fine\n")
+                await until(lambda: recorder.counts.written == 3)
+            assert recorder.counts == Counts(received=5, written=3, refused=2)
+
+    with quire.open(path, format="vanilla", data_block_bytes=2**16) as queue:
+        asyncio.run(scenario(queue.appender()))
+        with queue.tailer() as tailer:
+            assert [it.data for it in tailer] == [b"x" * 100, b"x" * 5, b"fine"]
+    assert [it for it in caplog.messages if "message too large: length=70000" in it]
+
+
+def test_a_system_without_descriptors_ends_no_recording(
+    appender: quire.Appender, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        async with TcpRecorder(appender) as recorder:
+            with client(recorder) as first, ExitStack() as others, ExitStack() as taken:
+                first.sendall(b"one\n")
+                await until(lambda: recorder.counts.written == 1)
+                waiting = [others.enter_context(socket.socket()) for _ in range(2)]
+                take_descriptors(taken)
+                for each in waiting:
+                    each.connect(recorder.address)
+                await until(lambda: "cannot accept a client" in caplog.text)
+                taken.close()
+                first.sendall(b"two\n")
+                waiting[1].sendall(b"three\n")
+                await until(lambda: recorder.counts.written == 3)
+
+    asyncio.run(scenario())
 
 
 def test_datagrams_keep_their_bytes_and_order(queue: quire.Queue, appender: quire.Appender) -> None:

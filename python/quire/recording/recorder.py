@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Self, TypeAlias
 
 from quire.appender import Appender
-from quire.errors import MalformedInputError
+from quire.errors import MalformedInputError, MessageTooLargeError
 from quire.quick_queue import QuickAppender
 from quire.recording.addresses import Address
 from quire.recording.counts import Counts
@@ -34,6 +34,8 @@ class Recorder(ABC):
             raise ValueError(f"a message holds at least a byte: max_bytes={max_bytes}")
         self._appender = appender
         self._max_bytes = max_bytes
+        self._longest_written = 0
+        self._shortest_refused = max_bytes + 1
         self._waiter = Waiter()
         self._counts = Counts()
         self._running: asyncio.Task[None] | None = None
@@ -93,16 +95,41 @@ class Recorder(ABC):
         """Close what was opened."""
 
     async def _write(self, messages: list[bytes]) -> None:
-        """Append messages; they are refused where they cannot be messages of a queue."""
-        kept = [it for it in messages if 0 < len(it) <= self._max_bytes]
+        """
+        Append messages; they are refused where they cannot be messages of a queue.
+
+        Of a batch that has a message too long for the queue, those before it would be appended. So
+        one that is longer than any before is appended alone.
+        """
+        kept = [it for it in messages if 0 < len(it) < self._shortest_refused]
         self._counts.received += len(messages)
         self._counts.refused += len(messages) - len(kept)
-        if kept:
-            if isinstance(self._appender, VanillaAppender | QuickAppender):
-                self._appender.write_many(kept)  # which waits for nobody
-            else:
-                await self._appender.awrite_many(kept)
-            self._counts.written += len(kept)
+        start = 0
+        for place, message in enumerate(kept):
+            if len(message) > self._longest_written:
+                await self._append(kept[start:place])
+                await self._append_longer(message)
+                start = place + 1
+        await self._append(kept[start:])
+
+    async def _append_longer(self, message: bytes) -> None:
+        try:
+            await self._append([message])
+        except MessageTooLargeError as error:
+            self._counts.refused += 1
+            self._shortest_refused = min(self._shortest_refused, len(message))
+            log.warning("refused a message: %s", error)
+        else:
+            self._longest_written = max(self._longest_written, len(message))
+
+    async def _append(self, messages: list[bytes]) -> None:
+        if not messages:
+            return
+        if isinstance(self._appender, VanillaAppender | QuickAppender):
+            self._appender.write_many(messages)  # which waits for nobody
+        else:
+            await self._appender.awrite_many(messages)
+        self._counts.written += len(messages)
 
     async def _write_stream(self, stream: Input, framing: Framing) -> None:
         """

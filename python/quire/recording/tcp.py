@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+from contextlib import suppress
 from functools import partial
 from typing import Final, Literal, TypeAlias
 
@@ -15,6 +16,8 @@ from quire.recording.recorder import MAX_BYTES, AnyAppender, PortRecorder, Recor
 from quire.recording.waiting import Input
 
 _READ_BYTES: Final = 256 << 10
+_NO_ACCEPT_S: Final = 1.0
+"""How long no client is accepted after the system could not, as without a descriptor left."""
 
 FramingName: TypeAlias = Literal["lines", "length"]
 
@@ -78,11 +81,21 @@ class TcpRecorder(PortRecorder):
         try:
             async with asyncio.TaskGroup() as tasks:
                 while await self._waiter.readable(self._socket.fileno()):
-                    self._accept(tasks)
-                while self._accept(tasks):  # clients that have connected may have sent messages
-                    pass
+                    try:
+                        self._accept(tasks)
+                    except OSError as error:
+                        log.warning("cannot accept a client: reason=%s", error.strerror)
+                        await self._pause()
+                with suppress(OSError):  # it cannot accept more
+                    while self._accept(tasks):  # those that have connected may have sent messages
+                        pass
         except BaseExceptionGroup as failed:
             raise failed.exceptions[0] from None
+
+    async def _pause(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_NO_ACCEPT_S):
+                await self._waiter.stopped()
 
     def _accept(self, tasks: asyncio.TaskGroup) -> bool:
         """Serve the next client, if there is one and not too many."""
