@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from importlib.resources import files
 from pathlib import Path
@@ -145,6 +146,27 @@ def test_a_damaged_ring_leaves_the_other_metrics(
         caplog.clear()
         scraped(collector)
         assert len(caplog.messages) == 1, "damaged once more, and said once more"
+
+
+def test_queues_that_cannot_be_read_leave_the_others(
+    busy: quire.Queue, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    closed = quire.open(tmp_path / "closed")
+    closed.close()
+    damaged = tmp_path / "damaged"
+    quire.open(damaged, metrics=True).close()
+    (damaged / "metrics.quire").write_bytes(b"not metrics" * 1000)
+    with quire.open(tmp_path / "other") as other:
+        Path(os.fsdecode(os.fsencode(other.path) + b"/\xff.qgroup")).write_bytes(b"x" * 100)
+        collector = Collector({"closed": closed, "damaged": damaged, "busy": busy, "other": other})
+        for _ in range(2):
+            found = scraped(collector)
+    names = {dict(labels)["queue"] for _, labels in found}
+    assert names == {"busy", "other"}
+    assert [line.split(" error=")[0] for line in caplog.messages] == [
+        "metrics of a queue cannot be read: queue=closed metric=all",
+        "metrics of a queue cannot be read: queue=damaged metric=all",
+    ]
 
 
 def test_a_group_that_is_a_link_leaves_the_other_metrics(

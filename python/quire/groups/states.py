@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from quire.ranges.numbering import AnyQueue
 
 _SUFFIX: Final = ".qgroup"
+_FILE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\.qgroup")
 
 
 class GroupMemberState(NamedTuple):
@@ -39,8 +41,9 @@ class GroupState(NamedTuple):
 
 
 def side_files(path: str | PathLike[str]) -> list[Path]:
-    """Return the side files of all groups of a queue."""
-    return sorted(file for file in Path(path).glob(f"*{_SUFFIX}") if file.is_file())
+    """Return the side files of all groups of a queue: those with names that groups can have."""
+    found = (file for file in Path(path).glob(f"*{_SUFFIX}") if _FILE.fullmatch(file.name))
+    return sorted(file for file in found if file.is_file())
 
 
 def side_file(path: str | PathLike[str], name: str) -> Path:

@@ -113,12 +113,21 @@ class Watch:
         self._failed: dict[tuple[str, str], str] = {}
 
     def metrics(self) -> dict[str, Metrics]:
-        """Return the metrics of each queue by its name, without those that are not there yet."""
+        """
+        Return the metrics of each queue by its name.
+
+        Those of a queue that is not there yet, was closed, or cannot be read are left out.
+        """
         found: dict[str, Metrics] = {}
         for name, queue in self._queues.items():
-            opened = queue if isinstance(queue, Queue) else self._open(name, queue)
-            if opened is not None:
-                found[name] = metrics_of(opened)
+            try:
+                opened = queue if isinstance(queue, Queue) else self._open(name, queue)
+                if opened is not None:
+                    found[name] = metrics_of(opened)
+            except (QuireError, OSError) as error:
+                self._say(name, "all", error)
+            else:
+                self._failed.pop((name, "all"), None)
         return found
 
     def values(self, one: Exported, queue: str, metrics: Metrics) -> Mapping[str, int]:
@@ -132,18 +141,20 @@ class Watch:
         try:
             found = one.values(metrics)
         except (QuireError, OSError) as error:
-            text = str(error)
-            if self._failed.get((queue, source)) != text:
-                self._failed[queue, source] = text
-                _log.warning(
-                    "metrics of a queue cannot be read: queue=%s metric=%s error=%s",
-                    queue,
-                    source,
-                    text,
-                )
+            self._say(queue, source, error)
             return {}
         self._failed.pop((queue, source), None)
         return found
+
+    def _say(self, queue: str, source: str, error: Exception) -> None:
+        """Log an error once, as long as it stays."""
+        text = str(error)
+        if self._failed.get((queue, source)) == text:
+            return
+        self._failed[queue, source] = text
+        _log.warning(
+            "metrics of a queue cannot be read: queue=%s metric=%s error=%s", queue, source, text
+        )
 
     def _open(self, name: str, path: str | PathLike[str]) -> Queue | None:
         try:
