@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import threading
 from collections.abc import Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,8 @@ import pytest
 
 import quire
 from quire.vanilla.replication import Sink, Source
+from quire.vanilla.replication.frames import Run
+from quire.vanilla.replication.replica import Replica
 from replication_wire import (
     CAPTURED_MS,
     DAY_MS,
@@ -194,3 +199,39 @@ def test_acknowledgements_of_real_sinks(queue: quire.VanillaQueue, tmp_path: Pat
             return found
 
     assert run(read()) == [b"one", b"two", b"three", b"more", b"more"]
+
+
+def test_looking_for_a_message_while_others_are_stored_does_no_harm(tmp_path: Path) -> None:
+    replica = Replica(tmp_path / "copy", dict(SMALL))
+    messages = Run(FIRST_CAPTURED, [b"x" * length for length in range(1, 6)])
+    replica.store(messages)
+    is_done = threading.Event()
+
+    def look() -> None:
+        while not is_done.is_set():
+            assert all(replica.has(index) for index in range(messages.first, messages.last + 1))
+
+    with ThreadPoolExecutor(1) as threads:
+        looking = threads.submit(look)
+        try:
+            for _ in range(2000):
+                replica.store(messages)  # compares what is there
+        finally:
+            is_done.set()
+        looking.result()
+    replica.close()
+
+
+def test_no_connection_outlives_a_source(queue: quire.VanillaQueue) -> None:
+    async def scenario() -> None:
+        async with Source(queue) as source:
+            connection = socket.create_connection(source.address)
+            while not source.sinks:
+                await asyncio.sleep(0)
+        # Its task was cancelled before it began.
+        assert not source.sinks
+        with connection:
+            connection.settimeout(0)
+            assert await asyncio.get_running_loop().sock_recv(connection, 1) == b""
+
+    run(scenario())

@@ -47,6 +47,7 @@ class Replica:
             stack.enter_context(folder.locked(_LOCK))
             self._appender = stack.enter_context(self._queue.appender())
             self._tailer = stack.enter_context(self._queue.tailer())
+            self._looking = stack.enter_context(self._queue.tailer())
             self._last: int | None = self._queue.last_index
             self._open = stack.pop_all()
 
@@ -70,7 +71,7 @@ class Replica:
 
     def has(self, index: int) -> bool:
         """Whether there is a message of this index."""
-        return index >= 0 and self._tailer.move_to_index(index)
+        return index >= 0 and self._looking.move_to_index(index)
 
     def ends(self) -> list[int]:
         """Return the last index of each of the newest cycles, in ascending order."""
@@ -110,7 +111,8 @@ class Replica:
 
     def _count_held(self, run: Run) -> int:
         for place, payload in enumerate(run.payloads):
-            if not self.has(run.first + place):
+            # Another thread may look for a message meanwhile, with the other tailer.
+            if not self._tailer.move_to_index(run.first + place):
                 return place
             held = self._tailer.read()
             # Readers may change a message in place, but not its length.

@@ -200,6 +200,9 @@ class Source:
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         link = Link(reader, writer, self._timeout_s)
+        if self._server is None:  # closed since the system had the connection
+            link.close()
+            return
         if len(self._sessions) >= self._max_sinks:
             _log.warning("refused a sink: peer=%s max_sinks=%d", link.peer, self._max_sinks)
             link.close()
@@ -212,7 +215,15 @@ class Source:
             heartbeat_s=self._heartbeat_s,
             changed=self._notify,
         )
-        self._sessions[asyncio.create_task(self._serve(session, link))] = session
+        task = asyncio.create_task(self._serve(session, link))
+        self._sessions[task] = session
+        task.add_done_callback(lambda ended: self._forget(ended, link))
+
+    def _forget(self, task: asyncio.Task[None], link: Link) -> None:
+        """Close the connection of a session that ended, or was cancelled before it began."""
+        link.close()
+        del self._sessions[task]
+        self._notify()
 
     async def _serve(self, session: Session, link: Link) -> None:
         try:
@@ -224,7 +235,3 @@ class Source:
         except* (QuireError, OSError) as failed:
             error = failed.exceptions[0]
             _log.error("disconnected a sink: %s peer=%s", error, link.peer, exc_info=error)
-        finally:
-            link.close()  # also if the task was cancelled before it began
-            self._sessions = {task: it for task, it in self._sessions.items() if it is not session}
-            self._notify()
