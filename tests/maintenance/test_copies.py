@@ -220,6 +220,12 @@ def test_what_cannot_be_copied(filled: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "copy").exists()
 
 
+def test_a_pipe_in_the_place_of_a_roll_file_is_refused(filled: Path, tmp_path: Path) -> None:
+    os.mkfifo(filled / "20240101T4.cq4")
+    with pytest.raises(quire.QuireError, match="20240101T4"):
+        quire.copy_queue(filled, tmp_path / "copy")
+
+
 def test_a_damaged_source_is_named(filled: Path, tmp_path: Path) -> None:
     file = sorted(filled.glob("*.cq4"))[1]
     content_of = bytearray(file.read_bytes())

@@ -113,13 +113,16 @@ class _Copy(CopyRun):
 
     def run(self) -> Copied:
         """Copy the table, then each file in the order of its cycle, and complete the words."""
-        table = self._source / TABLE
-        if table.exists():
-            self._folder.replace(TABLE, table.read_bytes())
+        with SafeFolder.at(self._source) as source:
+            return self._run(source)
+
+    def _run(self, source: SafeFolder) -> Copied:
+        if source.has(TABLE):
+            self._folder.replace(TABLE, source.read(TABLE))
         cycles = self._queue.cycles
         paths = [Path(self._queue.file_for_cycle(cycle)) for cycle in cycles]
         self._total = sum(path.stat().st_blocks * 512 for path in paths if path.exists())
-        files = [found for cycle in cycles if (found := self._copy(cycle)) is not None]
+        files = [found for cycle in cycles if (found := self._copy(source, cycle)) is not None]
         for file in files:
             self._copy_times(file)
         self._report("completing")
@@ -133,11 +136,11 @@ class _Copy(CopyRun):
             None if last is None else roll.to_index(last.cycle, last.messages - 1),
         )
 
-    def _copy(self, cycle: int) -> _File | None:
+    def _copy(self, folder: SafeFolder, cycle: int) -> _File | None:
         """Copy a file up to its end; None if it is still being created."""
         path = Path(self._queue.file_for_cycle(cycle))
         try:
-            with path.open("rb") as source:
+            with folder.open(path.name) as source:
                 before = self._queue.end_of_cycle(cycle)
                 if before is None:
                     return None
