@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -303,6 +304,21 @@ def test_reset_begins_elsewhere_unless_there_are_members(
     billing.reset()
     with billing.consumer() as consumer:
         assert payloads(consumer) == [b"a", b"b", b"c"]
+
+
+def test_a_reset_that_is_refused_leaves_the_side_file_alone(
+    queue: quire.Queue, appender: quire.Appender
+) -> None:
+    appender.write_bytes(b"a")
+    billing = group(queue)
+    side_file = Path(queue.path, "billing.qgroup")
+    with billing.consumer() as consumer:
+        assert consumer.ack_many(consumer.read_many(10)) == 1
+        os.utime(side_file, ns=(0, 0))
+        with pytest.raises(quire.GroupError, match="the group has members"):
+            billing.reset()
+        # Members of a file that says it is about to be replaced fail meanwhile.
+        assert side_file.stat().st_mtime_ns == 0
 
 
 def test_a_consumer_works_in_an_event_loop(queue: quire.Queue, appender: quire.Appender) -> None:

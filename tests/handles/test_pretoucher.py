@@ -12,7 +12,18 @@ import pytest
 
 import quire
 from cli_runs import Cli
-from queues import START_MS, exit_code, fork, mapped, payloads, snapshot, threads_named
+from queues import (
+    APPEND_LOCK,
+    START_MS,
+    UNLOCKED,
+    exit_code,
+    fork,
+    mapped,
+    payloads,
+    poke,
+    snapshot,
+    threads_named,
+)
 
 THREAD = "quire-warm"
 PATIENCE_S = 300.0
@@ -61,6 +72,26 @@ def test_a_step_that_must_not_write_creates_no_file(queue: quire.Queue) -> None:
         before = snapshot(Path(queue.path))
         pretoucher.execute()
         assert snapshot(Path(queue.path)) == before
+
+
+def test_a_step_that_is_refused_leaves_later_appends_as_patient_as_before(
+    queue: quire.Queue, clock: quire.ManualClock
+) -> None:
+    with (
+        queue,
+        queue.appender() as appender,
+        queue.appender() as other,
+        queue.pretoucher() as pretoucher,
+    ):
+        path = Path(queue.path)
+        with other.writing_document():
+            clock.advance(SECOND_MS)
+            poke(path, APPEND_LOCK, 1)
+            pretoucher.execute()
+            poke(path, APPEND_LOCK, UNLOCKED)
+            # As without a step: this thread's own document is an error, and no wait that ended.
+            with pytest.raises(quire.DocumentOpenError):
+                appender.write_text("second")
 
 
 def test_a_step_closes_the_cycle_before(queue: quire.Queue, clock: quire.ManualClock) -> None:

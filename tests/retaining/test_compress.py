@@ -6,6 +6,7 @@ import json
 import os
 import queue as queue_module
 import shutil
+import struct
 import subprocess
 import sys
 import threading
@@ -119,6 +120,19 @@ def test_reads_are_the_same_in_both_directions_and_anywhere(orders: Path, tmp_pa
             assert not tailer.move_to_index(index_of(1, MESSAGES))
             tailer.to_start()
             assert tailer.read_bytes() == b"0.0"
+
+
+@pytest.mark.parametrize(("messages", "position"), [(2**64 - 1, 100), (2**63, 2**64 - 1), (30, 64)])
+def test_a_summary_that_cannot_be_is_not_believed(
+    orders: Path, messages: int, position: int
+) -> None:
+    quire.prune(orders, max_cycles=1, action="compress")
+    for file in orders.glob("*.zst"):
+        with file.open("r+b") as opened:
+            opened.seek(8)
+            opened.write(struct.pack("<QQ", messages, position))
+    with quire.open(orders, read_only=True) as queue, pytest.raises(quire.CorruptError):
+        queue.end_of_cycle(queue.cycles[0])
 
 
 def test_one_compressed_file_is_a_queue_of_its_own(orders: Path) -> None:

@@ -162,7 +162,10 @@ impl Pretoucher {
     /// Takes a step under the write lock; None if the lock is taken.
     fn without_waiting<T>(&self, step: impl FnOnce(&Appender) -> Result<T>) -> Result<Option<T>> {
         patience::set(Patience::Tries);
-        match step(&self.appender) {
+        let done = step(&self.appender);
+        // A step that was refused before it took the lock leaves nothing to this thread's appends.
+        let _ = patience::take();
+        match done {
             Ok(done) => Ok(Some(done)),
             Err(Error::LockTimeout { .. } | Error::AppendLocked(_)) => Ok(None),
             Err(error) => Err(error),

@@ -26,6 +26,8 @@ const LEVEL: i32 = 3;
 const CONTENT_MAX: u64 = 1 << 40;
 /// No frame holds more bytes of content for each of its own.
 const RATIO_MAX: u64 = 1 << 15;
+/// No message takes fewer bytes: those of its header.
+const LEAST_MESSAGE: u64 = 4;
 /// Bytes of a frame's header that say the length of its content.
 const FRAME_HEADER: usize = 18;
 /// How a summary starts: a frame to skip, and the length of what is in it.
@@ -85,9 +87,41 @@ pub fn summary(path: &Path) -> Result<Option<Summary>> {
     let Some(file) = files::open(path, Access { write: false, create_mode: None })? else {
         return Ok(None);
     };
-    let mut bytes = [0; SUMMARY_LEN];
-    let found = read_up_to(&mut &file, &mut bytes).map_err(|e| Error::io(DECOMPRESS, path, e))?;
-    Ok(Summary::parse(&bytes[..found]))
+    Start::read(&file, path).map(|start| start.summary)
+}
+
+/// What precedes the content of a compressed file.
+struct Start {
+    summary: Option<Summary>,
+    /// How long the content is; None where the frame does not say it.
+    length: Option<u64>,
+}
+
+impl Start {
+    /// Reads it, and checks the lengths and counts that it states.
+    fn read(file: &File, path: &Path) -> Result<Self> {
+        let failed = |e| Error::io(DECOMPRESS, path, e);
+        let compressed = file.metadata().map_err(failed)?.len();
+        let mut header = [0; SUMMARY_LEN + FRAME_HEADER];
+        let found = read_up_to(&mut &*file, &mut header).map_err(failed)?;
+        let summary = Summary::parse(&header[..found]);
+        let frame = &header[summary.map_or(0, |_| SUMMARY_LEN).min(found)..found];
+        let length = zstd_safe::get_frame_content_size(frame).ok().flatten();
+        if let Some(length) = length
+            && (length > CONTENT_MAX || length / RATIO_MAX > compressed)
+        {
+            let found = format!("content of {length} bytes in a frame of {compressed}");
+            return Err(damaged(path, 0, found));
+        }
+        if let Some(Summary { messages, position }) = summary
+            && (length.is_none_or(|length| position > length)
+                || messages > position / LEAST_MESSAGE)
+        {
+            let found = format!("{messages} messages up to {position:#x} in {length:?} bytes");
+            return Err(damaged(path, 0, found));
+        }
+        Ok(Self { summary, length })
+    }
 }
 
 /// What can be known of a cycle before it is decompressed.
@@ -145,18 +179,10 @@ impl Frame {
         let Some(file) = files::open(path, Access { write: false, create_mode: None })? else {
             return Ok(None);
         };
-        let failed = |e| Error::io(DECOMPRESS, path, e);
-        let compressed = file.metadata().map_err(failed)?.len();
-        let mut header = [0; SUMMARY_LEN + FRAME_HEADER];
-        let found = read_up_to(&mut &file, &mut header).map_err(failed)?;
-        let summary = Summary::parse(&header[..found]);
-        let start = summary.map_or(0, |_| SUMMARY_LEN);
-        let length = zstd_safe::get_frame_content_size(&header[start..found]).ok().flatten();
+        let Start { summary, length } = Start::read(&file, path)?;
         let length = length.ok_or_else(|| damaged(path, 0, "no length of its content"))?;
-        if length > CONTENT_MAX || length / RATIO_MAX > compressed {
-            let found = format!("content of {length} bytes in a frame of {compressed}");
-            return Err(damaged(path, 0, found));
-        }
+        let start = summary.map_or(0, |_| SUMMARY_LEN);
+        let failed = |e| Error::io(DECOMPRESS, path, e);
         (&file).seek(SeekFrom::Start(start as u64)).map_err(failed)?;
         let decoder = read::Decoder::new(file).map_err(failed)?.single_frame();
         Ok(Some(Self { path: path.to_path_buf(), summary, length, at: 0, decoder }))
@@ -345,7 +371,7 @@ mod tests {
         let (source, target) = (dir.join("a.cq4"), dir.join("a.cq4.zst"));
         std::fs::write(&source, content).expect("a file");
         std::fs::write(&target, []).expect("a file");
-        let summary = Summary { messages: 3, position: 4 };
+        let summary = Summary { messages: 0, position: 0 };
         let mut run = Compression::with(summary, &source, &target).expect("a start");
         while run.step().expect("a step") {}
         target

@@ -164,8 +164,14 @@ pub fn replace(path: &Path, shape: Shape, file_mode: u32, why: Replace) -> Resul
     if !is_at(&old, path)? || why == Replace::Damaged && !is_damaged(path)? {
         return Ok(Replaced::NotNeeded);
     }
+    let is_in_use =
+        || Ok::<_, Error>(why == Replace::Unused && !liveness::members(path, &old)?.is_empty());
+    // Members of a marked file fail, so that one with members is marked only if they join just now.
+    if is_in_use()? {
+        return Ok(Replaced::InUse);
+    }
     mark(path, &old, MARKED)?;
-    if why == Replace::Unused && !liveness::members(path, &old)?.is_empty() {
+    if is_in_use()? {
         mark(path, &old, 0)?;
         return Ok(Replaced::InUse);
     }
