@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import quire
+
 # More than a kernel that looks for signals now and then passes between two looks.
 PASSED = 8 * 150_000
 HANG_S = 300
@@ -246,3 +248,48 @@ tailer.to_start()
 assert [*tailer.payloads()] == [b"held", b"after"]
 """
     run(path, program)
+
+
+FLUSH = """
+import os, signal, sys
+import quire
+
+here, there = os.pipe(), os.pipe()  # to this process, and to the one that holds the write lock
+if os.fork() == 0:
+    with quire.open(sys.argv[1]) as queue, queue.appender() as appender:
+        with appender.writing_document() as document:
+            document.write_bytes(b"held")
+            os.write(here[1], b"!")
+            os.read(there[0], 1)
+    os._exit(0)
+os.close(here[1])
+assert os.read(here[0], 1)
+queue = quire.open(sys.argv[1], buffer_mode="async", timeout_s=120)
+
+def handle(*_):
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    try:
+        queue.ring.flush(timeout_s=0)
+    except quire.LockTimeoutError as error:
+        print(str(error).partition(":")[0])
+    os.write(there[1], b"!")
+
+signal.signal(signal.SIGALRM, handle)
+queue.appender().write_bytes(b"put")
+signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
+queue.ring.flush(timeout_s=100)
+print([payload for payload in queue.tailer().payloads()][1:])
+"""
+
+
+def test_a_handler_may_flush_the_ring_that_is_being_flushed(path: Path) -> None:
+    with quire.open(path):
+        pass
+    command = [sys.executable, "-W", "ignore", "-c", FLUSH, str(path)]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
+
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.splitlines() == [
+        "the ring of asynchronous appends was not drained in time",
+        "[b'put']",
+    ]

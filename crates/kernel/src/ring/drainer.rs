@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use super::file::RingFile;
 use super::handle::{OnFull, Ring, Turn, is_busy};
 use super::protocol::{Entry, Intent, Next, Ring as Words};
-use crate::chronicle::protocol::lock::recovery;
+use crate::chronicle::protocol::lock::{interrupt, recovery};
 use crate::chronicle::protocol::publish::Payload;
 use crate::chronicle::protocol::roll_file::Slot;
 use crate::chronicle::queue::handle::Queue;
@@ -225,14 +225,15 @@ impl Ring {
         }
     }
 
-    /// Returns when all that was put in before the call is in the queue.
+    /// Returns when all that was put in before the call is in the queue. A signal's handler may call
+    /// it, too: it waits with nothing held.
     pub fn flush(&self, timeout: Duration) -> Result<()> {
         self.check_open()?;
         let (newest, start) = (self.newest()?, Instant::now());
         let words = newest.words();
         let target = words.tail();
         loop {
-            self.drain()?;
+            self.try_drain()?;
             if words.has_begun() && words.drained() >= target {
                 return Ok(());
             }
@@ -243,6 +244,7 @@ impl Ring {
                 let path = self.path().to_path_buf();
                 return Err(Error::RingNotDrained { path, pending, waited_ms });
             }
+            interrupt::check()?;
             std::thread::sleep(LONGEST_PAUSE);
         }
     }

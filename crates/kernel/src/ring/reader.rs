@@ -30,6 +30,13 @@ impl Ring {
         }
     }
 
+    /// Appends what is in the ring, as far as nobody else is draining it or writing to the queue.
+    pub(super) fn try_drain(&self) -> Result<()> {
+        let Some(mut turn) = self.try_turn() else { return Ok(()) };
+        while self.drain_run(&mut turn)? {}
+        Ok(())
+    }
+
     /// Drains a run of messages, or another slot; false if there is nothing to be drained now, or
     /// another process drains.
     fn drain_run(&self, turn: &mut Turn) -> Result<bool> {
