@@ -61,7 +61,7 @@ PYTHON_LAYERS = [
     "_file_listener _terminal _units _watching",
     "frames.html",
     "_arguments _arrow _durable _formats _following _latency _slots discovery errors pausers",
-    "types _opening _options _raw pages",
+    "types _opening _options _settings _raw pages",
     "ranges.cycles ranges.event_time ranges.numbering ranges.seek",
     "calls arrow",
     "write_lock metrics frames.handle frames.scan frames.dataset frames groups",

@@ -13,7 +13,7 @@ Where things are; each imports only what stands above it::
     _arguments _durable _opening _terminal     checked arguments, files that survive a crash,
     _arrow _latency _formats _slots            paths that become queues, text safe to print,
     _units _watching _file_listener            durations and sizes, what runs beside a queue,
-    _options                                   appends under way, the options of open()
+    _options _settings                         appends under way, the options of open()
     _following _raw                            waiting for messages, in any format; batches of raw
                                                messages
     _native                                    the Rust extension; its stub documents it

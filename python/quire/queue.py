@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from abc import ABCMeta
 from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias, cast, overload
 
 from quire import _arguments as arguments
-from quire import _formats, _native, _options
+from quire import _formats, _native, _options, _settings
 from quire._file_listener import FileListener, FileListening
 from quire._formats import Format
 from quire._native import Dump, ManualClock, Pretoucher, RollCycle
@@ -336,6 +335,7 @@ def open(  # noqa: A001
     buffer_capacity_bytes: int | None = None,
     on_full: Literal["block", "raise", "grow"] = "block",
 ) -> Queue: ...
+@_settings.configured
 def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
     path: str | PathLike[str],
     *,
@@ -391,6 +391,8 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
 
     What an existing queue was created with (roll cycle, epoch, wire type, source id) holds over
     what is asked for here, as in Java; only a roll cycle that contradicts recorded data is refused.
+    Options that are not given may come from environment variables, such as ``QUIRE_TIMEOUT_S``, and
+    from the table ``[open]`` of a ``quire.toml``: see ``docs/operations.md``.
 
     Args:
         path: The queue's directory; with *read_only* also one ``*.cq4`` or
@@ -443,7 +445,7 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
         group_commit_s: How long messages are collected for one sync: 0.1 with ``batch``; 0 with
             ``each``, where threads that append meanwhile share the next sync anyway.
         metrics: Count and time what this process appends and reads, for :meth:`Queue.metrics`.
-            None: if the environment variable ``QUIRE_METRICS`` is 1.
+            None: if the environment variable ``QUIRE_METRICS`` is 1, or ``quire.toml`` says so.
         time_index: Keep the times of appends in a side file of each cycle, so that
             :meth:`Tailer.move_to_time` finds a time within a cycle. Have all writers do so.
         max_clock_ahead_s: Refuse an append that would begin a cycle more than this after the newest
@@ -566,15 +568,14 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
         return IndexedQueue._reopen(path, options)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
     del options["buffer_mode"]  # the other two say what it means
     options = _only(options, _options.CHRONICLE, "Chronicle Queue")
-    if metrics is None:
-        options["metrics"] = os.environ.get("QUIRE_METRICS", "0") not in {"", "0"}
+    options["metrics"] = bool(metrics)
     return Queue._reopen(path, options)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
 
 
 def _only(options: dict[str, Any], allowed: set[str], name: str) -> dict[str, Any]:
     """Return the options that a format has; an error if another one was given."""
     durations = {"timeout_ms": 10_000, "eof_grace_ms": 1_000, "linger_ms": 10_000}
-    defaults_of_open = open.__kwdefaults__ or {}
+    defaults_of_open: dict[str, Any] = cast("Any", open).__wrapped__.__kwdefaults__
     defaults = {**defaults_of_open, **durations, "group_commit_us": None}
     defaults["max_clock_ahead_ms"] = None
     for option in sorted(options.keys() - allowed):

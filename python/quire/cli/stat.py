@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -12,6 +13,7 @@ from typing import Any, Final, cast
 import click
 
 import quire
+from quire import _formats, _settings
 from quire._formats import is_compressed
 from quire._native import QuickQueue, VanillaQueue
 from quire._positions import OUTPUT_POSITION, stored_position
@@ -51,8 +53,9 @@ _COLUMNS: Final = (
 @click.command()
 @click.argument("path", type=PATH)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a queue, indented.")
+@click.option("--config", is_flag=True, help="The options set from outside, and where.")
 @row_format_option()
-def stat(path: Path, *, as_json: bool, style: str) -> None:
+def stat(path: Path, *, as_json: bool, config: bool, style: str) -> None:
     """
     Describe a queue, one of its files, or each queue of a directory.
 
@@ -61,12 +64,22 @@ def stat(path: Path, *, as_json: bool, style: str) -> None:
 
     yaml, json and jsonl have everything, an object a queue; csv and arrow have a row a queue.
 
+    --config instead shows the options with which quire.open would open the queue, or create it, and
+    where each was set: in an environment variable, such as QUIRE_TIMEOUT_S, in a quire.toml, or
+    nowhere. What an existing queue was created with is not among them.
+
     \b
     Examples:
       quire stat orders
       quire stat orders --json | jq '.tailers[] | select(.lag > 1000)'
       quire stat /var/queues --format csv
+      QUIRE_DURABILITY=batch quire stat orders --config
     """  # noqa: D301 - click reads the backspace
+    if config:
+        with value_errors_as_usage():
+            rows = [*_options_of(path)]
+        print_rows("json" if as_json else style, ("option", "value", "origin"), rows)
+        return
     failed: list[str] = []
     found = _each(sources_of(path), failed)
     if as_json:
@@ -82,6 +95,19 @@ def stat(path: Path, *, as_json: bool, style: str) -> None:
         for text in failed[:-1]:
             print_error(text)
         raise click.ClickException(failed[-1])
+
+
+def _options_of(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield what can be set for a queue, or a new one, as ``quire.open`` would take it."""
+    kind = _formats.format_of(str(path))
+    names = _settings.options_of(kind or _formats.CHRONICLE, exists=kind is not None)
+    found = _settings.settings()
+    defaults = inspect.signature(quire.open).parameters
+    for name in sorted(names):
+        value, origin = found.get(name, (defaults[name].default, "default"))
+        if name == "file_mode":
+            value = f"{value:#o}"
+        yield {"option": name, "value": value, "origin": origin}
 
 
 def _each(sources: list[Source], failed: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:

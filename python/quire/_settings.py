@@ -1,0 +1,298 @@
+"""
+Options of ``quire.open`` that the environment or a file sets, as Java's are by system properties.
+
+``QUIRE_TIMEOUT_S=30`` sets *timeout_s*. So does ``timeout_s = 30`` in the table ``[open]`` of the
+file that ``QUIRE_CONFIG`` names, or of ``quire.toml`` in the working directory. What a program
+gives explicitly holds over both, and the environment over the file.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from functools import wraps
+from typing import Final, NamedTuple, ParamSpec, TypeVar, cast
+
+from quire import _arguments as arguments
+from quire import _formats, _options
+from quire.errors import NotAQueueError
+
+_log = logging.getLogger("quire")
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+PREFIX: Final = "QUIRE_"
+FILE: Final = "quire.toml"
+FILE_VARIABLE: Final = "QUIRE_CONFIG"
+_TABLE: Final = "open"
+_LONGEST: Final = 2**16
+
+_YES: Final = {"1", "true", "yes", "on"}
+_NO: Final = {"", "0", "false", "no", "off"}
+_OCTAL: Final = 8
+
+
+class Setting(NamedTuple):
+    """The value of an option, and where it was set."""
+
+    value: object
+    origin: str
+
+
+def _flag(text: str) -> bool:
+    if text.lower() not in _YES | _NO:
+        raise ValueError("expected 1 or 0")
+    return text.lower() in _YES
+
+
+def _seconds(text: str) -> float | None:
+    return None if text.lower() == "none" else float(text)
+
+
+def _checked(name: str, value: object) -> object:
+    if _PARSERS[name] is _seconds:
+        return None if value is None else arguments.seconds(name, value)
+    return _CHECKS[name](name, value)
+
+
+def _whole(text: str) -> int:
+    return int(text, 0)
+
+
+def _mode(text: str) -> int:
+    return int(text, _OCTAL)
+
+
+# How text of the environment is read, for each option that can be set.
+_PARSERS: Final[dict[str, Callable[[str], object]]] = {
+    "allow_network": _flag,
+    "block_bytes": _whole,
+    "buffer_capacity_bytes": _whole,
+    "buffer_mode": str,
+    "consumption": str,
+    "cycle_format": str,
+    "cycle_length_ms": _whole,
+    "cycle_time_zone": str,
+    "data_block_bytes": _whole,
+    "double_buffer": _flag,
+    "durability": str,
+    "entries_per_cycle": _whole,
+    "eof_grace_s": _seconds,
+    "epoch_ms": _whole,
+    "file_mode": _mode,
+    "force_unlock": str,
+    "group_commit_s": _seconds,
+    "index_block_bytes": _whole,
+    "index_count": _whole,
+    "index_spacing": _whole,
+    "linger_s": _seconds,
+    "low_space_percent": _whole,
+    "max_clock_ahead_s": _seconds,
+    "metrics": _flag,
+    "on_full": str,
+    "page_bytes": _whole,
+    "pretouch": _flag,
+    "read_buffer_mode": str,
+    "roll_cycle": str,
+    "roll_time": str,
+    "source_id": _whole,
+    "synchronous": _flag,
+    "tid_bits": _whole,
+    "time_index": _flag,
+    "time_zone": str,
+    "timeout_s": _seconds,
+    "wire_type": str,
+    "write_buffer_mode": str,
+}
+_BUFFER_MODE: Final = arguments.one_of("async", "none")
+_CHECKS: Final[Mapping[str, arguments.Check]] = {
+    **_options.CHECKS,
+    "buffer_mode": _BUFFER_MODE,
+    "read_buffer_mode": _BUFFER_MODE,
+    "write_buffer_mode": _BUFFER_MODE,
+    "time_zone": arguments.text,
+}
+
+# What an existing queue has recorded, or shows by its files.
+AT_CREATION: Final = {
+    "cycle_format",
+    "cycle_length_ms",
+    "cycle_time_zone",
+    "data_block_bytes",
+    "entries_per_cycle",
+    "epoch_ms",
+    "index_block_bytes",
+    "index_count",
+    "index_spacing",
+    "page_bytes",
+    "roll_cycle",
+    "roll_time",
+    "source_id",
+    "tid_bits",
+    "time_zone",
+    "wire_type",
+}
+_RING: Final = {
+    "buffer_mode",
+    "read_buffer_mode",
+    "write_buffer_mode",
+    "buffer_capacity_bytes",
+    "on_full",
+}
+# Where one of them is given, the others are not set.
+_TOGETHER: Final = (
+    _RING,
+    {"time_zone", "roll_time_zone"},
+    {"durability", "group_commit_s"},
+    {"roll_cycle", "cycle_length_ms", "cycle_format"},
+)
+# What the formats' lists of options call them.
+_CHECKED_AS: Final = {
+    "buffer_mode": "write_buffer_mode",
+    "eof_grace_s": "eof_grace_ms",
+    "group_commit_s": "group_commit_us",
+    "linger_s": "linger_ms",
+    "max_clock_ahead_s": "max_clock_ahead_ms",
+    "time_zone": "roll_time_zone",
+    "timeout_s": "timeout_ms",
+}
+_ALLOWED: Final = {
+    _formats.CHRONICLE: _options.CHRONICLE,
+    _formats.VANILLA: _options.VANILLA,
+    _formats.QUICK_QUEUE: _options.QUICK_QUEUE,
+    _formats.INDEXED: _options.INDEXED,
+}
+
+
+def configured(opening: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Have a function with the options of ``quire.open`` take those that are set from outside."""
+
+    @wraps(opening)
+    def opened(*args: _P.args, **given: _P.kwargs) -> _R:
+        found = settings()
+        if not found:
+            return opening(*args, **given)
+        path = args[0] if args else given.get("path")
+        applied = for_opening(path, given, found)
+        given.update({name: it.value for name, it in applied.items()})
+        try:
+            return opening(*args, **given)
+        except (TypeError, ValueError) as error:
+            if applied:
+                origins = " ".join(f"{name}={it.origin}" for name, it in applied.items())
+                error.add_note(f"options that were not given were set: {origins}")
+            raise
+
+    return opened
+
+
+def for_opening(
+    path: object, given: Mapping[str, object], found: Mapping[str, Setting]
+) -> dict[str, Setting]:
+    """Return those settings that hold for the queue at a path and were not given."""
+    try:
+        kind = _formats.format_of(arguments.path("path", path))
+    except (TypeError, NotAQueueError):
+        return {}  # opening says what is wrong
+    names = options_of(kind or str(given.get("format") or _formats.CHRONICLE), exists=bool(kind))
+    if given.get("read_only"):
+        names -= _RING
+    for group in _TOGETHER:
+        if group & given.keys():
+            names -= group
+    return {name: it for name, it in found.items() if name in names and name not in given}
+
+
+def options_of(kind: str, *, exists: bool) -> set[str]:
+    """Return which options can be set for a queue of a format."""
+    allowed = _ALLOWED.get(kind, _options.CHRONICLE)
+    names = {name for name in _PARSERS if _CHECKED_AS.get(name, name) in allowed}
+    return names - AT_CREATION if exists else names
+
+
+def settings() -> dict[str, Setting]:
+    """
+    Return the options that are set from outside, by their names.
+
+    Raises:
+        ValueError: A value, the file, or an option of it is not valid.
+        OSError: The file that ``QUIRE_CONFIG`` names cannot be read.
+
+    """
+    return {**dict(_of_file()), **dict(_of_environment())}
+
+
+def _of_environment() -> Iterator[tuple[str, Setting]]:
+    for variable in os.environ:
+        name = variable.removeprefix(PREFIX).lower()
+        if not variable.startswith(PREFIX) or name not in _PARSERS:
+            continue
+        text = os.environ[variable]
+        try:
+            value = _checked(name, _PARSERS[name](text))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"invalid {variable}={text!r:.80}: {error}") from None
+        yield name, Setting(value, variable)
+
+
+def _of_file() -> Iterator[tuple[str, Setting]]:
+    named = os.environ.get(FILE_VARIABLE)
+    path = os.path.abspath(named or FILE)  # noqa: PTH100 - a path object costs more than the rest
+    text = _text(path, must_exist=bool(named))
+    if text is None:
+        return
+    import tomllib
+
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"not a TOML file: {error}: path={path}") from None
+    unknown = sorted(tables.keys() - {_TABLE})
+    options = tables.get(_TABLE, {})
+    if unknown or not isinstance(options, dict):
+        what = unknown[0] if unknown else _TABLE
+        raise ValueError(f"expected one table, [{_TABLE}]: found={what!r:.80} path={path}")
+    for name, value in cast("dict[str, object]", options).items():
+        if name not in _PARSERS:
+            raise ValueError(f"not an option that can be set: option={name!r:.80} path={path}")
+        try:
+            yield name, Setting(_checked(name, value), path)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{error}: path={path}") from None
+
+
+def _why_not_trusted(status: os.stat_result) -> str | None:
+    if not stat.S_ISREG(status.st_mode):
+        return "not a regular file:"
+    if status.st_uid not in {0, os.geteuid()} or status.st_mode & stat.S_IWOTH:
+        mode = stat.S_IMODE(status.st_mode)
+        return f"another user could have written it: owner={status.st_uid} mode={mode:04o}"
+    return None
+
+
+def _text(path: str, *, must_exist: bool) -> str | None:
+    """Return the text of a file that no other user can have written; None if there is none."""
+    try:
+        # A link is followed where the user named it: nobody vouches for one that is found here.
+        follow = 0 if must_exist else os.O_NOFOLLOW
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | follow)
+    except OSError as error:
+        if must_exist:
+            raise
+        if not isinstance(error, FileNotFoundError):
+            _log.warning("options are not taken from a file: %s path=%s", error.strerror, path)
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if problem := _why_not_trusted(status):
+            if must_exist:
+                raise ValueError(f"{problem} path={path}")
+            _log.warning("options are not taken from a file: %s path=%s", problem, path)
+            return None
+        content = file.read(_LONGEST + 1)
+    if len(content) > _LONGEST:
+        raise ValueError(f"longer than {_LONGEST} bytes: path={path}")
+    return content.decode("utf-8")

@@ -1,0 +1,174 @@
+"""Options of ``quire.open`` from environment variables and from ``quire.toml``."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from pathlib import Path
+
+import pytest
+
+import quire
+from cli_runs import Cli
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory, without options of whoever runs the tests."""
+    for name in [name for name in os.environ if name.startswith("QUIRE_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def config(cli: Cli, path: Path) -> dict[str, tuple[object, str]]:
+    lines = cli.ok("stat", path, "--config", "--format", "jsonl").out.splitlines()
+    rows = map(json.loads, lines)
+    return {row["option"]: (row["value"], row["origin"]) for row in rows}
+
+
+def test_the_environment_holds_over_the_file_and_arguments_over_both(
+    path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
+) -> None:
+    file = folder / "quire.toml"
+    file.write_text("[open]\nroll_cycle = 'HOURLY'\nsource_id = 3\nfile_mode = 0o640\n")
+    monkeypatch.setenv("QUIRE_SOURCE_ID", "4")
+    monkeypatch.setenv("QUIRE_TIMEOUT_S", "2.5")
+    monkeypatch.setenv("QUIRE_PRETOUCH", "off")
+
+    found = config(cli, path)
+    assert found["roll_cycle"] == ("HOURLY", str(file))
+    assert found["file_mode"] == ("0o640", str(file))
+    assert found["source_id"] == (4, "QUIRE_SOURCE_ID")
+    assert found["timeout_s"] == (2.5, "QUIRE_TIMEOUT_S")
+    assert found["pretouch"] == (False, "QUIRE_PRETOUCH")
+    assert found["durability"] == ("process", "default")
+
+    with quire.open(path, roll_cycle="DAILY") as queue:
+        assert (queue.roll_cycle.name, queue.source_id) == ("DAILY", 4)
+        queue.appender().write_bytes(b"a")
+        assert Path(queue.file_for_cycle(queue.cycles[0])).stat().st_mode & 0o777 == 0o640
+    with quire.open(folder / "other") as queue:
+        assert queue.roll_cycle.name == "HOURLY"
+
+
+def test_an_existing_queue_keeps_what_it_was_created_with(
+    path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
+) -> None:
+    with quire.open(path, roll_cycle="DAILY") as queue:
+        queue.appender().write_bytes(b"a")
+    monkeypatch.setenv("QUIRE_ROLL_CYCLE", "HOURLY")
+
+    with quire.open(path) as queue:
+        assert queue.roll_cycle.name == "DAILY"
+    assert "roll_cycle" not in config(cli, path)
+
+
+@pytest.mark.parametrize("kind", ["vanilla", "quick-queue"])
+def test_options_that_a_format_lacks_are_left_out(
+    path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli, kind: str
+) -> None:
+    monkeypatch.setenv("QUIRE_DURABILITY", "batch")
+    monkeypatch.setenv("QUIRE_BUFFER_MODE", "async")
+    monkeypatch.setenv("QUIRE_PAGE_BYTES", "0x10000")
+
+    with quire.open(path, format=kind) as queue:  # type: ignore[call-overload]
+        queue.appender().write_bytes(b"a")
+    assert not {"durability", "buffer_mode", "page_bytes"} & config(cli, path).keys()
+
+
+def test_the_ring_can_be_set_and_given_up(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUIRE_WRITE_BUFFER_MODE", "async")
+    monkeypatch.setenv("QUIRE_BUFFER_CAPACITY_BYTES", "65536")
+
+    with quire.open(path) as queue:
+        assert queue.ring is not None
+        assert queue.ring.capacity_bytes == 65536
+    with quire.open(path, buffer_mode="none") as queue:
+        assert queue.ring is None
+    with quire.open(path, read_only=True) as queue:
+        assert queue.ring is None
+
+
+@pytest.mark.parametrize(
+    ("variable", "problem"),
+    [
+        (("QUIRE_TIMEOUT_S", "soon"), "invalid QUIRE_TIMEOUT_S='soon'"),
+        (("QUIRE_TIMEOUT_S", "-1"), "cannot be negative"),
+        (("QUIRE_METRICS", "perhaps"), "expected 1 or 0"),
+        (("QUIRE_DURABILITY", "always"), "expected one of process, batch, each"),
+        (("QUIRE_SOURCE_ID", "1.5"), "invalid QUIRE_SOURCE_ID='1.5'"),
+        (("QUIRE_BUFFER_MODE", "copy"), "expected one of async, none"),
+    ],
+)
+def test_a_wrong_variable_is_named(
+    path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli, variable: tuple[str, str], problem: str
+) -> None:
+    monkeypatch.setenv(*variable)
+
+    with pytest.raises(ValueError, match=problem):
+        quire.open(path)
+    ran = cli("stat", path, "--config")
+    assert (ran.code, variable[0] in ran.err) == (2, True)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[open\n", "not a TOML file"),
+        ("[shut]\n", r"expected one table, \[open\]: found='shut'"),
+        ("open = 1\n", r"expected one table, \[open\]"),
+        ("[open]\ntimeout = 1\n", "not an option that can be set: option='timeout'"),
+        ("[open]\nclock = 1\n", "not an option that can be set: option='clock'"),
+        ("[open]\ntimeout_s = '1'\n", "invalid timeout_s: expected seconds, found str"),
+        ("#" * 70_000, "longer than 65536 bytes"),
+    ],
+)
+def test_a_wrong_file_is_named(path: Path, folder: Path, text: str, problem: str) -> None:
+    file = folder / "quire.toml"
+    file.write_text(text)
+
+    with pytest.raises(ValueError, match=rf"{problem}.* path={file}"):
+        quire.open(path)
+
+
+def test_a_file_can_be_named(path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = folder / "mine.toml"
+    monkeypatch.setenv("QUIRE_CONFIG", str(file))
+    with pytest.raises(FileNotFoundError, match=r"mine\.toml"):
+        quire.open(path)
+    file.write_text("[open]\nsource_id = 9\n")
+    with quire.open(path) as queue:
+        assert queue.source_id == 9
+    file.chmod(0o646)
+    with pytest.raises(ValueError, match=r"another user could have written it: .* mode=0646"):
+        quire.open(path)
+
+
+def test_a_file_that_others_could_have_put_here_is_ignored(
+    path: Path, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = folder / "quire.toml"
+    (folder / "elsewhere").write_text("[open]\nsource_id = 9\n")
+    with caplog.at_level(logging.WARNING, "quire"):
+        file.symlink_to(folder / "elsewhere")
+        with quire.open(path) as queue:
+            assert queue.source_id == 0
+        file.unlink()
+        os.mkfifo(file)
+        with quire.open(path) as queue:
+            assert queue.source_id == 0
+    assert [f"path={file}" in line for line in caplog.messages] == [True, True]
+
+
+def test_a_combination_that_fails_says_where_its_options_came_from(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QUIRE_ROLL_CYCLE", "SOMETIMES")
+    with pytest.raises(ValueError, match="SOMETIMES") as raised:
+        quire.open(path)
+    assert raised.value.__notes__ == [
+        "options that were not given were set: roll_cycle=QUIRE_ROLL_CYCLE"
+    ]
