@@ -57,15 +57,15 @@ pub fn watch_for_signals() {
 
 /// Converts a kernel result to a Python result; the kernel's warnings are logged first.
 #[inline]
-pub fn told<T>(py: Python<'_>, result: Result<T, Error>) -> PyResult<T> {
-    tell(py)?;
+pub fn or_raise<T>(py: Python<'_>, result: Result<T, Error>) -> PyResult<T> {
+    log_warnings(py)?;
     result.map_err(to_py)
 }
 
 /// Logs the kernel's warnings. A failing log handler or filter does not undo the operation;
 /// an interrupt is raised.
 #[inline]
-pub fn tell(py: Python<'_>) -> PyResult<()> {
+pub fn log_warnings(py: Python<'_>) -> PyResult<()> {
     let lines = warnings::take();
     if lines.is_empty() { Ok(()) } else { log(py, lines) }
 }

@@ -18,7 +18,7 @@ use quire_kernel::os::files;
 use quire_kernel::ring::handle::Stats;
 use quire_kernel::snapshot::Snapshot;
 
-use crate::error::told;
+use crate::error::or_raise;
 
 /// Kind, file, position, found, expected.
 pub type Row = (&'static str, OsString, Option<u64>, String, String);
@@ -81,7 +81,7 @@ pub fn snapshot_row(snapshot: Snapshot) -> SnapshotRow {
 #[pyfunction]
 #[pyo3(signature = (path, /))]
 pub fn verify_journal(py: Python<'_>, path: PathBuf) -> PyResult<Rows> {
-    told(py, py.detach(|| verify::verify(&path))).map(rows)
+    or_raise(py, py.detach(|| verify::verify(&path))).map(rows)
 }
 
 #[doc = stub!("times_file")]
@@ -102,8 +102,8 @@ pub fn compress_roll_file(
     target: PathBuf,
     pause: &Bound<'_, PyAny>,
 ) -> PyResult<()> {
-    let mut run = told(py, py.detach(|| Compression::new(&source, &target)))?;
-    while told(py, py.detach(|| run.step()))? {
+    let mut run = or_raise(py, py.detach(|| Compression::new(&source, &target)))?;
+    while or_raise(py, py.detach(|| run.step()))? {
         pause.call0()?;
     }
     Ok(())
@@ -118,9 +118,9 @@ pub fn is_compressed_copy(
     compressed: PathBuf,
     pause: &Bound<'_, PyAny>,
 ) -> PyResult<bool> {
-    let mut run = told(py, py.detach(|| Comparison::new(&source, &compressed)))?;
+    let mut run = or_raise(py, py.detach(|| Comparison::new(&source, &compressed)))?;
     loop {
-        if let Some(is_same) = told(py, py.detach(|| run.step()))? {
+        if let Some(is_same) = or_raise(py, py.detach(|| run.step()))? {
             return Ok(is_same);
         }
         pause.call0()?;
@@ -131,7 +131,7 @@ pub fn is_compressed_copy(
 #[pyfunction]
 #[pyo3(signature = (path, /))]
 pub fn network_file_system(py: Python<'_>, path: PathBuf) -> PyResult<Option<&'static str>> {
-    told(py, files::network_file_system_of(&path))
+    or_raise(py, files::network_file_system_of(&path))
 }
 
 #[doc = stub!("count_pruned")]
@@ -144,7 +144,7 @@ pub fn count_pruned(
     freed: u64,
     now_ms: u64,
 ) -> PyResult<()> {
-    let found = told(py, py.detach(|| Metrics::open_existing(&path, true)))?;
+    let found = or_raise(py, py.detach(|| Metrics::open_existing(&path, true)))?;
     if let Some(metrics) = found {
         metrics.pruned(cycles, freed, now_ms);
     }
@@ -158,7 +158,7 @@ type RingStats = (u64, u64, u64, u64, u64);
 #[pyfunction]
 #[pyo3(signature = (path, /))]
 pub fn ring_stats(py: Python<'_>, path: PathBuf) -> PyResult<Option<RingStats>> {
-    let found = told(py, py.detach(|| Stats::of(&path)))?;
+    let found = or_raise(py, py.detach(|| Stats::of(&path)))?;
     Ok(found.map(|Stats { capacity, used, high_water, pending, stalls }| {
         (capacity, used, high_water, pending, stalls)
     }))
@@ -179,5 +179,5 @@ pub fn repair_journal(
         let Action { kind, file, position, done } = action;
         (kind.name(), file.into_os_string(), position, done)
     };
-    Ok(told(py, repaired)?.into_iter().map(row).collect())
+    Ok(or_raise(py, repaired)?.into_iter().map(row).collect())
 }

@@ -8,7 +8,7 @@ use quire_wire::arrow::encode::encoder::{Content, Encoder as Kernel};
 
 use super::decode::{field, method};
 use crate::buffer::{Borrowed, Buffer};
-use crate::error::told;
+use crate::error::or_raise;
 
 #[doc = stub!("Encoder")]
 #[pyclass(module = "quire._native", frozen)]
@@ -49,7 +49,7 @@ impl Encoder {
     ) -> PyResult<(Buffer, Buffer)> {
         let columns =
             columns.iter().map(|column| Column::new(column, 0)).collect::<PyResult<Vec<_>>>()?;
-        let messages = told(
+        let messages = or_raise(
             py,
             py.detach(|| {
                 let parts: Vec<_> = columns.iter().map(Column::parts).collect();

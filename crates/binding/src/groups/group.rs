@@ -7,7 +7,7 @@ use quire_kernel::groups::group::{self, Backlog, Described, Group as Kernel};
 use quire_kernel::groups::protocol::file::Shape;
 
 use super::member::GroupMember;
-use crate::error::{to_py, told};
+use crate::error::{or_raise, to_py};
 
 #[doc = stub!("Group")]
 #[pyclass(module = "quire._native", frozen, subclass)]
@@ -47,13 +47,13 @@ impl Group {
     #[pyo3(name = "_join", signature = (name, ack_timeout_ms, /))]
     fn join(&self, py: Python<'_>, name: &str, ack_timeout_ms: u64) -> PyResult<GroupMember> {
         let joined = py.detach(|| self.kernel.join(name, ack_timeout_ms));
-        told(py, joined).map(GroupMember)
+        or_raise(py, joined).map(GroupMember)
     }
 
     #[doc = stub!("Group._reset")]
     #[pyo3(name = "_reset", signature = (start, /))]
     fn reset(&self, py: Python<'_>, start: u64) -> PyResult<()> {
-        told(py, py.detach(|| self.kernel.reset(start)))
+        or_raise(py, py.detach(|| self.kernel.reset(start)))
     }
 }
 
@@ -61,7 +61,7 @@ impl Group {
 #[pyfunction]
 #[pyo3(signature = (file, /))]
 pub fn group_backlog(py: Python<'_>, file: PathBuf) -> PyResult<Option<(u64, u64, u64)>> {
-    let found = told(py, py.detach(|| group::backlog(&file)))?;
+    let found = or_raise(py, py.detach(|| group::backlog(&file)))?;
     Ok(found.map(|Backlog { next, unacknowledged, lowest }| (next, unacknowledged, lowest)))
 }
 
@@ -69,7 +69,7 @@ pub fn group_backlog(py: Python<'_>, file: PathBuf) -> PyResult<Option<(u64, u64
 #[pyfunction]
 #[pyo3(signature = (file, /))]
 pub fn group_members(py: Python<'_>, file: PathBuf) -> PyResult<Vec<(String, u32, u64)>> {
-    let found = told(py, py.detach(|| group::members(&file)))?;
+    let found = or_raise(py, py.detach(|| group::members(&file)))?;
     let row = |Described { name, pid, messages }| (name, pid, messages);
     Ok(found.into_iter().map(row).collect())
 }

@@ -5,7 +5,7 @@ use quire_kernel::groups::member::{Held, Member as Kernel};
 use quire_kernel::groups::protocol::claims::{Claim, Frontier};
 
 use crate::buffer::Borrowed;
-use crate::error::told;
+use crate::error::or_raise;
 
 /// Number, generation, deliveries, pending messages as bits, index of the first message.
 type Row = (u32, u16, u8, u32, u64);
@@ -46,7 +46,7 @@ impl GroupMember {
 
     #[doc = stub!("GroupMember.frontier")]
     fn frontier(&self, py: Python<'_>) -> PyResult<(u64, u64)> {
-        told(py, self.0.frontier()).map(|found| (found.newest.0, found.next))
+        or_raise(py, self.0.frontier()).map(|found| (found.newest.0, found.next))
     }
 
     #[doc = stub!("GroupMember.hold")]
@@ -58,7 +58,7 @@ impl GroupMember {
         indexes: &Bound<'_, PyAny>,
     ) -> PyResult<Vec<Row>> {
         let indexes = words(indexes)?;
-        let held = told(py, self.0.hold(frontier(at), &indexes))?;
+        let held = or_raise(py, self.0.hold(frontier(at), &indexes))?;
         Ok(held.into_iter().map(row).collect())
     }
 
@@ -72,26 +72,26 @@ impl GroupMember {
         keys: Vec<u64>,
     ) -> PyResult<usize> {
         let indexes = words(indexes)?;
-        told(py, self.0.offer(frontier(at), &indexes, &keys))
+        or_raise(py, self.0.offer(frontier(at), &indexes, &keys))
     }
 
     #[doc = stub!("GroupMember.take")]
     #[pyo3(signature = (count, /))]
     fn take(&self, py: Python<'_>, count: u64) -> PyResult<Vec<Row>> {
-        let held = told(py, py.detach(|| self.0.take(count)))?;
+        let held = or_raise(py, py.detach(|| self.0.take(count)))?;
         Ok(held.into_iter().map(row).collect())
     }
 
     #[doc = stub!("GroupMember.acknowledge")]
     #[pyo3(signature = (of, messages, /))]
     fn acknowledge(&self, py: Python<'_>, of: (u32, u16), messages: u32) -> PyResult<u32> {
-        told(py, self.0.acknowledge(&claim(of), messages))
+        or_raise(py, self.0.acknowledge(&claim(of), messages))
     }
 
     #[doc = stub!("GroupMember.give_back")]
     #[pyo3(signature = (of, /))]
     fn give_back(&self, py: Python<'_>, of: (u32, u16)) -> PyResult<bool> {
-        told(py, self.0.give_back(&claim(of)))
+        or_raise(py, self.0.give_back(&claim(of)))
     }
 
     #[doc = stub!("GroupMember.close")]

@@ -18,7 +18,7 @@ use super::queue::Queue;
 use super::ring::NO_INDEX;
 use super::write_document::WriteDocument;
 use crate::buffer::Borrowed;
-use crate::error::{to_py, told};
+use crate::error::{or_raise, to_py};
 use crate::repr;
 use crate::values::{codec, encode};
 
@@ -122,7 +122,7 @@ impl Appender {
                     Ok(Payload::new(column.element(number)?))
                 })
             });
-            return told(py, written);
+            return or_raise(py, written);
         }
         if text {
             return self.write_texts(py, &column, count);
@@ -193,7 +193,7 @@ impl Appender {
     #[doc = stub!("Appender.normalise_eofs")]
     fn normalise_eofs(&self, py: Python<'_>) -> PyResult<()> {
         let now = self.clock.now_ms(py)?;
-        told(py, py.detach(|| self.kernel.normalise_eofs(now)))
+        or_raise(py, py.detach(|| self.kernel.normalise_eofs(now)))
     }
 
     #[doc = stub!("Appender.sync")]
@@ -204,7 +204,7 @@ impl Appender {
             }
             self.kernel.sync()
         });
-        told(py, synced)
+        or_raise(py, synced)
     }
 
     #[doc = stub!("Appender.close")]
@@ -232,7 +232,7 @@ impl Appender {
             }
             return Ok(appended.index);
         }
-        told(py, py.detach(|| self.kernel.append(now, payload)))
+        or_raise(py, py.detach(|| self.kernel.append(now, payload)))
     }
 
     /// Puts a message into the ring.
@@ -242,7 +242,7 @@ impl Appender {
         if payload.body.len() <= SMALL && ring.try_put(payload, false).map_err(to_py)? {
             return Ok(NO_INDEX);
         }
-        told(py, py.detach(|| ring.put(payload, false)))?;
+        or_raise(py, py.detach(|| ring.put(payload, false)))?;
         Ok(NO_INDEX)
     }
 
@@ -256,7 +256,7 @@ impl Appender {
     ) -> PyResult<Option<i64>> {
         self.check_open()?;
         let put = py.detach(|| (0..count).try_for_each(|number| ring.put(payload(number)?, false)));
-        told(py, put).map(|()| (count > 0).then_some(NO_INDEX))
+        or_raise(py, put).map(|()| (count > 0).then_some(NO_INDEX))
     }
 
     fn check_open(&self) -> PyResult<()> {
@@ -269,14 +269,14 @@ impl Appender {
     /// Appends a metadata document.
     pub fn write_metadata(&self, py: Python<'_>, document: &[u8]) -> PyResult<()> {
         if let Some(ring) = &self.ring {
-            return told(py, py.detach(|| ring.put(Payload::new(document), true)));
+            return or_raise(py, py.detach(|| ring.put(Payload::new(document), true)));
         }
         let now = self.clock.now_ms(py)?;
         let written = py.detach(|| {
             let claim = self.kernel.claim(now, true)?;
             self.kernel.publish(claim, document)
         });
-        told(py, written).map(drop)
+        or_raise(py, written).map(drop)
     }
 
     fn write_tuple(&self, py: Python<'_>, payloads: &Bound<'_, PyTuple>) -> PyResult<Option<i64>> {
@@ -312,7 +312,7 @@ impl Appender {
         let mut last = None;
         for from in (0..count).step_by(step) {
             let now = self.clock.now_ms(py)?;
-            last = told(py, py.detach(|| write(now, from, step.min(count - from))))?;
+            last = or_raise(py, py.detach(|| write(now, from, step.min(count - from))))?;
         }
         Ok(last)
     }
@@ -348,6 +348,6 @@ impl Appender {
                 ring.put(Payload { head: &head[..length], body, zeros: 0 }, false)
             })
         });
-        told(py, put).map(|()| (count > 0).then_some(NO_INDEX))
+        or_raise(py, put).map(|()| (count > 0).then_some(NO_INDEX))
     }
 }

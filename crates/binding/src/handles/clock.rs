@@ -92,8 +92,8 @@ impl QueueClock {
         match self {
             Self::Kernel(_) => Ok(None),
             Self::Callable(clock) => {
-                let told = clock.call0(py)?;
-                integer("clock()", told.bind(py)).map(Some)
+                let or_raise = clock.call0(py)?;
+                integer("clock()", or_raise.bind(py)).map(Some)
             }
         }
     }

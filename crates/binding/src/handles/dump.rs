@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use quire_kernel::chronicle::dump::Dump as Kernel;
 
-use crate::error::told;
+use crate::error::or_raise;
 
 /// Text is passed to Python in pieces of at least this length.
 const PIECE: usize = 1 << 16;
@@ -26,7 +26,7 @@ impl Dump {
             }
             Ok(dump)
         });
-        told(py, opened).map(|dump| Self(Mutex::new(dump)))
+        or_raise(py, opened).map(|dump| Self(Mutex::new(dump)))
     }
 
     const fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
@@ -39,7 +39,7 @@ impl Dump {
             let mut dump = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             dump.put_more(&mut piece, PIECE)
         });
-        told(py, put)?;
+        or_raise(py, put)?;
         Ok((!piece.is_empty()).then(|| PyBytes::new(py, piece.as_bytes())))
     }
 }

@@ -9,7 +9,7 @@ use quire_kernel::chronicle::append::pretoucher::{Choices, Pretoucher as Kernel}
 use super::clock::QueueClock;
 use super::queue::Queue;
 use crate::arguments::seconds;
-use crate::error::{to_py, told};
+use crate::error::{or_raise, to_py};
 use crate::repr;
 
 /// Waiting longer than this for the next step is a mistake.
@@ -41,7 +41,7 @@ impl Pretoucher {
     #[doc = stub!("Pretoucher.execute")]
     fn execute(&self, py: Python<'_>) -> PyResult<()> {
         let now = self.clock.now_ms(py)?;
-        told(py, py.detach(|| self.kernel.execute(now)))
+        or_raise(py, py.detach(|| self.kernel.execute(now)))
     }
 
     #[doc = stub!("Pretoucher.start")]

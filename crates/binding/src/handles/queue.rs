@@ -22,7 +22,7 @@ use super::clock::QueueClock;
 use super::file_events::FileEvents;
 use super::roll_cycle::{RollCycle, named_or_given};
 use crate::arguments::{integer, text};
-use crate::error::{to_py, told};
+use crate::error::{or_raise, to_py};
 use crate::maintenance::{ExplainedRow, explained_row};
 use crate::repr;
 
@@ -146,7 +146,7 @@ impl Queue {
             let ring = open_ring(&kernel, buffered, capacity, on_full)?;
             Ok((kernel, ring))
         });
-        let (kernel, ring) = told(py, opened)?;
+        let (kernel, ring) = or_raise(py, opened)?;
         Ok(Self { kernel, clock, ring, buffered })
     }
 

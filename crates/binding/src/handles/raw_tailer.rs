@@ -8,7 +8,7 @@ use super::column::{Index, PayloadColumns};
 use super::scan::STEP;
 use crate::arguments::{integer, optional};
 use crate::buffer::Buffer;
-use crate::error::{tell, told};
+use crate::error::{log_warnings, or_raise};
 
 /// A count, and columns of indexes, offsets and bytes.
 pub type Columns = (usize, Buffer, Buffer, Buffer);
@@ -47,7 +47,7 @@ pub fn payload<'py>(
     py: Python<'py>,
     tailer: &impl RawTailer,
 ) -> PyResult<Option<Bound<'py, PyBytes>>> {
-    told(py, tailer.read_with(|_, bytes| PyBytes::new(py, bytes)))
+    or_raise(py, tailer.read_with(|_, bytes| PyBytes::new(py, bytes)))
 }
 
 /// The bytes of up to `count` messages.
@@ -96,21 +96,21 @@ fn in_steps(
     count: usize,
     mut step: impl FnMut(usize, bool) -> Result<usize>,
 ) -> PyResult<usize> {
-    let start = told(py, tailer.mark())?;
+    let start = or_raise(py, tailer.mark())?;
     let mut taken = 0;
     while taken < count {
         let asked = (count - taken).min(STEP);
         let some = match step(asked, taken == 0) {
             Ok(some) => some,
-            Err(error) if taken == 0 => return told(py, Err(error)),
+            Err(error) if taken == 0 => return or_raise(py, Err(error)),
             Err(error) => {
-                told(py, tailer.defer(error))?;
+                or_raise(py, tailer.defer(error))?;
                 break;
             }
         };
         taken += some;
-        if let Err(raised) = tell(py).and_then(|()| py.check_signals()) {
-            told(py, tailer.return_to(&start))?;
+        if let Err(raised) = log_warnings(py).and_then(|()| py.check_signals()) {
+            or_raise(py, tailer.return_to(&start))?;
             return Err(raised);
         }
         if some < asked {
@@ -188,7 +188,7 @@ macro_rules! methods {
             #[doc = stub!($class._prepare)]
             #[pyo3(name = "_prepare")]
             fn prepare(&self, py: Python<'_>) -> PyResult<Option<bool>> {
-                $crate::error::told(py, py.detach(|| self.0.has_next())).map(Some)
+                $crate::error::or_raise(py, py.detach(|| self.0.has_next())).map(Some)
             }
 
             #[doc = stub!($class.spin)]

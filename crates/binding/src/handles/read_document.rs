@@ -11,7 +11,7 @@ use quire_wire::{compress, history, message};
 use super::scan;
 use crate::buffer::Buffer;
 use crate::calls::history::MessageHistory;
-use crate::error::{to_py, told};
+use crate::error::{or_raise, to_py};
 use crate::repr;
 use crate::values::text;
 use crate::values::{codec, decode, failure};
@@ -43,7 +43,7 @@ impl ReadDocument {
         let open = scan::through(py, || tailer.scan_document(include_metadata))?;
         let index = match &open {
             Some(open) => open.index,
-            None => told(py, py.detach(|| tailer.index()))?,
+            None => or_raise(py, py.detach(|| tailer.index()))?,
         };
         Ok(Self {
             tailer,
@@ -93,7 +93,9 @@ impl ReadDocument {
             (state.open.take(), stay || state.rollback)
         };
         match open {
-            Some(open) if !rollback => told(py, py.detach(|| self.tailer.close_document(&open))),
+            Some(open) if !rollback => {
+                or_raise(py, py.detach(|| self.tailer.close_document(&open)))
+            }
             _ => Ok(()),
         }
     }

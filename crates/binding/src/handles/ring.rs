@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use quire_kernel::ring::handle::{Ring as Kernel, Stats};
 
 use crate::arguments::seconds;
-use crate::error::told;
+use crate::error::or_raise;
 
 /// What is returned for the index of a message that is not in the queue yet.
 pub const NO_INDEX: i64 = -1;
@@ -57,7 +57,7 @@ impl Ring {
                 PyValueError::new_err(what)
             })?,
         };
-        told(py, py.detach(|| self.0.flush(timeout)))
+        or_raise(py, py.detach(|| self.0.flush(timeout)))
     }
 
     fn __repr__(&self) -> String {
@@ -71,6 +71,6 @@ impl Ring {
 
 impl Ring {
     fn stats(&self, py: Python<'_>) -> PyResult<Stats> {
-        told(py, py.detach(|| self.0.stats()))
+        or_raise(py, py.detach(|| self.0.stats()))
     }
 }

@@ -7,7 +7,7 @@ use quire_kernel::chronicle::read::tailer::{
     Ask, OpenDocument, Reading, Scan, Tailer, wait_toward,
 };
 
-use crate::error::{tell, to_py, told};
+use crate::error::{log_warnings, or_raise, to_py};
 use crate::values::decode;
 use crate::values::failure::{self, Failure};
 
@@ -22,7 +22,7 @@ pub fn through<T: Send>(
     mut step: impl FnMut() -> Result<Scan<T>> + Send,
 ) -> PyResult<Option<T>> {
     loop {
-        match told(py, py.detach(&mut step))? {
+        match or_raise(py, py.detach(&mut step))? {
             Scan::Found(found) => return Ok(Some(found)),
             Scan::Nothing => return Ok(None),
             end => pause(py, &end)?,
@@ -76,7 +76,7 @@ pub fn prepare_more(py: Python<'_>, tailer: &Tailer, reading: &mut Reading) -> P
     let ask = reading.ask();
     loop {
         let prepared = py.detach(|| tailer.prepare(ask));
-        tell(py)?;
+        log_warnings(py)?;
         py.check_signals()?;
         match prepared {
             Ok(Scan::Found(())) => break,
@@ -101,7 +101,7 @@ pub fn take(
 ) -> PyResult<Result<Option<OpenDocument>>> {
     loop {
         let taken = py.detach(|| tailer.take_document(ask, include_metadata));
-        if let Err(raised) = tell(py) {
+        if let Err(raised) = log_warnings(py) {
             if let Ok(Scan::Found(open)) = &taken {
                 let _ = py.detach(|| tailer.return_to(open));
             }

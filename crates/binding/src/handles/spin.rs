@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use quire_kernel::Result;
 
 use crate::arguments::seconds;
-use crate::error::told;
+use crate::error::or_raise;
 
 /// The clock is read after this many attempts, about every microsecond.
 pub const LOOKS: usize = 128;
@@ -31,7 +31,7 @@ pub fn until_found(
     let limit = timeout_s.map(limit).transpose()?.flatten();
     let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
     loop {
-        match told(py, py.detach(|| some_looks(&look, deadline)))? {
+        match or_raise(py, py.detach(|| some_looks(&look, deadline)))? {
             Wait::Found => return Ok(true),
             Wait::TimedOut => return Ok(false),
             Wait::Paused => py.check_signals()?,

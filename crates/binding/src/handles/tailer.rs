@@ -21,7 +21,7 @@ use crate::arrow::decode as columns;
 use crate::arrow::decode::{Plan, Wanted};
 use crate::buffer::Buffer;
 use crate::calls::history::MessageHistory;
-use crate::error::{to_py, told};
+use crate::error::{or_raise, to_py};
 use crate::repr;
 use crate::values::{codec, decode, failure};
 
@@ -153,7 +153,7 @@ impl Tailer {
         let (queue, buffer) = (Arc::clone(&queue.get().kernel), queue.get().read_buffer());
         let opening = Opening { name, shared, on_missing: on_missing_named(on_missing)? };
         let tailer = py.detach(|| Kernel::open_through(queue, opening, buffer));
-        told(py, tailer).map(Self)
+        or_raise(py, tailer).map(Self)
     }
 
     #[doc = stub!("Tailer.name")]
@@ -247,7 +247,7 @@ impl Tailer {
     #[doc = stub!("Tailer._prepare")]
     #[pyo3(name = "_prepare")]
     fn prepare(&self, py: Python<'_>) -> PyResult<Option<bool>> {
-        Ok(match told(py, py.detach(|| self.0.prepare(Ask::First)))? {
+        Ok(match or_raise(py, py.detach(|| self.0.prepare(Ask::First)))? {
             Scan::Found(()) => Some(true),
             Scan::Nothing | Scan::Held(_) => Some(false),
             Scan::Paused => None,
@@ -256,7 +256,7 @@ impl Tailer {
 
     #[doc = stub!("Tailer.release_resources")]
     fn release_resources(&self, py: Python<'_>) -> PyResult<()> {
-        told(py, py.detach(|| self.0.release_resources()))
+        or_raise(py, py.detach(|| self.0.release_resources()))
     }
 
     #[doc = stub!("Tailer.read_many")]
@@ -345,13 +345,13 @@ impl Tailer {
     #[doc = stub!("Tailer.striding")]
     #[getter]
     fn striding(&self, py: Python<'_>) -> PyResult<bool> {
-        told(py, py.detach(|| self.0.is_striding()))
+        or_raise(py, py.detach(|| self.0.is_striding()))
     }
 
     #[setter]
     fn set_striding(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let striding = flag("striding", value)?;
-        told(py, py.detach(|| self.0.set_striding(striding)))
+        or_raise(py, py.detach(|| self.0.set_striding(striding)))
     }
 
     #[doc = stub!("Tailer._set_topics")]
@@ -361,24 +361,24 @@ impl Tailer {
             .map(|routes| Topics::new(&routes))
             .transpose()
             .map_err(|fault| to_py(fault.into()))?;
-        told(py, py.detach(|| self.0.set_topics(topics)))
+        or_raise(py, py.detach(|| self.0.set_topics(topics)))
     }
 
     #[doc = stub!("Tailer._topic_number")]
     #[getter(_topic_number)]
     fn topic_number(&self, py: Python<'_>) -> PyResult<Option<usize>> {
-        told(py, py.detach(|| self.0.topic()))
+        or_raise(py, py.detach(|| self.0.topic()))
     }
 
     #[doc = stub!("Tailer.commit")]
     fn commit(&self, py: Python<'_>) -> PyResult<()> {
-        told(py, py.detach(|| self.0.commit()))
+        or_raise(py, py.detach(|| self.0.commit()))
     }
 
     #[doc = stub!("Tailer.history")]
     #[getter]
     fn history(&self, py: Python<'_>) -> PyResult<Option<MessageHistory>> {
-        let found = told(py, py.detach(|| resume::history(&self.0)))?;
+        let found = or_raise(py, py.detach(|| resume::history(&self.0)))?;
         Ok(found.map(MessageHistory::from))
     }
 
@@ -386,21 +386,21 @@ impl Tailer {
     #[pyo3(signature = (output, /))]
     fn after_last_written(&self, py: Python<'_>, output: &Bound<'_, Queue>) -> PyResult<()> {
         let output = &output.get().kernel;
-        let search = told(py, py.detach(|| LastWritten::new(self.0.queue(), output)))?;
+        let search = or_raise(py, py.detach(|| LastWritten::new(self.0.queue(), output)))?;
         let found = scan::through(py, || search.look())?;
-        told(py, py.detach(|| search.go_behind(&self.0, found)))
+        or_raise(py, py.detach(|| search.go_behind(&self.0, found)))
     }
 
     #[doc = stub!("Tailer.close")]
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        told(py, py.detach(|| self.0.close(true)))
+        or_raise(py, py.detach(|| self.0.close(true)))
     }
 }
 
 path_and_closed!(Tailer, |it| it.0.queue().path(), |it| it.0.is_closed());
 tailer_moves!(Tailer, i64);
 tailer_direction!(Tailer);
-context_manager!(Tailer, |it, py, raised| told(py, py.detach(|| it.0.close(!raised))));
+context_manager!(Tailer, |it, py, raised| or_raise(py, py.detach(|| it.0.close(!raised))));
 
 /// The offset after `more` bytes, unless it overflows.
 fn fits(length: usize, more: usize) -> Option<i32> {

@@ -12,7 +12,7 @@ use super::clock::QueueClock;
 use super::payload::in_wire_of;
 use super::ring::NO_INDEX;
 use crate::buffer::Borrowed;
-use crate::error::{to_py, told};
+use crate::error::{or_raise, to_py};
 use crate::repr;
 use crate::values::{codec, encode, failure};
 
@@ -90,7 +90,7 @@ impl WriteDocument {
             });
             Self { appender, clock, ring, metadata, state }
         });
-        told(py, document)
+        or_raise(py, document)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -154,7 +154,7 @@ impl WriteDocument {
             Place::Buffered if rollback => Place::Dropped,
             Place::Claimed(claim) => {
                 let published = py.detach(|| self.appender.publish(claim, &bytes));
-                Place::Published(told(py, published)?)
+                Place::Published(or_raise(py, published)?)
             }
             Place::Buffered => {
                 let now = self.clock.now_ms(py)?;
@@ -164,7 +164,7 @@ impl WriteDocument {
                     Some(ring) => ring.put(payload, self.metadata).map(|()| NO_INDEX),
                     None => self.appender.append(now, payload),
                 });
-                Place::Published(told(py, appended)?)
+                Place::Published(or_raise(py, appended)?)
             }
             done => done,
         };

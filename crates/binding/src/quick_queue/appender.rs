@@ -7,7 +7,7 @@ use quire_kernel::quick_queue::append::Appender as Kernel;
 use super::packer::MessagePacker;
 use super::queue::QuickQueue;
 use crate::buffer::Borrowed;
-use crate::error::{to_py, told};
+use crate::error::{or_raise, to_py};
 use crate::handles::column::Column;
 use crate::handles::payload::{Message, SMALL, in_tuples};
 use crate::repr;
@@ -30,7 +30,7 @@ impl QuickAppender {
             Some(name) => queue.producer(name),
             None => queue.appender(),
         });
-        told(py, opened).map(Self)
+        or_raise(py, opened).map(Self)
     }
 
     #[doc = stub!("QuickAppender.new_message")]
@@ -73,7 +73,7 @@ impl QuickAppender {
             column.check(count)?;
             self.0.append_all((0..count).map(|number| column.element(number)))
         });
-        told(py, written)
+        or_raise(py, written)
     }
 
     #[doc = stub!("QuickAppender.producer")]
@@ -84,7 +84,7 @@ impl QuickAppender {
 
     #[doc = stub!("QuickAppender.force")]
     fn force(&self, py: Python<'_>) -> PyResult<()> {
-        told(py, py.detach(|| self.0.sync()))
+        or_raise(py, py.detach(|| self.0.sync()))
     }
 
     #[doc = stub!("QuickAppender.close")]
@@ -108,7 +108,7 @@ impl QuickAppender {
         let messages =
             items.iter().map(|item| Message::take(item)).collect::<PyResult<Vec<_>>>()?;
         let messages = messages.iter().map(|message| Ok(message.bytes()));
-        told(py, py.detach(|| self.0.append_all(messages)))
+        or_raise(py, py.detach(|| self.0.append_all(messages)))
     }
 }
 

@@ -7,7 +7,7 @@ use quire_kernel::quick_queue::format::address::PageSize;
 use quire_kernel::quick_queue::protocol::directory::Form;
 use quire_kernel::quick_queue::queue::{Options, QuickQueue as Kernel};
 
-use crate::error::told;
+use crate::error::or_raise;
 use crate::maintenance::{ExplainedRow, Rows, SnapshotRow, explained_row, rows, snapshot_row};
 use crate::repr;
 
@@ -35,7 +35,7 @@ impl QuickQueue {
     ) -> PyResult<Self> {
         let options = Options { read_only, create, page_bytes, file_mode, allow_network };
         let opened = py.detach(|| Kernel::open(&path, options));
-        Ok(Self { kernel: told(py, opened)? })
+        Ok(Self { kernel: or_raise(py, opened)? })
     }
 
     #[doc = stub!("QuickQueue.read_only")]

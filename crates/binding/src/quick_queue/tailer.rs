@@ -9,7 +9,7 @@ use quire_kernel::{Error, Result};
 use super::excerpt::QuickExcerpt;
 use super::queue::QuickQueue;
 use crate::arguments::optional;
-use crate::error::told;
+use crate::error::or_raise;
 use crate::handles::raw_tailer::{self, RawTailer};
 use crate::repr;
 
@@ -77,23 +77,23 @@ impl QuickTailer {
             start.map_or(Ok(false), |start| tailer.move_to_index(start))?;
             Ok(tailer)
         });
-        told(py, tailer).map(Self)
+        or_raise(py, tailer).map(Self)
     }
 
     #[doc = stub!("QuickTailer.read")]
     #[inline]
     fn read(&self, py: Python<'_>) -> PyResult<Option<QuickExcerpt>> {
-        told(py, self.0.read(|message| QuickExcerpt::of(py, message)))
+        or_raise(py, self.0.read(|message| QuickExcerpt::of(py, message)))
     }
 
     #[doc = stub!("QuickTailer.read_text")]
     fn read_text<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyString>>> {
         let read = self.0.read_with(|index, bytes| (index, PyBytes::new(py, bytes)));
-        let Some((index, found)) = told(py, read)? else { return Ok(None) };
+        let Some((index, found)) = or_raise(py, read)? else { return Ok(None) };
         match std::str::from_utf8(found.as_bytes()) {
             Ok(text) => Ok(Some(PyString::new(py, text))),
             Err(error) => {
-                told(py, py.detach(|| self.0.move_to_index(index)))?;
+                or_raise(py, py.detach(|| self.0.move_to_index(index)))?;
                 Err(PyUnicodeDecodeError::new_utf8(py, found.as_bytes(), error)?.into())
             }
         }

@@ -10,7 +10,7 @@ use super::excerpt_writer::ExcerptWriter;
 use super::queue::VanillaQueue;
 use crate::arguments::{integer, optional};
 use crate::buffer::Borrowed;
-use crate::error::{tell, told};
+use crate::error::{log_warnings, or_raise};
 use crate::handles::clock::QueueClock;
 use crate::handles::column::Column;
 use crate::handles::payload::{Message, SMALL, in_tuples};
@@ -40,7 +40,7 @@ impl VanillaAppender {
         let thread_id: Option<i64> = optional("thread_id", thread_id)?;
         let tid =
             thread_id.map(|id| u32::try_from(id).map_err(|_| bad_thread_id(id))).transpose()?;
-        let kernel = told(py, Kernel::new(Arc::clone(&queue.kernel), tid))?;
+        let kernel = or_raise(py, Kernel::new(Arc::clone(&queue.kernel), tid))?;
         Ok(Self { kernel: Arc::new(kernel), clock: Arc::clone(&queue.clock) })
     }
 
@@ -77,7 +77,7 @@ impl VanillaAppender {
         // Empty messages are allowed here.
         let column =
             Column { offsets: offsets.bytes(), data: data.bytes(), start, wide, text: true };
-        told(py, py.detach(|| column.check(count)))?;
+        or_raise(py, py.detach(|| column.check(count)))?;
         self.write_all(py, count, |number| column.element(number))
     }
 
@@ -108,12 +108,12 @@ impl VanillaAppender {
     #[doc = stub!("VanillaAppender.last_index_appended")]
     #[getter]
     fn last_index_appended(&self, py: Python<'_>) -> PyResult<Option<i64>> {
-        told(py, self.kernel.last_index_appended())
+        or_raise(py, self.kernel.last_index_appended())
     }
 
     #[doc = stub!("VanillaAppender.sync")]
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
-        told(py, py.detach(|| self.kernel.sync()))
+        or_raise(py, py.detach(|| self.kernel.sync()))
     }
 
     #[doc = stub!("VanillaAppender.close")]
@@ -144,9 +144,9 @@ impl VanillaAppender {
         let now = self.clock.now_ms(py)?;
         let record = self.record(body);
         if body.len() <= SMALL && !self.kernel.queue().options().synchronous {
-            return told(py, self.kernel.append(now, record));
+            return or_raise(py, self.kernel.append(now, record));
         }
-        told(py, py.detach(|| self.kernel.append(now, record)))
+        or_raise(py, py.detach(|| self.kernel.append(now, record)))
     }
 
     fn write_tuple(&self, py: Python<'_>, payloads: &Bound<'_, PyTuple>) -> PyResult<Option<i64>> {
@@ -165,14 +165,14 @@ impl VanillaAppender {
         for from in (0..count).step_by(STEP) {
             let now = self.clock.now_ms(py)?;
             let some = STEP.min(count - from);
-            last = told(
+            last = or_raise(
                 py,
                 py.detach(|| {
                     let record = |number| Ok(self.record(body(from + number)?));
                     self.kernel.append_all(now, some, record)
                 }),
             )?;
-            tell(py)?;
+            log_warnings(py)?;
             py.check_signals()?;
         }
         Ok(last)

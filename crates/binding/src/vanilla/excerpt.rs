@@ -11,7 +11,7 @@ use quire_kernel::vanilla::{Message, VanillaQueue};
 
 use crate::arguments::integer;
 use crate::buffer::Buffer;
-use crate::error::{UnsupportedError, WireError, told};
+use crate::error::{UnsupportedError, WireError, or_raise};
 use crate::repr;
 use crate::vanilla::object;
 
@@ -89,7 +89,7 @@ impl VanillaExcerpt {
 
     fn swap32(&self, py: Python<'_>, offset: u64, old: u32, new: u32) -> PyResult<Result<(), u32>> {
         let (message, queue) = self.stored()?;
-        told(py, queue.swap32(message, offset, old, new))
+        or_raise(py, queue.swap32(message, offset, old, new))
     }
 
     fn word(&self, py: Python<'_>, offset: u64) -> PyResult<u32> {
@@ -236,7 +236,7 @@ impl VanillaExcerpt {
         let offset = integer("offset", offset)?;
         let (message, queue) = self.stored()?;
         let swapped = queue.swap64(message, offset, expected.cast_unsigned(), new.cast_unsigned());
-        Ok(told(py, swapped)?.is_ok())
+        Ok(or_raise(py, swapped)?.is_ok())
     }
 
     #[doc = stub!("VanillaExcerpt.try_lock")]

@@ -8,7 +8,7 @@ use quire_kernel::vanilla::format::fields::FieldWriter;
 use quire_kernel::vanilla::{Record, VanillaAppender};
 
 use crate::arguments::integer;
-use crate::error::{to_py, told};
+use crate::error::{or_raise, to_py};
 use crate::handles::clock::QueueClock;
 use crate::handles::payload::Message;
 use crate::vanilla::object;
@@ -252,7 +252,7 @@ impl ExcerptWriter {
             capacity: self.capacity,
             synchronous: self.synchronous,
         };
-        let index = told(py, py.detach(|| self.appender.append(now, record)))?;
+        let index = or_raise(py, py.detach(|| self.appender.append(now, record)))?;
         self.lock().index = Some(index);
         Ok(index)
     }

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use quire_kernel::vanilla::indexed::IndexedQueue as Kernel;
 
 use crate::arguments::integer;
-use crate::error::told;
+use crate::error::or_raise;
 use crate::repr;
 
 /// Signals are checked after this many counted entries.
@@ -24,7 +24,7 @@ impl IndexedQueue {
     fn new(py: Python<'_>, path: PathBuf, read_only: bool, create: bool) -> PyResult<Self> {
         let _ = (read_only, create); // as of every queue: it is never written
         let opened = py.detach(|| Kernel::open(&path));
-        Ok(Self { kernel: Arc::new(told(py, opened)?) })
+        Ok(Self { kernel: Arc::new(or_raise(py, opened)?) })
     }
 
     #[doc = stub!("IndexedQueue.read_only")]

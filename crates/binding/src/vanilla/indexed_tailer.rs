@@ -7,7 +7,7 @@ use quire_kernel::vanilla::indexed::IndexedTailer as Kernel;
 use super::excerpt::VanillaExcerpt;
 use super::indexed_queue::IndexedQueue;
 use super::tailer::read_text;
-use crate::error::told;
+use crate::error::or_raise;
 use crate::handles::raw_tailer::{self, RawTailer};
 use crate::repr;
 
@@ -53,13 +53,13 @@ impl IndexedTailer {
     fn new(py: Python<'_>, queue: &Bound<'_, IndexedQueue>) -> PyResult<Self> {
         let queue = Arc::clone(&queue.get().kernel);
         let tailer = py.detach(|| Kernel::open(queue));
-        Ok(Self(Arc::new(told(py, tailer)?)))
+        Ok(Self(Arc::new(or_raise(py, tailer)?)))
     }
 
     #[doc = stub!("IndexedTailer.read")]
     #[inline]
     fn read(&self, py: Python<'_>) -> PyResult<Option<VanillaExcerpt>> {
-        Ok(told(py, self.0.read())?.map(VanillaExcerpt::indexed))
+        Ok(or_raise(py, self.0.read())?.map(VanillaExcerpt::indexed))
     }
 
     #[doc = stub!("IndexedTailer.read_text")]

@@ -11,7 +11,7 @@ use quire_kernel::vanilla::protocol::rebuild::Rebuilt;
 use quire_kernel::vanilla::{Consumption, VanillaOptions, VanillaQueue as Kernel, explain, zone};
 
 use crate::arguments::integer;
-use crate::error::{to_py, told};
+use crate::error::{or_raise, to_py};
 use crate::handles::clock::QueueClock;
 use crate::maintenance::{ExplainedRow, Rows, SnapshotRow, explained_row, rows, snapshot_row};
 use crate::repr;
@@ -74,7 +74,7 @@ impl VanillaQueue {
             allow_network,
         };
         let opened = py.detach(|| Kernel::open(&path, options));
-        Ok(Self { kernel: Arc::new(told(py, opened)?), clock })
+        Ok(Self { kernel: Arc::new(or_raise(py, opened)?), clock })
     }
 
     #[doc = stub!("VanillaQueue.read_only")]

@@ -9,7 +9,7 @@ use quire_kernel::vanilla::{Mark, VanillaTailer as Kernel};
 use super::excerpt::VanillaExcerpt;
 use super::queue::VanillaQueue;
 use crate::arguments::integer;
-use crate::error::{WireError, told};
+use crate::error::{WireError, or_raise};
 use crate::handles::raw_tailer::{self, RawTailer};
 use crate::handles::tailer::on_missing_named;
 use crate::repr;
@@ -63,13 +63,13 @@ impl VanillaTailer {
         let on_missing = on_missing_named(on_missing)?;
         let queue = Arc::clone(&queue.get().kernel);
         let tailer = py.detach(|| Kernel::open(queue, Opening { name, shared, on_missing }));
-        Ok(Self(Arc::new(told(py, tailer)?)))
+        Ok(Self(Arc::new(or_raise(py, tailer)?)))
     }
 
     #[doc = stub!("VanillaTailer.read")]
     #[inline]
     fn read(&self, py: Python<'_>) -> PyResult<Option<VanillaExcerpt>> {
-        let message = told(py, self.0.read())?;
+        let message = or_raise(py, self.0.read())?;
         Ok(message.map(|message| VanillaExcerpt::of(message, self.0.queue())))
     }
 
@@ -77,7 +77,7 @@ impl VanillaTailer {
     #[pyo3(signature = (owner, /))]
     fn claim(&self, py: Python<'_>, owner: &Bound<'_, PyAny>) -> PyResult<Option<VanillaExcerpt>> {
         let owner: i32 = integer("owner", owner)?;
-        let message = told(py, py.detach(|| self.0.claim(owner.cast_unsigned())))?;
+        let message = or_raise(py, py.detach(|| self.0.claim(owner.cast_unsigned())))?;
         Ok(message.map(|message| VanillaExcerpt::claimed(message, self.0.queue())))
     }
 
@@ -88,7 +88,7 @@ impl VanillaTailer {
 
     #[doc = stub!("VanillaTailer.commit")]
     fn commit(&self, py: Python<'_>) -> PyResult<()> {
-        told(py, py.detach(|| self.0.commit()))
+        or_raise(py, py.detach(|| self.0.commit()))
     }
 
     #[doc = stub!("VanillaTailer.name")]
@@ -99,7 +99,7 @@ impl VanillaTailer {
 
     #[doc = stub!("VanillaTailer.close")]
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        told(py, py.detach(|| self.0.close(true)))
+        or_raise(py, py.detach(|| self.0.close(true)))
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> String {
@@ -113,19 +113,19 @@ raw_tailer::methods!(VanillaTailer: i64, VanillaExcerpt, VanillaPayloads);
 path_and_closed!(VanillaTailer, |it| it.0.queue().path(), |it| it.0.is_closed());
 tailer_moves!(VanillaTailer, i64);
 tailer_direction!(VanillaTailer);
-context_manager!(VanillaTailer, |it, py, raised| told(py, py.detach(|| it.0.close(!raised))));
+context_manager!(VanillaTailer, |it, py, raised| or_raise(py, py.detach(|| it.0.close(!raised))));
 
 /// The next message, which is a text; it is the next to read if it is not.
 pub fn read_text<T: RawTailer<Index = i64>>(
     py: Python<'_>,
     tailer: &T,
 ) -> PyResult<Option<String>> {
-    let start = told(py, tailer.mark())?;
+    let start = or_raise(py, tailer.mark())?;
     let read = tailer.read_with(|index, bytes| fields::text(bytes).ok_or(index));
-    match told(py, read)?.transpose() {
+    match or_raise(py, read)?.transpose() {
         Ok(text) => Ok(text),
         Err(index) => {
-            told(py, tailer.return_to(&start))?;
+            or_raise(py, tailer.return_to(&start))?;
             Err(WireError::new_err(format!("no text: index={index:#x}")))
         }
     }
