@@ -135,16 +135,11 @@ AT_CREATION: Final = {
     "time_zone",
     "wire_type",
 }
-_RING: Final = {
-    "buffer_mode",
-    "read_buffer_mode",
-    "write_buffer_mode",
-    "buffer_capacity_bytes",
-    "on_full",
-}
+_MODES: Final = {"buffer_mode", "read_buffer_mode", "write_buffer_mode"}
+_OF_RINGS: Final = {"buffer_capacity_bytes", "on_full"}
 # Where one of them is given, the others are not set.
 _TOGETHER: Final = (
-    _RING,
+    _MODES,
     {"time_zone", "roll_time_zone"},
     {"durability", "group_commit_s"},
     {"roll_cycle", "cycle_length_ms", "cycle_format"},
@@ -182,7 +177,7 @@ def configured(opening: Callable[_P, _R]) -> Callable[_P, _R]:
             return opening(*args, **given)
         except (TypeError, ValueError) as error:
             if applied:
-                origins = " ".join(f"{name}={it.origin}" for name, it in applied.items())
+                origins = " ".join(f"{name}={it.origin}" for name, it in sorted(applied.items()))
                 error.add_note(f"options that were not given were set: {origins}")
             raise
 
@@ -199,11 +194,15 @@ def for_opening(
         return {}  # opening says what is wrong
     names = options_of(kind or str(given.get("format") or _formats.CHRONICLE), exists=bool(kind))
     if given.get("read_only"):
-        names -= _RING
+        names -= _MODES
     for group in _TOGETHER:
         if group & given.keys():
             names -= group
-    return {name: it for name, it in found.items() if name in names and name not in given}
+    names &= found.keys() - given.keys()
+    modes = {**{name: found[name].value for name in names}, **given}
+    if all(modes.get(name) != "async" for name in _MODES):
+        names -= _OF_RINGS
+    return {name: found[name] for name in names}
 
 
 def options_of(kind: str, *, exists: bool) -> set[str]:

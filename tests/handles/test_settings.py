@@ -89,6 +89,13 @@ def test_the_ring_can_be_set_and_given_up(path: Path, monkeypatch: pytest.Monkey
         assert queue.ring is None
     with quire.open(path, read_only=True) as queue:
         assert queue.ring is None
+    monkeypatch.delenv("QUIRE_WRITE_BUFFER_MODE")
+    with quire.open(path) as queue:
+        assert queue.ring is None
+    (path / "async.ring").unlink(missing_ok=True)
+    with quire.open(path, buffer_mode="async") as queue:
+        assert queue.ring is not None
+        assert queue.ring.capacity_bytes == 65536
 
 
 @pytest.mark.parametrize(

@@ -138,6 +138,17 @@ def test_objects_have_the_bytes_of_javas(tmp_path: Path) -> None:
         excerpt.read_object()
 
 
+@pytest.mark.parametrize("value", [None, 5, object()])
+def test_what_is_no_enum_is_refused(value: object, tmp_path: Path) -> None:
+    with opened(tmp_path) as queue, queue.appender() as appender:
+        with (
+            pytest.raises(TypeError, match="expected a name or an enum, found"),
+            appender.writing_excerpt() as writer,
+        ):
+            writer.write_enum(value)
+        assert queue.tailer().read() is None
+
+
 @pytest.mark.parametrize("value", [[1], {"a": 1}, Side.BUY, object()])
 def test_objects_that_java_would_serialise_are_refused(value: object, tmp_path: Path) -> None:
     with opened(tmp_path) as queue, queue.appender() as appender:

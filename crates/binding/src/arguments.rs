@@ -88,7 +88,8 @@ fn refusal<T: Whole>(name: &str, given: &Bound<'_, PyAny>, error: PyErr) -> PyEr
     error
 }
 
-fn kind(given: &Bound<'_, PyAny>) -> String {
+/// The type of an argument, as errors show it.
+pub fn kind(given: &Bound<'_, PyAny>) -> String {
     if given.is_none() {
         return "None".to_owned();
     }

@@ -7,7 +7,7 @@ use quire_kernel::Error;
 use quire_kernel::vanilla::format::fields::FieldWriter;
 use quire_kernel::vanilla::{Record, VanillaAppender};
 
-use crate::arguments::integer;
+use crate::arguments::{integer, kind};
 use crate::error::{or_raise, to_py};
 use crate::handles::clock::QueueClock;
 use crate::handles::payload::Message;
@@ -207,11 +207,16 @@ impl ExcerptWriter {
     #[pyo3(signature = (value, /))]
     fn write_enum(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let name = if value.is_instance_of::<PyString>() {
-            value.clone()
+            value.extract::<String>()
         } else {
-            value.getattr("name")?
+            value.getattr("name").and_then(|name| name.extract())
         };
-        let name: String = name.extract()?;
+        let name = name.map_err(|_| {
+            let found = kind(value);
+            PyTypeError::new_err(format!(
+                "invalid value: expected a name or an enum, found {found}"
+            ))
+        })?;
         let mut is_put = false;
         self.put(|fields| is_put = fields.put_enum(&name))?;
         let refused =
