@@ -8,7 +8,6 @@ gives explicitly holds over both, and the environment over the file.
 
 from __future__ import annotations
 
-import logging
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
@@ -18,8 +17,6 @@ from typing import Final, NamedTuple, ParamSpec, TypeVar, cast
 from quire import _arguments as arguments
 from quire import _formats, _options
 from quire.errors import NotAQueueError
-
-_log = logging.getLogger("quire")
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -272,6 +269,13 @@ def _why_not_trusted(status: os.stat_result) -> str | None:
     return None
 
 
+def _warn(problem: str | None, path: str) -> None:
+    import logging  # which a command need not wait for
+
+    logger = logging.getLogger("quire")
+    logger.warning("options are not taken from a file: %s path=%s", problem, path)
+
+
 def _text(path: str, *, must_exist: bool) -> str | None:
     """Return the text of a file that no other user can have written; None if there is none."""
     try:
@@ -282,14 +286,14 @@ def _text(path: str, *, must_exist: bool) -> str | None:
         if must_exist:
             raise
         if not isinstance(error, FileNotFoundError):
-            _log.warning("options are not taken from a file: %s path=%s", error.strerror, path)
+            _warn(error.strerror, path)
         return None
     with os.fdopen(descriptor, "rb") as file:
         status = os.fstat(descriptor)
         if problem := _why_not_trusted(status):
             if must_exist:
                 raise ValueError(f"{problem} path={path}")
-            _log.warning("options are not taken from a file: %s path=%s", problem, path)
+            _warn(problem, path)
             return None
         content = file.read(_LONGEST + 1)
     if len(content) > _LONGEST:
