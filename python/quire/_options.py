@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
 from quire import _arguments as arguments
@@ -166,9 +166,7 @@ def format_to_open(path: str, asked: str | None, *, may_create: bool) -> Format:
 _MODES: Final = ("none", "async", "copy")
 
 
-def buffering(
-    both: str | None, read: str | None, write: str | None, capacity: int | None
-) -> dict[str, object]:
+def buffering(both: str | None, read: str | None, write: str | None) -> dict[str, object]:
     """Check the buffer modes and return the options that hold, those that are off as None."""
     modes = {"buffer_mode": both, "read_buffer_mode": read, "write_buffer_mode": write}
     for name, mode in modes.items():
@@ -178,9 +176,16 @@ def buffering(
                 f"{name}='copy': such buffers serve encryption, which Quire does not have"
             )
     modes |= {"read_buffer_mode": read, "write_buffer_mode": write or both}
-    found = {name: mode if mode == "async" else None for name, mode in modes.items()}
-    if capacity is not None:
-        if not (found["read_buffer_mode"] or found["write_buffer_mode"]):
-            raise ValueError(f"buffer_capacity_bytes={capacity} needs buffer_mode='async'")
-        CHECKS["buffer_capacity_bytes"]("buffer_capacity_bytes", capacity)
-    return {**found, "buffer_capacity_bytes": capacity}
+    return {name: mode if mode == "async" else None for name, mode in modes.items()}
+
+
+def refuse_idle(options: Mapping[str, object]) -> None:
+    """Refuse an option of a ring, or of syncing, where the mode that uses it was not asked for."""
+    ring = options["read_buffer_mode"] or options["write_buffer_mode"]
+    if not ring and options["buffer_capacity_bytes"] is not None:
+        capacity = options["buffer_capacity_bytes"]
+        raise ValueError(f"buffer_capacity_bytes={capacity} needs buffer_mode='async'")
+    if not ring and options["on_full"] != "block":
+        raise ValueError(f"on_full={options['on_full']!r} needs buffer_mode='async'")
+    if options["durability"] == "process" and options["group_commit_us"] is not None:
+        raise ValueError("group_commit_s needs durability='batch' or 'each'")

@@ -199,6 +199,8 @@ def for_opening(
     modes = {**{name: found[name].value for name in names}, **given}
     if all(modes.get(name) != "async" for name in _MODES):
         names -= _OF_RINGS
+    if modes.get("durability", "process") == "process":
+        names.discard("group_commit_s")
     return {name: found[name] for name in names}
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from heapq import heappop, heappush
 from typing import Any, Protocol, TypeVar, cast
 
 from quire import _arguments as arguments
 from quire._following import default_pauser
+from quire.errors import ClosedError
 from quire.pausers import Pauser
 
 _E_co = TypeVar("_E_co", covariant=True)
@@ -46,7 +47,8 @@ def merge(
     Yield the messages of several queues in the order of a key, lazily.
 
     Each source must be in that order itself; then all are. Messages of equal keys come in the order
-    of the sources. One message of each source is held at a time.
+    of the sources. One message of each source is held at a time; a tailer is left at the one that
+    was held when the iterator is closed, or fails.
 
         for excerpt in quire.merge([bids, asks], key=lambda it: it.unpack().unpack_long()):
             print(excerpt.data)
@@ -58,8 +60,7 @@ def merge(
         follow: Wait for more messages, forever, instead of ending where all sources do.
         wait_for_all: Hold a message back until every source has one, so that nothing that arrives
             later can belong before it. Without *follow* this ends at the first source that has
-            none, and tailers are left at the messages that were held back. Otherwise an empty
-            source does not hold up the others.
+            none. Otherwise an empty source does not hold up the others.
         pauser: How to wait, from :mod:`quire.pausers`.
 
     """
@@ -84,43 +85,35 @@ def _merged(
     follow: bool,
     all_first: bool,
 ) -> Iterator[_E_co]:
+    held: dict[int, _E_co] = {}  # what was read and not yet yielded, by the places of its sources
     with ExitStack() as opened:
         tailers = [_tailer(source, opened) for source in sources]
-        heads: list[tuple[Any, int, _E_co]] = []
+        own = {place for place, tailer in enumerate(tailers) if tailer is not sources[place]}
+        opened.callback(_give_back, tailers, own, held)
+        heads: list[tuple[Any, int]] = []
         empty = [*range(len(tailers))]
         while True:
-            empty = [place for place in empty if not _take(tailers[place], key, place, heads)]
+            for place in empty:
+                if (excerpt := tailers[place].read()) is not None:
+                    held[place] = excerpt
+                    heappush(heads, (key(excerpt), place))
+            empty = [place for place in empty if place not in held]
             if heads and not (empty and all_first):
                 pauser.reset()
-                _, place, excerpt = heappop(heads)
-                yield excerpt
+                _, place = heappop(heads)
+                yield held.pop(place)
                 empty.append(place)
             elif follow:
                 pauser.pause()
             else:
-                for _, place, excerpt in heads:
-                    if tailers[place] is sources[place]:
-                        _give_back(tailers[place], excerpt)
                 return
 
 
-def _take(
-    tailer: Source[_E_co],
-    key: Callable[[_E_co], Any],
-    place: int,
-    heads: list[tuple[Any, int, _E_co]],
-) -> bool:
-    """Put the next message of a source among the heads; False if it has none."""
-    excerpt = tailer.read()
-    if excerpt is None:
-        return False
-    heappush(heads, (key(excerpt), place, excerpt))
-    return True
-
-
-def _give_back(tailer: Any, excerpt: Any) -> None:  # noqa: ANN401 - of any format
-    """Have a tailer read a message again, which was not yielded."""
-    tailer.move_to_index(excerpt.index)
+def _give_back(tailers: Sequence[Any], own: set[int], held: Mapping[int, Any]) -> None:
+    """Have the caller's tailers read again what was not yielded."""
+    for place in held.keys() - own:
+        with suppress(ClosedError):
+            tailers[place].move_to_index(held[place].index)
 
 
 def _tailer(source: Openable[_E_co] | Source[_E_co], opened: ExitStack) -> Source[_E_co]:

@@ -528,6 +528,7 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
         "durability": durability,
         "metrics": metrics,
         "time_index": time_index,
+        "buffer_capacity_bytes": buffer_capacity_bytes,
         "on_full": on_full,
         "page_bytes": page_bytes,
         "cycle_format": cycle_format,
@@ -547,9 +548,7 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
     options["group_commit_us"] = arguments.optional(_options.microseconds)(
         "group_commit_s", group_commit_s
     )
-    options |= _options.buffering(
-        buffer_mode, read_buffer_mode, write_buffer_mode, buffer_capacity_bytes
-    )
+    options |= _options.buffering(buffer_mode, read_buffer_mode, write_buffer_mode)
     options["max_clock_ahead_ms"] = arguments.optional(arguments.milliseconds)(
         "max_clock_ahead_s", max_clock_ahead_s
     )
@@ -568,6 +567,7 @@ def open(  # noqa: A001, PLR0913 - called as quire.open, by keywords
         return IndexedQueue._reopen(path, options)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
     del options["buffer_mode"]  # the other two say what it means
     options = _only(options, _options.CHRONICLE, "Chronicle Queue")
+    _options.refuse_idle(options)
     options["metrics"] = bool(metrics)
     return Queue._reopen(path, options)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
 

@@ -148,6 +148,8 @@ def test_wrong_arguments(path: Path) -> None:
     for seconds in (-1, 3601, float("inf")):
         with pytest.raises(ValueError, match="group_commit_s"):
             quire.open(path, durability="batch", group_commit_s=seconds)
+    with pytest.raises(ValueError, match="group_commit_s needs durability='batch' or 'each'"):
+        quire.open(path, group_commit_s=0.1)
     with pytest.raises(quire.UnsupportedError, match="durability='each'"):
         quire.open(path, format="quick-queue", durability="each")  # type: ignore[call-overload]
     with pytest.raises(quire.UnsupportedError, match="group_commit_s"):

@@ -329,6 +329,9 @@ def test_wrong_arguments(path: Path) -> None:
             quire.open(path, **{name: "sync"})  # type: ignore[call-overload]
     with pytest.raises(ValueError, match="needs buffer_mode='async'"):
         quire.open(path, buffer_mode="async", write_buffer_mode="none", buffer_capacity_bytes=9)
+    for on_full in ("raise", "grow"):
+        with pytest.raises(ValueError, match=f"on_full='{on_full}' needs buffer_mode='async'"):
+            quire.open(path, on_full=on_full)
     for capacity in (0, 2**30 + 1):
         with pytest.raises(ValueError, match="buffer_capacity_bytes"):
             quire.open(path, buffer_mode="async", buffer_capacity_bytes=capacity)

@@ -134,7 +134,7 @@ def test_handles_that_do_not_grow_follow(path: Path) -> None:
 def test_rings_of_a_dead_process_are_drained_in_their_order(path: Path, mode: str) -> None:
     with full_chain(path) as written:
         assert len(rings(path)) == 3
-    with quire.open(path, buffer_mode=mode, on_full="grow") as queue:  # type: ignore[call-overload]
+    with quire.open(path, buffer_mode=mode) as queue:  # type: ignore[call-overload]
         queue.appender().write_bytes(b"later")
         if queue.ring:
             queue.ring.flush(timeout_s=PATIENCE_S)

@@ -98,6 +98,18 @@ def test_the_ring_can_be_set_and_given_up(path: Path, monkeypatch: pytest.Monkey
         assert queue.ring.capacity_bytes == 65536
 
 
+def test_how_long_syncs_wait_is_set_only_where_there_are_syncs(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QUIRE_GROUP_COMMIT_S", "3600")
+
+    with quire.open(path) as queue:
+        queue.appender().write_bytes(b"a")
+    monkeypatch.setenv("QUIRE_DURABILITY", "batch")
+    with quire.open(path) as queue:
+        queue.appender().write_bytes(b"b")
+
+
 @pytest.mark.parametrize(
     ("variable", "problem"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from heapq import merge
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,22 @@ def test_tailers_are_left_at_what_was_held_back(tmp_path: Path) -> None:
     again = quire.merge(tailers, key=number_of, wait_for_all=True)
     assert [number_of(it) for it in again] == [0, 1, 2]
     assert tailers[0].read_bytes() == b"3"
+
+
+def test_leaving_early_loses_nothing(tmp_path: Path) -> None:
+    one, other = filled(tmp_path / "one", [b"1", b"4"]), filled(tmp_path / "other", [b"2", b"x"])
+    tailers = [one.tailer(), other.tailer()]
+    for _ in quire.merge(tailers, key=number_of):
+        break
+    assert [number_of(it) for it in islice(quire.merge(tailers, key=number_of), 1)] == [2]
+    with pytest.raises(ValueError, match="x"):
+        list(quire.merge(tailers, key=number_of))
+    assert [tailer.read_bytes() for tailer in tailers] == [b"4", b"x"]
+
+    left = quire.merge([one.tailer(), closed := other.tailer()], key=number_of)
+    assert number_of(next(left)) == 1
+    closed.close()
+    left.close()  # type: ignore[attr-defined]
 
 
 def test_following_waits_for_more(tmp_path: Path) -> None:
