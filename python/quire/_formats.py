@@ -118,7 +118,7 @@ def _is_cycle(entry: os.DirEntry[str], depth: int) -> bool:
 
 def refuse_part(path: str) -> None:
     """
-    Refuse what is part of a queue of an older format: a cycle's directory, or a file.
+    Refuse a part of a queue of an older format: a cycle's or producer's directory, or a file.
 
     Raises:
         NotAQueueError: It is one.
@@ -134,6 +134,8 @@ def refuse_part(path: str) -> None:
 def _queue_around(path: str) -> str | None:
     folder, name = os.path.split(path)
     if os.path.isdir(path):  # noqa: PTH112
+        if is_producers(path):
+            return folder
         is_cycle = any(_CYCLE_FILE.fullmatch(it.name) for it in _entries(path))
         return _vanilla_around(folder) if is_cycle else None
     if not _is_file(path):

@@ -151,8 +151,9 @@ def format_to_open(path: str, asked: str | None, *, may_create: bool) -> Format:
     if found == _formats.INDEXED:
         # Two files beside a path that is free.
         return cast("Format", asked or found)
-    if found is None:
+    if found is None or _formats.is_producers(path):
         _formats.refuse_part(path)
+    if found is None:
         if not may_create:
             _formats.refuse_queues(path)
     elif asked not in {None, found}:

@@ -108,6 +108,8 @@ def test_files_of_named_producers(cli: Cli, tmp_path: Path) -> None:
         appender.write_many([b"one", b"two"])
     assert len(cli.ok("read", path / "0.qmx", "--format", "jsonl").lines) == 2
     assert "named producers" in cli.ok("stat", path / "0.qmx").out
+    with pytest.raises(quire.NotAQueueError, match=f"a part of a queue: .* queue={path} "):
+        quire.open(path / "AA0")
     for part in ("AA0", "AA0/0.qd", "AA0.qm"):
         for verb in (("read",), ("stat",), ("tail", "--no-follow")):
             ran = cli(*verb, path / part)
