@@ -301,6 +301,12 @@ def test_reset_begins_elsewhere_unless_there_are_members(
         assert consumer.read() is None
     billing.reset(last)
     assert billing.lag == 1
+    billing.reset(last + 1)
+    assert billing.lag == 0
+    with pytest.raises(
+        ValueError, match=f"after the end of the queue: index={2**62} end={last + 1}"
+    ):
+        billing.reset(2**62)
     billing.reset()
     with billing.consumer() as consumer:
         assert payloads(consumer) == [b"a", b"b", b"c"]

@@ -15,6 +15,7 @@ from quire.groups.keys import Keys
 from quire.groups.membership import Membership
 from quire.groups.opening import grouped
 from quire.groups.states import GroupState, state_of
+from quire.ranges.cycles import end_index_of
 from quire.ranges.numbering import Numbering
 
 if TYPE_CHECKING:
@@ -120,7 +121,8 @@ class Group:
 
         Raises:
             GroupError: The group has members.
-            ValueError: No message of the queue's format can have the index.
+            ValueError: No message of the queue's format can have the index, or the queue ends
+                before it.
 
         Examples:
             >>> last = appender.write_many([b"one", b"two"])
@@ -140,6 +142,8 @@ class Group:
             raise ValueError(
                 f"not the index of a message: index={start} expected=a multiple of {step}"
             )
+        if start > (end := end_index_of(self._queue)):
+            raise ValueError(f"after the end of the queue: index={start} end={end}")
         self._native._reset(start)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
 
     def __repr__(self) -> str:
