@@ -258,12 +258,15 @@ def test_a_file_of_another_cycle_is_not_used(path: Path, caplog: pytest.LogCaptu
 def test_a_file_that_speaks_of_lost_messages_is_not_used(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The cycle's messages were lost, or it was made again."""
+    """The cycle's messages were lost, or Java made it again."""
     write(path, 10, 20, 30)
+    times = side_file(path).read_bytes()
     (roll_file,) = path.glob("*.cq4")
     roll_file.unlink()
     with quire.open(path) as queue:
         queue.refresh()
+    write(path, 14, time_index=False)
+    roll_file.with_suffix(".times.quire").write_bytes(times)
     write(path, 15)
     assert "append times are no longer kept" in caplog.text
     with pytest.raises(ValueError, match=NO_INDEX):
@@ -410,6 +413,21 @@ def test_a_copy_leaves_out_times_that_are_not_usable(
         damage(side_file(path), change)
     assert quire.copy_queue(path, tmp_path / "copy").messages == 2
     assert not [*(tmp_path / "copy").glob("*.times.quire")]
+
+
+def test_times_of_a_deleted_roll_file_are_removed_when_it_is_made_again(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write(path, 0, 10, 20)
+    stale = side_file(path)
+    for file in path.glob("*.cq4*"):
+        file.unlink()
+
+    write(path, 30, time_index=False)
+    assert "append times of a deleted roll file were removed" in caplog.text
+    assert not stale.exists()
+    write(path, 40, 50, 60)
+    assert [first_at(path, ms) for ms in (30, 40, 50, 60, 61)] == [30, 30, 50, 60, None]
 
 
 @pytest.mark.parametrize("ends", ["normally", "killed"])

@@ -15,7 +15,7 @@ use crate::chronicle::format::times::{self, CYCLE_AT, MAGIC, MAGIC_AT, MESSAGES_
 use crate::memory::counters::Counters;
 use crate::os::files::{self, Access};
 use crate::probe::fault;
-use crate::{Error, Result};
+use crate::{Error, Result, warnings};
 
 /// The file grows, and is mapped, by this.
 const CHUNK: u64 = 64 << 10;
@@ -228,6 +228,24 @@ pub fn retire_beyond(roll_file: &Path, cycle: i32, messages: u64) -> Result<()> 
     let word = times::RETIRED.to_le_bytes();
     fault::call!("restart.zeros.write", file.write_all_at(&word, MAGIC_AT))
         .map_err(|e| Error::io("cannot write", &path, e))
+}
+
+/// Removes the points of a cycle whose roll file was deleted, as by hand, and is about to be made
+/// again: they speak of other messages. A failure is no reason to refuse an append.
+pub fn remove_stale(roll_file: &Path, cycle: i32) {
+    let path = times::path_for(roll_file);
+    let messages = match Stored::open(&path, cycle) {
+        Ok(Some(stored)) => stored.messages().unwrap_or(0),
+        _ => 0,
+    };
+    if messages == 0 {
+        return;
+    }
+    let file = path.display();
+    warnings::leave(match fault::call!("create.file.remove", std::fs::remove_file(&path)) {
+        Ok(()) => format!("append times of a deleted roll file were removed: file={file}"),
+        Err(e) => format!("append times of a deleted roll file are still there: file={file} {e}"),
+    });
 }
 
 fn length_of(file: &File, path: &Path) -> Result<u64> {
