@@ -135,6 +135,14 @@ def test_one_queue_writes_and_reads_through_the_ring(path: Path) -> None:
         assert [it.data for it in polled(tailer, 2000)] == numbered(2000)
 
 
+def test_a_reader_that_flushes_leaves_draining_to_others(path: Path) -> None:
+    with opened(path) as reader:
+        ring_of(reader).flush()
+        with quire.open(path, buffer_mode="async") as queue, queue.appender() as appender:
+            appender.write_bytes(b"drained by its own thread")
+            assert reached(lambda: queue.entry_count == 1)
+
+
 def test_two_readers_at_once_see_the_same(path: Path) -> None:
     written = numbered(900)  # twice as many have room at once
 

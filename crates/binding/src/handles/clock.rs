@@ -92,8 +92,8 @@ impl QueueClock {
         match self {
             Self::Kernel(_) => Ok(None),
             Self::Callable(clock) => {
-                let or_raise = clock.call0(py)?;
-                integer("clock()", or_raise.bind(py)).map(Some)
+                let now = clock.call0(py)?;
+                integer("clock()", now.bind(py)).map(Some)
             }
         }
     }

@@ -145,10 +145,12 @@ impl Ring {
         let words = file.words();
         let run = next_run(words);
         if let Some((first, _)) = run.first() {
-            let (slot, count) = (first.slot, run.len() as u64);
-            let intend = |index| words.intend(Intent { slot, index, count });
+            let slot = first.slot;
+            let intend = |index, count: usize| {
+                turn.is_in_doubt = true;
+                words.intend(Intent { slot, index, count: count as u64 });
+            };
             let payload = |number: usize| Payload::new(&run[number].1);
-            turn.is_in_doubt = true;
             let appended = self.appender.append_run(run.len(), payload, intend)?;
             run[..appended].iter().for_each(|(entry, _)| words.free(entry));
             turn.is_in_doubt = false;

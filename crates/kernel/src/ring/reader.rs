@@ -33,8 +33,25 @@ impl Ring {
     /// Appends what is in the ring, as far as nobody else is draining it or writing to the queue.
     pub(super) fn try_drain(&self) -> Result<()> {
         let Some(mut turn) = self.try_turn() else { return Ok(()) };
-        while self.drain_run(&mut turn)? {}
-        Ok(())
+        self.and_give_back(&mut turn, |turn| {
+            while self.drain_run(turn)? {}
+            Ok(())
+        })
+    }
+
+    /// Calls `drain`, and lets go of the drainer's lock unless it was held before: a ring without a
+    /// thread would keep it from those that have one.
+    fn and_give_back<T>(
+        &self,
+        turn: &mut Turn,
+        drain: impl FnOnce(&mut Turn) -> Result<T>,
+    ) -> Result<T> {
+        let is_drainer = turn.holds;
+        let drained = drain(turn);
+        if !is_drainer {
+            self.give_back(turn);
+        }
+        drained
     }
 
     /// Drains a run of messages, or another slot; false if there is nothing to be drained now, or
@@ -76,11 +93,39 @@ impl ReadBuffer for Ring {
         if self.check_open().is_err() {
             return Ok(false);
         }
-        let is_drainer = turn.holds;
-        let drained = self.drain_run(&mut turn);
-        if !is_drainer {
-            self.give_back(&mut turn);
-        }
-        drained
+        self.and_give_back(&mut turn, |turn| self.drain_run(turn))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chronicle::append::appender::Appender;
+    use crate::chronicle::protocol::publish::Payload;
+    use crate::chronicle::queue::options::Options;
+    use crate::ring::format::DEFAULT_CAPACITY;
+
+    const SAME: &[u8] = b"same";
+
+    #[test]
+    fn what_others_append_while_a_run_is_refused_is_not_taken_for_the_rest_of_the_last_one() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let queue = Queue::open(dir.path(), Options::default()).expect("a queue");
+        let ring = Ring::open(&queue, DEFAULT_CAPACITY, OnFull::Raise).expect("a ring");
+        (0..4).for_each(|_| ring.put(Payload::new(SAME), false).expect("room"));
+        let other = Appender::new(Arc::clone(&queue)).expect("an appender");
+
+        let mut turn = ring.try_turn().expect("nobody else");
+        assert!(ring.hold(&mut turn).expect("the lock"));
+        // The first message of a file is appended alone.
+        assert_eq!(ring.try_step(&mut turn).expect("a step"), Some(1));
+        other.append(None, Payload::new(SAME)).expect("an index");
+        let claim = other.claim(None, false).expect("the write lock");
+        assert_eq!(ring.try_step(&mut turn).expect("a step"), None);
+        other.publish(claim, SAME).expect("an index");
+        drop(turn);
+        ring.try_drain().expect("drained");
+
+        assert_eq!(queue.entry_count().expect("a count"), 6);
     }
 }

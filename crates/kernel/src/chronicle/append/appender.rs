@@ -450,12 +450,12 @@ impl Appender {
     }
 
     /// Appends the first of `count` messages, as many as one header can show, and returns how many.
-    /// `intend` gets the index of the first before anybody can see it.
+    /// `intend` gets the index of the first, and how many, before anybody can see them.
     pub fn append_run<'p>(
         &self,
         count: usize,
         payload: impl Fn(usize) -> Payload<'p>,
-        intend: impl FnOnce(i64),
+        intend: impl FnOnce(i64, usize),
     ) -> Result<usize> {
         let began = self.queue.metrics().map(|metrics| (metrics, Instant::now()));
         let appended = self.append_run_now(count, &payload, intend)?;
@@ -470,7 +470,7 @@ impl Appender {
         &self,
         count: usize,
         payload: impl Fn(usize) -> Payload<'p>,
-        intend: impl FnOnce(i64),
+        intend: impl FnOnce(i64, usize),
     ) -> Result<usize> {
         let table = self.table()?;
         self.queue.commit().check()?;
@@ -481,11 +481,11 @@ impl Appender {
         let tail = self.tail(table, &guard, &mut state, cycle)?;
         tail.check_sequence(false)?;
         let mut cycle = tail.view.file().cycle;
-        intend(tail.next_index());
-        let mut stored = 0;
+        let (first, mut stored) = (tail.next_index(), 0);
         while stored < count && tail.store_in_run(&guard, cycle, payload(stored))? {
             stored += 1;
         }
+        intend(first, stored.max(1));
         state.show_run(&guard)?;
         if stored == 0 && count > 0 {
             let index = self.append_in(table, &guard, &mut state, &mut cycle, payload(0), false)?;
