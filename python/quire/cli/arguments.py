@@ -9,13 +9,16 @@ from contextlib import contextmanager
 from datetime import datetime
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import click
 
 import quire
 from quire.errors import WhereError
 from quire.ranges.event_time import datetime_of
+
+if TYPE_CHECKING:
+    from quire.cli.conditions import Condition
 
 Zone: TypeAlias = Callable[[datetime], datetime]
 """Moves a time to a time zone."""
@@ -76,6 +79,36 @@ def pattern_of(value: str) -> re.Pattern[str]:
         return re.compile(value, re.MULTILINE)
     except re.error as error:
         raise click.BadParameter(f"{value!r} is no regular expression: {error}") from error
+
+
+def condition_of(value: str) -> Condition:
+    """
+    Return an expression as a condition.
+
+    Raises:
+        click.BadParameter: It is malformed.
+
+    """
+    from quire.cli.where import parse_where
+
+    try:
+        return parse_where(value)
+    except WhereError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+def names_of(value: str) -> tuple[str, ...]:
+    """
+    Return names that commas separate.
+
+    Raises:
+        click.BadParameter: One is empty, or there twice.
+
+    """
+    names = tuple(name.strip() for name in value.split(","))
+    if not all(names) or len({*names}) < len(names):
+        raise click.BadParameter(f"{value!r} is no list of different names, such as symbol,price")
+    return names
 
 
 def zone_of(value: str) -> Zone:

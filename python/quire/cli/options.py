@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from quire.cli.arguments import parse_point
+from quire.cli.arguments import condition_of, names_of, parse_point, pattern_of
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -34,7 +34,8 @@ def row_format_option(default: str = "text") -> Callable[[_Command], _Command]:
 
 def range_options(command: _Command) -> _Command:
     """Add ``--from``, ``--to`` (exclusive) and ``--time-field``."""
-    options = (
+    return _with(
+        command,
         click.option(
             "--from", "from", type=parse_point, metavar="POINT", help="Start at this index or time."
         ),
@@ -43,6 +44,46 @@ def range_options(command: _Command) -> _Command:
         ),
         click.option("--time-field", metavar="NAME", help="The field that holds the event time."),
     )
+
+
+def columns_option() -> Callable[[_Command], _Command]:
+    """Return ``--columns``."""
+    return click.option(
+        "--columns", type=names_of, metavar="NAMES", help="Only these fields, separated by commas."
+    )
+
+
+def filter_options(command: _Command) -> _Command:
+    """Add ``--include``, ``--exclude``, ``--where`` and ``--columns``."""
+    return _with(
+        command,
+        click.option(
+            "-i",
+            "--include",
+            type=pattern_of,
+            metavar="REGEX",
+            multiple=True,
+            help="Only messages that match. Repeatable: all must match.",
+        ),
+        click.option(
+            "-e",
+            "--exclude",
+            type=pattern_of,
+            metavar="REGEX",
+            multiple=True,
+            help="Leave out messages that match. Repeatable.",
+        ),
+        click.option(
+            "--where",
+            type=condition_of,
+            metavar="EXPRESSION",
+            help="Only messages whose fields meet it.",
+        ),
+        columns_option(),
+    )
+
+
+def _with(command: _Command, *options: Callable[[_Command], _Command]) -> _Command:
     for option in reversed(options):
         command = option(command)
     return command

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
-from quire.cli.arguments import PATH, pattern_of, reference_of, replaced, zone_of
-from quire.cli.options import format_option, range_options
+from quire.cli.arguments import PATH, reference_of, replaced, zone_of
+from quire.cli.options import filter_options, format_option, range_options
 from quire.cli.reading import Request, show
 from quire.cli.stages import made
-
-if TYPE_CHECKING:
-    from quire.cli.conditions import Condition
 
 FORMATS: Final = ("yaml", "json", "jsonl", "text", "csv", "arrow", "hex", "raw")
 _NOT_TOGETHER: Final = (
@@ -32,37 +29,6 @@ _NOT_TOGETHER: Final = (
     ("named", "reverse"),
     ("named", "metadata"),
 )
-
-
-def condition_of(value: str) -> Condition:
-    """
-    Return an expression as a condition.
-
-    Raises:
-        click.BadParameter: It is malformed.
-
-    """
-    from quire.cli.where import parse_where
-    from quire.errors import WhereError
-
-    try:
-        return parse_where(value)
-    except WhereError as error:
-        raise click.BadParameter(str(error)) from error
-
-
-def names_of(value: str) -> tuple[str, ...]:
-    """
-    Return names that commas separate.
-
-    Raises:
-        click.BadParameter: One is empty, or there twice.
-
-    """
-    names = tuple(name.strip() for name in value.split(","))
-    if not all(names) or len({*names}) < len(names):
-        raise click.BadParameter(f"{value!r} is no list of different names, such as symbol,price")
-    return names
 
 
 class _OrJava(click.Command):
@@ -94,28 +60,7 @@ class _OrJava(click.Command):
 @click.option("--end", "_end", hidden=True, expose_value=False, callback=replaced)
 @click.option("--count", type=click.IntRange(min=0), metavar="N", help="Stop after N messages.")
 @click.option("--reverse", is_flag=True, help="Newest first.")
-@click.option(
-    "-i",
-    "--include",
-    type=pattern_of,
-    metavar="REGEX",
-    multiple=True,
-    help="Only messages that match. Repeatable: all must match.",
-)
-@click.option(
-    "-e",
-    "--exclude",
-    type=pattern_of,
-    metavar="REGEX",
-    multiple=True,
-    help="Leave out messages that match. Repeatable.",
-)
-@click.option(
-    "--where", type=condition_of, metavar="EXPRESSION", help="Only messages whose fields meet it."
-)
-@click.option(
-    "--columns", type=names_of, metavar="NAMES", help="Only these fields, separated by commas."
-)
+@filter_options
 @click.option(
     "--schema", metavar="SCHEMA", help="Types of the fields: module:Name or a file; else inferred."
 )

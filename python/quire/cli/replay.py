@@ -14,8 +14,9 @@ import quire
 from quire.cli.arguments import PATH, open_read_only, parse_point, value_errors_as_usage
 from quire.cli.batches import BATCH, Batch, Columns
 from quire.cli.errors import INTERRUPTED, print_error
+from quire.cli.options import columns_option
 from quire.cli.progress import Progress
-from quire.cli.read import FORMATS, names_of
+from quire.cli.read import FORMATS
 from quire.cli.reading import AnyPrinter, Request, printer_of
 from quire.ranges.range import Chunks
 from quire.replaying.pacing import Pace, Replay, has_documents
@@ -65,9 +66,7 @@ def pace_of(value: str) -> Pace | None:
     type=click.Choice(FORMATS),
     help="Output format.  [default: yaml]",
 )
-@click.option(
-    "--columns", type=names_of, metavar="NAMES", help="Only these fields, separated by commas."
-)
+@columns_option()
 @click.option(
     "--schema", metavar="SCHEMA", help="Types of the fields: module:Name or a file; else inferred."
 )

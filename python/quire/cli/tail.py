@@ -7,9 +7,8 @@ from typing import Any, Final
 
 import click
 
-from quire.cli.arguments import PATH, pattern_of
-from quire.cli.options import format_option, range_options
-from quire.cli.read import condition_of, names_of
+from quire.cli.arguments import PATH
+from quire.cli.options import filter_options, format_option, range_options
 from quire.cli.reading import Request, show
 
 _LAST: Final = 10
@@ -25,28 +24,7 @@ _LAST: Final = 10
     help="Start N messages before the end.  [default: 10]",
 )
 @range_options
-@click.option(
-    "-i",
-    "--include",
-    type=pattern_of,
-    metavar="REGEX",
-    multiple=True,
-    help="Only messages that match. Repeatable: all must match.",
-)
-@click.option(
-    "-e",
-    "--exclude",
-    type=pattern_of,
-    metavar="REGEX",
-    multiple=True,
-    help="Leave out messages that match. Repeatable.",
-)
-@click.option(
-    "--where", type=condition_of, metavar="EXPRESSION", help="Only messages whose fields meet it."
-)
-@click.option(
-    "--columns", type=names_of, metavar="NAMES", help="Only these fields, separated by commas."
-)
+@filter_options
 @format_option("yaml", "json", "jsonl", "text", "csv", "arrow", "hex", default="yaml")
 @click.option("--no-index", is_flag=True, help="Leave out the indexes.")
 @click.option("--no-follow", is_flag=True, help="Stop at the last message.")
