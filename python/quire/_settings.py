@@ -16,6 +16,7 @@ from typing import Final, NamedTuple, ParamSpec, TypeVar, cast
 
 from quire import _arguments as arguments
 from quire import _formats, _options
+from quire._native import ManualClock
 from quire.errors import NotAQueueError
 
 _P = ParamSpec("_P")
@@ -190,7 +191,8 @@ def for_opening(
     except (TypeError, NotAQueueError):
         return {}  # opening says what is wrong
     names = options_of(kind or str(given.get("format") or _formats.CHRONICLE), exists=bool(kind))
-    if given.get("read_only"):
+    clock = given.get("clock")
+    if given.get("read_only") or (callable(clock) and not isinstance(clock, ManualClock)):
         names -= _MODES
     for group in _TOGETHER:
         if group & given.keys():
@@ -238,15 +240,20 @@ def _of_environment() -> Iterator[tuple[str, Setting]]:
 
 def _of_file() -> Iterator[tuple[str, Setting]]:
     named = os.environ.get(FILE_VARIABLE)
-    path = os.path.abspath(named or FILE)  # noqa: PTH100 - a path object costs more than the rest
-    text = _text(path, must_exist=bool(named))
-    if text is None:
+    try:
+        path = os.path.abspath(named or FILE)  # noqa: PTH100 - a path object costs more than the rest
+    except FileNotFoundError:  # the working directory is gone
+        if named:
+            raise
+        return
+    content = _content(path, must_exist=bool(named))
+    if content is None:
         return
     import tomllib
 
     try:
-        tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        tables = tomllib.loads(content.decode("utf-8"))
+    except (ValueError, RecursionError) as error:  # not only those of its own
         raise ValueError(f"not a TOML file: {error}: path={path}") from None
     unknown = sorted(tables.keys() - {_TABLE})
     options = tables.get(_TABLE, {})
@@ -278,8 +285,8 @@ def _warn(problem: str | None, path: str) -> None:
     logger.warning("options are not taken from a file: %s path=%s", problem, path)
 
 
-def _text(path: str, *, must_exist: bool) -> str | None:
-    """Return the text of a file that no other user can have written; None if there is none."""
+def _content(path: str, *, must_exist: bool) -> bytes | None:
+    """Return the content of a file that no other user can have written; None if there is none."""
     try:
         # A link is followed where the user named it: nobody vouches for one that is found here.
         follow = 0 if must_exist else os.O_NOFOLLOW
@@ -300,4 +307,4 @@ def _text(path: str, *, must_exist: bool) -> str | None:
         content = file.read(_LONGEST + 1)
     if len(content) > _LONGEST:
         raise ValueError(f"longer than {_LONGEST} bytes: path={path}")
-    return content.decode("utf-8")
+    return content

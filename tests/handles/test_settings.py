@@ -11,6 +11,12 @@ import pytest
 
 import quire
 from cli_runs import Cli
+from queues import START_MS
+
+
+def indexes(path: Path) -> list[int]:
+    with quire.open(path, read_only=True) as queue, queue.tailer() as tailer:
+        return [excerpt.index for excerpt in tailer]
 
 
 @pytest.fixture(autouse=True)
@@ -98,6 +104,46 @@ def test_the_ring_can_be_set_and_given_up(path: Path, monkeypatch: pytest.Monkey
         assert queue.ring.capacity_bytes == 65536
 
 
+def test_a_clock_that_is_called_has_no_ring(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUIRE_BUFFER_MODE", "async")
+
+    with quire.open(path, clock=lambda: START_MS) as queue:
+        assert queue.ring is None
+
+
+def test_what_quire_makes_of_a_queue_does_not_go_through_a_ring(
+    path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
+) -> None:
+    clock = quire.ManualClock(START_MS)
+    with (
+        quire.open(path, clock=clock, roll_cycle="MINUTELY") as queue,
+        queue.appender() as appender,
+    ):
+        for number in range(4):
+            appender.write_map({"n": number})
+            clock.now_ms += 60_000
+    monkeypatch.setenv("QUIRE_BUFFER_MODE", "async")
+    outs = [folder / name for name in ("merged", "converted", "replayed")]
+
+    cli.ok("merge", path, outs[0], "--by", "n")
+    cli.ok("convert", path, outs[1], "--into", "chronicle")
+    quire.replay(path, out=outs[2])
+
+    assert [indexes(out) for out in outs] == [indexes(path)] * len(outs)
+
+
+def test_a_working_directory_that_is_gone_has_no_file(
+    path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = folder / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+
+    with quire.open(path) as queue:
+        assert queue.source_id == 0
+
+
 def test_how_long_syncs_wait_is_set_only_where_there_are_syncs(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -143,11 +189,14 @@ def test_a_wrong_variable_is_named(
         ("[open]\nclock = 1\n", "not an option that can be set: option='clock'"),
         ("[open]\ntimeout_s = '1'\n", "invalid timeout_s: expected seconds, found str"),
         ("#" * 70_000, "longer than 65536 bytes"),
+        ("[open]\nsource_id = '\udcff'\n", "not a TOML file"),
+        ("[open]\nsource_id = " + "[" * 30_000, "not a TOML file"),
+        ("[open]\nsource_id = " + "1" * 5_000, "not a TOML file"),
     ],
 )
 def test_a_wrong_file_is_named(path: Path, folder: Path, text: str, problem: str) -> None:
     file = folder / "quire.toml"
-    file.write_text(text)
+    file.write_text(text, "utf-8", "surrogateescape")
 
     with pytest.raises(ValueError, match=rf"{problem}.* path={file}"):
         quire.open(path)

@@ -46,7 +46,9 @@ class TypedCalls:
     def __enter__(self) -> Self:
         """Make the temporary queue."""
         directory = self._stack.enter_context(tempfile.TemporaryDirectory())
-        queue = self._stack.enter_context(quire.open(directory, block_bytes=2**16))
+        queue = self._stack.enter_context(
+            quire.open(directory, block_bytes=2**16, buffer_mode="none")
+        )
         self._appender = self._stack.enter_context(queue.appender())
         tailer = self._stack.enter_context(queue.tailer())
         self._reader = tailer.method_reader(self._writer, interface=self._interface)

@@ -107,7 +107,7 @@ class QueueTarget:
         self.longest = self._longest(kind, settings.block_bytes or _BLOCK_BYTES)
 
     def _options(self, settings: Settings, source: Source) -> dict[str, Any]:
-        options: dict[str, Any] = {}
+        options: dict[str, Any] = {"buffer_mode": "none"}  # the clock is set for each cycle
         if settings.block_bytes is not None:
             options[_OPTION[settings.into]] = settings.block_bytes
         if settings.into != QUICK_QUEUE:

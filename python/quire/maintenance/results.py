@@ -82,9 +82,9 @@ class Result:
     def __init__(self, path: Path, like: AnyQueue, roll_cycle: str | None = None) -> None:
         """Create it."""
         self._clock = ManualClock(0)
-        options: dict[str, Any] = {}
+        options: dict[str, Any] = {"buffer_mode": "none"}  # the clock is set for each message
         if isinstance(like, Queue):
-            options = {"roll_cycle": like.roll_cycle, "source_id": like.source_id}
+            options |= {"roll_cycle": like.roll_cycle, "source_id": like.source_id}
             if roll_cycle is None:
                 options["epoch_ms"] = like.epoch_ms
         if roll_cycle is not None:

@@ -166,7 +166,7 @@ class Copy:
         self._clock = ManualClock(self._begin_ms(self._numbering.to_cycle(plan.stretch.first)))
         self._stack = ExitStack()
         options = out_options(source, roll_cycle, self._clock)
-        self._out = self._stack.enter_context(_open_any(out, **options))
+        self._out = self._stack.enter_context(_open_any(out, buffer_mode="none", **options))
         self._more: dict[str, Any] = {} if is_raw(source) else {"text": False}
         self._progress = progress
         self._numbers = _Numbers(self._out)

@@ -443,7 +443,8 @@ class _Input:
 def _opened(stack: contextlib.ExitStack, queue: _Place, name: str) -> Queue:
     if isinstance(queue, Queue):
         return queue
-    return stack.enter_context(open_queue(arguments.queue_path(name, queue), create=False))
+    path = arguments.queue_path(name, queue)
+    return stack.enter_context(open_queue(path, create=False, buffer_mode="none"))
 
 
 def _tailer(opened: contextlib.ExitStack, queue: Queue, name: str, on_missing: OnMissing) -> Tailer:

@@ -218,7 +218,8 @@ def opened(target: Target) -> Generator[_Open]:
     """Open the queue as its only sink."""
     with _records(target).made() as root, _only_one(target, root):
         root.sweep()
-        with quire.open(target.path, format="chronicle", **_options(target, root)) as queue:
+        options = _options(target, root)
+        with quire.open(target.path, format="chronicle", buffer_mode="none", **options) as queue:
             yield _Open(target, queue, root)
 
 
