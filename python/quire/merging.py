@@ -110,10 +110,11 @@ def _merged(
 
 
 def _give_back(tailers: Sequence[Any], own: set[int], held: Mapping[int, Any]) -> None:
-    """Have the caller's tailers read again what was not yielded."""
+    """Have the caller's tailers read again what was not yielded; what only reads cannot."""
     for place in held.keys() - own:
-        with suppress(ClosedError):
-            tailers[place].move_to_index(held[place].index)
+        if hasattr(tailers[place], "move_to_index"):
+            with suppress(ClosedError):
+                tailers[place].move_to_index(held[place].index)
 
 
 def _tailer(source: Openable[_E_co] | Source[_E_co], opened: ExitStack) -> Source[_E_co]:
