@@ -24,7 +24,7 @@ import quire
 from cli_runs import COMMAND, ENVIRONMENT, Cli, run
 from java_peer import JavaPeer
 from paths import GOLDEN
-from queues import DAY_MS, copy_of, snapshot
+from queues import DAY_MS, START_MS, copy_of, snapshot
 from quire.cli.output import Output
 from quire.cli.selection import Bounds, Selection
 
@@ -461,6 +461,29 @@ def test_following_from_the_index_that_comes_next(path: Path, appender: quire.Ap
     reader = Reader(path, "--from", f"{index + 1:#x}", *options)
     appender.write_text("m1")
     assert reader.end() == (0, b"m1\n", b"")
+
+
+@pytest.mark.parametrize("before", [[], [10, 20]])
+def test_following_from_a_time_waits_for_it(
+    path: Path,
+    appender: quire.Appender,
+    cli: Cli,
+    monkeypatch: pytest.MonkeyPatch,
+    before: list[int],
+) -> None:
+    def append() -> None:
+        appender.write_map({"at": START_MS + next(times)})
+
+    times = iter([*before, 40, 49, 50, 60])
+    for _ in before:
+        append()
+    waiting = SimpleNamespace(pause=append, reset=lambda: None)
+    monkeypatch.setattr(quire.pausers, "sleepy", lambda: waiting)
+    options = ["--no-index", "--follow", "--count", "2", "--time-field", "at"]
+
+    out = cli.ok("read", path, "--from", f"{START_MS + 50}ms", *options).out
+
+    assert [int(it) for it in re.findall(r"at: (\d+)", out)] == [START_MS + 50, START_MS + 60]
 
 
 def test_a_closed_pipe_ends_it_quietly(path: Path, appender: quire.Appender) -> None:

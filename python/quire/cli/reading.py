@@ -16,7 +16,7 @@ from quire._native import Queue, Tailer, VanillaTailer
 from quire.cli.arguments import Zone, value_errors_as_usage
 from quire.cli.batches import Batch
 from quire.cli.printers import JavaPrinter, MessagePrinter
-from quire.cli.selection import Bounds, Rows, Selection, Stage
+from quire.cli.selection import Bounds, Rows, Selection, Stage, end_of
 from quire.cli.sources import Source, sources_of
 from quire.cli.stages import Calls, Limiter, Patterns
 from quire.ranges.cycles import end_index_of
@@ -155,7 +155,8 @@ def _steps(
 def _of_source(source: Source, request: Request, limiter: Limiter | None) -> Iterator[Step | None]:
     with _opened(source, request) as queue, _tailer(queue, request.named) as tailer:
         stages = _stages(queue, request, limiter)
-        bounds = request.bounds().between(queue, request.start, request.end, request.time_field)
+        while (bounds := _bounds(queue, request)) is None:
+            yield None
         bounds = bounds.within(*source.bounds(queue))
         if (compare := request.search) is not None:
             first = first_by(queue, lambda excerpt: compare(excerpt) >= 0)
@@ -164,6 +165,14 @@ def _of_source(source: Source, request: Request, limiter: Limiter | None) -> Ite
         selection = Selection(queue, tailer, bounds, stages, is_named=request.named is not None)
         for found in selection.batches():
             yield None if found is None else Step(source.name, *found, tailer)
+
+
+def _bounds(queue: AnyQueue, request: Request) -> Bounds | None:
+    """Return what to show; None while that begins at a time which no message has reached yet."""
+    end = end_of(queue)
+    bounds = request.bounds().between(queue, request.start, request.end, request.time_field)
+    is_time = isinstance(request.start, datetime)
+    return None if is_time and request.follow and (bounds.start or 0) >= end else bounds
 
 
 def _opened(source: Source, request: Request) -> AnyQueue:

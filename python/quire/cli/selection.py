@@ -49,7 +49,7 @@ class Bounds(NamedTuple):
         from quire.ranges.range import index_bounds
 
         first, past = index_bounds(cast("quire.Queue", queue), start, end, time_field)
-        after = _end(queue)
+        after = end_of(queue)
         is_past = first is not None and first >= after > 0
         if is_past and not isinstance(start, int) and not self.follow:
             return self._replace(end=0)  # a time that is still to come
@@ -90,7 +90,7 @@ class Selection:
         self._bounds = bounds
         self._stages = stages
         self._size = 1 if is_named else BATCH
-        self._end = _end(queue)
+        self._end = end_of(queue)
         if bounds.reverse:
             return
         if bounds.last is not None:
@@ -186,7 +186,7 @@ def _before(batch: Batch, past: int | None) -> range:
     return range(next((row for row, it in enumerate(batch.indexes) if it >= past), batch.count))
 
 
-def _end(queue: AnyQueue) -> int:
+def end_of(queue: AnyQueue) -> int:
     """Return the index after the last message, or one that none reaches if damage hides it."""
     try:
         return end_index_of(queue)
