@@ -145,15 +145,17 @@ def test_a_working_directory_that_is_gone_has_no_file(
 
 
 def test_how_long_syncs_wait_is_set_only_where_there_are_syncs(
-    path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
 ) -> None:
     monkeypatch.setenv("QUIRE_GROUP_COMMIT_S", "3600")
 
     with quire.open(path) as queue:
         queue.appender().write_bytes(b"a")
+    assert config(cli, path)["group_commit_s"] == (None, "default")
     monkeypatch.setenv("QUIRE_DURABILITY", "batch")
     with quire.open(path) as queue:
         queue.appender().write_bytes(b"b")
+    assert config(cli, path)["group_commit_s"] == (3600, "QUIRE_GROUP_COMMIT_S")
 
 
 @pytest.mark.parametrize(

@@ -282,6 +282,24 @@ def test_the_pace_does_not_wait_for_late_messages_nor_for_those_without_a_time(
     assert seen == [0, 10, 10, 10, 20]
 
 
+def test_a_message_of_a_far_time_is_waited_for_in_parts(path: Path) -> None:
+    with quire.open(path) as queue, queue.appender() as appender:
+        for time in ("2024-01-01T00:00:00Z", "9999-01-01T00:00:00Z"):
+            appender.write_map({"time": time})
+    waits: list[float] = []
+
+    def interrupted(seconds: float) -> None:
+        waits.append(seconds)
+        raise KeyboardInterrupt
+
+    replay = quire.replayed(path, speed=1, sleep=interrupted, time_field="time")
+
+    next(replay)
+    with pytest.raises(KeyboardInterrupt):
+        next(replay)
+    assert waits == [24 * 3600]
+
+
 def test_the_pace_of_histories_begins_anew_with_their_clock(path: Path) -> None:
     times = [5_000, 6_000, 60, 61]  # the machine was started again before the third
     with quire.open(path) as queue, queue.appender() as appender:

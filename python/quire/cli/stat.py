@@ -101,7 +101,7 @@ def _options_of(path: Path) -> Iterator[dict[str, Any]]:
     """Yield what can be set for a queue, or a new one, as ``quire.open`` would take it."""
     kind = _formats.format_of(str(path))
     names = _settings.options_of(kind or _formats.CHRONICLE, exists=kind is not None)
-    found = _settings.settings()
+    found = _settings.for_opening(path, {}, _settings.settings())
     defaults = inspect.signature(quire.open).parameters
     for name in sorted(names):
         value, origin = found.get(name, (defaults[name].default, "default"))
