@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import struct
 from collections.abc import Callable
@@ -28,6 +29,19 @@ from reference import open_queue
 
 def halve(file: Path) -> None:
     file.write_bytes(file.read_bytes()[:1000])
+
+
+def test_a_queue_whose_name_is_no_text_leaves_the_others(path: Path, dest: Path) -> None:
+    queues = path.with_name("queues")
+    shutil.copytree(path, queues / "named")
+    shutil.copytree(path, queues / os.fsdecode(b"not\xffnamed"))
+
+    report = archives.archive(queues, dest)
+
+    (failed,) = report.failed
+    assert "not UTF-8" in failed.reason
+    assert len(report.entries) == 3
+    assert not archives.verify(dest).failed
 
 
 @pytest.mark.parametrize("damage", [Path.unlink, halve])

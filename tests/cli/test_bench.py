@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from cli_runs import Cli
+from cli_runs import COMMAND, ENVIRONMENT, Cli
 from quire.cli.benchmarks import Result
 
 PARTS = ["append", "read", "append_many", "read_many", "append_sync", "latency"]
@@ -48,6 +49,17 @@ def test_a_reading_process_ends_with_its_parent(tmp_path: Path) -> None:
     )
     # The reader has the other end of stderr: this returns when it has ended too.
     subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+
+
+def test_nothing_is_left_after_sigterm(tmp_path: Path) -> None:
+    command = [*COMMAND, "bench", str(tmp_path), "--seconds", "60"]
+    with subprocess.Popen(command, env=ENVIRONMENT, stderr=subprocess.PIPE) as process:
+        while not [*tmp_path.glob("*/*")]:  # until it measures
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.terminate()
+        assert process.wait(300) == 143
+    assert [*tmp_path.iterdir()] == []
 
 
 @pytest.mark.parametrize("option", [("--size", "7"), ("--seconds", "0"), ("--rate", "0")])

@@ -180,3 +180,50 @@ def test_a_roll_file_that_is_not_there_is_no_directory(cli: Cli, path: Path) -> 
     assert (ran.code, ran.err.count("\n")) == (1, 1)
     assert f"no such file path={path}/nofile.cq4" in ran.err
     assert "no such directory" in cli("read", path / "nothing").err
+
+
+@pytest.mark.parametrize("command", [["tail"], ["publish", "--stdout", "--follow"]])
+def test_following_ends_once_nobody_reads_on(path: Path, command: list[str]) -> None:
+    verb, *options = command
+    with subprocess.Popen(
+        [*COMMAND, verb, str(path), *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=ENVIRONMENT,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()  # and no message comes any more
+        assert process.wait(300) == 1
+        assert b"Traceback" not in process.stderr.read()
+
+
+def with_closed(redirection: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["/bin/sh", "-c", f'"$@" {redirection}', "sh", *COMMAND, *map(str, arguments)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        env=ENVIRONMENT,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def test_closed_streams_are_no_files_of_the_queue(path: Path) -> None:
+    ran = with_closed(">&-", "read", path, "--named", "audit")
+    assert (ran.returncode, ran.stderr) == (
+        1,
+        "quire: cannot write to stdout: Bad file descriptor\n",
+    )
+    ran = with_closed("<&-", "write", path, "--text")
+    assert (ran.returncode, ran.stderr.count("\n")) == (1, 1)
+    lines = path.with_name("lines")
+    lines.write_text("x\n")
+    assert with_closed("<&- >&- 2>&-", "write", path, "--text", lines).returncode == 1
+    assert with_closed("<&- 2>&-", "read", path / "none").returncode == 1
+    with quire.open(path, read_only=True) as queue:
+        assert queue.entry_count == 10
+        assert dict(queue.named_tailers()).get("audit") in {None, 0, queue.first_index}
+    assert quire.verify(path).ok

@@ -293,6 +293,7 @@ def test_reset_begins_elsewhere_unless_there_are_members(
     queue: quire.Queue, appender: quire.Appender
 ) -> None:
     last = appender.write_many([b"a", b"b", b"c"])
+    assert last is not None
     billing = group(queue)
     with billing.consumer() as consumer:
         assert consumer.ack_many(consumer.read_many(10)) == 3

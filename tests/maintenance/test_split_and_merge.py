@@ -199,6 +199,16 @@ def test_wrong_uses_are_one_line(
     assert not (tmp_path / "dest").exists()
 
 
+def test_a_merge_fails_at_a_later_message(cli: Cli, path: Path, tmp_path: Path) -> None:
+    with quire.open(path) as queue, queue.appender() as appender:
+        appender.write_map({"n": 1})
+        appender.write_map({"other": 2})
+    for sources in ([path], [path, path]):
+        ran = cli("merge", *sources, tmp_path / "dest", "--by", "n")
+        assert (ran.code, ran.err.count("\n")) == (1, 1)
+        assert "a message lacks the field: field=n" in ran.err
+
+
 def test_as_processes(orders: Path, tmp_path: Path) -> None:
     ran = run("split", orders, tmp_path / "parts", "--by", "cycle")
     assert (ran.code, ran.err) == (0, "")

@@ -166,11 +166,11 @@ class Archive:
         Return a topic: what its manifest lists, and files that were published after it.
 
         Raises:
-            ArchiveError: The list is of another version, or damaged.
+            ArchiveError: The list is of another version, or damaged; or the name is no text.
             OSError: It does not read.
 
         """
-        topic = Topic(name, self.path / f"{_FOLDER}{quote(name, safe='')}")
+        topic = Topic(name, self.path / f"{_FOLDER}{_quoted(name)}")
         with SafeFolder.at(self.path) as root:
             with root.sub(LISTS) as lists, suppress(FileNotFoundError):
                 _fill(topic, lists.path / _list_of(name), lists.read(_list_of(name)))
@@ -209,7 +209,16 @@ def is_plain(file: Path) -> bool:
 
 
 def _list_of(topic: str) -> str:
-    return f"{quote(topic, safe='')}{_LIST}"
+    return f"{_quoted(topic)}{_LIST}"
+
+
+def _quoted(topic: str) -> str:
+    try:
+        return quote(topic, safe="")
+    except UnicodeEncodeError:
+        raise ArchiveError(
+            f"a queue whose name is not UTF-8 is not archived: rename it name={topic!r}"
+        ) from None
 
 
 def file_name(cycle: str) -> str:

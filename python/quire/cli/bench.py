@@ -11,9 +11,11 @@ from typing import Any, Final
 import click
 
 from quire.cli.benchmarks import LEAST_SIZE, MOST_BYTES, Plan, parts
+from quire.cli.errors import TERMINATED
 from quire.cli.options import row_format_option
 from quire.cli.progress import Progress
 from quire.cli.rows import print_rows
+from quire.cli.signals import exit_on_sigterm
 from quire.cli.stat_text import size_text
 
 _COLUMNS: Final = (
@@ -82,7 +84,7 @@ def bench(  # noqa: PLR0913 - its options
         )
     folder = Path(tempfile.mkdtemp(prefix=".quire-bench-", dir=path))
     try:
-        with Progress() as progress:
+        with exit_on_sigterm(TERMINATED), Progress() as progress:
             rows = [*_rows(Plan(folder, seconds, size, rate, progress), disk=disk)]
         print_rows(style, _COLUMNS, rows)
     finally:

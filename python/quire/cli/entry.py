@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 
 from quire.cli.errors import FAILED, INTERRUPTED, error_text, print_error
+from quire.cli.streams import open_missing_streams
 from quire.errors import QuireError
 
 
@@ -21,6 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: What follows the command's name; None means those of this process.
 
     """
+    open_missing_streams()
     if find_spec("click") is None:
         return _fail("the command needs click: pip install 'quire[cli]'")
     from quire.cli.group import run

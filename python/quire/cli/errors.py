@@ -10,6 +10,7 @@ OK: Final = 0
 FAILED: Final = 1
 USED_WRONGLY: Final = 2
 INTERRUPTED: Final = 130  # what a shell makes of SIGINT
+TERMINATED: Final = 143  # of SIGTERM
 
 
 def print_error(text: str) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import sys
 from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime
@@ -13,9 +11,11 @@ from typing import Any, Final, NamedTuple
 import click
 
 from quire.cli.arguments import PATH, open_read_only, parse_point, value_errors_as_usage
-from quire.cli.errors import INTERRUPTED, print_error
+from quire.cli.errors import INTERRUPTED, OK, print_error
 from quire.cli.progress import Progress
 from quire.cli.record import address_of, import_websocket, websocket_of
+from quire.cli.signals import exit_on_sigterm
+from quire.cli.streams import check_reader
 from quire.recording.addresses import show_address
 from quire.recording.framing import FRAMINGS
 from quire.recording.publishing import (
@@ -88,7 +88,7 @@ class Publisher:
             click.ClickException: A message cannot be sent, or the receiver is gone.
 
         """
-        for message in messages(plan, follow=follow, waits=self._flush):
+        for message in messages(plan, follow=follow, waits=self._wait):
             if (why := self._output.misfit(message.data)) is not None:
                 self._refuse(f"cannot publish a message: index={message.index:#x} {why}")
                 continue
@@ -112,6 +112,11 @@ class Publisher:
             self._sent()
         elif self._is_paced:
             self._flush()
+
+    def _wait(self) -> None:
+        self._flush()
+        if self._output.receiver is None:
+            check_reader()
 
     def _flush(self) -> None:
         with _failures(self._output):
@@ -217,7 +222,7 @@ def publish(
     opening = _output(options)
     with open_read_only(path) as queue, value_errors_as_usage():
         plan = Replay(queue, start, end, pace=speed.pace, time_field=options["time_field"])
-        with opening as output, _terminated():
+        with opening as output, exit_on_sigterm(OK):
             publisher = Publisher(output, speed, skip=options["on_error"] == "skip")
             try:
                 publisher.send_all(plan, follow=options["follow"])
@@ -258,17 +263,3 @@ def _output(options: dict[str, Any]) -> AbstractContextManager[Output]:
         opening: AbstractContextManager[Output] = module.websocket(url, text=options["text"])
         return opening
     return stdout(framing or _LINES)
-
-
-@contextmanager
-def _terminated() -> Generator[None]:
-    """Have SIGTERM end the process as an exit does, with code 0."""
-
-    def leave(*_: object) -> None:
-        sys.exit(0)
-
-    before = signal.signal(signal.SIGTERM, leave)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -19,6 +19,7 @@ from quire.cli.printers import JavaPrinter, MessagePrinter
 from quire.cli.selection import Bounds, Rows, Selection, Stage, end_of
 from quire.cli.sources import Source, sources_of
 from quire.cli.stages import Calls, Limiter, Patterns
+from quire.cli.streams import check_reader
 from quire.ranges.cycles import end_index_of
 from quire.ranges.numbering import AnyQueue, AnyTailer, tailer_of
 from quire.ranges.seek import first_by
@@ -149,6 +150,7 @@ def _steps(
             pauser.reset()
         elif running:
             idle()
+            check_reader()
             pauser.pause()
 
 

@@ -6,10 +6,11 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import Final
 
 from quire._native import Excerpt
+from quire.errors import WaitTimeoutError
 from quire.queue import Queue
 from quire.recording.addresses import Address, show_address
 from quire.recording.framing import LENGTH_BYTES
@@ -200,7 +201,7 @@ def messages(plan: Replay, *, follow: bool, waits: Callable[[], object]) -> Iter
     Args:
         plan: What to send, and its pace.
         follow: Whether to go on after the end.
-        waits: Called before waiting for more.
+        waits: Called before waiting for more, and now and then meanwhile.
 
     """
     last = plan.stretch.past - 1  # also where nothing is to be sent before later ones
@@ -218,4 +219,5 @@ def _later(queue: Queue, last: int, waits: Callable[[], object]) -> Iterator[Exc
         while True:
             yield from (it for it in tailer if it.index > last)
             waits()
-            tailer.wait()
+            with suppress(WaitTimeoutError):
+                tailer.wait(timeout_s=1)
