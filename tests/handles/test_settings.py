@@ -132,6 +132,31 @@ def test_what_quire_makes_of_a_queue_does_not_go_through_a_ring(
     assert [indexes(out) for out in outs] == [indexes(path)] * len(outs)
 
 
+@pytest.mark.parametrize(
+    "verb",
+    [
+        ["copy", "copied"],
+        ["prune", "--max-cycles", "1"],
+        ["refresh"],
+        ["tailers", "--delete", "one"],
+        ["unlock"],
+        ["pretouch", "--once"],
+    ],
+)
+def test_tools_make_no_ring(
+    path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli, verb: list[str]
+) -> None:
+    with quire.open(path) as queue, queue.appender() as appender:
+        appender.write_text("a")
+        queue.tailer("one").close()
+    monkeypatch.setenv("QUIRE_BUFFER_MODE", "async")
+    monkeypatch.setenv("QUIRE_READ_BUFFER_MODE", "async")
+
+    cli.ok(verb[0], path, *verb[1:])
+
+    assert list(folder.rglob("async*.ring")) == []
+
+
 def test_a_working_directory_that_is_gone_has_no_file(
     path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,7 +41,10 @@ def delete_archived(topic: Topic, path: str, report: Report, *, force: bool) -> 
             " Chronicle, and Java's writers of a Quick-Queue start at its first page:"
             f" path={path}"
         )
-    with open_queue(path, create=False) as queue, removal(queue, path) as cycles:
+    with (
+        open_queue(path, create=False, buffer_mode="none") as queue,
+        removal(queue, path) as cycles,
+    ):
         holders = [] if force else holders_of(queue)
         for entry in [topic.entries[it] for it in queue.cycles[:-1] if it in topic.entries]:
             try:

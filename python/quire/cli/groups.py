@@ -54,7 +54,7 @@ def groups(path: Path, *, reset: tuple[str, int | str] | None, style: str) -> No
                 print_rows(style, _COLUMNS, _rows(queue))
             return
         name, target = reset
-        with quire.open(path, create=False) as queue:
+        with quire.open(path, create=False, buffer_mode="none") as queue:
             click.echo(_reset(queue, name, target))
 
 

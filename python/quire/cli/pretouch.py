@@ -55,7 +55,9 @@ def pretouch(  # noqa: PLR0913 - by keywords
                 f"only a Chronicle Queue has a pretoucher: format={found} path={path}"
             )
         with (
-            quire.open(path, create=False, force_unlock="never", pretouch=False) as queue,
+            quire.open(
+                path, create=False, force_unlock="never", pretouch=False, buffer_mode="none"
+            ) as queue,
             queue.pretoucher(
                 early_acquire_next_cycle=early, preroll_time_s=preroll, dont_write=dont_write
             ) as pretoucher,

@@ -30,7 +30,7 @@ def refresh(path: Path) -> None:
             raise quire.UnsupportedError(
                 f"only a Chronicle Queue has a listing of its files: format={found} path={path}"
             )
-        with quire.open(path, create=False, force_unlock="never") as queue:
+        with quire.open(path, create=False, force_unlock="never", buffer_mode="none") as queue:
             queue.refresh()
             names = [Path(queue.file_for_cycle(cycle)).name for cycle in queue.cycles]
     ends = f" first={names[0]} last={names[-1]}" if names else ""

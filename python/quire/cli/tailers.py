@@ -102,7 +102,9 @@ def _check_format(path: Path) -> str | None:
 def _opened(path: Path, *, is_vanilla: bool) -> quire.Queue:
     if is_vanilla:
         return cast("quire.Queue", quire.open(path, format="vanilla", create=False))
-    return quire.open(path, format="chronicle", create=False, force_unlock="never")
+    return quire.open(
+        path, format="chronicle", create=False, force_unlock="never", buffer_mode="none"
+    )
 
 
 def _vanilla_rows(queue: quire.Queue) -> Iterator[dict[str, Any]]:

@@ -37,7 +37,9 @@ def unlock(path: Path, *, force: bool) -> None:
             f"only a Chronicle Queue has a write lock: format={found} path={path}"
             " (writers of the other formats leave nothing locked)"
         )
-    with quire.open(path, format="chronicle", create=False, force_unlock="never") as queue:
+    with quire.open(
+        path, format="chronicle", create=False, force_unlock="never", buffer_mode="none"
+    ) as queue:
         lock = queue.write_lock
         holder = lock.holder
         if holder is not None and holder.alive and not force:

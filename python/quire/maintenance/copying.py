@@ -205,7 +205,7 @@ class _Copy(CopyRun):
         """
         path = self._folder.path
         if self._folder.has(TABLE):
-            with open_queue(path, create=False) as copy:
+            with open_queue(path, create=False, buffer_mode="none") as copy:
                 for key in lock_keys(copy):
                     copy._unlock(key, force=True)  # noqa: SLF001 - the package's own
         report = repair(path, dry_run=False)

@@ -173,7 +173,7 @@ def opened_to_prune(path: str, options: dict[str, Any]) -> Generator[Cycles[Any]
             yield VanillaCycles(chronicle, folder)
         return
     with (
-        open_queue(path, create=False, pretouch=False, **options) as queue,
+        open_queue(path, create=False, pretouch=False, buffer_mode="none", **options) as queue,
         removal(queue, path) as removes,
     ):
         sweep_compressed(removes.folder)
