@@ -6,9 +6,9 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from itertools import islice
 from typing import Final, Literal, NoReturn, TypeAlias
 
+from quire._native import first_entries
 from quire.errors import NotAQueueError, UnsupportedError
 
 Format: TypeAlias = Literal["chronicle", "vanilla", "quick-queue", "indexed"]
@@ -55,11 +55,11 @@ def format_of(path: str) -> Format | None:
 
     """
     found: set[Format] = {it for name, it in _NAMES.items() if _exists(path, name)}
-    for entry in _entries(path):
-        suffix = os.path.splitext(uncompressed(entry.name))[1]  # noqa: PTH122
-        if suffix in _SUFFIXES:
-            found.add(_SUFFIXES[suffix])
-        elif VANILLA not in found and _is_cycle(entry, _DEEPEST):
+    for name, is_directory in _entries(path):
+        kind = _SUFFIXES.get(_suffix_of(name)) if "." in name else None
+        if kind is not None:
+            found.add(kind)
+        elif is_directory and VANILLA not in found and _is_cycle(path, name, _DEEPEST):
             found.add(VANILLA)
     if len(found) > 1:
         names = ", ".join(sorted(found))
@@ -100,20 +100,27 @@ def _exists(path: str, name: str) -> bool:
     return os.path.lexists(os.path.join(path, name))  # noqa: PTH118 - also of bytes
 
 
-def _entries(path: str) -> list[os.DirEntry[str]]:
-    """Return the first entries of a directory: one of many files is not looked through."""
-    with suppress(OSError), os.scandir(path) as entries:
-        return [*islice(entries, _LOOKED_AT)]
+def _entries(path: str) -> list[tuple[str, bool]]:
+    """Return the first names in a directory, and which are directories, at a cost of their own."""
+    with suppress(OSError):
+        return first_entries(path, _LOOKED_AT)
     return []
 
 
-def _is_cycle(entry: os.DirEntry[str], depth: int) -> bool:
-    if not _CYCLE.fullmatch(entry.name) or not entry.is_dir(follow_symlinks=False):
+def _suffix_of(name: str) -> str:
+    return os.path.splitext(uncompressed(name))[1]  # noqa: PTH122
+
+
+def _is_cycle(parent: str, name: str, depth: int) -> bool:
+    if not _CYCLE.fullmatch(name):
         return False
-    below = _entries(entry.path)
-    if any(_CYCLE_FILE.fullmatch(it.name) for it in below):
+    path = os.path.join(parent, name)  # noqa: PTH118 - also of bytes
+    below = _entries(path)
+    if any(_CYCLE_FILE.fullmatch(it) for it, _ in below):
         return True
-    return depth > 1 and any(_is_cycle(it, depth - 1) for it in below)
+    return depth > 1 and any(
+        is_directory and _is_cycle(path, it, depth - 1) for it, is_directory in below
+    )
 
 
 def refuse_part(path: str) -> None:
@@ -136,7 +143,7 @@ def _queue_around(path: str) -> str | None:
     if os.path.isdir(path):  # noqa: PTH112
         if is_producers(path):
             return folder
-        is_cycle = any(_CYCLE_FILE.fullmatch(it.name) for it in _entries(path))
+        is_cycle = any(_CYCLE_FILE.fullmatch(it) for it, _ in _entries(path))
         return _vanilla_around(folder) if is_cycle else None
     if not _is_file(path):
         return None
@@ -170,10 +177,10 @@ def refuse_queues(path: str) -> None:
 
     """
     found: list[str] = []
-    for entry in _entries(path):
+    for name, is_directory in _entries(path):
         with suppress(NotAQueueError):
-            if entry.is_dir(follow_symlinks=False) and format_of(entry.path) is not None:
-                found.append(entry.name)
+            if is_directory and format_of(os.path.join(path, name)) is not None:  # noqa: PTH118
+                found.append(name)
     if found:
         shown = ", ".join(sorted(found)[:_SHOWN]) + (", ..." if len(found) > _SHOWN else "")
         raise NotAQueueError(

@@ -64,6 +64,7 @@ __all__ = [
     "compress_roll_file",
     "count_pruned",
     "entry_bytes",
+    "first_entries",
     "group_backlog",
     "group_members",
     "is_compressed_copy",
@@ -223,6 +224,9 @@ def times_file(cycle: int, points: Sequence[tuple[int, int]], /) -> bytes:
 
 def is_compressed_copy(source: str, compressed: str, pause: Callable[[], object], /) -> bool:
     """Return whether a compressed file holds a roll file; *pause* is called often."""
+
+def first_entries(path: str, most: int, /) -> list[tuple[str, bool]]:
+    """Return names in a directory, and whether each is a directory, without reading all of it."""
 
 def count_pruned(path: str | PathLike[str], cycles: int, freed: int, now_ms: int, /) -> None:
     """Count cycles that retention removed, and their bytes, if any process counts."""

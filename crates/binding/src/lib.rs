@@ -125,8 +125,8 @@ mod _native {
     use crate::handles::write_document::wire_out::{RawOut, WireOut};
     #[pymodule_export]
     use crate::maintenance::{
-        compress_roll_file, count_pruned, is_compressed_copy, network_file_system, repair_journal,
-        ring_stats, times_file, verify_journal,
+        compress_roll_file, count_pruned, first_entries, is_compressed_copy, network_file_system,
+        repair_journal, ring_stats, times_file, verify_journal,
     };
     #[pymodule_export]
     use crate::quick_queue::appender::QuickAppender;

@@ -14,7 +14,7 @@ use quire_kernel::chronicle::verify;
 use quire_kernel::explained::{Explained, Part};
 use quire_kernel::finding::{Finding, Kind, Report};
 use quire_kernel::metrics::Metrics;
-use quire_kernel::os::files;
+use quire_kernel::os::{directory, files};
 use quire_kernel::ring::handle::Stats;
 use quire_kernel::snapshot::Snapshot;
 
@@ -132,6 +132,18 @@ pub fn is_compressed_copy(
 #[pyo3(signature = (path, /))]
 pub fn network_file_system(py: Python<'_>, path: PathBuf) -> PyResult<Option<&'static str>> {
     or_raise(py, files::network_file_system_of(&path))
+}
+
+#[doc = stub!("first_entries")]
+#[pyfunction]
+#[pyo3(signature = (path, most, /))]
+pub fn first_entries(
+    py: Python<'_>,
+    path: PathBuf,
+    most: usize,
+) -> PyResult<Vec<(OsString, bool)>> {
+    let entries = py.detach(|| directory::first_entries(&path, most, |_| true))?;
+    Ok(entries.into_iter().map(|entry| (entry.name, entry.is_dir)).collect())
 }
 
 #[doc = stub!("count_pruned")]

@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 pub mod clock;
+pub mod directory;
 pub mod files;
 #[cfg(not(loom))]
 pub mod liveness_lock;

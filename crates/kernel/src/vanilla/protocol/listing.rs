@@ -10,6 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use super::hint::{Hint, Stamp};
+use crate::os::directory::{Entry, first_entries};
 use crate::probe::fault;
 use crate::vanilla::format::cycle::{self, CycleFormat, NamedCycleGuess};
 use crate::vanilla::format::names::FileName;
@@ -207,19 +208,14 @@ pub fn guess_pattern(base: &Path) -> Result<Option<NamedCycleGuess>> {
 
 /// Whether a directory holds index or data files.
 fn has_files(path: &Path) -> Result<bool> {
-    let failed = |e| Error::io("cannot list", path, e);
-    let entries = match fault::call!("vanilla.dir.read", std::fs::read_dir(path)) {
-        Ok(entries) => entries,
-        Err(error) if is_out_of_sight(&error) => return Ok(false),
-        Err(error) => return Err(failed(error)),
-    };
-    for entry in entries.take(SAMPLE) {
-        let name = entry.map_err(failed)?.file_name();
-        if name.to_str().and_then(FileName::parse).is_some() {
-            return Ok(true);
+    match fault::call!("vanilla.dir.read", first_entries(path, SAMPLE, |_| true)) {
+        Ok(entries) => {
+            let mut names = entries.iter().filter_map(|entry| entry.name.to_str());
+            Ok(names.any(|name| FileName::parse(name).is_some()))
         }
+        Err(error) if is_out_of_sight(&error) => Ok(false),
+        Err(error) => Err(Error::io("cannot list", path, error)),
     }
-    Ok(false)
 }
 
 /// Whether a directory is gone, or closed to this user. Any other failure would hide cycles, and a
@@ -230,27 +226,18 @@ fn is_out_of_sight(error: &std::io::Error) -> bool {
 
 fn sample(base: &Path, name: &str, found: &mut Vec<String>) -> Result<()> {
     let path = base.join(name);
-    let failed = |e| Error::io("cannot list", &path, e);
-    let entries = match fault::call!("vanilla.dir.read", std::fs::read_dir(&path)) {
+    let room = SAMPLE.saturating_sub(found.len());
+    let may_be_cycle = |entry: &Entry| {
+        entry.is_dir && entry.name.to_str().is_some_and(|name| !name.starts_with('.'))
+    };
+    let entries = match fault::call!("vanilla.dir.read", first_entries(&path, room, may_be_cycle)) {
         Ok(entries) => entries,
         Err(error) if is_out_of_sight(&error) && !name.is_empty() => return Ok(()),
-        Err(error) => return Err(failed(error)),
+        Err(error) => return Err(Error::io("cannot list", &path, error)),
     };
-    for entry in entries {
-        if found.len() >= SAMPLE {
-            break;
-        }
-        let entry = entry.map_err(failed)?;
-        let own_name = entry.file_name();
-        let Some(own_name) = own_name.to_str() else { continue };
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) && !own_name.starts_with('.') {
-            found.push(if name.is_empty() {
-                own_name.to_owned()
-            } else {
-                format!("{name}/{own_name}")
-            });
-        }
-    }
+    found.extend(entries.iter().filter_map(|entry| entry.name.to_str()).map(|own_name| {
+        if name.is_empty() { own_name.to_owned() } else { format!("{name}/{own_name}") }
+    }));
     Ok(())
 }
 
