@@ -56,9 +56,11 @@ def format_of(path: str) -> Format | None:
     """
     found: set[Format] = {it for name, it in _NAMES.items() if _exists(path, name)}
     for name, is_directory in _entries(path):
-        kind = _SUFFIXES.get(_suffix_of(name)) if "." in name else None
-        if kind is not None:
-            found.add(kind)
+        suffix = name[name.rfind(".") :]
+        if suffix in _SUFFIXES:
+            found.add(_SUFFIXES[suffix])
+        elif suffix == COMPRESSED and is_compressed(name):
+            found.add(CHRONICLE)
         elif is_directory and VANILLA not in found and _is_cycle(path, name, _DEEPEST):
             found.add(VANILLA)
     if len(found) > 1:
@@ -105,10 +107,6 @@ def _entries(path: str) -> list[tuple[str, bool]]:
     with suppress(OSError):
         return first_entries(path, _LOOKED_AT)
     return []
-
-
-def _suffix_of(name: str) -> str:
-    return os.path.splitext(uncompressed(name))[1]  # noqa: PTH122
 
 
 def _is_cycle(parent: str, name: str, depth: int) -> bool:
