@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
-from functools import wraps
+from functools import partial, wraps
 from typing import Final, NamedTuple, ParamSpec, TypeVar, cast
 
 from quire import _arguments as arguments
@@ -31,6 +31,10 @@ _LONGEST: Final = 2**16
 _YES: Final = {"1", "true", "yes", "on"}
 _NO: Final = {"", "0", "false", "no", "off"}
 _OCTAL: Final = 8
+
+
+class SettingError(ValueError):
+    """What is set from outside is not valid."""
 
 
 class Setting(NamedTuple):
@@ -218,7 +222,7 @@ def settings() -> dict[str, Setting]:
     Return the options that are set from outside, by their names.
 
     Raises:
-        ValueError: A value, the file, or an option of it is not valid.
+        SettingError: A value, the file, or an option of it is not valid.
         OSError: The file that ``QUIRE_CONFIG`` names cannot be read.
 
     """
@@ -234,7 +238,7 @@ def _of_environment() -> Iterator[tuple[str, Setting]]:
         try:
             value = _checked(name, _PARSERS[name](text))
         except (TypeError, ValueError) as error:
-            raise ValueError(f"invalid {variable}={text!r:.80}: {error}") from None
+            raise SettingError(f"invalid {variable}={text!r:.80}: {error}") from None
         yield name, Setting(value, variable)
 
 
@@ -254,19 +258,19 @@ def _of_file() -> Iterator[tuple[str, Setting]]:
     try:
         tables = tomllib.loads(content.decode("utf-8"))
     except (ValueError, RecursionError) as error:  # not only those of its own
-        raise ValueError(f"not a TOML file: {error}: path={path}") from None
+        raise SettingError(f"not a TOML file: {error}: path={path}") from None
     unknown = sorted(tables.keys() - {_TABLE})
     options = tables.get(_TABLE, {})
     if unknown or not isinstance(options, dict):
         what = unknown[0] if unknown else _TABLE
-        raise ValueError(f"expected one table, [{_TABLE}]: found={what!r:.80} path={path}")
+        raise SettingError(f"expected one table, [{_TABLE}]: found={what!r:.80} path={path}")
     for name, value in cast("dict[str, object]", options).items():
         if name not in _PARSERS:
-            raise ValueError(f"not an option that can be set: option={name!r:.80} path={path}")
+            raise SettingError(f"not an option that can be set: option={name!r:.80} path={path}")
         try:
             yield name, Setting(_checked(name, value), path)
         except (TypeError, ValueError) as error:
-            raise ValueError(f"{error}: path={path}") from None
+            raise SettingError(f"{error}: path={path}") from None
 
 
 def _why_not_trusted(status: os.stat_result) -> str | None:
@@ -285,26 +289,30 @@ def _warn(problem: str | None, path: str) -> None:
     logger.warning("options are not taken from a file: %s path=%s", problem, path)
 
 
+def _opened(flags: int, path: str, more: int) -> int:
+    return os.open(path, flags | more | os.O_NONBLOCK)
+
+
 def _content(path: str, *, must_exist: bool) -> bytes | None:
     """Return the content of a file that no other user can have written; None if there is none."""
+    # A link is followed where the user named it: nobody vouches for one that is found here.
+    follow = 0 if must_exist else os.O_NOFOLLOW
     try:
-        # A link is followed where the user named it: nobody vouches for one that is found here.
-        follow = 0 if must_exist else os.O_NOFOLLOW
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | follow)
+        file = open(path, "rb", opener=partial(_opened, follow))  # noqa: SIM115 - closed below
     except OSError as error:
         if must_exist:
             raise
         if not isinstance(error, FileNotFoundError):
             _warn(error.strerror, path)
         return None
-    with os.fdopen(descriptor, "rb") as file:
-        status = os.fstat(descriptor)
+    with file:
+        status = os.fstat(file.fileno())
         if problem := _why_not_trusted(status):
             if must_exist:
-                raise ValueError(f"{problem} path={path}")
+                raise SettingError(f"{problem} path={path}")
             _warn(problem, path)
             return None
         content = file.read(_LONGEST + 1)
     if len(content) > _LONGEST:
-        raise ValueError(f"longer than {_LONGEST} bytes: path={path}")
+        raise SettingError(f"longer than {_LONGEST} bytes: path={path}")
     return content

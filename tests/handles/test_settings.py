@@ -267,3 +267,52 @@ def test_a_combination_that_fails_says_where_its_options_came_from(
     assert raised.value.__notes__ == [
         "options that were not given were set: roll_cycle=QUIRE_ROLL_CYCLE"
     ]
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        ["write", "Q", "lines", "--text"],
+        ["unlock", "Q"],
+        ["history", "Q"],
+        ["top", "Q", "--once"],
+        ["archive", "Q", "archived"],
+        ["replay", "Q", "--to-queue", "again"],
+        ["publish", "Q", "--stdout"],
+        ["bench", "."],
+    ],
+)
+def test_verbs_name_a_wrong_setting_in_one_line(
+    path: Path, folder: Path, cli: Cli, verb: list[str]
+) -> None:
+    quire.open(path).close()
+    (folder / "lines").write_text("a\n")
+    (folder / "quire.toml").write_text("[open]\ntimeout_s = -1\n")
+    ran = cli(*(str(path) if it == "Q" else it for it in verb))
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+    assert f"timeout_s=-1: path={folder / 'quire.toml'}" in ran.err
+
+
+def test_a_directory_is_no_settings_file(
+    path: Path, folder: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "quire.toml").mkdir()
+    quire.open(path).close()  # with a warning
+    monkeypatch.setenv("QUIRE_CONFIG", str(folder))
+    assert cli("read", path).err == f"quire: Is a directory: path={folder}\n"
+
+
+def test_write_makes_queues_as_set_and_says_what_it_wrote(
+    path: Path, folder: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "lines").write_text("a\nb\n")
+    monkeypatch.setenv("QUIRE_BUFFER_MODE", "async")
+    monkeypatch.setenv("QUIRE_ROLL_CYCLE", "HOURLY")
+    out = cli.ok("write", path, folder / "lines", "--text", "--create").out
+    assert out == f"written=2 last={indexes(path)[-1]:#x}\n"
+    with quire.open(path, read_only=True) as queue:
+        assert queue.roll_cycle.name == "HOURLY"
+    monkeypatch.setenv("QUIRE_ROLL_CYCLE", "NEVER")
+    ran = cli("write", folder / "new", folder / "lines", "--text", "--create")
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+    assert "NEVER" in ran.err

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import click
 
+from quire.cli.arguments import value_errors_as_usage
 from quire.cli.benchmarks import LEAST_SIZE, MOST_BYTES, Plan, parts
 from quire.cli.errors import TERMINATED
 from quire.cli.options import row_format_option
@@ -84,7 +85,7 @@ def bench(  # noqa: PLR0913 - its options
         )
     folder = Path(tempfile.mkdtemp(prefix=".quire-bench-", dir=path))
     try:
-        with exit_on_sigterm(TERMINATED), Progress() as progress:
+        with exit_on_sigterm(TERMINATED), value_errors_as_usage(), Progress() as progress:
             rows = [*_rows(Plan(folder, seconds, size, rate, progress), disk=disk)]
         print_rows(style, _COLUMNS, rows)
     finally:

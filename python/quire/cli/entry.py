@@ -6,7 +6,8 @@ import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 
-from quire.cli.errors import FAILED, INTERRUPTED, error_text, print_error
+from quire._settings import SettingError
+from quire.cli.errors import FAILED, INTERRUPTED, USED_WRONGLY, error_text, print_error
 from quire.cli.streams import open_missing_streams
 from quire.errors import QuireError
 
@@ -31,6 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return run(sys.argv[1:] if arguments is None else list(arguments))
     except KeyboardInterrupt:
         return INTERRUPTED
+    except SettingError as error:
+        print_error(str(error))
+        return USED_WRONGLY
     except (QuireError, OSError) as error:
         return _fail(error_text(error))
 

@@ -11,7 +11,7 @@ import click
 
 import quire
 from quire._formats import Format, refuse_part
-from quire.cli.arguments import PATH, reference_of
+from quire.cli.arguments import PATH, reference_of, value_errors_as_usage
 from quire.cli.errors import INTERRUPTED, error_text, print_error
 from quire.cli.inputs import INPUTS, Input, Item, Target
 from quire.cli.progress import Progress
@@ -212,7 +212,7 @@ def write(path: Path | None, files: tuple[str, ...], style: str | None, **more: 
         raise click.UsageError("--interface needs --method")
     create = more["create"] or more["directory"] is not None
     with (
-        open_target(place, more["roll_cycle"], create=create) as queue,
+        open_target(place, more["roll_cycle"], create=create, buffer_mode="none") as queue,
         queue.appender() as appender,
         _target(appender, more["interface"], method) as target,
     ):
@@ -305,15 +305,23 @@ def _by_name(file: str) -> str:
 
 
 def open_target(
-    path: Path, roll_cycle: quire.RollCycle | None, kind: Format | None = None, *, create: bool
+    path: Path,
+    roll_cycle: quire.RollCycle | None,
+    kind: Format | None = None,
+    *,
+    create: bool,
+    **options: Any,  # noqa: ANN401 - those of quire.open
 ) -> quire.Queue:
     """Open the queue; one that was not asked for is not made, as its path may be mistyped."""
     refuse_part(str(path))
     may_create = create or roll_cycle is not None
-    options: dict[str, Any] = {} if kind is None else {"format": kind}
+    asked = {"roll_cycle": roll_cycle, "format": kind}
+    options |= {name: value for name, value in asked.items() if value is not None}
     try:
-        return quire.open(path, roll_cycle=roll_cycle, create=may_create, **options)
+        with value_errors_as_usage():
+            queue: quire.Queue = quire.open(path, create=may_create, **options)
     except quire.NotAQueueError as error:
         if may_create:
             raise
         raise click.ClickException(f"{error} (--create makes a queue)") from error
+    return queue
