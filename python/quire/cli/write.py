@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, cast
 
 import click
 
@@ -319,7 +319,7 @@ def open_target(
     options |= {name: value for name, value in asked.items() if value is not None}
     try:
         with value_errors_as_usage():
-            queue: quire.Queue = quire.open(path, create=may_create, **options)
+            queue = cast("quire.Queue", quire.open(path, create=may_create, **options))
     except quire.NotAQueueError as error:
         if may_create:
             raise
