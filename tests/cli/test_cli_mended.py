@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from cli_runs import COMMAND, ENVIRONMENT, Cli
 
 START_MS = 1_705_276_800_000  # 2024-01-15T00:00Z
 HOUR_MS = 3_600_000
+PUBLISH = ["publish", "--stdout", "--framing", "length", "--follow"]
 
 
 @pytest.fixture
@@ -182,7 +185,7 @@ def test_a_roll_file_that_is_not_there_is_no_directory(cli: Cli, path: Path) -> 
     assert "no such directory" in cli("read", path / "nothing").err
 
 
-@pytest.mark.parametrize("command", [["tail"], ["publish", "--stdout", "--follow"]])
+@pytest.mark.parametrize("command", [["tail"], PUBLISH])
 def test_following_ends_once_nobody_reads_on(path: Path, command: list[str]) -> None:
     verb, *options = command
     with subprocess.Popen(
@@ -193,10 +196,11 @@ def test_following_ends_once_nobody_reads_on(path: Path, command: list[str]) -> 
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
-        process.stdout.readline()
+        process.stdout.read(1)
         process.stdout.close()  # and no message comes any more
         assert process.wait(300) == 1
-        assert b"Traceback" not in process.stderr.read()
+        assert b"Traceback" not in (said := process.stderr.read())
+        assert b"cannot" not in said
 
 
 def with_closed(redirection: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
@@ -227,3 +231,27 @@ def test_closed_streams_are_no_files_of_the_queue(path: Path) -> None:
         assert queue.entry_count == 10
         assert dict(queue.named_tailers()).get("audit") in {None, 0, queue.first_index}
     assert quire.verify(path).ok
+
+
+@pytest.mark.parametrize("command", [["tail"], PUBLISH, ["drain"]])
+def test_a_removed_queue_ends_the_verbs_that_wait(path: Path, command: list[str]) -> None:
+    verb, *options = command
+    with subprocess.Popen(
+        [*COMMAND, verb, str(path), *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=ENVIRONMENT,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        if verb == "drain":
+            while not (path / "async.ring").exists():
+                assert process.poll() is None
+                time.sleep(0.05)
+        else:
+            process.stdout.read(1)
+        shutil.rmtree(path)
+        assert process.wait(300) == 1
+        assert f"quire: the queue was removed or replaced: path={path}" in (
+            process.stderr.read().decode()
+        )

@@ -10,6 +10,7 @@ import click
 import quire
 from quire._formats import CHRONICLE, format_of
 from quire.cli.arguments import PATH, value_errors_as_usage
+from quire.cli.presence import Presence
 
 _LOOK_S = 1.0
 _RING = "async.ring"
@@ -37,9 +38,10 @@ def drain(path: Path, *, once: bool) -> None:
             )
         if once and found is not None and not (path / _RING).exists():
             return
+        presence = Presence([path])
         with quire.open(path, create=False, force_unlock="never", buffer_mode="async") as queue:
             while not once:
                 time.sleep(_LOOK_S)
-                queue.cycles  # noqa: B018 - raises if the directory was removed
+                presence.check()
             if queue.ring:
                 queue.ring.flush()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -12,6 +13,7 @@ import click
 
 from quire.cli.arguments import PATH, open_read_only, parse_point, value_errors_as_usage
 from quire.cli.errors import INTERRUPTED, OK, print_error
+from quire.cli.presence import Presence
 from quire.cli.progress import Progress
 from quire.cli.record import address_of, import_websocket, websocket_of
 from quire.cli.signals import exit_on_sigterm
@@ -85,10 +87,11 @@ class Publisher:
         Send the messages of a range, and later ones if *follow*.
 
         Raises:
-            click.ClickException: A message cannot be sent, or the receiver is gone.
+            click.ClickException: A message cannot be sent, or the receiver or the queue is gone.
 
         """
-        for message in messages(plan, follow=follow, waits=self._wait):
+        waits = partial(self._wait, Presence([Path(plan.source.path)]))
+        for message in messages(plan, follow=follow, waits=waits):
             if (why := self._output.misfit(message.data)) is not None:
                 self._refuse(f"cannot publish a message: index={message.index:#x} {why}")
                 continue
@@ -113,8 +116,9 @@ class Publisher:
         elif self._is_paced:
             self._flush()
 
-    def _wait(self) -> None:
+    def _wait(self, presence: Presence) -> None:
         self._flush()
+        presence.check()
         if self._output.receiver is None:
             check_reader()
 

@@ -15,6 +15,7 @@ from quire import pausers
 from quire._native import Queue, Tailer, VanillaTailer
 from quire.cli.arguments import Zone, value_errors_as_usage
 from quire.cli.batches import Batch
+from quire.cli.presence import Presence
 from quire.cli.printers import JavaPrinter, MessagePrinter
 from quire.cli.selection import Bounds, Rows, Selection, Stage, end_of
 from quire.cli.sources import Source, sources_of
@@ -134,6 +135,7 @@ def _steps(
     """Yield what each queue has; with ``follow``, go around until the process is interrupted."""
     running = [_of_source(source, request, limiter) for source in sources]
     pauser = pausers.sleepy()
+    presence = Presence(source.path for source in sources)
     while running:
         is_idle = True
         for steps in [*running]:
@@ -151,6 +153,7 @@ def _steps(
         elif running:
             idle()
             check_reader()
+            presence.check()
             pauser.pause()
 
 

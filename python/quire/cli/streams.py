@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import select
 import sys
@@ -33,7 +34,11 @@ def check_reader() -> None:
         BrokenPipeError: It is a pipe or a socket whose reader is gone.
 
     """
+    try:
+        descriptor = sys.stdout.fileno()
+    except io.UnsupportedOperation:  # in a notebook, or a test
+        return
     poll = select.poll()
-    poll.register(sys.stdout.fileno(), 0)
+    poll.register(descriptor, 0)
     if any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(0)):
         raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
