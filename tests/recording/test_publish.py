@@ -208,3 +208,9 @@ def test_a_rate_is_kept_and_makes_no_burst_after_a_pause() -> None:
     for _ in range(3):
         rate.wait()
     assert slept == [0.25] * 4
+
+    slow = Rate(1 / (36 * 3600), lambda: now_s, sleep)
+    slept.clear()
+    for _ in range(2):
+        slow.wait()
+    assert slept == [24 * 3600, 12 * 3600]

@@ -15,7 +15,7 @@ from quire.queue import Queue
 from quire.recording.addresses import Address, show_address
 from quire.recording.framing import LENGTH_BYTES
 from quire.recording.udp import MAX_DATAGRAM_BYTES
-from quire.replaying.pacing import Replay
+from quire.replaying.pacing import LONGEST_SLEEP_S, Replay
 
 BUFFER_BYTES: Final = 64 << 10
 _UDP_HEADER_BYTES: Final = 8
@@ -53,7 +53,7 @@ class Rate:
         """Wait until the next message is due."""
         due_s = self._began_s + self._count / self._per_second
         while (left_s := due_s - self._now()) > 0:
-            self._sleep(left_s)
+            self._sleep(min(left_s, LONGEST_SLEEP_S))
         if left_s < -_BEHIND_S:
             self._began_s, self._count = self._now(), 0
         self._count += 1

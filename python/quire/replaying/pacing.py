@@ -18,7 +18,7 @@ from quire.ranges.range import Point, Range, range_of, require
 
 _NS_PER_S: Final = 1_000_000_000
 _BEGAN_ANEW_NS: Final = _NS_PER_S
-_LONGEST_SLEEP_S: Final = 86_400.0  # time.sleep refuses centuries
+LONGEST_SLEEP_S: Final = 86_400.0  # time.sleep refuses centuries
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class Pace:
         began_s, began_ns = self._origin
         due_s = began_s + (self._newest_ns - began_ns) / _NS_PER_S / self._speed
         while (left_s := due_s - self._now()) > 0:
-            self._sleep(min(left_s, _LONGEST_SLEEP_S))
+            self._sleep(min(left_s, LONGEST_SLEEP_S))
         self.behind_s = -left_s
         self.most_behind_s = max(self.most_behind_s, self.behind_s)
 
