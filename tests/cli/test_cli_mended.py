@@ -255,3 +255,28 @@ def test_a_removed_queue_ends_the_verbs_that_wait(path: Path, command: list[str]
         assert f"quire: the queue was removed or replaced: path={path}" in (
             process.stderr.read().decode()
         )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["read", ""], ["prune", "", "--keep", "7d"], ["repair", "", "--apply"], ["copy", "Q", ""]],
+)
+def test_an_empty_path_is_not_the_working_directory(
+    cli: Cli, path: Path, arguments: list[str]
+) -> None:
+    ran = cli(*(str(path) if it == "Q" else it for it in arguments))
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+    assert "an empty path" in ran.err
+
+
+@pytest.mark.parametrize("named", ["os:getcwd", "pathlib:Path"])
+@pytest.mark.parametrize("arguments", [["read"], ["write", "--method", "m", "--format", "yaml"]])
+def test_what_is_no_interface_is_one_line(
+    cli: Cli, path: Path, arguments: list[str], named: str
+) -> None:
+    file = path.with_name("messages")
+    file.write_text("a\n")
+    verb, *options = arguments
+    files = [file] if verb == "write" else []
+    ran = cli(verb, path, *files, "--interface", named, *options)
+    assert (ran.code, ran.err.count("\n")) == (2, 1)

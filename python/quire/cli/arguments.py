@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from datetime import datetime
 from importlib import import_module
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -18,15 +19,33 @@ from quire.errors import WhereError
 from quire.ranges.event_time import datetime_of
 
 if TYPE_CHECKING:
+    from quire._native import Method
     from quire.cli.conditions import Condition
 
 Zone: TypeAlias = Callable[[datetime], datetime]
 """Moves a time to a time zone."""
 
-PATH: Final = click.Path(path_type=Path, readable=False)  # the library says why it cannot
 _PAST_INDEXES: Final = 2**63
 _INDEX: Final = re.compile(r"(0[xX][0-9a-fA-F]+|[0-9]+)[: ]*")
 _MILLISECONDS: Final = re.compile(r"-?[0-9]+ms")
+
+
+class _Path(click.Path):
+    """A path that is not empty: that of an unset variable would be the working directory."""
+
+    def convert(
+        self,
+        value: str | PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> str | bytes | PathLike[str]:
+        """Refuse it, or make a path of it."""
+        if value == "":
+            self.fail("an empty path; the working directory is .", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+PATH: Final = _Path(path_type=Path, readable=False)  # the library says why it cannot
 
 
 def index_of(value: str) -> int:
@@ -152,6 +171,23 @@ def reference_of(value: str) -> Any:  # noqa: ANN401 - whatever has this name
     finally:
         sys.path.remove("")
     return found
+
+
+def methods_of_interface(interface: Any) -> dict[str, Method]:  # noqa: ANN401 - as it was named
+    """
+    Return the methods of what an option named.
+
+    Raises:
+        click.UsageError: It is no interface.
+
+    """
+    from quire.calls.interfaces import methods_of
+    from quire.types import names_around
+
+    try:
+        return methods_of(interface, names_around())
+    except TypeError as error:
+        raise click.UsageError(str(error)) from error
 
 
 def replaced(ctx: click.Context, option: click.Parameter, value: object) -> None:

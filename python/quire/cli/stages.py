@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import quire
 from quire._native import Method, entry_bytes
+from quire.cli.arguments import methods_of_interface
 from quire.cli.batches import Batch
 from quire.cli.selection import Rows
 
@@ -76,11 +77,8 @@ class Calls:
         self, queue: quire.Queue, interface: Callable[..., Any], *, with_history: bool
     ) -> None:
         """Make a reader of its own."""
-        from quire.calls.interfaces import methods_of
-        from quire.types import names_around
-
         self._found: list[bytes] = []
-        methods = methods_of(interface, names_around())
+        methods = methods_of_interface(interface)
         calls = {name: self._call(it, b"") for name, it in methods.items()}
         self._tailer = queue.tailer()
         self._reader: MethodReader = self._tailer.method_reader(

@@ -10,8 +10,7 @@ from typing import Any, Self
 import click
 
 import quire
-from quire.calls.interfaces import methods_of
-from quire.types import names_around
+from quire.cli.arguments import methods_of_interface
 
 
 class TypedCalls:
@@ -26,7 +25,7 @@ class TypedCalls:
         method: The one that is called.
 
     Raises:
-        click.UsageError: The interface has no such method.
+        click.UsageError: It is no interface, or has no such method.
 
     """
 
@@ -34,7 +33,7 @@ class TypedCalls:
         self, appender: quire.Appender, interface: Callable[..., Any], method: str
     ) -> None:
         """Look for the method."""
-        methods = methods_of(interface, names_around())
+        methods = methods_of_interface(interface)
         if method not in methods:
             raise click.UsageError(
                 f"the interface has no such method: method={method} known={', '.join(methods)}"
