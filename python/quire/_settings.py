@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, ParamSpec, TypeVar, cast
 from quire import _arguments as arguments
 from quire import _formats, _options
 from quire._native import ManualClock
-from quire.errors import NotAQueueError
+from quire.errors import NotAQueueError, SettingError
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -31,10 +31,6 @@ _LONGEST: Final = 2**16
 _YES: Final = {"1", "true", "yes", "on"}
 _NO: Final = {"", "0", "false", "no", "off"}
 _OCTAL: Final = 8
-
-
-class SettingError(ValueError):
-    """What is set from outside is not valid."""
 
 
 class Setting(NamedTuple):

@@ -6,10 +6,9 @@ import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 
-from quire._settings import SettingError
 from quire.cli.errors import FAILED, INTERRUPTED, USED_WRONGLY, error_text, print_error
 from quire.cli.streams import open_missing_streams
-from quire.errors import QuireError
+from quire.errors import QuireError, SettingError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

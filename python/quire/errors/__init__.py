@@ -9,6 +9,7 @@ QuireError
 ├── ClockAheadError          the clock is too far ahead of the newest cycle
 ├── RingFullError            there was no room in the ring of asynchronous appends
 ├── RollCycleMismatchError   the caller named another roll cycle than the one the queue's data has
+├── SettingError             an option set from outside, or its file, is not valid; a ValueError
 ├── UnsupportedError         the files, the option or the file system are known and not supported
 ├── CorruptError             bytes break a rule of docs/format.md (file, position, found, expected)
 ├── MessageTooLargeError     also a ValueError
@@ -71,6 +72,7 @@ from quire.errors.queues import (
     ReadOnlyError,
     RingFullError,
     RollCycleMismatchError,
+    SettingError,
     TableLostError,
     TailerInUseError,
     UnsafePathError,
@@ -131,6 +133,7 @@ __all__ = [
     "ReplicationError",
     "RingFullError",
     "RollCycleMismatchError",
+    "SettingError",
     "StepError",
     "StoppedError",
     "TableLostError",

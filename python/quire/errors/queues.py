@@ -94,6 +94,21 @@ class RollCycleMismatchError(QuireError):
     """
 
 
+class SettingError(QuireError, ValueError):
+    """
+    An option that the environment or a ``quire.toml`` sets is not valid, or that file is not.
+
+    Examples:
+        >>> import os
+        >>> os.environ["QUIRE_TIMEOUT_S"] = "soon"
+        >>> quire.open("orders")
+        Traceback (most recent call last):
+        quire.errors.SettingError: ...
+        >>> del os.environ["QUIRE_TIMEOUT_S"]
+
+    """
+
+
 class UnsupportedError(QuireError):
     """
     A known thing that Quire does not do, such as another wire type or a network file system.
