@@ -280,3 +280,28 @@ def test_what_is_no_interface_is_one_line(
     files = [file] if verb == "write" else []
     ran = cli(verb, path, *files, "--interface", named, *options)
     assert (ran.code, ran.err.count("\n")) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["repair", "Q", "--timeout", "nan"], "'nan' is no number"),
+        (["jitter", "--seconds", "nan"], "'nan' is no number"),
+        (["top", "Q", "--once", "--interval", "nan"], "'nan' is no number"),
+        (["record", "Q", "--tcp", "0", "--idle-timeout", "nan"], "'nan' is no number"),
+        (["diff", "Q", "Q", "--json", "--format", "csv"], "do not go together"),
+        (["stat", "Q", "--json", "--format", "csv"], "do not go together"),
+    ],
+)
+def test_wrong_numbers_and_formats_are_wrong_usage(
+    cli: Cli, path: Path, arguments: list[str], said: str
+) -> None:
+    ran = cli(*(str(path) if it == "Q" else it for it in arguments))
+    assert (ran.code, ran.err.count("\n"), ran.raw) == (2, 1, b"")
+    assert said in ran.err
+
+
+def test_a_table_alone_is_not_called_damaged(cli: Cli, path: Path) -> None:
+    ran = cli("verify", path / "metadata.cq4t")
+    assert (ran.code, ran.err.count("\n"), ran.raw) == (1, 1, b"")
+    assert "give the directory of the queue" in ran.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from collections.abc import Callable, Generator
@@ -43,6 +44,22 @@ class _Path(click.Path):
         if value == "":
             self.fail("an empty path; the working directory is .", param, ctx)
         return super().convert(value, param, ctx)
+
+
+class NumberRange(click.FloatRange):
+    """A range of numbers, which NaN is not in."""
+
+    def convert(
+        self,
+        value: Any,
+        param: click.Parameter | None,
+        ctx: click.Context | None,  # noqa: ANN401
+    ) -> float:
+        """Check a number."""
+        number: float = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"{value!r} is no number.", param, ctx)
+        return number
 
 
 PATH: Final = _Path(path_type=Path, readable=False)  # the library says why it cannot

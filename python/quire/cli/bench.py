@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import click
 
-from quire.cli.arguments import value_errors_as_usage
+from quire.cli.arguments import NumberRange, value_errors_as_usage
 from quire.cli.benchmarks import LEAST_SIZE, MOST_BYTES, Plan, parts
 from quire.cli.errors import TERMINATED
 from quire.cli.options import row_format_option
@@ -37,7 +37,7 @@ _NEEDED: Final = 5 * MOST_BYTES
 @click.argument("path", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option(
     "--seconds",
-    type=click.FloatRange(0.01, 3600),
+    type=NumberRange(0.01, 3600),
     default=8.0,
     show_default=True,
     help="The most that a part takes.",

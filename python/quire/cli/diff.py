@@ -11,7 +11,7 @@ import quire
 from quire.cli.arguments import PATH, parse_point
 from quire.cli.differences import Found, print_differences
 from quire.cli.errors import error_text, print_error
-from quire.cli.options import row_format_option
+from quire.cli.options import check_json, row_format_option
 from quire.cli.progress import Progress
 from quire.replaying.values import Values
 
@@ -86,6 +86,7 @@ def diff(  # noqa: PLR0913 - its options
       quire diff expected actual --ignore time --ignore history
       quire diff yesterday today --by index --from 0x4d1a00000000 --json
     """  # noqa: D301 - click reads the backspace
+    check_json(style, as_json=as_json)
     progress = Progress()
     try:
         comparison = quire.compare(left, right, progress=progress.count, **how)

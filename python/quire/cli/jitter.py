@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 import click
 
 from quire._terminal import escape_line
+from quire.cli.arguments import NumberRange
 from quire.cli.errors import FAILED, INTERRUPTED
 from quire.cli.options import row_format_option
 from quire.cli.progress import Progress
@@ -45,7 +46,7 @@ class Pauses(NamedTuple):
 @click.argument("program", nargs=-1, type=click.UNPROCESSED, metavar="[-- PROGRAM [ARGUMENT]...]")
 @click.option(
     "--seconds",
-    type=click.FloatRange(0.01, 86_400),
+    type=NumberRange(0.01, 86_400),
     default=10.0,
     show_default=True,
     help="How long to spin.",

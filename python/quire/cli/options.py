@@ -32,6 +32,18 @@ def row_format_option(default: str = "text") -> Callable[[_Command], _Command]:
     return format_option(*ROW_FORMATS, default=default)
 
 
+def check_json(style: str, *, as_json: bool) -> None:
+    """
+    Refuse ``--json`` beside another ``--format``.
+
+    Raises:
+        click.UsageError: Both were given.
+
+    """
+    if as_json and style not in {"text", "json", "jsonl"}:
+        raise click.UsageError(f"--json and --format {style} do not go together")
+
+
 def range_options(command: _Command) -> _Command:
     """Add ``--from``, ``--to`` (exclusive) and ``--time-field``."""
     return _with(

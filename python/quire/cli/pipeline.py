@@ -17,7 +17,7 @@ import click
 from quire._terminal import escape_line
 from quire.cli.arguments import PATH
 from quire.cli.group import WholeSummaries
-from quire.cli.options import row_format_option
+from quire.cli.options import check_json, row_format_option
 from quire.cli.progress import Progress
 from quire.cli.rows import print_rows
 
@@ -93,6 +93,7 @@ def run(  # noqa: PLR0913 - one for each option
     """  # noqa: D301 - click reads the backspace
     if once and schedule is not None:
         raise click.UsageError("--once and --schedule are mutually exclusive")
+    check_json(style, as_json=as_json)
     found = _loaded(file, "once" if once else schedule)
     import quire.pipeline
     from quire.pipeline.runtime.runner import write_report

@@ -9,9 +9,9 @@ import click
 
 import quire
 from quire._formats import CHRONICLE, format_of
-from quire.cli.arguments import PATH, value_errors_as_usage
+from quire.cli.arguments import PATH, NumberRange, value_errors_as_usage
 
-_SECONDS = click.FloatRange(min=0, max=3600, min_open=True)
+_SECONDS = NumberRange(min=0, max=3600, min_open=True)
 
 
 @click.command()
@@ -27,7 +27,7 @@ _SECONDS = click.FloatRange(min=0, max=3600, min_open=True)
 @click.option("--early", is_flag=True, help="Create the next cycle's file before its time.")
 @click.option(
     "--preroll",
-    type=click.FloatRange(min=0),
+    type=NumberRange(min=0),
     default=2.0,
     show_default=True,
     metavar="SECONDS",

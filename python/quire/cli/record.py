@@ -16,7 +16,7 @@ import click
 
 import quire
 from quire._formats import CHRONICLE, FORMATS, INDEXED, Format, format_of
-from quire.cli.arguments import PATH, value_errors_as_usage
+from quire.cli.arguments import PATH, NumberRange, value_errors_as_usage
 from quire.cli.errors import INTERRUPTED, print_error
 from quire.cli.progress import Progress
 from quire.cli.write import open_target, roll_cycle_of
@@ -117,7 +117,7 @@ def websocket_of(value: str) -> Address | str:
 )
 @click.option(
     "--idle-timeout",
-    type=click.FloatRange(min=0, min_open=True),
+    type=NumberRange(min=0, min_open=True),
     metavar="SECONDS",
     help="Disconnect clients that send nothing for so long.",
 )

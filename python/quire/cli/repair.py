@@ -10,7 +10,7 @@ import click
 
 import quire
 from quire._terminal import escape_line
-from quire.cli.arguments import PATH
+from quire.cli.arguments import PATH, NumberRange
 from quire.cli.errors import FAILED, OK
 from quire.cli.options import row_format_option
 from quire.cli.rows import print_rows
@@ -30,7 +30,7 @@ _COLUMNS: Final = ("kind", "file", "position", "done")
 @click.option(
     "--timeout",
     "timeout_s",
-    type=click.FloatRange(min=0),
+    type=NumberRange(min=0),
     default=1.0,
     show_default=True,
     help="Seconds that a living process may hold the write lock.",

@@ -21,7 +21,7 @@ from quire._terminal import escape_line
 from quire.cli import stat_older
 from quire.cli.arguments import PATH, value_errors_as_usage
 from quire.cli.errors import error_text, print_error
-from quire.cli.options import row_format_option
+from quire.cli.options import check_json, row_format_option
 from quire.cli.rows import print_rows
 from quire.cli.sources import Source, sources_of
 from quire.cli.stat_text import columns, hex_text, size_text, sizes_of, time_text
@@ -75,6 +75,7 @@ def stat(path: Path, *, as_json: bool, config: bool, style: str) -> None:
       quire stat /var/queues --format csv
       QUIRE_DURABILITY=batch quire stat orders --config
     """  # noqa: D301 - click reads the backspace
+    check_json(style, as_json=as_json)
     if config:
         with value_errors_as_usage():
             rows = [*_options_of(path)]

@@ -10,7 +10,7 @@ from typing import Final
 
 import click
 
-from quire.cli.arguments import PATH
+from quire.cli.arguments import PATH, NumberRange
 from quire.cli.live.sample import GONE, OK, TABLE_COLUMNS, Sample
 from quire.cli.live.sampler import Sampler
 from quire.cli.options import row_format_option
@@ -23,7 +23,7 @@ _FLAT: Final = {"text", "csv", "arrow"}
 @click.argument("paths", type=PATH, nargs=-1, required=True, metavar="PATH...")
 @click.option(
     "--interval",
-    type=click.FloatRange(0.1, 3600),
+    type=NumberRange(0.1, 3600),
     default=1.0,
     show_default=True,
     metavar="SECONDS",

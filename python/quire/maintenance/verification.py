@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from os import PathLike
 from pathlib import Path
+from typing import Final
 
 from quire import _arguments as arguments
 from quire import _formats, _native
@@ -15,6 +16,8 @@ from quire.maintenance.report import Finding, VerifyReport
 from quire.queue import open as open_queue
 from quire.quick_queue import QuickQueue
 from quire.vanilla import VanillaQueue
+
+_TABLE: Final = ".cq4t"
 
 
 def verify(path: str | PathLike[str]) -> VerifyReport:
@@ -51,7 +54,7 @@ def targets_of(path: str) -> Iterator[str]:
     Yield the queues that a path stands for: itself, or those below it.
 
     Raises:
-        NotAQueueError: There is none.
+        NotAQueueError: There is none, or it is the table of one.
 
     """
     if _formats.format_of(path) is not None:
@@ -59,6 +62,10 @@ def targets_of(path: str) -> Iterator[str]:
         return
     _formats.refuse_part(path)
     if not os.path.isdir(path):  # noqa: PTH112
+        if path.endswith(_TABLE):
+            raise NotAQueueError(
+                f"a table is examined with its queue: path={path} (give the directory of the queue)"
+            )
         yield path
         return
     count = 0
