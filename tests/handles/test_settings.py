@@ -276,7 +276,6 @@ def test_a_combination_that_fails_says_where_its_options_came_from(
         ["unlock", "Q"],
         ["history", "Q"],
         ["top", "Q", "--once"],
-        ["archive", "Q", "archived"],
         ["replay", "Q", "--to-queue", "again"],
         ["publish", "Q", "--stdout"],
         ["bench", "."],
@@ -290,6 +289,16 @@ def test_verbs_name_a_wrong_setting_in_one_line(
     (folder / "quire.toml").write_text("[open]\ntimeout_s = -1\n")
     ran = cli(*(str(path) if it == "Q" else it for it in verb))
     assert (ran.code, ran.err.count("\n")) == (2, 1)
+    assert f"timeout_s=-1: path={folder / 'quire.toml'}" in ran.err
+
+
+def test_an_archive_reports_a_wrong_setting_as_what_failed(
+    path: Path, folder: Path, cli: Cli
+) -> None:
+    quire.open(path).close()
+    (folder / "quire.toml").write_text("[open]\ntimeout_s = -1\n")
+    ran = cli("archive", path, "archived")
+    assert (ran.code, ran.err.count("\n")) == (1, 1)
     assert f"timeout_s=-1: path={folder / 'quire.toml'}" in ran.err
 
 

@@ -51,9 +51,9 @@ class NumberRange(click.FloatRange):
 
     def convert(
         self,
-        value: Any,
+        value: Any,  # noqa: ANN401 - as click declares it
         param: click.Parameter | None,
-        ctx: click.Context | None,  # noqa: ANN401
+        ctx: click.Context | None,
     ) -> float:
         """Check a number."""
         number: float = super().convert(value, param, ctx)
