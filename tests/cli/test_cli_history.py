@@ -77,6 +77,8 @@ def test_rows_by_method_and_by_period(cli: Cli, path: Path) -> None:
 def test_queues_of_a_directory_have_rows_of_their_own(cli: Cli, tmp_path: Path) -> None:
     for name in ("a", "b"):
         write(tmp_path / "all" / name, [0, 10, 20])
+    with quire.open(tmp_path / "all/aa", format="vanilla") as older, older.appender() as appender:
+        appender.write_bytes(b"without a history")
     assert [it["queue"] for it in rows(cli, tmp_path / "all")] == ["a", "a", "b", "b"]
 
 

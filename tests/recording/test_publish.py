@@ -6,6 +6,8 @@ import asyncio
 import signal
 import socket
 import threading
+from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -13,10 +15,12 @@ import pytest
 import quire
 from cli_runs import Cli, run, started
 from event_loops import until
+from queues import START_MS
 from quire.recording import TcpRecorder, UdpRecorder
 from quire.recording.addresses import show_address
-from quire.recording.publishing import Rate
+from quire.recording.publishing import Rate, messages
 from quire.recording.tcp import FramingName
+from quire.replaying.pacing import Replay
 
 ANY_BYTES = [b"one", bytes(range(256)), b"\r\n", b"x" * 60_000]
 LINES = [b"one", b" two ", b"\0\xff", b"x" * 60_000]
@@ -125,6 +129,25 @@ def test_an_empty_queue_is_followed(path: Path, queue: quire.Queue) -> None:
         assert process.stdout.readline() == b"one\n"
         process.send_signal(signal.SIGINT)
         assert process.wait() == 130
+
+
+@pytest.mark.parametrize("before", [[], [10, 20]])
+def test_following_from_a_time_waits_for_it(
+    queue: quire.Queue, appender: quire.Appender, before: list[int]
+) -> None:
+    for at in before:
+        appender.write_map({"at": START_MS + at})
+    start = datetime.fromtimestamp((START_MS + 50) / 1000, UTC)
+    plan = Replay(queue, start, time_field="at")
+    times = iter([40, 49, 50, 60])
+    written: list[int] = []
+
+    def append() -> None:
+        written.append(appender.write_map({"at": START_MS + next(times)}))
+
+    found = [it.index for it in islice(messages(plan, follow=True, waits=append), 2)]
+
+    assert found == written[2:]
 
 
 def test_a_receiver_that_takes_nothing_holds_it_back(path: Path, appender: quire.Appender) -> None:

@@ -57,9 +57,12 @@ def history(path: Path, **more: Any) -> None:  # noqa: ANN401 - click checks the
     unit_ns = UNITS[more["unit"]]
     rows: list[dict[str, Any]] = []
     plotted: Series = {}
-    for source in sources_of(path):
+    sources = sources_of(path)
+    for source in sources:
         with source.open() as queue, value_errors_as_usage():
             if not isinstance(queue, Queue):
+                if len(sources) > 1:
+                    continue
                 raise click.ClickException(
                     f"messages of this format have no history: path={source.path}"
                 )

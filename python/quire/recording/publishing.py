@@ -16,11 +16,13 @@ from quire.recording.addresses import Address, show_address
 from quire.recording.framing import LENGTH_BYTES
 from quire.recording.udp import MAX_DATAGRAM_BYTES
 from quire.replaying.pacing import LONGEST_SLEEP_S, Replay
+from quire.tailer import Tailer
 
 BUFFER_BYTES: Final = 64 << 10
 _UDP_HEADER_BYTES: Final = 8
 _IP_HEADER_BYTES: Final = 20
 _BEHIND_S: Final = 1.0
+_PATIENCE_S: Final = 1.0
 
 
 class Rate:
@@ -199,11 +201,18 @@ def messages(plan: Replay, *, follow: bool, waits: Callable[[], object]) -> Iter
     Yield the messages of a replay when they are due, and those that are appended later.
 
     Args:
-        plan: What to send, and its pace.
+        plan: What to send, and its pace. If it begins at a time that no message has reached yet,
+            *follow* waits for one.
         follow: Whether to go on after the end.
         waits: Called before waiting for more, and now and then meanwhile.
 
     """
+    while follow and plan.is_ahead:
+        with plan.source.tailer() as tailer:
+            tailer.to_end()
+            waits()
+            _wait(tailer)
+        plan = plan.again()
     last = plan.stretch.past - 1  # also where nothing is to be sent before later ones
     for document in plan.documents():
         last = document.index
@@ -219,5 +228,9 @@ def _later(queue: Queue, last: int, waits: Callable[[], object]) -> Iterator[Exc
         while True:
             yield from (it for it in tailer if it.index > last)
             waits()
-            with suppress(WaitTimeoutError):
-                tailer.wait(timeout_s=1)
+            _wait(tailer)
+
+
+def _wait(tailer: Tailer) -> None:
+    with suppress(WaitTimeoutError):
+        tailer.wait(timeout_s=_PATIENCE_S)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final, TypeAlias
 
 from quire._native import Excerpt, QuickQueue, ReadDocument, VanillaQueue
@@ -127,11 +128,22 @@ class Replay:
         self.source = source
         self.stretch = range_of(source, start, end, time_field=time_field)
         self.pace = pace
+        self._limits = start, end
         self._field = None if time_field is None else TimeField(time_field)
         if isinstance(start, int):
             self._check_start(start)
         if pace is not None and not self.stretch.is_empty:
             self._check_times()
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether it begins at a time that no message has reached."""
+        return isinstance(self._limits[0], datetime) and self.stretch.is_empty
+
+    def again(self) -> Replay:
+        """Return the same of the queue as it is now."""
+        field = None if self._field is None else self._field.name
+        return Replay(self.source, *self._limits, pace=self.pace, time_field=field)
 
     def documents(self, left: Range | None = None) -> Iterator[Document]:
         """
