@@ -105,6 +105,40 @@ def test_text_and_binary_messages_of_several_clients_keep_their_order(
     assert found.count("fragments é".encode()) == 3
 
 
+def test_messages_that_arrive_together_do_not_wait_for_what_follows(
+    queue: quire.Queue, appender: quire.Appender
+) -> None:
+    parts = frame(b"two ", BINARY) + frame(b"", FIN | PING) + frame(b"parts", FIN)
+    sent = frame(b"one") + parts + frame(b"three")
+
+    async def scenario() -> None:
+        async with WebSocketRecorder(appender) as recorder, raw_client(recorder) as connection:
+            connection.sendall(sent + frame(b"unfin", BINARY))
+            await until(lambda: recorder.counts.written == 3)
+            connection.sendall(frame(b"ished", FIN))
+            await until(lambda: recorder.counts.written == 4)
+
+    asyncio.run(scenario())
+    assert payloads(queue) == [b"one", b"two parts", b"three", b"unfinished"]
+
+
+def test_messages_that_arrive_together_with_a_hostile_one_are_appended(
+    monkeypatch: pytest.MonkeyPatch, queue: quire.Queue, appender: quire.Appender
+) -> None:
+    monkeypatch.setattr(websocket, "CLOSE_S", 0.01)
+    sent = [str(number).encode() for number in range(2000)]
+    hostile = frame(b"", BINARY) + frame(b"", 0) * 5000 + frame(b"", FIN)
+
+    async def scenario() -> None:
+        async with WebSocketRecorder(appender) as recorder, raw_client(recorder) as connection:
+            everything = b"".join(map(frame, sent)) + hostile
+            await asyncio.get_running_loop().sock_sendall(connection, everything)
+            await until(lambda: recorder.counts.written == 2000)
+
+    asyncio.run(scenario())
+    assert payloads(queue) == sent
+
+
 def test_what_was_sent_before_the_recorder_is_closed_is_appended(
     queue: quire.Queue, appender: quire.Appender
 ) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable
-from typing import Final, Self
+from typing import Final, Self, cast
 
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.asyncio.connection import Connection
@@ -25,7 +25,8 @@ from websockets.exceptions import (
     InvalidProxy,
     InvalidURI,
 )
-from websockets.frames import CloseCode
+from websockets.frames import DATA_OPCODES, CloseCode, Frame
+from websockets.protocol import Event
 from websockets.typing import Origin
 
 from quire.errors import MalformedInputError
@@ -42,9 +43,28 @@ QUIET: Final = logging.Logger("websockets", logging.CRITICAL + 1)  # noqa: LOG00
 
 
 class _Bounded(Connection):
-    """A connection that its peer cannot hold on to, or fill the memory with."""
+    """
+    A connection that its peer cannot hold on to, or fill the memory with.
 
+    Attributes:
+        ready: How many messages were read and not taken.
+
+    """
+
+    ready = 0
     _ending: asyncio.TimerHandle | None = None
+
+    async def take(self) -> bytes:
+        """Return the next message, as :meth:`recv`: without waiting where one is ready."""
+        message = await self.recv(decode=False)
+        self.ready -= 1
+        return message
+
+    def process_event(self, event: Event) -> None:
+        """Count the messages that are complete."""
+        super().process_event(event)
+        if isinstance(event, Frame) and event.opcode in DATA_OPCODES and event.fin:
+            self.ready += 1
 
     def data_received(self, data: bytes) -> None:
         """Take what was read, and end a connection that failed even if its peer does not."""
@@ -92,7 +112,7 @@ class _MessageRecorder(Recorder):
     """Appends the messages of connections."""
 
     async def _write_messages(
-        self, connection: Connection, idle_timeout_s: float | None = None
+        self, connection: _Bounded, idle_timeout_s: float | None = None
     ) -> None:
         """
         Append the messages of a connection until it is closed.
@@ -103,16 +123,20 @@ class _MessageRecorder(Recorder):
 
         """
         while True:
+            taken = list[bytes]()
             try:
                 async with asyncio.timeout(idle_timeout_s):
-                    message = await connection.recv(decode=False)
+                    taken.append(await connection.take())
+                while connection.ready:
+                    taken.append(await connection.take())
             except TimeoutError:
                 raise MalformedInputError("the stream was silent for too long") from None
             except ConnectionClosedOK:
                 return
             except ConnectionClosed as error:
                 raise self._failed(error) from error
-            await self._write([message])
+            finally:
+                await self._write(taken)
 
     def _failed(self, error: ConnectionClosed) -> MalformedInputError:
         sent, reason = error.sent, str(error)
@@ -200,7 +224,7 @@ class WebSocketRecorder(_MessageRecorder, PortRecorder):
     async def _serve(self, client: ServerConnection) -> None:
         peer = show_address(client.remote_address)
         try:
-            await self._write_messages(client, self._idle_timeout_s)
+            await self._write_messages(cast("_Bounded", client), self._idle_timeout_s)
         except MalformedInputError as error:
             log.warning("disconnected a client: %s peer=%s", error, peer)
 
@@ -260,7 +284,7 @@ class WebSocketFeedRecorder(_MessageRecorder):
 
         """
         try:
-            self._connection = await connect(
+            connection = await connect(
                 self.url,
                 compression=None,
                 max_size=self._max_bytes,
@@ -275,6 +299,7 @@ class WebSocketFeedRecorder(_MessageRecorder):
             raise ValueError(f"invalid URL: {show_url(self.url)}") from error
         except (OSError, InvalidHandshake, InvalidProxy) as error:
             raise cannot_connect(self.url, error) from error
+        self._connection = cast("_Bounded", connection)
         return await super().__aenter__()
 
     def _begin(self) -> None:
