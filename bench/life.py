@@ -1,4 +1,4 @@
-"""Consumer groups, paced appends, seeks by time, rolls, idle tailers and log records."""
+"""Consumer groups, paced appends, seeks by time, rolls, idle tailers, log records, recorders."""
 
 from __future__ import annotations
 
@@ -38,6 +38,8 @@ def settings(places: Sequence[Path], volume: Volume) -> Iterator[Described]:
     yield _alone("idle", places[0], life.polls)
     for place in places:
         yield _alone("logging", place, life.records)
+    for place in places:
+        yield _alone("recording", place, life.recorded)
 
 
 @contextmanager

@@ -31,6 +31,7 @@ _HEADS = {
     "roll": "The append that rolls:",
     "idle": "Tailers with nothing to read, polled in turn:",
     "logging": "A call of `logger.info` with two arguments:",
+    "recording": "Messages that another process sends over the loopback:",
 }
 _COLUMNS = {
     "groups": [
@@ -63,7 +64,13 @@ _COLUMNS = {
         Column("us a record", taking("nanos", unit=1e3)),
         Column("CPU us", taking("cpu_nanos", unit=1e3)),
     ],
+    "recording": [
+        Column("us a message", taking("nanos", unit=1e3)),
+        Column("CPU us", taking("cpu_nanos", unit=1e3)),
+        Column("dropped, %", taking("dropped", unit=0.01)),
+    ],
 }
+_RATED = {"groups", "recording"}
 _REFUSED = "ends with StackOverflowError in the open version"
 _NAMES = {
     "quire.group@batches": "`read_many(1000)`, `ack_many`",
@@ -99,7 +106,7 @@ def text(results: dict[str, Result]) -> str:
 def _table(kind: str, found: list[Result]) -> str:
     columns = _COLUMNS[kind]
     head = ["on", "", *(name for one in columns for name in (one.head, "range"))]
-    if kind == "groups":
+    if kind in _RATED:
         head.append("messages/s")
     wanted = [it.key for it in LIFE[kind]]
     rows = [_row(one, key) for one in found for key in wanted if key in summary.operations(one)]
@@ -116,7 +123,7 @@ def _row(scenario: Result, key: str) -> tuple[str, ...]:
         spread = summary.values(scenario, key, column.take)
         least, greatest = column.form(spread.least), column.form(spread.greatest)
         cells += [column.form(spread.median), f"{least} - {greatest}"]
-    if scenario["kind"] == "groups":
+    if scenario["kind"] in _RATED:
         cells.append(tables.rate(1e9 / summary.nanos(scenario, key).median))
     return tuple(cells)
 

@@ -20,7 +20,12 @@ class Most(NamedTuple):
     less: str = ""
 
 
-LEAST_RATES = [("quire.group@batches", "groups: read_many(1000), ack_many", 2e6)]
+LEAST_RATES = [
+    ("quire.group@batches", "groups: read_many(1000), ack_many", 2e6),
+    ("recorders.udp", "record: UDP", 10e6 / 60),
+    ("recorders.tcp", "record: TCP", 10e6 / 60),
+    ("recorders.websocket", "record: WebSocket", 10e6 / 60),
+]
 """Key, what it is, messages a second."""
 RATIOS = [
     ("log_handlers.quire", "log_handlers.file", "logging: Quire's handler : FileHandler", 1.0),

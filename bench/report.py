@@ -41,7 +41,7 @@ _TITLES = {
     "messages": "Objects and calls as messages",
     "older": "Vanilla Chronicle and Quick-Queue",
     "tools": "The command line",
-    "life": "Groups, rolling, finding, logging",
+    "life": "Groups, rolling, finding, logging, recording",
     "spark": "On Spark",
     "peers": "Beside other Python libraries",
 }

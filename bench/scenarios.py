@@ -162,6 +162,7 @@ LIFE = {
     "logging": tuple(
         Operation("log_handlers", name) for name in ("none", "quire", "file", "queue")
     ),
+    "recording": tuple(Operation("recorders", name) for name in ("udp", "tcp", "websocket")),
 }
 """What users of a queue do beside appending and reading, by kind."""
 
@@ -234,6 +235,8 @@ class Life:
     polls: Amount
     """Polls of all idle tailers together."""
     records: Amount
+    recorded: Amount
+    """Messages that arrive over the network."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,6 +311,7 @@ FULL = Volume(
         rolls=1000,
         polls=Amount(2_000_000, 200_000),
         records=Amount(20_000, 1000),
+        recorded=Amount(1_000_000, 100_000),
     ),
     spark=10_000_000,
     peer=Amount(50_000, 10_000),
@@ -337,6 +341,7 @@ QUICK = Volume(
         rolls=100,
         polls=Amount(200_000, 100_000),
         records=Amount(5000, 500),
+        recorded=Amount(200_000, 20_000),
     ),
     spark=1_000_000,
     peer=Amount(10_000, 2_000),

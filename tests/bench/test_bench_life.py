@@ -21,6 +21,7 @@ TINY = Life(
     rolls=3,
     polls=Amount(3000, 1000),
     records=Amount(50, 10),
+    recorded=Amount(3000, 1000),
 )
 
 
