@@ -10,35 +10,43 @@ use crate::probe::fault;
 use crate::quick_queue::format::address::PageSize;
 use crate::quick_queue::format::files as names;
 use crate::quick_queue::format::producer::Producer;
-use crate::quick_queue::protocol::directory::{Form, Layout};
+use crate::quick_queue::protocol::directory::{Form, Layout, Listing};
 use crate::quick_queue::protocol::pending::profile_path;
 use crate::quick_queue::protocol::repair::repair;
-use crate::quick_queue::protocol::survey::survey;
+use crate::quick_queue::protocol::survey::layout_of_many;
 use crate::quick_queue::queue::Options;
 use crate::{Error, Result};
 
 /// The byte of the lock file that writers lock: one alone, or producers together.
 const WRITERS: Range = Range { start: 0, length: 1 };
 
-/// Prepares the directory at `path`; its absolute path and its name.
-pub fn open(path: &Path, options: &Options) -> Result<(PathBuf, OwnName)> {
+/// Prepares the directory at `path`; its absolute path, its name, and what the queue is, if that is
+/// known.
+pub fn open(path: &Path, options: &Options) -> Result<(PathBuf, OwnName, Option<Layout>)> {
     paths::check_local(path)?;
     let dir = std::path::absolute(path).map_err(|e| Error::io("cannot find", path, e))?;
     page_size(options)?;
     let made = prepare_directory(&dir, options)?;
-    let listing = survey(&dir)?;
-    let refuse = |why: String| Err(Error::NotAQuickQueue { why, path: dir.clone() });
+    let layout = match layout_of_many(&dir)? {
+        None => layout_by_listing(&dir, options)?,
+        found => found,
+    };
+    if !options.read_only {
+        mark(&dir, options.file_mode)?;
+    }
+    Ok((dir, OwnName::new(made), layout))
+}
+
+fn layout_by_listing(dir: &Path, options: &Options) -> Result<Option<Layout>> {
+    let listing = Listing::of(dir)?;
+    let refuse = |why: String| Err(Error::NotAQuickQueue { why, path: dir.to_path_buf() });
     if let Some(foreign) = &listing.foreign {
         return refuse(format!("it holds a file of another format: file={foreign}"));
     }
     if !listing.is_quick_queue() && (options.read_only || !options.create) {
         return refuse("no *.qx, *.qmx or *.qm file".to_owned());
     }
-    listing.layout(&dir)?;
-    if !options.read_only {
-        mark(&dir, options.file_mode)?;
-    }
-    Ok((dir, OwnName::new(made)))
+    listing.layout(dir)
 }
 
 /// The page size for a new queue.
@@ -83,13 +91,18 @@ pub fn claim_producer(
 }
 
 fn layout_for(dir: &Path, form: Form, options: &Options) -> Result<Layout> {
-    let listing = survey(dir)?;
-    match listing.form(dir)? {
-        Some(found) if found != form => Err(wrong_form(dir, found)),
-        _ => match listing.layout(dir)? {
-            Some(layout) => Ok(layout),
-            None => Ok(Layout { form, size: page_size(options)? }),
-        },
+    let mut layout = layout_of_many(dir)?;
+    if layout.is_none() {
+        let listing = Listing::of(dir)?;
+        if let Some(found) = listing.form(dir)?.filter(|found| *found != form) {
+            return Err(wrong_form(dir, found));
+        }
+        layout = listing.layout(dir)?;
+    }
+    match layout {
+        Some(found) if found.form != form => Err(wrong_form(dir, found.form)),
+        Some(found) => Ok(found),
+        None => Ok(Layout { form, size: page_size(options)? }),
     }
 }
 

@@ -55,14 +55,14 @@ pub struct QuickQueue {
 impl QuickQueue {
     /// Opens the queue in the directory `path`.
     pub fn open(path: &Path, options: Options) -> Result<Arc<Self>> {
-        let (dir, own_name) = open::open(path, &options)?;
+        let (dir, own_name, layout) = open::open(path, &options)?;
         Ok(Arc::new(Self {
             dir,
             own_name,
             options,
             generation: process::generation(),
             closed: AtomicBool::new(false),
-            layout: OnceLock::new(),
+            layout: layout.map_or_else(OnceLock::new, OnceLock::from),
             durable: Mutex::default(),
             appenders: Mutex::default(),
             tailers: Mutex::default(),

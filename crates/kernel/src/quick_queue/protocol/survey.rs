@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::directory::{Form, Listing, Span, length_of};
+use super::directory::{Form, Layout, Listing, Span, length_of};
 use super::entries::Entries;
 use super::pages::Pages;
 use crate::probe::fault;
@@ -18,6 +18,16 @@ const LIMIT: u32 = 1 << 31;
 
 /// The form of a queue, and the pages of its index. Of a queue of many pages, nothing else is known.
 pub fn survey(dir: &Path) -> Result<Listing> {
+    if let Some(layout) = layout_of_many(dir)?
+        && let Some(span) = index_span(dir, layout)?
+    {
+        return Ok(Listing::of_index(layout.form, span));
+    }
+    Listing::of(dir)
+}
+
+/// What a queue is that has many pages of an index, from page 0 on; None where it has to be listed.
+pub fn layout_of_many(dir: &Path) -> Result<Option<Layout>> {
     // Any size: only names are looked for.
     let is_there = |form, page| is_named(&Pages::index(dir, form, PageSize::DEFAULT), page);
     let has_data = is_named(&Pages::data(dir, None, PageSize::DEFAULT), MANY)?;
@@ -26,19 +36,18 @@ pub fn survey(dir: &Path) -> Result<Listing> {
     } else if is_there(Form::Shared, MANY)? {
         (Form::Shared, Form::Single)
     } else {
-        return Listing::of(dir);
+        return Ok(None);
     };
     if is_there(other, 0)? {
-        return Listing::of(dir);
+        return Ok(None);
     }
-    index_span(dir, form)?
-        .map_or_else(|| Listing::of(dir), |span| Ok(Listing::of_index(form, span)))
+    let first = Pages::index(dir, form, PageSize::DEFAULT).path(0);
+    let size = length_of(&first)?.and_then(PageSize::new);
+    Ok(size.map(|size| Layout { form, size }))
 }
 
 /// The pages of an index from page 0 on; None where they have to be listed.
-fn index_span(dir: &Path, form: Form) -> Result<Option<Span>> {
-    let first = Pages::index(dir, form, PageSize::DEFAULT).path(0);
-    let Some(size) = length_of(&first)?.and_then(PageSize::new) else { return Ok(None) };
+fn index_span(dir: &Path, Layout { form, size }: Layout) -> Result<Option<Span>> {
     let pages = Pages::index(dir, form, size);
     let highest = newest(&pages)?;
     // A full page may be followed by one that was lost, and that by others.
