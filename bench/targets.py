@@ -167,7 +167,7 @@ def _rate(scenario: Result, key: str, what: str, per_second: float) -> Verdict:
     return Verdict(
         what,
         scenario["file_system"],
-        f"{per_second / 1e6:.0f} M/s",
+        f"{per_second / 1e6:.3g} M/s",
         f"{1e3 / spread.median:.2f} M/s ({1e3 / spread.greatest:.2f} - {1e3 / spread.least:.2f})",
         f"{1e3 / summary.nanos(scenario, key, CPU_TIME).median:.2f} M/s",
         is_met=1e9 / spread.median >= per_second,
