@@ -225,10 +225,26 @@ def settings() -> dict[str, Setting]:
     return {**dict(_of_file()), **dict(_of_environment())}
 
 
-def _of_environment() -> Iterator[tuple[str, Setting]]:
+def misspelt() -> Iterator[tuple[str, str | None]]:
+    """Yield the variables that look like options and are none, and the one each may stand for."""
+    from difflib import get_close_matches
+
+    known = [PREFIX + name.upper() for name in _PARSERS]
+    for variable, name in _variables():
+        if name not in _PARSERS and variable != FILE_VARIABLE:
+            yield variable, next(iter(get_close_matches(variable.upper(), known, n=1)), None)
+
+
+def _variables() -> Iterator[tuple[str, str]]:
+    """Yield the variables that begin as those of options, and the rest of their names."""
     for variable in os.environ:
-        name = variable.removeprefix(PREFIX).lower()
-        if not variable.startswith(PREFIX) or name not in _PARSERS:
+        if variable.startswith(PREFIX):
+            yield variable, variable.removeprefix(PREFIX).lower()
+
+
+def _of_environment() -> Iterator[tuple[str, Setting]]:
+    for variable, name in _variables():
+        if name not in _PARSERS:
             continue
         text = os.environ[variable]
         try:

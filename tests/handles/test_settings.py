@@ -292,6 +292,19 @@ def test_verbs_name_a_wrong_setting_in_one_line(
     assert f"timeout_s=-1: path={folder / 'quire.toml'}" in ran.err
 
 
+def test_variables_that_name_no_option_are_shown(
+    path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QUIRE_TIMEOUT", "3")
+    monkeypatch.setenv("QUIRE_XYZ", "3")
+    monkeypatch.setenv("QUIRE_PRETOUCH", "0")
+    ran = cli("stat", path, "--config")
+    ignored = "quire: ignored, as it names no option: variable="
+    meant = "(did you mean QUIRE_TIMEOUT_S?)"
+    assert (ran.code, ran.err.count("\n")) == (0, 2)
+    assert ran.err == f"{ignored}QUIRE_TIMEOUT {meant}\n{ignored}QUIRE_XYZ\n"
+
+
 def test_an_archive_reports_a_wrong_setting_as_what_failed(
     path: Path, folder: Path, cli: Cli
 ) -> None:

@@ -80,6 +80,7 @@ def stat(path: Path, *, as_json: bool, config: bool, style: str) -> None:
         with value_errors_as_usage():
             rows = [*_options_of(path)]
         print_rows("json" if as_json else style, ("option", "value", "origin"), rows)
+        _name_misspelt()
         return
     failed: list[str] = []
     found = _each(sources_of(path), failed)
@@ -109,6 +110,12 @@ def _options_of(path: Path) -> Iterator[dict[str, Any]]:
         if name == "file_mode":
             value = f"{value:#o}"
         yield {"option": name, "value": value, "origin": origin}
+
+
+def _name_misspelt() -> None:
+    for variable, meant in sorted(_settings.misspelt()):
+        hint = "" if meant is None else f" (did you mean {meant}?)"
+        print_error(f"ignored, as it names no option: variable={variable}{hint}")
 
 
 def _each(sources: list[Source], failed: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
