@@ -81,7 +81,11 @@ def test_a_tailer_is_reset_renamed_and_deleted(cli: Cli, path: Path, filled: lis
         "renamed: name=risk new=limits\n"
     )
     assert listed(cli, path)["limits"]["next_index"] == f"{filled[2]:#x}"
-    cli.ok("tailers", path, "--reset", "limits")
+    reset = json.loads(cli.ok("tailers", path, "--reset", "limits", "--format", "json").out)
+    first = f"{filled[0]:#x}"
+    assert reset == [
+        {"done": "moved", "name": "limits", "before": f"{filled[2]:#x}", "after": first}
+    ]
     assert next_number(path, "limits") == 0
     cli.ok("tailers", path, "--delete", "Limits")
     assert [*listed(cli, path)] == ["none"]

@@ -87,7 +87,11 @@ def tailers(  # noqa: PLR0913 - its options
             else:
                 name, target = move or (str(reset), "start")
                 done = _moved(queue, name, target, time_field)
-    click.echo(done)
+    if style == "text":
+        rest = " ".join(f"{key}={escape_line(it)}" for key, it in done.items() if key != "done")
+        click.echo(f"{done['done']}: {rest}")
+    else:
+        print_rows(style, [*done], [done])
 
 
 def _check_format(path: Path) -> str | None:
@@ -193,7 +197,9 @@ def _unknown(name: str) -> click.ClickException:
     return click.ClickException(f"no tailer has this name: name={name}")
 
 
-def _moved(queue: quire.Queue, name: str, target: _Target, time_field: str | None) -> str:
+def _moved(
+    queue: quire.Queue, name: str, target: _Target, time_field: str | None
+) -> dict[str, str]:
     known, before = _known(queue, name)
     index = _target(queue, target, time_field)
     with queue.tailer(known) as tailer:
@@ -203,7 +209,7 @@ def _moved(queue: quire.Queue, name: str, target: _Target, time_field: str | Non
             tailer.move_to_index(index)
         tailer.commit()
     _, after = _known(queue, known)
-    return f"moved: name={escape_line(known)} before={before:#x} after={after:#x}"
+    return {"done": "moved", "name": known, "before": hex_text(before), "after": hex_text(after)}
 
 
 def _target(queue: quire.Queue, target: _Target, time_field: str | None) -> int | None:
@@ -224,14 +230,14 @@ def _target(queue: quire.Queue, target: _Target, time_field: str | None) -> int 
     )
 
 
-def _deleted(queue: quire.Queue, name: str) -> str:
+def _deleted(queue: quire.Queue, name: str) -> dict[str, str]:
     _, before = _known(queue, name)
     if not queue.delete_tailer(name):
         raise _unknown(name)
-    return f"deleted: name={escape_line(name)} before={before:#x}"
+    return {"done": "deleted", "name": name, "before": hex_text(before)}
 
 
-def _renamed(queue: quire.Queue, name: str, new: str) -> str:
+def _renamed(queue: quire.Queue, name: str, new: str) -> dict[str, str]:
     if not queue.rename_tailer(name, new):
         raise _unknown(name)
-    return f"renamed: name={escape_line(name)} new={escape_line(new)}"
+    return {"done": "renamed", "name": name, "new": new}
