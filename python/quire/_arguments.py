@@ -37,11 +37,14 @@ def shown(found: object) -> str:
 
 
 def path(name: str, found: object) -> str:
-    """Check a path: text, bytes or a path object."""
+    """Check a path: text, bytes or a path object. An empty one is a mistake."""
     try:
-        return os.fsdecode(cast("str", found))
+        decoded = os.fsdecode(cast("str", found))
     except TypeError:
         raise refusal(name, "a path", found) from None
+    if not decoded:
+        raise out_of_range(name, "a path (the working directory is '.')", found)
+    return decoded
 
 
 def queue_path(name: str, found: object) -> str:

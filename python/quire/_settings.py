@@ -188,7 +188,7 @@ def for_opening(
     """Return those settings that hold for the queue at a path and were not given."""
     try:
         kind = _formats.format_of(arguments.path("path", path))
-    except (TypeError, NotAQueueError):
+    except (TypeError, ValueError, NotAQueueError):
         return {}  # opening says what is wrong
     names = options_of(kind or str(given.get("format") or _formats.CHRONICLE), exists=bool(kind))
     clock = given.get("clock")

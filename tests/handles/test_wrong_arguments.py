@@ -289,3 +289,21 @@ def test_data_frames_stand_for_batches(filled: quire.Queue) -> None:
         assert [tailer.read_map(), tailer.read_map()] == [{"x": 2, "y": None}, {"x": 3, "y": "c"}]
         appender.write_batch(frame.set_index("x"), omit_nulls=True)
         assert tailer.read_map() == {"y": "a", "x": 1}
+
+
+def test_an_empty_path_is_not_the_working_directory(
+    path: Path, queue: quire.Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(path)
+    calls: list[Callable[[], object]] = [
+        lambda: quire.open(""),
+        lambda: quire.open(b""),  # type: ignore[call-overload]
+        lambda: quire.verify(""),
+        lambda: quire.repair("", dry_run=False),
+        lambda: quire.prune("", max_cycles=1),
+        lambda: quire.convert(path, "", into="vanilla"),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match=r"expected a path \(the working directory is '.'\)"):
+            call()
+    assert queue.path == str(path)
