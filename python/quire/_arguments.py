@@ -6,6 +6,7 @@ import operator
 import os
 from collections.abc import Callable, Iterable
 from math import isfinite, isnan
+from types import UnionType
 from typing import Any, Final, SupportsFloat, TypeAlias, cast
 
 _MS_PER_S: Final = 1000
@@ -62,6 +63,13 @@ def text(name: str, found: object) -> str:
     return found
 
 
+def function(name: str, found: object) -> Callable[..., Any]:
+    """Check a function, or another callable."""
+    if not callable(found):
+        raise refusal(name, "a callable", found)
+    return found
+
+
 def flag(name: str, found: object) -> bool:
     """Check True or False, numpy's included; other truthy values are mistakes."""
     if not isinstance(found, bool) and type(found).__module__ != "numpy":
@@ -86,14 +94,23 @@ def whole(low: int, high: int) -> Check:
 
 def seconds(name: str, found: object) -> float:
     """Check a duration in seconds, which may be infinite."""
+    return _not_negative(name, found, "seconds", "a duration")
+
+
+def count(name: str, found: object) -> float:
+    """Check a number that may be infinite."""
+    return _not_negative(name, found, "a number", "a count")
+
+
+def _not_negative(name: str, found: object, expected: str, what: str) -> float:
     if isinstance(found, bool | str | bytes) or not isinstance(found, SupportsFloat):
-        raise refusal(name, "seconds", found)
+        raise refusal(name, expected, found)
     try:
         number = float(found)
     except OverflowError:
         number = float("inf" if cast("int", found) > 0 else "-inf")
     if isnan(number) or number < 0:
-        raise ValueError(f"a duration cannot be negative: {name}={shown(found)}")
+        raise ValueError(f"{what} cannot be negative: {name}={shown(found)}")
     return number
 
 
@@ -101,6 +118,17 @@ def milliseconds(name: str, found: object) -> int:
     """Check a duration in seconds, and return it in milliseconds."""
     ms = seconds(name, found) * _MS_PER_S
     return min(round(ms), _FOREVER_MS) if isfinite(ms) else _FOREVER_MS
+
+
+def instance(of: type | UnionType, expected: str) -> Check:
+    """Return a check for an instance of a class, or of one of several."""
+
+    def check(name: str, found: object) -> object:
+        if not isinstance(found, of):
+            raise refusal(name, expected, found)
+        return found
+
+    return check
 
 
 def optional(check: Check) -> Check:

@@ -55,7 +55,7 @@ class Following(Generic[_E]):
             b'two'
 
         """
-        pauser = pauser or default_pauser()
+        pauser = pauser_of(pauser)
         while True:
             for excerpt in self:  # noqa: UP028 - `yield from` would close the tailer with the loop
                 yield excerpt
@@ -84,7 +84,7 @@ class Following(Generic[_E]):
         """
         if timeout_s is not None:
             arguments.seconds("timeout_s", timeout_s)
-        pauser = pauser or default_pauser()
+        pauser = pauser_of(pauser)
         pauser.reset()
         while not self._prepare():
             try:
@@ -116,7 +116,7 @@ class Following(Generic[_E]):
             b'one'
 
         """
-        return poll_async(self._prepare, self.read, pauser or default_pauser())
+        return poll_async(self._prepare, self.read, pauser_of(pauser))
 
     def _repr_html_(self) -> str:
         from quire.frames.html import of_facts
@@ -169,6 +169,10 @@ async def poll_async(
         turn_ends = monotonic() + TURN_S
 
 
-def default_pauser() -> Pauser:
-    """Return what waits where no pauser is given."""
-    return Pauser(yield_count=100, min_s=0.000_05, max_s=0.001)
+def pauser_of(given: Pauser | None) -> Pauser:
+    """Return the pauser that was given, or one that sleeps for at most a millisecond."""
+    if given is None:
+        return Pauser(yield_count=100, min_s=0.000_05, max_s=0.001)
+    if not hasattr(given, "pause"):
+        raise arguments.refusal("pauser", "one of quire.pausers", given)
+    return given

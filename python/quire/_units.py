@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from quire import _arguments as arguments
+
 _UNITS_US: Final = {
     "ms": 1_000,
     "s": 1_000_000,
@@ -66,3 +68,19 @@ def size_bytes(text: str) -> int:
     if match is None or unit is None:
         raise ValueError(f"not a size: found={text!r} expected: 500MB, 1.5 GiB, 4096")
     return round(float(match[1]) * unit)
+
+
+def size(name: str, found: object) -> object:
+    """
+    Return the bytes of an argument that is text, such as ``10GB``; anything else as it is.
+
+    Raises:
+        ValueError: The text is no size.
+
+    """
+    if not isinstance(found, str):
+        return found
+    try:
+        return size_bytes(found)
+    except ValueError:
+        raise arguments.out_of_range(name, "a size such as 10GB", found) from None

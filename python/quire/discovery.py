@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from quire import _arguments as arguments
 from quire import _formats
 from quire.errors import NotAQueueError, UnsupportedError
 
@@ -25,7 +26,7 @@ def check_local(path: str | os.PathLike[str]) -> None:
             there is a directory of that name.
 
     """
-    text = os.fspath(path)
+    text = arguments.path("path", path)
     url = _URL.match(text)
     if url is None or (not url[0].endswith("//") and Path(url[1]).exists()):
         return
@@ -48,7 +49,7 @@ def topics_of(path: str | os.PathLike[str]) -> dict[str, str]:
 
     """
     check_local(path)
-    root = Path(path)
+    root = Path(arguments.path("path", path))
     if not root.is_dir():
         _formats.refuse_part(str(root))
         raise NotAQueueError(f"no such directory: path={path}")

@@ -8,7 +8,7 @@ from heapq import heappop, heappush
 from typing import Any, Protocol, TypeVar, cast
 
 from quire import _arguments as arguments
-from quire._following import default_pauser
+from quire._following import pauser_of
 from quire.errors import ClosedError
 from quire.pausers import Pauser
 
@@ -74,7 +74,7 @@ def merge(
     for source in given:
         if not hasattr(source, "tailer") and not hasattr(source, "read"):
             raise arguments.refusal("sources", "queues or tailers", source)
-    return _merged(given, key, pauser or default_pauser(), follow=follow, all_first=wait_for_all)
+    return _merged(given, key, pauser_of(pauser), follow=follow, all_first=wait_for_all)
 
 
 def _merged(

@@ -20,6 +20,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from quire import _arguments as arguments
 from quire.errors import WaitTimeoutError
 
 if TYPE_CHECKING:
@@ -78,16 +79,13 @@ class Pauser:
         timeout_s: float | None = None,
     ) -> None:
         """Begin as after a reset."""
-        if not (busy_count >= 0 and yield_count >= 0 and 0 < min_s <= max_s < math.inf):
-            raise ValueError(
-                "pauses cannot be counted or ordered so: "
-                f"busy_count={busy_count} yield_count={yield_count} min_s={min_s} max_s={max_s}"
-            )
-        self._busy_count = busy_count
-        self._yield_count = busy_count + yield_count
-        self._min_s = min_s
-        self._max_s = max_s
-        self._timeout_s = timeout_s
+        self._busy_count = arguments.count("busy_count", busy_count)
+        self._yield_count = self._busy_count + arguments.count("yield_count", yield_count)
+        self._min_s = arguments.seconds("min_s", min_s)
+        self._max_s = arguments.seconds("max_s", max_s)
+        self._timeout_s = arguments.optional(arguments.seconds)("timeout_s", timeout_s)
+        if not 0 < self._min_s <= self._max_s < math.inf:
+            raise ValueError(f"pauses cannot be ordered so: min_s={min_s} max_s={max_s}")
         # Held while nobody called unpause: to sleep is to wait for it.
         self._permit = threading.Lock()
         self._permit.acquire()
@@ -261,7 +259,7 @@ def balanced(max_ms: float = 20) -> Pauser:
         >>> pauser = quire.pausers.balanced(max_ms=5)
 
     """
-    return Pauser(busy_count=500, yield_count=250, min_s=0.000_05, max_s=max_ms / 1000)
+    return Pauser(busy_count=500, yield_count=250, min_s=0.000_05, max_s=_seconds("max_ms", max_ms))
 
 
 def sleepy() -> Pauser:
@@ -283,7 +281,8 @@ def millis(min_ms: float, max_ms: float | None = None) -> Pauser:
         >>> pauser = quire.pausers.millis(1)
 
     """
-    return Pauser(min_s=min_ms / 1000, max_s=(min_ms if max_ms is None else max_ms) / 1000)
+    min_s = _seconds("min_ms", min_ms)
+    return Pauser(min_s=min_s, max_s=min_s if max_ms is None else _seconds("max_ms", max_ms))
 
 
 def timeout(timeout_s: float, *, busy_count: int = 500) -> Pauser:
@@ -305,7 +304,14 @@ def async_(max_ms: float = 1) -> Pauser:
         >>> pauser = quire.pausers.async_()
 
     """
-    return Pauser(yield_count=100, min_s=0.000_05, max_s=max_ms / 1000)
+    return Pauser(yield_count=100, min_s=0.000_05, max_s=_seconds("max_ms", max_ms))
+
+
+def _seconds(name: str, ms: object) -> float:
+    seconds = arguments.count(name, ms) / 1000
+    if not 0 < seconds < math.inf:
+        raise arguments.out_of_range(name, "some milliseconds", ms)
+    return seconds
 
 
 def _let_others_run() -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, cast, 
 
 from quire import _arguments as arguments
 from quire import _native
-from quire._following import Following, default_pauser, poll_async
+from quire._following import Following, pauser_of, poll_async
 from quire._native import Excerpt
 from quire.errors import UnsupportedError, WaitTimeoutError
 from quire.pausers import Pauser
@@ -194,7 +194,7 @@ class Tailer(Following[Excerpt], _native.Tailer, metaclass=ABCMeta):
             [Mid(price=1.1)]
 
         """
-        pauser = pauser or default_pauser()
+        pauser = pauser_of(pauser)
         while True:
             while (message := self.read_message(cls)) is not None:
                 yield message
@@ -238,7 +238,7 @@ class Tailer(Following[Excerpt], _native.Tailer, metaclass=ABCMeta):
 
         """
         read = partial(self.read_message, cls)
-        return poll_async(self._prepare, read, pauser or default_pauser())
+        return poll_async(self._prepare, read, pauser_of(pauser))
 
     def after_last_written(self, output: _native.Queue | str | PathLike[str], /) -> None:
         """

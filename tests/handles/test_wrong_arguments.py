@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,28 +14,17 @@ import pyarrow as pa
 import pytest
 
 import quire
+import quire.archive as archiving
+import quire.logging
 from queues import START_MS, payloads
+from quire import pausers
+from quire.archive import archive
+from quire.metrics import DiskMonitor
+from quire.recording import StreamRecorder, TcpRecorder, UdpRecorder
+from quire.recording.recorder import Recorder
+from quire.recording.websocket import WebSocketFeedRecorder, WebSocketRecorder
 from quire.replaying.replay import replayed
-
-WRONG: dict[str, Any] = {
-    "None": None,
-    "text": "no such thing",
-    "integer": 7,
-    "negative": -1,
-    "huge": 10**30,
-    "digits": 10**400,
-    "float": 1.5,
-    "nan": float("nan"),
-    "infinite": float("inf"),
-    "dict": {"a": object()},
-    "list": [1],
-    "bytes": b"x",
-    "object": object(),
-}
-INTERNAL = re.compile(
-    r"can't convert|too (big|large) to convert|out of range integral|has no attribute|unhashable"
-    r"|not subscriptable|not supported between|not iterable|unpack|argument must"
-)
+from wrong_arguments import check
 
 
 @pytest.fixture
@@ -44,16 +34,8 @@ def filled(path: Path, queue: quire.Queue) -> quire.Queue:
     return queue
 
 
-def check(call: Callable[[Any], object], name: str) -> None:
-    """Call with every wrong kind; each either works or is refused by name."""
-    for kind, wrong in WRONG.items():
-        try:
-            call(wrong)
-        except (TypeError, ValueError, KeyError, quire.QuireError, OSError) as error:
-            said = "\n".join([str(error), *getattr(error, "__notes__", ())])
-            is_clear = re.search(name, said) and not INTERNAL.search(said)
-            if not is_clear:
-                pytest.fail(f"{kind}: {type(error).__name__}: {said}")
+def _keyword(call: Callable[..., Any], name: str, wrong: object, **given: object) -> Any:  # noqa: ANN401
+    return call(**given | {name: wrong})
 
 
 OPTIONS = [
@@ -224,6 +206,101 @@ def test_what_takes_queues_and_points(
         (tmp_path / "x").write_bytes(b"a file")
         word += "|no such thing|/x"
     check(lambda wrong: call(filled, wrong), word)
+
+
+PAUSES: dict[str, tuple[Callable[[Any], object], str]] = {
+    **{
+        name: (partial(_keyword, pausers.Pauser, name), name)
+        for name in ("busy_count", "yield_count", "min_s", "max_s", "timeout_s")
+    },
+    "yielding": (pausers.yielding, "busy_count"),
+    "balanced": (pausers.balanced, "max_ms"),
+    "millis": (pausers.millis, "min_ms"),
+    "millis to": (partial(pausers.millis, 1), "max_ms|max_s"),
+    "timeout": (pausers.timeout, "timeout_s"),
+    "async_": (pausers.async_, "max_ms"),
+}
+
+
+@pytest.mark.parametrize("name", PAUSES)
+def test_pausers(name: str) -> None:
+    check(*PAUSES[name])
+
+
+RECORDERS: list[tuple[type[Recorder], str]] = [
+    *((kind, name) for kind in (TcpRecorder, UdpRecorder, WebSocketRecorder)
+      for name in ("appender", "host", "port", "max_bytes")),
+    *((kind, name) for kind in (TcpRecorder, WebSocketRecorder)
+      for name in ("max_clients", "idle_timeout_s")),
+    (TcpRecorder, "framing"),
+    (UdpRecorder, "receive_buffer_bytes"),
+    (WebSocketRecorder, "origins"),
+    (WebSocketFeedRecorder, "url"),
+    (StreamRecorder, "descriptor"),
+    (StreamRecorder, "framing"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "name"), RECORDERS)
+def test_recorders(filled: quire.Queue, kind: type[Recorder], name: str) -> None:
+    async def record(wrong: Any) -> None:  # noqa: ANN401 - anything
+        async with _keyword(kind, name, wrong, **given):
+            pass
+
+    given: dict[str, Any] = {"appender": filled.appender()}
+    if kind is StreamRecorder:
+        given["descriptor"] = 0
+    others = {"host": "|cannot listen", "url": "|URL"}.get(name, "")
+    check(lambda wrong: asyncio.run(record(wrong)), name + others)
+
+
+ARCHIVING = ("timed", "grace_s", "delete", "force", "accept_loss", "progress")
+
+
+def _archived(name: str, queue: quire.Queue, new: str, wrong: object) -> object:
+    return _keyword(archive, name, wrong, path=queue.path, dest=new)
+
+
+TOOLS: dict[str, tuple[Callable[[quire.Queue, str, Any], object], str]] = {
+    "archive path": (lambda _, new, wrong: archive(wrong, new), "path"),
+    "archive dest": (lambda it, _, wrong: archive(it.path, wrong), "dest|path|no such thing|/x"),
+    **{f"archive {name}": (partial(_archived, name), name) for name in ARCHIVING},
+    "verify dest": (lambda _, __, wrong: archiving.verify(wrong), "dest|path"),
+    "verify queue": (
+        lambda it, new, wrong: (archive(it.path, new), archiving.verify(new, wrong)),
+        "queue|path",
+    ),
+    "convert source": (
+        lambda _, new, wrong: quire.convert(wrong, new, into="vanilla"),
+        "source|path",
+    ),
+    "convert progress": (
+        lambda it, new, wrong: quire.convert(it, new, into="vanilla", progress=wrong),
+        "progress",
+    ),
+    "prune clock": (lambda it, _, wrong: quire.prune(it.path, max_cycles=9, clock=wrong), "clock"),
+    "merge pauser": (
+        lambda it, _, wrong: [*quire.merge([it], key=lambda one: one.index, pauser=wrong)],
+        "pauser",
+    ),
+    "follow pauser": (
+        lambda it, _, wrong: [*it.tailer().follow(timeout_s=0, pauser=wrong)],
+        "pauser",
+    ),
+    "log schema": (lambda _, __, wrong: quire.logging.schema(wrong), "extra|type of a column"),
+    "warn_bytes": (lambda it, _, wrong: DiskMonitor(it, warn_bytes=wrong), "warn_bytes"),
+}
+
+
+@pytest.mark.parametrize("name", TOOLS)
+def test_what_tools_are_given(
+    filled: quire.Queue, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    call, word = TOOLS[name]
+    made = iter(range(99))
+    check(lambda wrong: call(filled, str(tmp_path / f"new{next(made)}"), wrong), word)
 
 
 def test_times_stand_for_points(filled: quire.Queue) -> None:

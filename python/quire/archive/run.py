@@ -10,6 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from quire import _arguments as arguments
 from quire._durable import Access, SafeFolder
 from quire.archive.columns import Columns, CycleReader, misfits_in
 from quire.archive.cycles import Cycle, Look, check_unchanged, look, name_of
@@ -88,10 +89,16 @@ def archive(  # noqa: PLR0913 - by keywords
         (1, 1, True)
 
     """
-    for each in (path, dest):
+    given = {name: arguments.path(name, it) for name, it in (("path", path), ("dest", dest))}
+    for each in given.values():
         check_local(each)
-    root = Path(path).absolute()
-    kept = Archive(Path(dest))
+    for name, flag in (("delete", delete), ("force", force), ("accept_loss", accept_loss)):
+        arguments.flag(name, flag)
+    arguments.seconds("grace_s", grace_s)
+    arguments.function("progress", progress)
+    arguments.optional(arguments.instance(TimeField, "a TimeField or None"))("timed", timed)
+    root = Path(given["path"]).absolute()
+    kept = Archive(Path(given["dest"]))
     report = Report(kept.path)
     queues = _queues_of(root, kept)
     access = Access.of(root)

@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from os import PathLike
 from pathlib import Path
 
+from quire import _arguments as arguments
 from quire.archive.columns import Columns, CycleReader
 from quire.archive.cycles import Cycle, end_of, file_of
 from quire.archive.digest import Digest, sha256_of
@@ -52,9 +53,9 @@ def verify(
         (1, 1, [])
 
     """
-    kept, verified = Archive(Path(dest)), Verified()
+    kept, verified = Archive(Path(arguments.path("dest", dest))), Verified()
+    queues = None if queue is None else topics_of(arguments.path("queue", queue))
     topics = [*_topics_of(kept, verified)]
-    queues = None if queue is None else topics_of(Path(queue))
     total = sum(entry.messages for topic in topics for entry in topic.entries.values())
     for topic in topics:
         if queues is None:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import TYPE_CHECKING, Final, Self
 
 from quire import _arguments as arguments
-from quire._following import default_pauser, poll_async
+from quire._following import pauser_of, poll_async
 from quire.errors import WaitTimeoutError
 from quire.groups.message import GroupBatch, GroupMessage
 
@@ -121,7 +121,7 @@ class Consumer:
         """
         if timeout_s is not None:
             arguments.seconds("timeout_s", timeout_s)
-        pauser = pauser or default_pauser()
+        pauser = pauser_of(pauser)
         pauser.reset()
         while True:
             message = self.read()
@@ -136,7 +136,7 @@ class Consumer:
 
     def __aiter__(self) -> AsyncIterator[GroupMessage]:
         """Iterate over messages and wait for more, without holding up the event loop."""
-        return poll_async(lambda: True, self.read, default_pauser())
+        return poll_async(lambda: True, self.read, pauser_of(None))
 
     def close(self) -> None:
         """Leave the group: other members get the messages that are not acknowledged."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from quire import _arguments as arguments
 from quire.calls.messages import message
 
 if TYPE_CHECKING:
@@ -142,6 +143,7 @@ def schema(extra: Mapping[str, TypeLike] | None = None) -> Schema:
     """
     from quire.arrow.schema import Schema
 
+    arguments.optional(arguments.instance(Mapping, "names and types"))("extra", extra)
     fields: dict[str, TypeLike] = {
         "time": "timestamp",
         "level": "category",

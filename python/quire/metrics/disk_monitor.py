@@ -84,7 +84,7 @@ class DiskMonitor:
         """Check the arguments; nothing is examined yet."""
         self._paths: Final = _paths(queues)
         self._warn_percent: Final = cast("int", _PERCENT("warn_percent", warn_percent))
-        size = units.size_bytes(warn_bytes) if isinstance(warn_bytes, str) else warn_bytes
+        size = units.size("warn_bytes", warn_bytes)
         self._warn_bytes: Final = cast("int", _BYTES("warn_bytes", size))
         interval = arguments.seconds("interval_s", interval_s)
         if interval == 0:

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import Self, TypeAlias
 
+from quire import _arguments as arguments
 from quire.appender import Appender
 from quire.errors import MalformedInputError, MessageTooLargeError
 from quire.quick_queue import QuickAppender
@@ -22,6 +23,9 @@ log = logging.getLogger("quire")
 
 AnyAppender: TypeAlias = Appender | VanillaAppender | QuickAppender
 
+AT_LEAST_ONE = arguments.whole(1, 2**31 - 1)
+_APPENDER = arguments.instance(AnyAppender, "an appender")
+_PORT = arguments.whole(0, 2**16 - 1)
 MAX_BYTES = 1 << 20
 """The longest message, unless the recorder is given another limit."""
 
@@ -30,12 +34,10 @@ class Recorder(ABC):
     """Appends the messages that arrive, until it is closed."""
 
     def __init__(self, appender: AnyAppender, max_bytes: int) -> None:
-        if max_bytes < 1:
-            raise ValueError(f"a message holds at least a byte: max_bytes={max_bytes}")
-        self._appender = appender
-        self._max_bytes = max_bytes
+        self._appender: AnyAppender = _APPENDER("appender", appender)
+        self._max_bytes = AT_LEAST_ONE("max_bytes", max_bytes)
         self._longest_written = 0
-        self._shortest_refused = max_bytes + 1
+        self._shortest_refused = self._max_bytes + 1
         self._waiter = Waiter()
         self._counts = Counts()
         self._running: asyncio.Task[None] | None = None
@@ -166,7 +168,8 @@ class PortRecorder(Recorder):
 
     def __init__(self, appender: AnyAppender, max_bytes: int, address: Address) -> None:
         super().__init__(appender, max_bytes)
-        self._asked = address
+        host, port = address
+        self._asked = arguments.text("host", host), _PORT("port", port)
 
     @property
     def address(self) -> Address:

@@ -9,12 +9,22 @@ from contextlib import suppress
 from functools import partial
 from typing import Final, Literal, TypeAlias
 
+from quire import _arguments as arguments
 from quire.errors import MalformedInputError
 from quire.recording.addresses import listen, show_address
 from quire.recording.framing import FRAMINGS
-from quire.recording.recorder import MAX_BYTES, AnyAppender, PortRecorder, Recorder, log
+from quire.recording.recorder import (
+    AT_LEAST_ONE,
+    MAX_BYTES,
+    AnyAppender,
+    PortRecorder,
+    Recorder,
+    log,
+)
 from quire.recording.waiting import Input
 
+_DESCRIPTOR: Final = arguments.whole(0, 2**31 - 1)
+_FRAMING: Final = arguments.one_of(*FRAMINGS)
 _READ_BYTES: Final = 256 << 10
 _NO_ACCEPT_S: Final = 1.0
 """How long no client is accepted after the system could not, as without a descriptor left."""
@@ -68,9 +78,11 @@ class TcpRecorder(PortRecorder):
         idle_timeout_s: float | None = None,
     ) -> None:
         super().__init__(appender, max_bytes, (host, port))
-        self._make_framing = FRAMINGS[framing]
-        self._max_clients = max_clients
-        self._idle_timeout_s = idle_timeout_s
+        self._make_framing = FRAMINGS[_FRAMING("framing", framing)]
+        self._max_clients = AT_LEAST_ONE("max_clients", max_clients)
+        self._idle_timeout_s = arguments.optional(arguments.seconds)(
+            "idle_timeout_s", idle_timeout_s
+        )
         self._clients = set[asyncio.Task[None]]()
 
     def _begin(self) -> None:
@@ -157,8 +169,8 @@ class StreamRecorder(Recorder):
         max_bytes: int = MAX_BYTES,
     ) -> None:
         super().__init__(appender, max_bytes)
-        self._descriptor = descriptor
-        self._framing = FRAMINGS[framing](max_bytes)
+        self._descriptor = _DESCRIPTOR("descriptor", descriptor)
+        self._framing = FRAMINGS[_FRAMING("framing", framing)](self._max_bytes)
 
     def _begin(self) -> None:
         """Nothing is to be opened."""

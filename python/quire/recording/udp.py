@@ -9,7 +9,7 @@ import sys
 from typing import Final
 
 from quire.recording.addresses import binding
-from quire.recording.recorder import AnyAppender, PortRecorder
+from quire.recording.recorder import AT_LEAST_ONE, AnyAppender, PortRecorder
 from quire.recording.waiting import LAST_READS
 
 MAX_DATAGRAM_BYTES: Final = (1 << 16) - 1
@@ -61,7 +61,7 @@ class UdpRecorder(PortRecorder):
         receive_buffer_bytes: int = _RECEIVE_BUFFER_BYTES,
     ) -> None:
         super().__init__(appender, max_bytes, (host, port))
-        self._receive_buffer_bytes = receive_buffer_bytes
+        self._receive_buffer_bytes = AT_LEAST_ONE("receive_buffer_bytes", receive_buffer_bytes)
 
     @property
     def receive_buffer_bytes(self) -> int:

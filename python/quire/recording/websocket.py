@@ -29,9 +29,17 @@ from websockets.frames import DATA_OPCODES, CloseCode, Frame
 from websockets.protocol import Event
 from websockets.typing import Origin
 
+from quire import _arguments as arguments
 from quire.errors import MalformedInputError
 from quire.recording.addresses import listen, show_address, show_url
-from quire.recording.recorder import MAX_BYTES, AnyAppender, PortRecorder, Recorder, log
+from quire.recording.recorder import (
+    AT_LEAST_ONE,
+    MAX_BYTES,
+    AnyAppender,
+    PortRecorder,
+    Recorder,
+    log,
+)
 
 __all__ = ["WebSocketFeedRecorder", "WebSocketRecorder"]
 
@@ -195,9 +203,11 @@ class WebSocketRecorder(_MessageRecorder, PortRecorder):
         origins: Iterable[str] = (),
     ) -> None:
         super().__init__(appender, max_bytes, (host, port))
-        self._max_clients = max_clients
-        self._idle_timeout_s = idle_timeout_s
-        self._origins = [Origin(it) for it in origins]
+        self._max_clients = AT_LEAST_ONE("max_clients", max_clients)
+        self._idle_timeout_s = arguments.optional(arguments.seconds)(
+            "idle_timeout_s", idle_timeout_s
+        )
+        self._origins = [Origin(it) for it in arguments.names("origins", origins)]
         self._error: Exception | None = None
 
     def _begin(self) -> None:
@@ -272,7 +282,7 @@ class WebSocketFeedRecorder(_MessageRecorder):
 
     def __init__(self, appender: AnyAppender, url: str, *, max_bytes: int = MAX_BYTES) -> None:
         super().__init__(appender, max_bytes)
-        self.url = url
+        self.url = arguments.text("url", url)
 
     async def __aenter__(self) -> Self:
         """

@@ -9,7 +9,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, get_args
 
 from quire import _arguments as arguments
-from quire._units import duration_us, size_bytes
+from quire._units import duration_us, size
 
 if TYPE_CHECKING:
     from quire.retaining.report import PrunedCycle
@@ -86,10 +86,5 @@ def _milliseconds(name: str, found: object) -> int | None:
 
 
 def _bytes(name: str, found: object) -> int | None:
-    if isinstance(found, str):
-        try:
-            found = size_bytes(found)
-        except ValueError:
-            raise arguments.out_of_range(name, "a size such as 10GB", found) from None
-    bytes_: int | None = arguments.optional(arguments.whole(1, 2**63 - 1))(name, found)
+    bytes_: int | None = arguments.optional(arguments.whole(1, 2**63 - 1))(name, size(name, found))
     return bytes_

@@ -116,8 +116,10 @@ class Run:
     ) -> None:
         self._path: Final = path
         self._rule: Final = rule
+        if clock is not None and not isinstance(clock, ManualClock):
+            arguments.function("clock", clock)
         self._clock: Final = clock
-        self._progress: Final = progress
+        self._progress: Final = arguments.optional(arguments.function)("progress", progress)
         self._open_options: Final = open_options or {}
         self._stopped: Final = stopped
 

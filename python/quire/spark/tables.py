@@ -25,6 +25,7 @@ from pyspark.sql import types as spark_types
 from pyspark.sql.pandas.types import from_arrow_schema
 
 import quire
+from quire import _arguments as arguments
 from quire.archive.columns import Columns
 from quire.archive.decoding import HISTORY, Decoding
 from quire.archive.gaps import record_losses
@@ -44,6 +45,7 @@ from quire.spark.read import rows
 from quire.spark.read.frames import frame_of
 from quire.spark.read.partitions import Partition, TopicRange
 from quire.spark.read.rows import RowPlan
+from quire.spark.sessions.session import checked_session
 from quire.spark.topics import local_path, topic_in_errors
 
 _NOT_OF_TABLES: Final = (
@@ -128,9 +130,13 @@ def table(  # noqa: PLR0913 - by keywords
         1
 
     """
+    checked_session(spark)
     asked = _asked(schema, method, columns, options)
-    kept = Archive(Path(local_path(str(path if archive is None else archive))))
-    queues = None if archive is None else local_path(str(path))
+    first = local_path(arguments.path("path", path))
+    kept = Archive(
+        Path(first if archive is None else local_path(arguments.path("archive", archive)))
+    )
+    queues = None if archive is None else first
     parts = _parts(kept, queues, asked)
     if not parts:
         raise ArchiveError(f"nothing is archived here, nor recorded: path={kept.path}")
@@ -161,12 +167,13 @@ def _asked(
             schema = load_schema(schema)
         except (ValueError, TypeError, ImportError, AttributeError, OSError) as error:
             raise OptionsError(f"quire table: schema={schema}: {error}") from None
+    is_schema = arguments.instance(Schema, "a schema, or the name of one")
     if isinstance(columns, str):
         columns = [name.strip() for name in columns.split(",")]
     return _Asked(
-        schema,
-        method,
-        None if columns is None else [*columns],
+        arguments.optional(is_schema)("schema", schema),
+        arguments.optional(arguments.text)("method", method),
+        arguments.optional(arguments.names)("columns", columns),
         loss == "true",
         given.pop("timestampfield", None),
         given.pop("timestampunit", None),

@@ -15,12 +15,15 @@ from os import PathLike
 from typing import Any, Final, cast
 
 import pyarrow as pa
+from pyspark.errors import ParseException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
+from quire import _arguments as arguments
 from quire.arrow.names import CYCLE, INDEX, SEQUENCE, TOPIC
 from quire.arrow.schema import Schema
+from quire.errors import OptionsError
 from quire.ranges.numbering import Numbering
 from quire.spark.columns import checked, default_columns
 from quire.spark.options import ReadOptions
@@ -28,7 +31,7 @@ from quire.spark.read import rows
 from quire.spark.read.batch import planned, refuse_limits
 from quire.spark.read.partitions import TopicRange, partitions_of
 from quire.spark.read.rows import RowPlan
-from quire.spark.sessions.session import use_this_python
+from quire.spark.sessions.session import checked_session, use_this_python
 from quire.spark.topics import open_queue
 
 # Places are made in Java a piece at a time, each an array of its sequence numbers.
@@ -83,21 +86,21 @@ def scan(  # noqa: PLR0913 - by keyword
         1
 
     """
+    checked_session(spark)
     struct = schema if isinstance(schema, StructType) else None
-    described = None if isinstance(schema, StructType) else schema
     named = {
-        "path": path,
+        "path": arguments.path("path", path),
         "topics": _listed(topics),
-        "schema": described.to_text() if isinstance(described, Schema) else described,
-        "method": method,
-        "columns": columns if columns is None or isinstance(columns, str) else ", ".join(columns),
+        "schema": None if isinstance(schema, StructType) else _described(schema),
+        "method": arguments.optional(arguments.text)("method", method),
+        "columns": None if columns is None else ", ".join(arguments.names("columns", columns)),
     }
     given = {**named, **options}
-    read = ReadOptions.of({name: _text(it) for name, it in given.items() if it is not None})
+    read = ReadOptions.of({name: _text(name, it) for name, it in given.items() if it is not None})
     refuse_limits(read)
     if struct is None:
         found = default_columns(read)
-        struct = found if isinstance(found, StructType) else _parsed(found)
+        struct = found if isinstance(found, StructType) else _parsed(found, schema)
     plan = RowPlan.of(checked(struct, read), read)
     return frame_of(spark, planned(read), plan, struct)
 
@@ -154,19 +157,37 @@ def _pieces(
 
 
 def _listed(topics: str | Iterable[str] | None) -> str | None:
-    return topics if topics is None or isinstance(topics, str) else json.dumps([*topics])
+    if topics is None or isinstance(topics, str):
+        return topics
+    return json.dumps(arguments.names("topics", topics))
 
 
-def _text(value: object) -> str:
+def _described(schema: Schema | str | None) -> str | None:
+    if isinstance(schema, Schema):
+        return schema.to_text()
+    check = arguments.instance(str, "a schema, its text, or columns")
+    text: str | None = arguments.optional(check)("schema", schema)
+    return text
+
+
+def _text(name: str, value: object) -> str:
     """Return an option as Spark hands it to a source."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, Mapping):
-        return json.dumps(value)
+        try:
+            return json.dumps(value)
+        except TypeError:
+            found = cast("object", value)
+            raise arguments.refusal(name, "what JSON can hold", found) from None
     return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
-def _parsed(columns: str) -> StructType:
-    found = StructType.fromDDL(columns)
+def _parsed(columns: str, schema: object) -> StructType:
+    try:
+        found = StructType.fromDDL(columns)
+    except ParseException as error:
+        what = (error.getCondition() or "").lower()
+        raise OptionsError(f"quire scan: not a list of columns: schema={schema!r} {what}") from None
     assert isinstance(found, StructType)  # noqa: S101 - names stand before the types
     return found

@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
+from quire import _arguments as arguments
+
 
 def lag_of(progress: Mapping[str, Any] | None) -> dict[str, int]:
     """
@@ -21,7 +23,11 @@ def lag_of(progress: Mapping[str, Any] | None) -> dict[str, int]:
 
     """
     lags: dict[str, int] = {}
-    for source in progress["sources"] if progress else ():
+    try:
+        sources = progress["sources"] if progress is not None else ()
+    except (TypeError, KeyError):
+        raise arguments.refusal("progress", "query.lastProgress", progress) from None
+    for source in sources:
         for topic, place in _items(json.loads(source["latestOffset"] or "null")):
             for name, lag in _items(place):
                 if name == "lag":

@@ -12,6 +12,7 @@ from typing import Final
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
+from quire import _arguments as arguments
 from quire.spark.sessions import java, shipping
 from quire.spark.source import QuireDataSource
 
@@ -47,8 +48,21 @@ def register(spark: SparkSession) -> None:
         1
 
     """
+    checked_session(spark)
     use_this_python(spark)
     spark.dataSource.register(QuireDataSource)
+
+
+def checked_session(spark: object) -> None:
+    """
+    Refuse what is no session, classic or of Spark Connect.
+
+    Raises:
+        TypeError: It is none.
+
+    """
+    if not hasattr(spark, "dataSource"):
+        raise arguments.refusal("spark", "a SparkSession", spark)
 
 
 def use_this_python(spark: SparkSession) -> None:
@@ -98,6 +112,14 @@ def session(  # noqa: PLR0913 - by keyword
         >>> spark = quire.spark.session("trades", cores=2)  # doctest: +SKIP
 
     """
+    arguments.text("app_name", app_name)
+    arguments.optional(arguments.whole(1, 2**20))("cores", cores)
+    arguments.text("memory", memory)
+    arguments.flag("ui", ui)
+    arguments.flag("ship", ship)
+    arguments.optional(arguments.text)("master", master)
+    names_and_values = arguments.instance(Mapping, "names and values")
+    arguments.optional(names_and_values)("settings", settings)
     # The workers must be this interpreter, or they may lack this package.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if SparkSession.getActiveSession() is None and "PYSPARK_GATEWAY_PORT" not in os.environ:

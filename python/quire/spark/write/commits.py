@@ -26,11 +26,13 @@ import contextlib
 import logging
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from os import PathLike
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
 import quire
+from quire import _arguments as arguments
 from quire._durable import Access, SafeFolder
 from quire._native import entry_bytes
 from quire.errors import (
@@ -167,7 +169,7 @@ def abort(target: Target, writer: str, batch: int) -> None:
         folder.remove(str(batch))
 
 
-def finish(path: str, *, staging_location: str | None = None) -> int:
+def finish(path: str | PathLike[str], *, staging_location: str | None = None) -> int:
     """
     Complete interrupted writes to a queue whose tasks had finished.
 
@@ -189,11 +191,12 @@ def finish(path: str, *, staging_location: str | None = None) -> int:
         0
 
     """
-    target = Target(str(path), location=staging_location)
-    if not target.folder.exists():
+    place = arguments.path("path", path)
+    location = arguments.optional(arguments.path)("staging_location", staging_location)
+    if not Target(place, location=location).folder.exists():
         return 0
-    options = {"create": False, "wire_type": stored_wire_type(path)}
-    with opened(Target(str(path), options, location=staging_location)) as found:
+    options = {"create": False, "wire_type": stored_wire_type(place)}
+    with opened(Target(place, options, location=location)) as found:
         return _finish_all(found)
 
 
