@@ -58,10 +58,10 @@ RECURSIVE = (
 )
 # The Python modules, lowest first. What the handles are built on takes the native ones.
 PYTHON_LAYERS = [
-    "_file_listener _terminal _units _watching",
+    "_file_listener _terminal _watching",
     "frames.html",
     "_arguments _arrow _durable _formats _following _latency _slots discovery errors pausers",
-    "types _opening _options _settings _raw pages",
+    "types _opening _options _settings _raw _units pages",
     "ranges.cycles ranges.event_time ranges.numbering ranges.seek",
     "calls arrow",
     "write_lock metrics frames.handle frames.scan frames.dataset frames groups",

@@ -184,7 +184,7 @@ def test_it_does_not_hold_up_the_end_of_its_process(tmp_path: Path) -> None:
         ("orders", {"warn_percent": 101}, ValueError, "invalid warn_percent"),
         ("orders", {"warn_percent": "5"}, TypeError, "invalid warn_percent"),
         ("orders", {"warn_bytes": -1}, ValueError, "invalid warn_bytes"),
-        ("orders", {"warn_bytes": "much"}, ValueError, "not a size: found='much'"),
+        ("orders", {"warn_bytes": "much"}, ValueError, "invalid warn_bytes: expected a size"),
         ("orders", {"interval_s": 0}, ValueError, "invalid interval_s"),
         ("orders", {"interval_s": -1}, ValueError, "interval_s=-1"),
     ],
