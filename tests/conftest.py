@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -123,7 +123,7 @@ def cli(capsysbinary: pytest.CaptureFixture[bytes]) -> Cli:
 
 
 @pytest.fixture
-def tally(request: pytest.FixtureRequest) -> Callable[[str, int, str], None]:
+def tally(request: pytest.FixtureRequest) -> counts.Tally:
     """Leave how often a promise was tried: `tally(promise, count, of_what)`."""
     test = f"{request.path.relative_to(ROOT)}::{request.node.name}"
     return lambda promise, count, what: counts.leave(test, promise, count, what)

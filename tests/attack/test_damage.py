@@ -27,7 +27,7 @@ from golden_sets import MAIN, name_of
 from paths import GOLDEN, ROOT
 from queues import START_MS, UNLOCKED, WRITE_LOCK, copy_of, exit_code, fork
 from reference import Store, read_queue
-from tally import TORTURE
+from tally import TORTURE, Tally
 
 SMALL = [
     MAIN / "f_rc_test4_daily",
@@ -176,9 +176,7 @@ def run_part(build: list[str], test: str, part: int, tmp_path: Path) -> int:
 
 @pytest.mark.slow
 @pytest.mark.timeout(24 * 3600 if TORTURE else 900)
-def test_one_changed_bit_changes_no_other_message(
-    tmp_path: Path, tally: Callable[[str, int, str], None]
-) -> None:
+def test_one_changed_bit_changes_no_other_message(tmp_path: Path, tally: Tally) -> None:
     count = run_damages("one_changed_bit_changes_no_other_message", tmp_path)
     assert count > 2_500
     tally(
@@ -191,9 +189,7 @@ def test_one_changed_bit_changes_no_other_message(
 
 @pytest.mark.slow
 @pytest.mark.timeout(24 * 3600 if TORTURE else 900)
-def test_a_file_cut_at_any_length_reads_as_what_was_written(
-    tmp_path: Path, tally: Callable[[str, int, str], None]
-) -> None:
+def test_a_file_cut_at_any_length_reads_as_what_was_written(tmp_path: Path, tally: Tally) -> None:
     count = run_damages("what_is_read_from_a_file_cut_short_was_written", tmp_path)
     assert count > 5_000
     tally(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import errno
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from fault_peer import FaultBuild, calls, least, sample, survives
-from tally import TORTURE, scaled
+from tally import TORTURE, Tally, scaled
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(900, 14_400))]
 
@@ -51,7 +51,7 @@ def test_a_call_that_fails_is_an_error_and_nothing_more(
     build: FaultBuild,
     hits: dict[str, int],
     tmp_path: Path,
-    tally: Callable[[str, int, str], None],
+    tally: Tally,
     name: str,
 ) -> None:
     """The same handles go on, or fresh ones; what had returned stays; nothing is half there."""

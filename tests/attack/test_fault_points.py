@@ -10,7 +10,7 @@ import json
 import random
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -33,7 +33,7 @@ from java_peer import JavaPeer
 from paths import ROOT
 from queues import START_MS
 from reference import Store, open_queue
-from tally import TORTURE, scaled
+from tally import TORTURE, Tally, scaled
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(900, 7200))]
 
@@ -128,7 +128,7 @@ def test_a_crash_at_any_point_loses_nothing(
     build: FaultBuild,
     hits: dict[str, int],
     tmp_path: Path,
-    tally: Callable[[str, int, str], None],
+    tally: Tally,
 ) -> None:
     wrong: list[str] = []
     told_of_nobody = kills = 0
@@ -156,7 +156,7 @@ def test_a_crash_in_the_recovery_from_a_crash_loses_nothing(
     build: FaultBuild,
     hits: dict[str, int],
     tmp_path: Path,
-    tally: Callable[[str, int, str], None],
+    tally: Tally,
 ) -> None:
     wrong: list[str] = []
     crashes = 0
@@ -193,7 +193,7 @@ def copy_of(directory: Path, to: Path) -> Path:
 def test_java_takes_over_after_a_crash_at_any_point(
     hits: dict[str, int],
     tmp_path: Path,
-    tally: Callable[[str, int, str], None],
+    tally: Tally,
 ) -> None:
     """Java makes each queue go on, in the file the writer died in where that was not ended."""
     asked: dict[Path, int] = {}

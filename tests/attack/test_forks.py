@@ -15,7 +15,7 @@ import pytest
 
 import quire
 from queues import exit_code, fork, payloads, problems_of
-from tally import scaled
+from tally import Tally, scaled
 
 pytestmark = pytest.mark.slow
 
@@ -62,7 +62,7 @@ def append_as(path: Path, message: bytes) -> None:
 
 
 def test_a_child_of_a_process_that_opens_queues_in_a_thread_can_open_them(
-    path: Path, tmp_path: Path, tally: Callable[[str, int, str], None]
+    path: Path, tmp_path: Path, tally: Tally
 ) -> None:
     forks = scaled(60, 2000)
 
@@ -85,7 +85,7 @@ def test_a_child_of_a_process_that_opens_queues_in_a_thread_can_open_them(
 
 
 def test_a_child_can_let_go_of_handles_that_threads_of_its_parent_are_using(
-    path: Path, tally: Callable[[str, int, str], None]
+    path: Path, tally: Tally
 ) -> None:
     forks = scaled(12, 2000)
     queue = open_small(path)

@@ -12,7 +12,7 @@ import pytest
 import quire
 from queues import DAY_MS, START_MS, UNLOCKED, WRITE_LOCK, payloads, problems_of
 from small_disk import KIB, fill, is_no_space, make_room, on_small_disk, punch_hole
-from tally import scaled
+from tally import Tally, scaled
 
 pytestmark = pytest.mark.slow
 
@@ -76,7 +76,7 @@ def each_once(messages: list[bytes]) -> list[bytes]:
     ids=["append", "bulk", "document"],
 )
 def test_appends_end_with_an_error_and_go_on_when_space_returns(
-    write: Write, size: int, tmp_path: Path, tally: Callable[[str, int, str], None]
+    write: Write, size: int, tmp_path: Path, tally: Tally
 ) -> None:
     leaves = range(0, scaled(24, 200), scaled(3, 1))
 
@@ -119,9 +119,7 @@ def test_appends_end_with_an_error_and_go_on_when_space_returns(
     tally(PROMISE, on_small_disk(tmp_path / "disk", DISK, work), "disks filled under appends")
 
 
-def test_a_roll_that_finds_no_space_leaves_no_half_file(
-    tmp_path: Path, tally: Callable[[str, int, str], None]
-) -> None:
+def test_a_roll_that_finds_no_space_leaves_no_half_file(tmp_path: Path, tally: Tally) -> None:
     leaves = range(scaled(32, 64))
 
     def work(disk: Path) -> int:
@@ -166,7 +164,7 @@ def test_a_roll_that_finds_no_space_leaves_no_half_file(
 
 
 def test_a_queue_that_could_not_be_made_is_made_when_space_returns(
-    tmp_path: Path, tally: Callable[[str, int, str], None]
+    tmp_path: Path, tally: Tally
 ) -> None:
     def make(path: Path) -> OSError | None:
         try:
@@ -201,7 +199,7 @@ def test_a_queue_that_could_not_be_made_is_made_when_space_returns(
 
 
 def test_table_keys_and_named_tailers_find_their_space_reserved(
-    tmp_path: Path, tally: Callable[[str, int, str], None]
+    tmp_path: Path, tally: Tally
 ) -> None:
     def work(disk: Path) -> int:
         path = disk / "queue"
@@ -242,9 +240,7 @@ def test_a_table_that_was_not_reserved_can_be_read_on_a_full_disk(tmp_path: Path
     on_small_disk(tmp_path / "disk", DISK, work)
 
 
-def test_holes_read_as_nothing_on_a_full_disk(
-    tmp_path: Path, tally: Callable[[str, int, str], None]
-) -> None:
+def test_holes_read_as_nothing_on_a_full_disk(tmp_path: Path, tally: Tally) -> None:
     """A file whose space was not reserved, as Java leaves its files."""
     sizes = range(1, 9000, scaled(900, 100))
 

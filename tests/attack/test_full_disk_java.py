@@ -9,7 +9,6 @@ from __future__ import annotations
 import gc
 import hashlib
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,7 @@ from java_peer import JavaPeer, JavaProcess, Option
 from queues import UNLOCKED, WRITE_LOCK, payloads, problems_of
 from quire_peer import Message
 from small_disk import KIB, fill, is_no_space, make_room, on_small_disk
-from tally import scaled
+from tally import Tally, scaled
 
 DISKS = scaled(4, 60)
 DISK = 1024 * KIB
@@ -32,9 +31,7 @@ ACK = re.compile("[0-9a-f]+ [0-9]+")
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(900 + 30 * DISKS)]
 
 
-def test_a_jvm_that_dies_of_a_full_disk_takes_nothing_along(
-    tmp_path: Path, tally: Callable[[str, int, str], None]
-) -> None:
+def test_a_jvm_that_dies_of_a_full_disk_takes_nothing_along(tmp_path: Path, tally: Tally) -> None:
     peer = JavaPeer(run_timeout_s=300)
 
     def work(disk: Path) -> int:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypeAlias
 
 import pytest
 
@@ -16,7 +15,7 @@ import group_life
 import quire
 from fault_lives import Life, Lives, crash_at_each, fail_each, points
 from group_life import DEAD, KEYED, KEYS, MESSAGES
-from tally import TORTURE, scaled
+from tally import TORTURE, Tally, scaled
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(900, 7200))]
 
@@ -26,8 +25,6 @@ PROMISE = "A crash or error at any step of a group loses nothing, and repeats no
 # Another member was faster, or stands still between two steps; what a dead one prepared is settled
 # by the next one.
 OF_OTHERS = {"group.unprepare.cas", "group.deadline.cas", "group.settle.cas"}
-
-Tally: TypeAlias = Callable[[str, int, str], None]
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ import pytest
 import group_victim
 import quire
 from paths import SUPPORT
-from tally import leave, scaled
+from tally import Tally, scaled
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(900, 7200))]
 
@@ -88,7 +88,7 @@ class Storm:
 
 @pytest.mark.parametrize("mode", ["plain", group_victim.KEYED])
 def test_nothing_is_lost_nor_delivered_twice_without_saying_so(
-    tmp_path: Path, mode: str, request: pytest.FixtureRequest
+    tmp_path: Path, mode: str, tally: Tally
 ) -> None:
     seed = int(os.environ.get("QUIRE_STORM_SEED") or int.from_bytes(os.urandom(4)))
     print(f"QUIRE_STORM_SEED={seed}")  # noqa: T201 - shown when it fails
@@ -111,7 +111,11 @@ def test_nothing_is_lost_nor_delivered_twice_without_saying_so(
         indexes = [excerpt.index for excerpt in queue.tailer()]
 
     check(storm, indexes, rest)
-    leave(request.node.name, "groups: nothing lost, nothing twice", KILLS, "kills of consumers")
+    tally(
+        "Killed consumers lose nothing, and what comes again says so",
+        KILLS,
+        "kills of consumers",
+    )
 
 
 def drain(queue: quire.Queue, mode: str) -> dict[int, int]:

@@ -16,7 +16,7 @@ import pytest
 import quire
 import quire_peer
 from queues import UNLOCKED, WRITE_LOCK, payloads, problems_of
-from tally import scaled
+from tally import Tally, scaled
 
 pytestmark = pytest.mark.slow
 
@@ -64,9 +64,7 @@ def test_in_an_append_that_waits_for_the_lock(queue: quire.Queue, path: Path) ->
     assert payloads(queue) == [b"first", b"half a message", b"after"]
 
 
-def test_in_a_document_it_is_rolled_back(
-    path: Path, tally: Callable[[str, int, str], None]
-) -> None:
+def test_in_a_document_it_is_rolled_back(path: Path, tally: Tally) -> None:
     numbers = count()
     with quire.open(path, block_bytes=1) as queue, queue.appender() as appender:
 
@@ -88,9 +86,7 @@ def test_in_a_document_it_is_rolled_back(
 
 
 @pytest.mark.parametrize("how", ["list", "iterator"])
-def test_in_a_bulk_write_a_prefix_stays(
-    how: str, path: Path, tally: Callable[[str, int, str], None]
-) -> None:
+def test_in_a_bulk_write_a_prefix_stays(how: str, path: Path, tally: Tally) -> None:
     moments = [*times(how)]
     for number, after_s in enumerate(moments):
         with quire.open(path / str(number), roll_cycle="FAST_DAILY", block_bytes=1) as queue:
@@ -125,7 +121,7 @@ READS: dict[str, Callable[[quire.Tailer], Iterator[bytes]]] = {
 
 @pytest.mark.parametrize("name", READS)
 def test_in_a_read_nothing_is_passed_over_and_nothing_comes_again(
-    name: str, path: Path, tally: Callable[[str, int, str], None]
+    name: str, path: Path, tally: Tally
 ) -> None:
     messages = [b"%d" % number for number in range(50_000)]
     with quire.open(path, block_bytes=2**20, roll_cycle="FAST_DAILY") as queue:

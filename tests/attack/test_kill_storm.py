@@ -14,7 +14,6 @@ import random
 import shutil
 import signal
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -28,7 +27,7 @@ from queues import START_MS
 from quire_peer import Message, encode
 from reference import check_killed, open_queue, read_queue
 from storm_victims import Life, Log, Record
-from tally import scaled
+from tally import Tally, scaled
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(1800, 86_400))]
 
@@ -326,9 +325,7 @@ def storm(tmp_path: Path, rounds: int, *, kills: int, spacing_s: float, fresh: b
 PROMISE = "Killed processes lose nothing acknowledged, and what they left is repaired."
 
 
-def test_a_storm_of_kills_loses_nothing(
-    tmp_path: Path, tally: Callable[[str, int, str], None]
-) -> None:
+def test_a_storm_of_kills_loses_nothing(tmp_path: Path, tally: Tally) -> None:
     total = storm(tmp_path, scaled(12, 2500), kills=40, spacing_s=0.006)
     tally(PROMISE, total.kills, "kills of forked writers and readers")
     tally(PROMISE, total.inside_a_call, "writers killed inside a call")
@@ -337,8 +334,6 @@ def test_a_storm_of_kills_loses_nothing(
     tally(PROMISE, total.repeated, "messages a named tailer was given again")
 
 
-def test_a_storm_of_kills_of_whole_interpreters_loses_nothing(
-    tmp_path: Path, tally: Callable[[str, int, str], None]
-) -> None:
+def test_a_storm_of_kills_of_whole_interpreters_loses_nothing(tmp_path: Path, tally: Tally) -> None:
     total = storm(tmp_path, scaled(2, 40), kills=25, spacing_s=0.04, fresh=True)
     tally(PROMISE, total.kills, "kills of interpreters that had just started")

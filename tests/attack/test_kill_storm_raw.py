@@ -12,7 +12,6 @@ import random
 import shutil
 import signal
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,7 +25,7 @@ from quick_reference import QuickReference
 from quire_peer import Message, encode
 from raw_victims import FORMS, Form, Victim, open_queue
 from storm_victims import Log, Record
-from tally import scaled
+from tally import Tally, scaled
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(900, 86_400))]
 
@@ -209,9 +208,7 @@ PROMISE = "Killed processes lose nothing acknowledged, and what they left is rep
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_storm_of_kills_loses_nothing(
-    form: Form, tmp_path: Path, tally: Callable[[str, int, str], None]
-) -> None:
+def test_a_storm_of_kills_loses_nothing(form: Form, tmp_path: Path, tally: Tally) -> None:
     seed = int(SEED) if SEED else random.SystemRandom().getrandbits(32)
     kills = inside_a_call = messages = 0
     for number in range(1 if SEED else scaled(1, 50)):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 import quire
 from raw_victims import FORMS, Form, open_queue
 from small_disk import KIB, fill, is_no_space, make_read_only, make_room, on_small_disk
+from tally import Tally
 
 OPTIONS: dict[Form, dict[str, Any]] = {
     "vanilla": {"index_block_bytes": 4096, "data_block_bytes": 65_536, "roll_cycle": "DAYS"},
@@ -51,7 +51,7 @@ def fill_and_go_on(disk: Path, path: Path, form: Form, leave: int) -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_full_disk_is_an_error_and_writing_goes_on_when_space_returns(
-    form: Form, tmp_path: Path, tally: Callable[[str, int, str], None]
+    form: Form, tmp_path: Path, tally: Tally
 ) -> None:
     def work(disk: Path) -> int:
         for leave in range(0, 40, 5):

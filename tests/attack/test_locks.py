@@ -24,7 +24,7 @@ import quire
 import quire_peer
 from java_peer import JavaProcess
 from queues import UNLOCKED, WRITE_LOCK, exit_code, fork, payloads, problems_of
-from tally import scaled
+from tally import Tally, scaled
 
 pytestmark = pytest.mark.slow
 
@@ -35,7 +35,6 @@ START_S = 120.0
 SHORT_S = 0.3
 HALF = b"half a message"  # what quire_peer writes into the document that it holds
 PROMISE = "The write lock is taken from dead holders at once, and from live ones never."
-Tally = Callable[[str, int, str], None]
 
 
 @pytest.fixture

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import quire
 from queues import problems_of
+from tally import Tally
 
 pytestmark = [
     pytest.mark.slow,
@@ -28,7 +28,7 @@ def held(path: Path) -> tuple[int, int]:
 
 
 def test_a_thousand_tailers_and_appenders_share_descriptors_and_mappings(
-    path: Path, tally: Callable[[str, int, str], None]
+    path: Path, tally: Tally
 ) -> None:
     with quire.open(path, block_bytes=1) as queue:
         one_appender, one_tailer = queue.appender(), queue.tailer()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import resource
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import quire
 from queues import START_MS, payloads
+from tally import Tally
 
 NAME = "20240115T4.cq4"
 TEN_TB, ALL_ADDRESSES = 10 * 2**40, 2**43  # the second is as long as file systems allow here
@@ -32,7 +32,7 @@ def reopened(path: Path, *, read_only: bool) -> quire.Queue:
 @pytest.mark.parametrize("length", [TEN_TB, ALL_ADDRESSES])
 @pytest.mark.parametrize("name", [NAME, "metadata.cq4t"])
 def test_a_sparse_file_of_terabytes_is_read_or_an_error_and_costs_little(
-    filled: Path, name: str, length: int, tally: Callable[[str, int, str], None]
+    filled: Path, name: str, length: int, tally: Tally
 ) -> None:
     try:
         os.truncate(filled / name, length)

@@ -3,12 +3,11 @@
 import os
 import re
 import subprocess
-from collections.abc import Callable
 
 import pytest
 
 from paths import ROOT
-from tally import scaled
+from tally import Tally, scaled
 
 COMMAND = "cargo test --quiet --locked --release -p quire-kernel --features power-loss"
 OLDER = re.compile(r"older_images=(\d+)")
@@ -18,7 +17,7 @@ DONE = re.compile(r"images=(\d+) second_cuts=(\d+) kept=(\d+) lost=(\d+)")
 @pytest.mark.slow
 @pytest.mark.timeout(scaled(1_800, 86_400))
 def test_a_power_cut_keeps_what_was_synced_and_invents_nothing(
-    tally: Callable[[str, int, str], None],
+    tally: Tally,
 ) -> None:
     wanted = scaled(20_000, 1_000_000)
     command = [*COMMAND.split(), "--target-dir", "target/power", "--test", "power_loss"]

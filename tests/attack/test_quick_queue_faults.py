@@ -9,9 +9,8 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeAlias
 
 import pytest
 
@@ -20,7 +19,7 @@ from fault_lives import Life, Lives, check_written, crash_at_each, fail_each, po
 from fault_peer import BUILD
 from paths import ROOT
 from quick_reference import QuickReference
-from tally import scaled
+from tally import Tally, scaled
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(900, 7200))]
 
@@ -28,8 +27,6 @@ FORMS = ("single", "shared")
 PREFIX = "quick-queue."
 
 PROMISE = "A crash or error at any step of a Quick-Queue loses, repeats and invents nothing"
-
-Tally: TypeAlias = Callable[[str, int, str], None]
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ import quire
 from damages import fill
 from queues import copy_of, exit_code, fork
 from random_damage import DAYS, PER_DAY, damage, readable
-from tally import leave, scaled
+from tally import Tally, scaled
 
 CASES = scaled(200, 10_000)
 LIMIT_S = 300  # for one of them
@@ -23,7 +23,7 @@ SEED = 20_261_122
 
 
 @pytest.mark.timeout(scaled(900, 7200))
-def test_nothing_readable_is_lost(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_nothing_readable_is_lost(tmp_path: Path, tally: Tally) -> None:
     whole = tmp_path / "whole"
     fill(whole, DAYS, PER_DAY)
     label = mmap.mmap(-1, 1024)
@@ -41,7 +41,7 @@ def test_nothing_readable_is_lost(tmp_path: Path, request: pytest.FixtureRequest
 
     code = exit_code(fork(child))
     assert code == 0, f"{label[:].strip(bytes([32, 0])).decode()}: exit code {code}"
-    leave(request.node.name, "No readable message is lost by a repair", CASES, "damaged queues")
+    tally("No readable message is lost by a repair", CASES, "damaged queues")
 
 
 def check(path: Path) -> None:

@@ -18,7 +18,7 @@ import quire
 from damages import patch
 from older_queues import FORMATS, fill, found, wires
 from queues import exit_code, fork
-from tally import leave, scaled
+from tally import Tally, scaled
 
 CASES = scaled(200, 10_000)
 LIMIT_S = 300  # for one of them
@@ -29,9 +29,7 @@ DAYS, PER_DAY = 3, 40
 @pytest.mark.slow
 @pytest.mark.timeout(scaled(900, 7200))
 @pytest.mark.parametrize("kind", FORMATS)
-def test_nothing_readable_is_lost(
-    kind: str, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
+def test_nothing_readable_is_lost(kind: str, tmp_path: Path, tally: Tally) -> None:
     messages = wires(range(DAYS * PER_DAY), tmp_path / "wires")
     days = [messages[day * PER_DAY : (day + 1) * PER_DAY] for day in range(DAYS)]
     whole = fill(tmp_path / "whole", kind, days)
@@ -52,7 +50,7 @@ def test_nothing_readable_is_lost(
 
     code = exit_code(fork(child))
     assert code == 0, f"{label[:].strip(bytes([32, 0])).decode()}: exit code {code}"
-    leave(request.node.name, "No readable message is lost by a repair", CASES, "damaged queues")
+    tally("No readable message is lost by a repair", CASES, "damaged queues")
 
 
 def check(path: Path, indexes: Iterable[int]) -> None:

@@ -6,16 +6,15 @@ kernel's `fault.rs`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeAlias
 
 import pytest
 
 import quire
 from fault_lives import Life, Lives, crash_at_each, fail_each, points
 from ring_life import DIRECT
-from tally import scaled
+from tally import Tally, scaled
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(900, 7200))]
 
@@ -39,8 +38,6 @@ OF_OTHERS = {"ring.abandon.cas"} | {  # a slot whose producer died; and test_rin
     "ring.begun.store",
     "ring.file.rename",
 }
-
-Tally: TypeAlias = Callable[[str, int, str], None]
 
 
 @pytest.fixture(scope="module")

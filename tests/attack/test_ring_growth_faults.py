@@ -6,16 +6,15 @@ each leaves stands in its `ring/protocol.rs`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeAlias
 
 import pytest
 
 import quire
 from fault_lives import Life, Lives, crash_at_each, fail_each, points
 from queues import payloads
-from tally import scaled
+from tally import Tally, scaled
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(900, 7200))]
 
@@ -28,8 +27,6 @@ OTHERS = {"file.open", "file.stat", "file.identity.stat", "file.reserve", "map.n
     "window.stat",
 }
 PROMISE = "A crash or error at any step of a ring that grows loses, repeats and reorders nothing"
-
-Tally: TypeAlias = Callable[[str, int, str], None]
 
 
 @pytest.fixture(scope="module")

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeAlias
 
 import pytest
 
 import quire
 from fault_lives import Life, Lives, crash_at_each
 from ring_reader_life import DIRECT
-from tally import scaled
+from tally import Tally, scaled
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(600, 7200))]
 
@@ -31,8 +30,6 @@ DRAINING = {
     "append.sequence.store",
     "index.slot.store",
 }
-
-Tally: TypeAlias = Callable[[str, int, str], None]
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 
 import quire
 from queues import payloads, problems_of
+from tally import Tally
 
 pytestmark = pytest.mark.slow
 
@@ -175,9 +175,7 @@ def dedented(program: str) -> str:
 
 
 @pytest.mark.parametrize("name", ENDS)
-def test_an_interpreter_ends_as_it_should(
-    name: str, path: Path, tally: Callable[[str, int, str], None]
-) -> None:
+def test_an_interpreter_ends_as_it_should(name: str, path: Path, tally: Tally) -> None:
     end = ENDS[name]
     program = PRELUDE + dedented(end.program)
     done = subprocess.run(

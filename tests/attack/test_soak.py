@@ -6,7 +6,7 @@ import ctypes
 import gc
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ import pytest
 
 import quire
 from queues import START_MS
-from tally import scaled
+from tally import Tally, scaled
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(900, 36_000))]
 
@@ -58,7 +58,7 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="needs Linux's /proc")
-def test_nothing_grows_in_a_long_run(path: Path, tally: Callable[[str, int, str], None]) -> None:
+def test_nothing_grows_in_a_long_run(path: Path, tally: Tally) -> None:
     """Two processes would each be tried less: appender, tailers and openers are all this one."""
     clock = quire.ManualClock(START_MS)
     per_roll = APPENDS // ROLLS

@@ -36,7 +36,7 @@ from journal_model import (
 )
 from queues import START_MS, UNLOCKED, WRITE_LOCK, copy_of, exit_code, fork, poke, problems_of
 from reference import Store, read_queue
-from tally import TORTURE, scaled
+from tally import TORTURE, Tally, scaled
 
 NAMES, MARK = ("risk", "audit"), b"user metadata "
 blocks = st.sampled_from((1, 2**14, 2**16, 2**20))
@@ -287,7 +287,7 @@ class Attacked(RuleBasedStateMachine):
 
 @pytest.mark.slow
 @pytest.mark.timeout(48 * 3600 if TORTURE else 900)
-def test_whatever_is_done_the_journal_is_a_list(tally: Callable[[str, int, str], None]) -> None:
+def test_whatever_is_done_the_journal_is_a_list(tally: Tally) -> None:
     steps_run[0] = 0
     chosen = settings(
         max_examples=scaled(60, 20_000),

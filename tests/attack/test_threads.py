@@ -12,7 +12,7 @@ import pytest
 
 import quire
 from queues import UNLOCKED, WRITE_LOCK, payloads, problems_of
-from tally import scaled
+from tally import Tally, scaled
 
 pytestmark = pytest.mark.slow
 
@@ -46,9 +46,7 @@ def open_small(path: Path) -> quire.Queue:
 
 
 @pytest.mark.parametrize("appenders", [1, THREADS])
-def test_threads_append_every_message_once(
-    appenders: int, path: Path, tally: Callable[[str, int, str], None]
-) -> None:
+def test_threads_append_every_message_once(appenders: int, path: Path, tally: Tally) -> None:
     rounds = scaled(150, 5000)
     indexes: dict[bytes, int] = {}
 
@@ -95,9 +93,7 @@ def test_no_thread_takes_the_lock_from_another_of_its_process(path: Path) -> Non
         assert queue.entry_count == rounds * len(appenders)
 
 
-def test_threads_that_share_a_tailer_get_each_message_once(
-    path: Path, tally: Callable[[str, int, str], None]
-) -> None:
+def test_threads_that_share_a_tailer_get_each_message_once(path: Path, tally: Tally) -> None:
     count = scaled(40_000, 1_000_000)
     messages = [b"%d" % number for number in range(count)]
     got: list[list[bytes]] = []

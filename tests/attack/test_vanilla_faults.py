@@ -6,9 +6,8 @@ The names are those of the kernel's `fault.rs`; what each leaves is in docs/vani
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeAlias
 
 import pytest
 
@@ -16,7 +15,7 @@ import quire
 import vanilla_reference as reference
 from fault_lives import Life, Lives, check_written, crash_at_each, fail_each, points
 from paths import ROOT
-from tally import scaled
+from tally import Tally, scaled
 from vanilla_life import DATA_BYTES, ENTRIES
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(900, 7200))]
@@ -24,8 +23,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(900, 7200))]
 FORMS = ("asynchronous", "synchronous")
 
 PROMISE = "A crash or error at any step of a Vanilla Chronicle loses, repeats and invents nothing"
-
-Tally: TypeAlias = Callable[[str, int, str], None]
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ import quire_peer
 from java_peer import JavaPeer, JavaProcess, Option
 from queues import payloads
 from quire_peer import Message
-from tally import scaled
+from tally import Tally, scaled
 
 KILLS = scaled(20, 1000)
 PROMISE = "Killed processes lose nothing acknowledged, and what they left is repaired."
@@ -51,7 +51,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_quire_outlives_java_writers_that_are_killed(
-    peer: JavaPeer, path: Path, tally: Callable[[str, int, str], None]
+    peer: JavaPeer, path: Path, tally: Tally
 ) -> None:
     """Java holds the lock for two timeouts when it meets a roll file that was never finished."""
 
@@ -86,7 +86,7 @@ def test_quire_outlives_java_writers_that_are_killed(
 
 
 def test_java_outlives_quire_writers_that_are_killed(
-    peer: JavaPeer, path: Path, tally: Callable[[str, int, str], None]
+    peer: JavaPeer, path: Path, tally: Tally
 ) -> None:
     def start(producer: int) -> JavaProcess:
         inside: dict[str, Option] = {"inside_us": 300} if producer % 2 else {"burst": 30}

@@ -19,7 +19,7 @@ import quire_peer
 import vanilla_peer
 from java_peer import JavaPeer, JavaProcess
 from quire_peer import Message
-from tally import scaled
+from tally import Tally, scaled
 from vanilla_java import JAVA_BLOCKS, QUIRE_BLOCKS, java_messages, vanilla_java, vanilla_queue
 
 KILLS = scaled(10, 500)
@@ -40,7 +40,7 @@ def java() -> JavaPeer:
 
 
 def test_quire_outlives_java_writers_that_are_killed(
-    java: JavaPeer, tmp_path: Path, tally: Callable[[str, int, str], None]
+    java: JavaPeer, tmp_path: Path, tally: Tally
 ) -> None:
     def start(producer: int) -> JavaProcess:
         program, *rest = java.command(
@@ -63,7 +63,7 @@ def test_quire_outlives_java_writers_that_are_killed(
 
 
 def test_java_outlives_quire_writers_that_are_killed(
-    java: JavaPeer, tmp_path: Path, tally: Callable[[str, int, str], None]
+    java: JavaPeer, tmp_path: Path, tally: Tally
 ) -> None:
     def start(producer: int) -> JavaProcess:
         return vanilla_peer.start("produce", tmp_path, producer, FOREVER, 200, **QUIRE_BLOCKS)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ import pytest
 import quire
 import service_peer
 from service_peer import STAGES, Orders
+from tally import Tally
 
 KILLS = 24
 ORDERS = 1_000  # before each kill
@@ -76,9 +76,7 @@ def kill_at(directory: Path, stage: int, victim: subprocess.Popen[bytes], wanted
 
 
 @pytest.mark.slow
-def test_killed_at_random_they_write_what_they_write_in_peace(
-    tmp_path: Path, tally: Callable[[str, int, str], None]
-) -> None:
+def test_killed_at_random_they_write_what_they_write_in_peace(tmp_path: Path, tally: Tally) -> None:
     chance = random.Random(5)  # noqa: S311 - repeatable
     peace, storm = tmp_path / "peace", tmp_path / "storm"
     for directory in (peace, storm):

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from pyspark.sql import SparkSession
 import quire
 from paths import SUPPORT
 from streams import Source
+from tally import Tally
 
 LIVES = 2
 
@@ -48,7 +48,7 @@ def batches_of(folder: Path) -> int:
 
 
 def test_a_killed_stream_goes_on_without_gap_or_duplicate(
-    spark: SparkSession, tmp_path: Path, tally: Callable[[str, int, str], None]
+    spark: SparkSession, tmp_path: Path, tally: Tally
 ) -> None:
     chance = random.SystemRandom()
     source = Source(tmp_path / "queues")

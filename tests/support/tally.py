@@ -11,7 +11,9 @@ import datetime as dt
 import json
 import os
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from typing import TypeAlias
 
 from paths import ROOT
 
@@ -19,6 +21,9 @@ COUNTS = ROOT / "build" / "reliability"
 PAGE = ROOT / "docs" / "reliability.md"
 BEGIN = "<!-- begin: written by `make torture` -->"
 END = "<!-- end -->"
+
+Tally: TypeAlias = Callable[[str, int, str], None]
+"""`tally(promise, count, of_what)`."""
 
 TORTURE = bool(os.environ.get("QUIRE_TORTURE"))
 
