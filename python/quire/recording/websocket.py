@@ -4,8 +4,8 @@ Recorders of WebSocket messages (``pip install "quire[record]"``).
     async with WebSocketRecorder(appender, "127.0.0.1", 9000) as recorder:
         await recorder.run()
 
-A peer is trusted with nothing: compression is off, so that no message grows on arrival, and no
-more is read of a peer until the messages that were read are appended.
+A peer is trusted with nothing: compression is off, so that no message grows on arrival, and while
+what was read of a peer is appended, it is read once more at most.
 """
 
 from __future__ import annotations
