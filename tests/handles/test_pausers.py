@@ -215,7 +215,7 @@ def test_an_unpause_after_the_loop_is_gone_does_no_harm() -> None:
     "wrong", [{"min_s": 0}, {"min_s": 2, "max_s": 1}, {"busy_count": -1}, {"max_s": float("inf")}]
 )
 def test_pauses_that_cannot_be_are_refused(wrong: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match="busy_count="):
+    with pytest.raises(ValueError, match=f"{next(iter(wrong))}="):
         Pauser(**wrong)
 
 
