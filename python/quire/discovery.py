@@ -26,7 +26,7 @@ def check_local(path: str | os.PathLike[str]) -> None:
             there is a directory of that name.
 
     """
-    text = arguments.path("path", path)
+    text = arguments.path("path", path) if path != "" else ""  # what is missing, others say
     url = _URL.match(text)
     if url is None or (not url[0].endswith("//") and Path(url[1]).exists()):
         return
