@@ -9,12 +9,14 @@ from collections.abc import Callable
 from functools import partial
 
 import quire
-from bench.adapters.quire import open_queue
+from bench.adapters.quire import binary, open_queue, version
 from bench.adapters.quire_life import Detailed
 from bench.task import Outcome, Stopwatch, Task
 from quire.recording import TcpRecorder, UdpRecorder
 from quire.recording.recorder import PortRecorder
 from quire.recording.websocket import WebSocketRecorder
+
+__all__ = ["NAME", "NAMES", "binary", "run", "version"]
 
 NAME = "quire.recording"
 NAMES = {
@@ -27,11 +29,6 @@ _RECORDERS: dict[str, Callable[[quire.Appender], PortRecorder]] = {
     "tcp": partial(TcpRecorder, framing="length"),
     "websocket": WebSocketRecorder,
 }
-
-
-def version() -> str:
-    """Return Quire's."""
-    return quire.__version__
 
 
 def run(task: Task) -> Outcome:

@@ -63,13 +63,6 @@ def text(name: str, found: object) -> str:
     return found
 
 
-def function(name: str, found: object) -> Callable[..., Any]:
-    """Check a function, or another callable."""
-    if not callable(found):
-        raise refusal(name, "a callable", found)
-    return found
-
-
 def flag(name: str, found: object) -> bool:
     """Check True or False, numpy's included; other truthy values are mistakes."""
     if not isinstance(found, bool) and type(found).__module__ != "numpy":
@@ -125,6 +118,17 @@ def instance(of: type | UnionType, expected: str) -> Check:
 
     def check(name: str, found: object) -> object:
         if not isinstance(found, of):
+            raise refusal(name, expected, found)
+        return found
+
+    return check
+
+
+def function(expected: str = "a callable") -> Check:
+    """Return a check for a function, or another callable."""
+
+    def check(name: str, found: object) -> object:
+        if not callable(found):
             raise refusal(name, expected, found)
         return found
 

@@ -25,12 +25,6 @@ def _roll_cycle(name: str, found: object) -> str | RollCycle:
     return found
 
 
-def _listener(name: str, found: object) -> object:
-    if not callable(found):
-        raise arguments.refusal(name, "a callable of a cycle and a path, or None", found)
-    return found
-
-
 def one_zone(time_zone: object, roll_time_zone: object) -> object:
     """Return the zone that was given, under whichever of its names."""
     given = [zone for zone in (time_zone, roll_time_zone) if zone is not None]
@@ -62,6 +56,7 @@ def microseconds(name: str, found: object) -> int:
 
 
 _LONGEST_COMMIT_S = 3600
+_LISTENER = arguments.function("a callable of a cycle and a path, or None")
 _UNSIGNED = arguments.whole(0, 2**32 - 1)
 _TEXT = arguments.optional(arguments.text)
 
@@ -87,8 +82,8 @@ CHECKS: dict[str, arguments.Check] = {
     "metrics": arguments.optional(arguments.flag),
     "time_index": arguments.flag,
     "retention": arguments.optional(_watchers),
-    "on_file_acquired": arguments.optional(_listener),
-    "on_file_released": arguments.optional(_listener),
+    "on_file_acquired": arguments.optional(_LISTENER),
+    "on_file_released": arguments.optional(_LISTENER),
     "durability": arguments.one_of("process", "batch", "each"),
     "buffer_capacity_bytes": arguments.optional(arguments.whole(1, 2**30)),
     "on_full": arguments.one_of("block", "raise", "grow"),

@@ -26,7 +26,7 @@ def check_local(path: str | os.PathLike[str]) -> None:
             there is a directory of that name.
 
     """
-    text = arguments.path("path", path) if path != "" else ""  # what is missing, others say
+    text = os.fspath(path)
     url = _URL.match(text)
     if url is None or (not url[0].endswith("//") and Path(url[1]).exists()):
         return
@@ -48,8 +48,9 @@ def topics_of(path: str | os.PathLike[str]) -> dict[str, str]:
         UnsupportedError: It looks like a URL.
 
     """
+    path = arguments.path("path", path)
     check_local(path)
-    root = Path(arguments.path("path", path))
+    root = Path(path)
     if not root.is_dir():
         _formats.refuse_part(str(root))
         raise NotAQueueError(f"no such directory: path={path}")

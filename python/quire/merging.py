@@ -64,12 +64,10 @@ def merge(
         pauser: How to wait, from :mod:`quire.pausers`.
 
     """
-    if not callable(key):
-        raise arguments.refusal("key", "a function of an excerpt", key)
+    arguments.function("a function of an excerpt")("key", key)
     arguments.flag("follow", follow)
     arguments.flag("wait_for_all", wait_for_all)
-    if not isinstance(sources, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise arguments.refusal("sources", "queues or tailers", sources)
+    arguments.instance(Iterable, "queues or tailers")("sources", sources)
     given = [*sources]
     for source in given:
         if not hasattr(source, "tailer") and not hasattr(source, "read"):

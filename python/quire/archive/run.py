@@ -95,7 +95,7 @@ def archive(  # noqa: PLR0913 - by keywords
     for name, flag in (("delete", delete), ("force", force), ("accept_loss", accept_loss)):
         arguments.flag(name, flag)
     arguments.seconds("grace_s", grace_s)
-    arguments.function("progress", progress)
+    arguments.function()("progress", progress)
     arguments.optional(arguments.instance(TimeField, "a TimeField or None"))("timed", timed)
     root = Path(given["path"]).absolute()
     kept = Archive(Path(given["dest"]))

@@ -111,7 +111,7 @@ def convert(  # noqa: PLR0913 - by keywords
     arguments.one_of(*INTO)("into", into)
     asked = _Asked(into, _roll_cycle(into, roll_cycle), _block_bytes(into, block_bytes))
     arguments.flag("skip", skip)
-    arguments.optional(arguments.function)("progress", progress)
+    arguments.optional(arguments.function())("progress", progress)
     path = Path(arguments.path("dest", dest)).absolute()
     if into == PARQUET:
         need_arrow()

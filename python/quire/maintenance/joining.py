@@ -82,8 +82,7 @@ def merge_queues(
     paths = [arguments.path("sources", it) for it in sources]
     if not paths:
         raise arguments.out_of_range("sources", "at least one", paths)
-    if not callable(key):
-        raise arguments.refusal("key", "a function of an excerpt", key)
+    arguments.function("a function of an excerpt")("key", key)
     path = Path(arguments.path("dest", dest)).absolute()
     cycle_name = None if roll_cycle is None else RollCycle(roll_cycle).name
     with ExitStack() as opened:

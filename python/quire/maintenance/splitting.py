@@ -62,8 +62,7 @@ def split_queue(
     """
     given = arguments.path("source", source)
     path = Path(arguments.path("dest", dest)).absolute()
-    if not callable(key):
-        raise arguments.refusal("key", "a function of an excerpt", key)
+    arguments.function("a function of an excerpt")("key", key)
     results: dict[str, Result] = {}
     with (
         open_queue(given, read_only=True, create=False) as queue,

@@ -181,6 +181,23 @@ class PortRecorder(Recorder):
         self._socket.close()
 
 
+class ClientRecorder(PortRecorder):
+    """A recorder of several clients, none of which may be silent for too long."""
+
+    def __init__(
+        self,
+        appender: AnyAppender,
+        max_bytes: int,
+        address: Address,
+        max_clients: int,
+        idle_timeout_s: float | None,
+    ) -> None:
+        super().__init__(appender, max_bytes, address)
+        check = arguments.optional(arguments.seconds)
+        self._max_clients = AT_LEAST_ONE("max_clients", max_clients)
+        self._idle_timeout_s = check("idle_timeout_s", idle_timeout_s)
+
+
 async def _next(stream: Input) -> bytes | None:
     """Return the next bytes; what fails here is the stream, and not the queue."""
     try:

@@ -13,14 +13,7 @@ from quire import _arguments as arguments
 from quire.errors import MalformedInputError
 from quire.recording.addresses import listen, show_address
 from quire.recording.framing import FRAMINGS
-from quire.recording.recorder import (
-    AT_LEAST_ONE,
-    MAX_BYTES,
-    AnyAppender,
-    PortRecorder,
-    Recorder,
-    log,
-)
+from quire.recording.recorder import MAX_BYTES, AnyAppender, ClientRecorder, Recorder, log
 from quire.recording.waiting import Input
 
 _DESCRIPTOR: Final = arguments.whole(0, 2**31 - 1)
@@ -32,7 +25,7 @@ _NO_ACCEPT_S: Final = 1.0
 FramingName: TypeAlias = Literal["lines", "length"]
 
 
-class TcpRecorder(PortRecorder):
+class TcpRecorder(ClientRecorder):
     r"""
     Listens for TCP connections, and appends the messages of all of them.
 
@@ -77,12 +70,8 @@ class TcpRecorder(PortRecorder):
         max_clients: int = 100,
         idle_timeout_s: float | None = None,
     ) -> None:
-        super().__init__(appender, max_bytes, (host, port))
+        super().__init__(appender, max_bytes, (host, port), max_clients, idle_timeout_s)
         self._make_framing = FRAMINGS[_FRAMING("framing", framing)]
-        self._max_clients = AT_LEAST_ONE("max_clients", max_clients)
-        self._idle_timeout_s = arguments.optional(arguments.seconds)(
-            "idle_timeout_s", idle_timeout_s
-        )
         self._clients = set[asyncio.Task[None]]()
 
     def _begin(self) -> None:

@@ -32,14 +32,7 @@ from websockets.typing import Origin
 from quire import _arguments as arguments
 from quire.errors import MalformedInputError
 from quire.recording.addresses import listen, show_address, show_url
-from quire.recording.recorder import (
-    AT_LEAST_ONE,
-    MAX_BYTES,
-    AnyAppender,
-    PortRecorder,
-    Recorder,
-    log,
-)
+from quire.recording.recorder import MAX_BYTES, AnyAppender, ClientRecorder, Recorder, log
 
 __all__ = ["WebSocketFeedRecorder", "WebSocketRecorder"]
 
@@ -156,7 +149,7 @@ class _MessageRecorder(Recorder):
         return MalformedInputError(f"a message is too long: limit={limit} reason={sent.reason!r}")
 
 
-class WebSocketRecorder(_MessageRecorder, PortRecorder):
+class WebSocketRecorder(_MessageRecorder, ClientRecorder):
     """
     Listens for WebSocket connections, and appends the messages of all of them.
 
@@ -202,11 +195,7 @@ class WebSocketRecorder(_MessageRecorder, PortRecorder):
         idle_timeout_s: float | None = None,
         origins: Iterable[str] = (),
     ) -> None:
-        super().__init__(appender, max_bytes, (host, port))
-        self._max_clients = AT_LEAST_ONE("max_clients", max_clients)
-        self._idle_timeout_s = arguments.optional(arguments.seconds)(
-            "idle_timeout_s", idle_timeout_s
-        )
+        super().__init__(appender, max_bytes, (host, port), max_clients, idle_timeout_s)
         self._origins = [Origin(it) for it in arguments.names("origins", origins)]
         self._error: Exception | None = None
 

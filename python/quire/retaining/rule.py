@@ -52,8 +52,8 @@ class Rule:
         if (self.dest is None) != (self.action in {"delete", "compress"}):
             wanted = f"none with {self.action}" if self.dest is not None else "a directory"
             raise ValueError(f"invalid dest: action={self.action} expected {wanted}")
-        if self.on_removed is not None and not callable(self.on_removed):
-            raise arguments.refusal("on_removed", "a callable or None", self.on_removed)
+        check = arguments.optional(arguments.function("a callable or None"))
+        check("on_removed", self.on_removed)
         if all(limit is None for limit in self.limits[:3]):
             raise ValueError("no limit: give at least one of keep, max_bytes and max_cycles")
 

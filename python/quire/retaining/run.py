@@ -9,6 +9,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from quire import _arguments as arguments
+from quire import _options
 from quire._native import ManualClock, count_pruned
 from quire.errors import CorruptError, NotAQueueError, StoppedError
 from quire.maintenance.files import identities_of, users_of
@@ -116,10 +117,10 @@ class Run:
     ) -> None:
         self._path: Final = path
         self._rule: Final = rule
-        if clock is not None and not isinstance(clock, ManualClock):
-            arguments.function("clock", clock)
+        _options.CHECKS["clock"]("clock", clock)
+        arguments.optional(arguments.function())("progress", progress)
         self._clock: Final = clock
-        self._progress: Final = arguments.optional(arguments.function)("progress", progress)
+        self._progress: Final = progress
         self._open_options: Final = open_options or {}
         self._stopped: Final = stopped
 
