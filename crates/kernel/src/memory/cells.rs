@@ -48,6 +48,7 @@ impl Cells {
 
     /// Header word, compare-and-set with release on success; otherwise returns the current value.
     pub fn publish_header(&self, position: u64, old: u32, new: u32, step: Step) -> Result<(), u32> {
+        step.reached();
         let word = self.memory.word32(position);
         word.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire)
             .map(|_| self.stored(position, &new.to_le_bytes(), step))
@@ -55,12 +56,14 @@ impl Cells {
 
     /// Header word, store-release: used to clear the header of a dead writer.
     pub fn store_header_release(&self, position: u64, value: u32, step: Step) {
+        step.reached();
         self.memory.word32(position).store(value, Ordering::Release);
         self.stored(position, &value.to_le_bytes(), step);
     }
 
     /// Header word, relaxed store: for a document that an earlier header, still 0, will publish.
     pub fn store_header_plain(&self, position: u64, value: u32, step: Step) {
+        step.reached();
         self.memory.word32(position).store(value, Ordering::Relaxed);
         self.stored(position, &value.to_le_bytes(), step);
     }
@@ -73,6 +76,7 @@ impl Cells {
 
     /// 64-bit word, store-release.
     pub fn store_release(&self, position: u64, value: u64, step: Step) {
+        step.reached();
         self.memory.word64(position).store(value, Ordering::Release);
         self.stored(position, &value.to_le_bytes(), step);
     }
@@ -80,6 +84,7 @@ impl Cells {
     /// 64-bit word, compare-and-set, acquire and release; on failure returns the current value.
     #[inline]
     pub fn swap_acq_rel(&self, position: u64, old: u64, new: u64, step: Step) -> Result<(), u64> {
+        step.reached();
         let word = self.memory.word64(position);
         word.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire)
             .map(|_| self.stored(position, &new.to_le_bytes(), step))
@@ -115,18 +120,21 @@ impl Cells {
 
     /// 64-bit word, added to, acquire and release.
     pub fn add_acq_rel(&self, position: u64, value: u64, step: Step) {
+        step.reached();
         let before = self.memory.word64(position).fetch_add(value, Ordering::AcqRel);
         self.stored(position, &before.wrapping_add(value).to_le_bytes(), step);
     }
 
     /// Bytes, plain stores: for the only writer of positions after an unpublished header.
     pub fn copy_in_plain(&self, position: u64, bytes: &[u8], step: Step) {
+        step.reached();
         self.memory.copy_in(position, bytes);
         self.stored(position, bytes, step);
     }
 
     /// Zero bytes, plain stores: for the only writer of positions after an unpublished header.
     pub fn zero_plain(&self, position: u64, count: u64, step: Step) {
+        step.reached();
         self.memory.zero(position, count);
         recorder::zeroed(self.memory.address(), position, count);
         step.made();

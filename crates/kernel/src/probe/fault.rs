@@ -9,11 +9,12 @@
 //! A name that is not in [`POINTS`] does not compile. In ordinary builds that is all: a [`Step`] has
 //! no size, and a call is the call. With the feature `fault-points`, which only tests build, both
 //! are counted, and one of them can be armed, for its Nth time: to kill the process right after the
-//! step, or to have the call fail instead of being made. What a crash at each name leaves behind is
+//! step, to have the call fail instead of being made, or to stop the calling thread before or after
+//! the step until it is told to go on (a pause point). What a crash at each name leaves behind is
 //! described in `docs/protocol.md`, "Fault points".
 
 #[cfg(feature = "fault-points")]
-pub use armed::{after, arm, before, hits};
+pub use armed::{after, arm, before, hits, reached};
 pub use names::{POINTS, number_of};
 
 /// The name of a store or compare-and-swap in a shared file, without which none can be made.
@@ -37,6 +38,12 @@ impl Step {
         Self {}
     }
 
+    /// Marks that the step comes next.
+    #[inline]
+    pub(crate) const fn reached(self) {
+        let Self {} = self;
+    }
+
     /// Marks that the step was just made.
     #[inline]
     pub(crate) const fn made(self) {
@@ -50,7 +57,12 @@ impl Step {
         Self { point }
     }
 
-    /// Marks that the step was just made: counts it, and dies if it is time.
+    /// Marks that the step comes next: stops there if it is to.
+    pub(crate) fn reached(self) {
+        reached(self.point);
+    }
+
+    /// Marks that the step was just made: counts it, and dies or stops if it is to.
     pub(crate) fn made(self) {
         let _ = before(self.point);
         after(self.point);
@@ -78,6 +90,7 @@ macro_rules! call {
 macro_rules! call {
     ($name:literal, $call:expr) => {{
         const POINT: usize = $crate::probe::fault::number_of($name);
+        $crate::probe::fault::reached(POINT);
         $crate::probe::fault::before(POINT).and_then(|()| {
             let result = $call;
             $crate::probe::fault::after(POINT);
@@ -334,48 +347,79 @@ mod names {
 
 #[cfg(feature = "fault-points")]
 mod armed {
+    use std::fs;
     use std::io;
-    use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
+    use std::path::PathBuf;
+    use std::sync::Mutex;
+    use std::sync::PoisonError;
+    use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
     use rustix::process::{Signal, getpid, kill_process};
 
     use super::names::{COUNT, POINTS};
 
     const NONE: usize = usize::MAX;
-    const KILL: i32 = 0;
 
     static HITS: [AtomicU64; COUNT] = [const { AtomicU64::new(0) }; COUNT];
     static ARMED: AtomicUsize = AtomicUsize::new(NONE);
-    /// The hits of the armed point that the fault is for.
-    static FROM: AtomicU64 = AtomicU64::new(0);
-    static TO: AtomicU64 = AtomicU64::new(0);
-    /// [`KILL`], or the error number that calls fail with.
-    static ERRNO: AtomicI32 = AtomicI32::new(KILL);
+    static FAULT: Mutex<Option<Fault>> = Mutex::new(None);
 
-    /// Restarts the counters, with at most one fault: `name:N:kill`, `name:N:ERRNO`, or
-    /// `name:N+:ERRNO` for the Nth call and all after it. Without text: none.
-    pub fn arm(fault: &str) -> Result<(), String> {
+    /// What happens at the armed point.
+    #[derive(Clone)]
+    struct Fault {
+        point: usize,
+        /// The hits of the point that it happens at.
+        from: u64,
+        to: u64,
+        action: Action,
+    }
+
+    #[derive(Clone)]
+    enum Action {
+        Kill,
+        /// The number of the error that calls fail with.
+        Fail(i32),
+        /// A directory with two named pipes: `stopped` says that the thread stands, `go` lets it on.
+        StopBefore(PathBuf),
+        StopAfter(PathBuf),
+    }
+
+    /// Restarts the counters, with at most one fault: `name:N:kill`, `name:N:ERRNO`, `name:N+:ERRNO`
+    /// for the Nth call and all after it, or `name:N:before:DIR` and `name:N:after:DIR` to stop the
+    /// thread there. Without text: none.
+    pub fn arm(text: &str) -> Result<(), String> {
+        let fault = if text.is_empty() { None } else { Some(parse(text)?) };
         ARMED.store(NONE, Ordering::SeqCst);
         for hits in &HITS {
             hits.store(0, Ordering::SeqCst);
         }
-        if fault.is_empty() {
-            return Ok(());
-        }
-        let bad = || format!("not a fault: {fault}, expected name:N:kill");
-        let mut parts = fault.split(':');
+        let point = fault.as_ref().map_or(NONE, |fault| fault.point);
+        *FAULT.lock().unwrap_or_else(PoisonError::into_inner) = fault;
+        ARMED.store(point, Ordering::SeqCst);
+        Ok(())
+    }
+
+    fn parse(text: &str) -> Result<Fault, String> {
+        let bad = || format!("not a fault: {text}, expected name:N:kill");
+        let mut parts = text.splitn(4, ':');
         let (Some(name), Some(nth), Some(action)) = (parts.next(), parts.next(), parts.next())
         else {
             return Err(bad());
         };
-        let point = POINTS.iter().position(|known| *known == name).ok_or_else(bad)?;
-        let first: u64 = nth.trim_end_matches('+').parse().map_err(|_| bad())?;
-        let errno = if action == "kill" { KILL } else { action.parse().map_err(|_| bad())? };
-        FROM.store(first, Ordering::SeqCst);
-        TO.store(if nth.ends_with('+') { u64::MAX } else { first }, Ordering::SeqCst);
-        ERRNO.store(errno, Ordering::SeqCst);
-        ARMED.store(point, Ordering::SeqCst);
-        Ok(())
+        let action = match (action, parts.next()) {
+            ("kill", None) => Action::Kill,
+            ("before", Some(directory)) => Action::StopBefore(directory.into()),
+            ("after", Some(directory)) => Action::StopAfter(directory.into()),
+            (errno, None) => Action::Fail(errno.parse().map_err(|_| bad())?),
+            _ => return Err(bad()),
+        };
+        let from = nth.trim_end_matches('+').parse().map_err(|_| bad())?;
+        Ok(Fault {
+            point: POINTS.iter().position(|known| *known == name).ok_or_else(bad)?,
+            from,
+            to: if nth.ends_with('+') { u64::MAX } else { from },
+            action,
+        })
     }
 
     /// How often each point was hit since [`arm`].
@@ -385,27 +429,47 @@ mod armed {
         POINTS.into_iter().zip(hits).collect()
     }
 
+    /// The step comes next: stops before it if that is armed.
+    pub fn reached(point: usize) {
+        let next = HITS[point].load(Ordering::SeqCst) + 1;
+        if let Some(Action::StopBefore(directory)) = due(point, next) {
+            stop(&directory);
+        }
+    }
+
     /// Counts a step; an error if it is a call that is to fail.
     pub fn before(point: usize) -> io::Result<()> {
         let hit = HITS[point].fetch_add(1, Ordering::SeqCst) + 1;
-        match ERRNO.load(Ordering::SeqCst) {
-            errno if errno != KILL && is_due(point, hit) => {
-                Err(io::Error::from_raw_os_error(errno))
-            }
+        match due(point, hit) {
+            Some(Action::Fail(errno)) => Err(io::Error::from_raw_os_error(errno)),
             _ => Ok(()),
         }
     }
 
-    /// The step was made: dies if it is time.
+    /// The step was made: dies or stops if that is armed.
     pub fn after(point: usize) {
-        if ERRNO.load(Ordering::SeqCst) == KILL && is_due(point, HITS[point].load(Ordering::SeqCst))
-        {
-            let _ = kill_process(getpid(), Signal::KILL);
+        match due(point, HITS[point].load(Ordering::SeqCst)) {
+            Some(Action::Kill) => {
+                let _ = kill_process(getpid(), Signal::KILL);
+            }
+            Some(Action::StopAfter(directory)) => stop(&directory),
+            _ => {}
         }
     }
 
-    fn is_due(point: usize, hit: u64) -> bool {
-        let range = FROM.load(Ordering::SeqCst)..=TO.load(Ordering::SeqCst);
-        ARMED.load(Ordering::SeqCst) == point && range.contains(&hit)
+    fn due(point: usize, hit: u64) -> Option<Action> {
+        if ARMED.load(Ordering::SeqCst) != point {
+            return None;
+        }
+        let fault = FAULT.lock().unwrap_or_else(PoisonError::into_inner);
+        fault.as_ref().filter(|it| (it.from..=it.to).contains(&hit)).map(|it| it.action.clone())
+    }
+
+    /// Stops this thread until somebody writes to the named pipe `go`. Disarms first: the point
+    /// stops one thread, once.
+    fn stop(directory: &std::path::Path) {
+        ARMED.store(NONE, Ordering::SeqCst);
+        let _ = fs::write(directory.join("stopped"), b"1");
+        let _ = fs::read(directory.join("go"));
     }
 }
