@@ -74,7 +74,7 @@ class Lives:
 
 def points(prefix: str) -> set[str]:
     """Return the names in the kernel's list that begin with *prefix*."""
-    listed = POINTS.read_text("utf-8").split("POINTS: [&str; COUNT] = [")[1].split("];")[0]
+    listed = POINTS.read_text("utf-8").split("POINTS: &[&str] = &[")[1].split("];")[0]
     return {name for name in re.findall(r'"([\w.-]+)"', listed) if name.startswith(prefix)}
 
 

@@ -31,7 +31,7 @@ EXCUSED = ("write position", "sequence word", "bytes behind", "index:", "index a
 
 def points() -> list[str]:
     """Return the names in the kernel's list, but for those of other formats and of repairs."""
-    listed = POINTS.read_text("utf-8").split("POINTS: [&str; COUNT] = [")[1].split("];")[0]
+    listed = POINTS.read_text("utf-8").split("POINTS: &[&str] = &[")[1].split("];")[0]
     return [name for name in re.findall(r'"([\w.-]+)"', listed) if not name.startswith(OTHERS)]
 
 

@@ -103,7 +103,7 @@ pub(crate) use {call, step};
 
 mod names {
     /// Every name there is.
-    pub const POINTS: [&str; COUNT] = [
+    pub const POINTS: &[&str] = &[
         // Opening, and the table store.
         "open.path.stat",
         "open.dir.create",
@@ -319,7 +319,7 @@ mod names {
         "window.grow",
         "window.sync",
     ];
-    pub const COUNT: usize = 200;
+    pub const COUNT: usize = POINTS.len();
 
     /// The place of a name in [`POINTS`]; known when compiling.
     ///
@@ -426,7 +426,7 @@ mod armed {
     #[must_use]
     pub fn hits() -> Vec<(&'static str, u64)> {
         let hits = HITS.iter().map(|hits| hits.load(Ordering::SeqCst));
-        POINTS.into_iter().zip(hits).collect()
+        POINTS.iter().copied().zip(hits).collect()
     }
 
     /// The step comes next: stops before it if that is armed.
