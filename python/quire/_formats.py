@@ -39,6 +39,7 @@ _NAMES: dict[str, Format] = {"metadata.cq4t": CHRONICLE, "quick-queue.lock": QUI
 _CYCLE = re.compile(r"[\d._-]*\d[\d._-]*")
 _CYCLE_FILE = re.compile(r"(index|data-\d+)-\d+")
 _LOOKED_AT: Final = 64
+_LOOKED_THROUGH: Final = 4096
 _DEEPEST: Final = 6
 _SHOWN: Final = 5
 
@@ -184,6 +185,34 @@ def refuse_queues(path: str) -> None:
         raise NotAQueueError(
             f"a directory of queues, not a queue: path={path} queues={shown} (give one of them)"
         )
+
+
+def may_hold_queues(folder: str) -> bool:
+    """
+    Return whether a directory is a queue or a part of one, or holds files or directories of queues.
+
+    True also of a directory with more names than can be looked at.
+    """
+    try:
+        refuse_part(folder)
+        with os.scandir(folder) as entries:
+            return any(
+                number == _LOOKED_THROUGH or _is_of_queue(entry)
+                for number, entry in enumerate(entries)
+            )
+    except (OSError, NotAQueueError):  # or files of two formats
+        return True
+
+
+def _is_of_queue(entry: os.DirEntry[str]) -> bool:
+    suffix = entry.name[entry.name.rfind(".") :]
+    if suffix in _SUFFIXES or is_compressed(entry.name):
+        return True
+    if entry.is_dir():
+        return _is_cycle(os.path.dirname(entry.path), entry.name, _DEEPEST) or (  # noqa: PTH120
+            format_of(entry.path) is not None
+        )
+    return suffix == ".index" and _is_indexed(entry.path)
 
 
 def reasons(by_names: Mapping[str, str]) -> dict[str, str]:

@@ -4,6 +4,9 @@ Options of ``quire.open`` that the environment or a file sets, as Java's are by 
 ``QUIRE_TIMEOUT_S=30`` sets *timeout_s*. So does ``timeout_s = 30`` in the table ``[open]`` of the
 file that ``QUIRE_CONFIG`` names, or of ``quire.toml`` in the working directory. What a program
 gives explicitly holds over both, and the environment over the file.
+
+A ``quire.toml`` that was merely found may have come with data from elsewhere: it is not read where
+queues lie, and sets only options that cannot weaken safety.
 """
 
 from __future__ import annotations
@@ -132,6 +135,20 @@ AT_CREATION: Final = {
     "tid_bits",
     "time_zone",
     "wire_type",
+}
+# What a file that was found, and not named, may set: nothing that widens access, loses or delays
+# messages, takes a lock from its holder, or claims memory and disk space.
+_HARMLESS: Final = AT_CREATION - {"data_block_bytes", "index_block_bytes", "page_bytes"} - {
+    "entries_per_cycle"
+} | {
+    "consumption",
+    "double_buffer",
+    "durability",
+    "metrics",
+    "pretouch",
+    "synchronous",
+    "time_index",
+    "timeout_s",
 }
 _MODES: Final = {"buffer_mode", "read_buffer_mode", "write_buffer_mode"}
 _OF_RINGS: Final = {"buffer_capacity_bytes", "on_full"}
@@ -265,6 +282,17 @@ def _of_file() -> Iterator[tuple[str, Setting]]:
     content = _content(path, must_exist=bool(named))
     if content is None:
         return
+    for name, value in _options_in(content, path).items():
+        if not named and name not in _HARMLESS:
+            _warn(f"name it by {FILE_VARIABLE} to set option={name}", path)
+            continue
+        try:
+            yield name, Setting(_checked(name, value), path)
+        except (TypeError, ValueError) as error:
+            raise SettingError(f"{error}: path={path}") from None
+
+
+def _options_in(content: bytes, path: str) -> dict[str, object]:
     import tomllib
 
     try:
@@ -276,19 +304,16 @@ def _of_file() -> Iterator[tuple[str, Setting]]:
     if unknown or not isinstance(options, dict):
         what = unknown[0] if unknown else _TABLE
         raise SettingError(f"expected one table, [{_TABLE}]: found={what!r:.80} path={path}")
-    for name, value in cast("dict[str, object]", options).items():
+    for name in options:
         if name not in _PARSERS:
             raise SettingError(f"not an option that can be set: option={name!r:.80} path={path}")
-        try:
-            yield name, Setting(_checked(name, value), path)
-        except (TypeError, ValueError) as error:
-            raise SettingError(f"{error}: path={path}") from None
+    return cast("dict[str, object]", options)
 
 
 def _why_not_trusted(status: os.stat_result) -> str | None:
     if not stat.S_ISREG(status.st_mode):
         return "not a regular file:"
-    if status.st_uid not in {0, os.geteuid()} or status.st_mode & stat.S_IWOTH:
+    if status.st_uid not in {0, os.geteuid()} or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         mode = stat.S_IMODE(status.st_mode)
         return f"another user could have written it: owner={status.st_uid} mode={mode:04o}"
     return None
@@ -318,8 +343,10 @@ def _content(path: str, *, must_exist: bool) -> bytes | None:
             _warn(error.strerror, path)
         return None
     with file:
-        status = os.fstat(file.fileno())
-        if problem := _why_not_trusted(status):
+        problem = _why_not_trusted(os.fstat(file.fileno()))
+        if problem is None and not must_exist and _formats.may_hold_queues(os.path.dirname(path)):  # noqa: PTH120
+            problem = f"it lies where queues are: name it by {FILE_VARIABLE} if it is yours:"
+        if problem:
             if must_exist:
                 raise SettingError(f"{problem} path={path}")
             _warn(problem, path)

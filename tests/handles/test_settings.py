@@ -21,11 +21,13 @@ def indexes(path: Path) -> list[int]:
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working directory, without options of whoever runs the tests."""
+    """The working directory, which holds no queue, without options set for the test run itself."""
     for name in [name for name in os.environ if name.startswith("QUIRE_")]:
         monkeypatch.delenv(name)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    folder = tmp_path / "work"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
 
 
 def config(cli: Cli, path: Path) -> dict[str, tuple[object, str]]:
@@ -37,8 +39,9 @@ def config(cli: Cli, path: Path) -> dict[str, tuple[object, str]]:
 def test_the_environment_holds_over_the_file_and_arguments_over_both(
     path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
 ) -> None:
-    file = folder / "quire.toml"
+    file = folder / "mine.toml"
     file.write_text("[open]\nroll_cycle = 'HOURLY'\nsource_id = 3\nfile_mode = 0o640\n")
+    monkeypatch.setenv("QUIRE_CONFIG", str(file))
     monkeypatch.setenv("QUIRE_SOURCE_ID", "4")
     monkeypatch.setenv("QUIRE_TIMEOUT_S", "2.5")
     monkeypatch.setenv("QUIRE_PRETOUCH", "off")
@@ -256,6 +259,96 @@ def test_a_file_that_others_could_have_put_here_is_ignored(
         with quire.open(path) as queue:
             assert queue.source_id == 0
     assert [f"path={file}" in line for line in caplog.messages] == [True, True]
+
+
+@pytest.mark.parametrize("kind", ["chronicle", "vanilla", "quick-queue", "indexed", "compressed"])
+@pytest.mark.parametrize("where", [".", "received"])
+def test_a_file_where_queues_lie_is_ignored(
+    path: Path, folder: Path, caplog: pytest.LogCaptureFixture, kind: str, where: str
+) -> None:
+    received = folder / where
+    received.mkdir(exist_ok=True)
+    if kind == "indexed":
+        (received / "old.index").touch()
+        (received / "old.data").touch()
+    elif kind == "compressed":
+        (received / "20240101.cq4.zst").touch()
+    else:
+        with quire.open(received, format=kind) as queue:  # type: ignore[call-overload]
+            queue.appender().write_bytes(b"a")
+        (received / "metadata.cq4t").unlink(missing_ok=True)
+    for number in range(100):  # not only among the first names
+        (folder / f"{number:03}").touch()
+    if (kind, where) == ("indexed", "received"):
+        (folder / "received").rename(folder / "old")  # neither file is in the directory itself
+        (folder / "old" / "old.index").rename(folder / "old.index")
+        (folder / "old" / "old.data").rename(folder / "old.data")
+    (folder / "quire.toml").write_text("[open]\nsource_id = 9\n")
+
+    with caplog.at_level(logging.WARNING, "quire"), quire.open(path) as queue:
+        assert queue.source_id == 0
+    assert "it lies where queues are: name it by QUIRE_CONFIG" in caplog.text
+
+
+def test_a_file_in_a_part_of_a_queue_is_ignored(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with quire.open(tmp_path / "vanilla", format="vanilla") as queue:
+        queue.appender().write_bytes(b"a")
+    (cycle,) = (it for it in (tmp_path / "vanilla").iterdir() if it.is_dir())
+    (cycle / "quire.toml").write_text("[open]\nsource_id = 9\n")
+    monkeypatch.chdir(cycle)
+    with quire.open(path) as queue:
+        assert queue.source_id == 0
+
+
+def test_a_file_that_was_found_sets_only_what_is_harmless(
+    path: Path, folder: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = """[open]
+        source_id = 9
+        file_mode = 0o666
+        force_unlock = "always"
+        allow_network = true
+        buffer_mode = "async"
+        buffer_capacity_bytes = 1073741824
+        block_bytes = 1073741824
+        max_clock_ahead_s = 1e9
+        eof_grace_s = 0
+    """
+    file = folder / "quire.toml"
+    file.write_text(text)
+    with caplog.at_level(logging.WARNING, "quire"), quire.open(path) as queue:
+        assert queue.source_id == 9
+        assert queue.ring is None
+        queue.appender().write_bytes(b"a")
+        assert Path(queue.file_for_cycle(queue.cycles[0])).stat().st_mode & 0o777 == 0o600
+    assert [line.split("option=")[1].split()[0] for line in caplog.messages] == [
+        "file_mode",
+        "force_unlock",
+        "allow_network",
+        "buffer_mode",
+        "buffer_capacity_bytes",
+        "block_bytes",
+        "max_clock_ahead_s",
+        "eof_grace_s",
+    ]
+    monkeypatch.setenv("QUIRE_CONFIG", str(file))
+    with quire.open(path) as queue:
+        assert queue.ring is not None
+
+
+def test_a_file_that_a_group_may_write_is_not_used(
+    path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = folder / "quire.toml"
+    file.write_text("[open]\nsource_id = 9\n")
+    file.chmod(0o664)
+    with quire.open(path) as queue:
+        assert queue.source_id == 0
+    monkeypatch.setenv("QUIRE_CONFIG", str(file))
+    with pytest.raises(quire.SettingError, match=r"another user could have written it: .*0664"):
+        quire.open(path)
 
 
 def test_a_combination_that_fails_says_where_its_options_came_from(

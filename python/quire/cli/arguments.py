@@ -177,17 +177,29 @@ def reference_of(value: str) -> Any:  # noqa: ANN401 - whatever has this name
 
     """
     module, colon, name = value.partition(":")
-    sys.path.insert(0, "")
     try:
-        found: Any = import_module(module)
+        with modules_of_working_directory():
+            found: Any = import_module(module)
         for part in name.split("."):
             found = getattr(found, part)
     except (ImportError, AttributeError, ValueError) as error:
         why = str(error) if colon else "expected module:Name"
         raise click.BadParameter(f"{value!r} names nothing: {why}") from error
+    return found
+
+
+@contextmanager
+def modules_of_working_directory() -> Generator[None]:
+    """
+    Have modules of the working directory found that an option names.
+
+    Last, so that no file there takes the place of a module that Python or a package imports.
+    """
+    sys.path.append("")
+    try:
+        yield
     finally:
         sys.path.remove("")
-    return found
 
 
 def methods_of_interface(interface: Any) -> dict[str, Method]:  # noqa: ANN401 - as it was named

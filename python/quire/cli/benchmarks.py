@@ -29,7 +29,13 @@ _DUE: Final = struct.Struct("<q")
 _END: Final = -1
 _SPIN_S: Final = 1.0
 
-_READER: Final = "from quire.cli.benchmarks import read_latencies; read_latencies()"
+# In isolated mode, which leaves the working directory out, with the directories of this process.
+_READER: Final = """\
+import sys
+sys.path[:0] = sys.argv[2:]
+from quire.cli.benchmarks import read_latencies
+read_latencies(sys.argv[1])
+"""
 
 
 class Plan(NamedTuple):
@@ -174,7 +180,7 @@ def _latency(plan: Plan) -> Result:
     """Append at a fixed rate while another process reads: from when a message was due."""
     path = plan.folder / "latency"
     quire.open(path).close()
-    command = [sys.executable, "-c", _READER, str(path)]
+    command = [sys.executable, "-I", "-c", _READER, str(path), *filter(os.path.isabs, sys.path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.PIPE) as reader:  # noqa: S603 - this interpreter
         assert reader.stdout is not None  # noqa: S101 - a pipe was asked for
         try:
@@ -208,10 +214,10 @@ def _pace(plan: Plan, path: Path) -> float:
     return budget.seconds
 
 
-def read_latencies() -> None:
+def read_latencies(path: str) -> None:
     """Read a queue until its last message; print the nanoseconds of each. A process of its own."""
     times, parent = array("q"), os.getppid()
-    with quire.open(sys.argv[1], read_only=True) as queue, queue.tailer() as tailer:
+    with quire.open(path, read_only=True) as queue, queue.tailer() as tailer:
         sys.stdout.buffer.write(b"ready\n")
         sys.stdout.buffer.flush()
         while os.getppid() == parent:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -10,6 +9,7 @@ import click
 
 import quire
 from quire._native import IndexedQueue, to_json
+from quire.cli.arguments import modules_of_working_directory
 from quire.cli.batches import Batch
 from quire.cli.conditions import Condition
 from quire.cli.selection import Rows
@@ -46,13 +46,11 @@ def load_schema(place: str) -> Schema:
     """
     from quire.arrow.schema_loader import load_schema as load
 
-    sys.path.insert(0, "")  # modules in the working directory are found, as by python -m
     try:
-        return load(place)
+        with modules_of_working_directory():
+            return load(place)
     except (ValueError, TypeError, ImportError, AttributeError, OSError) as error:
         raise click.BadParameter(f"no schema here: {place} ({error})") from error
-    finally:
-        sys.path.remove("")
 
 
 class Decoder:

@@ -6,8 +6,8 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from quire.pipeline.report.model import Report
     from quire.pipeline.spec.model import Pipeline
 
+_SAFE_PATH: Final = "PYTHONSAFEPATH"
 _PACKAGES: Final = ("jinja2", "pyarrow", "pydantic", "pyspark", "rich", "yaml")
 
 _COLUMNS: Final = (
@@ -43,8 +44,24 @@ _DRAWN_EVERY_S: Final = 30.0
 
 
 @click.group(cls=WholeSummaries)
-def pipeline() -> None:
+@click.pass_context
+def pipeline(ctx: click.Context) -> None:
     """Run declarative pipelines on Spark: batch, streaming or scheduled."""
+    ctx.with_resource(_safe_workers())
+
+
+@contextmanager
+def _safe_workers() -> Generator[None]:
+    """Have Spark's Python workers, which it starts by ``-m``, ignore the working directory."""
+    before = os.environ.get(_SAFE_PATH)
+    os.environ[_SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_SAFE_PATH]
+        else:
+            os.environ[_SAFE_PATH] = before
 
 
 @pipeline.command()
