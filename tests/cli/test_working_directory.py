@@ -70,7 +70,7 @@ def marker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(verb: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-    command = [QUIRE, verb, *arguments]
+    command = [str(QUIRE), verb, *arguments]
     return subprocess.run(command, input=b"", capture_output=True, timeout=600, check=False)
 
 
@@ -93,7 +93,9 @@ def test_workers_of_a_pipeline_import_nothing_from_the_working_directory(marker:
 def test_a_module_that_an_option_names_is_found_and_takes_no_other_ones_place(
     marker: Path,
 ) -> None:
-    Path("market.py").write_text("import colorsys\nclass Market:\n    def trade(self, n: int): ...\n")
+    Path("market.py").write_text(
+        "import colorsys\nclass Market:\n    def trade(self, n: int): ...\n"
+    )
     ran = run("read", "whole", "--interface", "market:Market")
     assert (ran.returncode, marker.exists()) == (0, False), ran.stderr
 

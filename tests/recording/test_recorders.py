@@ -58,7 +58,7 @@ def test_lines_of_several_clients_keep_their_order(
     count, lines = 5, 200
 
     async def scenario() -> None:
-        async with TcpRecorder(appender) as recorder:
+        async with TcpRecorder(appender, append_unfinished=True) as recorder:
             with ExitStack() as stack:
                 clients = [stack.enter_context(client(recorder)) for _ in range(count)]
                 for line in range(lines):

@@ -32,6 +32,7 @@ _OPTIONS: Final[dict[str, dict[str, str]]] = {
         "framing": "framing",
         "max_clients": "max_clients",
         "idle_timeout": "idle_timeout_s",
+        "append_unfinished": "append_unfinished",
     },
     "websocket": {
         "max_clients": "max_clients",
@@ -119,7 +120,13 @@ def websocket_of(value: str) -> Address | str:
     "--idle-timeout",
     type=NumberRange(min=0, min_open=True),
     metavar="SECONDS",
-    help="Disconnect clients that send nothing for so long.",
+    help="Disconnect clients that send nothing for this long.",
+)
+@click.option(
+    "--append-unfinished",
+    is_flag=True,
+    default=None,
+    help="Append the last line of a --tcp client even if it ends without a line end, as if cut.",
 )
 @click.option(
     "--origin",

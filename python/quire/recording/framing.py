@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Final, Protocol
 
 from quire.errors import MalformedInputError
 
 LENGTH_BYTES: Final = 4  # of a length, big-endian
+_REQUEST_LINE: Final = re.compile(rb"[!-~]+ [!-~]+ HTTP/\d(\.\d)?")
+_METHODS: Final = {b"GET ", b"HEAD", b"POST", b"PUT ", b"PATC", b"DELE", b"OPTI", b"CONN", b"TRAC"}
 
 
 class Framing(Protocol):
@@ -31,10 +34,18 @@ class Framing(Protocol):
 
 
 class Lines:
-    """A message is a line without its line end, LF or CR LF; the last line needs none."""
+    """
+    A message is a line without its line end, LF or CR LF.
 
-    def __init__(self, max_bytes: int) -> None:
+    Args:
+        max_bytes: The longest message.
+        needs_end: Whether the last line is a message only with its line end, too.
+
+    """
+
+    def __init__(self, max_bytes: int, *, needs_end: bool = False) -> None:
         self._max_bytes = max_bytes
+        self._needs_end = needs_end
         self._rest = bytearray()
         self.error: MalformedInputError | None = None
 
@@ -56,7 +67,11 @@ class Lines:
         return found
 
     def end(self) -> list[bytes]:
-        """Return the last line, if it has no line end."""
+        """Return the last line, if it has no line end and needs none."""
+        if self._needs_end and self._rest:
+            text = "the stream ends within a line, which may be cut"
+            self.error = MalformedInputError(f"{text}: bytes={len(self._rest)}")
+            return []
         last = bytes(self._rest.removesuffix(b"\r"))
         if len(last) > self._max_bytes:
             self.error = _too_long(len(last), self._max_bytes)
@@ -110,6 +125,53 @@ class Lengths:
     def is_within_message(self) -> bool:
         """Whether a length or message has begun."""
         return bool(self._rest)
+
+
+class OfClient:
+    """
+    The messages of a client of a port, unless it speaks HTTP.
+
+    A page in a browser can send a request to a port of the machine; the request is no message, nor
+    is any line of it.
+
+    Attributes:
+        has_message: Whether a message has arrived.
+
+    """
+
+    def __init__(self, framing: Framing) -> None:
+        self._framing = framing
+        self._start = bytearray()
+        self.error: MalformedInputError | None = None
+        self.has_message = False
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """Return the messages that *chunk* ends, up to an error; none of an HTTP request."""
+        if len(self._start) < LENGTH_BYTES:
+            self._start += chunk[: LENGTH_BYTES - len(self._start)]
+        found = self._framing.feed(chunk)
+        self.error = self._framing.error
+        if not self.has_message and self._is_request(found):
+            self.error = MalformedInputError("an HTTP request, which is no message")
+            return []
+        self.has_message |= bool(found)
+        return found
+
+    def _is_request(self, found: list[bytes]) -> bool:
+        if isinstance(self._framing, Lines):
+            return bool(found) and _REQUEST_LINE.fullmatch(found[0]) is not None
+        return bytes(self._start) in _METHODS
+
+    def end(self) -> list[bytes]:
+        """Return the message that the end of the stream ends, if any."""
+        found = self._framing.end()
+        self.error = self._framing.error
+        return found
+
+    @property
+    def is_within_message(self) -> bool:
+        """Whether a message has begun and not ended."""
+        return self._framing.is_within_message
 
 
 def _too_long(length: int, limit: int) -> MalformedInputError:

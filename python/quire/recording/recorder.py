@@ -28,6 +28,7 @@ _APPENDER = arguments.instance(AnyAppender, "an appender")
 _PORT = arguments.whole(0, 2**16 - 1)
 MAX_BYTES = 1 << 20
 """The longest message, unless the recorder is given another limit."""
+MADE_ROOM = "disconnected a client that has sent no message, to make room for another"
 
 
 class Recorder(ABC):

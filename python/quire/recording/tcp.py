@@ -12,8 +12,15 @@ from typing import Final, Literal, TypeAlias
 from quire import _arguments as arguments
 from quire.errors import MalformedInputError
 from quire.recording.addresses import listen, show_address
-from quire.recording.framing import FRAMINGS
-from quire.recording.recorder import MAX_BYTES, AnyAppender, ClientRecorder, Recorder, log
+from quire.recording.framing import FRAMINGS, Lines, OfClient
+from quire.recording.recorder import (
+    MADE_ROOM,
+    MAX_BYTES,
+    AnyAppender,
+    ClientRecorder,
+    Recorder,
+    log,
+)
 from quire.recording.waiting import Input
 
 _DESCRIPTOR: Final = arguments.whole(0, 2**31 - 1)
@@ -29,9 +36,9 @@ class TcpRecorder(ClientRecorder):
     r"""
     Listens for TCP connections, and appends the messages of all of them.
 
-    A client that sends a message that is too long, or ends its connection within one, is
-    disconnected with a line in the log ``quire``; the others do not notice. Anyone who reaches the
-    port appends to the queue.
+    A client that sends a message that is too long or an HTTP request, or ends its connection within
+    a message, is disconnected with a line in the log ``quire``; the others do not notice. Anyone
+    who reaches the port appends to the queue.
 
     Args:
         appender: Writes the messages.
@@ -40,8 +47,10 @@ class TcpRecorder(ClientRecorder):
         framing: ``lines``: each line is a message; ``length``: four bytes, big-endian, precede
             each message and say how long it is.
         max_bytes: The longest message.
-        max_clients: How many connections there may be at once; more are closed.
-        idle_timeout_s: Disconnect a client that sends nothing for so long; None: never.
+        max_clients: How many connections there may be at once. One more takes the place of the
+            oldest that has sent no message, and is closed if all have.
+        idle_timeout_s: Disconnect a client that sends nothing for this long; None: never.
+        append_unfinished: Append a last line without a line end, which may have been cut.
 
     Examples:
         >>> import asyncio
@@ -69,10 +78,13 @@ class TcpRecorder(ClientRecorder):
         max_bytes: int = MAX_BYTES,
         max_clients: int = 100,
         idle_timeout_s: float | None = None,
+        append_unfinished: bool = False,
     ) -> None:
         super().__init__(appender, max_bytes, (host, port), max_clients, idle_timeout_s)
         self._make_framing = FRAMINGS[_FRAMING("framing", framing)]
-        self._clients = set[asyncio.Task[None]]()
+        if not arguments.flag("append_unfinished", append_unfinished) and framing == "lines":
+            self._make_framing = partial(Lines, needs_end=True)
+        self._clients: dict[asyncio.Task[None], OfClient] = {}
 
     def _begin(self) -> None:
         self._socket = listen(self._asked)
@@ -104,22 +116,33 @@ class TcpRecorder(ClientRecorder):
             client, address = self._socket.accept()
         except (BlockingIOError, ConnectionError):
             return False
-        if len(self._clients) >= self._max_clients:
+        if len(self._clients) >= self._max_clients and not self._make_room():
             log.warning("refused a client, as there are too many: clients=%d", len(self._clients))
             client.close()
             return False
         client.settimeout(0)
-        task = tasks.create_task(self._serve(client, show_address(address)))
-        self._clients.add(task)
-        task.add_done_callback(self._clients.discard)
+        framing = OfClient(self._make_framing(self._max_bytes))
+        task = tasks.create_task(self._serve(client, show_address(address), framing))
+        self._clients[task] = framing
+        task.add_done_callback(lambda task: self._clients.pop(task, None))
         return True
 
-    async def _serve(self, client: socket.socket, peer: str) -> None:
+    def _make_room(self) -> bool:
+        """Disconnect the oldest client that has sent no message; without one, return False."""
+        silent = next((task for task, it in self._clients.items() if not it.has_message), None)
+        if silent is None:
+            return False
+        del self._clients[silent]
+        silent.cancel()
+        log.warning(MADE_ROOM)
+        return True
+
+    async def _serve(self, client: socket.socket, peer: str, framing: OfClient) -> None:
         with client:
             read = partial(client.recv, _READ_BYTES)
             stream = Input(self._waiter, client.fileno(), read, self._idle_timeout_s)
             try:
-                await self._write_stream(stream, self._make_framing(self._max_bytes))
+                await self._write_stream(stream, framing)
             except MalformedInputError as error:
                 log.warning("disconnected a client: %s peer=%s", error, peer)
 

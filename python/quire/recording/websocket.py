@@ -32,7 +32,14 @@ from websockets.typing import Origin
 from quire import _arguments as arguments
 from quire.errors import MalformedInputError
 from quire.recording.addresses import listen, show_address, show_url
-from quire.recording.recorder import MAX_BYTES, AnyAppender, ClientRecorder, Recorder, log
+from quire.recording.recorder import (
+    MADE_ROOM,
+    MAX_BYTES,
+    AnyAppender,
+    ClientRecorder,
+    Recorder,
+    log,
+)
 
 __all__ = ["WebSocketFeedRecorder", "WebSocketRecorder"]
 
@@ -49,17 +56,20 @@ class _Bounded(Connection):
 
     Attributes:
         ready: How many messages were read and not taken.
+        has_message: Whether a message was taken.
 
     """
 
     ready = 0
+    has_message = False
     _ending: asyncio.TimerHandle | None = None
 
     async def take(self) -> bytes:
         """Return the next message, as :meth:`recv`: without waiting where one is ready."""
-        message = await self.recv(decode=False)
+        message = await self.recv()  # a text is decoded, and so found to be one
         self.ready -= 1
-        return message
+        self.has_message = True
+        return message.encode() if isinstance(message, str) else message
 
     def process_event(self, event: Event) -> None:
         """Count the messages that are complete."""
@@ -91,19 +101,25 @@ class _Feed(_Bounded, ClientConnection):
 
 def _admitting(max_clients: int) -> type[ServerConnection]:
     """Return a class of connections that accepts *max_clients* at a time."""
-    clients = set[ServerConnection]()
+    clients: dict[Client, None] = {}  # oldest first
 
     class Client(_Bounded, ServerConnection):
         def connection_made(self, transport: asyncio.BaseTransport) -> None:
             super().connection_made(transport)
-            if len(clients) >= max_clients:
+            silent = next((it for it in clients if not it.has_message), None)
+            if len(clients) < max_clients:
+                clients[self] = None
+            elif silent is None:
                 log.warning("refused a client, as there are too many: clients=%d", len(clients))
                 self.transport.abort()
             else:
-                clients.add(self)
+                log.warning(MADE_ROOM)
+                del clients[silent]
+                clients[self] = None
+                silent.transport.abort()
 
         def connection_lost(self, exc: Exception | None) -> None:
-            clients.discard(self)
+            clients.pop(self, None)
             super().connection_lost(exc)
 
     return Client
@@ -154,17 +170,18 @@ class WebSocketRecorder(_MessageRecorder, ClientRecorder):
     Listens for WebSocket connections, and appends the messages of all of them.
 
     Text messages are appended as UTF-8, binary ones as they are. A client that sends a message that
-    is too long is disconnected with a line in the log ``quire``; the others do not notice. Anyone
-    who reaches the port appends to the queue, but no page in a browser, unless its origin is
-    given.
+    is too long, or a text that is not UTF-8, is disconnected with a line in the log ``quire``; the
+    others do not notice. Anyone who reaches the port appends to the queue, but no page in a
+    browser, unless its origin is given.
 
     Args:
         appender: Writes the messages.
         host: The address to listen on.
         port: The port; 0 takes a free one, see *address*.
         max_bytes: The longest message.
-        max_clients: How many connections there may be at once; more are closed.
-        idle_timeout_s: Disconnect a client that sends nothing for so long; None: never.
+        max_clients: How many connections there may be at once. One more takes the place of the
+            oldest that has sent no message, and is closed if all have.
+        idle_timeout_s: Disconnect a client that sends nothing for this long; None: never.
         origins: Origins whose pages may connect, such as ``https://example.com``.
 
     Examples:
