@@ -10,7 +10,7 @@
 //! no size, and a call is the call. With the feature `fault-points`, which only tests build, both
 //! are counted, and one of them can be armed, for its Nth time: to kill the process right after the
 //! step, to have the call fail instead of being made, or to stop the calling thread before or after
-//! the step until it is told to go on (a pause point). What a crash at each name leaves behind is
+//! the step until it may go on (a pause point). What a crash at each name leaves behind is
 //! described in `docs/protocol.md`, "Fault points".
 
 #[cfg(feature = "fault-points")]
