@@ -99,8 +99,8 @@ PlanMethod: TypeAlias = tuple[str, int | None, str, Sequence[PlanField]]
 Column: TypeAlias = tuple[int, int, list[Buffer | None], list[Column], Column | None]
 # Rows, indexes, columns, history, errors.
 Table: TypeAlias = tuple[int, Buffer, list[Column], Column | None, Column | None]
-# Number, generation, deliveries, pending messages as bits, index of the first message.
-_Claim: TypeAlias = tuple[int, int, int, int, int]
+# Slot, generation and index of the first message; deliveries, pending messages as bits.
+_Claim: TypeAlias = tuple[tuple[int, int, int], int, int]
 # Sorts of values, what is under each name, what is in lists.
 Sample: TypeAlias = tuple[list[str], list[tuple[str, Sample]], Sample | None]
 
@@ -306,10 +306,10 @@ class GroupMember:
     def take(self, count: int, /) -> list[_Claim]:
         """Take claims that were offered, or whose owners died or were too slow."""
 
-    def acknowledge(self, of: tuple[int, int], messages: int, /) -> int:
+    def acknowledge(self, of: tuple[int, int, int], messages: int, /) -> int:
         """Acknowledge messages of a claim by their bits; return those that were pending."""
 
-    def give_back(self, of: tuple[int, int], /) -> bool:
+    def give_back(self, of: tuple[int, int, int], /) -> bool:
         """Offer what is pending of a claim to all members; False if it was lost."""
 
     def close(self) -> None:

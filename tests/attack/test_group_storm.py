@@ -134,7 +134,7 @@ def check(storm: Storm, indexes: list[int], rest: dict[int, int]) -> None:
     first = Counter(int(line[1]) for line in lines if line[0] == "D" and line[2] == "1")
     first.update(index for index, count in rest.items() if count == 1)
     acknowledged = Counter(int(line[1]) for line in lines if line[0] == "A")
-    acknowledged.update(rest)
+    acknowledged.update([*rest])  # a mapping's values would be added
     begun = {int(line[1]) for line in lines if line[0] == "B"}
 
     assert len(indexes) == storm.written

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import quire
-from queues import exit_code, fork
+from queues import DAY_MS, exit_code, fork
 from quire.groups import lowest_needed
 
 HOUR_S = 3600.0
@@ -183,3 +183,24 @@ def test_members_of_a_group_that_was_made_again_say_so(
             assert other.read() is not None
         with pytest.raises(quire.GroupError, match="its side file made again"):
             consumer.read()
+
+
+def test_an_ack_never_reaches_another_message_in_the_same_slot(
+    queue: quire.Queue, appender: quire.Appender, clock: quire.ManualClock
+) -> None:
+    # A generation comes again after 2,048 owners of a slot; messages use two slots in turn.
+    for _ in range(2):
+        appender.write_many([b"%d" % number for number in range(2**11 + 8)])
+        clock.advance(DAY_MS)
+    with group(queue).consumer() as consumer:
+        late = consumer.read()
+        assert late is not None
+        assert late.nack()  # as when its time is over
+        done = consumer.read()
+        assert done is not None
+        assert done.ack()
+        for message in consumer:
+            assert not late.ack()
+            assert not done.ack()
+            assert message.ack(), "somebody else acknowledged it"
+    assert group(queue).lag == 0

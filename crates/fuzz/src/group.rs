@@ -99,11 +99,11 @@ fn sample(is_keyed: bool) -> &'static [u8] {
                 let keys: Vec<u64> = indexes.iter().map(|index| index % 3).collect();
                 member.offer(frontier, &indexes[..4], &keys[..4]).unwrap();
                 let taken = member.take(1).unwrap();
-                member.acknowledge(&taken[0].claim, 1).unwrap();
+                member.acknowledge(&taken[0].key, 1).unwrap();
             } else {
                 let held = member.hold(frontier, &indexes).unwrap();
-                assert_eq!(member.acknowledge(&held[0].claim, 0xFF).unwrap(), 0xFF);
-                assert!(member.give_back(&held[1].claim).unwrap());
+                assert_eq!(member.acknowledge(&held[0].key, 0xFF).unwrap(), 0xFF);
+                assert!(member.give_back(&held[1].key).unwrap());
             }
         }
         std::fs::read(group.path()).unwrap()
@@ -123,12 +123,12 @@ fn look(path: &Path) {
 fn work(member: &Member, is_keyed: bool) -> Result<()> {
     for round in 0..4 {
         for (number, held) in member.take(MANY)?.iter().enumerate() {
-            let pending = held.claim.pending;
+            let pending = held.pending;
             if number % 2 == 0 {
-                assert_eq!(member.acknowledge(&held.claim, pending)? & !pending, 0);
-                assert_eq!(member.acknowledge(&held.claim, pending)?, 0, "acknowledged twice");
+                assert_eq!(member.acknowledge(&held.key, pending)? & !pending, 0);
+                assert_eq!(member.acknowledge(&held.key, pending)?, 0, "acknowledged twice");
             } else {
-                member.give_back(&held.claim)?;
+                member.give_back(&held.key)?;
             }
         }
         let frontier = member.frontier()?;
@@ -139,7 +139,7 @@ fn work(member: &Member, is_keyed: bool) -> Result<()> {
             assert!(member.offer(frontier, &indexes, &keys)? <= indexes.len());
         } else {
             let held = member.hold(frontier, &indexes)?;
-            let count: u32 = held.iter().map(|held| held.claim.pending.count_ones()).sum();
+            let count: u32 = held.iter().map(|held| held.pending.count_ones()).sum();
             assert!(count as usize <= indexes.len(), "claimed: {held:?}");
         }
     }
@@ -155,7 +155,7 @@ fn begins_again(group: &Arc<Group>, path: &Path, is_keyed: bool) {
     if !is_keyed {
         let indexes: Vec<u64> = (AGAIN..AGAIN + MANY).collect();
         let held = member.hold(member.frontier().unwrap(), &indexes).unwrap();
-        let ranges = held.iter().map(|held| (held.first, held.claim.pending));
+        let ranges = held.iter().map(|held| (held.key.first, held.pending));
         let expected = [(AGAIN, u32::MAX), (AGAIN + 32, u32::MAX), (AGAIN + 64, 0b11_1111)];
         assert!(ranges.eq(expected), "claimed: {held:?}");
     }

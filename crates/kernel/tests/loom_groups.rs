@@ -73,14 +73,14 @@ fn a_claim_that_is_used_again_moves_no_frontier() {
     model(|| {
         let cells = cells();
         let (_, first) = claim(&cells, ONE).unwrap();
-        assert_eq!(claims(&cells).acknowledge(&first, ONE, 1), 1);
+        assert_eq!(claims(&cells).acknowledge(&first.key, ONE, 1), 1);
         let other = Arc::clone(&cells);
         let other = thread::spawn(move || claim(&other, TWO).map(|(index, _)| index));
 
         let next = claims(&cells).frontier().unwrap().next;
         assert!((1..=2).contains(&next), "{next}");
         if let Some((index, own)) = claim(&cells, ONE) {
-            assert_eq!(claims(&cells).acknowledge(&own, ONE, 1), 1);
+            assert_eq!(claims(&cells).acknowledge(&own.key, ONE, 1), 1);
             assert!((1..=2).contains(&index), "{index}");
         }
 
@@ -103,13 +103,13 @@ fn a_message_is_acknowledged_or_delivered_again() {
             claims.take(&seen, TWO, 2000)
         });
 
-        let acknowledged = claims(&cells).acknowledge(&slow, ONE, 1) == 1;
+        let acknowledged = claims(&cells).acknowledge(&slow.key, ONE, 1) == 1;
 
         let taken = other.join().unwrap();
         assert_ne!(acknowledged, taken.is_some());
         if let Some(taken) = taken {
             assert_eq!(taken.deliveries, 2);
-            assert_eq!(claims(&cells).acknowledge(&taken, TWO, 1), 1);
+            assert_eq!(claims(&cells).acknowledge(&taken.key, TWO, 1), 1);
         }
         assert!(pending(&cells).is_empty());
     });
@@ -121,7 +121,7 @@ fn an_offered_claim_is_taken_once() {
     model(|| {
         let cells = cells();
         let (_, own) = claim(&cells, ONE).unwrap();
-        assert!(claims(&cells).give_back(&own, ONE));
+        assert!(claims(&cells).give_back(&own.key, ONE));
         let take = |cells: &Cells, owner| {
             let claims = claims(cells);
             let seen = claims.in_use().unwrap().into_iter().next().unwrap();

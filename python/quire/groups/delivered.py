@@ -14,7 +14,8 @@ class Claim:
     A range of at most 32 messages that a consumer works on.
 
     Attributes:
-        key: The number of the claim and its generation, which changes with its owner.
+        key: The slot of the claim, its generation, which changes with its owner, and the index of
+            its first message: a slot is used again, and a generation comes again.
         first: The index of the first message.
         deliveries: How often its messages were delivered.
         pending: A bit for each message that is neither acknowledged nor lost.
@@ -24,10 +25,10 @@ class Claim:
 
     __slots__ = ("deliveries", "first", "key", "pending", "refused")
 
-    def __init__(self, row: tuple[int, int, int, int, int]) -> None:
+    def __init__(self, row: tuple[tuple[int, int, int], int, int]) -> None:
         """Take what the kernel returned."""
-        number, generation, self.deliveries, self.pending, self.first = row
-        self.key = (number, generation)
+        self.key, self.deliveries, self.pending = row
+        self.first = self.key[2]
         self.refused = 0
 
 

@@ -1,22 +1,24 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use quire_kernel::groups::format::word::Newest;
-use quire_kernel::groups::member::{Held, Member as Kernel};
-use quire_kernel::groups::protocol::claims::{Claim, Frontier};
+use quire_kernel::groups::member::Member as Kernel;
+use quire_kernel::groups::protocol::claims::{Claim, ClaimKey, Frontier};
 
 use crate::buffer::Borrowed;
 use crate::error::or_raise;
 
-/// Number, generation, deliveries, pending messages as bits, index of the first message.
-type Row = (u32, u16, u8, u32, u64);
+/// Slot, generation, and the index of the first message.
+type Key = (u32, u16, u64);
+/// A claim's key, its deliveries, and its pending messages as bits.
+type Row = (Key, u8, u32);
 
-const fn row(held: Held) -> Row {
-    let Held { claim, first } = held;
-    (claim.number, claim.generation, claim.deliveries, claim.pending, first)
+const fn row(claim: Claim) -> Row {
+    let Claim { key: ClaimKey { slot, generation, first }, pending, deliveries } = claim;
+    ((slot, generation, first), deliveries, pending)
 }
 
-const fn claim((number, generation): (u32, u16)) -> Claim {
-    Claim { number, generation, pending: 0, deliveries: 0 }
+const fn key((slot, generation, first): Key) -> ClaimKey {
+    ClaimKey { slot, generation, first }
 }
 
 const fn frontier((newest, next): (u64, u64)) -> Frontier {
@@ -84,14 +86,14 @@ impl GroupMember {
 
     #[doc = stub!("GroupMember.acknowledge")]
     #[pyo3(signature = (of, messages, /))]
-    fn acknowledge(&self, py: Python<'_>, of: (u32, u16), messages: u32) -> PyResult<u32> {
-        or_raise(py, self.0.acknowledge(&claim(of), messages))
+    fn acknowledge(&self, py: Python<'_>, of: Key, messages: u32) -> PyResult<u32> {
+        or_raise(py, self.0.acknowledge(&key(of), messages))
     }
 
     #[doc = stub!("GroupMember.give_back")]
     #[pyo3(signature = (of, /))]
-    fn give_back(&self, py: Python<'_>, of: (u32, u16)) -> PyResult<bool> {
-        or_raise(py, self.0.give_back(&claim(of)))
+    fn give_back(&self, py: Python<'_>, of: Key) -> PyResult<bool> {
+        or_raise(py, self.0.give_back(&key(of)))
     }
 
     #[doc = stub!("GroupMember.close")]

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::format::layout::Layout;
 use super::format::word::{MESSAGES, State};
 use super::group::Group;
-use super::protocol::claims::{Claim, Claims, Frontier, NotClaimed, Range, Seen};
+use super::protocol::claims::{Claim, ClaimKey, Claims, Frontier, NotClaimed, Range, Seen};
 use super::protocol::file::{self, SideFile};
 use super::protocol::liveness;
 use crate::os::liveness_lock::Lock;
@@ -43,13 +43,6 @@ impl<'a> Deref for Working<'a> {
     }
 }
 
-/// A claim, and the index of its first message, whether that is pending or not.
-#[derive(Clone, Copy, Debug)]
-pub struct Held {
-    pub claim: Claim,
-    pub first: u64,
-}
-
 impl Member {
     pub(super) fn new(
         group: Arc<Group>,
@@ -80,14 +73,14 @@ impl Member {
 
     /// Claims messages that follow `frontier`, by their indexes; none if another member was faster.
     /// May end before the last of them.
-    pub fn hold(&self, frontier: Frontier, indexes: &[u64]) -> Result<Vec<Held>> {
+    pub fn hold(&self, frontier: Frontier, indexes: &[u64]) -> Result<Vec<Claim>> {
         let claims = self.claims()?;
         let deadline_ms = now_ms().saturating_add(self.ack_timeout_ms);
         let (mut frontier, mut from, mut held) = (frontier, 0, Vec::new());
         for range in ranges(indexes, self.group.step()) {
             match claims.hold(frontier, range, self.number, deadline_ms, &mut from) {
                 Ok((claim, next)) => {
-                    held.push(Held { claim, first: range.first });
+                    held.push(claim);
                     frontier = next;
                 }
                 Err(NotClaimed::Damaged) => return Err(self.damaged()),
@@ -121,7 +114,7 @@ impl Member {
 
     /// Takes claims of at most about `count` messages that were offered, whose time is over, or whose
     /// owner died, in the order of their messages.
-    pub fn take(&self, count: u64) -> Result<Vec<Held>> {
+    pub fn take(&self, count: u64) -> Result<Vec<Claim>> {
         let claims = self.claims()?;
         // Claims that a look at all of them may miss were linked after this one.
         let frontier = claims.frontier().ok_or_else(|| self.damaged())?;
@@ -142,7 +135,7 @@ impl Member {
             let deadline_ms = looks.now_ms.saturating_add(self.ack_timeout_ms);
             if let Some(claim) = claims.take(&seen, self.number, deadline_ms) {
                 messages += u64::from(claim.pending.count_ones());
-                held.push(Held { claim, first: seen.first });
+                held.push(claim);
             }
         }
         Ok(held)
@@ -150,13 +143,13 @@ impl Member {
 
     /// Acknowledges messages of a claim, by their bits; those that were pending, 0 if the claim was
     /// lost to another member.
-    pub fn acknowledge(&self, claim: &Claim, messages: u32) -> Result<u32> {
-        Ok(self.claims()?.acknowledge(claim, self.number, messages))
+    pub fn acknowledge(&self, key: &ClaimKey, messages: u32) -> Result<u32> {
+        Ok(self.claims()?.acknowledge(key, self.number, messages))
     }
 
     /// Offers what is pending of a claim to all members; false if it was lost to another.
-    pub fn give_back(&self, claim: &Claim) -> Result<bool> {
-        Ok(self.claims()?.give_back(claim, self.number))
+    pub fn give_back(&self, key: &ClaimKey) -> Result<bool> {
+        Ok(self.claims()?.give_back(key, self.number))
     }
 
     /// Leaves the group: what this member did not acknowledge is offered to all.

@@ -49,11 +49,20 @@ pub struct Range {
     pub key: u64,
 }
 
+/// Which claim of which owner. The generation alone comes again after 2,048 owners of a slot, which
+/// is a matter of seconds: the first message never does as long as the claim is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClaimKey {
+    pub slot: u32,
+    pub generation: u16,
+    /// The index of the first message, whether that is pending or not.
+    pub first: u64,
+}
+
 /// A claim as one member owns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
-    pub number: u32,
-    pub generation: u16,
+    pub key: ClaimKey,
     /// The messages to work on.
     pub pending: u32,
     pub deliveries: u8,
@@ -80,6 +89,13 @@ pub enum NotClaimed {
     Full,
     /// The side file holds what no member stores.
     Damaged,
+}
+
+impl Claim {
+    const fn new(slot: u32, first: u64, word: Word) -> Self {
+        let Word { generation, pending, deliveries, .. } = word;
+        Self { key: ClaimKey { slot, generation, first }, pending, deliveries }
+    }
 }
 
 impl<'a> Claims<'a> {
@@ -123,9 +139,7 @@ impl<'a> Claims<'a> {
         self.fill(number, word, range, deadline_ms);
         let newest = self.link(frontier, number, word)?;
         self.complete(number, word);
-        let Word { generation, pending, deliveries, .. } = word;
-        let claim = Claim { number, generation, pending, deliveries };
-        Ok((claim, Frontier { newest, next: range.next }))
+        Ok((Claim::new(number, range.first, word), Frontier { newest, next: range.next }))
     }
 
     /// Claims a range that begins at `frontier` for any member to take.
@@ -279,8 +293,14 @@ impl<'a> Claims<'a> {
             deadline,
             step!("group.deadline.store"),
         );
-        let Word { generation, pending, deliveries, .. } = word;
-        Some(Claim { number, generation, pending, deliveries })
+        // It is this member's from here on, and its range stays. That of another use of the slot, in
+        // which the state was the same by chance, is not the one that was looked at.
+        let claim = Claim::new(number, self.cells.load_acquire(self.layout.first(number)), word);
+        if claim.key.first != seen.first {
+            let _ = self.give_back(&claim.key, owner);
+            return None;
+        }
+        Some(claim)
     }
 
     /// Whether the time of a claim that is held is over. One whose owner did not come to store its
@@ -299,8 +319,8 @@ impl<'a> Claims<'a> {
 
     /// Acknowledges messages of a claim; returns those that were pending, 0 if it was lost.
     #[must_use]
-    pub fn acknowledge(&self, claim: &Claim, owner: u16, messages: u32) -> u32 {
-        self.change(claim, owner, |word| match word.pending & !messages {
+    pub fn acknowledge(&self, key: &ClaimKey, owner: u16, messages: u32) -> u32 {
+        self.change(key, owner, |word| match word.pending & !messages {
             0 => word.freed(),
             pending => Word { pending, ..word },
         })
@@ -309,22 +329,30 @@ impl<'a> Claims<'a> {
 
     /// Offers what is pending of a claim to all members; false if it was lost.
     #[must_use]
-    pub fn give_back(&self, claim: &Claim, owner: u16) -> bool {
+    pub fn give_back(&self, key: &ClaimKey, owner: u16) -> bool {
         let offered = |word| Word { state: State::Offered, owner: 0, ..word };
-        self.change(claim, owner, offered).is_some()
+        self.change(key, owner, offered).is_some()
     }
 
     /// Changes the state of a claim that `owner` holds; returns what it was.
-    fn change(&self, claim: &Claim, owner: u16, new: impl Fn(Word) -> Word) -> Option<Word> {
+    ///
+    /// The owner makes one call at a time, and nobody else can make a claim its own: between the
+    /// look at the first message and the compare-and-swap the slot may be lost, but not be the
+    /// owner's in another use.
+    fn change(&self, key: &ClaimKey, owner: u16, new: impl Fn(Word) -> Word) -> Option<Word> {
+        if key.slot >= self.layout.count {
+            return None;
+        }
         loop {
-            let found = self.word(claim.number)?;
+            let found = self.word(key.slot)?;
             let is_held = found.state == State::Held
                 && found.owner == owner
-                && found.generation == claim.generation;
+                && found.generation == key.generation
+                && self.cells.load_acquire(self.layout.first(key.slot)) == key.first;
             if !is_held {
                 return None;
             }
-            if self.swap(claim.number, found, new(found), step!("group.change.cas")) {
+            if self.swap(key.slot, found, new(found), step!("group.change.cas")) {
                 return Some(found);
             }
         }
