@@ -156,7 +156,7 @@ impl Metrics {
         let file = files::open(&path, access)?.ok_or_else(|| Error::gone("removed", &path))?;
         let failed = |e| Error::io("cannot make", &path, e);
         if is_empty(&file, &path)? {
-            files::set_len(&file, LEN).map_err(failed)?; // others may be at it too: the same
+            files::extend(&file, LEN).map_err(failed)?; // others may be at it too: the same
         }
         // A full disk is an error here rather than a signal at the first store.
         files::reserve(&file, 0, LEN).map_err(failed)?;

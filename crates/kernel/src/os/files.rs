@@ -137,7 +137,34 @@ fn not_regular(path: &Path, kind: std::fs::FileType) -> Error {
     }
 }
 
-/// Sets a file's length.
+/// Extends a file to at least `len` bytes by a call that cannot shrink it: with an outdated
+/// length in mind, nothing is cut off that others appended.
+pub fn extend(file: &File, len: u64) -> io::Result<()> {
+    let Some(last) = len.checked_sub(1) else { return Ok(()) };
+    reach(file, last)?;
+    recorder::resized(file, len);
+    Ok(())
+}
+
+/// Has the file reach beyond this position. Where no space can be allocated, a zero is written: the
+/// caller holds the lock on the file's length, and found it shorter.
+fn reach(file: &File, last: u64) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    match i64::try_from(last).map(|last| allocate(file, last, 1)) {
+        Err(_) => return Err(io::Error::from_raw_os_error(libc::EFBIG)),
+        Ok(Err(error)) if is_missing(&error) => {}
+        Ok(reached) => return reached,
+    }
+    file.write_all_at(&[0], last)
+}
+
+/// Whether the system or the file system cannot allocate space.
+#[cfg(target_os = "linux")]
+fn is_missing(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOSYS))
+}
+
+/// Sets the length of a file that nobody else has, or makes one empty under its lock.
 pub fn set_len(file: &File, len: u64) -> io::Result<()> {
     file.set_len(len)?;
     recorder::resized(file, len);
@@ -221,7 +248,7 @@ pub fn reserve(file: &File, start: u64, end: u64) -> io::Result<()> {
             Ok(()) => return Ok(()),
             Err(error) => match error.raw_os_error() {
                 Some(libc::EINTR) => {}
-                Some(libc::EOPNOTSUPP | libc::ENOSYS) => return Ok(()),
+                _ if is_missing(&error) => return Ok(()),
                 _ => return Err(error),
             },
         }
@@ -230,7 +257,7 @@ pub fn reserve(file: &File, start: u64, end: u64) -> io::Result<()> {
 
 #[cfg(target_os = "linux")]
 fn allocate(file: &File, offset: i64, length: i64) -> io::Result<()> {
-    // SAFETY: the descriptor is open; the range lies within the file, so its size stays.
+    // SAFETY: the descriptor is open; the call never makes the file shorter.
     let result = unsafe { libc::fallocate(file.as_raw_fd(), 0, offset, length) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

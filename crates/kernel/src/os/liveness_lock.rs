@@ -62,7 +62,7 @@ impl Lock {
         timeout: Duration,
     ) -> Result<Option<Self>> {
         let file = open(path, file_mode)?;
-        let taken = RecordLock::wait(&file, range, kind, timeout);
+        let taken = RecordLock::wait_on_own(&file, range, kind, timeout);
         let taken = taken.map_err(|e| Error::io("cannot lock", path, e))?;
         let is_taken = taken.map(RecordLock::keep).is_ok();
         Ok(is_taken.then_some(Self { file }))

@@ -4,14 +4,18 @@
 //! Java takes, survive the closing of other descriptors of the file, and end when the last copy of
 //! the descriptor closes. Elsewhere they are classic record locks.
 //!
-//! Holders of the same description do not exclude each other: threads also need a mutex.
+//! Holders of the same description do not exclude each other, and the first of them to unlock ends
+//! the exclusion of other processes for all. So threads that share a description also take its
+//! [`Turn`]; where a thread has a description to itself, [`RecordLock::wait_on_own`] will do.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
 use crate::error::Locked;
+use crate::os::process;
 use crate::probe::fault;
 
 #[cfg(target_os = "linux")]
@@ -44,43 +48,114 @@ pub struct Range {
 /// The whole file, including later growth.
 pub const WHOLE_FILE: Range = Range { start: 0, length: 0 };
 
+/// The turn that the threads of one description take at its lock.
+#[derive(Debug, Default)]
+pub struct Turn(Mutex<()>);
+
+impl Turn {
+    fn wait(&self, wait: &mut Wait) -> Result<MutexGuard<'_, ()>, Locked> {
+        loop {
+            match self.0.try_lock() {
+                Ok(turn) => return Ok(turn),
+                Err(TryLockError::Poisoned(turn)) => return Ok(turn.into_inner()),
+                Err(TryLockError::WouldBlock) => {}
+            }
+            if let Some(waited) = wait.is_over() {
+                return Err(Locked { holder: Some(process::pid()), waited });
+            }
+        }
+    }
+}
+
+/// A wait in pauses that become longer.
+struct Wait {
+    start: Instant,
+    timeout: Duration,
+    pause: Duration,
+}
+
+impl Wait {
+    fn new(timeout: Duration) -> Self {
+        let (start, pause) = (Instant::now(), Duration::from_micros(50));
+        Self { start, timeout: timeout.max(SHORTEST_WAIT), pause }
+    }
+
+    /// Pauses; after the timeout, how long the wait was.
+    fn is_over(&mut self) -> Option<Duration> {
+        let waited = self.start.elapsed();
+        if waited >= self.timeout {
+            return Some(waited);
+        }
+        std::thread::sleep(self.pause);
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        None
+    }
+}
+
 /// A held lock; dropping it releases it.
 #[derive(Debug)]
 pub struct RecordLock<'a> {
+    held: Held<'a>,
+    /// Let go of after the lock.
+    _turn: Option<MutexGuard<'a, ()>>,
+}
+
+#[derive(Debug)]
+struct Held<'a> {
     file: &'a File,
     range: Range,
 }
 
 impl<'a> RecordLock<'a> {
     /// Waits for the lock until `timeout`, but at least until others can have extended a file.
-    /// On timeout, the error names the holder.
+    /// The description is shared with other threads, which take the same `turn`. On timeout, the
+    /// error names the holder.
     pub fn wait(
+        file: &'a File,
+        turn: &'a Turn,
+        range: Range,
+        kind: Kind,
+        timeout: Duration,
+    ) -> io::Result<Result<Self, Locked>> {
+        let mut wait = Wait::new(timeout);
+        match turn.wait(&mut wait) {
+            Ok(turn) => Self::wait_until(file, Some(turn), range, kind, wait),
+            Err(locked) => Ok(Err(locked)),
+        }
+    }
+
+    /// As [`RecordLock::wait`], on a description whose lock no other thread takes.
+    pub fn wait_on_own(
         file: &'a File,
         range: Range,
         kind: Kind,
         timeout: Duration,
     ) -> io::Result<Result<Self, Locked>> {
-        let start = Instant::now();
-        let timeout = timeout.max(SHORTEST_WAIT);
-        let mut pause = Duration::from_micros(50);
+        Self::wait_until(file, None, range, kind, Wait::new(timeout))
+    }
+
+    fn wait_until(
+        file: &'a File,
+        turn: Option<MutexGuard<'a, ()>>,
+        range: Range,
+        kind: Kind,
+        mut wait: Wait,
+    ) -> io::Result<Result<Self, Locked>> {
         while !try_hold(file, range, kind)? {
-            let waited = start.elapsed();
-            if waited >= timeout {
+            if let Some(waited) = wait.is_over() {
                 return Ok(Err(Locked { holder: holder(file, range)?, waited }));
             }
-            std::thread::sleep(pause);
-            pause = (pause * 2).min(LONGEST_PAUSE);
         }
-        Ok(Ok(Self { file, range }))
+        Ok(Ok(Self { held: Held { file, range }, _turn: turn }))
     }
 
     /// Keeps the lock until the file's description closes.
-    pub const fn keep(self) {
-        std::mem::forget(self);
+    pub fn keep(self) {
+        std::mem::forget(self.held);
     }
 }
 
-impl Drop for RecordLock<'_> {
+impl Drop for Held<'_> {
     fn drop(&mut self) {
         release(self.file, self.range);
     }
@@ -140,4 +215,27 @@ fn control(file: &File, command: libc::c_int, range: Range, kind: i32) -> io::Re
     // SAFETY: the descriptor is open and the struct outlives the call.
     let result = unsafe { libc::fcntl(file.as_raw_fd(), command, &raw mut lock) };
     if result == -1 { Err(io::Error::last_os_error()) } else { Ok(lock) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_of_one_description_take_turns_and_a_lock_that_was_not_got_ends_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        let (file, other) = (File::create(&path).unwrap(), File::create(&path).unwrap());
+        let (turn, short) = (Turn::default(), Duration::ZERO);
+        let take = || RecordLock::wait(&file, &turn, WHOLE_FILE, Kind::Exclusive, short).unwrap();
+        let first = take().unwrap();
+        std::thread::scope(|threads| {
+            let second = threads.spawn(|| take().map(drop).unwrap_err().holder);
+            assert_eq!(second.join().unwrap(), Some(process::pid()));
+        });
+        assert!(is_held_elsewhere(&other, WHOLE_FILE).unwrap());
+        drop(first);
+        assert!(!is_held_elsewhere(&other, WHOLE_FILE).unwrap());
+        assert!(take().is_ok());
+    }
 }

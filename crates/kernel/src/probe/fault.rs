@@ -14,7 +14,7 @@
 //! described in `docs/protocol.md`, "Fault points".
 
 #[cfg(feature = "fault-points")]
-pub use armed::{after, arm, before, hits, reached};
+pub use armed::{after, arm, before, hits, is_unmended, reached};
 pub use names::{POINTS, number_of};
 
 /// The name of a store or compare-and-swap in a shared file, without which none can be made.
@@ -67,6 +67,13 @@ impl Step {
         let _ = before(self.point);
         after(self.point);
     }
+}
+
+/// Whether a defect that was mended is to be back, for a test that shows that the tests find it.
+#[cfg(not(feature = "fault-points"))]
+#[must_use]
+pub const fn is_unmended(_step: &str) -> bool {
+    false
 }
 
 /// The [`Step`] of a name.
@@ -427,6 +434,12 @@ mod armed {
     pub fn hits() -> Vec<(&'static str, u64)> {
         let hits = HITS.iter().map(|hits| hits.load(Ordering::SeqCst));
         POINTS.iter().copied().zip(hits).collect()
+    }
+
+    /// Whether `QUIRE_UNMENDED` names this step: then it is done as before its defect was mended.
+    #[must_use]
+    pub fn is_unmended(step: &str) -> bool {
+        std::env::var_os("QUIRE_UNMENDED").is_some_and(|named| named == step)
     }
 
     /// The step comes next: stops before it if that is armed.

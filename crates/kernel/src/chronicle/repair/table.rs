@@ -29,7 +29,7 @@ pub fn build_again(dir: &Path, timeout: Duration) -> Result<Action> {
     let gone = || Error::gone("cannot open", &path);
     let access = Access { write: true, create_mode: None };
     let old = files::open(&path, access)?.ok_or_else(gone)?;
-    let _lock = file::key_lock(&old, &path, timeout)?;
+    let _lock = file::key_lock_on_own(&old, &path, timeout)?;
     check_nobody_writes(&old, &path)?;
     let mut bytes = vec![0; ROOM];
     let failed = |e| Error::io("cannot read", &path, e);

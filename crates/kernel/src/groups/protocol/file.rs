@@ -158,7 +158,7 @@ pub fn replace(path: &Path, shape: Shape, file_mode: u32, why: Replace) -> Resul
         create(path, shape, file_mode)?;
         return Ok(Replaced::Done);
     };
-    let lock = RecordLock::wait(&old, CHANGE, Kind::Exclusive, TIMEOUT)
+    let lock = RecordLock::wait_on_own(&old, CHANGE, Kind::Exclusive, TIMEOUT)
         .map_err(|e| Error::io("cannot lock", path, e))?;
     let _lock = lock.map_err(|locked| Error::FileLocked { file: path.to_path_buf(), locked })?;
     if !is_at(&old, path)? || why == Replace::Damaged && !is_damaged(path)? {
@@ -210,7 +210,7 @@ pub fn unmark(path: &Path) -> Result<()> {
     let Some(file) = files::open(path, Access { write: true, create_mode: None })? else {
         return Ok(());
     };
-    let lock = RecordLock::wait(&file, CHANGE, Kind::Exclusive, TIMEOUT)
+    let lock = RecordLock::wait_on_own(&file, CHANGE, Kind::Exclusive, TIMEOUT)
         .map_err(|e| Error::io("cannot lock", path, e))?;
     let _lock = lock.map_err(|locked| Error::FileLocked { file: path.to_path_buf(), locked })?;
     if is_at(&file, path)? { mark(path, &file, 0) } else { Ok(()) }
@@ -242,7 +242,7 @@ impl Made {
         };
         let made = Self { path: own };
         let write = || {
-            files::set_len(&file, FILE_LEN)?;
+            files::extend(&file, FILE_LEN)?;
             files::reserve(&file, 0, FILE_LEN)?;
             file.write_all_at(&header(shape), 0)
         };

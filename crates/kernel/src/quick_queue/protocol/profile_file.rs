@@ -32,7 +32,7 @@ impl ProfileFile {
         // Its lock is held: nobody else gives it a length.
         if window.file_len() < PROFILE {
             let grown =
-                fault::call!("quick-queue.profile.grow", files::set_len(window.file(), PROFILE));
+                fault::call!("quick-queue.profile.grow", files::extend(window.file(), PROFILE));
             grown.map_err(|e| Error::io("cannot grow", &path, e))?;
             window.refresh_len()?;
         }

@@ -48,7 +48,7 @@ impl Block {
     fn lengthened(path: &Path, file: std::fs::File, length: u64) -> Result<Self> {
         let found = fault::call!("vanilla.file.stat", file.metadata());
         if found.map_err(|e| Error::io("cannot look at", path, e))?.len() < length {
-            let grown = fault::call!("vanilla.file.grow", files::set_len(&file, length));
+            let grown = fault::call!("vanilla.file.grow", files::extend(&file, length));
             grown.map_err(|e| Error::io("cannot grow", path, e))?;
         }
         Self::map(path, file, true)

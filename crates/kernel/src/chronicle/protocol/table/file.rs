@@ -9,16 +9,18 @@
 //! about its queue: it is made again.
 
 use std::fs::File;
+use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::chronicle::format::document::{self, HEADER_LEN, Header, NOT_COMPLETE};
 use crate::chronicle::format::store::MAX_HEADER_LEN;
 use crate::chronicle::format::table::{self, FILE_LEN, Metadata};
+use crate::error::Locked;
 use crate::memory::pages::Pages;
 use crate::memory::{Cells, Mapping, is_unsupported};
 use crate::os::files::{self, Access};
-use crate::os::range_lock::{Kind, Range, RecordLock};
+use crate::os::range_lock::{Kind, Range, RecordLock, Turn};
 use crate::probe::fault::{self, step};
 use crate::{Error, Result};
 
@@ -38,21 +40,35 @@ pub enum First {
     Cut,
 }
 
-/// The lock around every change of a table's documents.
-pub fn key_lock<'a>(file: &'a File, path: &Path, timeout: Duration) -> Result<RecordLock<'a>> {
-    lock(file, path, KEY_LOCK, Kind::Exclusive, timeout)
-}
-
-/// Waits for a lock on a range of the table's file.
-pub fn lock<'a>(
+/// The lock around every change of a table's documents, on a description whose threads take `turn`.
+pub fn key_lock<'a>(
     file: &'a File,
+    turn: &'a Turn,
     path: &Path,
-    range: Range,
-    kind: Kind,
     timeout: Duration,
 ) -> Result<RecordLock<'a>> {
-    RecordLock::wait(file, range, kind, timeout)
-        .map_err(|e| Error::io("cannot lock", path, e))?
+    taken(path, RecordLock::wait(file, turn, KEY_LOCK, Kind::Exclusive, timeout))
+}
+
+/// As [`key_lock`], on a description that no other thread has.
+pub fn key_lock_on_own<'a>(
+    file: &'a File,
+    path: &Path,
+    timeout: Duration,
+) -> Result<RecordLock<'a>> {
+    taken(path, RecordLock::wait_on_own(file, KEY_LOCK, Kind::Exclusive, timeout))
+}
+
+/// Takes a lock, shared with others, for as long as the table's file is open.
+pub fn keep_shared(file: &File, path: &Path, range: Range, timeout: Duration) -> Result<()> {
+    taken(path, RecordLock::wait_on_own(file, range, Kind::Shared, timeout)).map(RecordLock::keep)
+}
+
+fn taken<'a>(
+    path: &Path,
+    lock: io::Result<std::result::Result<RecordLock<'a>, Locked>>,
+) -> Result<RecordLock<'a>> {
+    lock.map_err(|e| Error::io("cannot lock", path, e))?
         .map_err(|locked| Error::FileLocked { file: path.to_path_buf(), locked })
 }
 
@@ -63,7 +79,7 @@ pub fn initialise(
     wanted: Option<&Metadata>,
     timeout: Duration,
 ) -> Result<Option<Cells>> {
-    let _lock = key_lock(file, path, timeout)?;
+    let _lock = key_lock_on_own(file, path, timeout)?;
     let failed = |e| Error::io("cannot reserve space", path, e);
     let first = first(path, file)?;
     if first != First::Ready && wanted.is_none() {
@@ -74,7 +90,7 @@ pub fn initialise(
     }
     let len = len_of(path, file)?;
     if len < FILE_LEN {
-        fault::call!("table.file.grow", files::set_len(file, FILE_LEN)).map_err(failed)?;
+        fault::call!("table.file.grow", files::extend(file, FILE_LEN)).map_err(failed)?;
     }
     files::reserve(file, 0, FILE_LEN).map_err(failed)?;
     let mapped = len.clamp(FILE_LEN, MOST_MAPPED);

@@ -24,7 +24,7 @@ use crate::chronicle::protocol::lock::word::LockWord;
 use crate::memory::Cells;
 use crate::os::files::{self, Access};
 use crate::os::process;
-use crate::os::range_lock::{Kind, Range, RecordLock};
+use crate::os::range_lock::{Range, Turn};
 use crate::probe::fault;
 use crate::{Error, Result};
 
@@ -36,7 +36,7 @@ pub struct TableStore {
     writable: bool,
     metadata: Metadata,
     words: Words,
-    keys: Mutex<()>,
+    keys: Turn,
     /// Whether a thread of this process holds the write lock or tries to.
     write_turn: AtomicBool,
     /// The same for the locks of `replicated:` tailers, by their positions.
@@ -103,7 +103,7 @@ impl TableStore {
             Range { start: table::PRESENCE_START + i64::from(process::pid()), length: 1 };
         // Others lock the whole file for a moment, to look at it or to make it longer.
         let file = self.file()?;
-        file::lock(&file, self.path(), presence, Kind::Shared, self.timeout).map(RecordLock::keep)
+        file::keep_shared(&file, self.path(), presence, self.timeout)
     }
 
     fn with(
@@ -120,7 +120,7 @@ impl TableStore {
             writable,
             metadata,
             words: Words::default(),
-            keys: Mutex::new(()),
+            keys: Turn::default(),
             write_turn: AtomicBool::new(false),
             tailer_turns: Mutex::default(),
             tailers_in_use: TailersInUse::default(),
@@ -333,9 +333,8 @@ impl TableStore {
                 path: self.path().to_path_buf(),
             });
         }
-        let _thread = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         let file = self.file()?;
-        let _lock = file::key_lock(&file, self.path(), self.timeout)?;
+        let _lock = file::key_lock(&file, &self.keys, self.path(), self.timeout)?;
         let earlier = self.find(key)?;
         let initial = earlier.map_or(initial, |position| self.value(position, initial));
         self.find_or_create_locked(&name, initial)
@@ -355,9 +354,8 @@ impl TableStore {
 
     /// Removes a key; whether there was one.
     pub fn remove(&self, key: &str) -> Result<bool> {
-        let _thread = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         let file = self.file()?;
-        let _lock = file::key_lock(&file, self.path(), self.timeout)?;
+        let _lock = file::key_lock(&file, &self.keys, self.path(), self.timeout)?;
         self.remove_locked(key)
     }
 
@@ -365,9 +363,8 @@ impl TableStore {
     /// between leaves both.
     pub fn rename(&self, old: &str, new: &str) -> Result<bool> {
         let name = latin1::encode(new).ok_or_else(|| not_latin(new))?;
-        let _thread = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         let file = self.file()?;
-        let _lock = file::key_lock(&file, self.path(), self.timeout)?;
+        let _lock = file::key_lock(&file, &self.keys, self.path(), self.timeout)?;
         let (Some(position), None) = (self.find(old)?, self.find(new)?) else { return Ok(false) };
         self.find_or_create_locked(&name, self.value(position, 0))?;
         self.remove_locked(old)
