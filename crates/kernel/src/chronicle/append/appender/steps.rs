@@ -23,6 +23,7 @@ use jiff::Timestamp;
 use super::{Appender, State};
 use crate::chronicle::append::end::Tail;
 use crate::chronicle::append::sync::is_removed;
+use crate::chronicle::append::taken_back;
 use crate::chronicle::format::blocks;
 use crate::chronicle::format::table::NORMALISED_TO;
 use crate::chronicle::protocol::create;
@@ -136,7 +137,7 @@ impl Appender {
         if state.tail.as_ref().is_none_or(|tail| tail.view.file().cycle != cycle) {
             self.roll_to(table, guard, state, cycle)?;
         }
-        while let Err(error) = self.catch_up(guard, state) {
+        while let Err(error) = self.catch_up(table, guard, state) {
             if !matches!(error, Error::WriteAfterEof { .. }) || cycle == i32::MAX {
                 return Err(error);
             }
@@ -176,8 +177,16 @@ impl Appender {
     }
 
     /// Steps 5 and 6.
-    fn catch_up(&self, guard: &WriteGuard<'_>, state: &mut State) -> Result<()> {
-        state.tail.as_mut().ok_or_else(|| self.closed())?.catch_up(guard)
+    fn catch_up(
+        &self,
+        table: &TableStore,
+        guard: &WriteGuard<'_>,
+        state: &mut State,
+    ) -> Result<()> {
+        let tail = state.tail.as_mut().ok_or_else(|| self.closed())?;
+        let is_first_look = tail.end() == 0;
+        tail.catch_up(guard)?;
+        if is_first_look { taken_back::take_back(&self.queue, table, tail, guard) } else { Ok(()) }
     }
 
     /// How long an append waits for the write lock.

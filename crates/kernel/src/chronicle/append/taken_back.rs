@@ -1,0 +1,53 @@
+//! Named tailers whose file lost its tail, as in a power cut or by an older copy put in its place.
+//!
+//! Such a tailer's stored position lies behind the end of the file. Once the file has been appended to
+//! past that position nothing shows the loss, and the tailer would skip the messages that filled the
+//! gap. So an appender that begins with a file looks first, while nobody else can append: a
+//! position behind the end is taken back to the end, where the first message after the loss will be.
+
+use super::end::Tail;
+use crate::chronicle::format::table::{TAILER_PREFIX, is_replicated};
+use crate::chronicle::protocol::lock::guard::WriteGuard;
+use crate::chronicle::protocol::table::store::TableStore;
+use crate::chronicle::queue::handle::Queue;
+use crate::probe::fault::step;
+use crate::{Result, warnings};
+
+/// Takes back the positions behind the end of the file that is about to be appended to.
+pub fn take_back(
+    queue: &Queue,
+    table: &TableStore,
+    tail: &Tail,
+    _guard: &WriteGuard<'_>,
+) -> Result<()> {
+    let end = tail.next_index();
+    let last_of_cycle = queue.roll().to_index(tail.view.file().cycle, 0)?
+        | queue.roll().sequence_mask().cast_signed();
+    for (name, stored) in queue.named_tailers()? {
+        // The last one there can be is that of a tailer which read backward to the next cycle's start.
+        if stored > end && stored < last_of_cycle {
+            take_one_back(table, &name, stored, end)?;
+        }
+    }
+    Ok(())
+}
+
+fn take_one_back(table: &TableStore, name: &str, stored: i64, end: i64) -> Result<()> {
+    let key = format!("{TAILER_PREFIX}{name}");
+    let Some(position) = table.find(&key)? else { return Ok(()) };
+    let (cells, old, new) = (table.cells(), stored.cast_unsigned(), end.cast_unsigned());
+    if cells.swap_acq_rel(position, old, new, step!("tailer.index.store")).is_err() {
+        return Ok(()); // its reader stored another one meanwhile
+    }
+    if is_replicated(name)
+        && let Some(version) = table.find(&format!("{key}.version"))?
+    {
+        cells.add_acq_rel(version, 1, step!("tailer.version.add"));
+    }
+    warnings::leave(format!(
+        "the end of a file was lost, with messages that a tailer had read: it goes on with the first \
+         new one: tailer={name} stored={stored:#x} continued_at={end:#x} path={}",
+        table.path().display()
+    ));
+    Ok(())
+}
