@@ -1,5 +1,5 @@
 //! Writing at the end of a queue: [`appender`] is the handle, `end` the place it writes at, `sync`
-//! what it made durable, `taken_back` the positions behind a lost tail, `committer` the thread that does so, `times` the append times it keeps,
+//! what it made durable, `taken_back` the positions past a lost tail, `committer` the thread that does so, `times` the append times it keeps,
 //! [`pretoucher`] prepares files ahead of it.
 
 pub mod appender;

@@ -1,9 +1,9 @@
 //! Named tailers whose file lost its tail, as in a power cut or by an older copy put in its place.
 //!
-//! Such a tailer's stored position lies behind the end of the file. Once the file has been appended to
+//! Such a tailer's stored position lies past the end of the file. Once the file has been appended to
 //! past that position nothing shows the loss, and the tailer would skip the messages that filled the
 //! gap. So an appender that begins with a file looks first, while nobody else can append: a
-//! position behind the end is taken back to the end, where the first message after the loss will be.
+//! position past the end is taken back to the end, where the first message after the loss will be.
 
 use super::end::Tail;
 use crate::chronicle::format::table::{TAILER_PREFIX, is_replicated};
@@ -13,7 +13,7 @@ use crate::chronicle::queue::handle::Queue;
 use crate::probe::fault::step;
 use crate::{Result, warnings};
 
-/// Takes back the positions behind the end of the file that is about to be appended to.
+/// Takes back the positions past the end of the file that is about to be appended to.
 pub fn take_back(
     queue: &Queue,
     table: &TableStore,
