@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 import quire
@@ -55,6 +58,29 @@ def parquet_files(dest: Path) -> list[Path]:
 
 def leftovers(dest: Path) -> list[Path]:
     return [file for file in dest.rglob(".*") if file.is_file()]
+
+
+def make_older(dest: Path, *, only: int | None = None) -> None:
+    """Have the files, or the first so many, as earlier versions wrote them: floats with minimum."""
+    for listed in (dest / "_quire").glob("*.json"):
+        known = json.loads(listed.read_text())
+        for entry in known["cycles"][:only]:
+            file = dest / f"topic={known['topic']}" / entry["file"]
+            del entry["layout"]
+            _write_older(file)
+            content = file.read_bytes()
+            entry |= {"sha256": hashlib.sha256(content).hexdigest(), "size": len(content)}
+        listed.write_text(json.dumps(known))
+
+
+def _write_older(file: Path) -> None:
+    metadata = json.loads((pq.read_metadata(file).metadata or {})[b"quire"])
+    del metadata["layout"]
+    table = pq.ParquetFile(file).read()
+    table = table.replace_schema_metadata({"quire": json.dumps(metadata)})
+    plain = [it.name for it in table.schema if not pa.types.is_nested(it.type)]
+    options: Any = {"compression": "zstd", "use_dictionary": plain, "write_statistics": plain}
+    pq.write_table(table, file, write_page_index=True, **options)
 
 
 def cut(file: Path) -> None:

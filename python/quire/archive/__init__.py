@@ -12,8 +12,20 @@ True
 
 from quire.archive.entry import Entry
 from quire.archive.manifest import Archive
-from quire.archive.report import Failure, Progress, Report, Verified
+from quire.archive.report import Failure, Progress, Report, Rewritten, Verified
+from quire.archive.rewriting import rewrite
 from quire.archive.run import archive
 from quire.archive.verification import verify
 
-__all__ = ["Archive", "Entry", "Failure", "Progress", "Report", "Verified", "archive", "verify"]
+__all__ = [
+    "Archive",
+    "Entry",
+    "Failure",
+    "Progress",
+    "Report",
+    "Rewritten",
+    "Verified",
+    "archive",
+    "rewrite",
+    "verify",
+]

@@ -6,9 +6,14 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
 from typing import Any, Final
 
+from quire.archive.digest import sha256_of
+
 METADATA_KEY: Final = b"quire"
+LAYOUT: Final = 1
+"""Of the files that are written now: readers prune by no float column."""
 
 _FILE: Final = re.compile(r"[^./\0][^/\0]*\.parquet")
 
@@ -34,6 +39,8 @@ class Entry:
         sha256: Of the file; it stands in the list alone.
         size: The file's length, in the list alone, too; 0 in lists of earlier versions.
         past: The sequence after its last message, where that is not how many it has.
+        layout: How its file is made: 0 is that of earlier versions, with the minimum and maximum of
+            float columns, which leave NaN out.
 
     Examples:
         >>> import quire.archive
@@ -57,6 +64,7 @@ class Entry:
     sha256: str = ""
     size: int = 0
     past: int | None = None
+    layout: int = 0
 
     @classmethod
     def of(cls, known: Mapping[str, Any]) -> Entry:
@@ -68,7 +76,7 @@ class Entry:
 
         """
         found = cls(**{it.name: known[it.name] for it in fields(cls) if it.name in known})
-        numbers = (found.cycle, found.messages, found.rows, found.misfits, found.size)
+        numbers = (found.cycle, found.messages, found.rows, found.misfits, found.size, found.layout)
         if not all(type(it) is int and it >= 0 for it in (*numbers, found.decoding)):
             raise ValueError(f"numbers: cycle={found.cycle!r} messages={found.messages!r}")
         if type(found.file) is not str or not _FILE.fullmatch(found.file):
@@ -77,8 +85,8 @@ class Entry:
 
     def to_json(self) -> dict[str, Any]:
         """Return what :meth:`of` takes."""
-        found = asdict(self)
-        return found if self.past is not None else {k: found[k] for k in found if k != "past"}
+        absent = {"past": None, "layout": 0}
+        return {k: it for k, it in asdict(self).items() if k not in absent or it != absent[k]}
 
     def metadata(self, about: Mapping[str, Any]) -> dict[bytes, bytes]:
         """Return the file's own metadata, with more *about* its queue."""
@@ -93,5 +101,10 @@ class Entry:
 
     @property
     def recorded(self) -> Entry:
-        """The entry as its file holds it."""
-        return replace(self, sha256="", size=0)
+        """The entry as its file holds it, without what earlier versions do not list."""
+        return replace(self, sha256="", size=0, layout=0)
+
+
+def completed(entry: Entry, file: Path) -> Entry:
+    """Return an entry with the facts that only the manifest holds: its file's hash and size."""
+    return replace(entry, sha256=sha256_of(file), size=file.stat().st_size)

@@ -44,6 +44,8 @@ class Topic:
         decodings: What typed columns are, or were; the last is that of the newest run.
         gone: The queue is gone, and what was lost with it was accepted.
         problems: Files in the folder that are not what they seem.
+        rewriting: The entry that a cycle has once its file is replaced by one of today's layout,
+            listed before that: which of the two holds is seen from the file.
 
     """
 
@@ -58,6 +60,7 @@ class Topic:
     decodings: list[Decoding] = field(default_factory=list[Decoding])
     gone: bool = False
     problems: list[str] = field(default_factory=list[str])
+    rewriting: dict[int, Entry] = field(default_factory=dict[int, Entry])
 
     def use(self, decoding: Decoding) -> int:
         """Have this the decoding of the newest run; return its place in the list."""
@@ -174,6 +177,7 @@ class Archive:
         with SafeFolder.at(self.path) as root:
             with root.sub(LISTS) as lists, suppress(FileNotFoundError):
                 _fill(topic, lists.path / _list_of(name), lists.read(_list_of(name)))
+            _settle(topic)
             known = {entry.file for entry in topic.entries.values()}
             with suppress(FileNotFoundError), root.sub(topic.folder.name) as folder:
                 for file in folder.names():
@@ -196,6 +200,8 @@ class Archive:
             "gone": topic.gone,
             "cycles": [entry.to_json() for _, entry in sorted(topic.entries.items())],
         }
+        if topic.rewriting:
+            content["rewriting"] = [entry.to_json() for entry in topic.rewriting.values()]
         with SafeFolder.at(self.path) as root, root.sub(LISTS) as lists:
             lists.replace(_list_of(topic.name), json.dumps(content, indent=1).encode())
 
@@ -266,6 +272,19 @@ def _take_in(topic: Topic, file: Path) -> None:
         topic.seen.add(entry.previous)
 
 
+def _settle(topic: Topic) -> None:
+    """Take the entries of files that a run replaced and was killed before it listed them."""
+    for cycle, entry in topic.rewriting.items():
+        old = topic.entries.get(cycle)
+        if old is None or old.recorded != entry.recorded:
+            continue
+        with suppress(ArchiveError, UnsafePathError):  # said where the file is read
+            found = read_entry(topic.file(old))
+            if found is not None and found.layout == entry.layout:
+                topic.entries[cycle] = entry
+    topic.rewriting.clear()
+
+
 def _check_texts(*found: object) -> None:
     if not all(isinstance(it, str) for it in found):
         raise TypeError(f"not the paths of a queue: {found!r}")
@@ -286,5 +305,7 @@ def _fill(topic: Topic, listed: Path, content: bytes) -> None:
         topic.gone = known.get("gone", False)
         topic.lost = [(cycle, reason) for cycle, reason in known["lost"]]
         topic.entries = {each["cycle"]: Entry.of(each) for each in known["cycles"]}
+        begun = [Entry.of(each) for each in known.get("rewriting", [])]
+        topic.rewriting = {each.cycle: each for each in begun}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ArchiveError(f"a damaged list: file={listed} ({error})") from None

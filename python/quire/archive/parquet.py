@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from io import BufferedWriter
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -36,8 +38,7 @@ class Writer:
 
     def __init__(self, file: BufferedWriter, schema: pa.Schema) -> None:
         """Write the file's beginning."""
-        plain = [it.name for it in fields_of(schema) if not pa.types.is_nested(it.type)]
-        indexed = [name for name in plain if name != PAYLOAD]
+        indexed = [*_indexed(schema)]
         options: Any = {
             "compression": "zstd",
             "use_dictionary": [name for name in indexed if name not in _ASCENDING],
@@ -83,6 +84,47 @@ class Writer:
             self._file.write_table(table, row_group_size=table.num_rows)
         self._waiting.clear()
         self._rows = self._bytes = 0
+
+
+def _indexed(schema: pa.Schema) -> Iterator[str]:
+    """
+    Yield the columns whose minimum, maximum and dictionary readers may prune by.
+
+    Never floats: the minimum and maximum leave NaN out, which Spark orders above everything, and a
+    dictionary tells -0.0 from 0.0, which are equal. A name with a dot can be the path of a field
+    inside another column.
+    """
+    nested = {it.name for it in fields_of(schema) if pa.types.is_nested(it.type)}
+    for field in fields_of(schema):
+        paths = {*accumulate(field.name.split("."), "{}.{}".format)}
+        is_plain = field.name != PAYLOAD and not pa.types.is_floating(field.type)
+        if is_plain and not nested & paths:
+            yield field.name
+
+
+def rewrite_in(source: Path, file: BufferedWriter, metadata: dict[bytes, bytes]) -> None:
+    """
+    Write the rows of a file of an archive into a new one, as :class:`Writer` does now.
+
+    Args:
+        source: The file to read.
+        file: The new file, which is closed.
+        metadata: What the new file's metadata hold.
+
+    Raises:
+        ArchiveError: The file to read is damaged.
+
+    """
+    try:
+        with pq.ParquetFile(source, page_checksum_verification=True) as old:
+            schema = pa.schema(fields_of(old.schema_arrow))
+            with Writer(file, schema) as writer:
+                for group in range(old.num_row_groups):
+                    for batch in old.iter_batches(_READ_ROWS, row_groups=[group]):
+                        writer.write(batch.cast(schema))
+                writer.close(metadata)
+    except (pa.ArrowException, ValueError) as error:
+        raise ArchiveError(f"the file does not read: file={source} ({error})") from None
 
 
 def digest_in(path: Path) -> tuple[Digest, int]:

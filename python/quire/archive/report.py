@@ -135,3 +135,26 @@ class Verified:
     messages: int = 0
     compared: int = 0
     failed: list[Failure] = field(default_factory=list[Failure])
+
+
+@dataclass(slots=True)
+class Rewritten:
+    """
+    What :func:`quire.archive.rewrite` did.
+
+    Attributes:
+        cycles: How many files were replaced.
+        messages: How many messages they hold.
+        failed: Files that could not be replaced, and why; they stay as they are.
+
+    Examples:
+        >>> import quire.archive
+        >>> _ = quire.archive.archive("orders", "archive")
+        >>> quire.archive.rewrite("archive").failed
+        []
+
+    """
+
+    cycles: int = 0
+    messages: int = 0
+    failed: list[Failure] = field(default_factory=list[Failure])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from io import BufferedWriter
 from os import PathLike
 from pathlib import Path
@@ -15,8 +14,8 @@ from quire._durable import Access, SafeFolder
 from quire.archive.columns import Columns, CycleReader, misfits_in
 from quire.archive.cycles import Cycle, Look, check_unchanged, look, name_of
 from quire.archive.decoding import decoding_of
-from quire.archive.digest import Digest, sha256_of
-from quire.archive.entry import Entry
+from quire.archive.digest import Digest
+from quire.archive.entry import LAYOUT, Entry, completed
 from quire.archive.gaps import drop_missing, record_deletion, record_losses
 from quire.archive.identity import check_identity
 from quire.archive.manifest import Archive, Topic, file_name
@@ -251,7 +250,7 @@ class _TopicRun:
             file = topic.file(entry)
             try:
                 check_file(file, entry)
-                topic.entries[entry.cycle] = _completed(entry, file)
+                topic.entries[entry.cycle] = completed(entry, file)
             except (QuireError, OSError) as error:
                 self._fail(entry.cycle, error)
                 del topic.entries[entry.cycle]
@@ -286,7 +285,7 @@ class _TopicRun:
             entry = self._write(folder.create(temporary), queue, cycle, progress)
             path = folder.path / temporary
             check_file(path, entry)
-            yield temporary, _completed(entry, path)
+            yield temporary, completed(entry, path)
         finally:
             folder.remove(temporary)
 
@@ -318,6 +317,7 @@ class _TopicRun:
                 ended=cycle.end.ended,
                 previous=cycle.previous,
                 decoding=self._decoding,
+                layout=LAYOUT,
             )
             if digest.messages != reader.messages:
                 raise ArchiveError(
@@ -333,8 +333,3 @@ class _TopicRun:
 
     def _fail(self, cycle: int | None, error: Exception | str) -> None:
         self._report.failed.append(Failure(self._topic.name, cycle, f"{error}"))
-
-
-def _completed(entry: Entry, file: Path) -> Entry:
-    """Return an entry with the facts that only the manifest holds: its file's hash and size."""
-    return replace(entry, sha256=sha256_of(file), size=file.stat().st_size)

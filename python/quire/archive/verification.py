@@ -112,7 +112,8 @@ def check_file(path: Path, entry: Entry) -> None:
         raise ArchiveError(f"the file is gone: file={path}")
     if entry.sha256 and sha256_of(path) != entry.sha256:
         raise ArchiveError(f"the file's bytes are not those that were written: file={path}")
-    if read_entry(path) != entry.recorded:
+    found = read_entry(path)
+    if found is None or found.recorded != entry.recorded:
         raise ArchiveError(f"the file's metadata differs from the manifest: file={path}")
     digest, rows = digest_in(path)
     _check(f"file={path}", digest, entry)

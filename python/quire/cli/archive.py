@@ -30,6 +30,12 @@ _COLUMNS: Final = ("state", "topic", "cycle", "file", "messages", "bytes", "reas
     help="Verify the archive DEST, and compare it with the queue if that still exists.",
 )
 @click.option(
+    "--rewrite",
+    is_flag=True,
+    help="Replace files of the archive PATH that earlier versions wrote, whose minimum and maximum"
+    " leave NaN out.",
+)
+@click.option(
     "--schema",
     metavar="SCHEMA",
     help="Typed columns besides the payload: module:Name of a message class, an interface or a"
@@ -61,6 +67,7 @@ def archive(
     dest: Path | None,
     *,
     verify: bool,
+    rewrite: bool,
     style: str,
     **more: Any,  # noqa: ANN401
 ) -> None:
@@ -80,13 +87,19 @@ def archive(
       quire archive orders /archive/orders
       quire archive queues /archive --delete
       quire archive --verify /archive/orders
+      quire archive --rewrite /archive/orders
     """  # noqa: D301 - click reads the backspace
     if find_spec("pyarrow") is None:
         raise click.ClickException("archives need pyarrow: pip install 'quire[arrow]'")
     if verify:
-        if any(more.values()):
+        if rewrite or any(more.values()):
             raise click.UsageError("--verify cannot be combined with other options")
         _verify(path, dest, style)
+        return
+    if rewrite:
+        if dest is not None or any(more.values()):
+            raise click.UsageError("--rewrite takes the archive alone, and no other options")
+        _rewrite(path, style)
         return
     if dest is None:
         raise click.UsageError("DEST is missing: give the directory of the archive")
@@ -151,6 +164,18 @@ def _verify(path: Path, dest: Path | None, style: str) -> None:
     else:
         print_rows(style, _COLUMNS, _rows({"wrong": found.failed}))
     _fail("wrong", found.failed)
+
+
+def _rewrite(path: Path, style: str) -> None:
+    from quire.archive import rewrite
+
+    with Progress() as progress:
+        found = rewrite(path, progress=progress.show)
+    if style == "text":
+        click.echo(f"rewritten={found.cycles} messages={found.messages} failed={len(found.failed)}")
+    else:
+        print_rows(style, _COLUMNS, _rows({"failed": found.failed}))
+    _fail("failed", found.failed)
 
 
 def _summary(report: Report) -> str:

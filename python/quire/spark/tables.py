@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as spark_types
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -28,6 +28,7 @@ import quire
 from quire import _arguments as arguments
 from quire.archive.columns import Columns
 from quire.archive.decoding import HISTORY, Decoding
+from quire.archive.entry import LAYOUT
 from quire.archive.gaps import record_losses
 from quire.archive.identity import drop_grown
 from quire.archive.manifest import Archive, Topic
@@ -84,6 +85,8 @@ class _Part:
     root: str
     decoding: Decoding
     files: list[str]
+    older: list[str]
+    """Files of earlier versions, whose float columns have a minimum and maximum without NaN."""
     live: TopicRange | None
 
 
@@ -211,8 +214,10 @@ def _part(kept: Archive, name: str, path: str | None, asked: _Asked) -> _Part:
         _log.warning("%s", problem)
     decoding = _decoding(topic, asked)
     _check_columns(topic, decoding, asked)
-    files = [_escaped(topic.file(entry)) for _, entry in sorted(topic.entries.items())]
-    return _Part(name, root, decoding, files, live)
+    entries = [entry for _, entry in sorted(topic.entries.items())]
+    files = [_escaped(topic.file(it)) for it in entries if it.layout >= LAYOUT]
+    older = [_escaped(topic.file(it)) for it in entries if it.layout < LAYOUT]
+    return _Part(name, root, decoding, files, older, live)
 
 
 def _live(topic: Topic, root: str, asked: _Asked) -> tuple[TopicRange | None, list[str]]:
@@ -317,10 +322,30 @@ def _frames(spark: SparkSession, part: _Part, asked: _Asked) -> Iterator[DataFra
     )
     if part.files:
         yield spark.read.schema(schema).parquet(*part.files)
+    if part.older:
+        yield _with_nan(spark.read.schema(schema).parquet(*part.older))
     if part.live is not None and part.live.runs:
         yield _live_frame(spark, part, part.live, schema, asked)
-    elif not part.files:
+    elif not part.files and not part.older:
         yield spark.createDataFrame([], schema)
+
+
+def _with_nan(older: DataFrame) -> DataFrame:
+    """Return the same values, as expressions whose filters Spark does not push down to files."""
+    kinds = {"double", "float"}
+    nan = f.lit(float("nan"))
+    return older.withColumns(
+        {
+            it.name: f.nanvl(_quoted(it.name), nan.cast(it.dataType))
+            for it in older.schema
+            if it.dataType.typeName() in kinds
+        }
+    )
+
+
+def _quoted(name: str) -> Column:
+    """Return the column of a name, which may have dots."""
+    return f.col("`" + name.replace("`", "``") + "`")
 
 
 def _live_frame(
