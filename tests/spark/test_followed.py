@@ -195,6 +195,68 @@ def test_a_queue_made_anew_is_read_from_its_start(source: Source) -> None:
     assert [row["n"] for row in driver.rows[-2:]] == [0, 1]
 
 
+def lose_tail(source: Source, saved: bytes, count: int) -> None:
+    """Put an older copy of the only file of `orders` in its place, and append others."""
+    next((source.path / "orders").glob("*.cq4")).write_bytes(saved)
+    source.counts["orders"] = 100
+    source.record("orders", count)
+
+
+@pytest.mark.parametrize("count", [4, 7])
+@pytest.mark.parametrize("restarted", ["", "restarted"])
+def test_others_in_the_place_of_messages_that_were_read_are_a_loss(
+    tmp_path: Path, count: int, restarted: str
+) -> None:
+    source = Source(tmp_path / "queues")
+    source.record("orders", 6)
+    saved = next((source.path / "orders").glob("*.cq4")).read_bytes()
+    source.record("orders", 4)
+    driver = Driver(source)
+    assert driver.batch() == 10
+    lose_tail(source, saved, count)
+
+    if restarted:
+        driver.restart()
+    with pytest.raises(DataLossError, match=r"gone, others are in their place: topic=orders"):
+        driver.plan()
+    driver.options["failOnDataLoss"] = "false"
+    driver.restart()
+    source.record("orders", 1)
+    assert driver.batch() == 6 + count + 1  # the whole cycle
+    driver.options["failOnDataLoss"] = "true"
+    driver.restart()
+    source.record("orders", 2)
+    assert driver.batch() == 2
+
+
+def test_others_in_the_place_of_messages_that_were_planned_are_a_loss(tmp_path: Path) -> None:
+    source = Source(tmp_path / "queues")
+    source.record("orders", 6)
+    saved = next((source.path / "orders").glob("*.cq4")).read_bytes()
+    driver = Driver(source)
+    driver.batch(5)
+    source.record("orders", 4)
+    end = driver.plan()
+    assert driver.offsets is not None
+    assert len(driver.read(driver.offsets, end)) == 5
+    lose_tail(source, saved, 7)
+
+    with pytest.raises(DataLossError, match="topic=orders"):
+        driver.read(driver.offsets, end)
+
+
+def test_checkpoints_without_marks_are_understood(source: Source) -> None:
+    driver = Driver(source)
+    driver.batch(4)
+    assert driver.offsets is not None
+    for it in driver.offsets["/expected"].values():
+        assert len(it.pop("mark")) == 32
+    driver.restart()
+
+    driver.batch()
+    assert driver.numbers() == source.numbers()
+
+
 def test_all_topics_may_be_gone_or_still_to_come(tmp_path: Path) -> None:
     source = Source(tmp_path / "queues")
     source.path.mkdir()

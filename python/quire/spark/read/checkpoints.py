@@ -3,7 +3,8 @@ What a stream's checkpoint holds: an offset for each topic, and what they do not
 
 Offsets alone cannot show that a cycle between two others was deleted while the stream was down: it
 might never have had a message. Therefore a batch's end also says how many messages a batch of
-several cycles has, and which cycles beyond it have messages. An offset of topics alone, as earlier
+several cycles has, which cycles beyond it have messages, and a digest of the last messages before
+it: see `marks`. An offset of topics alone, as earlier
 versions wrote it, is understood.
 """
 
@@ -29,17 +30,23 @@ class Expected(NamedTuple):
     Attributes:
         messages: How many messages that batch has; 0 where its two offsets say it.
         later: The cycles beyond the offset's with messages.
+        mark: What the last messages before the offset were; empty if that is not known.
 
     """
 
     messages: int = 0
     later: Cycles = ()
+    mark: str = ""
 
 
 def split(offsets: Mapping[str, Any]) -> tuple[dict[str, int], dict[str, Expected]]:
     """Return the offsets of the topics, and what is expected of some of them."""
     expected = {
-        topic: Expected(it.get("messages", 0), tuple((low, high) for low, high in it["later"]))
+        topic: Expected(
+            it.get("messages", 0),
+            tuple((low, high) for low, high in it["later"]),
+            it.get("mark", ""),
+        )
         for topic, it in offsets.get(EXPECTED, {}).items()
     }
     return {topic: it for topic, it in offsets.items() if topic != EXPECTED}, expected
@@ -48,7 +55,11 @@ def split(offsets: Mapping[str, Any]) -> tuple[dict[str, int], dict[str, Expecte
 def joined(offsets: Mapping[str, int], expected: Mapping[str, Expected]) -> Offsets:
     """Return both as one offset; equal ones are equal texts."""
     found = {
-        topic: {"messages": it.messages, "later": [[*each] for each in it.later]}
+        topic: {
+            "messages": it.messages,
+            "later": [[*each] for each in it.later],
+            **({"mark": it.mark} if it.mark else {}),
+        }
         for topic, it in sorted(expected.items())
         if it != Expected()
     }

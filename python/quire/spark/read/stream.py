@@ -122,7 +122,25 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         end = {topic: offset for topic, offset in end.items() if offset or topic in offsets}
         if end == offsets:
             return start
-        return joined(end, {topic: there[topic].expected(counts[topic]) for topic in end})
+        expected = {topic: there[topic].expected(counts[topic]) for topic in end}
+        return joined(end, self._marked(end, offsets, seen, expected))
+
+    def _marked(
+        self,
+        end: Mapping[str, int],
+        start: Mapping[str, int],
+        seen: Mapping[str, Expected],
+        expected: Mapping[str, Expected],
+    ) -> dict[str, Expected]:
+        """Add what the messages before each end are; a topic that stays keeps its mark."""
+        topics, found = self._topics(), dict[str, Expected]()
+        for topic, it in expected.items():
+            mark = seen.get(topic, Expected()).mark
+            if topic in topics and end[topic] != start.get(topic):
+                with topic_in_errors(topic), self._skipping(topic):
+                    mark = self._topic(topic, topics[topic]).mark(end[topic])
+            found[topic] = it._replace(mark=mark)
+        return found
 
     def reportLatestOffset(self) -> dict[str, dict[str, int]] | None:  # noqa: N802 - Spark's name
         """Return, for the query's progress, the newest offset and the lag of each topic."""
@@ -144,10 +162,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if offset == stop:
                 continue
             path = topics.get(topic)
-            expected = Expected(
-                planned.get(topic, Expected()).messages, seen.get(topic, Expected()).later
-            )
-            found = self._look(topic, path, offset, expected, stop)
+            before, then = seen.get(topic, Expected()), planned.get(topic, Expected())
+            found = self._look(topic, path, offset, before, (stop, then))
             if path is not None:
                 spans.append(self._topic(topic, path).range_of(found.runs))
         options = self._options
@@ -183,8 +199,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         topic: str,
         path: str | None,
         offset: int,
-        expected: Expected,
-        stop: int | None = None,
+        before: Expected,
+        stop: tuple[int, Expected] | None = None,
     ) -> Backlog:
         """Return the backlog from *offset*, up to *stop* if given, which must exist."""
         if path is None:
@@ -195,9 +211,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             followed, found = self._topic(topic, path), Backlog(offset, ())
             with topic_in_errors(topic), self._skipping(topic):
                 if stop is None:
-                    found = followed.ahead(offset, expected.later)
+                    found = followed.ahead(offset, before.later, before.mark)
                 else:
-                    found = followed.between(offset, stop, expected.later, expected.messages)
+                    found = followed.between(offset, stop[0], before, stop[1])
         if found.is_lossy:
             self._tell_loss(topic, offset, found)
         return found
@@ -240,7 +256,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _tell_loss(self, topic: str, offset: int, found: Backlog) -> None:
         first = f"{found.runs[0].first_index:#x}" if found.runs else "none"
-        problem = f"messages are gone: topic={topic} expected={offset:#x} first={first}"
+        others = ", others are in their place" if found.is_replaced else ""
+        problem = f"messages are gone{others}: topic={topic} expected={offset:#x} first={first}"
         if self._options.fail_on_data_loss:
             raise DataLossError(f"{problem} (failOnDataLoss=false continues with the next)")
         if self._reported.get(topic) != offset:

@@ -15,7 +15,7 @@ import logging
 import time
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, cast
 
@@ -25,6 +25,7 @@ from quire.ranges.cycles import CycleRange, count_of, cycles_of, end_index_of, r
 from quire.ranges.numbering import Numbering, Periods
 from quire.spark.options import ReadOptions
 from quire.spark.read.checkpoints import Cycles, Expected, ranges_of
+from quire.spark.read.marks import NONE, differs, mark_of
 from quire.spark.read.partitions import TopicRange
 from quire.spark.topics import TABLE, open_queue
 
@@ -44,6 +45,7 @@ class Backlog:
         runs: The messages, cycle by cycle.
         is_lossy: Whether messages before or among them are gone.
         cycles: The cycle of each run.
+        is_replaced: Whether others are in the place of messages that were read.
 
     """
 
@@ -51,6 +53,7 @@ class Backlog:
     runs: tuple[CycleRange, ...]
     is_lossy: bool = False
     cycles: tuple[int, ...] = ()
+    is_replaced: bool = False
 
     @property
     def count(self) -> int:
@@ -59,7 +62,7 @@ class Backlog:
 
     def until(self, end: int) -> Backlog:
         """Return those before the offset *end*."""
-        return Backlog(self.offset, tuple(_cut(self.runs, end)), self.is_lossy)
+        return replace(self, runs=tuple(_cut(self.runs, end)), cycles=())
 
     def after(self, count: int) -> int:
         """Return the offset after *count* of the messages."""
@@ -134,8 +137,16 @@ class TopicTracker:
                 raise
             return self.ahead(0).end
 
-    def ahead(self, offset: int, later: Cycles = ()) -> Backlog:
-        """Return the messages from *offset* on; cycles that are known to have some are *later*."""
+    def ahead(self, offset: int, later: Cycles = (), mark: str = NONE) -> Backlog:
+        """
+        Return the messages from *offset* on.
+
+        Args:
+            offset: The offset.
+            later: Cycles that are known to have messages.
+            mark: What the messages before the offset were.
+
+        """
         queue = self.queue()
         refresh(queue)
         numbering = Numbering.of(queue)
@@ -147,8 +158,10 @@ class TopicTracker:
             for each in self._settled(queue)
             if each >= cycle
         }
-        is_shorter = sequence > counts.get(cycle, sequence)
-        if is_shorter:  # another file took its place
+        is_replaced = sequence > counts.get(cycle, sequence) or (
+            cycle in counts and differs(queue, offset, mark)
+        )
+        if is_replaced:  # another file, or other messages, took the place of those that were read
             sequence, offset = 0, numbering.to_index(cycle, 0)
         runs = tuple(
             CycleRange(numbering.to_index(each, low), count - low, numbering.step)
@@ -160,13 +173,31 @@ class TopicTracker:
         )
         self._forget(counts, cycle)
         cycles = tuple(numbering.to_cycle(run.first_index) for run in runs)
-        return Backlog(offset, runs, is_shorter or is_missing, cycles)
+        return Backlog(offset, runs, is_replaced or is_missing, cycles, is_replaced)
 
-    def between(self, offset: int, end: int, later: Cycles, messages: int) -> Backlog:
-        """Return the messages from *offset* to *end*: *messages* of them, if that is known."""
-        found = self.ahead(offset, later).until(end)
-        is_whole = bool(found.runs) and found.end == end and found.count >= messages
-        return Backlog(found.offset, found.runs, found.is_lossy or not is_whole)
+    def between(self, offset: int, end: int, before: Expected, planned: Expected) -> Backlog:
+        """
+        Return the messages from *offset* to *end*.
+
+        Args:
+            offset: The index of the first.
+            end: The index after the last.
+            before: What was seen when *offset* was planned.
+            planned: What was seen when *end* was.
+
+        """
+        found = self.ahead(offset, before.later, before.mark).until(end)
+        is_whole = (
+            bool(found.runs)
+            and found.end == end
+            and found.count >= planned.messages
+            and not differs(self.queue(), end, planned.mark)
+        )
+        return replace(found, is_lossy=found.is_lossy or not is_whole)
+
+    def mark(self, offset: int) -> str:
+        """Return what the last messages before an offset are."""
+        return mark_of(self.queue(), offset)
 
     def range_of(self, runs: tuple[CycleRange, ...]) -> TopicRange:
         """Return messages as tasks read them."""
