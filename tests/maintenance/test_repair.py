@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import quire
-from damages import break_message, fill, positions, spoil
+from damages import break_message, fill, patch, positions
 from journal_damages import DAMAGES, Damage
 from queues import START_MS, problems_of, snapshot
 
@@ -115,7 +115,7 @@ def test_messages_after_a_gap_keep_their_indexes(queue: Path) -> None:
 
 def test_an_unreadable_file_is_left_alone(queue: Path) -> None:
     file = min(queue.glob("*.cq4"))
-    spoil(file)
+    patch(file, 0, b"spoiled!" * 512)  # the index arrays too, which would prove the header
     before = file.read_bytes()
     report = quire.repair(queue, dry_run=False)
     assert [finding.kind for finding in report.after.findings] == ["unreadable-file"]

@@ -30,8 +30,8 @@ KINDS: Final[dict[str, Kind]] = {
     "unreadable-file": Kind("error", f"no message of this file can be read: {_BY_HAND}", None),
     "lost-header": Kind(
         "error",
-        "the file holds messages, and its first header is lost: none of them can be read",
-        "restore the header, if the rest of the first document is whole",
+        "the file holds messages, and its first header is damaged: they cannot be read in order",
+        "restore the header, if the index arrays after it prove what it was",
     ),
     "unfinished-file": Kind(
         "warning",

@@ -201,6 +201,7 @@ mod names {
         "repair.aside.read",
         "repair.aside.write",
         "repair.aside.sync",
+        "repair.head.store",
         "repair.header.cas",
         "repair.link.store",
         "repair.slot.store",

@@ -5,7 +5,7 @@
 //! - [`publish`] makes one message visible; [`hints`] and [`indexing`] write what readers find it by;
 //! - [`roll_file`] is an open file, [`file_events`] says which are; [`create`] makes one, [`roll`]
 //!   ends it, [`compressed`] reads one that was compressed, [`unfinished`] says whether one was only
-//!   begun, [`listing`] which there are, and [`recorded`] which roll cycle they follow;
+//!   begun, [`head`] whether its first documents are damaged, [`listing`] which there are, and [`recorded`] which roll cycle they follow;
 //! - [`walk`] steps over documents, [`locate`] and [`index_search`] find messages;
 //! - [`times`] keeps append times in a side file;
 //! - [`repair`] mends what a power cut left.
@@ -21,6 +21,8 @@ pub mod compressed;
 pub mod create;
 #[cfg(not(loom))]
 pub mod file_events;
+#[cfg(not(loom))]
+pub mod head;
 #[cfg(not(loom))]
 pub mod index_search;
 #[cfg(not(loom))]

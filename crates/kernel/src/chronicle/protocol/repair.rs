@@ -24,6 +24,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::create;
+use super::head;
 use super::listing::{self, Names};
 use super::locate::{self, Place};
 use super::lock::guard::WriteGuard;
@@ -79,7 +80,7 @@ pub fn repair(names: Names<'_>, table: &TableStore, guard: &WriteGuard<'_>) -> R
         guard.check_held()?;
         set_begun_from(table, i64::from(oldest.cycle))?;
     }
-    due.iter().try_for_each(|file| repair_file(guard, file))?;
+    due.iter().try_for_each(|file| repair_file(names, guard, file))?;
     if begun_from(table)?.is_some() { set_begun_from(table, table::NO_LOWEST) } else { Ok(()) }
 }
 
@@ -143,8 +144,9 @@ fn changed(path: &Path) -> Result<Option<SystemTime>> {
     }
 }
 
-fn repair_file(guard: &WriteGuard<'_>, due: &Due) -> Result<()> {
+fn repair_file(names: Names<'_>, guard: &WriteGuard<'_>, due: &Due) -> Result<()> {
     let path = &due.path;
+    head::restore(path, names.roll.index_count, names.roll.index_spacing, guard)?;
     let file = match create::open_existing(path, due.cycle, true) {
         Ok(Some(file)) => Arc::new(file),
         Ok(None) => {

@@ -10,20 +10,19 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::{Action, index, side_file};
-use crate::chronicle::format::document::{self, EOF_DECORATION, HEADER_LEN, META_DATA};
-use crate::chronicle::format::store;
+use crate::chronicle::format::document::{EOF_DECORATION, HEADER_LEN};
 use crate::chronicle::protocol::create;
+use crate::chronicle::protocol::head;
 use crate::chronicle::protocol::lock::guard::WriteGuard;
 use crate::chronicle::protocol::publish;
-use crate::chronicle::protocol::roll_file::{self, RollFile, Slot, View};
+use crate::chronicle::protocol::roll_file::{RollFile, Slot, View};
 use crate::chronicle::protocol::times;
 use crate::chronicle::protocol::unfinished;
 use crate::chronicle::queue::handle::Queue;
 use crate::chronicle::verify::roll_file::lost_end;
 use crate::chronicle::verify::walk::{Ending, Walked};
 use crate::finding::Kind;
-use crate::memory::window::Window;
-use crate::os::files::{self, Access};
+use crate::os::files;
 use crate::probe::fault::step;
 use crate::{Error, Result};
 
@@ -59,6 +58,7 @@ fn ready_view(
     guard: &WriteGuard<'_>,
     actions: &mut Vec<Action>,
 ) -> Result<Option<View>> {
+    restore_head(queue, path, guard, actions)?;
     match create::is_unfinished(path) {
         Err(Error::Corrupt { .. }) => return Ok(None),
         is_unfinished => {
@@ -74,8 +74,8 @@ fn ready_view(
     }
 }
 
-/// Restores the first header of a file with messages, or puts aside one without; whether there is a
-/// file then.
+/// Puts a file aside that was only begun; whether there is a file then. One that holds messages is
+/// left as it is: its first header could not be restored.
 fn finish(
     queue: &Queue,
     path: &Path,
@@ -83,7 +83,7 @@ fn finish(
     actions: &mut Vec<Action>,
 ) -> Result<bool> {
     if unfinished::holds_messages(path, queue.index_count())? {
-        return restore_header(path, guard, actions);
+        return Ok(false);
     }
     let was_put_aside = create::put_aside_unfinished(path, guard)?;
     if was_put_aside {
@@ -93,32 +93,19 @@ fn finish(
     Ok(!was_put_aside)
 }
 
-/// Stores the length of the header document again, if its content is whole: the index array that
-/// follows shows that the length is right.
-fn restore_header(path: &Path, guard: &WriteGuard<'_>, actions: &mut Vec<Action>) -> Result<bool> {
-    let Some(file) = files::open(path, Access { write: true, create_mode: None })? else {
-        return Ok(false);
-    };
-    let window = Window::new(path, file, true)?;
-    let mut start = vec![0; store::MAX_HEADER_LEN as usize];
-    let got = window.read_at(&mut start, 0)?;
-    let payload = start.get(4..got).unwrap_or_default();
-    let Some(layout) = store::parse(payload) else { return Ok(false) };
-    let Some(length) = store::length_of(payload) else { return Ok(false) };
-    let found = roll_file::first_word(&window)?.unwrap_or_default();
-    let mut view = View::new(Arc::new(RollFile::new(0, window, layout)));
-    let next = document::next(0, length, true);
-    if view.word(view.file().layout.index2index)? != next || view.array(next)?.is_none() {
-        return Ok(false);
+/// Restores the first documents, where what follows them proves what they were.
+fn restore_head(
+    queue: &Queue,
+    path: &Path,
+    guard: &WriteGuard<'_>,
+    actions: &mut Vec<Action>,
+) -> Result<()> {
+    let spacing = queue.roll().index_spacing;
+    if let Some(position) = head::restore(path, queue.index_count(), spacing, guard)? {
+        let done = "the header was restored";
+        actions.push(Action::at(Kind::LostHeader, path, position, done));
     }
-    guard.check_held()?;
-    view.make_words_writable()?;
-    let step = step!("repair.header.cas");
-    let is_stored = view.region().publish_header(0, found, META_DATA | length, step).is_ok();
-    if is_stored {
-        actions.push(Action::at(Kind::LostHeader, path, 0, "the header was restored"));
-    }
-    Ok(is_stored)
+    Ok(())
 }
 
 fn repair_documents(

@@ -7,6 +7,7 @@ use super::quiet::Quiet;
 use super::walk::{Ending, Walked};
 use super::{index, words};
 use crate::chronicle::format::roll_cycle::RollCycle;
+use crate::chronicle::protocol::head;
 use crate::chronicle::protocol::hints::{self, Pair};
 use crate::chronicle::protocol::roll_file::{self, RollFile, View};
 use crate::chronicle::protocol::unfinished;
@@ -77,6 +78,10 @@ fn check_readable(asked: Asked<'_>, quiet: &Quiet<'_>) -> Result<Option<Checked>
         return Ok(None);
     };
     let window = Window::new(asked.path, file, false)?;
+    let (count, spacing) = (asked.roll.index_count, asked.roll.index_spacing);
+    if let Some(damage) = head::damage(&window, count, spacing)? {
+        return lost_header(asked, damage.position).map(Some);
+    }
     let layout = match roll_file::read_layout(&window) {
         Err(Error::Corrupt { .. }) if roll_file::is_cut_in_header(&window)? => None,
         layout => layout?,
@@ -103,6 +108,14 @@ fn check_ready(file: RollFile, asked: Asked<'_>, quiet: &Quiet<'_>) -> Result<Ch
     let (messages, bytes) = (walked.messages, walked.position);
     let next_sequence = Some(walked.next_sequence);
     Ok(Checked { messages, bytes, next_sequence, is_old, findings })
+}
+
+/// A file whose first documents are damaged, and can be restored.
+fn lost_header(asked: Asked<'_>, position: u64) -> Result<Checked> {
+    let found = roll_file::first_bytes(asked.path)?;
+    let expected = "the header that the index arrays after it prove";
+    let finding = Finding::at(Kind::LostHeader, asked.path, position, found, expected);
+    Ok(Checked::unread(vec![finding]))
 }
 
 /// A file whose first header is not ready: its creator lives, or died, or the header was lost.
