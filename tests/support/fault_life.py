@@ -120,7 +120,7 @@ class Life:
         yield from (self.sync, partial(self.tick, 1), self.write, self.write_elsewhere)
         yield from (partial(self.tick, 4), self.write_too_much, self.write, self.look)
         yield from (self.sync, self.normalise, self.close)
-        yield from (self.leave_lost, self.open, self.write, self.close)
+        yield from (self.leave_lost, self.leave_name, self.open, self.write, self.close)
         yield from (self.leave_document, self.open, self.write, self.write, self.close)
         yield from (self.leave_document, partial(self.leave_file, UNFINISHED + bytes(BLOCK)))
         yield from (partial(self.tick, 1), self.open, self.write)
@@ -269,6 +269,12 @@ class Life:
             file.seek(lost)
             file.write(b"lost")
         os.utime(newest, (1, 1))
+
+    def leave_name(self) -> None:
+        """Leave a second name of the table, as earlier versions did that died making one."""
+        second = self.path / "metadata.cq4t.4711.1"
+        if not second.exists():
+            os.link(self.path / "metadata.cq4t", second)
 
     def leave_file(self, content: bytes) -> None:
         """Leave the next cycle's file as one who died making it."""

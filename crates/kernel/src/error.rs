@@ -36,6 +36,12 @@ pub enum Error {
     NotAVanillaQueue { why: String, path: PathBuf },
     #[error("not an Indexed Chronicle: {why} path={}", path.display())]
     NotAnIndexedQueue { why: &'static str, path: PathBuf },
+    #[error(
+        "the file has another name, as by a hard link or cp -al, and what is written would show there, \
+         too: path={} names={names} (cp -p FILE NEW && mv NEW FILE makes it the queue's own; quire copy \
+         makes backups)", path.display()
+    )]
+    SecondName { path: PathBuf, names: u64 },
     #[error("{what} path={} (close that appender, or wait for its process to end)", path.display())]
     WriterInUse { what: String, path: PathBuf },
     #[error(

@@ -1,13 +1,14 @@
 //! Files and their space: safe opening, reserving blocks, identifying file systems.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use super::names;
 use crate::probe::fault;
 use crate::probe::recorder;
 use crate::{Error, Result};
@@ -23,6 +24,9 @@ const ZEROS: [u8; PAGE_LEN] = [0; PAGE_LEN];
 /// The system writes changes to the medium within a minute; files left alone for longer are whole.
 pub const WHOLE_AFTER: Duration = Duration::from_secs(600);
 
+const PERMISSIONS: u32 = 0o777;
+const SET_IDS: u32 = 0o7000; // of a directory: new files in it belong to its group
+
 /// How to open a file of the queue.
 #[derive(Clone, Copy, Debug)]
 pub struct Access {
@@ -32,20 +36,33 @@ pub struct Access {
     pub create_mode: Option<u32>,
 }
 
-/// Opens a regular file; None if it is missing. Never follows a symbolic link, never blocks.
+/// Opens a regular file; None if it is missing. Never follows a symbolic link, never blocks. For
+/// writing, it has no other name.
 pub fn open(path: &Path, access: Access) -> Result<Option<File>> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(access.write);
-    options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC);
-    if let Some(mode) = access.create_mode {
-        options.create(true).mode(mode);
+    loop {
+        if let Some(file) = open_existing(path, access.write)? {
+            return Ok(Some(file));
+        }
+        let Some(mode) = access.create_mode else { return Ok(None) };
+        if let Some(file) = create_new(path, mode)? {
+            return Ok(Some(file));
+        }
     }
+}
+
+fn open_existing(path: &Path, write: bool) -> Result<Option<File>> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(write);
+    options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC);
     match fault::call!("file.open", options.open(path)) {
         Ok(file) => {
             let kind = fault::call!("file.stat", file.metadata())
                 .map_err(|e| Error::io("cannot look at", path, e))?;
             if !kind.is_file() {
                 return Err(not_regular(path, kind.file_type()));
+            }
+            if write && kind.nlink() > 1 {
+                names::refuse_second(path, &file)?;
             }
             recorder::opened(&file, path);
             Ok(Some(file))
@@ -55,19 +72,31 @@ pub fn open(path: &Path, access: Access) -> Result<Option<File>> {
     }
 }
 
-/// Creates a file exclusively, for reading and writing; None if the name is taken.
+/// Creates a file exclusively, for reading and writing, with these permissions whatever the umask;
+/// None if the name is taken.
 pub fn create_new(path: &Path, mode: u32) -> Result<Option<File>> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true).mode(mode);
     options.custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC);
     match fault::call!("file.open", options.open(path)) {
         Ok(file) => {
+            fault::call!("file.mode.set", set_mode(&file, mode))
+                .map_err(|e| Error::io("cannot set the mode of", path, e))?;
             recorder::opened(&file, path);
             Ok(Some(file))
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
         Err(error) => Err(Error::io("cannot make", path, error)),
     }
+}
+
+/// Sets permission bits that the umask withheld; those of sets of users stay.
+fn set_mode(file: &File, mode: u32) -> io::Result<()> {
+    let found = file.metadata()?.mode();
+    if found & PERMISSIONS == mode & PERMISSIONS {
+        return Ok(());
+    }
+    file.set_permissions(Permissions::from_mode(found & SET_IDS | mode & PERMISSIONS))
 }
 
 /// A file without a name, for reading and writing: in `dir`, or in the directory for temporary files
@@ -177,6 +206,9 @@ pub fn make_directories(path: &Path, mode: u32) -> io::Result<Vec<PathBuf>> {
     let missing = |dir: &&Path| !dir.as_os_str().is_empty() && !dir.exists();
     let new: Vec<_> = path.ancestors().take_while(missing).map(Path::to_path_buf).collect();
     std::fs::DirBuilder::new().recursive(true).mode(mode).create(path)?;
+    for made in &new {
+        fault::call!("file.mode.set", set_directory_mode(made, mode))?;
+    }
     Ok(new)
 }
 
@@ -184,8 +216,27 @@ pub fn make_directories(path: &Path, mode: u32) -> io::Result<Vec<PathBuf>> {
 pub fn make_directory(path: &Path, mode: u32) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
     std::fs::DirBuilder::new().mode(mode).create(path)?;
+    fault::call!("file.mode.set", set_directory_mode(path, mode))?;
     recorder::made_directory(path);
     Ok(())
+}
+
+fn set_directory_mode(path: &Path, mode: u32) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_DIRECTORY | libc::O_CLOEXEC);
+    set_mode(&options.open(path)?, mode)
+}
+
+/// Copies a file to a new one, which is then on the medium.
+pub fn copy(from: &Path, to: &Path, mode: u32) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC);
+    let mut source = options.open(from)?;
+    let mut made = OpenOptions::new();
+    made.write(true).create_new(true).mode(mode).custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC);
+    let mut copy = made.open(to)?;
+    io::copy(&mut source, &mut copy)?;
+    copy.sync_all()
 }
 
 /// Renames a file within its directory.

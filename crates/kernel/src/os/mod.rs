@@ -7,6 +7,7 @@ pub mod directory;
 pub mod files;
 #[cfg(not(loom))]
 pub mod liveness_lock;
+pub mod names;
 pub mod paths;
 pub mod process;
 pub mod range_lock;

@@ -14,6 +14,7 @@ use super::format::{
 use super::protocol::Ring;
 use crate::memory::window::{Region, Window};
 use crate::os::files::{self, Access};
+use crate::os::names;
 use crate::os::process;
 use crate::os::range_lock::{self, Kind, Range};
 use crate::probe::fault::{self, step};
@@ -200,7 +201,7 @@ fn create(dir: &Path, layout: Layout, mode: u32) -> Result<()> {
         return remove().map_err(|e| Error::io("cannot remove", &own, e));
     };
     let created = fill(&own, file, layout, &[(NUMBER_AT, 1), (BEGUN, 1)]).and_then(|()| {
-        match fault::call!("ring.file.link", std::fs::hard_link(&own, &path)) {
+        match fault::call!("ring.file.publish", names::publish(&own, &path)) {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => {
                 Err(Error::io("cannot make", &path, error))
             }

@@ -171,8 +171,8 @@ fn replace(path: &Path, old: &std::fs::File, bytes: &[u8]) -> Result<()> {
     fault::call!("repair.table.sync", files::sync(&file)).map_err(failed)?;
     let kept = aside(path);
     remove(&kept)?;
-    fault::call!("repair.table.link", std::fs::hard_link(path, &kept))
-        .map_err(|e| Error::io("cannot link", &kept, e))?;
+    fault::call!("repair.table.keep", files::copy(path, &kept, mode))
+        .map_err(|e| Error::io("cannot copy", &kept, e))?;
     fault::call!("repair.table.rename", files::rename(&new, path))
         .map_err(|e| Error::io("cannot rename", &new, e))
 }

@@ -16,6 +16,7 @@ use super::liveness;
 use crate::groups::format::layout::{self, FILE_LEN, Layout, MAGIC, VERSION};
 use crate::memory::{Cells, Mapping, is_unsupported};
 use crate::os::files::{self, Access};
+use crate::os::names;
 use crate::os::process;
 use crate::os::range_lock::{Kind, Range, RecordLock};
 use crate::probe::fault::{self, step};
@@ -127,7 +128,7 @@ fn check_claims(claims: &Claims<'_>, step: u64) -> std::result::Result<(), Strin
 /// Makes a side file unless there is one.
 pub fn create(path: &Path, shape: Shape, file_mode: u32) -> Result<()> {
     let made = Made::new(path, shape, file_mode)?;
-    match fault::call!("group.file.link", std::fs::hard_link(&made.path, path)) {
+    match fault::call!("group.file.publish", names::publish(&made.path, path)) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         linked => linked.map_err(|e| Error::io("cannot make", path, e)),
     }

@@ -233,8 +233,8 @@ fn write(
         let kept = directory.join(format!(".before-rebuild-{name}"));
         remove(&kept)?;
         let path = directory::path_of(directory, *name);
-        let linked = fault::call!("vanilla.rebuild.link", std::fs::hard_link(&path, &kept));
-        linked.map_err(|e| Error::io("cannot link", &kept, e))?;
+        let copied = fault::call!("vanilla.rebuild.keep", files::copy(&path, &kept, mode));
+        copied.map_err(|e| Error::io("cannot copy", &kept, e))?;
     }
     for (number, path) in written.iter().enumerate() {
         let name = directory::path_of(directory, FileName::Index(number as u64));
