@@ -42,8 +42,8 @@ def test_a_reading_process_ends_with_its_parent(tmp_path: Path) -> None:
         "import subprocess, sys, quire\n"
         f"path = {str(tmp_path / 'queue')!r}\n"
         "quire.open(path).close()\n"
-        "read = 'import sys; from quire.cli import benchmarks as it; it.read_latencies(sys.argv[1])'\n"
-        "reader = subprocess.Popen([sys.executable, '-c', read, path], stdout=subprocess.PIPE)\n"
+        "run = 'import sys; from quire.cli import benchmarks as b; b.read_latencies(sys.argv[1])'\n"
+        "reader = subprocess.Popen([sys.executable, '-c', run, path], stdout=subprocess.PIPE)\n"
         "assert reader.stdout.readline() == b'ready\\n'\n"
         "import os; os._exit(0)\n"
     )

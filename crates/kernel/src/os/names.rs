@@ -6,7 +6,6 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use super::files;
 use crate::probe::{fault, recorder};
 use crate::{Error, Result};
 
@@ -58,13 +57,13 @@ pub fn refuse_second(path: &Path, file: &File) -> Result<()> {
 /// Removes our own temporary names of this very file.
 fn remove_left(path: &Path, file: &File) -> io::Result<()> {
     let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
-    let identity = files::identity(file)?;
+    let own = fault::call!("file.identity.stat", file.metadata())?;
     let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
     for entry in fault::call!("file.names.read", std::fs::read_dir(dir))? {
         let entry = entry?;
         if is_temporary(&entry.file_name(), name) {
             let found = fault::call!("file.stat", std::fs::symlink_metadata(entry.path()));
-            if found.is_ok_and(|it| (it.dev(), it.ino()) == identity) {
+            if found.is_ok_and(|it| (it.dev(), it.ino()) == (own.dev(), own.ino())) {
                 match fault::call!("file.name.remove", std::fs::remove_file(entry.path())) {
                     Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                     _ => {}
