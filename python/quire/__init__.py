@@ -142,6 +142,7 @@ if _TYPE_CHECKING:
         verify_filesystem,
     )
     from quire.maintenance.joining import merge_queues
+    from quire.maintenance.pending import ring_pending
     from quire.maintenance.repairing import repair
     from quire.maintenance.report import Action, Finding, RepairReport, VerifyReport
     from quire.maintenance.splitting import split_queue
@@ -269,6 +270,7 @@ __all__ = [
     "repair",
     "replay",
     "replayed",
+    "ring_pending",
     "service",
     "split_queue",
     "to_json",
@@ -310,6 +312,7 @@ _LATER = {
     "file_state": "maintenance.files",
     "prune": "retaining.run",
     "removable": "maintenance.files",
+    "ring_pending": "maintenance.pending",
     "compare": "replaying.compare",
     "convert": "converting.conversion",
     "print_all": "calls.printing",

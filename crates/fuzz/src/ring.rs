@@ -130,7 +130,9 @@ fn check(stats: Stats) {
 
 /// Drains what was left over, then puts messages in and drains again; what was put in.
 fn use_ring(queue: &Arc<Queue>, dir: &Path, live: &[u8]) -> Result<Vec<Vec<u8>>> {
-    Ring::drain_left_over(queue)?;
+    if let Some(left) = Ring::drain_left_over(queue)? {
+        left.close();
+    }
     let ring = Ring::open(queue, LEAST_CAPACITY, OnFull::Raise)?;
     let mut written = Vec::new();
     for (number, edits) in [&[][..], live].into_iter().enumerate() {

@@ -50,6 +50,10 @@ pub enum Kind {
     TailerPosition,
     /// The examination of the files after a restart was not completed.
     Restart,
+    /// Messages wait in the ring of asynchronous appends.
+    PendingRing,
+    /// The ring cannot be read.
+    UnreadableRing,
     /// A living process holds the write lock: what it may be changing was not judged.
     LockHeld,
     /// Vanilla Chronicle: an entry that names no record.
@@ -70,7 +74,7 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 32] = [
         Self::UnreadableFile,
         Self::LostHeader,
         Self::UnfinishedFile,
@@ -93,6 +97,8 @@ impl Kind {
         Self::Listing,
         Self::TailerPosition,
         Self::Restart,
+        Self::PendingRing,
+        Self::UnreadableRing,
         Self::LockHeld,
         Self::EntryWithoutRecord,
         Self::RepeatedEntry,
@@ -129,6 +135,8 @@ impl Kind {
             Self::Listing => "listing",
             Self::TailerPosition => "tailer-position",
             Self::Restart => "restart",
+            Self::PendingRing => "pending-ring",
+            Self::UnreadableRing => "unreadable-ring",
             Self::LockHeld => "lock-held",
             Self::EntryWithoutRecord => "entry-without-record",
             Self::RepeatedEntry => "repeated-entry",

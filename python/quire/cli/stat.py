@@ -195,11 +195,31 @@ def facts_of(queue: quire.Queue) -> dict[str, Any]:
         "size": sum(file["size"] for file in files),
         "on_disk": sum(file["on_disk"] for file in files),
         "table": sizes_of(table) if table.exists() else None,
+        "ring": _ring(queue),
         "files": files,
         "tailers": [_tailer(queue, name, index, files) for name, index in named],
         "locks": {key: _lock(queue, key) for key in lock_keys(queue)},
         "keys": entries,
     }
+
+
+def _ring(queue: quire.Queue) -> dict[str, Any] | None:
+    """Return what waits in the ring of asynchronous appends; None without a ring."""
+    if not Path(queue.path).is_dir():
+        return None
+    try:
+        ring = queue.metrics().ring
+    except quire.QuireError as error:
+        return {"pending": None, "used": None, "wrong": str(error)}
+    return None if ring is None else {"pending": ring.pending, "used": ring.used, "wrong": None}
+
+
+def _waiting(ring: dict[str, Any] | None) -> Iterator[str]:
+    """Yield what there is to say of messages that are not in the queue yet."""
+    if ring is not None and ring["wrong"] is not None:
+        yield escape_line(ring["wrong"])
+    elif ring is not None and ring["pending"]:
+        yield f"{ring['pending']:,} messages, {size_text(ring['used'])}, not appended yet"
 
 
 def _processes(queue: quire.Queue) -> list[dict[str, Any]] | None:
@@ -312,6 +332,7 @@ def _lines(facts: dict[str, Any]) -> Iterator[str]:
             "files",
             f"{len(files)}, {size_text(facts['on_disk'])} on disk of {size_text(facts['size'])}",
         ),
+        *(("in the ring", it) for it in _waiting(facts["ring"])),
         *((_name(key), _told(holder)) for key, holder in facts["locks"].items()),
         *(("open in", it) for it in _users(facts["processes"])),
     )

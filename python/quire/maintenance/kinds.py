@@ -129,6 +129,18 @@ KINDS: Final[dict[str, Kind]] = {
         "the examination of files after a restart of the machine was interrupted",
         "examine the files",
     ),
+    "pending-ring": Kind(
+        "note",
+        "messages that programs have appended asynchronously are not in the queue yet: copies of"
+        " its roll files lack them (`quire drain PATH --once` appends them)",
+        None,
+    ),
+    "unreadable-ring": Kind(
+        "warning",
+        "what waits in the ring of asynchronous appends is not in the queue, and the queue cannot"
+        " be opened for writing: open it with the Quire that made the ring, or move the file away",
+        None,
+    ),
     "lock-held": Kind(
         "note",
         "a process held the write lock all the time: what it may be writing was not judged",

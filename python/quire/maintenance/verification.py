@@ -12,6 +12,7 @@ from quire import _arguments as arguments
 from quire import _formats, _native
 from quire.discovery import check_local
 from quire.errors import CorruptError, NotAQueueError, UnsupportedError
+from quire.maintenance.pending import ring_of, ring_pending
 from quire.maintenance.report import Finding, VerifyReport
 from quire.queue import open as open_queue
 from quire.quick_queue import QuickQueue
@@ -98,7 +99,24 @@ def joined(path: str, reports: Iterable[VerifyReport]) -> VerifyReport:
 
 def _verify_one(path: str) -> VerifyReport:
     findings, files, messages, examined = _rows(path)
-    return VerifyReport(path, tuple(Finding(*row) for row in findings), files, messages, examined)
+    found = (*(Finding(*row) for row in findings), *_of_ring(path))
+    return VerifyReport(path, found, files, messages, examined)
+
+
+def _of_ring(path: str) -> Iterator[Finding]:
+    """Yield what is to be said of the messages that are not in the queue yet."""
+    ring = ring_of(path)
+    try:
+        if not os.path.lexists(ring):
+            return
+        messages, size = ring_pending(path)
+    except (CorruptError, NotAQueueError, UnsupportedError, OSError) as error:
+        yield Finding("unreadable-ring", ring, None, str(error), "a ring of asynchronous appends")
+        return
+    if messages:
+        yield Finding(
+            "pending-ring", ring, None, f"messages={messages} bytes={size}", "an empty ring"
+        )
 
 
 def _rows(path: str) -> tuple[list[tuple[str, str, int | None, str, str]], int, int, int]:

@@ -36,6 +36,7 @@ type Counted =
 pub struct Queue {
     pub kernel: Arc<Kernel>,
     pub clock: Arc<QueueClock>,
+    /// What appends or reads go through; else one with messages that could not be appended yet.
     ring: Option<Arc<Ring>>,
     /// What goes through the ring.
     buffered: Buffered,
@@ -153,7 +154,8 @@ impl Queue {
     #[doc = stub!("Queue.ring")]
     #[getter]
     fn ring(&self) -> Option<super::ring::Ring> {
-        self.ring.clone().map(super::ring::Ring)
+        let ring = self.ring.clone().filter(|_| self.buffered.reads || self.buffered.writes);
+        ring.map(super::ring::Ring)
     }
 
     #[doc = stub!("Queue._file_events")]
@@ -465,10 +467,7 @@ fn open_ring(
     if buffered.reads {
         return Ring::open_to_read(queue, capacity).map(Some);
     }
-    if queue.path().is_dir() {
-        Ring::drain_left_over(queue)?;
-    }
-    Ok(None)
+    if queue.path().is_dir() { Ring::drain_left_over(queue) } else { Ok(None) }
 }
 
 fn not_drainable(queue: &Kernel) -> Error {

@@ -5,6 +5,7 @@
 //! about to append stands in the ring, with the index: its successor compares the messages there, and
 //! takes those that are equal for appended.
 
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
@@ -33,12 +34,58 @@ const OTHERS_PAUSE: Duration = Duration::from_millis(20);
 
 impl Ring {
     /// Appends what an earlier process left in the ring of a queue, unless another one drains it.
-    pub fn drain_left_over(queue: &Arc<Queue>) -> Result<()> {
-        let Some(file) = RingFile::open(queue.path())? else { return Ok(()) };
+    /// What cannot be appended now, as on a full disk, is later, by a thread of the ring that is
+    /// returned.
+    pub fn drain_left_over(queue: &Arc<Queue>) -> Result<Option<Arc<Self>>> {
+        let Some(file) = RingFile::open(queue.path())? else { return Ok(None) };
         let ring = Self::with(queue, file, OnFull::Raise)?;
-        let drained = ring.drain_left();
-        ring.close();
-        drained
+        match ring.drain_left_or_say() {
+            Ok(true) => {
+                ring.close();
+                Ok(None)
+            }
+            Ok(false) => {
+                ring.is_left_over.store(true, Ordering::Release);
+                ring.start()?;
+                Ok(Some(ring))
+            }
+            Err(error) => {
+                ring.close();
+                Err(error)
+            }
+        }
+    }
+
+    /// False, and a log line, if what is in the ring cannot be appended now; an error if the ring
+    /// cannot be read.
+    pub(super) fn drain_left_or_say(&self) -> Result<bool> {
+        match self.drain_left() {
+            Err(error) if self.is_of_queue(&error) => {
+                self.give_back(&mut self.lock_turn());
+                warnings::leave(format!(
+                    "messages stay in the ring, and are appended later: path={} error={error}",
+                    self.path().display()
+                ));
+                Ok(false)
+            }
+            drained => drained.map(|()| true),
+        }
+    }
+
+    /// Whether an error is one of appending to the queue: the ring's messages wait in it.
+    fn is_of_queue(&self, error: &Error) -> bool {
+        let is_of_ring = |path: &Path| {
+            path.parent() == Some(self.queue().path())
+                && path.extension() == self.path().extension()
+        };
+        match error {
+            Error::Interrupted | Error::Closed { .. } | Error::Forked | Error::Unsupported(_) => {
+                false
+            }
+            Error::Corrupt { file, .. } => !is_of_ring(file),
+            Error::Io { path, .. } => !is_of_ring(path),
+            _ => true,
+        }
     }
 
     pub(super) fn drain_left(&self) -> Result<()> {
@@ -51,6 +98,15 @@ impl Ring {
         }
         self.give_back(&mut self.lock_turn());
         Ok(())
+    }
+
+    fn is_left_over_and_empty(&self) -> bool {
+        let is_done =
+            self.is_left_over.load(Ordering::Acquire) && self.is_empty().is_ok_and(|it| it);
+        if is_done {
+            self.give_back(&mut self.lock_turn());
+        }
+        is_done
     }
 
     fn is_empty(&self) -> Result<bool> {
@@ -292,6 +348,7 @@ fn run(ring: &Weak<Ring>) {
     let (mut reported, mut idle) = (String::new(), 0_u32);
     while let Some(ring) = ring.upgrade().filter(|ring| ring.check_open().is_ok()) {
         let pause = match ring.drain() {
+            Ok(Some(0)) if ring.is_left_over_and_empty() => return,
             Ok(Some(0)) => {
                 idle = idle.saturating_add(1);
                 LONGEST_PAUSE.min(Duration::from_micros(10) * idle.saturating_sub(YIELDS))

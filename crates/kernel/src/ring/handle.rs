@@ -14,6 +14,7 @@ use super::file::{self, FILE_NAME, RingFile};
 use super::format::{Layout, MOST_CAPACITY};
 use super::protocol::{self, Refused};
 use crate::chronicle::append::appender::Appender;
+use crate::chronicle::format::blocks;
 use crate::chronicle::protocol::lock::patience::{self, Patience};
 use crate::chronicle::protocol::lock::{interrupt, recovery};
 use crate::chronicle::protocol::publish::Payload;
@@ -118,10 +119,14 @@ pub struct Ring {
     /// Those that were not drained when that was last looked at, oldest first; never empty.
     chain: RwLock<Vec<Arc<RingFile>>>,
     pub(super) appender: Arc<Appender>,
+    /// The longest message that this process puts in; what others put in may be longer.
+    longest: u64,
     pub(super) generation: u32,
     pub(super) is_ended: AtomicBool,
     pub(super) turn: Mutex<Turn>,
     pub(super) thread: Mutex<Option<JoinHandle<()>>>,
+    /// Its thread ends when the ring is empty: nobody puts messages in here.
+    pub(super) is_left_over: AtomicBool,
     on_full: OnFull,
     /// Why it could not grow, when it was last said.
     why_not_grown: Mutex<String>,
@@ -147,11 +152,13 @@ impl Ring {
         Ok(Arc::new(Self {
             path: queue.path().join(FILE_NAME),
             chain: RwLock::new(vec![Arc::clone(&file)]),
-            appender: Appender::new(Arc::clone(queue))?,
+            appender: Appender::of_accepted(Arc::clone(queue))?,
+            longest: blocks::longest_payload(queue.block()),
             generation: process::generation(),
             is_ended: AtomicBool::new(false),
             turn: Mutex::new(Turn::at(file, false)),
             thread: Mutex::default(),
+            is_left_over: AtomicBool::new(false),
             on_full,
             why_not_grown: Mutex::default(),
         }))
@@ -192,7 +199,7 @@ impl Ring {
     fn offer(&self, payload: Payload<'_>, metadata: bool) -> Result<Offered> {
         self.check_open()?;
         let length = payload.len();
-        self.appender.check_length(length)?;
+        self.check_length(length)?;
         let (_busy, chain) = (Busy::new(), self.chain());
         let Some((last, earlier)) = chain.split_last() else { return Err(self.damaged()) };
         let words = last.words();
@@ -220,6 +227,15 @@ impl Ring {
                 Offered::Closed(closed) => self.follow(&closed)?,
             }
         }
+    }
+
+    #[inline]
+    fn check_length(&self, length: u64) -> Result<()> {
+        let limit = self.longest;
+        if length <= limit {
+            return Ok(());
+        }
+        Err(Error::MessageTooLarge { length, limit, block_bytes: self.queue().block() })
     }
 
     /// An error if a message has no room in an empty ring either.

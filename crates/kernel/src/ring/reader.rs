@@ -18,7 +18,7 @@ impl Ring {
     /// earlier process left there. No thread drains it.
     pub fn open_to_read(queue: &Arc<Queue>, capacity: u64) -> Result<Arc<Self>> {
         let ring = Self::open(queue, capacity, OnFull::Raise)?;
-        ring.drain_left()?;
+        ring.drain_left_or_say()?;
         Ok(ring)
     }
 

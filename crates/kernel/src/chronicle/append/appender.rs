@@ -14,7 +14,7 @@ use super::committer::Committer;
 use super::end::Tail;
 use super::sync::{self, Unsynced};
 use super::times::AppendTimes;
-use crate::chronicle::format::table::{self};
+use crate::chronicle::format::{blocks, document, table};
 use crate::chronicle::protocol::listing;
 use crate::chronicle::protocol::lock::gate;
 use crate::chronicle::protocol::lock::guard::WriteGuard;
@@ -38,6 +38,8 @@ pub const CLOCK_EVERY: usize = 64;
 pub struct Appender {
     queue: Arc<Queue>,
     closed: AtomicBool,
+    /// The longest message.
+    limit: u64,
     state: SpinMutex<State, spin::Yield>,
     /// Never locked together with the state.
     times: Mutex<AppendTimes>,
@@ -69,11 +71,23 @@ pub struct Appended {
 impl Appender {
     /// An appender of a queue that was opened for writing.
     pub fn new(queue: Arc<Queue>) -> Result<Arc<Self>> {
+        let limit = blocks::longest_payload(queue.block());
+        Self::with_limit(queue, limit)
+    }
+
+    /// One of messages that another process has accepted: with other blocks they may be longer than
+    /// this process would accept them itself.
+    pub fn of_accepted(queue: Arc<Queue>) -> Result<Arc<Self>> {
+        Self::with_limit(queue, u64::from(document::LENGTH_MASK))
+    }
+
+    fn with_limit(queue: Arc<Queue>, limit: u64) -> Result<Arc<Self>> {
         queue.check_open("queue")?;
         queue.writable_table("an appender")?.announce()?;
         let appender = Arc::new(Self {
             queue,
             closed: AtomicBool::new(false),
+            limit,
             state: SpinMutex::default(),
             times: Mutex::default(),
         });

@@ -24,7 +24,6 @@ use super::{Appender, State};
 use crate::chronicle::append::end::Tail;
 use crate::chronicle::append::sync::is_removed;
 use crate::chronicle::append::taken_back;
-use crate::chronicle::format::blocks;
 use crate::chronicle::format::table::NORMALISED_TO;
 use crate::chronicle::protocol::create;
 use crate::chronicle::protocol::listing;
@@ -198,11 +197,11 @@ impl Appender {
 
     /// Whether a message of this length can be written.
     pub fn check_length(&self, length: u64) -> Result<()> {
-        let block_bytes = self.queue.block();
-        let limit = blocks::longest_payload(block_bytes);
+        let limit = self.limit;
         if length <= limit {
             Ok(())
         } else {
+            let block_bytes = self.queue.block();
             Err(Error::MessageTooLarge { length, limit, block_bytes })
         }
     }

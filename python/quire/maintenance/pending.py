@@ -1,0 +1,49 @@
+"""What programs put into a queue's ring that nobody has appended yet."""
+
+from __future__ import annotations
+
+import os
+from os import PathLike
+from typing import Final
+
+from quire import _arguments as arguments
+from quire import _formats, _native
+from quire.errors import NotAQueueError
+
+RING: Final = "async.ring"
+
+
+def ring_pending(path: str | PathLike[str]) -> tuple[int, int]:
+    """
+    Return how many messages wait in a queue's ring of asynchronous appends, and their bytes.
+
+    They were accepted by a program with ``buffer_mode="async"``, and are not in the queue yet: a
+    copy of the roll files lacks them. Nothing is changed, no lock is taken, and the ring is not
+    drained: the queue may be in use, and then the numbers have changed when they are returned.
+    ``quire drain PATH --once`` appends them. ``(0, 0)`` where there is no ring, as with the older
+    formats.
+
+    Raises:
+        NotAQueueError: There is no queue.
+        CorruptError: The ring contradicts itself.
+        UnsupportedError: It is of another version of Quire.
+        OSError: No permission, and the like.
+
+    Examples:
+        >>> with quire.open("buffered", buffer_mode="async") as queue:
+        ...     _ = queue.appender().write_text("hello")
+        >>> quire.ring_pending("buffered")  # closing drained it
+        (0, 0)
+
+    """
+    place = arguments.path("path", path)
+    kind = _formats.format_of(place)
+    if kind is None:
+        raise NotAQueueError(f"no queue here: path={place}")
+    found = _native.ring_stats(place) if kind == _formats.CHRONICLE else None
+    return (0, 0) if found is None else (found[3], found[1])
+
+
+def ring_of(path: str) -> str:
+    """Return the path of a queue's ring, which need not be there."""
+    return os.path.join(path, RING)  # noqa: PTH118 - a path object costs more than the rest

@@ -1,0 +1,100 @@
+"""What waits in a ring: it is counted, and no message or error keeps the others there."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import quire
+from cli_runs import Cli
+from queues import START_MS, payloads
+from ring_left import leave_in_ring
+
+LONG = 20 << 20  # more than the default blocks take
+MUCH = 64 << 20
+PATIENCE_S = 300.0
+
+
+def reached(done: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + PATIENCE_S
+    while not done() and time.monotonic() < deadline:
+        time.sleep(0.001)
+    return done()
+
+
+def test_a_message_that_is_long_for_the_drainer_is_appended(path: Path) -> None:
+    with (
+        quire.open(path, buffer_mode="async", buffer_capacity_bytes=MUCH) as drainer,
+        quire.open(path, buffer_mode="async", block_bytes=8 * MUCH) as large,
+    ):
+        small, long = drainer.appender(), large.appender()
+        with pytest.raises(quire.MessageTooLargeError, match="block_bytes="):
+            small.write_bytes(bytes(LONG))
+        with pytest.raises(quire.MessageTooLargeError, match="block_bytes="):
+            quire.open(path).appender().write_bytes(bytes(LONG))
+        # The other thread may drain, too: so this one holds the lock from the first message on.
+        small.write_bytes(b"before")
+        assert drainer.ring is not None
+        drainer.ring.flush()
+        assert long.write_bytes(b"x" * LONG) == -1
+        small.write_bytes(b"after")
+        drainer.ring.flush()
+        assert [len(it) for it in payloads(drainer)] == [6, LONG, 5]
+
+
+def test_a_ring_that_cannot_be_appended_now_does_not_keep_a_queue_shut(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = quire.ManualClock(START_MS)
+    with quire.open(path, clock=clock) as queue:
+        queue.appender().write_bytes(b"first")
+        leave_in_ring(path, queue, [b"one", b"two"])
+    clock.advance(10**10)
+    with caplog.at_level(logging.WARNING, "quire"):
+        queue = quire.open(path, clock=clock, max_clock_ahead_s=60)
+    with queue:
+        assert any("appended later" in it.message for it in caplog.records)
+        assert queue.ring is None
+        assert quire.ring_pending(path) == (2, 11)
+        clock.advance(-(10**10))
+        assert reached(lambda: payloads(queue) == [b"first", b"one", b"two"])
+        assert reached(lambda: quire.ring_pending(path)[0] == 0)
+
+
+def test_what_waits_in_a_ring_is_counted_and_named(path: Path, cli: Cli) -> None:
+    with quire.open(path) as queue:
+        assert quire.ring_pending(path) == (0, 0)
+        leave_in_ring(path, queue, [b"one", b"three"])
+    assert quire.ring_pending(path) == (2, 13)
+    [finding] = quire.verify(path).findings
+    assert (finding.kind, finding.severity) == ("pending-ring", "note")
+    assert "messages=2" in finding.found
+    assert quire.verify(path).ok
+    assert "2 messages" in cli("stat", path).out
+    assert json.loads(cli("stat", path, "--json").out)["ring"]["pending"] == 2
+    assert cli("drain", path, "--once").code == 0
+    assert quire.ring_pending(path) == (0, 0)
+    assert not quire.verify(path).findings
+
+
+def test_a_ring_that_cannot_be_read_is_a_finding(path: Path) -> None:
+    quire.open(path, buffer_mode="async").close()
+    os.truncate(path / "async.ring", 5000)
+    [finding] = quire.verify(path).findings
+    assert finding.kind == "unreadable-ring"
+    with pytest.raises(quire.CorruptError):
+        quire.ring_pending(path)
+    with pytest.raises(quire.NotAQueueError):
+        quire.ring_pending(path / "missing")
+
+
+def test_older_formats_have_nothing_in_a_ring(path: Path) -> None:
+    with quire.open(path, format="vanilla") as queue:
+        queue.appender().write_bytes(b"one")
+        assert quire.ring_pending(path) == (0, 0)
