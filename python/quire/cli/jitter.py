@@ -162,7 +162,7 @@ def _run(program: tuple[str, ...], interval_us: int, style: str) -> int:
     if style == "text":
         click.echo("\n".join(_text(sampler)))
     else:
-        print_rows(style, _STACK_COLUMNS, (_row(it, sampler) for it in sampler.stacks))
+        print_rows(style, _STACK_COLUMNS, (_row(it, sampler) for it in _stacks_of_program(sampler)))
     return code
 
 
@@ -202,23 +202,28 @@ def _code(code: object) -> int:
     return FAILED
 
 
-def _own(stack: Stack) -> Stack:
-    """Return a stack without the frames of this verb, and of what runs the program."""
-    names = [name for _, _, name in stack.frames]
-    end = names.index("_exit_code_of") if "_exit_code_of" in names else len(names)
-    frames = [it for it in stack.frames[:end] if "runpy" not in it[0]]
-    return Stack(stack.samples, tuple(frames) or stack.frames)
+def _stacks_of_program(sampler: StackSampler) -> Iterator[Stack]:
+    """Yield the stacks of the program, without the frames of this verb and of runpy."""
+    for stack in sampler.stacks:
+        names = [name for _, _, name in stack.frames]
+        if "_exit_code_of" not in names and any(file == __file__ for file, _, _ in stack.frames):
+            continue  # before the program began, or after its end
+        end = names.index("_exit_code_of") if "_exit_code_of" in names else len(names)
+        frames = tuple(it for it in stack.frames[:end] if "runpy" not in it[0])
+        if frames:
+            yield Stack(stack.samples, frames)
 
 
 def _row(stack: Stack, sampler: StackSampler) -> dict[str, Any]:
     share = stack.samples / max(1, sampler.samples)
-    return {"samples": stack.samples, "share": share, "stack": str(_own(stack))}
+    return {"samples": stack.samples, "share": share, "stack": str(stack)}
 
 
 def _text(sampler: StackSampler) -> Iterator[str]:
-    late = sum(it.samples for it in sampler.stacks)
+    stacks = [*_stacks_of_program(sampler)]
+    late = sum(it.samples for it in stacks)
     yield f"late in {late:,} of {sampler.samples:,} samples"
-    for stack in sampler.stacks:
+    for stack in stacks:
         plural = "" if stack.samples == 1 else "s"
         yield f"\n{stack.samples:,} sample{plural}, {100 * stack.samples / sampler.samples:.1f} %"
-        yield from (f"  {escape_line(it)}" for it in str(_own(stack)).splitlines())
+        yield from (f"  {escape_line(it)}" for it in str(stack).splitlines())
