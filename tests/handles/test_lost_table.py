@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import quire
+from pause_points import Party
 from queues import DAY_MS, exit_code, fork, payloads, problems_of
 
 TABLE = "metadata.cq4t"
@@ -152,3 +153,52 @@ def poll(tailer: quire.Tailer) -> None:
         if tailer.read_bytes() is not None:
             raise AssertionError("the tailer's table does not know of the file")
         time.sleep(PACE_S)
+
+
+READER = """
+path, how = sys.argv[1:]
+queue = quire.open(path)
+tailer = queue.tailer("risk")
+read = [tailer.read_text()]
+arm()
+try:
+    if how == "commit":
+        tailer.commit()
+    elif how == "close":
+        tailer.close()
+    else:
+        while True:
+            text = tailer.read_text()
+            read += [] if text is None else [text]
+except quire.TableLostError as error:
+    say([how, str(error)])
+    say(read)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["commit", "close", "read"])
+def test_a_named_tailer_whose_table_is_replaced_before_it_stores_stops(
+    tmp_path: Path, how: str
+) -> None:
+    texts = [str(number) for number in range(5)]
+    with quire.open(tmp_path / "q") as queue, queue.appender() as appender:
+        for text in texts:
+            appender.write_text(text)
+    with Party(READER, tmp_path / "q", how, point="tailer.index.store") as reader:
+        reader.wait_until_stopped()
+        replace(tmp_path / "q")
+        with quire.open(tmp_path / "q") as queue, queue.tailer("risk") as tailer:
+            assert tailer.read_text() == texts[0]
+            reader.go_on()
+            with queue.appender() as appender:
+                # As a writer, it looks once a second, when it stores.
+                while how == "read" and reader.process.poll() is None:
+                    appender.write_text("more")
+                    time.sleep(PACE_S)
+            (ended, error), read = reader.result()
+            assert tailer.read_text() == texts[1]
+    assert ended == how
+    assert error.startswith("the queue's table was replaced")
+    assert read[0] == texts[0]
+    assert how == "read" or len(read) == 1

@@ -1,12 +1,13 @@
 //! The names of tailers: where one stopped, kept in the table store.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use crate::chronicle::format::table::{REPLICATED_PREFIX, TAILER_PREFIX, UNLOCKED, is_replicated};
 use crate::chronicle::protocol::lock::{gate, recovery};
 use crate::chronicle::protocol::table::store::TableStore;
-use crate::chronicle::queue::handle::Queue;
+use crate::chronicle::queue::handle::{LOOK_MS, Queue};
+use crate::os::clock;
 use crate::probe::fault::step;
 use crate::{Error, Result};
 
@@ -18,6 +19,8 @@ pub struct Name {
     value: u64,
     /// Nobody else may read with the name, as long as this holds it.
     is_held: AtomicBool,
+    /// When it was last looked whether the table is still the one in the directory.
+    looked_ms: AtomicI64,
     /// For `replicated:` names.
     replicated: Option<Replicated>,
 }
@@ -52,8 +55,7 @@ impl Name {
         } else {
             None
         };
-        let name =
-            Self { text: name.to_owned(), value, is_held: AtomicBool::new(false), replicated };
+        let name = Self::new(name, value, replicated);
         if !shared {
             name.hold(queue)?;
             if queue.tailer_key(&name.text)? != name.value {
@@ -69,12 +71,21 @@ impl Name {
         Ok(name)
     }
 
+    fn new(name: &str, value: u64, replicated: Option<Replicated>) -> Self {
+        Self {
+            text: name.to_owned(),
+            value,
+            is_held: AtomicBool::new(false),
+            looked_ms: AtomicI64::new(clock::coarse_time_ms()),
+            replicated,
+        }
+    }
+
     /// The entry of a known name, held; None if there is no such name.
     fn hold_known(queue: &Queue, name: &str) -> Result<Option<Self>> {
         let table = queue.writable_table("a named tailer")?;
         let Some(value) = table.find(&key_of(name))? else { return Ok(None) };
-        let is_held = AtomicBool::new(false);
-        let name = Self { text: name.to_owned(), value, is_held, replicated: None };
+        let name = Self::new(name, value, None);
         name.hold(queue)?;
         if table.find(&key_of(&name.text))? == Some(name.value) {
             return Ok(Some(name));
@@ -141,14 +152,33 @@ impl Name {
         let cells = table.cells();
         let Some(replicated) = &self.replicated else {
             cells.store_release(self.value, index.cast_unsigned(), step!("tailer.index.store"));
-            return Ok(());
+            return self.look_at_table(table);
         };
         let lock = table.tailer_lock(replicated.lock, &replicated.turn);
         let options = queue.options();
         let _guard = recovery::wait(table, lock, options.force_unlock, options.timeout)?;
         cells.store_release(self.value, index.cast_unsigned(), step!("tailer.replicated.store"));
         cells.add_acq_rel(replicated.version, changes, step!("tailer.version.add"));
+        self.look_at_table(table)
+    }
+
+    /// An error where another table is in the place of this one, which is looked for once a second:
+    /// others do not see what is stored here, and may read with the name.
+    #[inline]
+    fn look_at_table(&self, table: &TableStore) -> Result<()> {
+        let now = clock::coarse_time_ms();
+        if now.abs_diff(self.looked_ms.load(Ordering::Relaxed)) < LOOK_MS.unsigned_abs() {
+            return Ok(());
+        }
+        table.shared.check_not_replaced()?;
+        self.looked_ms.store(now, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// An error where what was stored until now is in a table that was replaced, or was `removed`.
+    pub fn confirm(&self, queue: &Queue, removed: bool) -> Result<()> {
+        let shared = &queue.writable_table("a named tailer")?.shared;
+        if removed { shared.check_present() } else { shared.check_not_replaced() }
     }
 }
 

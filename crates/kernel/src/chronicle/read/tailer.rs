@@ -179,7 +179,7 @@ impl Tailer {
             return Ok(());
         }
         let mut inner = self.lock();
-        let stored = if finished { self.finish(&mut inner) } else { Ok(()) };
+        let stored = if finished { self.finish_for_good(&mut inner, false) } else { Ok(()) };
         self.set_closed();
         inner.let_go();
         self.release_name();
@@ -452,7 +452,14 @@ impl Tailer {
     /// Stores the position of a named tailer: what was received is done.
     pub fn commit(&self) -> Result<()> {
         let mut inner = self.enter()?;
-        self.finish(&mut inner)
+        self.finish_for_good(&mut inner, true)
+    }
+
+    /// As [`Tailer::finish`], and an error where nobody will see what was stored, as the table was
+    /// replaced, or where that counts, `removed`.
+    fn finish_for_good(&self, inner: &mut Inner, removed: bool) -> Result<()> {
+        self.finish(inner)?;
+        self.name.as_ref().map_or(Ok(()), |name| name.confirm(&self.queue, removed))
     }
 
     /// As [`Tailer::finish`], unless that may wait; false if so.
@@ -471,14 +478,12 @@ impl Tailer {
         if !inner.unfinished {
             return Ok(());
         }
-        inner.unfinished = false;
-        match &self.name {
+        if let Some(name) = &self.name {
             // Before the first message of cycle 0 there is no index: that is kept as the start.
-            Some(name) => {
-                name.store_read(&self.queue, inner.cursor.index_or_first(&self.queue)?.max(0))
-            }
-            None => Ok(()),
+            name.store_read(&self.queue, inner.cursor.index_or_first(&self.queue)?.max(0))?;
         }
+        inner.unfinished = false;
+        Ok(())
     }
 }
 
