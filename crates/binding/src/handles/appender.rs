@@ -35,9 +35,9 @@ pub struct Appender {
 impl Appender {
     #[new]
     #[pyo3(signature = (queue))]
-    fn new(queue: &Bound<'_, Queue>) -> PyResult<Self> {
+    fn new(py: Python<'_>, queue: &Bound<'_, Queue>) -> PyResult<Self> {
         let queue = queue.get();
-        let kernel = Kernel::new(Arc::clone(&queue.kernel)).map_err(to_py)?;
+        let kernel = or_raise(py, py.detach(|| Kernel::new(Arc::clone(&queue.kernel))))?;
         let (clock, ring) = (Arc::clone(&queue.clock), queue.write_buffer());
         Ok(Self { kernel, clock, ring })
     }

@@ -27,6 +27,7 @@ impl Pretoucher {
     #[new]
     #[pyo3(signature = (queue, *, early_acquire_next_cycle, preroll_ms, dont_write))]
     fn new(
+        py: Python<'_>,
         queue: &Bound<'_, Queue>,
         early_acquire_next_cycle: bool,
         preroll_ms: i64,
@@ -34,7 +35,7 @@ impl Pretoucher {
     ) -> PyResult<Self> {
         let queue = queue.get();
         let choices = Choices { early_acquire: early_acquire_next_cycle, preroll_ms, dont_write };
-        let kernel = Kernel::new(&queue.kernel, choices).map_err(to_py)?;
+        let kernel = or_raise(py, py.detach(|| Kernel::new(&queue.kernel, choices)))?;
         Ok(Self { kernel, clock: Arc::clone(&queue.clock) })
     }
 

@@ -40,7 +40,7 @@ impl VanillaAppender {
         let thread_id: Option<i64> = optional("thread_id", thread_id)?;
         let tid =
             thread_id.map(|id| u32::try_from(id).map_err(|_| bad_thread_id(id))).transpose()?;
-        let kernel = or_raise(py, Kernel::new(Arc::clone(&queue.kernel), tid))?;
+        let kernel = or_raise(py, py.detach(|| Kernel::new(Arc::clone(&queue.kernel), tid)))?;
         Ok(Self { kernel: Arc::new(kernel), clock: Arc::clone(&queue.clock) })
     }
 

@@ -64,7 +64,7 @@ pub fn wait<'a>(
     }
     let mut wait = Wait { lock, mode, timeout, start: Instant::now(), next_look: FIRST_LOOK };
     let turn = wait.for_turn(table)?;
-    wait.for_word(table, &turn)?;
+    let turn = wait.for_word(table, turn)?;
     turn.keep();
     Ok(LockGuard::resume(lock, process::pid()))
 }
@@ -89,7 +89,9 @@ impl<'a> Wait<'a> {
                 return Ok(turn);
             }
             let waited = self.start.elapsed();
-            self.is_time_to_look(waited)?;
+            if self.is_time_to_look(waited) {
+                self.let_handlers_run()?;
+            }
             let document = if self.may_force() { table.document().number() } else { 0 };
             if document != seen {
                 (seen, since) = (document, Instant::now());
@@ -124,11 +126,11 @@ impl<'a> Wait<'a> {
     }
 
     /// Waits for other processes.
-    fn for_word(&mut self, table: &TableStore, turn: &Turn<'_>) -> Result<()> {
+    fn for_word(&mut self, table: &TableStore, mut turn: Turn<'a>) -> Result<Turn<'a>> {
         // The holder last seen, and since when: each one gets the whole timeout.
         let (mut seen, mut since) = (UNLOCKED, Instant::now());
         loop {
-            let Err(found) = self.lock.word.try_take(process::pid()) else { return Ok(()) };
+            let Err(found) = self.lock.word.try_take(process::pid()) else { return Ok(turn) };
             let waited = self.start.elapsed();
             if found != seen {
                 (seen, since) = (found, Instant::now());
@@ -137,8 +139,8 @@ impl<'a> Wait<'a> {
             let waits_for_each = self.mode == ForceUnlock::Always;
             let is_over = if waits_for_each { since.elapsed() } else { waited } >= self.timeout;
             // A timeout below the first look has one look, too.
-            let looks = self.is_time_to_look(waited)? || is_over;
-            if looks && may_force && force_if_dead(table, turn, self.lock.word, found) {
+            let looks = self.is_time_to_look(waited) || is_over;
+            if looks && may_force && force_if_dead(table, &turn, self.lock.word, found) {
                 continue;
             }
             if is_over && !waits_for_each {
@@ -147,6 +149,13 @@ impl<'a> Wait<'a> {
             if is_over && may_force {
                 self.force(found, since.elapsed());
                 seen = UNLOCKED;
+                continue;
+            }
+            if looks && self.is_interruptible() {
+                // A handler may append: it must not find the turn taken by the thread it interrupts.
+                drop(turn);
+                self.let_handlers_run()?;
+                turn = self.for_turn(table)?;
             }
             pause(waited);
         }
@@ -162,18 +171,25 @@ impl<'a> Wait<'a> {
         }
     }
 
-    /// Whether the holder is to be looked at; an error when the user interrupts. Who waits for a
-    /// tailer's lock holds the tailer, which a signal's handler could wait for; who only tries may
-    /// hold the drainer's turn.
-    fn is_time_to_look(&mut self, waited: Duration) -> Result<bool> {
-        if waited < self.next_look {
-            return Ok(false);
+    /// Whether the holder is to be looked at, and what signals ask for is to be done.
+    fn is_time_to_look(&mut self, waited: Duration) -> bool {
+        let is_due = waited >= self.next_look;
+        if is_due {
+            self.next_look = waited + LOOK_EVERY;
         }
-        self.next_look = waited + LOOK_EVERY;
-        if self.lock.of == LockOf::Queue && !self.timeout.is_zero() {
-            interrupt::check()?;
-        }
-        Ok(true)
+        is_due
+    }
+
+    /// Whether handlers of signals may run. Who waits for a tailer's lock holds the tailer, which a
+    /// handler could wait for; who only tries may hold the drainer's turn.
+    fn is_interruptible(&self) -> bool {
+        self.lock.of == LockOf::Queue && !self.timeout.is_zero()
+    }
+
+    /// Runs the handlers of pending signals; an error when the user interrupts. The caller holds
+    /// nothing that a handler could wait for.
+    fn let_handlers_run(&self) -> Result<()> {
+        if self.is_interruptible() { interrupt::check() } else { Ok(()) }
     }
 
     fn timed_out(&self, holder: u32, waited: Duration) -> Error {

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use crate::chronicle::format::document::{self, HEADER_LEN, Header, NOT_COMPLETE};
 use crate::chronicle::format::store::MAX_HEADER_LEN;
 use crate::chronicle::format::table::{self, FILE_LEN, Metadata};
+use crate::chronicle::protocol::lock::interrupt;
 use crate::error::Locked;
 use crate::memory::pages::Pages;
 use crate::memory::{Cells, Mapping, is_unsupported};
@@ -27,6 +28,8 @@ use crate::{Error, Result};
 const KEY_LOCK: Range = Range { start: table::KEY_LOCK_START, length: 1 };
 /// Tables hold a few hundred keys at most: of a longer file the rest is not looked at.
 pub const MOST_MAPPED: u64 = 16 << 20;
+/// A wait looks at signals this often.
+const STEP: Duration = Duration::from_millis(100);
 const READY_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// What a table's file begins with.
@@ -57,6 +60,30 @@ pub fn key_lock_on_own<'a>(
     timeout: Duration,
 ) -> Result<RecordLock<'a>> {
     taken(path, RecordLock::wait_on_own(file, KEY_LOCK, Kind::Exclusive, timeout))
+}
+
+/// Waits for what `attempt` takes, in steps between which signals are looked at if nothing is held that
+/// a handler could wait for. What an attempt had taken was dropped again by then.
+pub fn patiently<T>(
+    timeout: Duration,
+    holds_nothing: impl Fn() -> bool,
+    mut attempt: impl FnMut(Duration) -> Result<T>,
+) -> Result<T> {
+    let start = Instant::now();
+    loop {
+        match attempt(timeout.min(STEP)) {
+            Err(Error::FileLocked { file, locked }) => {
+                let waited = start.elapsed();
+                if waited >= timeout {
+                    return Err(Error::FileLocked { file, locked: Locked { waited, ..locked } });
+                }
+                if holds_nothing() {
+                    interrupt::check()?;
+                }
+            }
+            done => return done,
+        }
+    }
 }
 
 /// Takes a lock, shared with others, for as long as the table's file is open.

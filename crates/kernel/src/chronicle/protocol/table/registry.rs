@@ -7,10 +7,11 @@
 //! threads want to open other queues. Threads that open the same table take turns at its own gate.
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use super::file;
 use super::store::TableStore;
 use crate::chronicle::format::table::{self, Metadata};
 use crate::os::files::{self, Access};
@@ -64,7 +65,7 @@ pub fn open_or_create(
     timeout: Duration,
 ) -> Result<Option<Arc<TableStore>>> {
     let path = dir.join(table::FILE_NAME);
-    Opened::new(&path, file_mode)?.join_or_create(path, wanted, timeout)
+    Opened::new(&path, file_mode)?.join_or_create(&path, wanted, timeout)
 }
 
 /// A table's file, opened and registered.
@@ -92,18 +93,27 @@ impl Opened {
     /// The table as another queue of this process has it, or a new one.
     fn join_or_create(
         self,
-        path: PathBuf,
+        path: &Path,
         wanted: Option<&Metadata>,
         timeout: Duration,
     ) -> Result<Option<Arc<TableStore>>> {
-        let mut opened = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(table) = opened.upgrade().filter(|table| table.shared.join()) {
-            return Ok(Some(table));
-        }
-        let created = TableStore::create(path, self.file, self.identity, wanted, timeout)?;
-        let Some(table) = created.map(Arc::new) else { return Ok(None) };
-        *opened = Arc::downgrade(&table);
-        Ok(Some(table))
+        file::patiently(
+            timeout,
+            || true,
+            |step| {
+                let mut opened = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(table) = opened.upgrade().filter(|table| table.shared.join()) {
+                    return Ok(Some(table));
+                }
+                let (path, file) = (path.to_path_buf(), Arc::clone(&self.file));
+                let created = TableStore::create(path, file, self.identity, wanted, step)?;
+                let Some(mut table) = created else { return Ok(None) };
+                table.set_timeout(timeout);
+                let table = Arc::new(table);
+                *opened = Arc::downgrade(&table);
+                Ok(Some(table))
+            },
+        )
     }
 }
 

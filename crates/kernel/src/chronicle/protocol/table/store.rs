@@ -24,7 +24,7 @@ use crate::chronicle::protocol::lock::word::LockWord;
 use crate::memory::Cells;
 use crate::os::files::{self, Access};
 use crate::os::process;
-use crate::os::range_lock::{Range, Turn};
+use crate::os::range_lock::{Range, RecordLock, Turn};
 use crate::probe::fault;
 use crate::{Error, Result};
 
@@ -96,6 +96,11 @@ impl TableStore {
         Ok(Some(table))
     }
 
+    /// Waits this long for locks of the file from here on.
+    pub(super) const fn set_timeout(&mut self, timeout: Duration) {
+        self.timeout = timeout;
+    }
+
     /// Shows others that this process lives and may hold the write lock, until the table is closed:
     /// a shared lock on the byte of its pid, which the system drops when it dies.
     pub fn announce(&self) -> Result<()> {
@@ -103,7 +108,7 @@ impl TableStore {
             Range { start: table::PRESENCE_START + i64::from(process::pid()), length: 1 };
         // Others lock the whole file for a moment, to look at it or to make it longer.
         let file = self.file()?;
-        file::keep_shared(&file, self.path(), presence, self.timeout)
+        self.patiently(|step| file::keep_shared(&file, self.path(), presence, step))
     }
 
     fn with(
@@ -334,10 +339,22 @@ impl TableStore {
             });
         }
         let file = self.file()?;
-        let _lock = file::key_lock(&file, &self.keys, self.path(), self.timeout)?;
+        let _lock = self.lock_keys(&file)?;
         let earlier = self.find(key)?;
         let initial = earlier.map_or(initial, |position| self.value(position, initial));
         self.find_or_create_locked(&name, initial)
+    }
+
+    /// The lock around every change of keys, among threads and processes.
+    fn lock_keys<'a>(&'a self, file: &'a File) -> Result<RecordLock<'a>> {
+        self.patiently(|step| file::key_lock(file, &self.keys, self.path(), step))
+    }
+
+    /// As [`file::patiently`]; while a thread has the turn at the write lock, which may be this one,
+    /// no handler of a signal runs, as it could wait for that.
+    fn patiently<T>(&self, attempt: impl FnMut(Duration) -> Result<T>) -> Result<T> {
+        let has_turn = || self.write_turn.load(Ordering::Acquire);
+        file::patiently(self.timeout, || !has_turn(), attempt)
     }
 
     fn find_or_create_locked(&self, key: &[u8], initial: i64) -> Result<u64> {
@@ -355,7 +372,7 @@ impl TableStore {
     /// Removes a key; whether there was one.
     pub fn remove(&self, key: &str) -> Result<bool> {
         let file = self.file()?;
-        let _lock = file::key_lock(&file, &self.keys, self.path(), self.timeout)?;
+        let _lock = self.lock_keys(&file)?;
         self.remove_locked(key)
     }
 
@@ -364,7 +381,7 @@ impl TableStore {
     pub fn rename(&self, old: &str, new: &str) -> Result<bool> {
         let name = latin1::encode(new).ok_or_else(|| not_latin(new))?;
         let file = self.file()?;
-        let _lock = file::key_lock(&file, &self.keys, self.path(), self.timeout)?;
+        let _lock = self.lock_keys(&file)?;
         let (Some(position), None) = (self.find(old)?, self.find(new)?) else { return Ok(false) };
         self.find_or_create_locked(&name, self.value(position, 0))?;
         self.remove_locked(old)
