@@ -89,6 +89,11 @@ class Stop:
         """Whether the thread stands at its point within *timeout_s*."""
         return bool(select.select([self._stopped], [], [], timeout_s)[0])
 
+    @property
+    def stopped(self) -> int:
+        """A descriptor that can be read once the thread stands."""
+        return self._stopped
+
     def go_on(self) -> None:
         """Let the thread go on from its point."""
 
