@@ -232,9 +232,9 @@ pub fn copy(from: &Path, to: &Path, mode: u32) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC);
     let mut source = options.open(from)?;
-    let mut made = OpenOptions::new();
-    made.write(true).create_new(true).mode(mode).custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC);
-    let mut copy = made.open(to)?;
+    let mut new = OpenOptions::new();
+    new.write(true).create_new(true).mode(mode).custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC);
+    let mut copy = new.open(to)?;
     io::copy(&mut source, &mut copy)?;
     copy.sync_all()
 }
