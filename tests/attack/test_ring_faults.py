@@ -37,6 +37,7 @@ OF_OTHERS = {"ring.abandon.cas"} | {  # a slot whose producer died; and test_rin
     "ring.stalls.store",
     "ring.begun.store",
     "ring.file.rename",
+    "ring.file.remove",  # handles/test_ring_lost.py
 }
 
 

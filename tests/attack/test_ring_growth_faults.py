@@ -19,7 +19,7 @@ from tally import Tally, scaled
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(scaled(900, 7200))]
 
 GROWS = "grow"
-UNMET = {"ring.abandon.cas"}  # of a producer that died: test_ring_faults.py
+UNMET = {"ring.abandon.cas", "ring.file.remove"}  # of a producer that died: test_ring_faults.py
 OTHERS = {"file.open", "file.stat", "file.identity.stat", "file.reserve", "map.new"} | {
     "record-lock.take",
     "window.grow",

@@ -14,6 +14,7 @@ pyo3::import_exception!(quire.errors, QuireError);
 pyo3::import_exception!(quire.errors, ClosedError);
 pyo3::import_exception!(quire.errors, ReadOnlyError);
 pyo3::import_exception!(quire.errors, NotAQueueError);
+pyo3::import_exception!(quire.errors, RingLostError);
 pyo3::import_exception!(quire.errors, TableLostError);
 pyo3::import_exception!(quire.errors, UnsafePathError);
 pyo3::import_exception!(quire.errors, RollCycleMismatchError);
@@ -134,6 +135,7 @@ pub fn to_py(error: Error) -> PyErr {
             ProducerDiedError::new_err((text, producer, index))
         }
         Error::SecondName { .. } => UnsafePathError::new_err(text),
+        Error::RingLost { .. } => RingLostError::new_err(text),
         Error::TableLost { .. } => TableLostError::new_err(text),
         Error::RollCycleMismatch { .. } => RollCycleMismatchError::new_err(text),
         Error::Unsupported(_) => UnsupportedError::new_err(text),

@@ -57,6 +57,12 @@ pub enum Error {
     )]
     TableLost { what: &'static str, path: PathBuf },
     #[error(
+        "the ring of asynchronous appends was {what} while it was in use: path={} (the last \
+         messages may be lost with the processes that have it open: close the queue, which appends \
+         what is left, and open it again)", path.display()
+    )]
+    RingLost { what: &'static str, path: PathBuf },
+    #[error(
         "the queue has another roll cycle: asked={asked} found={found} path={} \
          (leave roll_cycle out to join it)", path.display()
     )]

@@ -5,6 +5,7 @@ QuireError
 ├── ClosedError              the handle was closed
 ├── ReadOnlyError            the queue was opened read-only
 ├── NotAQueueError           the path holds no Chronicle Queue 5 files
+│   ├── RingLostError        the ring of asynchronous appends was removed while it was in use
 │   └── TableLostError       metadata.cq4t was removed or replaced while the queue was open
 ├── ClockAheadError          the clock is too far ahead of the newest cycle
 ├── RingFullError            there was no room in the ring of asynchronous appends
@@ -71,6 +72,7 @@ from quire.errors.queues import (
     QuireError,
     ReadOnlyError,
     RingFullError,
+    RingLostError,
     RollCycleMismatchError,
     SettingError,
     TableLostError,
@@ -132,6 +134,7 @@ __all__ = [
     "ReplayError",
     "ReplicationError",
     "RingFullError",
+    "RingLostError",
     "RollCycleMismatchError",
     "SettingError",
     "StepError",

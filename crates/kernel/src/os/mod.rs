@@ -8,6 +8,7 @@ pub mod files;
 #[cfg(not(loom))]
 pub mod liveness_lock;
 pub mod names;
+pub mod own_directory;
 pub mod paths;
 pub mod process;
 pub mod range_lock;

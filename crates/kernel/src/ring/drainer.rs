@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::file::RingFile;
-use super::handle::{OnFull, Ring, Turn, is_busy};
+use super::handle::{OnFull, Ring, Turn, directory_of, is_busy};
 use super::protocol::{Entry, Intent, Next, Ring as Words};
 use crate::chronicle::protocol::lock::{interrupt, recovery};
 use crate::chronicle::protocol::publish::Payload;
@@ -37,7 +37,7 @@ impl Ring {
     /// What cannot be appended now, as on a full disk, is later, by a thread of the ring that is
     /// returned.
     pub fn drain_left_over(queue: &Arc<Queue>) -> Result<Option<Arc<Self>>> {
-        let Some(file) = RingFile::open(queue.path())? else { return Ok(None) };
+        let Some(file) = RingFile::open(&directory_of(queue)?)? else { return Ok(None) };
         let ring = Self::with(queue, file, OnFull::Raise)?;
         match ring.drain_left_or_say() {
             Ok(true) => {
@@ -175,7 +175,7 @@ impl Ring {
     pub(super) fn advance(&self, turn: &mut Turn) -> Result<()> {
         let next = self.after(&turn.file)?;
         let holds = next.try_hold()?;
-        if holds && let Err(error) = self.hand_over(&turn.file, &next) {
+        if holds && let Err(error) = Self::hand_over(&turn.file, &next) {
             next.release();
             return Err(error);
         }
@@ -186,11 +186,12 @@ impl Ring {
     }
 
     /// Has a successor begin, unless a drainer has done that before.
-    fn hand_over(&self, drained: &RingFile, next: &RingFile) -> Result<()> {
-        let dir = self.queue().path();
-        if drained.is_head(dir)? {
+    fn hand_over(drained: &RingFile, next: &RingFile) -> Result<()> {
+        if drained.is_head()? {
             next.words().begin_after(drained.words());
-            drained.hand_over(dir)?;
+            drained.hand_over()?;
+        } else if drained.is_removed()? {
+            next.words().begin_after(drained.words()); // what its producers put in is drained
         }
         Ok(())
     }
@@ -295,6 +296,7 @@ impl Ring {
             if words.has_begun() && words.drained() >= target {
                 return Ok(());
             }
+            self.check_present()?;
             let waited = start.elapsed();
             if waited >= timeout {
                 let waited_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
@@ -347,7 +349,9 @@ fn next_run(words: Words<'_>) -> Vec<(Entry, Vec<u8>)> {
 fn run(ring: &Weak<Ring>) {
     let (mut reported, mut idle) = (String::new(), 0_u32);
     while let Some(ring) = ring.upgrade().filter(|ring| ring.check_open().is_ok()) {
-        let pause = match ring.drain() {
+        // A ring without a name is drained as well: it has acknowledged messages.
+        let drained = ring.drain().and_then(|count| ring.check_present().map(|()| count));
+        let pause = match drained {
             Ok(Some(0)) if ring.is_left_over_and_empty() => return,
             Ok(Some(0)) => {
                 idle = idle.saturating_add(1);

@@ -15,6 +15,7 @@ use super::protocol::Ring;
 use crate::memory::window::{Region, Window};
 use crate::os::files::{self, Access};
 use crate::os::names;
+use crate::os::own_directory::OwnDirectory;
 use crate::os::process;
 use crate::os::range_lock::{self, Kind, Range};
 use crate::probe::fault::{self, step};
@@ -49,6 +50,7 @@ pub fn detach(drainers: &mut Drainers) {
 
 /// An open ring, mapped and populated.
 pub struct RingFile {
+    dir: Arc<OwnDirectory>,
     pub path: PathBuf,
     pub region: Arc<Region>,
     pub layout: Layout,
@@ -60,23 +62,22 @@ pub struct RingFile {
 
 impl RingFile {
     /// Opens the ring of a directory that is drained; None if there is none.
-    pub fn open(dir: &Path) -> Result<Option<Self>> {
-        let path = dir.join(FILE_NAME);
+    pub fn open(dir: &Arc<OwnDirectory>) -> Result<Option<Self>> {
         for _ in 0..RENAMES {
-            match Self::open_at(&path) {
+            match Self::open_at(dir, FILE_NAME) {
                 Err(error) if is_gone(&error) => {}
                 opened => return opened,
             }
         }
-        Err(Error::gone("replaced while it was opened", &path))
+        Err(Error::gone("replaced while it was opened", &dir.shown(FILE_NAME)))
     }
 
     /// Opens a ring by its file's name.
-    fn open_at(path: &Path) -> Result<Option<Self>> {
-        let access = Access { write: true, create_mode: None };
-        let Some(file) = files::open(path, access)? else { return Ok(None) };
-        let lock = Arc::new(files::open_again(&file, path, access)?);
-        let window = Window::new(path, file, true)?;
+    fn open_at(dir: &Arc<OwnDirectory>, name: &str) -> Result<Option<Self>> {
+        let (path, access) = (dir.shown(name), Access { write: true, create_mode: None });
+        let Some(file) = dir.open_file(name, access)? else { return Ok(None) };
+        let lock = Arc::new(dir.open_again(&file, name, access)?);
+        let window = Window::new(&path, file, true)?;
         let header = Header::read(&window)?;
         let mut region = window.region();
         window.reserve(&mut region, 0, header.layout.file_len())?;
@@ -84,8 +85,8 @@ impl RingFile {
         drainers.retain(|file| file.strong_count() > 0);
         drainers.push(Arc::downgrade(&lock));
         drop(drainers);
-        let (path, layout, number) = (path.to_path_buf(), header.layout, header.number);
-        Ok(Some(Self { path, region, layout, number, lock }))
+        let (layout, number) = (header.layout, header.number);
+        Ok(Some(Self { dir: Arc::clone(dir), path, region, layout, number, lock }))
     }
 
     /// The words.
@@ -95,15 +96,15 @@ impl RingFile {
     }
 
     /// Opens the successor, or the ring that is drained if that is a later one.
-    pub fn open_after(&self, dir: &Path) -> Result<Self> {
+    pub fn open_after(&self) -> Result<Self> {
         for _ in 0..RENAMES {
             if let Some(name) = self.words().successor()
-                && let Some(next) = unless_gone(Self::open_at(&path_of(dir, name)))?
+                && let Some(next) = unless_gone(Self::open_at(&self.dir, &file_of(name)))?
                 && Some(next.number) == self.number.checked_add(1)
             {
                 return Ok(next);
             }
-            let head = Self::open(dir)?;
+            let head = Self::open(&self.dir)?;
             if let Some(head) = head.filter(|head| head.number > self.number) {
                 return Ok(head);
             }
@@ -112,52 +113,68 @@ impl RingFile {
     }
 
     /// Makes a successor, unless there is one. That is not yet put into: the ring is open.
-    pub fn make_successor(&self, dir: &Path, layout: Layout, mode: u32) -> Result<()> {
+    pub fn make_successor(&self, layout: Layout, mode: u32) -> Result<()> {
         if self.words().successor().is_some() {
             return Ok(());
         }
-        let (name, file) = create_successor(dir, mode)?;
-        let path = path_of(dir, name);
+        let (name, file) = create_successor(&self.dir, mode)?;
+        let path = self.dir.shown(&file_of(name));
         let high_water = self.words().high_water();
         let words = [(NUMBER_AT, self.number.saturating_add(1)), (HIGH_WATER, high_water)];
         let filled = fill(&path, file, layout, &words);
         if filled.is_err() || self.words().name_successor(name) != name {
-            let _ = fault::call!("ring.file.remove", std::fs::remove_file(&path));
+            let _ = remove(&self.dir, &file_of(name));
         }
         filled
     }
 
     /// Whether this is the ring that has the name.
-    pub fn is_head(&self, dir: &Path) -> Result<bool> {
-        let path = dir.join(FILE_NAME);
-        let access = Access { write: false, create_mode: None };
-        let Some(head) = files::open(&path, access)? else { return Ok(false) };
-        let failed = |e| Error::io("cannot look at", &path, e);
-        let (own, found) = (files::identity(&self.lock), files::identity(&head));
-        Ok(own.map_err(failed)? == found.map_err(failed)?)
+    pub fn is_head(&self) -> Result<bool> {
+        Ok(self.head()? == Some(self.identity()?))
+    }
+
+    /// Device and inode number of the ring that has the name.
+    pub fn head(&self) -> Result<Option<(u64, u64)>> {
+        self.dir.identity_of(FILE_NAME)
+    }
+
+    /// Device and inode number.
+    pub fn identity(&self) -> Result<(u64, u64)> {
+        files::identity(&self.lock).map_err(|e| Error::io("cannot look at", &self.path, e))
+    }
+
+    /// Whether the file was removed.
+    pub fn is_removed(&self) -> Result<bool> {
+        files::is_removed(&self.lock).map_err(|e| Error::io("cannot look at", &self.path, e))
+    }
+
+    /// The directory that it is in.
+    #[must_use]
+    pub const fn directory(&self) -> &Arc<OwnDirectory> {
+        &self.dir
     }
 
     /// Gives the successor the name, for a ring that has it and is drained. The caller has both
     /// drainer's locks: without that of a ring that has the name, nobody renames.
-    pub fn hand_over(&self, dir: &Path) -> Result<()> {
+    pub fn hand_over(&self) -> Result<()> {
         let Some(name) = self.words().successor() else { return Ok(()) };
-        let (from, to) = (path_of(dir, name), dir.join(FILE_NAME));
+        let (from, to) = (self.dir.place_of(&file_of(name)), self.dir.place_of(FILE_NAME));
         fault::call!("ring.file.rename", files::rename(&from, &to))
-            .map_err(|e| Error::io("cannot rename", &from, e))
+            .map_err(|e| Error::io("cannot rename", &self.dir.shown(&file_of(name)), e))
     }
 
     /// Maps the rings of a directory to look at, oldest first, and changes nothing.
     pub fn map_read_only(dir: &Path) -> Result<Vec<(Arc<Region>, Layout)>> {
-        let path = dir.join(FILE_NAME);
+        let dir = OwnDirectory::open(dir)?;
         for _ in 0..RENAMES {
-            let Some((header, region)) = map_at(&path)? else { return Ok(Vec::new()) };
+            let Some((header, region)) = map_at(&dir, FILE_NAME)? else { return Ok(Vec::new()) };
             let mut chain = vec![(region, header.layout)];
             let mut number = header.number;
             loop {
                 let words = chain.last().map(|(region, layout)| Ring::new(region, *layout));
                 let closed = words.filter(|words| words.is_closed());
                 let Some(name) = closed.and_then(Ring::successor) else { return Ok(chain) };
-                match map_at(&path_of(dir, name))? {
+                match map_at(&dir, &file_of(name))? {
                     Some((next, region)) if Some(next.number) == number.checked_add(1) => {
                         chain.push((region, next.layout));
                         number = next.number;
@@ -166,16 +183,20 @@ impl RingFile {
                 }
             }
         }
-        Err(Error::gone("cannot open the ring's next file", &path))
+        Err(Error::gone("cannot open the ring's next file", &dir.shown(FILE_NAME)))
     }
 
     /// Opens the ring of a directory that is drained, or makes one of this layout.
-    pub fn open_or_create(dir: &Path, layout: Layout, mode: u32) -> Result<Self> {
+    pub fn open_or_create(dir: &Arc<OwnDirectory>, layout: Layout, mode: u32) -> Result<Self> {
+        let fill = |path: &Path, file| fill(path, file, layout, &[(NUMBER_AT, 1), (BEGUN, 1)]);
+        let publish =
+            |from: &Path, to: &Path| fault::call!("ring.file.publish", names::publish(from, to));
         loop {
             if let Some(found) = Self::open(dir)? {
                 return Ok(found);
             }
-            create(dir, layout, mode)?;
+            // Where another thread or process was faster, its ring is opened.
+            dir.create_filled(FILE_NAME, mode, fill, publish)?;
         }
     }
 
@@ -191,50 +212,38 @@ impl RingFile {
     }
 }
 
-/// Makes a ring under a name of its own, then gives it its name, unless another one was faster.
-fn create(dir: &Path, layout: Layout, mode: u32) -> Result<()> {
-    let path = dir.join(FILE_NAME);
-    let own = dir.join(format!("{FILE_NAME}.{}", process::pid()));
-    let remove = || fault::call!("ring.file.remove", std::fs::remove_file(&own));
-    let Some(file) = files::create_new(&own, mode)? else {
-        // Left by a process of this pid, or by another thread, which then fails and tries again.
-        return remove().map_err(|e| Error::io("cannot remove", &own, e));
-    };
-    let created = fill(&own, file, layout, &[(NUMBER_AT, 1), (BEGUN, 1)]).and_then(|()| {
-        match fault::call!("ring.file.publish", names::publish(&own, &path)) {
-            Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-                Err(Error::io("cannot make", &path, error))
-            }
-            _ => Ok(()),
-        }
-    });
-    let _ = remove();
-    created
-}
-
 /// Makes a successor's file under a name that no other has.
-fn create_successor(dir: &Path, mode: u32) -> Result<(u64, File)> {
+fn create_successor(dir: &OwnDirectory, mode: u32) -> Result<(u64, File)> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     loop {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = u64::from(process::pid()) << 32 | u64::from(number);
-        if let Some(file) = files::create_new(&path_of(dir, name), mode)? {
+        if let Some(file) = dir.create_new(&file_of(name), mode)? {
             return Ok((name, file));
         }
     }
 }
 
-fn path_of(dir: &Path, name: u64) -> PathBuf {
-    dir.join(format!("{PREFIX}{name:x}{SUFFIX}"))
+fn file_of(name: u64) -> String {
+    format!("{PREFIX}{name:x}{SUFFIX}")
+}
+
+fn remove(dir: &OwnDirectory, name: &str) -> Result<()> {
+    fault::call!("ring.file.remove", std::fs::remove_file(dir.place_of(name)))
+        .map_err(|e| Error::io("cannot remove", &dir.shown(name), e))
 }
 
 /// Removes what processes left that died before a ring named their file its successor.
-pub fn remove_left(dir: &Path, is_dead: impl Fn(u32) -> bool) -> Result<()> {
-    let failed = |e| Error::io("cannot list", dir, e);
-    let mut names = Vec::new();
-    for entry in fault::call!("ring.dir.read", std::fs::read_dir(dir)).map_err(failed)? {
-        names.extend(name_of(&entry.map_err(failed)?.file_name()));
+pub fn remove_left(dir: &OwnDirectory, is_dead: impl Fn(u32) -> bool) -> Result<()> {
+    let failed = |e| Error::io("cannot list", &dir.shown(""), e);
+    let found = fault::call!("ring.dir.read", dir.names()).map_err(failed)?;
+    for name in found.iter().filter_map(|name| name.to_str()) {
+        // It never got its name: nobody else has opened it.
+        if maker_of(name).is_some_and(&is_dead) {
+            remove(dir, name)?;
+        }
     }
+    let mut names: Vec<_> = found.iter().filter_map(|name| name_of(name)).collect();
     // In this order: a dead process names no successor any more.
     names.retain(|name| is_dead(u32::try_from(name >> 32).unwrap_or_default()));
     if names.is_empty() {
@@ -242,9 +251,15 @@ pub fn remove_left(dir: &Path, is_dead: impl Fn(u32) -> bool) -> Result<()> {
     }
     let Some(known) = successors(dir)? else { return Ok(()) };
     for name in names.iter().filter(|name| !known.contains(name)) {
-        remove_if_unused(&path_of(dir, *name))?;
+        remove_if_unused(dir, &file_of(*name))?;
     }
     Ok(())
+}
+
+/// The process that made a file which has not got its name yet.
+fn maker_of(name: &str) -> Option<u32> {
+    let rest = name.strip_prefix(FILE_NAME)?.strip_prefix('.')?;
+    rest.split('.').next()?.parse().ok()
 }
 
 fn name_of(file: &std::ffi::OsStr) -> Option<u64> {
@@ -253,9 +268,9 @@ fn name_of(file: &std::ffi::OsStr) -> Option<u64> {
 }
 
 /// The names of the rings after the one that is drained; None if they cannot all be found now.
-fn successors(dir: &Path) -> Result<Option<Vec<u64>>> {
-    let (mut path, mut known) = (dir.join(FILE_NAME), Vec::new());
-    while let Some((header, region)) = map_at(&path)? {
+fn successors(dir: &OwnDirectory) -> Result<Option<Vec<u64>>> {
+    let (mut file, mut known) = (FILE_NAME.to_owned(), Vec::new());
+    while let Some((header, region)) = map_at(dir, &file)? {
         let Some(name) = Ring::new(&region, header.layout).successor() else {
             return Ok(Some(known));
         };
@@ -263,30 +278,29 @@ fn successors(dir: &Path) -> Result<Option<Vec<u64>>> {
             return Ok(None);
         }
         known.push(name);
-        path = path_of(dir, name);
+        file = file_of(name);
     }
     Ok(None)
 }
 
 /// Removes a ring that is not whole, or that no message was ever put into.
-fn remove_if_unused(path: &Path) -> Result<()> {
+fn remove_if_unused(dir: &OwnDirectory, name: &str) -> Result<()> {
     let access = Access { write: false, create_mode: None };
-    let Some(file) = files::open(path, access)? else { return Ok(()) };
-    let window = Window::new(path, file, false)?;
+    let Some(file) = dir.open_file(name, access)? else { return Ok(()) };
+    let window = Window::new(&dir.shown(name), file, false)?;
     let mut magic = [0; 8];
     window.read_at(&mut magic, 0)?;
     let is_whole = magic != [0; 8];
     if is_whole && Ring::new(&window.region(), Header::read(&window)?.layout).tail() > 0 {
         return Ok(());
     }
-    fault::call!("ring.file.remove", std::fs::remove_file(path))
-        .map_err(|e| Error::io("cannot remove", path, e))
+    remove(dir, name)
 }
 
-fn map_at(path: &Path) -> Result<Option<(Header, Arc<Region>)>> {
+fn map_at(dir: &OwnDirectory, name: &str) -> Result<Option<(Header, Arc<Region>)>> {
     let access = Access { write: false, create_mode: None };
-    let Some(file) = files::open(path, access)? else { return Ok(None) };
-    let window = Window::new(path, file, false)?;
+    let Some(file) = dir.open_file(name, access)? else { return Ok(None) };
+    let window = Window::new(&dir.shown(name), file, false)?;
     Ok(Some((Header::read(&window)?, window.region())))
 }
 

@@ -5,7 +5,7 @@
 //! order. Messages are put into the last one.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -14,12 +14,13 @@ use super::file::{self, FILE_NAME, RingFile};
 use super::format::{Layout, MOST_CAPACITY};
 use super::protocol::{self, Refused};
 use crate::chronicle::append::appender::Appender;
-use crate::chronicle::format::blocks;
+use crate::chronicle::format::{blocks, table};
 use crate::chronicle::protocol::lock::patience::{self, Patience};
 use crate::chronicle::protocol::lock::{interrupt, recovery};
 use crate::chronicle::protocol::publish::Payload;
 use crate::chronicle::queue::handle::Queue;
-use crate::os::process;
+use crate::os::own_directory::OwnDirectory;
+use crate::os::{clock, process};
 use crate::{Error, Result, warnings};
 
 /// A producer that waits for room sleeps for at most this long at once.
@@ -128,6 +129,8 @@ pub struct Ring {
     /// Its thread ends when the ring is empty: nobody puts messages in here.
     pub(super) is_left_over: AtomicBool,
     on_full: OnFull,
+    /// When it was last seen that the ring's files are those of the directory.
+    pub(super) looked_ms: AtomicI64,
     /// Why it could not grow, when it was last said.
     why_not_grown: Mutex<String>,
 }
@@ -137,11 +140,12 @@ impl Ring {
     pub fn open(queue: &Arc<Queue>, capacity: u64, on_full: OnFull) -> Result<Arc<Self>> {
         queue.check_open("queue")?;
         let mode = queue.options().file_mode;
-        let file = RingFile::open_or_create(queue.path(), Layout::of(capacity), mode)?;
+        let dir = directory_of(queue)?;
+        let file = RingFile::open_or_create(&dir, Layout::of(capacity), mode)?;
         let is_dead = |pid| {
             pid != process::pid() && queue.table().is_some_and(|it| recovery::is_dead(it, pid))
         };
-        if let Err(error) = file::remove_left(queue.path(), is_dead) {
+        if let Err(error) = file::remove_left(&dir, is_dead) {
             warnings::leave(format!("unused rings stay in the directory: error={error}"));
         }
         Self::with(queue, file, on_full)
@@ -160,6 +164,7 @@ impl Ring {
             thread: Mutex::default(),
             is_left_over: AtomicBool::new(false),
             on_full,
+            looked_ms: AtomicI64::new(clock::coarse_time_ms()),
             why_not_grown: Mutex::default(),
         }))
     }
@@ -198,6 +203,7 @@ impl Ring {
     #[inline]
     fn offer(&self, payload: Payload<'_>, metadata: bool) -> Result<Offered> {
         self.check_open()?;
+        self.check_present()?;
         let length = payload.len();
         self.check_length(length)?;
         let (_busy, chain) = (Busy::new(), self.chain());
@@ -267,7 +273,7 @@ impl Ring {
 
     /// Finds the successor of a ring that is closed, and forgets those that are drained.
     fn follow(&self, closed: &RingFile) -> Result<()> {
-        let next = closed.open_after(self.queue().path())?;
+        let next = closed.open_after()?;
         self.go_on_in(next);
         Ok(())
     }
@@ -298,10 +304,10 @@ impl Ring {
         if words.capacity() == MOST_CAPACITY {
             return Ok(false);
         }
-        let (dir, mode) = (self.queue().path(), self.queue().options().file_mode);
+        let mode = self.queue().options().file_mode;
         let layout = Layout::of(length.max(2 * words.capacity()));
         // A ring is closed when its successor is known to be whole: until then there is no harm.
-        match full.make_successor(dir, layout, mode).and_then(|()| full.open_after(dir)) {
+        match full.make_successor(layout, mode).and_then(|()| full.open_after()) {
             Ok(next) => {
                 words.close().map_err(|_| self.damaged())?;
                 self.go_on_in(next);
@@ -409,6 +415,19 @@ impl Ring {
     fn known_stats(&self) -> Stats {
         Stats::read(self.chain().iter().map(|file| file.words()))
     }
+}
+
+/// The directory of a queue: the one that has the queue's table.
+pub(super) fn directory_of(queue: &Queue) -> Result<Arc<OwnDirectory>> {
+    let dir = OwnDirectory::open(queue.path())?;
+    if let Some(table) = queue.table() {
+        let found = dir.identity_of(table::FILE_NAME)?;
+        if found.map(|(_, inode)| inode) != Some(table.shared.inode()) {
+            table.shared.check_present()?;
+            return Err(Error::gone("replaced while it was opened", queue.path()));
+        }
+    }
+    Ok(Arc::new(dir))
 }
 
 /// Counts a thread of this process that is at work in a ring.

@@ -13,6 +13,8 @@ pub mod file;
 pub mod format;
 #[cfg(not(loom))]
 pub mod handle;
+#[cfg(not(loom))]
+mod presence;
 pub mod protocol;
 #[cfg(not(loom))]
 pub mod reader;

@@ -1,0 +1,166 @@
+//! A directory that stays the same one, whatever its path names now: files are opened, made and
+//! renamed in the directory that was opened.
+
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use super::files::{self, Access};
+use super::process;
+use crate::probe::fault;
+use crate::{Error, Result};
+
+/// An open directory.
+#[derive(Debug)]
+pub struct OwnDirectory {
+    /// Keeps the place below valid.
+    _handle: File,
+    path: PathBuf,
+    /// A path that leads to the open directory; its own path where the system has none.
+    place: PathBuf,
+}
+
+impl OwnDirectory {
+    /// Opens the directory at a path.
+    pub fn open(path: &Path) -> Result<Self> {
+        let mut options = OpenOptions::new();
+        options.read(true).custom_flags(libc::O_DIRECTORY | libc::O_CLOEXEC);
+        let handle = fault::call!("file.open", options.open(path));
+        let handle = handle.map_err(|e| Error::io("cannot open", path, e))?;
+        let failed = |e| Error::io("cannot look at", path, e);
+        let own = files::identity(&handle).map_err(failed)?;
+        let by_handle = PathBuf::from(format!("/proc/self/fd/{}", handle.as_raw_fd()));
+        let leads_here =
+            std::fs::metadata(&by_handle).is_ok_and(|found| (found.dev(), found.ino()) == own);
+        let place = if leads_here { by_handle } else { path.to_path_buf() };
+        Ok(Self { _handle: handle, path: path.to_path_buf(), place })
+    }
+
+    /// Where a file of this name was when the directory was opened: for people to read.
+    #[must_use]
+    pub fn shown(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// A path to open a file of this name by.
+    #[must_use]
+    pub fn place_of(&self, name: &str) -> PathBuf {
+        self.place.join(name)
+    }
+
+    fn named<T>(&self, name: &str, found: Result<T>) -> Result<T> {
+        found.map_err(|mut error| {
+            if let Error::Io { path, .. }
+            | Error::NotAQueue { path, .. }
+            | Error::SecondName { path, .. } = &mut error
+            {
+                *path = self.shown(name);
+            }
+            error
+        })
+    }
+
+    /// Opens a file, as [`files::open`] does.
+    pub fn open_file(&self, name: &str, access: Access) -> Result<Option<File>> {
+        self.named(name, files::open(&self.place_of(name), access))
+    }
+
+    /// Opens another description of a file, as [`files::open_again`] does.
+    pub fn open_again(&self, file: &File, name: &str, access: Access) -> Result<File> {
+        self.named(name, files::open_again(file, &self.place_of(name), access))
+    }
+
+    /// Makes a file, as [`files::create_new`] does.
+    pub fn create_new(&self, name: &str, mode: u32) -> Result<Option<File>> {
+        self.named(name, files::create_new(&self.place_of(name), mode))
+    }
+
+    /// Makes a file by `make_whole` and then gives it its name by `publish`, so that nobody sees a part of it;
+    /// false if another file has the name. Until then it has a name of its own, under which no other
+    /// thread, process or container makes one.
+    pub fn create_filled(
+        &self,
+        name: &str,
+        mode: u32,
+        make_whole: impl FnOnce(&Path, File) -> Result<()>,
+        publish: impl FnOnce(&Path, &Path) -> io::Result<()>,
+    ) -> Result<bool> {
+        let own = private_name(name);
+        let Some(file) = self.create_new(&own, mode)? else { return Ok(false) };
+        let published = make_whole(&self.shown(&own), file).and_then(|()| {
+            match publish(&self.place_of(&own), &self.place_of(name)) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+                Err(error) => Err(Error::io("cannot make", &self.shown(name), error)),
+                Ok(()) => Ok(true),
+            }
+        });
+        if !matches!(published, Ok(true)) {
+            let _ = std::fs::remove_file(self.place_of(&own));
+        }
+        published
+    }
+
+    /// Device and inode number of what has a name; None if nothing has.
+    pub fn identity_of(&self, name: &str) -> Result<Option<(u64, u64)>> {
+        let found = std::fs::symlink_metadata(self.place_of(name));
+        match fault::call!("file.identity.stat", found) {
+            Ok(found) => Ok(Some((found.dev(), found.ino()))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Error::io("cannot look at", &self.shown(name), error)),
+        }
+    }
+
+    /// The names in it.
+    pub fn names(&self) -> io::Result<Vec<OsString>> {
+        std::fs::read_dir(&self.place)?.map(|entry| entry.map(|it| it.file_name())).collect()
+    }
+}
+
+/// A name for a file that is not whole yet: a pid and a thread are not enough, for another container
+/// may have the same.
+fn private_name(name: &str) -> String {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    let random = RandomState::new().build_hasher().finish();
+    format!("{name}.{}.{}.{random:016x}", process::pid(), process::thread_id())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::os::names;
+
+    #[test]
+    fn a_file_is_whole_when_it_gets_its_name_and_never_replaces_another() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = OwnDirectory::open(dir.path()).unwrap();
+        let fill = |text: &'static str| {
+            move |path: &Path, mut file: File| {
+                io::Write::write_all(&mut file, text.as_bytes())
+                    .map_err(|e| Error::io("cannot write", path, e))
+            }
+        };
+        assert!(own.create_filled("one", 0o600, fill("first"), names::publish).unwrap());
+        assert!(!own.create_filled("one", 0o600, fill("second"), names::publish).unwrap());
+        let failed = own.create_filled("two", 0o600, |_, _| Err(Error::Forked), names::publish);
+        assert!(failed.is_err());
+        assert_eq!(std::fs::read(dir.path().join("one")).unwrap(), b"first");
+        assert_eq!(own.names().unwrap(), ["one"]);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn names_belong_to_the_directory_that_was_opened() {
+        let above = tempfile::tempdir().unwrap();
+        let (path, moved) = (above.path().join("queue"), above.path().join("moved"));
+        std::fs::create_dir(&path).unwrap();
+        let own = OwnDirectory::open(&path).unwrap();
+        std::fs::rename(&path, &moved).unwrap();
+        std::fs::create_dir(&path).unwrap();
+        own.create_new("file", 0o600).unwrap().unwrap();
+        assert!(moved.join("file").exists() && !path.join("file").exists());
+        assert!(own.identity_of("file").unwrap().is_some());
+    }
+}
