@@ -38,7 +38,6 @@ Where things are; each imports only what stands above it::
     demo cli                                   `quire demo`, and the command line
 """
 
-import os as _os
 import warnings as _warnings
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
@@ -343,13 +342,6 @@ def __dir__() -> list[str]:
     """List what is imported later too."""
     return sorted({*globals(), *_LATER})
 
-
-# A child must not share the parent's locks: its inherited handles raise ForkedError.
-_os.register_at_fork(
-    before=_native.before_fork,
-    after_in_parent=_native.after_fork_in_parent,
-    after_in_child=_native.after_fork_in_child,
-)
 
 if _native.BUILD_PROFILE != "release":
     _warnings.warn(

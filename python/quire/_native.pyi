@@ -58,9 +58,6 @@ __all__ = [
     "WireIn",
     "WireOut",
     "WriteDocument",
-    "after_fork_in_child",
-    "after_fork_in_parent",
-    "before_fork",
     "compress_roll_file",
     "count_pruned",
     "entry_bytes",
@@ -167,14 +164,6 @@ class Seen:
 def kind_parts(kind: Kind, /) -> tuple[str, list[Kind], Codec | None]:
     """Return the name of a declared type, the types inside it, and the codec of a class."""
 
-def before_fork() -> None:
-    """Wait until no thread is in a step that a child would find unfinished; for ``os.fork``."""
-
-def after_fork_in_parent() -> None:
-    """Let the other threads continue; for ``os.fork``."""
-
-def after_fork_in_child() -> None:
-    """Mark every handle of this process as forked; for ``os.fork``."""
 
 def entry_bytes(name: str, value: object, /) -> bytes:
     """Return a named value, encoded as by :meth:`WriteDocument.write`."""

@@ -35,27 +35,6 @@ mod vanilla;
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use quire_kernel::fork;
-
-// Attached: the threads it waits for are not, and attaching again might have to wait for one that
-// waits for it.
-#[doc = stub!("before_fork")]
-#[pyfunction]
-fn before_fork() {
-    fork::before();
-}
-
-#[doc = stub!("after_fork_in_parent")]
-#[pyfunction]
-fn after_fork_in_parent() {
-    fork::after_in_parent();
-}
-
-#[doc = stub!("after_fork_in_child")]
-#[pyfunction]
-fn after_fork_in_child() {
-    fork::after_in_child();
-}
 
 #[doc = stub!("entry_bytes")]
 #[pyfunction]
@@ -162,13 +141,14 @@ mod _native {
     use crate::vanilla::tailer::{VanillaPayloads, VanillaTailer};
 
     #[pymodule_export]
-    use crate::{after_fork_in_child, after_fork_in_parent, before_fork, entry_bytes};
+    use crate::entry_bytes;
 
     use crate::{Bound, PyModule, PyModuleMethods, PyResult};
 
     #[pymodule_init]
     fn init(m: &Bound<'_, PyModule>) -> PyResult<()> {
         crate::error::watch_for_signals();
+        quire_kernel::fork::watch();
         #[cfg(feature = "fault-points")]
         crate::fault_points::add_to(m)?;
         m.add("FINDING_KINDS", crate::maintenance::kinds())?;

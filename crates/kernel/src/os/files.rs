@@ -552,12 +552,16 @@ pub fn notes_changes(_path: &Path) -> io::Result<bool> {
 }
 
 /// Replaces an inherited descriptor, so that its description (and its locks) can end with the
-/// process that made it. The number stays valid and reads as an empty file.
+/// process that made it. The number stays valid and reads as an empty file, and programs that the
+/// child starts do not get it.
 pub fn detach_descriptor(file: &File) {
     if let Ok(null) = File::open("/dev/null") {
         // SAFETY: both descriptors are open; the old one stays owned by its `File`.
         unsafe {
-            libc::dup2(null.as_raw_fd(), file.as_raw_fd());
+            if libc::dup2(null.as_raw_fd(), file.as_raw_fd()) != -1 {
+                // A copy is not closed by `exec` unless that is asked for.
+                libc::fcntl(file.as_raw_fd(), libc::F_SETFD, libc::FD_CLOEXEC);
+            }
         }
     }
 }
