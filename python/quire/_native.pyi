@@ -4549,6 +4549,14 @@ class VanillaTailer:
             payload = tailer.read_bytes()
         """
 
+    def _watch_earlier(self, known: list[int], /) -> None:
+        """
+        Have what is appended to earlier cycles from now on be delivered, too.
+
+        That is of those that ended lately, and of all after the first of *known*: indexes of the
+        last messages that a reader has of some cycles, to which it lacks what follows.
+        """
+
     def read_text(self) -> str | None:
         """
         Return the next message as a text, or None when nothing is there yet.

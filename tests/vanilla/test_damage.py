@@ -15,6 +15,7 @@ import quire
 from vanilla_golden import built, listing
 from vanilla_reference import Geometry, messages
 
+SMALL: dict[str, Any] = {"tid_bits": 16, "index_block_bytes": 1024, "data_block_bytes": 4096}
 GEOMETRY = Geometry(tid_bits=16, index_block=1024, data_block=4096)
 FOLDER = "20160718"
 START_MS = 20_000 * 86_400_000
@@ -221,3 +222,78 @@ def test_no_bytes_make_a_reader_crash_or_loop(seed: int, queue_path: Path) -> No
                     break
         tailer.to_end()
         assert queue.entry_count <= 10_000 * 128
+
+
+def test_a_cycle_whose_index_is_gone_says_so(tmp_path: Path) -> None:
+    clock = quire.ManualClock(START_MS)
+    with quire.open(tmp_path, format="vanilla", clock=clock, **SMALL) as queue:
+        written = queue.appender().write_bytes(b"1")
+        queue.appender().write_many([b"2", b"3"])
+        folder = Path(queue.directory_for_cycle(queue.current_cycle))
+        clock.advance(86_400_000)
+        last = queue.appender().write_bytes(b"4")
+    (folder / "index-0").unlink()
+    with quire.open(tmp_path, clock=clock) as queue:
+        assert queue.last_index == last
+        tailer, gone = queue.tailer(), r"the index of a cycle is gone.*index-0.*rebuild the index"
+        for ask in (tailer.read_bytes, lambda: queue.first_index, lambda: queue.entry_count):
+            with pytest.raises(quire.CorruptError, match=gone):
+                ask()
+        clock.advance(-86_400_000)
+        with pytest.raises(quire.CorruptError, match=gone):
+            queue.appender().write_bytes(b"in their places")
+        assert not (folder / "index-0").exists()
+        quire.vanilla.rebuild_index(tmp_path)
+        assert [*tailer.payloads()] == [b"1", b"2", b"3", b"4"]
+        assert queue.appender().write_bytes(b"5") == written + 3
+
+
+def test_a_record_whose_writer_died_before_the_index_was_made_stops_nobody(tmp_path: Path) -> None:
+    clock = quire.ManualClock(START_MS)
+    with quire.open(tmp_path, format="vanilla", clock=clock, **SMALL) as queue:
+        queue.appender().write_bytes(b"never seen")
+        folder = Path(queue.directory_for_cycle(queue.current_cycle))
+        (folder / "index-0").unlink()
+        assert queue.tailer().read_bytes() is None
+        queue.appender().write_bytes(b"1")
+        assert queue.tailer().read_many(9) == [b"1"]
+
+
+STRAY = ["index-12", "index-9999", "index-10000", "index-18446744073709551615"]
+
+
+@pytest.mark.parametrize("content", [b"", bytes(1024), b"\x07" * 1024], ids=len)
+@pytest.mark.parametrize("name", STRAY)
+def test_a_stray_index_file_hides_nothing(name: str, content: bytes, tmp_path: Path) -> None:
+    clock = quire.ManualClock(START_MS)
+    with quire.open(tmp_path, format="vanilla", clock=clock, **SMALL) as queue:
+        first = queue.appender().write_bytes(b"0")
+        folder = Path(queue.directory_for_cycle(queue.current_cycle))
+        (folder / name).write_bytes(content)
+        tailer = queue.tailer()
+        assert tailer.read_many(9) == [b"0"]
+        with queue.appender() as appender:
+            assert appender.write_bytes(b"1") == first + 1
+            assert tailer.read_many(999) == [b"1"]
+            # Over the end of the first index file.
+            assert appender.write_many([b"%d" % it for it in range(2, 300)]) == first + 299
+        expected = [b"%d" % it for it in range(300)]
+        assert tailer.read_many(999) == expected[2:]
+        assert (queue.last_index, queue.entry_count) == (first + 299, 300)
+        clock.advance(86_400_000)
+        queue.appender().write_bytes(b"next cycle")
+        assert [*queue.tailer().payloads()] == [*expected, b"next cycle"]
+        backward = queue.tailer()
+        backward.to_end()
+        backward.direction = "backward"
+        assert backward.read_many(999) == [b"next cycle", *reversed(expected)]
+    assert (folder / name).read_bytes() == content
+
+
+def test_a_stray_data_file_stops_no_writer(tmp_path: Path) -> None:
+    with quire.open(tmp_path, format="vanilla", **SMALL) as queue:
+        folder = Path(queue.directory_for_cycle(queue.current_cycle))
+        folder.mkdir()
+        (folder / "data-65535-18446744073709551615").touch()
+        queue.appender().write_bytes(b"1")
+        assert queue.tailer().read_many(9) == [b"1"]

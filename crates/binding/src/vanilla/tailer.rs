@@ -91,6 +91,12 @@ impl VanillaTailer {
         or_raise(py, py.detach(|| self.0.commit()))
     }
 
+    #[doc = stub!("VanillaTailer._watch_earlier")]
+    #[pyo3(name = "_watch_earlier", signature = (known, /))]
+    fn watch_earlier(&self, py: Python<'_>, known: Vec<i64>) -> PyResult<()> {
+        or_raise(py, py.detach(|| self.0.watch_earlier(&known)))
+    }
+
     #[doc = stub!("VanillaTailer.name")]
     #[getter]
     fn name(&self) -> Option<&str> {

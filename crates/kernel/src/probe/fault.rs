@@ -256,6 +256,8 @@ mod names {
         "vanilla.word.cas",
         "vanilla.position.next.store",
         "vanilla.position.late.store",
+        "vanilla.position.further.store",
+        "vanilla.position.floor.store",
         "vanilla.position.magic.store",
         "vanilla.position.pid.store",
         "vanilla.position.since.store",

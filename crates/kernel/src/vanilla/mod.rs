@@ -9,6 +9,7 @@ mod appender;
 pub mod explain;
 pub mod format;
 pub mod indexed;
+mod late;
 mod message;
 mod named_position;
 mod options;

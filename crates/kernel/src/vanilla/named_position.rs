@@ -7,6 +7,8 @@
 //! | 16 | index of the next message of the cycle before, where a slow writer may still append; -1: none |
 //! | 24 | process id of the tailer that has the lock of the file |
 //! | 32 | epoch milliseconds of when it took it |
+//! | 40 | index of the first message of the first cycle that was passed without a message and is still looked at; 0: none |
+//! | 48, 56 | as 16, of two cycles before that one; 0: none |
 
 use std::path::{Path, PathBuf};
 
@@ -22,6 +24,8 @@ const NEXT: u64 = 8;
 const LATE: u64 = 16;
 const PID: u64 = 24;
 const SINCE: u64 = 32;
+const FLOOR: u64 = 40;
+const FURTHER: [u64; 2] = [48, 56];
 const LENGTH: u64 = 64;
 const PREFIX: &str = ".tailer-";
 /// Names have at most this many bytes.
@@ -60,51 +64,114 @@ impl NamedPosition {
         Ok(Self { block })
     }
 
-    /// Indexes of the next message, and of the next one of the cycle before.
-    pub fn load(&self) -> (Option<i64>, Option<i64>) {
-        let word =
-            |at| Some(self.block.region().load_acquire(at).cast_signed()).filter(|it| *it >= 0);
-        (word(NEXT), word(LATE))
+    /// What was stored last.
+    pub fn load(&self) -> Kept {
+        Kept::of(|at| Ok(self.block.region().load_acquire(at))).unwrap_or_default()
     }
 
-    /// Stores both. The cycle before comes first: a crash in between has a message read again.
-    pub fn store(&self, next: Option<i64>, late: Option<i64>) {
+    /// Stores a position. Earlier cycles come first: a crash in between has a message read again.
+    pub fn store(&self, kept: &Kept) {
         let region = self.block.region();
         let word = |value: Option<i64>| value.unwrap_or(-1).cast_unsigned();
-        region.store_release(LATE, word(late), step!("vanilla.position.late.store"));
-        region.store_release(NEXT, word(next), step!("vanilla.position.next.store"));
+        for (at, value) in FURTHER.into_iter().zip(&kept.late[1..]) {
+            let value = value.unwrap_or_default().cast_unsigned();
+            if region.load_acquire(at) != value {
+                region.store_release(at, value, step!("vanilla.position.further.store"));
+            }
+        }
+        let floor = kept.floor.unwrap_or_default().cast_unsigned();
+        if region.load_acquire(FLOOR) != floor {
+            region.store_release(FLOOR, floor, step!("vanilla.position.floor.store"));
+        }
+        region.store_release(LATE, word(kept.late[0]), step!("vanilla.position.late.store"));
+        region.store_release(NEXT, word(kept.next), step!("vanilla.position.next.store"));
     }
 }
 
-/// The named tailers of a queue: each with the least index that it still needs; None where it
-/// starts at the first message.
-pub fn stored(base: &Path) -> Result<Vec<(String, Option<i64>)>> {
+/// A position, with what is still needed of earlier cycles.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Kept {
+    /// The index of the next message; None: the first.
+    next: Option<i64>,
+    /// As above, of earlier cycles to which slow writers may append, the latest first.
+    late: [Option<i64>; Kept::MOST_LATE],
+    /// From this cycle on, those that have no index here had no message.
+    floor: Option<i64>,
+}
+
+impl Kept {
+    /// Earlier cycles that have an index.
+    pub const MOST_LATE: usize = 1 + FURTHER.len();
+
+    /// A position without earlier cycles.
+    pub fn new(next: Option<i64>) -> Self {
+        Self { next, ..Self::default() }
+    }
+
+    fn of(mut word: impl FnMut(u64) -> Result<u64>) -> Result<Self> {
+        let mut index = |at, least| -> Result<_> {
+            Ok(Some(word(at)?.cast_signed()).filter(|it| *it >= least))
+        };
+        let next = index(NEXT, 0)?;
+        let late = [index(LATE, 0)?, index(FURTHER[0], 1)?, index(FURTHER[1], 1)?];
+        Ok(Self { next, late, floor: index(FLOOR, 1)? })
+    }
+
+    /// The index of the next message; None: the first.
+    pub const fn next(&self) -> Option<i64> {
+        self.next
+    }
+
+    /// Indexes of the next messages of earlier cycles.
+    pub fn late(&self) -> impl Iterator<Item = i64> {
+        self.late.into_iter().flatten()
+    }
+
+    /// Adds a cycle before those that were added.
+    pub fn add_late(&mut self, index: i64) {
+        if let Some(free) = self.late.iter_mut().find(|it| it.is_none()) {
+            *free = Some(index);
+        }
+    }
+
+    /// An index of the first cycle of those without an index that may still get messages.
+    pub const fn floor(&self) -> Option<i64> {
+        self.floor
+    }
+
+    /// Sets what [`Kept::floor`] returns.
+    pub const fn set_floor(&mut self, index: i64) {
+        self.floor = Some(index);
+    }
+}
+
+/// The named tailers of a queue, each with its position.
+pub fn stored(base: &Path) -> Result<Vec<(String, Kept)>> {
     let failed = |e| Error::io("cannot list", base, e);
     let mut found = Vec::new();
     for entry in fault::call!("vanilla.dir.read", std::fs::read_dir(base)).map_err(failed)? {
         let file = entry.map_err(failed)?.file_name();
         let Some(name) = file.to_str().and_then(name_of) else { continue };
         if let Some(mut block) = Block::open(&base.join(&file), false)? {
-            found.push((name, least_needed(&mut block)?));
+            found.push((name, kept_in(&mut block)?));
         }
     }
-    found.sort();
+    found.sort_by(|(one, _), (other, _)| one.cmp(other));
     Ok(found)
 }
 
-/// The least index of a position; None where it is new.
-fn least_needed(block: &mut Block) -> Result<Option<i64>> {
+/// The position of a file that others may be using.
+fn kept_in(block: &mut Block) -> Result<Kept> {
     let magic = block.word64(0)?;
     if magic == 0 {
-        return Ok(None);
+        return Ok(Kept::default());
     }
     if magic != u64::from_le_bytes(MAGIC) {
         let (found, expected) = (format!("{magic:#x}"), "QuireVT1");
         let what = "not the position of a tailer";
         return Err(Error::corrupt(what, block.path(), 0, found, expected));
     }
-    let (next, late) = (block.word64(NEXT)?.cast_signed(), block.word64(LATE)?.cast_signed());
-    Ok((next >= 0).then(|| if late < 0 { next } else { next.min(late) }))
+    Kept::of(|at| block.word64(at))
 }
 
 fn in_use(block: &mut Block, name: &str) -> Result<Error> {

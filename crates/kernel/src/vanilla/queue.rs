@@ -8,7 +8,7 @@ use super::format::cycle::{self, CycleFormat, NAMED};
 use super::format::index::IndexSplit;
 use super::format::names::FileName;
 use super::message::Message;
-use super::named_position;
+use super::named_position::{self, Kept};
 use super::options::VanillaOptions;
 use super::protocol::block::Block;
 use super::protocol::cycle_reader::CycleReader;
@@ -175,7 +175,27 @@ impl VanillaQueue {
 
     /// The named tailers, each with the least index that it still needs; None: all messages.
     pub fn named_positions(&self) -> Result<Vec<(String, Option<i64>)>> {
-        named_position::stored(&self.path)
+        let stored = named_position::stored(&self.path)?;
+        stored.into_iter().map(|(name, kept)| Ok((name, self.least_needed(&kept)?))).collect()
+    }
+
+    /// The least index that a named tailer still needs; None: all messages.
+    fn least_needed(&self, kept: &Kept) -> Result<Option<i64>> {
+        let Some(next) = kept.next() else { return Ok(None) };
+        let least = kept.late().fold(next, i64::min);
+        let cycle_of = |index| self.split.split(index).map(|(cycle, _)| cycle);
+        let Some(floor) = kept.floor().and_then(cycle_of) else { return Ok(Some(least)) };
+        let known: Vec<_> = kept.late().chain([next]).filter_map(cycle_of).collect();
+        let mut from = floor.saturating_sub(1);
+        while let Some(cycle) = self.listing.after(from)?
+            && self.index_of(cycle, 0)? < least
+        {
+            if !known.contains(&cycle) && self.count_in(cycle)? > 0 {
+                return self.index_of(cycle, 0).map(Some);
+            }
+            from = cycle;
+        }
+        Ok(Some(least))
     }
 
     /// The index of the first message.
@@ -288,10 +308,12 @@ impl VanillaQueue {
     /// The layout to write a cycle with: that of its files, of others, or of this machine's Java.
     pub(super) fn layout_for(&self, cycle: i32) -> Result<Layout> {
         let asked = self.options.layout;
-        if let Some(mut reader) = self.reader(cycle)?
-            && let Some(found) = reader.layout_of_any()?
-        {
-            return self.checked(found, reader.directory());
+        if let Some(mut reader) = self.reader(cycle)? {
+            if let Some(found) = reader.layout_of_any()? {
+                return self.checked(found, reader.directory());
+            }
+            // Other messages would take the places of those whose entries are gone.
+            reader.check_index_is_there()?;
         }
         let newest = self.listing.before(cycle)?;
         if let Some(mut reader) = newest.map(|cycle| self.reader(cycle)).transpose()?.flatten()
@@ -402,7 +424,14 @@ impl VanillaQueue {
 
 /// The first sequence number of a cycle that is taken.
 pub(super) fn first_of(reader: &mut CycleReader) -> Result<Option<u64>> {
-    if reader.entry(0)? != 0 { Ok(Some(0)) } else { reader.after_gap(0) }
+    if reader.entry(0)? != 0 {
+        return Ok(Some(0));
+    }
+    let first = reader.after_gap(0)?;
+    if first.is_none() {
+        reader.check_index_is_there()?;
+    }
+    Ok(first)
 }
 
 /// The sequence number after the last message, gaps or not.
@@ -413,6 +442,9 @@ pub(super) fn end_of(reader: &mut CycleReader) -> Result<u64> {
         while reader.entry(end)? != 0 {
             end += 1;
         }
+    }
+    if end == 0 {
+        reader.check_index_is_there()?;
     }
     Ok(end)
 }

@@ -1,6 +1,6 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
+use super::late::{LateCycles, LateMark};
 use super::message::Message;
 use super::named_position::NamedPosition;
 use super::options::Consumption;
@@ -26,8 +26,8 @@ struct State {
     /// the message that is read next.
     current: Option<Place>,
     direction: Direction,
-    /// Cycles that were left and that a slow writer may still append to, the newest last.
-    late: Vec<Late>,
+    /// Earlier cycles that a slow writer may still append to.
+    late: LateCycles,
     named: Option<NamedPosition>,
     /// What was delivered since the position was stored.
     is_dirty: bool,
@@ -39,13 +39,8 @@ struct State {
 /// A place to return to.
 pub struct Mark {
     current: Option<(i32, u64)>,
-    late: Vec<(i32, u64)>,
+    late: LateMark,
     last_read: Option<i64>,
-}
-
-struct Late {
-    place: Place,
-    until: Instant,
 }
 
 impl VanillaTailer {
@@ -60,16 +55,15 @@ impl VanillaTailer {
                 return Err(Error::ReadOnly { what: "a named tailer", path });
             }
             let named = NamedPosition::open(queue.path(), name, queue.options().file_mode, shared)?;
-            let (next, late) = named.load();
-            if let Some(next) = next {
+            let kept = named.load();
+            if let Some(next) = kept.next() {
                 state.current = match place_at(&queue, next)? {
                     None => place_after_loss(&queue, name, next, on_missing)?,
                     place => place,
                 };
             }
-            if let Some(place) = late.map(|late| place_at(&queue, late)).transpose()?.flatten() {
-                state.late.push(Late { place, until: Instant::now() + queue.options().linger });
-            }
+            let present = state.current.as_ref().map_or(0, |place| place.reader.cycle());
+            state.late = LateCycles::resumed(&queue, &kept, present)?;
             state.named = Some(named);
         }
         Ok(Self { queue, name: name.map(str::to_owned), state: Mutex::new(state) })
@@ -150,7 +144,7 @@ impl VanillaTailer {
         let at = |place: &Place| (place.reader.cycle(), place.sequence);
         Mark {
             current: state.current.as_ref().map(at),
-            late: state.late.iter().map(|late| at(&late.place)).collect(),
+            late: state.late.mark(),
             last_read: state.last_read,
         }
     }
@@ -165,11 +159,7 @@ impl VanillaTailer {
             None => None,
         };
         state.current = place;
-        state.late.retain_mut(|late| {
-            let before = mark.late.iter().find(|(cycle, _)| *cycle == late.place.reader.cycle());
-            late.place.sequence = before.map_or(0, |(_, sequence)| *sequence);
-            before.is_some()
-        });
+        state.late.return_to(&self.queue, &mark.late)?;
         state.last_read = mark.last_read;
         state.is_dirty = true;
         Ok(())
@@ -219,7 +209,7 @@ impl VanillaTailer {
         }
         if !state.late.is_empty() && state.until_late == 0 {
             state.until_late = LATE_EVERY;
-            if let Some(found) = self.find_late(state)? {
+            if let Some(found) = state.late.find(&self.queue)? {
                 return Ok(Some(found));
             }
         }
@@ -292,22 +282,11 @@ impl VanillaTailer {
         Ok(())
     }
 
-    fn find_late(&self, state: &mut State) -> Result<Option<(Message, Option<usize>)>> {
-        let now = Instant::now();
-        for (number, late) in state.late.iter_mut().enumerate() {
-            if let Some(message) = late.place.next(&self.queue)? {
-                return Ok(Some((message, Some(number))));
-            }
-        }
-        state.late.retain(|late| late.until > now);
-        Ok(None)
-    }
-
     /// Looks into later cycles once the present one has nothing more.
     #[cold]
     fn find_further(&self, state: &mut State) -> Result<Option<(Message, Option<usize>)>> {
         loop {
-            if let Some(found) = self.find_late(state)? {
+            if let Some(found) = state.late.find(&self.queue)? {
                 return Ok(Some(found));
             }
             let from = state.current.as_ref().map_or(-1, |place| place.reader.cycle());
@@ -321,7 +300,9 @@ impl VanillaTailer {
                     continue;
                 }
             }
-            self.move_on(state, next);
+            let left = state.current.take();
+            state.late.leave(&self.queue, left, next.reader.cycle());
+            state.current = Some(next);
             if let Some(place) = &mut state.current
                 && let Some(message) = place.next(&self.queue)?
             {
@@ -333,6 +314,9 @@ impl VanillaTailer {
     /// Goes over free entries that taken ones follow: a power cut or a lost file leaves that.
     fn pass_gap(place: &mut Place) -> Result<bool> {
         let Some(taken) = place.reader.after_gap(place.sequence)? else { return Ok(false) };
+        if taken == place.sequence {
+            return Ok(true); // it came while later cycles were looked at: nothing is lost
+        }
         warnings::leave(format!(
             "free index entries are passed over: path={} from={} to={taken} \
              (quire.vanilla.rebuild_index brings back what the data files hold)",
@@ -341,19 +325,6 @@ impl VanillaTailer {
         ));
         place.sequence = taken;
         Ok(true)
-    }
-
-    /// Leaves the present cycle, which is looked at for some time if it ended lately.
-    fn move_on(&self, state: &mut State, next: Place) {
-        let linger = self.queue.options().linger;
-        if let Some(place) = state.current.replace(next) {
-            let format = self.queue.format();
-            let end = format.start_ms(place.reader.cycle()).saturating_add(format.length_ms());
-            let linger_ms = i64::try_from(linger.as_millis()).unwrap_or(i64::MAX);
-            if self.queue.options().clock.now_ms() < end.saturating_add(linger_ms) {
-                state.late.push(Late { place, until: Instant::now() + linger });
-            }
-        }
     }
 
     /// Goes to the first message.
@@ -377,7 +348,21 @@ impl VanillaTailer {
             }
             None => None,
         };
-        self.go_to(&mut state, place)
+        let present = place.as_ref().map(|place| place.reader.cycle());
+        self.go_to(&mut state, place)?;
+        present.map_or(Ok(()), |present| state.late.watch(&self.queue, present, &[]))
+    }
+
+    /// From here on, what is appended to cycles before the present one is delivered, too: of those
+    /// that ended lately, and of those after the first of `known`, the indexes of the last messages
+    /// that are known of some cycles.
+    pub fn watch_earlier(&self, known: &[i64]) -> Result<()> {
+        let mut state = self.open_state()?;
+        let Some(present) = state.current.as_ref().map(|place| place.reader.cycle()) else {
+            return Ok(());
+        };
+        state.late.clear();
+        state.late.watch(&self.queue, present, known)
     }
 
     /// Goes to a message; false, and nowhere, if there is none with this index.
@@ -462,9 +447,9 @@ impl VanillaTailer {
             self.queue.index_of(place.reader.cycle(), place.sequence.saturating_sub(before))
         };
         let next = state.current.as_ref().map(index).transpose()?;
-        let late = state.late.last().map(|late| index(&late.place)).transpose()?;
+        let kept = state.late.kept(&self.queue, next)?;
         if let Some(named) = &state.named {
-            named.store(next, late);
+            named.store(&kept);
         }
         state.is_dirty = false;
         Ok(())
@@ -488,7 +473,7 @@ impl State {
     #[inline]
     fn step_over(&mut self, message: &Message, late: Option<usize>) {
         let place = match late {
-            Some(number) => self.late.get_mut(number).map(|late| &mut late.place),
+            Some(number) => self.late.place(number),
             None => self.current.as_mut(),
         };
         if let Some(place) = place {

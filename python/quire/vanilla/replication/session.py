@@ -108,6 +108,7 @@ class Session:
         self._is_stuck = False  # the last frame is too short for Java's sink to look at
         self._sent_s = 0.0
         self._sent: int | None = None
+        self._asked: list[int] = []  # what the sink wanted to know the next message of
         self.is_subscribed = False
         self.acknowledged: Acknowledged | None = None
 
@@ -171,11 +172,16 @@ class Session:
         else:
             # As with Java, a sink that asks for a message that is not there gets only heartbeats.
             self._is_at_message = last >= 0 and self._tailer.move_to_index(last)
+            if self._is_at_message:
+                # It asks for the ends of its cycles first: what came since is sent, too.
+                asked = [index for index in self._asked if index < last]
+                self._tailer._watch_earlier(asked)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         self.is_subscribed = True
         self._changed()
         return frames.marked(Mark.SYNC_INDEX, last)
 
     def _query(self, index: int) -> bytes:
+        self._asked = [*self._asked, index][-_CYCLES_KEPT:]
         with self._queue.tailer() as tailer:
             if index >= 0 and tailer.move_to_index(index):
                 tailer.read()

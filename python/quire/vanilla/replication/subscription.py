@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from itertools import pairwise
 
 from quire.errors import ReplicationError
 from quire.vanilla.replication.frames import (
@@ -68,13 +69,13 @@ class Subscription:
         Return the message to subscribe after, which the source sends again.
 
         A slow writer may have appended to an earlier cycle while the connection was down: the
-        source is asked whether what follows the end of each is in the same cycle.
+        source is asked whether what follows the end of each is the next cycle of the copy.
         """
-        for end in ends[:-1]:
+        for end, following in pairwise(ends):
             await self._link.send(request(Action.QUERY, end))
             match await self._next():
                 case Marked(mark=Mark.SYNC_INDEX, index=after):
-                    if self._replica.cycle_of(after) == self._replica.cycle_of(end):
+                    if self._replica.cycle_of(after) < self._replica.cycle_of(following):
                         return end
                 case Marked(mark=Mark.IN_SYNC):
                     pass

@@ -1,5 +1,8 @@
 //! Names of the files of a cycle.
 
+/// Index files of a cycle, as many as Java makes.
+pub const MOST_INDEX_FILES: u64 = 10_000;
+
 /// What a file of a cycle is, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileName {
@@ -19,7 +22,7 @@ impl FileName {
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         if let Some(number) = name.strip_prefix("index-") {
-            return Some(Self::Index(decimal(number)?));
+            return decimal(number).filter(|it| *it < MOST_INDEX_FILES).map(Self::Index);
         }
         let (tid, file) = name.strip_prefix("data-")?.split_once('-')?;
         Some(Self::Data { tid: u32::try_from(decimal(tid)?).ok()?, file: decimal(file)? })
@@ -56,6 +59,9 @@ mod tests {
     #[test]
     fn foreign_names_are_none() {
         for name in ["index-", "index-01", "index-x", "index--1", "data-1", "data-1-", "data--1"] {
+            assert_eq!(FileName::parse(name), None, "{name}");
+        }
+        for name in ["index-10000", "index-18446744073709551615"] {
             assert_eq!(FileName::parse(name), None, "{name}");
         }
         for name in ["data-+1-0", "data-4294967296-0", "index-0.tmp", "20150101", ""] {

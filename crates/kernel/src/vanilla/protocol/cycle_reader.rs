@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::block::Block;
 use super::detect::{self, Asked, Layout};
-use super::{directory, entries};
+use super::{directory, entries, rebuild};
 use crate::memory::window::Region;
 use crate::os::files;
 use crate::vanilla::format::entry::{Location, quotient};
@@ -110,12 +110,7 @@ impl CycleReader {
         let per_file = layout.entries_per_file();
         let mut number = 0;
         // An index file is made when the one before it is full.
-        let last =
-            directory::files(&self.directory)?.into_iter().filter_map(|(name, _)| match name {
-                FileName::Index(number) => Some(number),
-                FileName::Data { .. } => None,
-            });
-        let last = last.max().unwrap_or(0);
+        let last = entries::index_numbers(&self.directory, per_file)?.pop().unwrap_or(0);
         while number < last && self.word(number + 1, 0)? != 0 {
             number += 1;
         }
@@ -126,23 +121,55 @@ impl CycleReader {
     /// The first sequence number from `sequence` on that is taken although free ones are before it: a
     /// power cut or a lost file can leave that.
     pub fn after_gap(&mut self, sequence: u64) -> Result<Option<u64>> {
+        let taken = self.taken_from(sequence)?;
+        // A writer may have filled places behind the look at them: all that were taken before the
+        // one that was found are seen now.
+        if taken.is_some_and(|taken| taken > sequence) {
+            self.taken_from(sequence)
+        } else {
+            Ok(taken)
+        }
+    }
+
+    fn taken_from(&mut self, sequence: u64) -> Result<Option<u64>> {
         let Some(layout) = self.layout_of_any()? else { return Ok(None) };
         let per_file = layout.entries_per_file();
-        let mut numbers: Vec<_> = directory::files(&self.directory)?
-            .into_iter()
-            .filter_map(|(name, _)| match name {
-                FileName::Index(number) if number >= sequence / per_file => Some(number),
-                _ => None,
-            })
-            .collect();
-        numbers.sort_unstable();
-        for number in numbers {
+        for number in entries::index_numbers(&self.directory, per_file)? {
+            if number < sequence / per_file {
+                continue;
+            }
             let from = if number == sequence / per_file { sequence % per_file } else { 0 };
             if let Some(slot) = self.taken_slot(number, from, per_file)? {
                 return Ok(number.checked_mul(per_file).map(|first| first + slot));
             }
         }
         Ok(None)
+    }
+
+    /// An error where records are left of a cycle that has no index. Before a writer's first entry
+    /// there is one record of it, and none of the others has a second one before the index is made.
+    pub fn check_index_is_there(&self) -> Result<()> {
+        let found = directory::files(&self.directory)?;
+        if found.iter().any(|(name, _)| matches!(name, FileName::Index(_))) {
+            return Ok(());
+        }
+        for (name, _) in found {
+            let path = directory::path_of(&self.directory, name);
+            if rebuild::has_records(&path, 2)? {
+                let index = directory::path_of(&self.directory, FileName::Index(0));
+                let found = format!("no index, and records in {name}");
+                let expected = "entries that name the records (stop the writers and rebuild the \
+                                index: quire repair)";
+                return Err(Error::corrupt(
+                    "the index of a cycle is gone",
+                    &index,
+                    0,
+                    found,
+                    expected,
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// The last sequence number before `sequence` that is taken. Free entries are skipped.
@@ -153,15 +180,8 @@ impl CycleReader {
         }
         let Some(layout) = self.layout else { return Ok(None) };
         let per_file = layout.entries_per_file();
-        let mut numbers: Vec<_> = directory::files(&self.directory)?
-            .into_iter()
-            .filter_map(|(name, _)| match name {
-                FileName::Index(number) if number <= before / per_file => Some(number),
-                _ => None,
-            })
-            .collect();
-        numbers.sort_unstable();
-        for number in numbers.into_iter().rev() {
+        let numbers = entries::index_numbers(&self.directory, per_file)?;
+        for number in numbers.into_iter().rev().filter(|number| *number <= before / per_file) {
             let end = (sequence - number * per_file).min(per_file);
             if let Some(slot) = self.last_taken_slot(number, end)? {
                 return Ok(Some(number * per_file + slot));

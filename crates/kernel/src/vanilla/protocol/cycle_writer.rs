@@ -19,7 +19,7 @@ use crate::os::range_lock::{self, Kind, WHOLE_FILE};
 use crate::os::{clock, files};
 use crate::probe::fault::step;
 use crate::vanilla::format::entry::Location;
-use crate::vanilla::format::names::FileName;
+use crate::vanilla::format::names::{FileName, MOST_INDEX_FILES};
 use crate::vanilla::format::record::{self, HEADER};
 use crate::{Error, Result};
 
@@ -75,15 +75,10 @@ impl CycleWriter {
         file_mode: u32,
     ) -> Result<Self> {
         let directory = directory::find_or_make(base, name, file_mode)?;
-        let numbers =
-            directory::files(&directory)?.into_iter().filter_map(|(name, _)| match name {
-                FileName::Index(number) => Some(number),
-                FileName::Data { .. } => None,
-            });
-        let index_number = numbers.max().unwrap_or(0);
+        let per_file = layout.entries_per_file();
+        let index_number = entries::index_numbers(&directory, per_file)?.pop().unwrap_or(0);
         let index = open_index(&directory, index_number, layout, file_mode)?;
         let survivors = Survivors::of(&directory, &layout, tid)?;
-        let per_file = layout.entries_per_file();
         Ok(Self {
             cycle,
             layout,
@@ -235,8 +230,8 @@ impl CycleWriter {
 
     fn next_index(&mut self) -> Result<()> {
         let number = self.index_number + 1;
-        if number >= entries::MOST_INDEX_FILES {
-            let limit = entries::MOST_INDEX_FILES * self.layout.entries_per_file();
+        if number >= MOST_INDEX_FILES {
+            let limit = MOST_INDEX_FILES * self.layout.entries_per_file();
             return Err(Error::CycleFull { cycle: self.cycle, sequence: limit, limit });
         }
         let next = open_index(&self.directory, number, self.layout, self.file_mode)?;
@@ -248,19 +243,23 @@ impl CycleWriter {
     /// A data file that nobody else has: the name after the last of this thread id, or one after that.
     fn open_data(&mut self) -> Result<()> {
         let (block, tid) = (self.layout.packing.data_block, self.tid);
+        let limit = self.layout.packing.file_limit();
         let last = match &self.data {
             Some(data) => Some(data.number),
             None => directory::files(&self.directory)?
                 .into_iter()
                 .filter_map(|(name, _)| match name {
-                    FileName::Data { tid: found, file } if found == tid => Some(file),
+                    // No entry can name a file beyond the limit: it is a stray one.
+                    FileName::Data { tid: found, file } if found == tid && file < limit => {
+                        Some(file)
+                    }
                     _ => None,
                 })
                 .max()
                 .max(self.named_file),
         };
         let mut number = last.map_or(0, |last| last.saturating_add(1));
-        while number < self.layout.packing.file_limit() {
+        while number < limit {
             let at = Location { tid, file: number, position: 0 };
             let Some(entry) = self.layout.packing.pack(at) else { break };
             let path = directory::path_of(&self.directory, FileName::Data { tid, file: number });
@@ -329,7 +328,10 @@ impl Survivors {
         if !is_older {
             return Ok(Self::default());
         }
-        let entries = entries::taken(directory, layout, &found)?;
+        let per_file = layout.entries_per_file();
+        let numbers = entries::index_numbers(directory, per_file)?;
+        let mut entries = entries::taken(directory, layout, &found)?;
+        entries.retain(|(sequence, _)| numbers.binary_search(&(sequence / per_file)).is_ok());
         let places = entries.iter().map(|(_, entry)| layout.packing.unpack(*entry));
         Ok(Self {
             end: entries.last().map_or(0, |(sequence, _)| sequence + 1),

@@ -198,14 +198,15 @@ fn add_entries(entries: &mut Vec<u64>, bytes: &[u8]) {
     entries.extend(words.filter(|word| *word != 0).take(room));
 }
 
-/// All index files but the last are whole; one alone may be short.
+/// An index file that another one follows is whole; others may be short.
 fn index_block(files: &[(FileName, u64)]) -> u64 {
     let mut indexes: Vec<_> =
         files.iter().filter_map(|(name, len)| Some((index_number(*name)?, *len))).collect();
     indexes.sort_unstable();
     let is_block = |len: &u64| *len >= 8 && len.is_power_of_two();
-    let whole = indexes.len().saturating_sub(1).max(1);
-    let found = indexes[..whole.min(indexes.len())].iter().map(|(_, len)| *len).find(is_block);
+    let followed = indexes.windows(2).filter(|pair| pair[0].0 + 1 == pair[1].0).map(|pair| pair[0]);
+    let first = indexes.first().copied().filter(|_| indexes.len() == 1);
+    let found = followed.chain(first).map(|(_, len)| len).find(is_block);
     let longest = indexes.iter().map(|(_, len)| *len).max().unwrap_or_default();
     found.unwrap_or_else(|| longest.max(INDEX_BLOCK).next_power_of_two())
 }

@@ -3,14 +3,12 @@
 
 use std::path::Path;
 
+use super::block::Block;
 use super::detect::Layout;
 use super::directory;
 use crate::os::files::{self, Access};
 use crate::vanilla::format::names::FileName;
 use crate::{Error, Result};
-
-/// Index files of a cycle, as many as Java makes.
-pub const MOST_INDEX_FILES: u64 = 10_000;
 
 /// The first number from `from` up to `limit` that is free, where all before a free one are taken.
 pub fn first_free(
@@ -48,6 +46,50 @@ fn between(
     Ok(free)
 }
 
+/// The numbers of a cycle's index files in ascending order. A file is made when the one before it is
+/// full: where that is missing, a file with entries counts if the last one before it is full. Any
+/// other is a stray one, which neither readers nor writers go to.
+pub fn index_numbers(directory: &Path, per_file: u64) -> Result<Vec<u64>> {
+    let found = directory::files(directory)?.into_iter().filter_map(|(name, _)| match name {
+        FileName::Index(number) => Some(number),
+        FileName::Data { .. } => None,
+    });
+    let mut found: Vec<_> = found.collect();
+    found.sort_unstable();
+    let mut numbers: Vec<u64> = Vec::with_capacity(found.len());
+    for number in found {
+        let is_next = match numbers.last() {
+            None => number == 0 || has_entry(directory, number)?,
+            Some(last) if last + 1 == number => true,
+            Some(last) => is_full(directory, *last, per_file)? && has_entry(directory, number)?,
+        };
+        if is_next {
+            numbers.push(number);
+        }
+    }
+    Ok(numbers)
+}
+
+fn has_entry(directory: &Path, number: u64) -> Result<bool> {
+    let path = directory::path_of(directory, FileName::Index(number));
+    let Some(file) = files::open(&path, Access { write: false, create_mode: None })? else {
+        return Ok(false);
+    };
+    let mut has_entry = false;
+    let looked = files::each_used_page(&file, 0, |_, page| {
+        has_entry |= page.iter().any(|byte| *byte != 0);
+        Ok(())
+    });
+    looked.map_err(|e| Error::io("cannot read", &path, e))?;
+    Ok(has_entry)
+}
+
+fn is_full(directory: &Path, number: u64, per_file: u64) -> Result<bool> {
+    let path = directory::path_of(directory, FileName::Index(number));
+    let block = Block::open(&path, false)?;
+    block.map_or(Ok(false), |mut block| Ok(block.word64((per_file - 1) * 8)? != 0))
+}
+
 /// Sequence numbers and entries that are not 0, of the index files among those found.
 pub fn taken(
     directory: &Path,
@@ -60,9 +102,7 @@ pub fn taken(
         let FileName::Index(number) = *name else { continue };
         let path = directory::path_of(directory, *name);
         let access = Access { write: false, create_mode: None };
-        let Some(file) = files::open(&path, access)?.filter(|_| number < MOST_INDEX_FILES) else {
-            continue;
-        };
+        let Some(file) = files::open(&path, access)? else { continue };
         let looked = files::each_used_page(&file, 0, |at, page| {
             let words = page.as_chunks::<8>().0.iter().zip(at / 8..);
             let taken = words.filter(|(word, slot)| **word != [0; 8] && *slot < per_file);

@@ -78,7 +78,8 @@ impl Listing {
         }
     }
 
-    fn is_flat(&self) -> bool {
+    /// Whether all cycles are in one directory.
+    pub fn is_flat(&self) -> bool {
         self.format.depth() == 1
     }
 

@@ -140,6 +140,17 @@ pub fn record_at(block: &mut Block, at: u64) -> Result<Option<u64>> {
     Ok((at + HEADER + length <= block.length()).then_some(length))
 }
 
+/// Whether a data file has that many records, or more.
+pub fn has_records(path: &Path, count: u64) -> Result<bool> {
+    let Some(mut block) = Block::open(path, false)? else { return Ok(false) };
+    let mut at = 0;
+    for _ in 0..count {
+        let Some(length) = record_at(&mut block, at)? else { return Ok(false) };
+        at = record::next(at + HEADER, length);
+    }
+    Ok(true)
+}
+
 /// The layout by the entries, or where they are lost by the lengths of the files.
 fn layout_of(
     directory: &Path,
