@@ -12,7 +12,7 @@ use crate::Result;
 
 /// Cycles of a pattern with subdirectories that are looked for one by one.
 const MOST_PROBED: i32 = 64;
-/// Cycles whose end is looked for at once: clocks that are set by hand may be far behind.
+/// Cycles whose end is looked for at once: clocks that are set by hand may be far back.
 const MOST_WATCHED: usize = 64;
 
 /// The cycles before the present one that are looked at for some time.
@@ -212,7 +212,7 @@ fn next_directory(queue: &VanillaQueue, from: i32, end: i32) -> Result<Option<i3
     if listing.is_flat() {
         return Ok(listing.after(from)?.filter(|cycle| *cycle < end));
     }
-    // The times of the directories above tell nothing of one that is made within another.
+    // The times of the directories above do not change when one is made within another.
     for cycle in from.saturating_add(1).max(end.saturating_sub(MOST_PROBED))..end {
         if queue.reader(cycle)?.is_some() {
             return Ok(Some(cycle));

@@ -122,7 +122,7 @@ impl CycleReader {
     /// power cut or a lost file can leave that.
     pub fn after_gap(&mut self, sequence: u64) -> Result<Option<u64>> {
         let taken = self.taken_from(sequence)?;
-        // A writer may have filled places behind the look at them: all that were taken before the
+        // A writer may have filled places after they were looked at: all that were taken before the
         // one that was found are seen now.
         if taken.is_some_and(|taken| taken > sequence) {
             self.taken_from(sequence)
