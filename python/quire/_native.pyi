@@ -3432,6 +3432,9 @@ def parse_yaml(text: str, /) -> bytes:
 
     """
 
+def _parse_shown(text: str, /) -> bytes:
+    """Encode JSON that is to be shown: an integer of more than 64 bits becomes a float."""
+
 def parse_json(text: str, /) -> bytes:
     """
     Return the message that a JSON text describes, such as one from :func:`to_json`.
@@ -3439,7 +3442,8 @@ def parse_json(text: str, /) -> bytes:
     Numbers become 64 bits wide. Names may repeat, as method calls do.
 
     Raises:
-        WireError: The text cannot be parsed; the error has the line and column.
+        WireError: The text cannot be parsed; the error has the line and column. An integer has
+            more than 64 bits; the error has its field.
 
     Examples:
         >>> payload = quire.parse_json('{"symbol":"EURUSD","price":1.1}')

@@ -199,3 +199,36 @@ def shown_again(seed: int) -> bool:
 @given(seed=st.integers(0, 2**32))
 def test_random_messages_are_read_from_what_is_shown_of_them(seed: int) -> None:
     assert shown_again(seed)
+
+
+LARGE = [2**63, -(2**63) - 1, 12345678901234567890, 10**40]
+WRITERS = [
+    ("write_json", '{"id": 1, "order": {"legs": [{"size": NUMBER}]}}', "order.legs.size"),
+    ("write_json", '{"order": {"a": "1e30", "size":NUMBER}, "b": 1e30}', "order.size"),
+    ("write_yaml", "id: 1\norder: {\n  legs: [ { size: NUMBER } ]\n}\n", "order.legs.size"),
+    ("write_yaml", "id: 1\norder:\n  size: NUMBER\n", "order.size"),
+]
+
+
+@pytest.mark.parametrize("number", LARGE)
+@pytest.mark.parametrize(("method", "text", "field"), WRITERS)
+def test_integers_of_more_than_64_bits_are_refused_with_their_field(
+    method: str, text: str, field: str, number: int, tmp_path: Path
+) -> None:
+    with quire.open(tmp_path) as queue, queue.appender() as appender:
+        expected = f"an integer of more than 64 bits: field={field} value={number}"
+        with pytest.raises(quire.WireError, match=expected.replace("+", r"\+")):
+            getattr(appender, method)(text.replace("NUMBER", str(number)))
+        assert queue.last_index is None
+
+
+@pytest.mark.parametrize("number", [2**63 - 1, -(2**63), 0])
+@pytest.mark.parametrize(("method", "text", "_field"), WRITERS)
+def test_integers_of_64_bits_and_other_numbers_are_kept(
+    method: str, text: str, _field: str, number: int, tmp_path: Path
+) -> None:
+    with quire.open(tmp_path) as queue, queue.appender() as appender:
+        getattr(appender, method)(text.replace("NUMBER", str(number)))
+        assert str(number) in quire.to_json(queue.tailer().read_bytes() or b"")
+        for other in ("1e40", "123456789012345678901234567890.5", '"12345678901234567890"'):
+            getattr(appender, method)(text.replace("NUMBER", other))

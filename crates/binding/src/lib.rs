@@ -124,7 +124,7 @@ mod _native {
     #[pymodule_export]
     use crate::values::schema::Kind;
     #[pymodule_export]
-    use crate::values::text::{parse_json, parse_yaml, to_json, to_yaml};
+    use crate::values::text::{parse_json, parse_shown, parse_yaml, to_json, to_yaml};
     #[pymodule_export]
     use crate::vanilla::appender::VanillaAppender;
     #[pymodule_export]

@@ -137,9 +137,10 @@ class ColumnPrinter:
             return "\t".join(escape_line(_cell(it)) for it in values.values()) + "\n"
         text = escape_json(json.dumps(values, ensure_ascii=False))
         if self._style == "yaml":
-            from quire import parse_json, to_yaml
+            from quire import to_yaml
+            from quire._native import _parse_shown  # pyright: ignore[reportPrivateUsage]
 
-            return escape_controls("---\n" + to_yaml(parse_json(text)))
+            return escape_controls("---\n" + to_yaml(_parse_shown(text)))
         if self._style == "jsonl":
             return f"{text}\n"
         before, self._before = self._before, ","

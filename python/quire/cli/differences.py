@@ -8,6 +8,7 @@ from difflib import unified_diff
 from typing import Any, Final
 
 import quire
+from quire._native import _parse_shown  # pyright: ignore[reportPrivateUsage]
 from quire._terminal import escape_controls, escape_line
 from quire.cli.formats import as_it_is, json_of, yaml_of
 from quire.cli.output import Output
@@ -142,7 +143,7 @@ def _json(found: Found) -> Iterator[str]:
 
 def _yaml(found: Found) -> Iterator[str]:
     for text in _objects(found):
-        yield escape_controls("---\n" + quire.to_yaml(quire.parse_json(text)))
+        yield escape_controls("---\n" + quire.to_yaml(_parse_shown(text)))
 
 
 def _row(found: Found, difference: Difference) -> dict[str, Any]:

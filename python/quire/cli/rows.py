@@ -137,10 +137,11 @@ def _text(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
 
 
 def _yaml(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
-    from quire import parse_json, to_yaml
+    from quire import to_yaml
+    from quire._native import _parse_shown  # pyright: ignore[reportPrivateUsage]
 
     for row in rows:
-        yield escape_controls("---\n" + to_yaml(parse_json(_object(columns, row))))
+        yield escape_controls("---\n" + to_yaml(_parse_shown(_object(columns, row))))
 
 
 def _jsonl(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:

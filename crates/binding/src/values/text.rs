@@ -29,7 +29,7 @@ pub fn to_json(message: &Bound<'_, PyAny>) -> PyResult<String> {
 #[pyfunction]
 #[pyo3(signature = (text, /))]
 pub fn parse_yaml<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyBytes>> {
-    let parsed = py.detach(|| yaml_parser::yaml(text)).map_err(Failure::from)?;
+    let parsed = py.detach(|| yaml_parser::yaml_exact(text)).map_err(Failure::from)?;
     Ok(PyBytes::new(py, &parsed))
 }
 
@@ -37,6 +37,14 @@ pub fn parse_yaml<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyByt
 #[pyfunction]
 #[pyo3(signature = (text, /))]
 pub fn parse_json<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyBytes>> {
+    let parsed = py.detach(|| json::parse_exact(text)).map_err(Failure::from)?;
+    Ok(PyBytes::new(py, &parsed))
+}
+
+#[doc = stub!("_parse_shown")]
+#[pyfunction(name = "_parse_shown")]
+#[pyo3(signature = (text, /))]
+pub fn parse_shown<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyBytes>> {
     let parsed = py.detach(|| json::parse(text)).map_err(Failure::from)?;
     Ok(PyBytes::new(py, &parsed))
 }

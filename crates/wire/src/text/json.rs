@@ -256,7 +256,65 @@ fn put_string(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// Encodes JSON as a message.
+/// As [`parse`], with an error for an integer of more than 64 bits.
+pub fn parse_exact(text: &str) -> Result<Vec<u8>> {
+    let message = parse(text)?;
+    match large_integer(text) {
+        None => Ok(message),
+        Some((digits, names)) => {
+            let fault = scalar::too_large(digits);
+            Err(names.iter().rev().fold(fault, |fault, name| fault.inside(name)))
+        }
+    }
+}
+
+/// The first integer of valid JSON that does not fit 64 bits, and the names around it.
+fn large_integer(text: &str) -> Option<(&str, Vec<String>)> {
+    // No shorter one is too large: most texts are looked at no further.
+    text.as_bytes().windows(LEAST_LARGE).find(|digits| digits.iter().all(u8::is_ascii_digit))?;
+    let mut names: Vec<Option<String>> = Vec::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let length = match first {
+            '"' => string_length(rest),
+            '-' | '0'..='9' => {
+                rest.find([',', ']', '}', ' ', '\t', '\n', '\r']).unwrap_or(rest.len())
+            }
+            _ => first.len_utf8(),
+        };
+        let (token, after) = rest.split_at(length);
+        rest = after;
+        match first {
+            '{' | '[' => names.push(None),
+            '}' | ']' => {
+                names.pop();
+            }
+            '"' if after.trim_start().starts_with(':') => {
+                if let Some(name) = names.last_mut() {
+                    *name = serde_json::from_str(token).ok();
+                }
+            }
+            _ if scalar::is_large_integer(token) => {
+                return Some((token, names.into_iter().flatten().collect()));
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// How long the string is that a text begins with.
+fn string_length(text: &str) -> usize {
+    let mut is_escaped = false;
+    let end = text.bytes().skip(1).position(|byte| {
+        let is_end = byte == b'"' && !is_escaped;
+        is_escaped = byte == b'\\' && !is_escaped;
+        is_end
+    });
+    end.map_or(text.len(), |end| end + 2)
+}
+
+/// Encodes JSON as a message, as Java does: an integer of more than 64 bits becomes a float.
 pub fn parse(text: &str) -> Result<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len());
     let mut reader = serde_json::Deserializer::from_str(text);
@@ -265,6 +323,9 @@ pub fn parse(text: &str) -> Result<Vec<u8>> {
         .map_err(|error| WireError::new("cannot read the JSON").with("why", error))?;
     Ok(out)
 }
+
+/// Digits that an integer of more than 64 bits has at least.
+const LEAST_LARGE: usize = 19;
 
 /// Deserializes the next value into the message.
 struct Value<'a> {

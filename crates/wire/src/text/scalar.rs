@@ -62,6 +62,12 @@ impl Scalar<'_> {
         })
     }
 
+    /// The digits of an integer that does not fit 64 bits.
+    pub fn large_integer(&self) -> Option<&str> {
+        let Self::Plain(text) = self else { return None };
+        is_large_integer(text).then_some(text)
+    }
+
     pub fn put(&self, out: &mut Vec<u8>) {
         match self {
             Self::Plain("true") => writer::put_bool(out, true),
@@ -114,6 +120,19 @@ fn put_plain(out: &mut Vec<u8>, text: &str) {
         Some(stamp) => writer::put_temporal(out, stamp.code(), text),
         None => writer::put_text(out, text),
     }
+}
+
+/// Whether a text is an integer that does not fit 64 bits.
+pub fn is_large_integer(text: &str) -> bool {
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let is_integer = digits.starts_with(|first: char| first.is_ascii_digit())
+        && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_');
+    is_integer && integer(text).is_none()
+}
+
+/// The error for one.
+pub fn too_large(digits: &str) -> WireError {
+    WireError::new("an integer of more than 64 bits").with("value", digits)
 }
 
 fn hex(text: &str) -> Option<u64> {

@@ -13,8 +13,17 @@ use crate::reader;
 use crate::writer;
 use crate::writer::put_type_prefix;
 
-/// Encodes a YAML document as a message.
+/// Encodes a YAML document as a message, as Java does: an integer of more than 64 bits becomes a float.
 pub fn yaml(text: &str) -> Result<Vec<u8>> {
+    parsed(text, false)
+}
+
+/// As [`yaml`], with an error for an integer of more than 64 bits.
+pub fn yaml_exact(text: &str) -> Result<Vec<u8>> {
+    parsed(text, true)
+}
+
+fn parsed(text: &str, is_exact: bool) -> Result<Vec<u8>> {
     if let Some(at) = text.bytes().position(|byte| byte < b' ' && !b"\t\n\r".contains(&byte)) {
         let mut source = Source::new(text);
         source.at = at;
@@ -22,7 +31,8 @@ pub fn yaml(text: &str) -> Result<Vec<u8>> {
             source.placed(WireError::new("a control character: write it as an escape, in quotes"))
         );
     }
-    let mut parser = Parser { from: Source::new(text), out: Vec::with_capacity(text.len()) };
+    let (from, out) = (Source::new(text), Vec::with_capacity(text.len()));
+    let mut parser = Parser { from, out, is_exact, is_too_large: false };
     match parser.document() {
         Ok(()) => Ok(parser.out),
         Err(fault) => Err(parser.from.placed(fault)),
@@ -32,6 +42,10 @@ pub fn yaml(text: &str) -> Result<Vec<u8>> {
 struct Parser<'a> {
     from: Source<'a>,
     out: Vec<u8>,
+    /// Integers that do not fit 64 bits are refused.
+    is_exact: bool,
+    /// One was: its error gets the names around it.
+    is_too_large: bool,
 }
 
 /// How the names of a map are encoded.
@@ -91,9 +105,10 @@ impl Parser<'_> {
         let found = self.from.scalar(YamlStyle::Block)?;
         if self.from.takes_colon(YamlStyle::Block) {
             self.put_name(&found, Names::Keys)?;
-            return self.value_behind(indent + 1, 0);
+            let put = self.value_behind(indent + 1, 0);
+            return self.named(&found, put);
         }
-        found.put(&mut self.out);
+        self.put(&found)?;
         self.from.end_of_line()
     }
 
@@ -106,13 +121,14 @@ impl Parser<'_> {
             }
             let first = self.from.scalar(YamlStyle::Block)?;
             if !self.from.takes_colon(YamlStyle::Block) {
-                first.put(&mut self.out);
+                self.put(&first)?;
                 return self.from.end_of_line();
             }
             let depth = reader::deeper(depth, self.from.at)?;
             let block = writer::open_block(&mut self.out);
             self.put_name(&first, names)?;
-            self.value_behind(indent + 1, depth)?;
+            let put = self.value_behind(indent + 1, depth);
+            self.named(&first, put)?;
             self.entries(indent, names, depth)?;
             writer::close_block(&mut self.out, block);
             return Ok(());
@@ -139,7 +155,8 @@ impl Parser<'_> {
                 return Err(self.from.unexpected("a colon after a name"));
             }
             self.put_name(&name, names)?;
-            self.value_behind(indent + 1, depth)?;
+            let put = self.value_behind(indent + 1, depth);
+            self.named(&name, put)?;
         }
         Ok(())
     }
@@ -174,7 +191,8 @@ impl Parser<'_> {
         if is_unpacked(b"# gzip\n") || is_unpacked(b"# lzw\n") {
             // The compressed value follows the comment, in the first column.
             self.from.skip_line();
-            self.from.scalar(YamlStyle::Block)?.put(&mut self.out);
+            let value = self.from.scalar(YamlStyle::Block)?;
+            self.put(&value)?;
             return self.from.end_of_line();
         }
         if !self.from.is_line_over() {
@@ -219,8 +237,8 @@ impl Parser<'_> {
                 Ok(())
             }
             _ => {
-                self.from.scalar(style)?.put(&mut self.out);
-                Ok(())
+                let value = self.from.scalar(style)?;
+                self.put(&value)
             }
         }
     }
@@ -254,7 +272,8 @@ impl Parser<'_> {
                     return Err(self.from.unexpected("a colon after a name"));
                 }
                 self.put_name(&name, names)?;
-                self.flow_value(depth)?;
+                let put = self.flow_value(depth);
+                self.named(&name, put)?;
             }
             self.from.skip_lines();
             if !self.from.takes(b',') && self.from.peek() != Some(b'}') {
@@ -345,6 +364,24 @@ impl Parser<'_> {
         }
         let text = self.from.scalar(style)?.text()?.into_owned();
         BASE64.decode(&text).map_err(|error| WireError::new("not Base64").with("error", error))
+    }
+
+    fn put(&mut self, value: &Scalar<'_>) -> Result<()> {
+        if self.is_exact
+            && let Some(digits) = value.large_integer()
+        {
+            self.is_too_large = true;
+            return Err(scalar::too_large(digits));
+        }
+        value.put(&mut self.out);
+        Ok(())
+    }
+
+    fn named(&self, name: &Scalar<'_>, put: Result<()>) -> Result<()> {
+        match (put, name.name()) {
+            (Err(fault), Ok(name)) if self.is_too_large => Err(fault.inside(name)),
+            (put, _) => put,
+        }
     }
 
     fn put_name(&mut self, name: &Scalar<'_>, names: Names) -> Result<()> {
