@@ -115,8 +115,10 @@ impl QuickAppender {
 /// Appends a message.
 #[inline]
 pub fn append(py: Python<'_>, appender: &Kernel, message: &[u8]) -> PyResult<u64> {
-    if message.len() <= SMALL {
-        return appender.append(message).map_err(to_py);
+    if message.len() <= SMALL
+        && let Some(appended) = appender.append_at_once(message)
+    {
+        return appended.map_err(to_py);
     }
     py.detach(|| appender.append(message)).map_err(to_py)
 }

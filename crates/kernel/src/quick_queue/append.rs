@@ -1,7 +1,8 @@
 //! Appenders: the single writer of a queue, or one of its named producers.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
 use super::queue::{QuickQueue, lock};
 use crate::os::liveness_lock::Lock;
@@ -17,6 +18,8 @@ pub struct Appender {
     queue: Arc<QuickQueue>,
     producer: Option<Producer>,
     writer: Mutex<Option<Writer>>,
+    /// Kept apart: to ask for it waits for no writer.
+    is_closed: AtomicBool,
 }
 
 enum Writer {
@@ -54,7 +57,8 @@ impl Appender {
     }
 
     fn new(queue: &Arc<QuickQueue>, producer: Option<Producer>, writer: Writer) -> Self {
-        Self { queue: Arc::clone(queue), producer, writer: Mutex::new(Some(writer)) }
+        let (queue, is_closed) = (Arc::clone(queue), AtomicBool::new(false));
+        Self { queue, producer, writer: Mutex::new(Some(writer)), is_closed }
     }
 
     /// The queue.
@@ -81,6 +85,21 @@ impl Appender {
         self.with_writer(|writer| writer.append(message))
     }
 
+    /// As [`Appender::append`]; None where another thread is appending.
+    #[inline]
+    pub fn append_at_once(&self, message: &[u8]) -> Option<Result<u64>> {
+        let mut writer = match self.writer.try_lock() {
+            Ok(writer) => writer,
+            Err(TryLockError::Poisoned(writer)) => PoisonError::into_inner(writer),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        if let Err(error) = self.queue.check_open("appender") {
+            return Some(Err(error));
+        }
+        let closed = || Error::closed("appender", self.path());
+        Some(writer.as_mut().ok_or_else(closed).and_then(|writer| writer.append(message)))
+    }
+
     /// Appends messages; the index of the last one. Those before one that fails stay.
     pub fn append_all<'m>(
         &self,
@@ -104,12 +123,13 @@ impl Appender {
     /// Whether it was closed.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.queue.is_closed() || lock(&self.writer).is_none()
+        self.queue.is_closed() || self.is_closed.load(Ordering::Acquire)
     }
 
     /// Closes it; another one may be opened.
     pub fn close(&self) {
         *lock(&self.writer) = None;
+        self.is_closed.store(true, Ordering::Release);
     }
 
     #[inline]
