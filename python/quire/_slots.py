@@ -28,6 +28,24 @@ class Slots:
         return Slot(free)
 
 
+class Turns:
+    """The turns of each event loop's appends: one after the other, in the order of their calls."""
+
+    def __init__(self) -> None:
+        # A lock belongs to the first loop in which a task waits for it, and refers to it.
+        self._of_loops: dict[asyncio.AbstractEventLoop, asyncio.Lock] = {}
+
+    def turn(self) -> asyncio.Lock:
+        """Return the lock that an append holds until it is done; waiters get it in their order."""
+        loop = asyncio.get_running_loop()
+        turn = self._of_loops.get(loop)
+        if turn is None:
+            for other in [it for it in list(self._of_loops) if it.is_closed()]:
+                self._of_loops.pop(other, None)
+            turn = self._of_loops[loop] = asyncio.Lock()
+        return turn
+
+
 class Slot:
     """
     Taken while an append is under way.

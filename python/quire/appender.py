@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABCMeta
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias, TypeVar, cast
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from quire._native import Value, WriteDocument
-    from quire._slots import Slot, Slots
+    from quire._slots import Slot, Slots, Turns
     from quire.arrow.encoder import Form
     from quire.arrow.schema import SchemaLike
     from quire.calls.method_writer import Filter
@@ -57,6 +57,7 @@ class Appender(_native.Appender, metaclass=ABCMeta):
     """
 
     _slots: Slots | None = None
+    _turns: Turns | None = None
 
     def __new__(cls, queue: _native.Queue, *, limit: int | None = None) -> Self:
         """Make an appender of a queue, with at most *limit* asynchronous appends under way."""
@@ -117,8 +118,10 @@ class Appender(_native.Appender, metaclass=ABCMeta):
         full, they try again until the queue's ``timeout_s`` is over. With ``durability="each"``
         a thread does it all, as each append waits for the disk.
 
-        At most the appender's ``limit`` appends are under way in an event loop; further ones wait
-        in the order of their calls, for any length of time.
+        The order of the calls of an event loop is the order of their messages, except with
+        ``durability="each"``, where threads append together. At most the appender's ``limit``
+        appends are under way in an event loop; further ones wait in the order of their calls, for
+        any length of time.
 
         A task that is cancelled while it waits has appended nothing, except that a thread ends what
         it has begun.
@@ -248,40 +251,66 @@ class Appender(_native.Appender, metaclass=ABCMeta):
     ) -> int | None:
         import asyncio
 
-        last: int | None = None
-        async with nullcontext() if self._slots is None else self._slots.slot() as slot:
-            for write in writes():
-                if last is not None:
-                    await asyncio.sleep(0)
-                # A ring that is full in the middle of *write* has the first part already, so
-                # *write* cannot be tried again.
-                in_thread = self._waits_for_disk or self._waits_for_room
-                append = _in_thread if in_thread else self._append
-                last = await append(write, slot)
+        async with self._slot() as slot:
+            left = iter(writes())
+            first = [*islice(left, 1)]  # others are under way at the same time, up to their turn
+            last: int | None = None
+            began = monotonic()
+            async with self._turn():
+                for write in chain(first, left):
+                    if last is not None:
+                        await asyncio.sleep(0)
+                        began = monotonic()
+                    # A ring that is full in the middle of *write* has the first part already, so
+                    # *write* cannot be tried again.
+                    if self._waits_for_disk or self._waits_for_room:
+                        last = await _in_thread(write, slot)
+                    else:
+                        last = await self._append(write, began)
         return last
+
+    def _slot(self) -> AbstractAsyncContextManager[Slot | None]:
+        return nullcontext() if self._slots is None else self._slots.slot()
+
+    def _turn(self) -> AbstractAsyncContextManager[None]:
+        """
+        Return what an append holds until it is done: the next one waits, in the order of calls.
+
+        Those that wait for the disk do so together, with one sync for all.
+        """
+        if self._waits_for_disk:
+            return nullcontext()
+        if self._turns is None:
+            from quire._slots import Turns
+
+            self._turns = Turns()
+        return self._turns.turn()
 
     async def _awrite(self, write: Callable[[], _T]) -> _T:
         """Call *write*, which appends once."""
-        append = _in_thread if self._waits_for_disk else self._append
-        if self._slots is None:
-            return await append(write, None)
-        async with self._slots.slot() as slot:
-            return await append(write, slot)
+        began = monotonic()
+        if self._slots is None and not self._waits_for_disk:
+            async with self._turn():
+                return await self._append(write, began)
+        async with self._slot() as slot, self._turn():
+            if self._waits_for_disk:
+                return await _in_thread(write, slot)
+            return await self._append(write, monotonic())
 
-    async def _append(self, write: Callable[[], _T], _: Slot | None) -> _T:
+    async def _append(self, write: Callable[[], _T], began: float) -> _T:
         """Call *write*, whose one append is tried until the lock is free or the ring has room."""
         try:
             return self._without_waiting(write)
         except LockTimeoutError:
-            return await self._append_when_free(write)
+            return await self._append_when_free(write, began)
         except RingFullError:
             if not self._waits_for_room:
                 raise
-            return await self._append_when_there_is_room(write)
+            return await self._append_when_there_is_room(write, began)
 
-    async def _append_when_free(self, write: Callable[[], _T]) -> _T:
+    async def _append_when_free(self, write: Callable[[], _T], began: float) -> _T:
         pauser = Pauser(yield_count=10, min_s=0.000_2, max_s=0.002)
-        looked = began = monotonic()
+        looked = monotonic()
         while (now := monotonic()) - began < self._lock_timeout_s:
             await pauser.pause_async()
             # While it is held, it is only looked now and then whether its holder died.
@@ -292,9 +321,8 @@ class Appender(_native.Appender, metaclass=ABCMeta):
                 return self._without_waiting(write)
         return self._without_waiting(write, waited_ms=round((now - began) * 1000))
 
-    async def _append_when_there_is_room(self, write: Callable[[], _T]) -> _T:
+    async def _append_when_there_is_room(self, write: Callable[[], _T], began: float) -> _T:
         pauser = Pauser(yield_count=10, min_s=0.000_2, max_s=0.002)
-        began = monotonic()
         while True:
             await pauser.pause_async()
             waited_s = monotonic() - began

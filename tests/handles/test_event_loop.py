@@ -247,3 +247,26 @@ def test_a_message_that_cannot_be_written_is_no_wait(big: quire.Queue) -> None:
         asyncio.run(appender.awrite_bytes(bytes(2**21)))
     appender.write_bytes(b"goes on")
     assert payloads(big) == [b"goes on"]
+
+
+@pytest.mark.parametrize("limit", [None, 1, 5])
+def test_awaited_appends_keep_the_order_of_their_calls(limit: int | None, path: Path) -> None:
+    async def main(queue: quire.Queue) -> None:
+        appender = queue.appender(limit=limit)
+        with quire.open(path) as other, other.appender().writing_document() as document:
+            document.write("first", 1)
+            tasks = [asyncio.create_task(_numbered(appender, number)) for number in range(60)]
+            for _ in range(30):
+                await asyncio.sleep(0.000_5)
+        await asyncio.gather(*tasks)
+
+    async def _numbered(appender: quire.Appender, number: int) -> None:
+        if number % 10:
+            await appender.awrite_bytes(b"%d" % number)
+        else:
+            await appender.awrite_many([str(number).encode()])
+
+    with quire.open(path) as queue:
+        asyncio.run(main(queue))
+        found = [bytes(payload) for payload in queue.tailer().payloads()][1:]
+    assert found == [b"%d" % number for number in range(60)]

@@ -486,3 +486,24 @@ def test_building_needs_a_queue_that_has_cycles(tmp_path: Path) -> None:
         quire.build_time_index(tmp_path / "old", time_field="at")
     with pytest.raises(quire.NotAQueueError):
         quire.build_time_index(tmp_path / "missing", time_field="at")
+
+
+@pytest.mark.parametrize("next_cycle_has", [0, 1])
+def test_what_was_appended_after_its_cycle_was_over_is_found(
+    next_cycle_has: int, path: Path
+) -> None:
+    clock = quire.ManualClock(START_MS)
+    with quire.open(path, clock=clock, time_index=True, roll_cycle="TEST_SECONDLY") as queue:
+        appender = queue.appender()
+        appender.write_map({"ms": 0})
+        clock.now_ms = START_MS + 999
+        with appender.writing_document() as document:
+            document.write("ms", 1002)  # as the coarse clock has it, which chooses the cycle
+            clock.now_ms = START_MS + 1002
+        for _ in range(next_cycle_has):
+            clock.now_ms = START_MS + 1004
+            appender.write_map({"ms": 1004})
+        assert len(queue.cycles) == 1 + next_cycle_has
+    last = 1004 if next_cycle_has else None
+    found = {1000: 1002, 1001: 1002, 1002: 1002, 1003: last, 1004: last}
+    assert {ms: first_at(path, ms) for ms in found} == found

@@ -15,6 +15,7 @@ from quire.ranges.numbering import AnyQueue, AnyTailer, Numbering, Periods, tail
 
 # Messages without an event time or key are skipped, up to a limit: the name may be mistyped.
 _LOOK_MAX: Final = 10_000
+_NEVER_MS: Final = 2**47
 NO_INDEX: Final = 2**63 - 1
 """An index that no message has."""
 
@@ -159,18 +160,43 @@ def by_append_time(queue: AnyQueue, time_ns: int) -> int | None:
     """
     Return the index of the first message appended at or after a time, or one past the last.
 
-    None at the start of a cycle, and where the cycle has no messages or no index of append times.
+    None at the start of a cycle, and where the cycle has no messages or no index of append times,
+    unless messages of the cycle before were appended then.
     """
+    if not isinstance(queue, Queue):
+        return None
+    time_ms = time_ns // 1_000_000
+    if (late := _appended_late(queue, time_ms)) is not None:
+        return late
     cycle = _cycle_at(queue, time_ns)
-    if cycle is None or not isinstance(queue, Queue) or not count_of(queue, cycle):
+    if cycle is None or not count_of(queue, cycle):
         return None
     if time_ns <= Periods.of(queue).start_ms(cycle) * 1_000_000:
         return None
-    before = queue._messages_before(cycle, time_ns // 1_000_000)  # noqa: SLF001 - the package's own
+    before = queue._messages_before(cycle, time_ms)  # noqa: SLF001 - the package's own
     if before is None:
         return None
     index = first_from(queue, queue.roll_cycle.to_index(cycle, 0) + before)
     return end_index_of(queue) if index == NO_INDEX else index
+
+
+def _appended_late(queue: Queue, time_ms: int) -> int | None:
+    """
+    Return the first message appended at a time or later to the cycle before that time's, if any.
+
+    A writer chooses the cycle by a clock that is a few milliseconds slow, and may wait then.
+    """
+    cycle = Periods.of(queue).cycle_at(time_ms)
+    earlier = [it for it in cycles_of(queue) if it < cycle]
+    if not earlier:
+        return None
+    before = queue._messages_before(earlier[-1], time_ms)  # noqa: SLF001 - the package's own
+    if before is None or before >= count_of(queue, earlier[-1]):
+        return None
+    known = queue._messages_before(earlier[-1], _NEVER_MS)  # noqa: SLF001 - the package's own
+    if known is None or known <= before:
+        return None
+    return queue.roll_cycle.to_index(earlier[-1], 0) + before
 
 
 def _cycle_at(queue: AnyQueue, time_ns: int) -> int | None:
