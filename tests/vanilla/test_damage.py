@@ -227,8 +227,9 @@ def test_no_bytes_make_a_reader_crash_or_loop(seed: int, queue_path: Path) -> No
 def test_a_cycle_whose_index_is_gone_says_so(tmp_path: Path) -> None:
     clock = quire.ManualClock(START_MS)
     with quire.open(tmp_path, format="vanilla", clock=clock, **SMALL) as queue:
-        written = queue.appender().write_bytes(b"1")
-        queue.appender().write_many([b"2", b"3"])
+        with queue.appender() as appender:
+            written = appender.write_bytes(b"1")
+            appender.write_many([b"2", b"3"])
         folder = Path(queue.directory_for_cycle(queue.current_cycle))
         clock.advance(86_400_000)
         last = queue.appender().write_bytes(b"4")
