@@ -50,14 +50,24 @@ def test_a_percentile_needs_enough_messages() -> None:
 def test_a_row_for_each_source_and_step(cli: Cli, path: Path) -> None:
     write(path, *([0, 1_000, 1_000 + 1_000 * n] for n in range(1, 101)))
     assert [(it["source"], it["count"]) for it in rows(cli, path)] == [
-        ("1", 100),
         ("startTo1", 100),
+        ("1", 100),
     ]
-    (own, _) = rows(cli, path, "--unit", "ns")
+    (_, own) = rows(cli, path, "--unit", "ns")
     assert (own["50"], own["90"], own["99"], own["99.9"]) == (50_000, 90_000, 99_000, None)
     assert own["worst"] == 100_000
-    assert rows(cli, path)[0]["worst"] == 100.0
+    assert rows(cli, path)[1]["worst"] == 100.0
     assert rows(cli, path, "--skip", 90)[0]["count"] == 10
+
+
+def test_rows_have_the_order_of_the_way_of_messages(cli: Cli, path: Path) -> None:
+    with quire.open(path) as queue, queue.appender() as appender:
+        for sources in ([20, 0, 3, 0], [20, 0, 100, 0, 3, 0]):
+            timings = [*range(len(sources) + 1)]
+            appender.write_map({"history": {"sources": sources, "timings": timings}, "a": 1})
+    assert [it["source"] for it in rows(cli, path)] == [
+        "startTo20", "20", "20to100", "100", "100to3", "20to3", "3", "endToEnd",
+    ]  # fmt: skip
 
 
 def test_rows_by_method_and_by_period(cli: Cli, path: Path) -> None:
@@ -65,10 +75,10 @@ def test_rows_by_method_and_by_period(cli: Cli, path: Path) -> None:
     write(path, [0, 10, 3_000_000_020], method="sell")
     found = rows(cli, path, "--by-method", "--unit", "ns")
     assert [(it["source"], it["method"], it["count"]) for it in found] == [
-        ("1", "buy", 2),
-        ("1", "sell", 1),
         ("startTo1", "buy", 2),
         ("startTo1", "sell", 1),
+        ("1", "buy", 2),
+        ("1", "sell", 1),
     ]
     found = rows(cli, path, "--window", 2)
     assert [(it["window"], it["count"]) for it in found] == [(0, 2), (0, 2), (2, 1), (2, 1)]

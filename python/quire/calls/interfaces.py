@@ -25,6 +25,7 @@ _VARIABLE = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 _F = TypeVar("_F", bound=Callable[..., object])
 _Function: TypeAlias = Callable[..., object]
 _Names: TypeAlias = Mapping[str, Any]
+_Look: TypeAlias = Callable[[Any], Any]
 _Seen: TypeAlias = dict[tuple[object, ...], dict[str, Method]]
 
 
@@ -105,8 +106,11 @@ class Interface(NamedTuple):
 class _Signature:
     """The parameters of one function, without the first of a method."""
 
-    def __init__(self, interface: Interface, function: _Function, names: _Names) -> None:
+    def __init__(
+        self, interface: Interface, function: _Function, names: _Names, look: _Look | None = None
+    ) -> None:
         signature = inspect.signature(function)
+        self._look = look
         self._globals: _Names = getattr(inspect.unwrap(function), "__globals__", {})
         self.substitutes = interface.substitutes
         self._names = names
@@ -148,37 +152,45 @@ class _Signature:
         if number >= len(self.parameters):
             return None
         annotation = self.parameters[number].annotation
-        return None if annotation is Parameter.empty else kind_of(self.resolve(annotation))
+        if annotation is Parameter.empty:
+            return None
+        resolved = self.resolve(annotation)
+        return kind_of(resolved if self._look is None else self._look(resolved))
 
 
-def methods_of(interface: object, names: _Names) -> dict[str, Method]:
+def methods_of(interface: object, names: _Names, look: _Look | None = None) -> dict[str, Method]:
     """
     Return the methods of an interface, for a writer.
 
     Args:
         interface: A Protocol, an ABC, or another class; generic ones with or without arguments.
         names: Names that annotations may use besides the globals of their module.
+        look: Returns what stands for the annotation of a parameter. Methods have no numbers then.
 
     Raises:
         TypeError: A method cannot be encoded in messages.
 
     """
-    found = _methods(Interface.of(interface), names, {})
+    found = _methods(Interface.of(interface), names, {}, look)
     if not found:
         raise TypeError(f"the interface has no method: interface={interface!r}")
     return found
 
 
-def _methods(interface: Interface, names: _Names, seen: _Seen) -> dict[str, Method]:
+def _methods(
+    interface: Interface, names: _Names, seen: _Seen, look: _Look | None = None
+) -> dict[str, Method]:
     key = (interface.cls, *interface.substitutes.items())
     if key in seen:
         return seen[key]
     found: dict[str, Method] = {}
     seen[key] = found  # before its methods: one may return the interface itself
     for name, function in interface.functions():
-        signature = _Signature(interface, function, names).without_self()
+        signature = _Signature(interface, function, names, look).without_self()
+        if look is not None:
+            signature.method_id = None
         where = f"method={interface.cls.__qualname__}.{name}"
-        following = _following(signature, interface, names, seen, where)
+        following = _following(signature, interface, names, seen, where, look)
         if any(it.kind is Parameter.KEYWORD_ONLY for it in signature.parameters):
             raise TypeError(f"a method that cannot stand in messages: {where} (keyword-only)")
         found[name] = _method(name, [signature], following, where)
@@ -186,8 +198,13 @@ def _methods(interface: Interface, names: _Names, seen: _Seen) -> dict[str, Meth
     return found
 
 
-def _following(
-    signature: _Signature, interface: Interface, names: _Names, seen: _Seen, where: str
+def _following(  # noqa: PLR0913, PLR0917 - what _methods knows
+    signature: _Signature,
+    interface: Interface,
+    names: _Names,
+    seen: _Seen,
+    where: str,
+    look: _Look | None,
 ) -> dict[str, Method] | None:
     """Return the methods of what a call returns; None if that is nothing."""
     if signature.returns in (Parameter.empty, None, "None"):
@@ -196,9 +213,9 @@ def _following(
     if returned in (None, type(None), Any):
         return None
     if returned is typing.Self:
-        return _methods(interface, names, seen)
+        return _methods(interface, names, seen, look)
     if isinstance(typing.get_origin(returned) or returned, type):
-        found = _methods(Interface.of(returned, interface.substitutes), names, seen)
+        found = _methods(Interface.of(returned, interface.substitutes), names, seen, look)
         if found or returned is interface.cls:
             return found
     raise TypeError(

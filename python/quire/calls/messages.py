@@ -131,6 +131,8 @@ def message(
         except BaseException:
             cls.__quire_codec__ = before  # type: ignore[attr-defined]
             raise
+        if fields is not None:
+            cls.__quire_fields__ = _Resolver(cls, fields, renamed, around)  # type: ignore[attr-defined]
         if (other := codec.register()) is not None:
             raise TypeError(
                 f"another class has this alias: alias={codec.alias} class={_named(cls)}"
@@ -139,6 +141,23 @@ def message(
         return cls
 
     return register if cls is None else register(cls)
+
+
+def described_codec(cls: type, codec: Codec, look: Callable[[Any], Any]) -> Codec:
+    """
+    Return another codec of a registered class, whose objects have the names of their fields.
+
+    Args:
+        cls: The class.
+        codec: Its own.
+        look: Returns what stands for the annotation of a field.
+
+    """
+    resolver: _Resolver = vars(cls)["__quire_fields__"]
+    return Codec(
+        cls, codec.alias, resolver._replace(look=look).rows, build=_build_of(cls), members=None,
+        keep_unknown=False, bytes_layout=False,
+    )  # fmt: skip
 
 
 def _named(cls: type) -> str:
@@ -159,6 +178,8 @@ class _Resolver(NamedTuple):
     rename: Callable[[str], str]
     names: dict[str, Any]
     """What the function around the class knows, where it is local to one."""
+    look: Callable[[Any], Any] | None = None
+    """Returns what stands for an annotation."""
 
     def rows(self) -> tuple[list[tuple[str, str, Kind, int, Any]], bool]:
         names = self.names | {self.cls.__name__: self.cls}
@@ -186,7 +207,8 @@ class _Resolver(NamedTuple):
 
     def kind(self, field: _Field, hints: dict[str, Any]) -> Kind:
         try:
-            return kind_of(hints[field.attribute])
+            found = hints[field.attribute]
+            return kind_of(found if self.look is None else self.look(found))
         except TypeError as error:
             name = f"{self.cls.__qualname__}.{field.attribute}"
             raise TypeError(f"{error}: field={name}") from None

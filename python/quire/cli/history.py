@@ -26,6 +26,35 @@ Series: TypeAlias = dict[tuple[str, str], "array[int]"]
 """Nanoseconds by the name of a step and the method. Of several windows, the last is plotted."""
 
 
+class Way:
+    """The steps of all messages, in the order in which messages take them."""
+
+    def __init__(self) -> None:
+        """Begin with no step."""
+        self._steps: list[str] = []
+        self._known = set[str]()
+
+    def add(self, steps: Sequence[tuple[str, int]]) -> None:
+        """Add those of a message that are new, each after the one before it."""
+        if all(name in self._known for name, _ in steps):
+            return
+        after = 0
+        for name, _ in steps:
+            if name in self._known:
+                after = max(after, self._steps.index(name) + 1)
+            else:
+                self._known.add(name)
+                self._steps.insert(after, name)
+                after += 1
+
+    def ordered(self, series: Series) -> list[tuple[tuple[str, str], array[int]]]:
+        """Return the times of each step and method in this order."""
+        place = {name: number for number, name in enumerate(self._steps)}
+        return sorted(
+            series.items(), key=lambda it: (it[0][0] == "endToEnd", place[it[0][0]], it[0])
+        )
+
+
 @click.command()
 @click.argument("path", type=PATH)
 @range_options
@@ -69,11 +98,13 @@ def history(path: Path, **more: Any) -> None:  # noqa: ANN401 - click checks the
             bounds = Bounds(None, None, None, reverse=False, follow=False, metadata=False)
             bounds = bounds.between(queue, more["from"], more["to"], more["time_field"])
             timings = _timings(queue, bounds, more["skip"], by_method=more["by_method"])
-            for start_s, series in _windows(timings, more["window"]):
-                found = [_row(start_s, *it, unit_ns) for it in sorted(series.items())]
+            way = Way()
+            for start_s, series in _windows(timings, more["window"], way):
+                found = [_row(start_s, *it, unit_ns) for it in way.ordered(series)]
                 rows += [{"queue": source.name, **row} for row in found]
                 plotted |= {
-                    (f"{source.name} {name}".strip(), it): series[name, it] for name, it in series
+                    (f"{source.name} {name}".strip(), method): times
+                    for (name, method), times in way.ordered(series)
                 }
     if not rows:
         raise click.ClickException(f"no message has a history: path={path}")
@@ -112,7 +143,7 @@ def _method(excerpt: quire.Excerpt) -> str:
 
 
 def _windows(
-    timings: Iterator[tuple[str, quire.MessageHistory]], seconds: int | None
+    timings: Iterator[tuple[str, quire.MessageHistory]], seconds: int | None, way: Way
 ) -> Iterator[tuple[int, Series]]:
     """Yield the times of each period, with its start in seconds after the first message."""
     series: Series = {}
@@ -126,7 +157,9 @@ def _windows(
                 yield start_s, series
                 series = {}
             start_s = this_s
-        for name, time_ns in steps_of(found):
+        steps = [*steps_of(found)]
+        way.add(steps)
+        for name, time_ns in steps:
             series.setdefault((name, method), array("q")).append(time_ns)
     if series:
         yield start_s, series
@@ -193,7 +226,7 @@ def _plot(file: Path, path: Path, series: Series, unit: str, unit_ns: int) -> No
             math.nan if (it := percentile(ordered, share)) is None else it / unit_ns
             for share in shares
         ]
-        for key, ordered in ((key, sorted(times)) for key, times in sorted(series.items()))
+        for key, ordered in ((key, sorted(times)) for key, times in series.items())
     }
     labels = Labels("percentile", unit, [(at, f"{it:g}") for at, it in enumerate(shares)])
     figure = lines([*range(len(shares))], found, labels, marked=True)

@@ -77,9 +77,13 @@ class Calls:
         self, queue: quire.Queue, interface: Callable[..., Any], *, with_history: bool
     ) -> None:
         """Make a reader of its own."""
+        from quire.calls.described import described_methods_of
+        from quire.types import names_around
+
         self._found: list[bytes] = []
         methods = methods_of_interface(interface)
-        calls = {name: self._call(it, b"") for name, it in methods.items()}
+        shown = described_methods_of(interface, names_around())
+        calls = {name: self._call(it, b"") for name, it in shown.items()}
         self._tailer = queue.tailer()
         self._reader: MethodReader = self._tailer.method_reader(
             _implementation(interface, methods, calls), interface=interface

@@ -38,8 +38,7 @@ class TypedCalls:
             raise click.UsageError(
                 f"the interface has no such method: method={method} known={', '.join(methods)}"
             )
-        self._interface = interface
-        self._writer = appender.method_writer(interface)
+        self._writer = _by_name(appender.method_writer(interface), interface)
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -50,7 +49,7 @@ class TypedCalls:
         )
         self._appender = self._stack.enter_context(queue.appender())
         tailer = self._stack.enter_context(queue.tailer())
-        self._reader = tailer.method_reader(self._writer, interface=self._interface)
+        self._reader = tailer.method_reader(self._writer)
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -83,3 +82,18 @@ class TypedCalls:
 
         """
         raise quire.WireError(f"the message is no call of the interface: text={text!r:.80}")
+
+
+def _by_name(writer: object, interface: Callable[..., Any]) -> object:
+    """
+    Return an object with the methods of a method writer, called with what people write.
+
+    That is the names of methods and fields, where the writer has numbers and byte layouts.
+    """
+    from quire.calls.described import described_methods_of
+    from quire.calls.interfaces import METHODS
+    from quire.types import names_around
+
+    methods = described_methods_of(interface, names_around())
+    calls = {name: staticmethod(getattr(writer, name)) for name in methods}
+    return type("Calls", (), {METHODS: methods, **calls})()
