@@ -61,7 +61,7 @@ def stops(first: str, point: str, other: str, *, beside: bool = False) -> list[C
 # The defects that pause points found first, brought back: what the matrix is for.
 UNMENDED = {
     "window.grow": stops("pretouch", "window.grow", "grow", beside=True),
-    "retention": stops("move", "audit:os.link:.cq4", "hold"),
+    "retention": stops("prune", "audit:os.remove:.cq4", "hold"),
 }
 
 
