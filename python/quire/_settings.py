@@ -304,10 +304,11 @@ def _options_in(content: bytes, path: str) -> dict[str, object]:
     if unknown or not isinstance(options, dict):
         what = unknown[0] if unknown else _TABLE
         raise SettingError(f"expected one table, [{_TABLE}]: found={what!r:.80} path={path}")
-    for name in options:
+    found = cast("dict[str, object]", options)
+    for name in found:
         if name not in _PARSERS:
             raise SettingError(f"not an option that can be set: option={name!r:.80} path={path}")
-    return cast("dict[str, object]", options)
+    return found
 
 
 def _why_not_trusted(status: os.stat_result) -> str | None:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from types import FrameType
 
@@ -25,7 +25,7 @@ LONG_S = 600.0  # longer than a test may take
 
 
 @contextlib.contextmanager
-def table_locked(path: Path) -> Iterator[Callable[[], None]]:
+def table_locked(path: Path) -> Generator[Callable[[], None]]:
     """Lock the whole table by a description of its own, as another process does, until the call."""
     with (path / "metadata.cq4t").open("r+b") as file:
         fcntl.fcntl(file, OFD_SETLK, _whole(fcntl.F_WRLCK))
@@ -121,7 +121,7 @@ with quire.open(sys.argv[1]) as queue, queue.appender() as appender:
 
 
 @contextlib.contextmanager
-def write_lock_held(path: Path) -> Iterator[Callable[[], None]]:
+def write_lock_held(path: Path) -> Generator[Callable[[], None]]:
     """Have another process hold the write lock until the call."""
     arguments = [sys.executable, "-W", "ignore", "-c", HOLDER, str(path)]
     with subprocess.Popen(

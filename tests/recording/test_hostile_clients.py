@@ -15,7 +15,7 @@ import quire
 from cli_runs import Cli
 from event_loops import until
 from queues import payloads
-from quire.recording import TcpRecorder
+from quire.recording import Counts, TcpRecorder
 from quire.recording.framing import Lengths, Lines, OfClient
 from quire.recording.websocket import WebSocketRecorder
 
@@ -81,7 +81,7 @@ def test_a_request_is_no_length(size: int) -> None:
 def test_a_line_that_may_be_cut_is_not_appended(
     queue: quire.Queue, appender: quire.Appender, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def scenario(data: bytes, *, append_unfinished: bool) -> quire.recording.Counts:
+    async def scenario(data: bytes, *, append_unfinished: bool) -> Counts:
         async with TcpRecorder(appender, append_unfinished=append_unfinished) as recorder:
             await sent(recorder, data)
             return recorder.counts

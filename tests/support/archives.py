@@ -78,7 +78,8 @@ def _write_older(file: Path) -> None:
     del metadata["layout"]
     table = pq.ParquetFile(file).read()
     table = table.replace_schema_metadata({"quire": json.dumps(metadata)})
-    plain = [it.name for it in table.schema if not pa.types.is_nested(it.type)]
+    fields: list[Any] = list(table.schema)
+    plain = [it.name for it in fields if not pa.types.is_nested(it.type)]
     options: Any = {"compression": "zstd", "use_dictionary": plain, "write_statistics": plain}
     pq.write_table(table, file, write_page_index=True, **options)
 

@@ -83,7 +83,7 @@ class TableLostError(NotAQueueError):
 
 class RingLostError(NotAQueueError):
     """
-    The ring of asynchronous appends was removed or replaced while it was in use; nothing was put in.
+    The ring of asynchronous appends was removed or replaced while in use; nothing was put in.
 
     It is noticed within a second. What was put in before is appended by the processes that still
     have the ring open, and lost with them. Close the queue, which appends it, and open it again.
