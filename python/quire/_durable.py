@@ -177,6 +177,12 @@ class SafeFolder:
         """When names in it were last added or removed, in seconds."""
         return os.fstat(self._handle).st_mtime
 
+    @property
+    def identity(self) -> tuple[int, int]:
+        """Its device and inode number."""
+        found = os.fstat(self._handle)
+        return found.st_dev, found.st_ino
+
     def names(self) -> list[str]:
         """Return the names of what is in it, in order."""
         return sorted(os.listdir(self._handle))  # noqa: PTH208 - of a handle
@@ -272,22 +278,6 @@ class SafeFolder:
         """Atomically rename a file into a folder of the same file system."""
         os.rename(_plain(name), _plain(new), src_dir_fd=self._handle, dst_dir_fd=folder._handle)
 
-    def link(self, name: str, folder: SafeFolder) -> None:
-        """
-        Give a file the same name in another folder of the file system too.
-
-        Raises:
-            FileExistsError: There is something of this name.
-
-        """
-        os.link(
-            _plain(name),
-            name,
-            src_dir_fd=self._handle,
-            dst_dir_fd=folder._handle,
-            follow_symlinks=False,
-        )
-
     def remove(self, name: str) -> None:
         """Remove a file, a link, or a folder with all in it; what resists stays for a later try."""
         found = self.stat(name)
@@ -373,7 +363,8 @@ class SafeFolder:
         """
         Hold a lock file, at most until the process ends.
 
-        Only users who may write to this folder can open it.
+        Only users who may write to this folder can open it. The holder's pid in the file is for
+        messages alone: without room for it, on a full disk, the lock is held all the same.
 
         Raises:
             HeldError: Somebody else holds it, for all the time to wait.
@@ -385,7 +376,8 @@ class SafeFolder:
             self._check_lock(handle, name)
             _take(handle, self.path / name, wait_s)
             os.ftruncate(handle, 0)
-            os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+            with contextlib.suppress(OSError):
+                os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
             yield
         finally:
             os.close(handle)

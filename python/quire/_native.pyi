@@ -1141,6 +1141,9 @@ class Queue:
     def _messages_before(self, cycle: int, time_ms: int, /) -> int | None:
         """Return how many messages of a cycle are known to have been appended before a time."""
 
+    def _table_identity(self) -> tuple[int, int] | None:
+        """Return device and inode number of the table store; None without one."""
+
     def _announce_removal(self, first_left: int, /) -> None:
         """Record that all files before this cycle's are about to be removed."""
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 
@@ -84,3 +86,32 @@ def test_compressing_on_a_full_disk_loses_nothing(orders: Path, tmp_path: Path) 
         return 1
 
     assert on_small_disk(tmp_path / "disk", 2048 * KIB, work) == 1
+
+
+@pytest.mark.parametrize("action", ["delete", "move"])
+def test_a_full_disk_is_freed_by_a_run_that_never_ran_before(
+    orders: Path, tmp_path: Path, action: Literal["delete", "move"]
+) -> None:
+    """Its lock file is new, and needs no byte."""
+
+    def work(disk: Path) -> int:
+        copy_of(orders, disk / "orders")
+        fill(disk, leave=0)
+        dest: dict[str, Any] = {"dest": disk / "old"} if action == "move" else {}
+        removed = quire.prune(disk / "orders", max_cycles=1, action=action, **dest).removed
+        assert days_in(disk / "orders") == [DAYS - 1]
+        return len(removed)
+
+    assert on_small_disk(tmp_path / "disk", 2048 * KIB, work) == DAYS - 1
+
+
+def test_the_thread_of_an_open_queue_frees_a_full_disk(orders: Path, tmp_path: Path) -> None:
+    def work(disk: Path) -> int:
+        copy_of(orders, disk / "orders")
+        removed = threading.Semaphore(0)
+        rule = quire.Retention(max_cycles=1, on_removed=lambda _: removed.release())
+        fill(disk, leave=0)
+        with quire.open(disk / "orders", retention=rule):
+            return sum(removed.acquire(timeout=120) for _ in range(DAYS - 1))
+
+    assert on_small_disk(tmp_path / "disk", 2048 * KIB, work) == DAYS - 1

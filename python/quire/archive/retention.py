@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from quire._formats import CHRONICLE, format_of
 from quire.archive.cycles import end_of
 from quire.archive.entry import Entry
@@ -9,10 +11,10 @@ from quire.archive.manifest import Topic
 from quire.archive.report import Failure, Report
 from quire.archive.verification import check_file, check_live
 from quire.errors import QuireError, UnsupportedError
-from quire.maintenance.holders import Holder, growth_of, holders_of, reader_in
-from quire.maintenance.removal import removal
+from quire.maintenance.files import identity_of, open_reason
+from quire.maintenance.holders import growth_of, holders_of, reader_in
+from quire.maintenance.removal import check_place, reason_moved, removal
 from quire.queue import Queue
-from quire.queue import open as open_queue
 
 
 def delete_archived(topic: Topic, path: str, report: Report, *, force: bool) -> None:
@@ -22,7 +24,9 @@ def delete_archived(topic: Topic, path: str, report: Report, *, force: bool) -> 
     The newest cycle stays, and so do those without end-of-file marker and, unless *force* is
     given, those from the cycle of a named tailer on: services are among these. The cycle it is in
     stays even if it was read to its end, as the tailer could not know that when it is opened again.
-    A cycle that does not equal its archive byte by byte stays too, and has failed.
+    What a process has open stays, and all that is newer than a cycle that stays. Each is looked at
+    again right before it goes. A cycle that does not equal its archive byte by byte stays too, and
+    has failed.
 
     Args:
         topic: What the archive holds of the queue.
@@ -41,20 +45,26 @@ def delete_archived(topic: Topic, path: str, report: Report, *, force: bool) -> 
             " Chronicle, and Java's writers of a Quick-Queue start at its first page:"
             f" path={path}"
         )
-    with (
-        open_queue(path, create=False, buffer_mode="none") as queue,
-        removal(queue, path) as cycles,
-    ):
-        holders = [] if force else holders_of(queue)
+    with removal(path) as cycles:
+        queue = cycles.queue
+        after: str | None = None
         for entry in [topic.entries[it] for it in queue.cycles[:-1] if it in topic.entries]:
             try:
                 if end_of(queue, entry.cycle) is None:
                     continue
-                reason = _kept(queue, entry.cycle, holders)
+                reason = after or _kept(queue, entry.cycle, force=force)
+                if reason is None:
+                    file = Path(queue.file_for_cycle(entry.cycle))
+                    identity = identity_of(file)
+                    check_archived(topic, queue, entry)  # reads both, which may take long
+                    if (reason := open_reason([file])) is not None:
+                        after = f"kept after an older one that is kept: {file.name}"
+                    reason = reason or _kept(queue, entry.cycle, force=force)
+                    check_place(cycles.folder, path)
+                    reason = reason or reason_moved(cycles.folder, file.name, identity)
                 if reason is not None:
                     report.kept.append(Failure(topic.name, entry.cycle, reason))
                     continue
-                check_archived(topic, queue, entry)
                 cycles.remove(entry.cycle)
             except (QuireError, OSError) as error:
                 report.failed.append(Failure(topic.name, entry.cycle, f"not deleted: {error}"))
@@ -75,5 +85,6 @@ def check_archived(topic: Topic, queue: Queue, entry: Entry) -> None:
     check_live(queue, entry, every_byte=True)
 
 
-def _kept(queue: Queue, cycle: int, holders: list[Holder]) -> str | None:
-    return growth_of(queue, cycle) or reader_in(holders, cycle)
+def _kept(queue: Queue, cycle: int, *, force: bool) -> str | None:
+    """Return why a cycle stays, as things are at this moment."""
+    return growth_of(queue, cycle) or (None if force else reader_in(holders_of(queue), cycle))

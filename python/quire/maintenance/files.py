@@ -144,6 +144,23 @@ def identities_of(files: Iterable[Path]) -> set[Identity]:
     return found
 
 
+def identity_of(file: Path) -> Identity:
+    """Return device and inode number of a file, or of a link itself."""
+    return _identity(file.lstat())
+
+
+def open_reason(files: Iterable[Path]) -> str | None:
+    """Return which processes have files open, as the reason to keep them; None if none has."""
+    users, _ = users_of(identities_of(files))
+    pids = {user.pid for found in users.values() for user in found}
+    return reason_of(pids) if pids else None
+
+
+def reason_of(pids: set[int]) -> str:
+    """Return the reason to keep files that processes have open."""
+    return f"kept as a process has it open: pid={','.join(map(str, sorted(pids)))}"
+
+
 def users_of(files: set[Identity]) -> tuple[dict[Identity, list[FileUser]], int]:
     """
     Return the processes that have files open, and how many processes could not be examined.

@@ -5,18 +5,43 @@ The order survives a crash at any step, and no reader meets a gap: the table's f
 past the file, the file is unlinked, the directory is synced, and at the end the directory is
 listed again. A crash after the first step leaves files that a listing finds; the next removal, or
 `quire refresh`, makes them visible again.
+
+A path may lead to another queue at any moment. So files are removed from the directory that is held
+open, whose table has to be that of the queue that was asked.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Final, Self
+from typing import Any, Final, NamedTuple, Self, TypeAlias
 
 from quire._durable import SafeFolder
 from quire._formats import COMPRESSED, is_compressed, times_file, uncompressed
+from quire.discovery import TABLE
+from quire.errors import TableLostError
 from quire.queue import Queue
+from quire.queue import open as open_queue
+
+Identity: TypeAlias = tuple[int, int]
+"""Device and inode number of a file."""
+
+
+class Moves(NamedTuple):
+    """
+    Files that are renamed, not removed.
+
+    Attributes:
+        folder: Where to; its lock is held, and none of the names is there.
+        names: Their names.
+
+    """
+
+    folder: SafeFolder
+    names: set[str]
+
 
 LOCK: Final = "quire.retention.lock"
 """Held by whatever removes cycles; Java ignores the file."""
@@ -28,33 +53,42 @@ class Removal:
 
     def __init__(self, queue: Queue, folder: SafeFolder) -> None:
         """Take over what :func:`removal` opened."""
-        self._queue: Final = queue
+        self.queue: Final = queue
         self.folder: Final = folder
 
-    def remove(self, cycle: int, *, keep_compressed: bool = False) -> None:
+    def remove(
+        self, cycle: int, *, keep_compressed: bool = False, moves: Moves | None = None
+    ) -> None:
         """
-        Remove the file of a cycle, which is not the newest.
+        Remove the file of a cycle, which is not the newest; or move it into another directory.
 
         Of a run that was killed while it compressed the cycle both files are there. The compressed
         one, which nobody reads then, goes first; and the append times before their cycle.
         """
-        name = uncompressed(self._queue.file_for_cycle(cycle).rpartition("/")[2])
+        name = uncompressed(self.queue.file_for_cycle(cycle).rpartition("/")[2])
         if not keep_compressed:
             for beside in (times_file(name), name + COMPRESSED):
-                if self.folder.has(beside):
-                    self.folder.remove(beside)
-                    self.folder.sync()
+                self._take(beside, moves)
         if self.folder.has(name):
             self._announce(cycle)
+            self._take(name, moves)
+
+    def _take(self, name: str, moves: Moves | None) -> None:
+        if not self.folder.has(name):
+            return
+        if moves is not None and name in moves.names:
+            self.folder.move(name, moves.folder, name)
+            moves.folder.sync()
+        else:
             self.folder.remove(name)
-            self.folder.sync()
+        self.folder.sync()
 
     def _announce(self, cycle: int) -> None:
         """Raise the first cycle that Java knows of, if this is the one."""
-        files = ((it, self._queue.file_for_cycle(it)) for it in self._queue.cycles)
+        files = ((it, self.queue.file_for_cycle(it)) for it in self.queue.cycles)
         plain = (it for it, file in files if not is_compressed(file))
         if next(plain) == cycle and (first_left := next(plain, None)) is not None:
-            self._queue._announce_removal(first_left)  # noqa: SLF001 - the package's own
+            self.queue._announce_removal(first_left)  # noqa: SLF001 - the package's own
 
     def __enter__(self) -> Self:
         """Return what removes."""
@@ -62,7 +96,7 @@ class Removal:
 
     def __exit__(self, *_: object) -> None:
         """List the directory again."""
-        self._queue.refresh()
+        self.queue.refresh()
 
 
 def sweep_compressed(folder: SafeFolder) -> None:
@@ -72,14 +106,64 @@ def sweep_compressed(folder: SafeFolder) -> None:
             folder.remove(name)
 
 
+def reason_moved(folder: SafeFolder, name: str, identity: Identity) -> str | None:
+    """Return why a file is not the one that was judged by its path, or None."""
+    found = folder.stat(name)
+    if found is None or (found.st_dev, found.st_ino) != identity:
+        return "kept as another file took its place meanwhile"
+    return None
+
+
+def check_place(folder: SafeFolder, path: str) -> None:
+    """
+    Check that a path still leads to a queue's directory that is held open.
+
+    Raises:
+        TableLostError: It leads to another one.
+
+    """
+    try:
+        found = os.stat(path)  # noqa: PTH116 - also of bytes
+    except (FileNotFoundError, NotADirectoryError):
+        found = None
+    if found is None or (found.st_dev, found.st_ino) != folder.identity:
+        raise TableLostError(_not_here(path))
+
+
 @contextmanager
-def removal(queue: Queue, path: str) -> Generator[Removal]:
+def removal(path: str, *, table: Identity | None = None, **options: Any) -> Generator[Removal]:  # noqa: ANN401 - those of `quire.open`
     """
     Hold the lock of a queue's retention, and return what removes its cycles.
 
+    Args:
+        path: The queue's directory.
+        table: Device and inode number of the table that it has to have.
+        options: Those of `quire.open`.
+
     Raises:
         LockHeldError: Another process removes cycles.
+        TableLostError: The path leads to another queue.
 
     """
-    with SafeFolder.at(path) as folder, folder.locked(LOCK), Removal(queue, folder) as found:
-        yield found
+    with SafeFolder.at(path) as folder:
+        _check_table(folder, table)
+        with (
+            folder.locked(LOCK),
+            open_queue(path, create=False, buffer_mode="none", **options) as queue,
+            Removal(queue, folder) as found,
+        ):
+            _check_table(folder, queue._table_identity())  # noqa: SLF001 - the package's own
+            yield found
+
+
+def _check_table(folder: SafeFolder, table: Identity | None) -> None:
+    found = folder.stat(TABLE)
+    if table is not None and (found is None or (found.st_dev, found.st_ino) != table):
+        raise TableLostError(_not_here(folder.path))
+
+
+def _not_here(path: object) -> str:
+    return (
+        "another queue took the place of this one, and nothing more is removed:"
+        f" path={path} (open the queue again where it is now)"
+    )

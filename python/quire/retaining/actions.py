@@ -1,9 +1,10 @@
 """
 What is done with a cycle before it leaves its queue.
 
-Each action ends with a complete, synced copy under its name, or a hard link, before the file in
-the queue is removed. Killed before that, the copy is incomplete under a temporary name, which the
-next run removes; killed after it, the next run finds the same bytes and goes on.
+Each action ends with a complete, synced copy under its name before the file in the queue is
+removed; a file that is moved within a file system is renamed instead. Killed before that, the copy
+is incomplete under a temporary name, which the next run removes; killed after it, the next run
+finds the same bytes and goes on.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from io import BufferedReader, BufferedWriter
 from pathlib import Path
-from typing import Final, TypeAlias, cast
+from typing import ClassVar, Final, TypeAlias, cast
 
 from quire._durable import Access, SafeFolder, data_ranges, flush_and_sync
 from quire._formats import COMPRESSED, times_file
 from quire._native import compress_roll_file, is_compressed_copy
 from quire.discovery import TABLE, topics_of
 from quire.errors import ArchiveError, CorruptError, UnsafePathError
-from quire.maintenance.removal import LOCK
+from quire.maintenance.removal import LOCK, Moves
 from quire.queue import Queue
 from quire.retaining.plan import Cycle
 from quire.retaining.rule import Rule
@@ -32,15 +33,28 @@ AnyQueue: TypeAlias = Queue | VanillaQueue
 Check: TypeAlias = Callable[[], None]
 
 _CHUNK: Final = 1 << 20
-_NO_LINKS: Final = {errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP}
 
 
 class Saver(ABC):
     """Saves cycles before they are removed."""
 
+    takes_long: ClassVar[bool] = True
+    """Whether a cycle is worth a look at its readers before it is saved, too."""
+    moves: Moves | None = None
+    """The files of the cycle saved last that are renamed into another directory, not removed."""
+
+    def can_save_again(self, error: OSError) -> bool:
+        """Whether to save the cycle once more, otherwise, after an error of its removal."""
+        del error
+        return False
+
     @abstractmethod
     def save(self, queue: AnyQueue, cycle: Cycle) -> Path | None:
         """Return where the messages of a cycle are from now on, once they are there for good."""
+
+    def undo(self, cycle: Cycle) -> None:
+        """Remove what this run saved of a cycle that stays after all."""
+        del cycle
 
 
 def check_dest(rule: Rule, path: str) -> None:
@@ -59,19 +73,19 @@ def check_dest(rule: Rule, path: str) -> None:
 
 
 @contextmanager
-def saver_of(rule: Rule, path: str, check: Check) -> Generator[Saver]:
+def saver_of(rule: Rule, path: str, folder: SafeFolder, check: Check) -> Generator[Saver]:
     """
     Return what a rule does with cycles.
 
     Args:
         rule: The rule.
         path: The queue.
+        folder: Its directory.
         check: Called now and then; raises to have the run stopped.
 
     """
     if rule.action == "compress":
-        with SafeFolder.at(path) as folder:
-            yield _Compress(folder, check)
+        yield _Compress(folder, check)
         return
     if rule.dest is None:
         yield _Delete()
@@ -80,31 +94,41 @@ def saver_of(rule: Rule, path: str, check: Check) -> Generator[Saver]:
     if rule.action == "archive":
         yield _Archive(path, dest, check)
         return
-    with (
-        SafeFolder.at(path) as folder,
-        SafeFolder.at(dest, create=Access.of(path)) as there,
-        there.locked(LOCK),
-    ):
+    with SafeFolder.at(dest, create=Access.of(path)) as there, there.locked(LOCK):
         there.sweep()
         yield _Move(folder, there, check)
 
 
 class _Delete(Saver):
+    takes_long: ClassVar[bool] = False
+
     def save(self, queue: AnyQueue, cycle: Cycle) -> Path | None:
         del queue, cycle
         return None
 
 
 class _Move(Saver):
-    """Links a file into another directory, or copies it where that is another file system."""
+    """
+    Renames a file into another directory, or copies it where that is another file system.
+
+    A hard link would give the file two names for a while, and a killed run would leave them;
+    writers refuse such a file.
+    """
+
+    moves: Moves
 
     def __init__(self, folder: SafeFolder, there: SafeFolder, check: Check) -> None:
         self._folder: Final = folder
         self._there: Final = there
         self._check: Final = check
+        self._made = list[str]()
+        self._copies = False
+        self.moves = Moves(there, set())
 
     def save(self, queue: AnyQueue, cycle: Cycle) -> Path | None:
         del queue
+        self._made.clear()
+        self.moves = Moves(self._there, set())
         times = times_file(cycle.file.name)
         if self._folder.has(times):
             self._save(times)
@@ -112,14 +136,24 @@ class _Move(Saver):
         self._there.sync()
         return target
 
+    def can_save_again(self, error: OSError) -> bool:
+        again = error.errno == errno.EXDEV and not self._copies
+        self._copies = self._copies or again
+        return again
+
+    def undo(self, cycle: Cycle) -> None:
+        if self._folder.has(cycle.file.name):
+            for name in self._made:
+                self._there.remove(name)
+            self._there.sync()
+
     def _save(self, name: str) -> Path:
         target = self._there.path / name
         if self._there.stat(name) is None:
-            try:
-                self._folder.link(name, self._there)
-            except OSError as error:
-                if error.errno not in _NO_LINKS:
-                    raise
+            if not self._copies and self._folder.identity[0] == self._there.identity[0]:
+                self.moves.names.add(name)
+            else:
+                self._made.append(name)
                 self._copy(name)
         elif not self._is_same(name):
             raise UnsafePathError(f"another file has the name: path={target} (move it away)")
@@ -151,17 +185,25 @@ class _Compress(Saver):
     def __init__(self, folder: SafeFolder, check: Check) -> None:
         self._folder: Final = folder
         self._check: Final = check
+        self._made: str | None = None
 
     def save(self, queue: AnyQueue, cycle: Cycle) -> Path | None:
+        self._made = None
         source, name = cycle.file.name, cycle.file.name + COMPRESSED
         cast("Queue", queue)._announce_compression(cycle.number)  # noqa: SLF001 - the package's own
         if not self._folder.has(name):
             self._compress(source, name)
+            self._made = name
         elif not self._is_copy(source, name):
             raise UnsafePathError(
                 f"another file has the name: path={self._folder.path / name} (move it away)"
             )
         return self._folder.path / name
+
+    def undo(self, cycle: Cycle) -> None:
+        if self._made is not None and self._folder.has(cycle.file.name):
+            self._folder.remove(self._made)
+            self._folder.sync()
 
     def _compress(self, source: str, name: str) -> None:
         temporary = self._folder.temporary(name)

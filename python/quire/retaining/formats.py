@@ -14,7 +14,16 @@ from quire._formats import CHRONICLE, VANILLA, format_of, refuse_part, refuse_qu
 from quire.discovery import check_local
 from quire.errors import NotAQueueError, UnsupportedError
 from quire.maintenance.holders import Holder, growth_of, holders_of
-from quire.maintenance.removal import LOCK, Removal, removal, sweep_compressed
+from quire.maintenance.removal import (
+    LOCK,
+    Identity,
+    Moves,
+    Removal,
+    check_place,
+    reason_moved,
+    removal,
+    sweep_compressed,
+)
 from quire.queue import Queue
 from quire.queue import open as open_queue
 from quire.ranges.numbering import Numbering
@@ -33,19 +42,23 @@ _Queue = TypeVar("_Queue", Queue, VanillaQueue)
 class Cycles(ABC, Generic[_Queue]):
     """The cycles of an open queue."""
 
-    def __init__(self, queue: _Queue) -> None:
-        """Take the queue, which stays open as long as this is used."""
+    def __init__(self, queue: _Queue, folder: SafeFolder | None) -> None:
+        """Take the queue, which stays open as long as this is used; no folder in a dry run."""
         self.queue: Final[_Queue] = queue
+        self.folder: Final = folder
 
     def listed(self) -> Iterator[Cycle]:
         """Yield the cycles that are there, ascending."""
         for number in self.queue.cycles:
             file = self.place_of(number)
             try:
+                found = os.lstat(file)
                 on_disk = sum(os.lstat(it).st_blocks for it in self.files_of(file)) * _BLOCK
             except FileNotFoundError:  # removed by hand since the listing
                 continue
-            yield Cycle(number, file, on_disk, self.queue.cycle_start_ms(number + 1))
+            identity = found.st_dev, found.st_ino
+            ended_ms = self.queue.cycle_start_ms(number + 1)
+            yield Cycle(number, file, on_disk, ended_ms, identity)
 
     @abstractmethod
     def place_of(self, number: int) -> Path:
@@ -64,8 +77,18 @@ class Cycles(ABC, Generic[_Queue]):
         """Return the named readers."""
 
     @abstractmethod
-    def remove(self, number: int, action: Action) -> None:
-        """Remove a cycle for good, after what an action has saved of it."""
+    def moved(self, cycle: Cycle) -> str | None:
+        """
+        Return why the cycle is not the one that was listed.
+
+        Raises:
+            TableLostError: The queue's path leads to another one.
+
+        """
+
+    @abstractmethod
+    def remove(self, number: int, action: Action, moves: Moves | None = None) -> None:
+        """Remove a cycle for good, after what an action has saved of it, or move its files."""
 
 
 class JournalCycles(Cycles[Queue]):
@@ -73,7 +96,7 @@ class JournalCycles(Cycles[Queue]):
 
     def __init__(self, queue: Queue, removes: Removal | None) -> None:
         """Take what removes; None in a dry run."""
-        super().__init__(queue)
+        super().__init__(queue, None if removes is None else removes.folder)
         self._removes: Final = removes
 
     def place_of(self, number: int) -> Path:
@@ -93,10 +116,17 @@ class JournalCycles(Cycles[Queue]):
         """Return the named tailers of the table, and the consumer groups."""
         return holders_of(self.queue)
 
-    def remove(self, number: int, action: Action) -> None:
-        """Remove a roll file."""
+    def moved(self, cycle: Cycle) -> str | None:
+        """Return that another file has its name."""
+        if self.folder is None:
+            return None
+        check_place(self.folder, self.queue.path)
+        return reason_moved(self.folder, cycle.file.name, cycle.identity)
+
+    def remove(self, number: int, action: Action, moves: Moves | None = None) -> None:
+        """Remove a roll file, or move it."""
         if self._removes is not None:
-            self._removes.remove(number, keep_compressed=action == "compress")
+            self._removes.remove(number, keep_compressed=action == "compress", moves=moves)
 
 
 class VanillaCycles(Cycles[VanillaQueue]):
@@ -109,8 +139,7 @@ class VanillaCycles(Cycles[VanillaQueue]):
 
     def __init__(self, queue: VanillaQueue, folder: SafeFolder | None) -> None:
         """Take the queue's directory, whose lock is held; None in a dry run."""
-        super().__init__(queue)
-        self._folder: Final = folder
+        super().__init__(queue, folder)
 
     def place_of(self, number: int) -> Path:
         """Return the directory of a cycle."""
@@ -136,31 +165,43 @@ class VanillaCycles(Cycles[VanillaQueue]):
             for name, index in self.queue._named_positions()  # noqa: SLF001 - the package's own
         ]
 
-    def remove(self, number: int, action: Action) -> None:
+    def moved(self, cycle: Cycle) -> str | None:
+        """Return that another directory has its name."""
+        if self.folder is None:
+            return None
+        check_place(self.folder, self.queue.path)
+        *above, name = cycle.file.relative_to(self.queue.path).parts
+        with self.folder.below(above) as inside:
+            return reason_moved(inside, name, cycle.identity)
+
+    def remove(self, number: int, action: Action, moves: Moves | None = None) -> None:
         """Remove a directory, and those above it that become empty."""
-        del action
-        if self._folder is None:
+        del action, moves
+        if self.folder is None:
             return
         place, root = self.place_of(number), Path(self.queue.path)
         *above, name = place.relative_to(root).parts
-        hidden = self._folder.temporary(name)
-        with self._folder.below(above) as inside:
-            inside.move(name, self._folder, hidden)
+        hidden = self.folder.temporary(name)
+        with self.folder.below(above) as inside:
+            inside.move(name, self.folder, hidden)
             inside.sync()
-        self._folder.sync()
-        self._folder.remove(hidden)
+        self.folder.sync()
+        self.folder.remove(hidden)
         for parent in place.parents[: len(above)]:
             with suppress(OSError):  # another cycle is in it
                 parent.rmdir()
 
 
 @contextmanager
-def opened_to_prune(path: str, options: dict[str, Any]) -> Generator[Cycles[Any]]:
+def opened_to_prune(
+    path: str, options: dict[str, Any], table: Identity | None
+) -> Generator[Cycles[Any]]:
     """
     Hold the lock of a queue's retention, and return its cycles.
 
     Raises:
         LockHeldError: Another process removes cycles.
+        TableLostError: The path leads to another queue than that of the *table*.
 
     """
     if format_of(path) == VANILLA:
@@ -172,13 +213,10 @@ def opened_to_prune(path: str, options: dict[str, Any]) -> Generator[Cycles[Any]
             folder.sweep()
             yield VanillaCycles(chronicle, folder)
         return
-    with (
-        open_queue(path, create=False, pretouch=False, buffer_mode="none", **options) as queue,
-        removal(queue, path) as removes,
-    ):
+    with removal(path, table=table, pretouch=False, **options) as removes:
         sweep_compressed(removes.folder)
-        queue.refresh()  # a killed run may have announced a removal that it did not reach
-        yield JournalCycles(queue, removes)
+        removes.queue.refresh()  # a killed run may have announced a removal that it did not reach
+        yield JournalCycles(removes.queue, removes)
 
 
 @contextmanager

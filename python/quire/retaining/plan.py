@@ -20,6 +20,8 @@ class Cycle(NamedTuple):
     bytes: int
     ended_ms: int
     """When its time ended, in epoch milliseconds."""
+    identity: tuple[int, int]
+    """Device and inode number of the file, or of the directory."""
 
     @property
     def is_compressed(self) -> bool:

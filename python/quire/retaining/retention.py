@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
+import time
 import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 
 _LOG: Final = logging.getLogger("quire")
 _LOOK_S: Final = 1.0
+_AGAIN_S: Final = 30.0
+_FOR_A_READER: Final = ("kept for ", "kept as a process has it open")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,8 +30,10 @@ class Retention(Rule, Watcher):
     A rule of retention, for ``quire.open(..., retention=)``; :func:`quire.prune` takes the same.
 
     A cycle goes once it exceeds one of the limits, the oldest first. A thread applies the rule when
-    the queue is opened and after each roll, by handles of its own; failures are logged, and the
-    next roll tries again. Of several processes that have the queue open, one at a time does it.
+    the queue is opened and after each roll, by handles of its own, as long as its path leads to
+    the same queue. What failed, or stayed for a reader, is tried again every half minute: on a full
+    disk there is no next roll. Failures are logged. Of several processes that have the queue open,
+    one at a time does it.
 
     Args:
         keep: Keep cycles until they ended this long ago: text such as ``7d`` or ``12h``, seconds,
@@ -72,6 +78,8 @@ class _Thread:
         self._path: Final = queue.path
         self._rule: Final = rule
         self._options: Final = options
+        self._table: Final = queue._table_identity()  # noqa: SLF001 - the package's own
+        self._failure = ""
         self._ended: Final = threading.Event()
         self._thread: Final = threading.Thread(
             target=self._run, name=f"quire retention {queue.path}", daemon=True
@@ -85,13 +93,13 @@ class _Thread:
             self._thread.join()
 
     def _run(self) -> None:
-        applied = None
+        applied, again_at = None, math.inf
         while True:
             newest = self._newest()
             if newest is None:
                 return
-            if newest != applied:
-                self._apply()
+            if newest != applied or time.monotonic() >= again_at:
+                again_at = math.inf if self._apply() else time.monotonic() + _AGAIN_S
                 applied = newest
             if self._ended.wait(_LOOK_S):
                 return
@@ -104,7 +112,8 @@ class _Thread:
         except QuireError:
             return None
 
-    def _apply(self) -> None:
+    def _apply(self) -> bool:
+        """Apply the rule; return whether only the next roll can bring something to do."""
         run = Run(
             self._path,
             self._rule,
@@ -115,14 +124,22 @@ class _Thread:
                 if name in self._options
             },
             stopped=self._ended.is_set,
+            table=self._table,
         )
         try:
-            run.apply()
+            report = run.apply()
         except LockHeldError as error:
             _LOG.debug("retention is applied by another process: %s", error)
-        except Exception:  # noqa: BLE001 - the thread goes on, and the next roll tries again
-            if self._ended.is_set():
-                return  # an archive's failure for this reason, or StoppedError
-            _LOG.exception(
-                "retention failed, and is tried again after the next roll: %s", self._path
-            )
+            return False
+        except Exception as error:  # noqa: BLE001 - the thread goes on, and tries again
+            if not self._ended.is_set():  # an archive's failure for this reason, or StoppedError
+                self._tell(error)
+            return False
+        self._failure = ""
+        return not any(it.reason.startswith(_FOR_A_READER) for it in report.kept)
+
+    def _tell(self, error: Exception) -> None:
+        """Log a failure, the same one only once."""
+        if self._failure != str(error):
+            self._failure = str(error)
+            _LOG.error("retention failed, and is tried again: %s", self._path, exc_info=error)

@@ -6,14 +6,15 @@ import logging
 import time
 from collections.abc import Callable
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from quire import _arguments as arguments
 from quire import _options
 from quire._native import ManualClock, count_pruned
 from quire.errors import CorruptError, NotAQueueError, StoppedError
-from quire.maintenance.files import identities_of, users_of
-from quire.maintenance.holders import reader_in
+from quire.maintenance.files import identities_of, reason_of, users_of
+from quire.maintenance.holders import Holder, reader_in
+from quire.maintenance.removal import Identity
 from quire.retaining.actions import Saver, check_dest, saver_of
 from quire.retaining.formats import Cycles, check_format, opened_to_look, opened_to_prune
 from quire.retaining.plan import Cycle, Plan, plan, without_stale
@@ -21,6 +22,8 @@ from quire.retaining.report import PrunedCycle, PruneReport
 from quire.retaining.rule import Action, Age, Rule
 
 if TYPE_CHECKING:
+    from quire._durable import SafeFolder
+
     Clock: TypeAlias = ManualClock | Callable[[], int]
     Progress: TypeAlias = Callable[[str, int, int], object]
 
@@ -47,8 +50,9 @@ def prune(  # noqa: PLR0913 - by keywords
 
     A cycle goes once it exceeds one of the limits. The newest one stays; so do those without
     end-of-file marker, those from the cycle of a named tailer or consumer group on, those that a
-    process has open, and all that are newer than one that stays. Killed at any moment, a run has
-    removed whole cycles, and the next one does the rest. Java may write and read meanwhile.
+    process has open, and all that are newer than one that stays. Each is looked at again right
+    before it goes. Killed at any moment, a run has removed whole cycles, and the next one does the
+    rest. Java may write and read meanwhile.
 
     Args:
         path: The queue's directory.
@@ -72,6 +76,7 @@ def prune(  # noqa: PLR0913 - by keywords
         NotAQueueError: There is no queue at *path*.
         UnsupportedError: A format whose cycles cannot be removed, or no ``/proc``.
         LockHeldError: Another process removes cycles of the queue.
+        TableLostError: Another queue took the place of this one during the run.
         OSError: A file cannot be removed or moved, or the disk is full; earlier cycles are gone,
             this one and those after it are whole.
 
@@ -114,6 +119,7 @@ class Run:
         progress: Progress | None = None,
         open_options: dict[str, Any] | None = None,
         stopped: Callable[[], bool] = lambda: False,
+        table: Identity | None = None,
     ) -> None:
         self._path: Final = path
         self._rule: Final = rule
@@ -123,6 +129,8 @@ class Run:
         self._progress: Final = progress
         self._open_options: Final = open_options or {}
         self._stopped: Final = stopped
+        self._table: Final = table
+        self._listed: list[Cycle] = []
 
     def apply(self, *, dry_run: bool = False) -> PruneReport:
         """Remove what exceeds the limits, or only say what that is."""
@@ -135,7 +143,7 @@ class Run:
                     found = self._plan(cycles, report)
                 report.removed += [cycle.as_pruned(reason) for cycle, reason in found.going]
             else:
-                with opened_to_prune(self._path, self._open_options) as cycles:
+                with opened_to_prune(self._path, self._open_options, self._table) as cycles:
                     self._prune(cycles, report)
                 self._count(0, 0, now_ms=max(0, self._now_ms()))
         finally:
@@ -148,20 +156,45 @@ class Run:
         found = self._plan(cycles, report)
         if not found.going:
             return
-        with saver_of(self._rule, self._path, self._check) as saver:
+        with saver_of(
+            self._rule, self._path, cast("SafeFolder", cycles.folder), self._check
+        ) as saver:
             for done, (cycle, reason) in enumerate(found.going):
                 self._check()
                 if self._progress is not None:
                     self._progress(f"{self._rule.action} {cycle.file.name}", done, len(found.going))
-                report.removed.append(self._remove(cycles, saver, cycle, reason))
+                kept = self._remove(cycles, saver, cycle, reason, report)
+                if kept is not None:
+                    going = [it for it, _ in found.going[done:]]
+                    report.kept[:0] = _kept_from(going, kept)
+                    return
 
     def _check(self) -> None:
         if self._stopped():
             raise StoppedError(f"the queue was closed during a run: path={self._path}")
 
-    def _remove(self, cycles: Cycles[Any], saver: Saver, cycle: Cycle, reason: str) -> PrunedCycle:
+    def _remove(
+        self, cycles: Cycles[Any], saver: Saver, cycle: Cycle, reason: str, report: PruneReport
+    ) -> str | None:
+        """Remove a cycle, or return why it stays after all: saving it may have taken long."""
+        if saver.takes_long and (kept := self._kept_now(cycles, cycle, report)) is not None:
+            return kept
         dest = saver.save(cycles.queue, cycle)
-        cycles.remove(cycle.number, self._rule.action)
+        try:
+            kept = self._kept_now(cycles, cycle, report)
+        except BaseException:
+            saver.undo(cycle)
+            raise
+        if kept is not None:
+            saver.undo(cycle)
+            return kept
+        try:
+            cycles.remove(cycle.number, self._rule.action, saver.moves)
+        except OSError as error:
+            if not saver.can_save_again(error):
+                raise
+            return self._remove(cycles, saver, cycle, reason, report)
+        report.removed.append(cycle.as_pruned(reason, dest))
         if self._rule.action != "compress":
             self._count(1, cycle.bytes)
         _LOG.info(
@@ -171,7 +204,30 @@ class Run:
             self._rule.action,
             reason,
         )
-        return cycle.as_pruned(reason, dest)
+        return None
+
+    def _kept_now(self, cycles: Cycles[Any], cycle: Cycle, report: PruneReport) -> str | None:
+        """Return why a cycle stays, as things are at this moment; the quickest look is the last."""
+        if (kept := _open_in(cycles, cycle)) is not None:
+            return kept
+        now_ms = self._now_ms()
+        holders, stale = without_stale(cycles.holders(), self._listed, self._rule.limits, now_ms)
+        kept = (
+            cycles.growth(cycle, now_ms) or reader_in(holders, cycle.number) or cycles.moved(cycle)
+        )
+        if kept is None:
+            self._tell_overtaken(stale, cycle.number, report)
+        return kept
+
+    def _tell_overtaken(self, stale: list[Holder], last: int, report: PruneReport) -> None:
+        """Report the stale readers that need a cycle up to the last one."""
+        if self._rule.action == "compress":
+            return  # they read what was compressed
+        names = {holder.name for holder in stale if holder.cycle <= last}
+        for name in sorted(names - {*report.overtaken}):
+            report.overtaken.append(name)
+            if not report.dry_run:
+                _LOG.warning("a stale reader loses messages: name=%s path=%s", name, self._path)
 
     def _count(self, cycles: int, freed: int, now_ms: int = 0) -> None:
         """Count for the metrics of the queue, if any process counts."""
@@ -182,6 +238,7 @@ class Run:
 
     def _plan(self, cycles: Cycles[Any], report: PruneReport) -> Plan:
         listed, now_ms = [*cycles.listed()], self._now_ms()
+        self._listed = listed
         holders, stale = without_stale(cycles.holders(), listed, self._rule.limits, now_ms)
 
         def blocked(cycle: Cycle) -> str | None:
@@ -189,13 +246,8 @@ class Run:
 
         found, report.unseen = _without_open(plan(listed, self._rule, now_ms, blocked), cycles)
         report.kept += found.kept
-        lost = max((cycle.number for cycle, _ in found.going), default=-2)
-        report.overtaken += [holder.name for holder in stale if holder.cycle <= lost]
-        if self._rule.action == "compress":
-            report.overtaken.clear()  # they read what was compressed
-        if not report.dry_run:
-            for name in report.overtaken:
-                _LOG.warning("a stale reader loses messages: name=%s path=%s", name, self._path)
+        if report.dry_run and found.going:
+            self._tell_overtaken(stale, found.going[-1][0].number, report)
         return found
 
     def _now_ms(self) -> int:
@@ -210,17 +262,26 @@ def _without_open(found: Plan, cycles: Cycles[Any]) -> tuple[Plan, int]:
         return found, 0
     files = {cycle.number: identities_of(cycles.files_of(cycle.file)) for cycle, _ in found.going}
     users, unseen = users_of({it for identities in files.values() for it in identities})
-    going: list[tuple[Cycle, str]] = []
-    kept: list[PrunedCycle] = []
-    for cycle, reason in found.going:
+    for at, (cycle, _) in enumerate(found.going):
         pids = {user.pid for it in files[cycle.number] for user in users.get(it, ())}
-        if kept:
-            kept.append(
-                cycle.as_pruned(f"kept after an older one that is kept: {kept[0].file.name}")
-            )
-        elif pids:
-            listed = ",".join(map(str, sorted(pids)))
-            kept.append(cycle.as_pruned(f"kept as a process has it open: pid={listed}"))
-        else:
-            going.append((cycle, reason))
-    return Plan(going, kept + found.kept), unseen
+        if pids:
+            kept = _kept_from([it for it, _ in found.going[at:]], reason_of(pids))
+            return Plan(found.going[:at], kept + found.kept), unseen
+    return found, unseen
+
+
+def _open_in(cycles: Cycles[Any], cycle: Cycle) -> str | None:
+    """Return which processes have a cycle open, or None."""
+    try:
+        files = identities_of(cycles.files_of(cycle.file))
+    except FileNotFoundError:
+        return None  # removed by hand
+    users, _ = users_of(files)
+    pids = {user.pid for found in users.values() for user in found}
+    return reason_of(pids) if pids else None
+
+
+def _kept_from(going: list[Cycle], reason: str) -> list[PrunedCycle]:
+    """Return the cycles of a plan that stay: the first for a reason, the others with it."""
+    after = f"kept after an older one that is kept: {going[0].file.name}"
+    return [cycle.as_pruned(after if at else reason) for at, cycle in enumerate(going)]

@@ -293,6 +293,12 @@ impl Queue {
         self.ask(py, Kernel::table_entries)
     }
 
+    #[doc = stub!("Queue._table_identity")]
+    #[pyo3(name = "_table_identity")]
+    fn table_identity(&self, py: Python<'_>) -> PyResult<Option<(u64, u64)>> {
+        self.ask(py, |queue| Ok(queue.table_identity()))
+    }
+
     #[doc = stub!("Queue.named_tailers")]
     fn named_tailers(&self, py: Python<'_>) -> PyResult<Vec<(String, i64)>> {
         self.ask(py, Kernel::named_tailers)

@@ -19,6 +19,12 @@ impl Queue {
         self.table().map_or(Ok(Vec::new()), TableStore::entries)
     }
 
+    /// Device and inode number of the table store: what a directory of the same path need not have.
+    #[must_use]
+    pub fn table_identity(&self) -> Option<(u64, u64)> {
+        self.table().map(|table| table.shared.identity())
+    }
+
     /// Every named tailer and the index it reads next, in the order of their making.
     pub fn named_tailers(&self) -> Result<Vec<(String, i64)>> {
         Ok(table::named_tailers(&self.table_entries()?))

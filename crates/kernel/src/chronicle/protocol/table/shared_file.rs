@@ -42,6 +42,12 @@ impl SharedFile {
         &self.path
     }
 
+    /// Device and inode number.
+    #[must_use]
+    pub const fn identity(&self) -> (u64, u64) {
+        self.identity
+    }
+
     /// The file's inode number.
     #[must_use]
     pub const fn inode(&self) -> u64 {
