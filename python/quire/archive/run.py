@@ -26,6 +26,7 @@ from quire.archive.verification import check_file
 from quire.arrow.schema import Schema
 from quire.discovery import check_local, topics_of
 from quire.errors import ArchiveError, NotAQueueError, QuireError
+from quire.maintenance.left_out import tell_pending
 from quire.queue import Queue
 from quire.queue import open as open_queue
 from quire.ranges.event_time import TimeField
@@ -180,6 +181,7 @@ class _TopicRun:
         topic = self._topic
         try:
             self._adopt()
+            tell_pending(self._path, "archive")
             with open_queue(self._path, read_only=True, create=False) as queue:
                 damaged = check_identity(topic, queue)
                 topic.root = self._root

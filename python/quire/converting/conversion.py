@@ -27,6 +27,7 @@ from quire.converting.target import (
     step_of,
 )
 from quire.errors import ConvertError
+from quire.maintenance.left_out import tell_left_out
 from quire.queue import Queue
 from quire.ranges.range import Chunk, opened
 
@@ -117,6 +118,7 @@ def convert(  # noqa: PLR0913 - by keywords
         need_arrow()
     with opened(source) as queue:
         _check_apart(Path(queue.path), path)
+        tell_left_out(queue.path, "conversion")
         plan = Source(queue)
         with SafeFolder.at(path, create=PRIVATE) as folder, _locked(path):
             settings = _settings(folder, plan, asked)

@@ -29,6 +29,8 @@ class Copied(NamedTuple):
         files: How many files hold them: roll files, or those of index and data.
         bytes: How many bytes of them.
         last_index: The index of the last message; None if there is none.
+        pending: How many messages waited in the ring of asynchronous appends when the copy began:
+            the copy lacks those that nobody appended meanwhile.
 
     Examples:
         >>> _ = appender.write_text("hello")
@@ -41,6 +43,7 @@ class Copied(NamedTuple):
     files: int
     bytes: int
     last_index: int | None
+    pending: int = 0
 
 
 class CopyRun:
@@ -67,6 +70,22 @@ class CopyRun:
         for left in self._folder.names():
             self._folder.remove(left)
         return {}
+
+    def _kept(self, source: int, folder: SafeFolder, name: str, length: int) -> int:
+        """
+        Return where to go on with a file, whose first bytes an earlier run noted as durable.
+
+        The name alone says nothing: another file may have it now, or a repair may have changed the
+        first bytes. So they are compared, and the file is copied from its start if they differ.
+        """
+        if not length or not folder.has(name):
+            return 0
+        with folder.open(name) as kept:
+            for at in range(0, length, _PIECE):
+                piece = min(_PIECE, length - at)
+                if os.pread(source, piece, at) != kept.read(piece):
+                    return 0
+        return length
 
     def _copy_range(
         self, source: int, target: BufferedWriter, name: str, start: int, end: int

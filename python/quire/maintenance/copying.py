@@ -24,8 +24,11 @@ from quire._durable import SafeFolder
 from quire._formats import INDEXED, format_of, is_compressed, times_file
 from quire.discovery import TABLE, check_local
 from quire.errors import CorruptError, UnsafePathError, UnsupportedError
+from quire.groups import lowest_needed
 from quire.maintenance.copy_run import NOTE, Copied, CopyRun, Progress
+from quire.maintenance.copying_groups import put_groups
 from quire.maintenance.copying_older import OlderCopy
+from quire.maintenance.left_out import tell_pending
 from quire.maintenance.repairing import repair
 from quire.maintenance.results import working_folder
 from quire.queue import Queue
@@ -39,6 +42,7 @@ _END_MARK: Final = 8  # bytes of the marker and its text
 _TIMES_HEADER: Final = 64
 _TIMES_PIECE: Final = 1 << 16
 _CHECK_BITS: Final = 16
+_ATTEMPTS: Final = 8
 _SPARE: Final = 4096  # zeros after the end, which a writer finds there
 
 
@@ -48,6 +52,7 @@ class _File(NamedTuple):
     head: bytes
     end: int
     messages: int
+    is_ended: bool
 
 
 def copy_queue(
@@ -60,10 +65,14 @@ def copy_queue(
     Copy a queue while processes, those of Java too, append to it.
 
     The copy holds every message that was acknowledged before the call, and no later one without
-    those before it. Indexes, metadata and the positions of named tailers stay. Its locks are free.
-    Nothing of the source is changed, and no lock is taken.
+    those before it. Indexes, metadata, append times and the positions of named tailers stay; a
+    consumer group begins with the first message that it had not acknowledged. Its locks are free.
+    Nothing of the source is changed, and no lock is taken. Messages that wait in the ring of
+    asynchronous appends are no part of the queue yet: a warning says how many there are.
 
-    Repeat a copy that was interrupted or killed to resume it.
+    Repeat a copy that was interrupted or killed to resume it: what is there already is kept as far
+    as it equals the source as it is then. Cycles that retention removes meanwhile are left out,
+    with all before them.
 
     Args:
         source: The directory of a queue of any format.
@@ -72,7 +81,7 @@ def copy_queue(
 
     Raises:
         FileExistsError: *dest* is not empty.
-        CorruptError: The source is damaged, or a file of it was removed meanwhile.
+        CorruptError: The source is damaged, or changed otherwise than by appends and retention.
         UnsupportedError: The source is an Indexed Chronicle, or a single file.
 
     Examples:
@@ -96,12 +105,15 @@ def copy_queue(
         open_queue(given, read_only=True, create=False) as queue,
         working_folder(path, [Path(queue.path)], "copying") as folder,
     ):
+        pending = tell_pending(queue.path, "copy")
+        groups = lowest_needed(queue.path)
         if isinstance(queue, VanillaQueue | QuickQueue):
             copied = OlderCopy(queue, folder, progress).run()
         else:
             copied = _Copy(queue, folder, progress).run()
+        put_groups(Path(queue.path), folder, groups)
         folder.remove(NOTE)
-        return copied
+        return copied._replace(pending=pending)
 
 
 class _Copy(CopyRun):
@@ -122,7 +134,8 @@ class _Copy(CopyRun):
         cycles = self._queue.cycles
         paths = [Path(self._queue.file_for_cycle(cycle)) for cycle in cycles]
         self._total = sum(path.stat().st_blocks * 512 for path in paths if path.exists())
-        files = [found for cycle in cycles if (found := self._copy(source, cycle)) is not None]
+        files = self._copy_all(source, cycles)
+        self._remove_others(files)
         for file in files:
             self._copy_times(file)
         self._report("completing")
@@ -136,34 +149,84 @@ class _Copy(CopyRun):
             None if last is None else roll.to_index(last.cycle, last.messages - 1),
         )
 
-    def _copy(self, folder: SafeFolder, cycle: int) -> _File | None:
+    def _copy_all(self, source: SafeFolder, cycles: list[int]) -> list[_File]:
+        """
+        Copy the files of all cycles; some may be removed meanwhile, the oldest first.
+
+        Where one was, those before it that are gone by now are left out too: they would be before
+        a gap that the source does not have.
+        """
+        files: list[_File] = []
+        removed: int | None = None
+        for cycle in cycles:
+            try:
+                found = self._copy_present(source, cycle)
+            except FileNotFoundError:
+                removed = cycle
+                continue
+            if found is not None:
+                files.append(found)
+        while len(files) > 1 and not files[-1].messages and not files[-2].is_ended:
+            files.pop()  # a pretoucher made it before its time, and the one before is in use
+        if removed is None:
+            return files
+        left = set(self._queue.cycles)
+        return [it for it in files if it.cycle > removed or it.cycle in left]
+
+    def _copy_present(self, source: SafeFolder, cycle: int) -> _File | None:
+        """
+        Copy a file up to its end, again if another one takes its place meanwhile.
+
+        Raises:
+            FileNotFoundError: It was removed.
+
+        """
+        for _ in range(_ATTEMPTS):
+            path = Path(self._queue.file_for_cycle(cycle))
+            try:
+                with source.open(path.name) as opened:
+                    found = self._copy(opened.fileno(), path, cycle)
+                    seen, now = os.fstat(opened.fileno()), source.stat(path.name)
+            except FileNotFoundError:
+                if self._queue.file_for_cycle(cycle) == os.fspath(path):
+                    raise
+                continue  # compressed meanwhile, or decompressed
+            if now is None and found is None:
+                raise FileNotFoundError(path)
+            if now is None or (now.st_dev, now.st_ino) == (seen.st_dev, seen.st_ino):
+                return found  # what was removed since then was whole when it was copied
+            self._lengths.pop(path.name, None)
+        raise CorruptError(f"the file is replaced again and again: file={path}")
+
+    def _copy(self, source: int, path: Path, cycle: int) -> _File | None:
         """Copy a file up to its end; None if it is still being created."""
-        path = Path(self._queue.file_for_cycle(cycle))
-        try:
-            with folder.open(path.name) as source:
-                before = self._queue.end_of_cycle(cycle)
-                if before is None:
-                    return None
-                head = os.pread(source.fileno(), min(before[0], _FIRST_DOCUMENT), 0)
-                end = self._queue.end_of_cycle(cycle)
-                position, messages, is_ended = end or before
-                size = os.fstat(source.fileno()).st_size
-                if is_compressed(path.name):
-                    head, past = b"", size
-                else:
-                    past = min(position + _END_MARK, size) if is_ended else position
-                file = _File(path.name, cycle, head, past, messages)
-                self._copy_bytes(source.fileno(), file)
-        except FileNotFoundError:
-            raise CorruptError(
-                f"a file was removed while the queue was copied: file={path}"
-            ) from None
+        before = self._queue.end_of_cycle(cycle)
+        if before is None:
+            return None
+        head = os.pread(source, min(before[0], _FIRST_DOCUMENT), 0)
+        end = self._queue.end_of_cycle(cycle)
+        position, messages, is_ended = end or before
+        size = os.fstat(source).st_size
+        if is_compressed(path.name):
+            head, past = b"", size
+        else:
+            past = min(position + _END_MARK, size) if is_ended else position
+        file = _File(path.name, cycle, head, past, messages, is_ended)
+        self._copy_bytes(source, file)
         return file
 
+    def _remove_others(self, files: list[_File]) -> None:
+        """Remove what an earlier run copied, or this one began, and is no part of the copy."""
+        names = {it.name for it in files} | {TABLE, NOTE}
+        for name in self._folder.names():
+            if name not in names:
+                self._folder.remove(name)
+                self._lengths.pop(name, None)
+
     def _copy_bytes(self, source: int, file: _File) -> None:
-        start = min(self._lengths.get(file.name, 0), file.end)
-        if start == 0 or not self._folder.has(file.name):
-            start = 0
+        known = min(self._lengths.get(file.name, 0), file.end)
+        start = self._kept(source, self._folder, file.name, known)
+        if start == 0:
             self._folder.remove(file.name)
             self._folder.create(file.name).close()
         with self._folder.update(file.name) as target:

@@ -116,9 +116,12 @@ class OlderCopy(CopyRun):
         be complete now.
         """
         name = file.name.rsplit("/", maxsplit=1)[-1]
-        start = 0 if _INDEX.fullmatch(name) else min(self._lengths.get(file.name, 0), file.used)
-        if start == 0 or not folder.has(name):
-            start = 0
+        known = 0 if _INDEX.fullmatch(name) else min(self._lengths.get(file.name, 0), file.used)
+        start = 0
+        if known:
+            with _opened(self._source, file.name) as source:
+                start = self._kept(source, folder, name, known)
+        if start == 0:
             folder.remove(name)
             folder.create(name).close()
         self._done += start

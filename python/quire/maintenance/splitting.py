@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from quire import _arguments as arguments
 from quire.errors import UnsupportedError
+from quire.maintenance.left_out import tell_left_out
 from quire.maintenance.results import CycleTimes, Result, empty, working_folder
 from quire.queue import open as open_queue
 from quire.ranges.numbering import tailer_of
@@ -70,6 +71,7 @@ def split_queue(
         ExitStack() as opened,
     ):
         empty(folder)
+        tell_left_out(queue.path, "split")
         times, total = CycleTimes(queue), queue.entry_count
         tailer: Any = opened.enter_context(closing(tailer_of(queue)))
         for number, excerpt in enumerate(tailer):

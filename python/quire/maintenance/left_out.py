@@ -1,0 +1,52 @@
+"""What is beside the messages of a queue, and is no part of what is made of them."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from quire._formats import CHRONICLE, format_of
+from quire.errors import QuireError
+from quire.groups import lowest_needed
+from quire.maintenance.pending import ring_pending
+
+_LOG: Final = logging.getLogger("quire")
+
+
+def tell_pending(path: str, what: str) -> int:
+    """
+    Log a warning if messages wait in a queue's ring, and return how many.
+
+    Args:
+        path: The queue, before anything of it is read.
+        what: What is made of its files, and so lacks them.
+
+    """
+    if format_of(path) != CHRONICLE:
+        return 0
+    try:
+        messages, _ = ring_pending(path)
+    except QuireError as error:
+        _LOG.warning("the ring cannot be examined: %s (the %s lacks what waits there)", error, what)
+        return 0
+    if messages:
+        _LOG.warning(
+            "messages wait in the ring of asynchronous appends, and the %s lacks those that nobody"
+            " appends in time: messages=%d path=%s (run `quire drain PATH --once` first)",
+            what,
+            messages,
+            path,
+        )
+    return messages
+
+
+def tell_left_out(path: str, what: str) -> None:
+    """Log what the ring holds, as above, and the consumer groups that stay with the queue."""
+    tell_pending(path, what)
+    if groups := lowest_needed(path):
+        _LOG.warning(
+            "the %s has no consumer groups, as its indexes are others: groups=%s path=%s",
+            what,
+            ",".join(sorted(groups)),
+            path,
+        )
