@@ -269,3 +269,18 @@ def test_what_stayed_for_a_reader_is_tried_again_without_a_roll(
             tailer.release_resources()
             tailer.close()
             assert removed.wait(120)
+
+
+def test_cycles_that_are_young_beside_the_newest_one_do_not_go_without_a_word(
+    orders: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Row 23 of the meetings: the clock jumps a year ahead."""
+    caplog.set_level(logging.WARNING, logger="quire")
+    ahead = quire.ManualClock(START_MS + 365 * DAY_MS)
+    report = quire.prune(orders, keep="7d", clock=ahead, dry_run=True)
+    assert len(report.removed) == DAYS - 1
+    assert "the clock is 361.4 days past it" in caplog.text
+    caplog.clear()
+    right = quire.ManualClock(START_MS + (DAYS - 1) * DAY_MS)
+    assert len(quire.prune(orders, keep="2d", clock=right, dry_run=True).removed) == 2
+    assert caplog.text == ""

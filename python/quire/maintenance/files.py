@@ -203,14 +203,37 @@ def _mapped(process: Path, files: set[Identity]) -> set[Identity]:
     """
     Return which of the files a process has mapped.
 
-    By their inode numbers, as some file systems show another device here: a file of another one
-    with the same number counts too.
+    By their inode numbers and devices. Some file systems show another device here than for the
+    file: then its path decides, and a path that says nothing counts as well.
     """
-    inodes = {inode: (device, inode) for device, inode in files}
-    lines = (process / "maps").read_bytes().splitlines()
-    words = (line.split(None, 5) for line in lines)
-    numbers = {int(it[4]) for it in words if len(it) > 5 and not it[5].endswith(b" (deleted)")}  # noqa: PLR2004 - address, mode, offset, device, inode, path
-    return {inodes[number] for number in numbers & inodes.keys()}
+    found = set[Identity]()
+    inodes = {inode for _, inode in files}
+    seen = set[tuple[bytes, ...]]()
+    for line in (process / "maps").read_bytes().splitlines():
+        words = line.split(None, 5)
+        # Address, mode, offset, device, inode, path.
+        if len(words) <= 5 or int(words[4]) not in inodes or words[5].endswith(b" (deleted)"):  # noqa: PLR2004
+            continue
+        mapped = tuple(words[3:])
+        if mapped not in seen:
+            seen.add(mapped)
+            found |= {
+                it for it in files if it[1] == int(words[4]) and _is_mapped(it, mapped, process)
+            }
+    return found
+
+
+def _is_mapped(file: Identity, mapped: tuple[bytes, ...], process: Path) -> bool:
+    """Return whether a mapping with the inode number of a file is one of this file."""
+    device, _, path = mapped
+    major, _, minor = device.partition(b":")
+    if os.makedev(int(major, 16), int(minor, 16)) == file[0]:
+        return True
+    try:
+        named = os.stat(os.fsencode(process / "root") + path)  # noqa: PTH116 - of bytes
+    except OSError:
+        return True
+    return _identity(named)[1] != file[1] or _identity(named) == file
 
 
 def _command(process: Path) -> str:

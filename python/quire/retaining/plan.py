@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from quire._formats import is_compressed
 from quire.maintenance.holders import Holder
 from quire.retaining.report import PrunedCycle
 from quire.retaining.rule import Limits, Rule
+
+AGED: Final = "ended before keep="
+"""How the reason begins of a cycle that goes for its age."""
 
 
 class Cycle(NamedTuple):
@@ -106,5 +109,5 @@ def _beyond(cycles: Sequence[Cycle], rule: Rule, now_ms: int) -> dict[int, str]:
         elif limits.max_bytes is not None and total > limits.max_bytes:
             found[cycle.number] = f"beyond max_bytes={rule.max_bytes}"
         elif limits.keep_ms is not None and cycle.ended_ms <= now_ms - limits.keep_ms:
-            found[cycle.number] = f"ended before keep={rule.keep}"
+            found[cycle.number] = f"{AGED}{rule.keep}"
     return found

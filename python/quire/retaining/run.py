@@ -17,7 +17,7 @@ from quire.maintenance.holders import Holder, reader_in
 from quire.maintenance.removal import Identity
 from quire.retaining.actions import Saver, check_dest, saver_of
 from quire.retaining.formats import Cycles, check_format, opened_to_look, opened_to_prune
-from quire.retaining.plan import Cycle, Plan, plan, without_stale
+from quire.retaining.plan import AGED, Cycle, Plan, plan, without_stale
 from quire.retaining.report import PrunedCycle, PruneReport
 from quire.retaining.rule import Action, Age, Rule
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Progress: TypeAlias = Callable[[str, int, int], object]
 
 _LOG: Final = logging.getLogger("quire")
-_BLOCK: Final = 512  # the unit of st_blocks
+_DAY_MS: Final = 86_400_000
 
 
 def prune(  # noqa: PLR0913 - by keywords
@@ -246,9 +246,32 @@ class Run:
 
         found, report.unseen = _without_open(plan(listed, self._rule, now_ms, blocked), cycles)
         report.kept += found.kept
+        self._tell_clock(cycles, found, now_ms)
         if report.dry_run and found.going:
             self._tell_overtaken(stale, found.going[-1][0].number, report)
         return found
+
+    def _tell_clock(self, cycles: Cycles[Any], found: Plan, now_ms: int) -> None:
+        """Log that cycles go for their age though they are young beside the newest one."""
+        keep_ms = self._rule.limits.keep_ms
+        if keep_ms is None or not found.going:
+            return
+        newest_ms = cycles.queue.cycle_start_ms(self._listed[-1].number)
+        young = [
+            cycle.file.name
+            for cycle, reason in found.going
+            if reason.startswith(AGED) and cycle.ended_ms > newest_ms - keep_ms
+        ]
+        if young:
+            _LOG.warning(
+                "cycles that ended less than keep=%s before the newest one go, as the clock is"
+                " %.1f days past it: path=%s first=%s last=%s (is the clock right?)",
+                self._rule.keep,
+                (now_ms - newest_ms) / _DAY_MS,
+                self._path,
+                young[0],
+                young[-1],
+            )
 
     def _now_ms(self) -> int:
         if self._clock is None:
