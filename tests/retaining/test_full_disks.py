@@ -78,6 +78,7 @@ def test_compressing_on_a_full_disk_loses_nothing(orders: Path, tmp_path: Path) 
         make_room(disk)
         assert len(quire.prune(path, max_cycles=1, action="compress").removed) == DAYS - 1
         fill(disk)
+        os.environ["TMPDIR"] = str(disk)  # where readers of a full disk decompress
         with pytest.raises(OSError, match="cannot decompress") as caught:
             days_in(path)
         assert is_no_space(caught.value, ".cq4.zst")
@@ -103,6 +104,26 @@ def test_a_full_disk_is_freed_by_a_run_that_never_ran_before(
         return len(removed)
 
     assert on_small_disk(tmp_path / "disk", 2048 * KIB, work) == DAYS - 1
+
+
+def test_compressed_cycles_are_read_and_found_healthy_on_a_full_disk(
+    orders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def work(disk: Path) -> int:
+        copy_of(orders, disk / "orders")
+        assert len(quire.prune(disk / "orders", max_cycles=1, action="compress").removed) == 3
+        fill(disk, leave=0)
+        assert days_in(disk / "orders") == [*range(DAYS)]
+        report = quire.verify(disk / "orders")
+        assert report.findings == ()
+        monkeypatch.setenv("TMPDIR", str(disk))
+        with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
+            quire.verify(disk / "orders")
+        with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
+            days_in(disk / "orders")
+        return report.messages
+
+    assert on_small_disk(tmp_path / "disk", 2048 * KIB, work) == DAYS
 
 
 def test_the_thread_of_an_open_queue_frees_a_full_disk(orders: Path, tmp_path: Path) -> None:

@@ -169,6 +169,16 @@ impl Error {
         Self::Io { what, path: path.to_path_buf(), source }
     }
 
+    /// Whether a disk or a quota is full, or the system has no descriptor or memory left: something
+    /// that says nothing about the file.
+    #[must_use]
+    pub fn is_of_the_system(&self) -> bool {
+        const CODES: [i32; 5] =
+            [libc::ENOSPC, libc::EDQUOT, libc::EMFILE, libc::ENFILE, libc::ENOMEM];
+        let Self::Io { source, .. } = self else { return false };
+        source.raw_os_error().is_some_and(|code| CODES.contains(&code))
+    }
+
     /// The file at `path`, or its directory, no longer exists.
     #[must_use]
     pub fn gone(what: &'static str, path: &Path) -> Self {

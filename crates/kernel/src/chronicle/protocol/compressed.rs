@@ -72,7 +72,13 @@ pub fn open_cycle(path: &Path, cycle: i32, write: bool) -> Result<Option<RollFil
 pub fn open(path: &Path, cycle: i32) -> Result<Option<RollFile>> {
     let Some(frame) = Frame::open(path)? else { return Ok(None) };
     let summary = frame.summary;
-    let window = frame.decompress()?;
+    let window = match frame.decompress_in(path.parent().unwrap_or(Path::new("."))) {
+        Err(error) if error.is_of_the_system() => {
+            let Some(frame) = Frame::open(path)? else { return Ok(None) };
+            frame.decompress_in(&std::env::temp_dir())?
+        }
+        made => made?,
+    };
     let layout = roll_file::read_layout(&window)?;
     let layout = layout.ok_or_else(|| damaged(path, 0, "no finished roll file"))?;
     let file = Arc::new(RollFile::new(cycle, window, layout));
@@ -215,11 +221,10 @@ impl Frame {
         }
     }
 
-    /// The content, mapped read-only.
-    fn decompress(mut self) -> Result<Window> {
+    /// The content, mapped read-only, in a file without a name.
+    fn decompress_in(mut self, dir: &Path) -> Result<Window> {
         let path = self.path.clone();
         let failed = |e| Error::io(DECOMPRESS, &path, e);
-        let dir = path.parent().unwrap_or(Path::new("."));
         let file = files::without_name(dir).map_err(failed)?;
         let mut chunk = vec![0; CHUNK];
         loop {
@@ -380,7 +385,7 @@ mod tests {
     fn decompressed(path: &Path) -> Result<Vec<u8>> {
         let frame = Frame::open(path)?.expect("a file");
         assert_eq!(frame.summary, summary(path)?);
-        let window = frame.decompress()?;
+        let window = frame.decompress_in(path.parent().expect("a directory"))?;
         let mut found = vec![0; usize::try_from(window.file_len()).expect("a length")];
         assert_eq!(window.read_at(&mut found, 0)?, found.len());
         Ok(found)

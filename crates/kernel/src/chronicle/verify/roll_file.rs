@@ -48,6 +48,7 @@ impl Checked {
 /// Checks a file; None where it is gone. An error is about the whole queue.
 pub fn check(asked: Asked<'_>, quiet: &Quiet<'_>) -> Result<Option<Checked>> {
     match check_readable(asked, quiet) {
+        Err(error) if error.is_of_the_system() => Err(error),
         Err(error @ (Error::Corrupt { .. } | Error::Io { .. } | Error::Hole { .. })) => {
             let finding = unreadable(asked.path, &error);
             Ok(Some(Checked::unread(vec![finding])))
