@@ -161,8 +161,9 @@ async def poll_async(
         if found is None:
             await pauser.pause_async()
         else:
-            pauser.reset()
+            # Nothing before the caller has it: what was read is delivered.
             yield found
+            pauser.reset()
             if monotonic() < turn_ends:
                 continue
             await asyncio.sleep(0)

@@ -96,8 +96,10 @@ PlanMethod: TypeAlias = tuple[str, int | None, str, Sequence[PlanField]]
 Column: TypeAlias = tuple[int, int, list[Buffer | None], list[Column], Column | None]
 # Rows, indexes, columns, history, errors.
 Table: TypeAlias = tuple[int, Buffer, list[Column], Column | None, Column | None]
-# Slot, generation and index of the first message; deliveries, pending messages as bits.
-_Claim: TypeAlias = tuple[tuple[int, int, int], int, int]
+# Slot, generation and index of the first message; pending messages as bits, whether they are
+# delivered one at a time, whether their delivery is counted, how often each was delivered, and the
+# hash of their key.
+_Claim: TypeAlias = tuple[tuple[int, int, int], int, bool, bool, list[int], int]
 # Sorts of values, what is under each name, what is in lists.
 Sample: TypeAlias = tuple[list[str], list[tuple[str, Sample]], Sample | None]
 
@@ -269,11 +271,14 @@ class Group:
     def _path(self) -> str:
         """The side file."""
 
-    def _join(self, name: str, ack_timeout_ms: int, /) -> GroupMember:
-        """Join the group, under a name for those who list its members."""
+    def _join(self, name: str, ack_timeout_ms: int, end: int, /) -> GroupMember:
+        """Join the group, under a name for those who list its members; *end* is the queue's."""
 
-    def _reset(self, start: int, /) -> None:
+    def _reset(self, start: int, end: int, /) -> None:
         """Have the group begin at an index, 0 for the first message; an error if it has members."""
+
+    def _delete(self) -> bool:
+        """Remove the side file; False if there is none, an error if the group has members."""
 
 @final
 class GroupMember:
@@ -295,6 +300,28 @@ class GroupMember:
     def take(self, count: int, /) -> list[_Claim]:
         """Take claims that were offered, or whose owners died or were too slow."""
 
+    def unconfirmed(self) -> list[_Claim]:
+        """Return the claims that were made since the last :meth:`confirm`."""
+
+    def confirm(self, of: Sequence[tuple[int, int, int]], /) -> None:
+        """Say that these claims are known to the caller that made them."""
+
+    def deliver(self, of: tuple[int, int, int], messages: int, /) -> bool:
+        """Count messages of a claim as delivered now; False if it was lost to another."""
+
+    def move_to(self, at: tuple[int, int], to: int, /) -> int | None:
+        """Have new claims begin at an index; how many were lost, None if another was faster."""
+
+    def note_tail(self, index: int, hash: int, later: int, /) -> None:
+        """Note what the last message of a claim looked like, after which others were made."""
+
+    def tails(self) -> list[tuple[int, int]]:
+        """Return indexes of messages and hashes of what they looked like, the newest first."""
+
+    @property
+    def known(self) -> int:
+        """Messages before this index may have been delivered before, which no count says."""
+
     def acknowledge(self, of: tuple[int, int, int], messages: int, /) -> int:
         """Acknowledge messages of a claim by their bits; return those that were pending."""
 
@@ -313,6 +340,9 @@ def group_backlog(file: str | PathLike[str], /) -> tuple[int, int, int] | None:
         and the index of the first message that is not.
 
     """
+
+def group_tails(file: str | PathLike[str], /) -> list[tuple[int, int]]:
+    """Return indexes of claimed messages and hashes of what they looked like, the newest first."""
 
 def group_members(file: str | PathLike[str], /) -> list[tuple[str, int, int]]:
     """Return the name and pid of each member that is alive, and how many messages it has."""

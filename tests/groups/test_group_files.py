@@ -19,7 +19,7 @@ from quire.groups import lowest_needed
 HOUR_S = 3600.0
 HEADER = 4096
 CLAIMS = 69_632
-CLAIM = 64
+CLAIM = 128
 
 
 def group(queue: quire.Queue) -> quire.Group:
@@ -204,3 +204,102 @@ def test_an_ack_never_reaches_another_message_in_the_same_slot(
             assert not done.ack()
             assert message.ack(), "somebody else acknowledged it"
     assert group(queue).lag == 0
+
+
+@pytest.mark.parametrize("how", ["removed", "replaced", "moved away"])
+def test_members_notice_that_their_side_file_is_gone(
+    queue: quire.Queue, appender: quire.Appender, tmp_path: Path, how: str
+) -> None:
+    appender.write_many([b"a", b"b"])
+    file = side_file(queue)
+    with group(queue).consumer() as consumer:
+        message = consumer.read()
+        assert message is not None
+        if how == "replaced":
+            copy = tmp_path / "copy"
+            copy.write_bytes(file.read_bytes())
+            copy.rename(file)
+        elif how == "removed":
+            file.unlink()
+        else:
+            file.rename(tmp_path / "away")
+        with pytest.raises(quire.errors.GroupLostError, match="removed or replaced"):
+            for _ in consumer.follow(timeout_s=120):
+                pass
+        with pytest.raises(quire.errors.GroupLostError, match="group=billing"):
+            message.ack()
+    with group(queue).consumer() as consumer:
+        assert consumer.read() is not None
+
+
+def test_a_group_is_deleted_unless_it_has_members(
+    queue: quire.Queue, appender: quire.Appender
+) -> None:
+    appender.write_many([b"a", b"b"])
+    assert not group(queue).delete()
+    with group(queue).consumer() as consumer:
+        assert consumer.ack_many(consumer.read_many(10)) == 2
+        with pytest.raises(quire.GroupError, match="the group has members"):
+            group(queue).delete()
+        assert consumer.read() is None
+    assert group(queue).delete()
+    assert not side_file(queue).exists()
+    assert lowest_needed(queue.path) == {}
+    with group(queue).consumer() as consumer:
+        assert [message.data for message in consumer] == [b"a", b"b"]
+    with (
+        quire.open(queue.path, read_only=True) as read_only,
+        pytest.raises(quire.ReadOnlyError, match="to delete a group needs a writable queue"),
+    ):
+        read_only.group("billing").delete()
+
+
+def test_messages_of_unknown_history_say_so(
+    queue: quire.Queue, appender: quire.Appender, used: Path
+) -> None:
+    appender.write_bytes(b"d")
+
+    def redelivered() -> list[tuple[bytes, int, bool]]:
+        with group(queue).consumer() as consumer:
+            return [(it.data, it.delivery_count, it.redelivered) for it in consumer if it.ack()]
+
+    assert redelivered() == [(b"b", 2, True), (b"c", 2, True), (b"d", 1, False)]
+    group(queue).reset()
+    appender.write_bytes(b"e")
+    assert redelivered() == [*((it, 1, True) for it in (b"a", b"b", b"c", b"d")), (b"e", 1, False)]
+    cut(1000)(used)
+    assert [it[2] for it in redelivered()] == [True] * 5
+    appender.write_bytes(b"f")
+    assert redelivered() == [(b"f", 1, False)]
+
+
+def test_a_side_file_of_another_version_is_refused_and_says_what_to_do(
+    queue: quire.Queue, used: Path
+) -> None:
+    def total(*fields: int) -> int:
+        found = 0
+        for field in (int.from_bytes(b"QuireGrp", "little"), *fields):
+            found = (found ^ field) * 0x9E37_79B9_7F4A_7C15 % 2**64
+            found = (found << 29 | found >> 35) % 2**64
+        return found
+
+    overwrite(8, struct.pack("<Q", 1))(used)
+    overwrite(40, struct.pack("<Q", total(1, 0, 1, 0)))(used)
+    with pytest.raises(quire.UnsupportedError, match=r"of another version: found=1 .*reset the"):
+        group(queue).consumer()
+
+
+def test_blocks_of_a_copied_side_file_are_reserved_before_use(
+    queue: quire.Queue, used: Path
+) -> None:
+    whole = used.read_bytes()
+    used.unlink()
+    with used.open("xb") as file:  # sparse, as `cp --sparse=always` makes it
+        file.truncate(len(whole))
+        file.write(whole[:HEADER])
+        file.seek(CLAIMS)
+        file.write(whole[CLAIMS : CLAIMS + HEADER])
+    assert used.stat().st_blocks * 512 < len(whole)
+    with group(queue).consumer() as consumer:
+        assert used.stat().st_blocks * 512 >= len(whole)
+        assert [message.data for message in consumer] == [b"b", b"c"]

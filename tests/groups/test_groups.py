@@ -444,3 +444,34 @@ def test_a_closed_consumer_and_its_messages_say_so(
     for call in (consumer.read, message.ack, message.nack):
         with pytest.raises(quire.ClosedError):
             call()
+
+
+def key_of(excerpt: quire.Excerpt) -> bytes:
+    if excerpt.data == b"bad":
+        raise LookupError("no key")
+    return excerpt.data[:1]
+
+
+def test_a_message_whose_key_cannot_be_found_becomes_a_dead_letter_alone(
+    queue: quire.Queue, appender: quire.Appender, tmp_path: Path
+) -> None:
+    appender.write_many([b"a1", b"bad", b"a2", b"b1"])
+    with quire.open(tmp_path / "letters") as letters:
+        keyed = group(queue, key=key_of, dead_letter=letters, max_deliveries=3)
+        with keyed.consumer() as consumer:
+            assert [it.data for it in consumer if it.ack()] == [b"a1", b"a2", b"b1"]
+        assert keyed.lag == 0
+        (letter,) = quire.groups.dead_letters(letters)
+    assert (letter.data, letter.delivery_count) == (b"bad", 3)
+    assert letter.reason == "key= raised LookupError: no key"
+
+
+def test_without_dead_letters_a_message_whose_key_cannot_be_found_is_in_no_order(
+    queue: quire.Queue, appender: quire.Appender, caplog: pytest.LogCaptureFixture
+) -> None:
+    appender.write_many([b"a1", b"bad", b"a2"])
+    keyed = group(queue, key=key_of)
+    with keyed.consumer() as consumer:
+        assert sorted(it.data for it in consumer if it.ack()) == [b"a1", b"a2", b"bad"]
+    assert keyed.lag == 0
+    assert "has no key, and is delivered in no order: group=billing" in caplog.text

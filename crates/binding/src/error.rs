@@ -36,6 +36,7 @@ pyo3::import_exception!(quire.errors, WriterInUseError);
 pyo3::import_exception!(quire.errors, ProducerDiedError);
 pyo3::import_exception!(quire.errors, DocumentOpenError);
 pyo3::import_exception!(quire.errors, GroupError);
+pyo3::import_exception!(quire.errors, GroupLostError);
 pyo3::import_exception!(quire.errors, RingFullError);
 pyo3::import_exception!(quire.errors, ClockAheadError);
 
@@ -150,6 +151,7 @@ pub fn to_py(error: Error) -> PyErr {
         Error::DataLoss { .. } => DataLossError::new_err(text),
         Error::TailerInUse { pid, since_s, .. } => TailerInUseError::new_err((text, pid, since_s)),
         Error::Wire(_) => WireError::new_err(text),
+        Error::GroupLost { .. } => GroupLostError::new_err(text),
         Error::Group { .. } => GroupError::new_err(text),
         Error::Forked => ForkedError::new_err(text),
         Error::ClockAhead { .. } => ClockAheadError::new_err(text),

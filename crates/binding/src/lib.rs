@@ -69,7 +69,7 @@ mod _native {
     #[pymodule_export]
     use crate::calls::method_writer::{Call, Chain, MethodWriter};
     #[pymodule_export]
-    use crate::groups::group::{Group, group_backlog, group_members};
+    use crate::groups::group::{Group, group_backlog, group_members, group_tails};
     #[pymodule_export]
     use crate::groups::member::GroupMember;
     #[pymodule_export]

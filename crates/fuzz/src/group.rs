@@ -39,18 +39,18 @@ pub fn group(data: &[u8]) {
     let half = if form & IS_LIVE == 0 { edits.len() } else { edits.len() / 2 };
     let (before, live) = edits.split_at(half / 10 * 10);
     let path = laid_out(*form, before);
-    let shape = Shape { keyed: form & KEYED != 0, step: 1, start: 0 };
+    let shape = Shape { keyed: form & KEYED != 0, step: 1, start: 0, known: 0 };
     let dir = path.parent().unwrap();
     let group = Arc::new(Group::new(dir, NAME, shape, 0o600).unwrap());
     bounded(MEMORY, || {
         look(&path);
-        if let Ok(member) = group.join("fuzz", ENDLESS_MS) {
+        if let Ok(member) = group.join("fuzz", ENDLESS_MS, 0) {
             words::change_at(&path, &places(), live);
             let _ = work(&member, shape.keyed);
             look(&path);
             member.close();
         }
-        if group.reset(AGAIN).is_ok() {
+        if group.reset(AGAIN, AGAIN).is_ok() {
             begins_again(&group, &path, shape.keyed);
         }
         look(&path);
@@ -89,9 +89,9 @@ fn sample(is_keyed: bool) -> &'static [u8] {
     static SAMPLES: [OnceLock<Vec<u8>>; 2] = [OnceLock::new(), OnceLock::new()];
     SAMPLES[usize::from(is_keyed)].get_or_init(|| {
         let dir = tempfile::tempdir().unwrap();
-        let shape = Shape { keyed: is_keyed, step: 1, start: FIRST };
+        let shape = Shape { keyed: is_keyed, step: 1, start: FIRST, known: 0 };
         let group = Arc::new(Group::new(dir.path(), NAME, shape, 0o600).unwrap());
-        let (one, other) = (group.join("one", 1).unwrap(), group.join("two", 1).unwrap());
+        let (one, other) = (group.join("one", 1, 0).unwrap(), group.join("two", 1, 0).unwrap());
         for member in [&one, &other] {
             let frontier = member.frontier().unwrap();
             let indexes: Vec<u64> = (frontier.next..frontier.next + MANY).collect();
@@ -151,7 +151,7 @@ fn begins_again(group: &Arc<Group>, path: &Path, is_keyed: bool) {
     let backlog = group::backlog(path).unwrap().unwrap();
     assert_eq!((backlog.next, backlog.unacknowledged, backlog.lowest), (AGAIN, 0, AGAIN));
     // A side file with or without a key stays so.
-    let Ok(member) = group.join("again", ENDLESS_MS) else { return };
+    let Ok(member) = group.join("again", ENDLESS_MS, 0) else { return };
     if !is_keyed {
         let indexes: Vec<u64> = (AGAIN..AGAIN + MANY).collect();
         let held = member.hold(member.frontier().unwrap(), &indexes).unwrap();

@@ -109,6 +109,11 @@ pub enum Error {
          one, or open this one with shared=True, as Java's are)", path.display()
     )]
     TailerInUse { tailer: String, pid: u32, since_s: i64, since: String, path: PathBuf },
+    #[error(
+        "the side file of the group was removed or replaced, other consumers may get the same \
+         messages: group={group} path={} (open the group again)", path.display()
+    )]
+    GroupLost { group: String, path: PathBuf },
     #[error("{what}: group={group} path={}", path.display())]
     Group { what: String, group: String, path: PathBuf },
     #[error("{0}")]

@@ -1,4 +1,4 @@
-"""``quire groups``: the consumer groups of a queue, their lag and members, and their reset."""
+"""``quire groups``: the consumer groups of a queue; resets and deletes them."""
 
 from __future__ import annotations
 
@@ -34,21 +34,31 @@ def _parse_index(value: str) -> int | str:
     metavar="NAME INDEX",
     help="Have a group begin at an index, 'start' or 'end'.",
 )
+@click.option("--delete", metavar="NAME", help="Remove a group: it holds no cycle any more.")
 @row_format_option()
-def groups(path: Path, *, reset: tuple[str, int | str] | None, style: str) -> None:
+def groups(
+    path: Path, *, reset: tuple[str, int | str] | None, delete: str | None, style: str
+) -> None:
     """
-    List the consumer groups of a queue and how far they lag, or reset one.
+    List the consumer groups of a queue and how far they lag, reset one or delete one.
 
     The lag is the number of messages that nobody acknowledged. Members are shown as NAME:PID and
-    the number of messages that they have. Listing changes nothing. A group with members is not
-    reset: stop them first.
+    the number of messages that they have. Listing changes nothing. A group with members is neither
+    reset nor deleted: stop them first.
 
     \b
     Examples:
       quire groups orders
       quire groups orders --reset billing start
+      quire groups orders --delete billing
     """  # noqa: D301 - click reads the backspace
     with value_errors_as_usage():
+        if reset is not None and delete is not None:
+            raise click.UsageError("--reset and --delete exclude each other")
+        if delete is not None:
+            with quire.open(path, create=False, buffer_mode="none") as queue:
+                click.echo(_delete(queue, delete))
+            return
         if reset is None:
             with open_read_only(path) as queue:
                 print_rows(style, _COLUMNS, _rows(queue))
@@ -68,6 +78,12 @@ def _rows(queue: quire.Queue) -> Iterator[dict[str, Any]]:
             "next_index": hex_text(group.next_index),
             "members": ", ".join(members),
         }
+
+
+def _delete(queue: quire.Queue, name: str) -> str:
+    if not queue.group(name).delete():
+        raise click.ClickException(f"no group has this name: name={escape_line(name)}")
+    return f"deleted: name={escape_line(name)}"
 
 
 def _reset(queue: quire.Queue, name: str, target: int | str) -> str:

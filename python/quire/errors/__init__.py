@@ -27,6 +27,7 @@ QuireError
 ├── WriterInUseError         the queue has a writer, or the producer's name is used, elsewhere
 ├── ProducerDiedError        a producer died while it wrote a message (producer, index)
 ├── GroupError               a group of consumers was reset, has members, or another key
+│   └── GroupLostError       the side file of a group was removed or replaced
 ├── ConvertError             a conversion's result holds something else, or cannot hold a message
 ├── ReplayError              the queue to replay into holds something else, or others write it
 ├── ReplicationError         a peer broke the protocol, or a copy is not what its source holds
@@ -61,6 +62,7 @@ from quire.errors.queues import (
     DocumentOpenError,
     ForkedError,
     GroupError,
+    GroupLostError,
     IndexNotAvailableError,
     IndexOutOfRangeError,
     LockHeldError,
@@ -114,6 +116,7 @@ __all__ = [
     "DocumentOpenError",
     "ForkedError",
     "GroupError",
+    "GroupLostError",
     "IndexNotAvailableError",
     "IndexOutOfRangeError",
     "LockHeldError",

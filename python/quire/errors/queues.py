@@ -358,6 +358,27 @@ class GroupError(QuireError):
     """
 
 
+class GroupLostError(GroupError):
+    """
+    The side file of a group was removed or replaced while consumers used it.
+
+    Who joins the group now may get the same messages. Close the consumer and open it again; to
+    remove a group, use :meth:`Group.delete`.
+
+    Examples:
+        >>> import pathlib
+        >>> consumer = queue.group("billing").consumer()
+        >>> pathlib.Path(queue.path, "billing.qgroup").unlink()
+        >>> try:
+        ...     for message in consumer.follow(timeout_s=10):
+        ...         message.ack()
+        ... except quire.errors.GroupLostError as error:
+        ...     print("open the consumer again:", error)
+        open the consumer again: ...
+
+    """
+
+
 class ForkedError(QuireError):
     """
     A handle was carried into a forked child; open the queue again there.

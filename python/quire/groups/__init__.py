@@ -6,5 +6,6 @@ directory, ``billing.qgroup``, which other programs ignore: see ``docs/groups.md
 """
 
 from quire.groups.states import lowest_needed, states_of
+from quire.groups.undelivered import DeadLetter, dead_letters
 
-__all__ = ["lowest_needed", "states_of"]
+__all__ = ["DeadLetter", "dead_letters", "lowest_needed", "states_of"]

@@ -61,8 +61,7 @@ class Consumer:
 
     def read(self) -> GroupMessage | None:
         """Return the next message; None if there is nothing yet."""
-        found = self._membership.read_one()
-        return None if found is None else GroupMessage(self._membership, *found)
+        return self._membership.read_one()
 
     def read_many(self, count: int) -> GroupBatch:
         """
@@ -73,8 +72,7 @@ class Consumer:
                 there may be a few more.
 
         """
-        delivered = self._membership.read_many(_COUNT("count", count))
-        return GroupBatch(self._membership, delivered)
+        return self._membership.read_many(_COUNT("count", count))
 
     def ack_many(self, messages: Iterable[GroupMessage]) -> int:
         """

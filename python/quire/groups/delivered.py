@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from quire.groups.reader import Columns
 
+ClaimRow: TypeAlias = tuple[tuple[int, int, int], int, bool, bool, list[int], int]
+"""A claim as the kernel returns it."""
+
 
 class Claim:
     """
@@ -17,19 +20,45 @@ class Claim:
         key: The slot of the claim, its generation, which changes with its owner, and the index of
             its first message: a slot is used again, and a generation comes again.
         first: The index of the first message.
-        deliveries: How often its messages were delivered.
         pending: A bit for each message that is neither acknowledged nor lost.
         refused: A bit for each message that is to be delivered again.
+        is_new: Whether its time began just now.
+        is_single: Whether its messages are delivered one at a time.
+        counted: A bit for each message whose delivery is counted.
+        counts: How often each message was delivered.
+        hash: That of the key of its only message.
 
     """
 
-    __slots__ = ("deliveries", "first", "key", "pending", "refused")
+    __slots__ = (
+        "counted",
+        "counts",
+        "first",
+        "hash",
+        "is_new",
+        "is_single",
+        "key",
+        "pending",
+        "refused",
+    )
 
-    def __init__(self, row: tuple[tuple[int, int, int], int, int]) -> None:
+    def __init__(self, row: ClaimRow) -> None:
         """Take what the kernel returned."""
-        self.key, self.deliveries, self.pending = row
+        self.key, self.pending, self.is_single, is_counted, self.counts, self.hash = row
         self.first = self.key[2]
-        self.refused = 0
+        self.counted = self.pending if is_counted else 0
+        self.refused, self.is_new = 0, False
+
+    def count(self, bits: int) -> None:
+        """Count messages as delivered, as the kernel does, unless they are counted."""
+        for place in range(bits.bit_length()):
+            if (bits & ~self.counted) >> place & 1:
+                self.counts[place] = min(self.counts[place] + 1, 255)
+        self.counted |= bits
+
+    def count_of(self, bit: int) -> int:
+        """Return how often a message was delivered."""
+        return self.counts[bit.bit_length() - 1]
 
 
 class Part:
@@ -54,9 +83,10 @@ class Part:
         """A bit for each message, at its place in the claim."""
         return sum(1 << place for place in self._places)
 
-    def after_first(self) -> Part:
-        """Return all messages but the first."""
-        return Part(self._columns, self._rows[1:], self._places[1:])
+    def split(self) -> tuple[Part, Part]:
+        """Return the first message, and all but the first."""
+        columns, rows, places = self._columns, self._rows, self._places
+        return Part(columns, rows[:1], places[:1]), Part(columns, rows[1:], places[1:])
 
     def __len__(self) -> int:
         """Return how many messages there are."""
@@ -76,31 +106,23 @@ class Part:
 Row: TypeAlias = tuple[Claim, int, int, bytes]
 """A claim, the bit of a message in it, its index and its bytes."""
 
+Parts: TypeAlias = list[tuple[Claim, Part]]
+"""Messages of claims, in the order in which they are delivered."""
+
 
 class Delivered:
-    """Messages of claims, in the order in which they were delivered."""
+    """
+    Messages of claims, in the order in which they were delivered.
 
-    def __init__(self) -> None:
-        """Begin without messages."""
-        self._parts: list[tuple[Claim, Part]] = []
-        self._count = 0
+    Args:
+        parts: The messages.
 
-    def add(self, claim: Claim, part: Part) -> None:
-        """Add messages of a claim."""
-        self._parts.append((claim, part))
-        self._count += len(part)
+    """
 
-    def split(self) -> tuple[Row | None, Delivered]:
-        """Return the first message, and the others."""
-        rest = Delivered()
-        if not self._count:
-            return None, rest
-        (claim, part), *others = self._parts
-        if len(part) > 1:
-            rest.add(claim, part.after_first())
-        for other in others:
-            rest.add(*other)
-        return (claim, *part[0]), rest
+    def __init__(self, parts: Parts) -> None:
+        """Keep the messages."""
+        self._parts = parts
+        self._count = sum(len(part) for _, part in parts)
 
     def claims(self) -> Iterator[tuple[Claim, int]]:
         """Yield each claim, and the bits of its messages."""

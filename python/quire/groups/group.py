@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from quire import _arguments as arguments
 from quire import _native
 from quire.errors import ReadOnlyError, UnsupportedError
 from quire.groups.consumer import Consumer
-from quire.groups.dead_letters import DeadLetters
 from quire.groups.keys import Keys
-from quire.groups.membership import Membership
+from quire.groups.letters import DeadLetters
+from quire.groups.membership import Membership, Rules
 from quire.groups.opening import grouped
 from quire.groups.states import GroupState, state_of
 from quire.ranges.cycles import end_index_of
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from quire.groups.opening import GroupedQueue
+
+_ON_MISSING: Final = ("raise", "warn", "skip")
 
 
 class Group:
@@ -49,6 +51,7 @@ class Group:
         key: str | Callable[[Any], Any] | None = None,
         dead_letter: GroupedQueue | str | PathLike[str] | None = None,
         max_deliveries: int | None = None,
+        on_missing: Literal["raise", "warn", "skip"] = "warn",
     ) -> None:
         """Check the settings; nothing is made before a consumer joins."""
         self._queue = queue = grouped(queue)
@@ -66,6 +69,11 @@ class Group:
         self._dead_letters = (
             None if dead_letter is None else DeadLetters(dead_letter, max_deliveries, queue)
         )
+        if on_missing not in _ON_MISSING:
+            raise ValueError(
+                f"invalid on_missing={on_missing!r}: expected {', '.join(map(repr, _ON_MISSING))}"
+            )
+        self._on_missing = on_missing
         options: dict[str, Any] = getattr(queue, "_options", {})
         self._native = _native.Group(
             queue.path,
@@ -111,8 +119,10 @@ class Group:
                 f"a consumer needs a writable queue: path={self._queue.path} read_only=True"
             )
         name = str(os.getpid()) if name is None else arguments.text("name", name)
-        member = self._native._join(name, self._ack_timeout_ms)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
-        membership = Membership(self._queue, name, member, self._keys, self._dead_letters)
+        end = end_index_of(self._queue)
+        member = self._native._join(name, self._ack_timeout_ms, end)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+        rules = Rules(self.name, self._keys, self._dead_letters, self._on_missing)
+        membership = Membership(self._queue, name, member, rules)
         return Consumer(name, membership)
 
     def reset(self, index: int | None = None) -> None:
@@ -144,7 +154,29 @@ class Group:
             )
         if start > (end := end_index_of(self._queue)):
             raise ValueError(f"after the end of the queue: index={start} end={end}")
-        self._native._reset(start)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+        self._native._reset(start, end)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+
+    def delete(self) -> bool:
+        """
+        Remove the group: it holds no cycle any more, and who joins it later begins anew.
+
+        Returns:
+            Whether there was such a group.
+
+        Raises:
+            GroupError: The group has members.
+
+        Examples:
+            >>> queue.group("billing").consumer().close()
+            >>> queue.group("billing").delete(), queue.group("billing").delete()
+            (True, False)
+
+        """
+        if self._queue.read_only:
+            raise ReadOnlyError(
+                f"to delete a group needs a writable queue: path={self._queue.path} read_only=True"
+            )
+        return self._native._delete()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
 
     def __repr__(self) -> str:
         """Return its name and its queue."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Shared:
     """A queue whose messages groups of consumers share."""
 
-    def group(
+    def group(  # noqa: PLR0913 - settings, by name
         self,
         name: str,
         *,
@@ -24,6 +24,7 @@ class Shared:
         key: str | Callable[[Any], Any] | None = None,
         dead_letter: GroupedQueue | str | PathLike[str] | None = None,
         max_deliveries: int | None = None,
+        on_missing: Literal["raise", "warn", "skip"] = "warn",
     ) -> Group:
         """
         Return a group of consumers, each of which gets a part of the messages.
@@ -37,6 +38,9 @@ class Shared:
                 None are in no order. All members have to give the same one.
             dead_letter: A queue, or its path, for messages that were delivered too often.
             max_deliveries: How often that is; 5 unless given.
+            on_missing: What happens when messages that the group was to deliver next are gone, or
+                others took their indexes: ``raise``; ``warn``, which logs it and goes on with the
+                first message that is left; or ``skip``, which does so silently.
 
         Raises:
             UnsupportedError: The queue is a Vanilla Chronicle, or an Indexed Chronicle.
@@ -61,6 +65,7 @@ class Shared:
             key=key,
             dead_letter=dead_letter,
             max_deliveries=max_deliveries,
+            on_missing=on_missing,
         )
 
     def groups(self) -> list[GroupState]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from quire.ranges.event_time import Field
 
 if TYPE_CHECKING:
     from quire._native import Excerpt, QuickExcerpt
+
+_log: Final = logging.getLogger("quire")
 
 Key: TypeAlias = "str | Callable[[Any], Any] | None"
 
@@ -28,8 +31,27 @@ class Keys:
         self._field = Field(key) if isinstance(key, str) else None
         self._function = key if callable(key) else None
 
-    def of(self, excerpt: Excerpt | QuickExcerpt) -> int:
-        """Return the hash of a message's key; of one without a key, that of its index."""
+    def hash_of(self, excerpt: Excerpt | QuickExcerpt) -> int:
+        """Return the hash of a message's key; one of its own if it has none, or an error."""
+        try:
+            return self._of(excerpt)
+        except Exception as error:  # noqa: BLE001 - of any function
+            _log.debug("a message has no key: index=%#x error=%r", excerpt.index, error)
+            return self.unknown(excerpt.index)
+
+    def unknown(self, index: int) -> int:
+        """Return the hash of a message whose key cannot be found."""
+        return hash_of(("unknown", index))
+
+    def error_of(self, excerpt: Excerpt | QuickExcerpt) -> str:
+        """Return why the key of a message cannot be found; an empty text if it can."""
+        try:
+            self._of(excerpt)
+        except Exception as error:  # noqa: BLE001 - of any function
+            return f"key= raised {type(error).__name__}: {error}"
+        return ""
+
+    def _of(self, excerpt: Excerpt | QuickExcerpt) -> int:
         if self._function is not None:
             key = self._function(excerpt)
         else:

@@ -2,26 +2,47 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from threading import RLock
+from collections.abc import Callable
+from threading import RLock, get_ident
 from time import monotonic
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from quire._native import Queue
 from quire.groups.delivered import Claim, Delivered, Part
+from quire.groups.fitting import place_in, print_of, say_lost
+from quire.groups.letters import Letter
+from quire.groups.message import GroupBatch, GroupMessage
 from quire.groups.reader import Reader
+from quire.groups.turns import Turn
+from quire.ranges.cycles import end_index_of
 
 if TYPE_CHECKING:
     from quire._native import Excerpt, GroupMember, QuickExcerpt
-    from quire.groups.dead_letters import DeadLetters
-    from quire.groups.delivered import Row
+    from quire.groups.delivered import Parts
     from quire.groups.keys import Keys
+    from quire.groups.letters import DeadLetters
     from quire.groups.opening import GroupedQueue
+    from quire.groups.reader import Columns
 
 _LOOK_S: Final = 0.005
 """While there are new messages, those to be delivered again are looked for this often."""
 _OFFERED_AT_ONCE: Final = 64
+_NOTED: Final = 16
+"""Of messages that are offered at once, so many of the last are noted."""
 _log: Final = logging.getLogger("quire")
+
+_T = TypeVar("_T")
+
+
+class Rules(NamedTuple):
+    """How a group delivers: its name, keys, dead letters, and what it does about lost messages."""
+
+    group: str
+    keys: Keys | None
+    dead_letters: DeadLetters | None
+    on_missing: str
 
 
 class Membership:
@@ -32,33 +53,31 @@ class Membership:
         queue: The queue.
         name: What others call it.
         member: Its place in the side file.
-        keys: What orders messages.
-        dead_letters: Where messages go that were delivered too often.
+        rules: How the group delivers.
 
     """
 
-    def __init__(
-        self,
-        queue: GroupedQueue,
-        name: str,
-        member: GroupMember,
-        keys: Keys | None,
-        dead_letters: DeadLetters | None,
-    ) -> None:
+    def __init__(self, queue: GroupedQueue, name: str, member: GroupMember, rules: Rules) -> None:
         """Begin without messages."""
-        self._name, self._member = name, member
-        self._keys, self._dead_letters = keys, dead_letters
-        self._reader = Reader(queue)
+        self._name, self._member, self._rules = name, member, rules
+        self._queue, self._reader = queue, Reader(queue)
         self._counted = queue if isinstance(queue, Queue) else None
         self._lock = RLock()
-        self._left = Delivered()
+        self._turns: list[Turn] = []
+        self._left: Parts = []
         self._looked_s = 0.0
-        self._is_warned = False
+        self._is_warned = self._is_placed = False
+        self._fits: tuple[int, int] | None = None
 
     @property
     def closed(self) -> bool:
         """Whether it ended."""
         return self._member.closed
+
+    @property
+    def known(self) -> int:
+        """Messages before this index may have been delivered before, which no count says."""
+        return self._member.known
 
     def close(self) -> None:
         """Offer all messages that are not acknowledged to other members, and leave."""
@@ -66,18 +85,13 @@ class Membership:
             self._member.close()
             self._reader.close()
 
-    def read_one(self) -> Row | None:
+    def read_one(self) -> GroupMessage | None:
         """Return the next message."""
-        with self._lock:
-            # A claim that was taken over may have more messages than one.
-            first, self._left = (self._left or self._read(1)).split()
-        return first
+        return self._read(1, self._one, is_one=True)
 
-    def read_many(self, count: int) -> Delivered:
+    def read_many(self, count: int) -> GroupBatch:
         """Return the next messages, about *count* at most."""
-        with self._lock:
-            delivered, self._left = self._left or self._read(count), Delivered()
-        return delivered
+        return self._read(count, self._batch, is_one=False)
 
     def excerpt(self, index: int, data: bytes) -> Excerpt | QuickExcerpt:
         """Return a message as a tailer would."""
@@ -111,51 +125,184 @@ class Membership:
         claim.pending = 0
         return self._member.give_back(claim.key)
 
-    def _read(self, count: int) -> Delivered:
-        batch = Delivered()
-        is_due = monotonic() - self._looked_s > _LOOK_S
-        if is_due or self._keys is not None:
-            self._take(batch, count)
-        if not batch and self._keys is None:
-            self._claim(batch, count)
-            if not batch and not is_due:
-                self._take(batch, count)
-        while not batch and self._keys is not None and self._offer(count):
-            self._take(batch, count)
-        return batch
+    def _read(self, count: int, make: Callable[[Parts], _T], *, is_one: bool) -> _T:
+        """Make what a read returns of its messages, so that no signal loses them."""
+        turn = Turn(get_ident())
+        try:
+            while True:
+                turn.is_stolen = False
+                with self._lock:
+                    self._begin(turn)
+                    self._choose(turn, count, is_one=is_one)
+                    found = make(turn.parts)
+                # From here on nothing is called: a signal comes before, or when the caller has it.
+                if not turn.is_stolen:
+                    turn.is_done = True
+                    return found
+        except BaseException:
+            turn.is_failed = True
+            raise
 
-    def _claim(self, batch: Delivered, count: int) -> None:
-        """Claim messages that no member had."""
-        while True:
-            frontier = self._member.frontier()
-            indexes, columns = self._reader.ahead(frontier[1], count)
-            if not len(indexes):
-                return
-            rows = self._member.hold(frontier, indexes)
-            start = 0
+    def _one(self, parts: Parts) -> GroupMessage | None:
+        return next((GroupMessage(self, claim, *part[0]) for claim, part in parts), None)
+
+    def _batch(self, parts: Parts) -> GroupBatch:
+        return GroupBatch(self, Delivered(parts))
+
+    def _begin(self, turn: Turn) -> None:
+        """Take what reads left that a signal ended, or that it stopped in this very thread."""
+        if turn not in self._turns:
+            self._turns.append(turn)
+        for other in [it for it in self._turns if it is not turn]:
+            if not other.is_done and (other.is_failed or other.thread == turn.thread):
+                # At once: a signal comes before or after.
+                other.parts, self._left, other.is_stolen = [], other.parts + self._left, True
+            if other.is_done or other.is_failed:
+                with contextlib.suppress(ValueError):
+                    self._turns.remove(other)
+        for claim, _ in self._left:
+            claim.is_new = False
+        rows = self._member.unconfirmed()
+        if rows:
+            parts = [*self._left, *(part for it in self._turns for part in it.parts)]
+            known = {claim.key for claim, _ in parts}
             for claim in map(Claim, rows):
+                if claim.key not in known:
+                    self._keep(turn, self._again(turn, claim), [claim])
+
+    def _keep(self, turn: Turn, parts: Parts, claims: list[Claim]) -> None:
+        """Keep the messages of claims that were made until they are delivered."""
+        if turn.is_stolen:
+            return
+        self._left = self._left + parts  # at once, whatever a signal's handler does
+        self._member.confirm([claim.key for claim in claims])
+
+    def _choose(self, turn: Turn, count: int, *, is_one: bool) -> None:
+        """Choose what a read returns: as much as was asked for, one of what is tried alone."""
+        while not turn.is_stolen and not turn.parts:
+            if not self._left and not self._fill(turn, count):
+                return
+            while self._left and not turn.is_stolen:
+                (claim, part), *rest = self._left
+                is_alone = is_one or claim.is_single
+                if is_alone and turn.parts:
+                    return
+                part, others = part.split() if is_alone else (part, None)
+                left = [(claim, others), *rest] if others else rest
+                is_held = self._deliver(claim, part.bits)
+                parts = [*turn.parts, (claim, part)] if is_held else turn.parts
+                if turn.is_stolen:
+                    return
+                # At once: a signal comes before or after.
+                turn.parts, self._left = parts, left
+                if is_alone and parts:
+                    return
+
+    def _deliver(self, claim: Claim, bits: int) -> bool:
+        """Count messages as delivered; False if others took them as their time was over."""
+        again = bits & ~claim.counted
+        if claim.is_new:
+            claim.is_new = False
+            return True
+        is_held = self._member.deliver(claim.key, again)
+        if is_held:
+            claim.count(bits)
+            if again and claim.count_of(again & -again) > 1:
+                self._count(redeliveries=again.bit_count())
+        return is_held
+
+    def _fill(self, turn: Turn, count: int) -> bool:
+        """Claim or take over messages; False if there are none."""
+        keys = self._rules.keys
+        if not self._is_placed:
+            self._place(turn)
+        is_due = monotonic() - self._looked_s > _LOOK_S
+        if is_due or keys is not None:
+            self._take(turn, count)
+        if not self._left and keys is None:
+            self._claim(turn, count)
+            if not self._left and not is_due:
+                self._take(turn, count)
+        while not self._left and keys is not None and self._offer(turn, keys, count):
+            self._take(turn, count)
+        return bool(self._left)
+
+    def _claim(self, turn: Turn, count: int) -> None:
+        """Claim messages that no member had."""
+        while (found := self._ahead(turn, count)) is not None:
+            frontier, indexes, columns = found
+            rows = self._member.hold(frontier, indexes)
+            start, parts = 0, list[tuple[Claim, Part]]()
+            for claim in map(Claim, rows):
+                claim.is_new = True
                 length = claim.pending.bit_count()
-                batch.add(claim, Part(columns, range(start, start + length), range(length)))
+                parts.append((claim, Part(columns, range(start, start + length), range(length))))
                 start += length
+                self._note(columns, start - 1, len(rows) - len(parts))
+            self._keep(turn, parts, [claim for claim, _ in parts])
             if rows or self._is_full(frontier):
                 return
 
-    def _offer(self, count: int) -> bool:
+    def _offer(self, turn: Turn, keys: Keys, count: int) -> bool:
         """Add messages to those that wait for their key to be free; False if there are none."""
-        keys = self._keys
-        while keys is not None:
-            frontier = self._member.frontier()
-            count = max(count, _OFFERED_AT_ONCE)
-            indexes, columns = self._reader.ahead(frontier[1], count)
-            if not len(indexes):
-                return False
+        while (found := self._ahead(turn, max(count, _OFFERED_AT_ONCE))) is not None:
+            frontier, indexes, columns = found
             part = Part(columns, range(len(columns[0])), range(len(columns[0])))
-            hashes = [keys.of(self._reader.excerpt(index, data)) for _, index, data in part]
-            if self._member.offer(frontier, indexes, hashes):
+            hashes = [keys.hash_of(self._reader.excerpt(index, data)) for _, index, data in part]
+            offered = self._member.offer(frontier, indexes, hashes)
+            if offered:
+                for row in range(max(0, offered - _NOTED), offered):
+                    self._note(columns, row, offered - 1 - row)
                 return True
             if self._is_full(frontier):
                 return False
         return False
+
+    def _ahead(self, turn: Turn, count: int) -> tuple[tuple[int, int], bytes, Columns] | None:
+        """Return where new claims begin, and the messages there; None if there are none."""
+        while not turn.is_stolen:
+            frontier = self._member.frontier()
+            indexes, columns = self._reader.ahead(frontier[1], count)
+            if turn.is_stolen:  # the handler's read moved the tailer
+                return None
+            if len(indexes):
+                return frontier, indexes, columns
+            end = end_index_of(self._queue)
+            if end == frontier[1] or self._fits == (frontier[1], end):
+                return None
+            if not self._place(turn):
+                self._fits = (frontier[1], end)
+                return None
+        return None
+
+    def _place(self, turn: Turn) -> bool:
+        """Go on with the first message there is, if the position does not fit the queue."""
+        frontier = self._member.frontier()
+        place = place_in(self._queue, self._reader, frontier[1], self._member.tails())
+        if turn.is_stolen:
+            return False
+        if place is None:
+            self._is_placed = True
+            return False
+        what = (
+            f"messages of a group were lost: group={self._rules.group} expected={frontier[1]:#x}"
+            f" first={place:#x} path={self._queue.path}"
+            ' (on_missing="skip" goes on with the first that is left)'
+        )
+        if self._rules.on_missing == "raise":
+            say_lost("raise", _log.warning, what)
+        missing = self._member.move_to(frontier, place)
+        if missing is None:
+            return not self._is_full(frontier)
+        say_lost(self._rules.on_missing, _log.warning, what)
+        if missing:
+            self._say_deleted(place, missing)
+        return True
+
+    def _note(self, columns: Columns, row: int, later: int) -> None:
+        """Note what the last message of a claim looks like, after which others were made."""
+        indexes, offsets, data = columns
+        self._member.note_tail(indexes[row], print_of(data[offsets[row] : offsets[row + 1]]), later)
 
     def _is_full(self, frontier: tuple[int, int]) -> bool:
         """Return whether nothing could be claimed although no other member was faster."""
@@ -169,46 +316,92 @@ class Membership:
             )
         return True
 
-    def _take(self, batch: Delivered, count: int) -> None:
+    def _take(self, turn: Turn, count: int) -> None:
         """Take over messages that are to be delivered again, or that wait for their key."""
         self._looked_s = monotonic()
         # Again, where all that were taken went to the dead letters or were deleted.
-        while not batch and (claims := [*map(Claim, self._member.take(count))]):
+        while not turn.is_stolen and not self._left:
+            claims = [*map(Claim, self._member.take(count))]
+            if not claims:
+                return
             try:
-                for claim in claims:
-                    self._add_again(batch, claim)
+                parts = [part for claim in claims for part in self._again(turn, claim)]
             except BaseException:
-                for claim in claims:
+                for claim in () if turn.is_stolen else claims:
                     self._member.give_back(claim.key)
+                self._member.confirm([claim.key for claim in claims])
                 raise
+            self._keep(turn, parts, claims)
 
-    def _add_again(self, batch: Delivered, claim: Claim) -> None:
+    def _again(self, turn: Turn, claim: Claim) -> Parts:
+        """Return the messages of a claim that are still there, and are no dead letters."""
         step = self._reader.step
         end = claim.first + claim.pending.bit_length() * step
         columns = self._reader.between(claim.first, end)
+        if turn.is_stolen:
+            return []
         places = [(index - claim.first) // step for index in columns[0]]
-        is_pending = [place >= 0 and claim.pending >> place & 1 for place in places]
-        rows = [row for row, wanted in enumerate(is_pending) if wanted]
+        rows = [row for row, it in enumerate(places) if it >= 0 and claim.pending >> it & 1]
+        missing = claim.pending & ~sum(1 << places[row] for row in rows)
+        if missing:
+            self._say_deleted(claim.first, missing.bit_count())
+            self.acknowledge(claim, missing)
         part = Part(columns, rows, [places[row] for row in rows])
-        lost = claim.pending & ~sum(1 << places[row] for row in rows)
-        if lost:
+        if not len(part) or not self._is_deliverable(claim, part):
+            return []
+        rows = [row for row in rows if claim.pending >> places[row] & 1]
+        return [(claim, Part(columns, rows, [places[row] for row in rows]))]
+
+    def _say_deleted(self, first: int, count: int) -> None:
+        _log.warning(
+            "messages of a group were deleted before they were acknowledged:"
+            " member=%s first=%#x count=%d",
+            self._name,
+            first,
+            count,
+        )
+
+    def _is_deliverable(self, claim: Claim, part: Part) -> bool:
+        """Write the dead letters of a claim, and return whether it has other messages."""
+        failed = self._key_error(claim, part)
+        reason = failed or (
+            "lost at work: its consumer died or took too long" if claim.is_single else "refused"
+        )
+        dead = self._rules.dead_letters
+        if dead is None:
+            return True
+        letters = [
+            Letter(data, index, claim.count_of(bit), reason)
+            for bit, index, data in part
+            if claim.count_of(bit) >= dead.max_deliveries and not claim.counted & bit
+        ]
+        ended = sum(bit for bit, *_ in part if claim.count_of(bit) >= dead.max_deliveries)
+        ended &= ~claim.counted
+        if letters:
+            dead.write(self._rules.group, letters)
+            self.acknowledge(claim, ended)
+            self._count(dead_letters=len(letters))
+        if failed and not letters:
+            self._member.deliver(claim.key, claim.pending)
+            self._member.give_back(claim.key)
+        return False if failed else bool(claim.pending)
+
+    def _key_error(self, claim: Claim, part: Part) -> str:
+        """Return why the key of a claim's message is not known, if it is not."""
+        keys = self._rules.keys
+        _, index, data = part[0]
+        if keys is None or claim.hash != keys.unknown(index):
+            return ""
+        error = keys.error_of(self._reader.excerpt(index, data))
+        if error and self._rules.dead_letters is None:
             _log.warning(
-                "messages of a group were deleted before they were acknowledged:"
-                " member=%s first=%#x count=%d",
-                self._name,
-                claim.first,
-                lost.bit_count(),
+                "a message of a group has no key, and is delivered in no order: group=%s"
+                " index=%#x error=%s",
+                self._rules.group,
+                index,
+                error,
             )
-            self.acknowledge(claim, lost)
-        dead = self._dead_letters
-        if dead is not None and claim.deliveries > dead.max_deliveries:
-            dead.write([data for _, _, data in part])
-            self.acknowledge(claim, claim.pending)
-            self._count(dead_letters=len(part))
-        elif len(part):
-            batch.add(claim, part)
-            if claim.deliveries > 1:
-                self._count(redeliveries=len(part))
+        return error
 
     def _count(self, *, redeliveries: int = 0, dead_letters: int = 0) -> None:
         """Count for the metrics of the queue, if it has any."""

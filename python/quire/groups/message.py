@@ -3,13 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 if TYPE_CHECKING:
     from quire.groups.delivered import Claim, Delivered
-    from quire.groups.membership import Membership
 
 _T = TypeVar("_T")
+
+
+class Acknowledging(Protocol):
+    """The member of a group that delivered a message."""
+
+    @property
+    def known(self) -> int:
+        """Messages before this index may have been delivered before, which no count says."""
+        ...
+
+    def acknowledge(self, claim: Claim, bits: int, /) -> int:
+        """Acknowledge messages of a claim; return those that were pending."""
+        ...
+
+    def refuse(self, claim: Claim, bit: int, /) -> bool:
+        """Have a message delivered again; False if it is not pending."""
+        ...
+
+    def excerpt(self, index: int, data: bytes, /) -> Any:  # noqa: ANN401 - of the queue's format
+        """Return a message as a tailer would."""
+        ...
 
 
 class GroupMessage:
@@ -35,7 +55,7 @@ class GroupMessage:
     """Its bytes."""
 
     def __init__(
-        self, membership: Membership, claim: Claim, bit: int, index: int, data: bytes
+        self, membership: Acknowledging, claim: Claim, bit: int, index: int, data: bytes
     ) -> None:
         """Keep what acknowledging needs."""
         self._membership, self._claim, self._bit = membership, claim, bit
@@ -44,7 +64,29 @@ class GroupMessage:
     @property
     def delivery_count(self) -> int:
         """How often the message was delivered, this time included; 255 stands for more, too."""
-        return self._claim.deliveries
+        return self._claim.count_of(self._bit)
+
+    @property
+    def redelivered(self) -> bool:
+        """
+        Whether the message may have been delivered before.
+
+        That is so with a `delivery_count` over 1, and for messages from before the group was reset,
+        or its side file or the queue lost what it knew: no count says how often they came.
+
+        Examples:
+            >>> _ = appender.write_text("hello")
+            >>> with queue.group("billing").consumer("c1") as consumer:
+            ...     consumer.ack_many(consumer.read_many(10))
+            1
+            >>> queue.group("billing").reset()
+            >>> with queue.group("billing").consumer("c1") as consumer:
+            ...     message = consumer.read()
+            ...     message.delivery_count, message.redelivered
+            (1, True)
+
+        """
+        return self.delivery_count > 1 or self.index < self._membership.known
 
     def ack(self) -> bool:
         """
@@ -144,7 +186,7 @@ class GroupBatch(Sequence[GroupMessage]):
 
     """
 
-    def __init__(self, membership: Membership, delivered: Delivered) -> None:
+    def __init__(self, membership: Acknowledging, delivered: Delivered) -> None:
         """Keep what messages are made of."""
         self._membership, self.delivered = membership, delivered
 

@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from quire._native import group_backlog, group_members
+from quire._native import Queue, QuickQueue, group_backlog, group_members, group_tails
 from quire.ranges.cycles import count_of, cycles_of
 from quire.ranges.numbering import Numbering
 
@@ -83,8 +83,26 @@ def state_of(queue: AnyQueue, name: str) -> GroupState:
     file = side_file(queue.path, name)
     following, unacknowledged, lowest = group_backlog(file) or (0, 0, 0)
     members = tuple(GroupMemberState(*it) for it in group_members(file))
-    lag = unacknowledged + count_from(queue, following)
+    place = _place(queue, following, file)
+    if place is None or place > lowest:
+        lag = unacknowledged + count_from(queue, following if place is None else place)
+    else:
+        lag, lowest = count_from(queue, place), place
     return GroupState(name, lag, lowest, following, members)
+
+
+def _place(queue: AnyQueue, following: int, file: Path) -> int | None:
+    """Return where a group goes on if its position does not fit the queue any more."""
+    if not following or not isinstance(queue, Queue | QuickQueue):
+        return None
+    from quire.groups.fitting import place_in
+    from quire.groups.reader import Reader
+
+    reader = Reader(queue)
+    try:
+        return place_in(queue, reader, following, group_tails(file))
+    finally:
+        reader.close()
 
 
 def count_from(queue: AnyQueue, index: int) -> int:

@@ -26,7 +26,7 @@ impl Group {
         step: u64,
         file_mode: u32,
     ) -> PyResult<Self> {
-        let shape = Shape { keyed, step, start: 0 };
+        let shape = Shape { keyed, step, start: 0, known: 0 };
         let kernel = Kernel::new(&directory, name, shape, file_mode).map_err(to_py)?;
         Ok(Self { kernel: Arc::new(kernel) })
     }
@@ -44,16 +44,28 @@ impl Group {
     }
 
     #[doc = stub!("Group._join")]
-    #[pyo3(name = "_join", signature = (name, ack_timeout_ms, /))]
-    fn join(&self, py: Python<'_>, name: &str, ack_timeout_ms: u64) -> PyResult<GroupMember> {
-        let joined = py.detach(|| self.kernel.join(name, ack_timeout_ms));
+    #[pyo3(name = "_join", signature = (name, ack_timeout_ms, end, /))]
+    fn join(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        ack_timeout_ms: u64,
+        end: u64,
+    ) -> PyResult<GroupMember> {
+        let joined = py.detach(|| self.kernel.join(name, ack_timeout_ms, end));
         or_raise(py, joined).map(GroupMember)
     }
 
     #[doc = stub!("Group._reset")]
-    #[pyo3(name = "_reset", signature = (start, /))]
-    fn reset(&self, py: Python<'_>, start: u64) -> PyResult<()> {
-        or_raise(py, py.detach(|| self.kernel.reset(start)))
+    #[pyo3(name = "_reset", signature = (start, end, /))]
+    fn reset(&self, py: Python<'_>, start: u64, end: u64) -> PyResult<()> {
+        or_raise(py, py.detach(|| self.kernel.reset(start, end)))
+    }
+
+    #[doc = stub!("Group._delete")]
+    #[pyo3(name = "_delete")]
+    fn delete(&self, py: Python<'_>) -> PyResult<bool> {
+        or_raise(py, py.detach(|| self.kernel.delete()))
     }
 }
 
@@ -63,6 +75,14 @@ impl Group {
 pub fn group_backlog(py: Python<'_>, file: PathBuf) -> PyResult<Option<(u64, u64, u64)>> {
     let found = or_raise(py, py.detach(|| group::backlog(&file)))?;
     Ok(found.map(|Backlog { next, unacknowledged, lowest }| (next, unacknowledged, lowest)))
+}
+
+#[doc = stub!("group_tails")]
+#[pyfunction]
+#[pyo3(signature = (file, /))]
+pub fn group_tails(py: Python<'_>, file: PathBuf) -> PyResult<Vec<(u64, u64)>> {
+    let found = or_raise(py, py.detach(|| group::tails(&file)))?;
+    Ok(found.into_iter().map(|tail| (tail.index, tail.hash)).collect())
 }
 
 #[doc = stub!("group_members")]

@@ -8,6 +8,7 @@ use super::member::Member;
 use super::protocol::claims::{Claims, Frontier, Seen};
 use super::protocol::file::{self, Found, Replace, Replaced, Shape, SideFile};
 use super::protocol::liveness;
+use super::protocol::tails::{self, Tail};
 use crate::probe::fault::step;
 use crate::{Error, Result, warnings};
 
@@ -77,10 +78,11 @@ impl Group {
         Error::Group { what: what.into(), group: self.name.clone(), path: self.path.clone() }
     }
 
-    /// Joins the group under a name that others see.
-    pub fn join(self: &Arc<Self>, name: &str, ack_timeout_ms: u64) -> Result<Member> {
+    /// Joins the group under a name that others see. `end` is the index after the queue's last
+    /// message: of those before, a damaged side file may have known more.
+    pub fn join(self: &Arc<Self>, name: &str, ack_timeout_ms: u64, end: u64) -> Result<Member> {
         for _ in 0..JOIN_ATTEMPTS {
-            let side = self.open_or_make()?;
+            let side = self.open_or_make(end)?;
             let joined = liveness::join(&self.path, &side.file, self.file_mode)?;
             let Some((number, lock)) = joined else {
                 return Err(
@@ -91,7 +93,7 @@ impl Group {
             let is_same =
                 file::is_at(lock.file(), &self.path)? && file::is_at(&side.file, &self.path)?;
             if is_same && !file::is_marked(&side.cells) {
-                Claims::new(&side.cells, Layout::FILE).end_of_member(number);
+                Claims::new(&side.cells, Layout::FILE).end_of_member(number, true);
                 store_name(&side, number, name);
                 return Ok(Member::new(Arc::clone(self), side, number, lock, ack_timeout_ms));
             }
@@ -103,7 +105,7 @@ impl Group {
     }
 
     /// The side file, made if it is missing and replaced if it is damaged.
-    fn open_or_make(&self) -> Result<Arc<SideFile>> {
+    fn open_or_make(&self, end: u64) -> Result<Arc<SideFile>> {
         if let Some(side) = self.opened() {
             return Ok(side);
         }
@@ -111,7 +113,7 @@ impl Group {
             match file::open(&self.path, true)? {
                 Found::Whole(side) => return self.keep(side),
                 Found::Missing => file::create(&self.path, self.shape, self.file_mode)?,
-                Found::Damaged(what) => self.rebuild(&what)?,
+                Found::Damaged(what) => self.rebuild(&what, end)?,
             }
         }
         Err(self.error("the side file of the group is replaced again and again"))
@@ -132,8 +134,8 @@ impl Group {
         Ok(side)
     }
 
-    fn rebuild(&self, what: &str) -> Result<()> {
-        let shape = Shape { start: 0, ..self.shape };
+    fn rebuild(&self, what: &str, end: u64) -> Result<()> {
+        let shape = Shape { start: 0, known: end, ..self.shape };
         if file::replace(&self.path, shape, self.file_mode, Replace::Damaged)? == Replaced::Done {
             warnings::leave(format!(
                 "the side file of a group was damaged and is made again, all messages are delivered \
@@ -155,18 +157,35 @@ impl Group {
     }
 
     /// Has the group begin at an index, or at the first message with 0; an error if it has members.
-    pub fn reset(&self, start: u64) -> Result<()> {
-        let keyed = match file::open(&self.path, false)? {
-            Found::Whole(side) => side.shape.keyed,
-            _ => self.shape.keyed,
+    pub fn reset(&self, start: u64, end: u64) -> Result<()> {
+        let (keyed, known) = match file::open(&self.path, false)? {
+            Found::Whole(side) => {
+                let frontier = Claims::new(&side.cells, Layout::FILE).frontier();
+                let known = side.cells.load_acquire(layout::KNOWN_AT);
+                (side.shape.keyed, known.max(frontier.map_or(end, |frontier| frontier.next)))
+            }
+            Found::Damaged(_) => (self.shape.keyed, end),
+            Found::Missing => (self.shape.keyed, 0),
         };
-        let shape = Shape { keyed, start, ..self.shape };
+        let shape = Shape { keyed, start, known, ..self.shape };
         let replaced = file::replace(&self.path, shape, self.file_mode, Replace::Unused)?;
         self.forget();
         match replaced {
             Replaced::Done => Ok(()),
             Replaced::NotNeeded => Err(self.error("the side file was replaced meanwhile")),
             Replaced::InUse => Err(self.error("the group has members (close them first)")),
+        }
+    }
+
+    /// Removes the side file, so that there is no such group; false if there was none.
+    pub fn delete(&self) -> Result<bool> {
+        let removed = file::remove(&self.path)?;
+        self.forget();
+        match removed {
+            None => Ok(false),
+            Some(Replaced::Done) => Ok(true),
+            Some(Replaced::NotNeeded) => Err(self.error("the side file was replaced meanwhile")),
+            Some(Replaced::InUse) => Err(self.error("the group has members (close them first)")),
         }
     }
 }
@@ -196,7 +215,7 @@ pub fn backlog(path: &Path) -> Result<Option<Backlog>> {
 }
 
 fn backlog_of(frontier: Frontier, in_use: &[Seen], step: u64) -> Backlog {
-    let linked = || in_use.iter().filter(|seen| seen.is_linked);
+    let linked = || in_use.iter().filter(|seen| seen.is_linked && seen.word.pending != 0);
     let lowest = linked().map(|seen| {
         let before = u64::from(seen.word.pending.trailing_zeros());
         seen.first.saturating_add(before.saturating_mul(step))
@@ -206,6 +225,12 @@ fn backlog_of(frontier: Frontier, in_use: &[Seen], step: u64) -> Backlog {
         unacknowledged: linked().map(|seen| u64::from(seen.word.pending.count_ones())).sum(),
         lowest: lowest.chain([frontier.next]).min().unwrap_or_default(),
     }
+}
+
+/// What the last messages of claims looked like in a side file, the newest first.
+pub fn tails(path: &Path) -> Result<Vec<Tail>> {
+    let Found::Whole(side) = file::open(path, false)? else { return Ok(Vec::new()) };
+    Ok(tails::all(&side.cells))
 }
 
 /// The members of the group of a side file that live.

@@ -1,20 +1,27 @@
 //! A member of a group: it claims messages, and acknowledges them.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::format::layout::Layout;
+use super::format::layout::{self, Layout};
 use super::format::word::{MESSAGES, State};
 use super::group::Group;
 use super::protocol::claims::{Claim, ClaimKey, Claims, Frontier, NotClaimed, Range, Seen};
 use super::protocol::file::{self, SideFile};
 use super::protocol::liveness;
+use super::protocol::tails::{self, Tail};
 use crate::os::liveness_lock::Lock;
 use crate::os::{clock, process};
+use crate::probe::fault::step;
 use crate::{Error, Result};
+
+/// The side file is looked for under its name this often.
+const LOOK_MS: u64 = 20;
+/// Claims whose time began anew before those that are over are forgotten.
+const RENEWED_MAX: usize = 1024;
 
 /// A member.
 pub struct Member {
@@ -27,6 +34,12 @@ pub struct Member {
     /// Of the process that joined.
     generation: u32,
     ack_timeout_ms: u64,
+    /// Claims that were made and not confirmed: the call that made them may have been interrupted.
+    made: Mutex<Vec<Claim>>,
+    /// The generations of claims whose time began anew, by the keys that they were made with.
+    renewed: Mutex<HashMap<ClaimKey, u32>>,
+    /// When the side file was last looked for under its name.
+    looked_ms: AtomicU64,
 }
 
 /// The claims, while no other thread uses the member.
@@ -53,7 +66,20 @@ impl Member {
     ) -> Self {
         let generation = process::generation();
         let (lock, is_closed) = (Mutex::new(Some(lock)), AtomicBool::new(false));
-        Self { group, side, number, lock, is_closed, generation, ack_timeout_ms }
+        let (made, renewed) = (Mutex::default(), Mutex::default());
+        let looked_ms = AtomicU64::new(now_ms());
+        Self {
+            group,
+            side,
+            number,
+            lock,
+            is_closed,
+            generation,
+            ack_timeout_ms,
+            made,
+            renewed,
+            looked_ms,
+        }
     }
 
     #[must_use]
@@ -80,6 +106,7 @@ impl Member {
         for range in ranges(indexes, self.group.step()) {
             match claims.hold(frontier, range, self.number, deadline_ms, &mut from) {
                 Ok((claim, next)) => {
+                    self.note_made(claim);
                     held.push(claim);
                     frontier = next;
                 }
@@ -135,21 +162,99 @@ impl Member {
             let deadline_ms = looks.now_ms.saturating_add(self.ack_timeout_ms);
             if let Some(claim) = claims.take(&seen, self.number, deadline_ms) {
                 messages += u64::from(claim.pending.count_ones());
+                self.note_made(claim);
                 held.push(claim);
             }
         }
         Ok(held)
     }
 
+    /// The claims that were made and not confirmed.
+    #[must_use]
+    pub fn unconfirmed(&self) -> Vec<Claim> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whoever made these claims knows them.
+    pub fn confirm(&self, keys: &[ClaimKey]) {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        made.retain(|claim| !keys.contains(&claim.key));
+    }
+
+    fn note_made(&self, claim: Claim) {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner).push(claim);
+    }
+
+    /// Counts messages of a claim as delivered right now, from when its time runs; false if it was
+    /// lost to another member. Its key stays the one that it was made with.
+    pub fn deliver(&self, key: &ClaimKey, messages: u32) -> Result<bool> {
+        let deadline_ms = now_ms().saturating_add(self.ack_timeout_ms);
+        let claims = self.claims()?;
+        let found = claims.deliver(&self.now(key), self.number, messages, deadline_ms);
+        let mut renewed = self.renewed.lock().unwrap_or_else(PoisonError::into_inner);
+        match found {
+            Some(now) => renewed.insert(*key, now.generation),
+            None => renewed.remove(key),
+        };
+        if renewed.len() > RENEWED_MAX {
+            renewed.retain(|key, generation| {
+                claims.is_held(&ClaimKey { generation: *generation, ..*key }, self.number)
+            });
+        }
+        Ok(found.is_some())
+    }
+
+    /// The key that a claim has now.
+    fn now(&self, key: &ClaimKey) -> ClaimKey {
+        let renewed = self.renewed.lock().unwrap_or_else(PoisonError::into_inner);
+        let generation = renewed.get(key).copied().unwrap_or(key.generation);
+        ClaimKey { generation, ..*key }
+    }
+
+    /// Has new claims begin at `to`, as messages were lost. Returns how many of those were claimed and
+    /// not acknowledged; None if another member was faster.
+    pub fn move_to(&self, frontier: Frontier, to: u64) -> Result<Option<u64>> {
+        let claims = self.claims()?;
+        let known = i64::try_from(frontier.next).unwrap_or(i64::MAX);
+        self.side.cells.raise_acq_rel(layout::KNOWN_AT, known, step!("group.known.cas"));
+        match claims.move_to(frontier, to, self.group.step(), self.number) {
+            Ok(lost) => {
+                tails::forget_from(&self.side.cells, to);
+                Ok(Some(lost))
+            }
+            Err(NotClaimed::Damaged) => Err(self.damaged()),
+            Err(NotClaimed::Moved | NotClaimed::Full) => Ok(None),
+        }
+    }
+
+    /// Notes what the last message of a claim looked like, after which `later` others were made.
+    pub fn note_tail(&self, tail: Tail, later: u64) -> Result<()> {
+        let changes = self.claims()?.frontier().ok_or_else(|| self.damaged())?.newest.changes();
+        tails::note(&self.side.cells, changes.saturating_sub(later), tail);
+        Ok(())
+    }
+
+    /// What the last messages looked like that were claimed, the newest first.
+    #[must_use]
+    pub fn tails(&self) -> Vec<Tail> {
+        tails::all(&self.side.cells)
+    }
+
+    /// Messages before this index may have been delivered before, which no count says.
+    #[must_use]
+    pub fn known(&self) -> u64 {
+        self.side.cells.load_acquire(layout::KNOWN_AT)
+    }
+
     /// Acknowledges messages of a claim, by their bits; those that were pending, 0 if the claim was
     /// lost to another member.
     pub fn acknowledge(&self, key: &ClaimKey, messages: u32) -> Result<u32> {
-        Ok(self.claims()?.acknowledge(key, self.number, messages))
+        Ok(self.claims()?.acknowledge(&self.now(key), self.number, messages))
     }
 
     /// Offers what is pending of a claim to all members; false if it was lost to another.
     pub fn give_back(&self, key: &ClaimKey) -> Result<bool> {
-        Ok(self.claims()?.give_back(key, self.number))
+        Ok(self.claims()?.give_back(&self.now(key), self.number))
     }
 
     /// Leaves the group: what this member did not acknowledge is offered to all.
@@ -160,7 +265,7 @@ impl Member {
         }
         let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         if lock.is_some() {
-            Claims::new(&self.side.cells, Layout::FILE).end_of_member(self.number);
+            Claims::new(&self.side.cells, Layout::FILE).end_of_member(self.number, false);
         }
         *lock = None;
     }
@@ -173,10 +278,26 @@ impl Member {
         if lock.is_none() {
             return Err(Error::closed("consumer", self.group.path()));
         }
+        self.look_for_file()?;
         if file::is_marked(&self.side.cells) {
             return Err(self.group.error("the group was reset, or its side file made again"));
         }
         Ok(Working { claims: Claims::new(&self.side.cells, Layout::FILE), _lock: lock })
+    }
+
+    /// An error if the side file is not under its name any more, as others would use another one.
+    fn look_for_file(&self) -> Result<()> {
+        let now = now_ms();
+        let last = self.looked_ms.load(Ordering::Relaxed);
+        if now.saturating_sub(last) < LOOK_MS {
+            return Ok(());
+        }
+        if !file::is_at(&self.side.file, self.group.path())? {
+            let group = self.group.name().to_owned();
+            return Err(Error::GroupLost { group, path: self.group.path().to_path_buf() });
+        }
+        self.looked_ms.store(now, Ordering::Relaxed);
+        Ok(())
     }
 
     fn damaged(&self) -> Error {

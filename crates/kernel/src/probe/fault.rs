@@ -268,6 +268,7 @@ mod names {
         "vanilla.rebuild.keep",
         "vanilla.rebuild.rename",
         // Consumer groups.
+        "group.file.reserve",
         "group.file.write",
         "group.file.sync",
         "group.file.publish",
@@ -281,6 +282,10 @@ mod names {
         "group.first.store",
         "group.next.store",
         "group.key.store",
+        "group.counts.store",
+        "group.counts.cas",
+        "group.tail.store",
+        "group.known.cas",
         "group.frontier.cas",
         "group.unprepare.cas",
         "group.complete.cas",

@@ -2,7 +2,7 @@
 
 /// The first word of a side file.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"QuireGrp");
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = 2;
 /// What the name of a side file ends in, after the name of its group.
 pub const SUFFIX: &str = ".qgroup";
 
@@ -18,10 +18,19 @@ pub const START_AT: u64 = 32;
 pub const SUM_AT: u64 = 40;
 /// Not 0 once another file took this one's place.
 pub const RETIRED_AT: u64 = 48;
+/// Messages before this index may have been delivered by a state that is lost.
+pub const KNOWN_AT: u64 = 56;
 /// The number of the newest claim, and a count of changes.
 const FRONTIER_AT: u64 = 64;
 /// One more than the highest number of a claim that was ever in use.
 const HIGH_AT: u64 = 128;
+
+/// What the last messages of claims looked like: on each level the newest of every 16th claim of
+/// the level below.
+const TAILS_AT: u64 = 192;
+const TAIL_LEN: u64 = 32;
+pub const TAIL_LEVELS: u64 = 7;
+pub const TAILS_PER_LEVEL: u64 = 16;
 
 const MEMBERS_AT: u64 = 4096;
 const MEMBER_LEN: u64 = 64;
@@ -30,7 +39,7 @@ pub const MEMBERS: u16 = 1024;
 pub const NAME_MAX: usize = 48;
 
 const CLAIMS_AT: u64 = MEMBERS_AT + MEMBERS as u64 * MEMBER_LEN;
-const CLAIM_LEN: u64 = 64;
+const CLAIM_LEN: u64 = 128;
 const CLAIMS: u32 = 8192;
 
 pub const FILE_LEN: u64 = CLAIMS_AT + CLAIMS as u64 * CLAIM_LEN;
@@ -44,6 +53,18 @@ pub const CHANGE_LOCK: i64 = LIVENESS_START - 1;
 #[must_use]
 pub const fn liveness_byte(member: u16) -> i64 {
     LIVENESS_START + member as i64
+}
+
+/// The position of what a message looked like: its index, a hash of it, and a sum of both.
+#[must_use]
+pub const fn tail_at(level: u64, number: u64) -> u64 {
+    TAILS_AT + (level * TAILS_PER_LEVEL + number) * TAIL_LEN
+}
+
+/// The sum in a record of what a message looked like.
+#[must_use]
+pub fn tail_sum(index: u64, hash: u64) -> u64 {
+    sum(VERSION, index, hash, TAILS_AT)
 }
 
 /// The position of a member's record.
@@ -108,5 +129,11 @@ impl Layout {
     #[must_use]
     pub const fn key(&self, claim: u32) -> u64 {
         self.state(claim) + 32
+    }
+
+    /// A word of counts of deliveries, of five messages each.
+    #[must_use]
+    pub const fn counts(&self, claim: u32, word: u32) -> u64 {
+        self.state(claim) + 64 + word as u64 * 8
     }
 }

@@ -6,10 +6,16 @@ pub const MESSAGES: u32 = 32;
 const OWNER_SHIFT: u32 = 32;
 const OWNER_MASK: u64 = (1 << 10) - 1;
 const GENERATION_SHIFT: u32 = 42;
-const GENERATION_MASK: u64 = (1 << 11) - 1;
-const DELIVERY_SHIFT: u32 = 53;
-const DELIVERY_MASK: u64 = (1 << 8) - 1;
+const GENERATION_MASK: u64 = (1 << 18) - 1;
+const SINGLY: u64 = 1 << 60;
 const STATE_SHIFT: u32 = 61;
+
+/// The part of a generation that tells apart what is stored beside the state.
+const TAG_GENERATIONS: u32 = (1 << 11) - 1;
+/// Counts of deliveries in a word, of eight bits each.
+pub const COUNTS_PER_WORD: u32 = 5;
+const COUNT_BITS: u32 = 8;
+const COUNTS_MASK: u64 = (1 << (COUNTS_PER_WORD * COUNT_BITS)) - 1;
 
 const DEADLINE_BITS: u32 = 43;
 /// Centuries after boot.
@@ -36,10 +42,10 @@ pub enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Word {
     pub state: State,
-    /// How often its messages were delivered, at most 255.
-    pub deliveries: u8,
-    /// Changes with each owner.
-    pub generation: u16,
+    /// Whether its messages are delivered one at a time: an owner lost it while it worked on some.
+    pub singly: bool,
+    /// Changes with each owner, and when an owner begins its time anew.
+    pub generation: u32,
     pub owner: u16,
     /// A bit for each message that nobody acknowledged.
     pub pending: u32,
@@ -60,8 +66,8 @@ impl Word {
         #[allow(clippy::cast_possible_truncation)] // masked
         Some(Self {
             state,
-            deliveries: (word >> DELIVERY_SHIFT & DELIVERY_MASK) as u8,
-            generation: (word >> GENERATION_SHIFT & GENERATION_MASK) as u16,
+            singly: word & SINGLY != 0,
+            generation: (word >> GENERATION_SHIFT & GENERATION_MASK) as u32,
             owner: (word >> OWNER_SHIFT & OWNER_MASK) as u16,
             pending: word as u32,
         })
@@ -70,7 +76,7 @@ impl Word {
     #[must_use]
     pub fn encode(self) -> u64 {
         (self.state as u64) << STATE_SHIFT
-            | u64::from(self.deliveries) << DELIVERY_SHIFT
+            | u64::from(self.singly) << SINGLY.trailing_zeros()
             | u64::from(self.generation) << GENERATION_SHIFT
             | u64::from(self.owner) << OWNER_SHIFT
             | u64::from(self.pending)
@@ -79,14 +85,14 @@ impl Word {
     /// As it is when it is not in use.
     #[must_use]
     pub const fn freed(self) -> Self {
-        Self { state: State::Free, deliveries: 0, owner: 0, pending: 0, ..self }
+        Self { state: State::Free, singly: false, owner: 0, pending: 0, ..self }
     }
 
     /// As it is with a new owner.
     #[must_use]
     pub const fn owned(self, owner: u16, state: State) -> Self {
-        #[allow(clippy::cast_possible_truncation)] // the mask has 11 bits
-        let generation = (self.generation + 1) & GENERATION_MASK as u16;
+        #[allow(clippy::cast_possible_truncation)] // the mask has 18 bits
+        let generation = (self.generation + 1) & GENERATION_MASK as u32;
         Self { state, generation, owner, ..self }
     }
 
@@ -100,6 +106,7 @@ impl Word {
     #[must_use]
     pub const fn linked(self) -> Self {
         match self.state {
+            _ if self.pending == 0 => self.freed(), // it moved the frontier alone
             State::PreparedToHold => Self { state: State::Held, ..self },
             State::PreparedToOffer => Self { state: State::Offered, owner: 0, ..self },
             _ => self,
@@ -108,7 +115,13 @@ impl Word {
 
     /// What distinguishes this ownership from earlier ones.
     const fn tag(self) -> u64 {
-        (self.generation as u64) << 10 | self.owner as u64
+        ((self.generation & TAG_GENERATIONS) as u64) << 10 | self.owner as u64
+    }
+
+    /// A word of counts of deliveries as this ownership stores it.
+    #[must_use]
+    pub const fn counts(self, counts: u64) -> u64 {
+        self.tag() << (COUNTS_PER_WORD * COUNT_BITS) | counts & COUNTS_MASK
     }
 
     /// The deadline word of this ownership, in milliseconds of the monotonic clock.
@@ -125,6 +138,18 @@ impl Word {
     }
 }
 
+/// The count of deliveries at a place of a word, 255 for more.
+#[must_use]
+pub const fn count_in(counts: u64, place: u32) -> u8 {
+    (counts >> (place * COUNT_BITS)) as u8
+}
+
+/// The word with one more delivery at a place.
+#[must_use]
+pub const fn counted(counts: u64, place: u32) -> u64 {
+    if count_in(counts, place) == u8::MAX { counts } else { counts + (1 << (place * COUNT_BITS)) }
+}
+
 /// The newest claim, and how often that changed. A side file begins with 0: no claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Newest(pub u64);
@@ -135,6 +160,12 @@ impl Newest {
     pub fn claim(self) -> Option<u32> {
         let number = self.0 & NO_CLAIM;
         u32::try_from(number).ok().and_then(|number| number.checked_sub(1))
+    }
+
+    /// How often it changed.
+    #[must_use]
+    pub const fn changes(self) -> u64 {
+        self.0 >> SLOT_BITS
     }
 
     /// The word after a change to another claim.
@@ -151,8 +182,8 @@ mod tests {
 
     const WORD: Word = Word {
         state: State::Held,
-        deliveries: 200,
-        generation: 2047,
+        singly: true,
+        generation: (1 << 18) - 1,
         owner: 1023,
         pending: 0x8000_0001,
     };
@@ -176,6 +207,14 @@ mod tests {
         assert_eq!(WORD.deadline_of(deadline), Some(12_345));
         assert_eq!(WORD.owned(1023, State::Held).deadline_of(deadline), None);
         assert_eq!(WORD.deadline_of(WORD.deadline(u64::MAX)), Some(LATEST_MS));
+    }
+
+    #[test]
+    fn counts_do_not_run_over() {
+        let counts = (0..300).fold(WORD.counts(0), |counts, _| counted(counts, 2));
+        let found: Vec<u8> = (0..COUNTS_PER_WORD).map(|place| count_in(counts, place)).collect();
+        assert_eq!(found, [0, 0, 255, 0, 0]);
+        assert_eq!(WORD.counts(counts), counts);
     }
 
     #[test]

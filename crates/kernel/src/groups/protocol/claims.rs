@@ -18,7 +18,7 @@
 //! newest: the next claim begins at its end.
 
 use crate::groups::format::layout::Layout;
-use crate::groups::format::word::{Newest, State, Word};
+use crate::groups::format::word::{self, COUNTS_PER_WORD, MESSAGES, Newest, State, Word};
 use crate::memory::Cells;
 use crate::probe::fault::{Step, step};
 
@@ -41,7 +41,7 @@ pub struct Frontier {
 #[derive(Clone, Copy, Debug)]
 pub struct Range {
     pub first: u64,
-    /// 1 to 32.
+    /// At most 32; 0 moves the frontier alone.
     pub count: u32,
     /// The index after the last message.
     pub next: u64,
@@ -49,12 +49,12 @@ pub struct Range {
     pub key: u64,
 }
 
-/// Which claim of which owner. The generation alone comes again after 2,048 owners of a slot, which
-/// is a matter of seconds: the first message never does as long as the claim is held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Which claim of which owner. The generation alone comes again, the first message never does as long
+/// as the claim is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ClaimKey {
     pub slot: u32,
-    pub generation: u16,
+    pub generation: u32,
     /// The index of the first message, whether that is pending or not.
     pub first: u64,
 }
@@ -65,7 +65,14 @@ pub struct Claim {
     pub key: ClaimKey,
     /// The messages to work on.
     pub pending: u32,
-    pub deliveries: u8,
+    /// Whether they are to be delivered one at a time.
+    pub singly: bool,
+    /// Whether the counts have its delivery by this very owner.
+    pub is_counted: bool,
+    /// How often each message was delivered, at most 255.
+    pub counts: [u8; MESSAGES as usize],
+    /// The hash of the key of its only message.
+    pub hash: u64,
 }
 
 /// A claim in use, as seen at one moment.
@@ -93,8 +100,9 @@ pub enum NotClaimed {
 
 impl Claim {
     const fn new(slot: u32, first: u64, word: Word) -> Self {
-        let Word { generation, pending, deliveries, .. } = word;
-        Self { key: ClaimKey { slot, generation, first }, pending, deliveries }
+        let Word { generation, pending, singly, .. } = word;
+        let key = ClaimKey { slot, generation, first };
+        Self { key, pending, singly, is_counted: true, counts: [1; MESSAGES as usize], hash: 0 }
     }
 }
 
@@ -139,7 +147,8 @@ impl<'a> Claims<'a> {
         self.fill(number, word, range, deadline_ms);
         let newest = self.link(frontier, number, word)?;
         self.complete(number, word);
-        Ok((Claim::new(number, range.first, word), Frontier { newest, next: range.next }))
+        let claim = Claim::new(number, range.first, word);
+        Ok((claim, Frontier { newest, next: range.next }))
     }
 
     /// Claims a range that begins at `frontier` for any member to take.
@@ -173,9 +182,8 @@ impl<'a> Claims<'a> {
             if found.state != State::Free || self.newest().claim() == Some(number) {
                 continue;
             }
-            let deliveries = u8::from(state == State::PreparedToHold);
-            let pending = u32::MAX >> (u32::BITS - range.count.clamp(1, u32::BITS));
-            let word = Word { deliveries, pending, ..found.owned(owner, state) };
+            let pending = u32::MAX.checked_shr(u32::BITS - range.count.min(u32::BITS)).unwrap_or(0);
+            let word = Word { singly: false, pending, ..found.owned(owner, state) };
             if self.swap(number, found, word, step!("group.prepare.cas")) {
                 *from = (number + 1) % count;
                 let high = i64::from(number) + 1;
@@ -194,6 +202,39 @@ impl<'a> Claims<'a> {
         cells.store_release(layout.first(number), range.first, step!("group.first.store"));
         cells.store_release(layout.next(number), range.next, step!("group.next.store"));
         cells.store_release(layout.key(number), range.key, step!("group.key.store"));
+        // What is held at once is delivered at once.
+        let is_held = word.state == State::PreparedToHold;
+        let counts = if is_held { word.counts(0x01_01_01_01_01) } else { word.counts(0) };
+        for place in 0..words_of(word.pending) {
+            let at = layout.counts(number, place);
+            cells.store_release(at, counts, step!("group.counts.store"));
+        }
+    }
+
+    /// Moves the frontier to an index before or after it, as messages were lost. What was claimed at
+    /// or after it is no message any more: returns how many nobody acknowledged.
+    pub fn move_to(
+        &self,
+        frontier: Frontier,
+        to: u64,
+        step: u64,
+        owner: u16,
+    ) -> Result<u64, NotClaimed> {
+        let mut lost = 0;
+        for seen in self.in_use().ok_or(NotClaimed::Damaged)? {
+            let kept = to.saturating_sub(seen.first) / step.max(1);
+            let kept = u32::try_from(kept).unwrap_or(u32::MAX).min(u32::BITS);
+            let left = u32::MAX.checked_shr(u32::BITS - kept).unwrap_or(0) & seen.word.pending;
+            if seen.is_linked && left != seen.word.pending {
+                let word = Word { pending: left, ..seen.word };
+                let word = if left == 0 { word.freed() } else { word };
+                if self.swap(seen.number, seen.word, word, step!("group.end.cas")) {
+                    lost += u64::from((seen.word.pending & !left).count_ones());
+                }
+            }
+        }
+        let range = Range { first: to, count: 0, next: to, key: 0 };
+        self.offer(frontier, range, owner, &mut 0).map(|_| lost)
     }
 
     /// Steps 3 and 4.
@@ -279,28 +320,71 @@ impl<'a> Claims<'a> {
     /// Takes a claim that was seen for `owner`; None if it changed meanwhile.
     #[must_use]
     pub fn take(&self, seen: &Seen, owner: u16, deadline_ms: u64) -> Option<Claim> {
-        let word = Word {
-            deliveries: seen.word.deliveries.saturating_add(1),
-            ..seen.word.owned(owner, State::Held)
-        };
+        // What its owner lost, it lost at work: any of its messages may be the cause.
+        let singly = seen.word.singly || seen.word.state == State::Held;
+        let word = Word { singly, ..seen.word.owned(owner, State::Held) };
         let number = seen.number;
         if !self.swap(number, seen.word, word, step!("group.take.cas")) {
             return None;
         }
-        let deadline = word.deadline(deadline_ms);
-        self.cells.store_release(
-            self.layout.deadline(number),
-            deadline,
-            step!("group.deadline.store"),
-        );
+        self.renew(number, word, deadline_ms);
         // It is this member's from here on, and its range stays. That of another use of the slot, in
         // which the state was the same by chance, is not the one that was looked at.
-        let claim = Claim::new(number, self.cells.load_acquire(self.layout.first(number)), word);
-        if claim.key.first != seen.first {
-            let _ = self.give_back(&claim.key, owner);
+        let first = self.cells.load_acquire(self.layout.first(number));
+        if first != seen.first {
+            let key = ClaimKey { slot: number, generation: word.generation, first };
+            let _ = self.give_back(&key, owner);
             return None;
         }
-        Some(claim)
+        let counts = self.counts(number, word, 0);
+        let hash = seen.key;
+        Some(Claim { is_counted: false, counts, hash, ..Claim::new(number, first, word) })
+    }
+
+    fn renew(&self, number: u32, word: Word, deadline_ms: u64) {
+        let deadline = word.deadline(deadline_ms);
+        let at = self.layout.deadline(number);
+        self.cells.store_release(at, deadline, step!("group.deadline.store"));
+    }
+
+    /// How often each message of a claim was delivered, those in `delivered` once more. The words
+    /// become this ownership's: an earlier owner that goes on counting changes nothing.
+    fn counts(&self, number: u32, word: Word, delivered: u32) -> [u8; MESSAGES as usize] {
+        let mut found = [0; MESSAGES as usize];
+        for (part, counts) in (0..words_of(word.pending)).zip(found.chunks_mut(COUNTS)) {
+            let at = self.layout.counts(number, part);
+            let bits = delivered.checked_shr(part * COUNTS_PER_WORD).unwrap_or(0);
+            loop {
+                let old = self.cells.load_acquire(at);
+                let wanted = (0..COUNTS_PER_WORD).filter(|place| bits >> place & 1 == 1);
+                let new = word.counts(wanted.fold(old, word::counted));
+                if self.cells.swap_acq_rel(at, old, new, step!("group.counts.cas")).is_ok() {
+                    for (place, count) in (0..).zip(counts) {
+                        *count = word::count_in(new, place);
+                    }
+                    break;
+                }
+            }
+        }
+        found
+    }
+
+    /// Counts messages of a claim as delivered, and begins its time anew; its new key, None if it was
+    /// lost to another member.
+    #[must_use]
+    pub fn deliver(
+        &self,
+        key: &ClaimKey,
+        owner: u16,
+        messages: u32,
+        deadline_ms: u64,
+    ) -> Option<ClaimKey> {
+        // Another generation: one that found the old time over does not take it any more.
+        let old = self.change(key, owner, |word| word.owned(owner, State::Held))?;
+        let word = old.owned(owner, State::Held);
+        self.renew(key.slot, word, deadline_ms);
+        self.counts(key.slot, word, messages);
+        Some(ClaimKey { generation: word.generation, ..*key })
     }
 
     /// Whether the time of a claim that is held is over. One whose owner did not come to store its
@@ -334,6 +418,21 @@ impl<'a> Claims<'a> {
         self.change(key, owner, offered).is_some()
     }
 
+    /// The state of a claim, if `owner` holds it.
+    fn held(&self, key: &ClaimKey, owner: u16) -> Option<Word> {
+        let is_first = |_: &Word| self.cells.load_acquire(self.layout.first(key.slot)) == key.first;
+        self.word(key.slot)
+            .filter(|word| word.state == State::Held && word.owner == owner)
+            .filter(|word| word.generation == key.generation)
+            .filter(is_first)
+    }
+
+    /// Whether `owner` holds a claim.
+    #[must_use]
+    pub fn is_held(&self, key: &ClaimKey, owner: u16) -> bool {
+        key.slot < self.layout.count && self.held(key, owner).is_some()
+    }
+
     /// Changes the state of a claim that `owner` holds; returns what it was.
     ///
     /// The owner makes one call at a time, and nobody else can make a claim its own: between the
@@ -344,22 +443,16 @@ impl<'a> Claims<'a> {
             return None;
         }
         loop {
-            let found = self.word(key.slot)?;
-            let is_held = found.state == State::Held
-                && found.owner == owner
-                && found.generation == key.generation
-                && self.cells.load_acquire(self.layout.first(key.slot)) == key.first;
-            if !is_held {
-                return None;
-            }
+            let found = self.held(key, owner)?;
             if self.swap(key.slot, found, new(found), step!("group.change.cas")) {
                 return Some(found);
             }
         }
     }
 
-    /// Ends what a dead member with the number `owner` had: its claims are offered to all.
-    pub fn end_of_member(&self, owner: u16) {
+    /// Ends what a member with the number `owner` had, which left or died: its claims are offered to
+    /// all.
+    pub fn end_of_member(&self, owner: u16, is_dead: bool) {
         for seen in self.in_use().unwrap_or_default() {
             if seen.word.owner != owner {
                 continue;
@@ -367,7 +460,8 @@ impl<'a> Claims<'a> {
             self.settle(seen.number, seen.word);
             let Some(word) = self.word(seen.number) else { continue };
             if word.state == State::Held && word.owner == owner {
-                let offered = Word { state: State::Offered, owner: 0, ..word };
+                let singly = word.singly || is_dead;
+                let offered = Word { state: State::Offered, owner: 0, singly, ..word };
                 self.swap(seen.number, word, offered, step!("group.end.cas"));
             }
         }
@@ -381,4 +475,11 @@ impl<'a> Claims<'a> {
         let at = self.layout.state(number);
         self.cells.swap_acq_rel(at, old.encode(), new.encode(), step).is_ok()
     }
+}
+
+const COUNTS: usize = COUNTS_PER_WORD as usize;
+
+/// How many words of counts the messages of a claim have.
+const fn words_of(pending: u32) -> u32 {
+    (u32::BITS - pending.leading_zeros()).div_ceil(COUNTS_PER_WORD)
 }

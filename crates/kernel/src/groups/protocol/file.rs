@@ -35,6 +35,8 @@ pub struct Shape {
     pub step: u64,
     /// The index to begin at, or 0 for the first message.
     pub start: u64,
+    /// Messages before this index may have been delivered before, which no count says.
+    pub known: u64,
 }
 
 /// An open side file.
@@ -62,6 +64,10 @@ pub fn open(path: &Path, writable: bool) -> Result<Found> {
     let len = fault::call!("file.stat", file.metadata()).map_err(failed)?.len();
     if len < FILE_LEN {
         return Ok(Found::Damaged(format!("length={len} expected={FILE_LEN}")));
+    }
+    if writable {
+        // A copy may have holes: a store into one is a signal once the disk is full.
+        fault::call!("group.file.reserve", files::reserve(&file, 0, FILE_LEN)).map_err(failed)?;
     }
     let mapping = Mapping::new(&file, FILE_LEN, writable).map_err(failed)?;
     // A page without disk space would be a signal at its first use.
@@ -93,14 +99,16 @@ fn check(path: &Path, cells: &Cells) -> Result<std::result::Result<Shape, String
     if version != VERSION {
         return Err(Error::Unsupported(format!(
             "the side file of a group is of another version: found={version} expected={VERSION} \
-             file={}",
+             file={} (let the consumers of that version finish; then remove the file, and reset the \
+             group to where they stopped)",
             path.display()
         )));
     }
     if let Err(what) = check_claims(&Claims::new(cells, Layout::FILE), step) {
         return Ok(Err(what));
     }
-    Ok(Ok(Shape { keyed: keyed == 1, step, start }))
+    let known = load(layout::KNOWN_AT);
+    Ok(Ok(Shape { keyed: keyed == 1, step, start, known }))
 }
 
 fn check_claims(claims: &Claims<'_>, step: u64) -> std::result::Result<(), String> {
@@ -112,9 +120,10 @@ fn check_claims(claims: &Claims<'_>, step: u64) -> std::result::Result<(), Strin
     }
     for seen in in_use.iter().filter(|seen| seen.is_linked) {
         let count = u64::from(u32::BITS - seen.word.pending.leading_zeros());
+        let is_empty = seen.word.pending == 0 && !seen.word.is_prepared();
         let end = count.checked_mul(step).and_then(|length| seen.first.checked_add(length));
         let has_all = end.is_some_and(|end| end <= seen.next);
-        if !has_all || seen.word.pending == 0 || seen.next > frontier.next {
+        if !has_all || is_empty || seen.next > frontier.next {
             let (first, next, end) = (seen.first, seen.next, frontier.next);
             return Err(format!(
                 "claim={} first={first:#x} next={next:#x} end={end:#x}",
@@ -165,19 +174,47 @@ pub fn replace(path: &Path, shape: Shape, file_mode: u32, why: Replace) -> Resul
     if !is_at(&old, path)? || why == Replace::Damaged && !is_damaged(path)? {
         return Ok(Replaced::NotNeeded);
     }
-    let is_in_use =
-        || Ok::<_, Error>(why == Replace::Unused && !liveness::members(path, &old)?.is_empty());
-    // Members of a marked file fail, so that one with members is marked only if they join just now.
-    if is_in_use()? {
-        return Ok(Replaced::InUse);
-    }
-    mark(path, &old, MARKED)?;
-    if is_in_use()? {
-        mark(path, &old, 0)?;
+    if why == Replace::Damaged {
+        mark(path, &old, MARKED)?;
+    } else if !mark_unused(path, &old)? {
         return Ok(Replaced::InUse);
     }
     Made::new(path, shape, file_mode)?.rename_to(path)?;
     Ok(Replaced::Done)
+}
+
+/// Removes a side file that nobody uses; whether there was one.
+pub fn remove(path: &Path) -> Result<Option<Replaced>> {
+    let Some(old) = files::open(path, Access { write: true, create_mode: None })? else {
+        return Ok(None);
+    };
+    let lock = RecordLock::wait_on_own(&old, CHANGE, Kind::Exclusive, TIMEOUT)
+        .map_err(|e| Error::io("cannot lock", path, e))?;
+    let _lock = lock.map_err(|locked| Error::FileLocked { file: path.to_path_buf(), locked })?;
+    if !is_at(&old, path)? {
+        return Ok(Some(Replaced::NotNeeded));
+    }
+    if !mark_unused(path, &old)? {
+        return Ok(Some(Replaced::InUse));
+    }
+    fault::call!("group.file.remove", std::fs::remove_file(path))
+        .map_err(|e| Error::io("cannot remove", path, e))?;
+    Ok(Some(Replaced::Done))
+}
+
+/// Marks a file unless members use it.
+fn mark_unused(path: &Path, file: &File) -> Result<bool> {
+    let is_in_use = || Ok::<_, Error>(!liveness::members(path, file)?.is_empty());
+    // Members of a marked file fail, so that one with members is marked only if they join just now.
+    if is_in_use()? {
+        return Ok(false);
+    }
+    mark(path, file, MARKED)?;
+    if is_in_use()? {
+        mark(path, file, 0)?;
+        return Ok(false);
+    }
+    Ok(true)
 }
 
 /// Whether `path` still names this file.
@@ -269,6 +306,6 @@ impl Drop for Made {
 fn header(shape: Shape) -> Vec<u8> {
     let keyed = u64::from(shape.keyed);
     let sum = layout::sum(VERSION, keyed, shape.step, shape.start);
-    let fields = [MAGIC, VERSION, keyed, shape.step, shape.start, sum];
+    let fields = [MAGIC, VERSION, keyed, shape.step, shape.start, sum, 0, shape.known];
     fields.iter().flat_map(|field| field.to_le_bytes()).collect()
 }

@@ -6,3 +6,5 @@ pub mod claims;
 pub mod file;
 #[cfg(not(loom))]
 pub mod liveness;
+#[cfg(not(loom))]
+pub mod tails;

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import struct
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from quire import _arguments as arguments
 from quire import _formats, _native
 from quire.groups.opening import grouped
+from quire.groups.undelivered import WHY
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -18,6 +20,15 @@ if TYPE_CHECKING:
 
 _MAX_DELIVERIES: Final = 5
 _MOST: Final = 254
+
+
+class Letter(NamedTuple):
+    """A message that is to become a dead letter."""
+
+    data: bytes
+    source_index: int
+    delivery_count: int
+    reason: str
 
 
 class DeadLetters:
@@ -50,18 +61,34 @@ class DeadLetters:
         limit = _MAX_DELIVERIES if max_deliveries is None else max_deliveries
         self.max_deliveries: int = arguments.whole(1, _MOST)("max_deliveries", limit)
 
-    def write(self, payloads: list[bytes]) -> None:
-        """Append messages as they are."""
-        if not payloads:
-            return
+    def write(self, group: str, letters: list[Letter]) -> None:
+        """Append messages as they are, each after a metadata document that says why."""
         with self._open() as queue:
-            appender: Any = (
-                _native.QuickAppender(queue)
-                if isinstance(queue, _native.QuickQueue)
-                else _native.Appender(queue)
-            )
-            with appender:
-                appender.write_many(payloads)
+            if isinstance(queue, _native.QuickQueue):
+                with _native.QuickAppender(queue) as quick:
+                    quick.write_many([letter.data for letter in letters])
+                return
+            with _native.Appender(queue) as appender:
+                for letter in letters:
+                    self._write_one(appender, group, letter)
+
+    def _write_one(self, appender: _native.Appender, group: str, letter: Letter) -> None:
+        why = {
+            "source": self._like.path,
+            "index": letter.source_index,
+            "group": group,
+            "count": letter.delivery_count,
+            "reason": letter.reason,
+        }
+        appender._write_column(  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+            struct.pack("=ii", 0, len(letter.data)),
+            letter.data,
+            count=1,
+            start=0,
+            wide=False,
+            text=False,
+            note=_native.entry_bytes(WHY, why),
+        )
 
     @contextmanager
     def _open(self) -> Generator[GroupedQueue]:

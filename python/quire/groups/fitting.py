@@ -1,0 +1,87 @@
+"""Whether the position of a group fits its queue, which may have lost messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from quire.errors import CorruptError
+from quire.groups.reader import Reader
+from quire.ranges.cycles import count_of, cycles_of, end_index_of, refresh
+from quire.ranges.numbering import Numbering
+
+if TYPE_CHECKING:
+    from quire.groups.opening import GroupedQueue
+
+_HASHED: Final = 4096
+Tails: TypeAlias = Iterable[tuple[int, int]]
+"""Indexes of messages and hashes of what they looked like, the newest first."""
+
+
+def print_of(data: bytes | memoryview) -> int:
+    """Return a hash of what a message looks like: of its length, and of its first bytes."""
+    hashed = blake2b(data[:_HASHED], digest_size=8, salt=len(data).to_bytes(8, "little"))
+    return int.from_bytes(hashed.digest(), "little")
+
+
+def place_in(queue: GroupedQueue, reader: Reader, position: int, tails: Tails) -> int | None:
+    """
+    Return where a group goes on that its position does not fit any more; None if it fits.
+
+    That is the first message after a gap, or the first one that took the index of a lost one. If
+    it is not known how many were lost, it is an earlier one: messages come again.
+
+    Args:
+        queue: The queue.
+        reader: What reads its messages.
+        position: The index of the next message, 0 for the first.
+        tails: What the messages before looked like.
+
+    """
+    if not position:
+        return None
+    refresh(queue)
+    numbering, cycles = Numbering.of(queue), cycles_of(queue)
+    cycle = numbering.to_cycle(position)
+    # By the listing: a tailer may have a file still open that is gone.
+    before = [it for it in tails if it[0] < position and numbering.to_cycle(it[0]) in cycles]
+    try:
+        if cycle not in cycles:
+            later = [it for it in cycles if it > cycle]
+            if later or not cycles:
+                return numbering.to_index(later[0], 0) if later else None
+            end = end_index_of(queue)
+        else:
+            end = numbering.to_index(cycle, count_of(queue, cycle))
+            known = before[:1] if before and before[0][0] + reader.step == position else []
+            if position <= end and all(_is_there(reader, *it) for it in known):
+                return None
+        found = _back(reader, before, numbering.to_index(cycles[0], 0), min(end, position))
+    except CorruptError:
+        return None  # whoever reads on will say so
+    return None if found == position else found
+
+
+def _back(reader: Reader, before: list[tuple[int, int]], first: int, end: int) -> int:
+    """Return the index after the newest message that is still what it was."""
+    if not before:
+        return end
+    there = (index for index, hashed in before if _is_there(reader, index, hashed))
+    last = next(there, None)
+    return first if last is None else last + reader.step
+
+
+def _is_there(reader: Reader, index: int, hashed: int) -> bool:
+    indexes, offsets, data = reader.between(index, index + reader.step)
+    return len(indexes) == 1 and print_of(data[offsets[0] : offsets[1]]) == hashed
+
+
+def say_lost(on_missing: str, say: Callable[[str], object], what: str) -> None:
+    """Say once that messages were lost, as asked for."""
+    from quire.errors import DataLossError
+
+    if on_missing == "raise":
+        raise DataLossError(what)
+    if on_missing == "warn":
+        say(what)
