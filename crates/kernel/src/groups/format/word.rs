@@ -141,7 +141,7 @@ impl Word {
 /// The count of deliveries at a place of a word, 255 for more.
 #[must_use]
 pub const fn count_in(counts: u64, place: u32) -> u8 {
-    (counts >> (place * COUNT_BITS)) as u8
+    (counts >> (place * COUNT_BITS)).to_le_bytes()[0]
 }
 
 /// The word with one more delivery at a place.
