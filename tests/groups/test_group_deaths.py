@@ -152,7 +152,7 @@ def test_what_an_interrupted_read_claimed_comes_next(
 ) -> None:
     appender.write_many([b"%d" % number for number in range(5)])
     with queue.group("billing", ack_timeout_s=math.inf).consumer() as consumer:
-        membership: Any = consumer._membership
+        membership: Any = vars(consumer)["_membership"]
         membership._member = Stopping(membership._member, call, interrupt)
         with pytest.raises(Interrupted):
             consumer.read_many(10)
@@ -171,7 +171,7 @@ def test_what_an_interrupted_read_took_over_comes_next(
     with queue.group("billing", ack_timeout_s=math.inf).consumer() as gone:
         gone.read_many(5)
     with queue.group("billing", ack_timeout_s=math.inf).consumer() as consumer:
-        membership: Any = consumer._membership
+        membership: Any = vars(consumer)["_membership"]
         membership._member = Stopping(membership._member, call, interrupt)
         with pytest.raises(Interrupted):
             consumer.read()
@@ -196,7 +196,7 @@ def test_a_handler_may_read_the_consumer_that_its_signal_interrupts(
         def read_some() -> None:
             got.extend(message.data for message in consumer.read_many(2) if message.ack())
 
-        membership: Any = consumer._membership
+        membership: Any = vars(consumer)["_membership"]
         membership._member = Stopping(membership._member, call, read_some)
         while batch := consumer.read_many(3):
             got += [message.data for message in batch if message.ack()]

@@ -14,6 +14,7 @@ import pytest
 
 import quire
 from queues import DAY_MS, exit_code, fork
+from quire.errors import GroupLostError
 from quire.groups import lowest_needed
 
 HOUR_S = 3600.0
@@ -223,10 +224,10 @@ def test_members_notice_that_their_side_file_is_gone(
             file.unlink()
         else:
             file.rename(tmp_path / "away")
-        with pytest.raises(quire.errors.GroupLostError, match="removed or replaced"):
+        with pytest.raises(GroupLostError, match="removed or replaced"):
             for _ in consumer.follow(timeout_s=120):
                 pass
-        with pytest.raises(quire.errors.GroupLostError, match="group=billing"):
+        with pytest.raises(GroupLostError, match="group=billing"):
             message.ack()
     with group(queue).consumer() as consumer:
         assert consumer.read() is not None

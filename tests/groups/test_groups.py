@@ -13,7 +13,7 @@ import pytest
 
 import quire
 from queues import DAY_MS
-from quire.groups import lowest_needed
+from quire.groups import dead_letters, lowest_needed
 
 HOUR_S = 3600.0
 
@@ -461,7 +461,7 @@ def test_a_message_whose_key_cannot_be_found_becomes_a_dead_letter_alone(
         with keyed.consumer() as consumer:
             assert [it.data for it in consumer if it.ack()] == [b"a1", b"a2", b"b1"]
         assert keyed.lag == 0
-        (letter,) = quire.groups.dead_letters(letters)
+        (letter,) = dead_letters(letters)
     assert (letter.data, letter.delivery_count) == (b"bad", 3)
     assert letter.reason == "key= raised LookupError: no key"
 

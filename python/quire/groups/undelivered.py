@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from quire import _native
 from quire.errors import WireError
@@ -94,4 +94,4 @@ def _why(document: _native.ReadDocument) -> dict[str, Any]:
     except WireError:
         return {}
     why = found.get(WHY)
-    return why if isinstance(why, dict) else {}
+    return cast("dict[str, Any]", why) if isinstance(why, dict) else {}
