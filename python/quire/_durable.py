@@ -372,6 +372,7 @@ class SafeFolder:
 
         """
         handle = self._opened(name, os.O_RDWR | os.O_CREAT)
+        _locked.add(handle)
         try:
             self._check_lock(handle, name)
             _take(handle, self.path / name, wait_s)
@@ -380,6 +381,7 @@ class SafeFolder:
                 os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
             yield
         finally:
+            _locked.discard(handle)
             os.close(handle)
 
     def _check_lock(self, handle: int, name: str) -> None:
@@ -544,6 +546,22 @@ def _check_users(found: os.stat_result, around: os.stat_result, path: Path) -> N
     if stat.S_ISDIR(found.st_mode) and found.st_mode & reachable & ~writers:
         mode = stat.S_IMODE(found.st_mode)
         raise UnsafePathError(f"others may write there: path={path} mode={mode:o} (use chmod go-w)")
+
+
+_locked: Final = set[int]()
+"""Descriptors of lock files."""
+
+
+def _give_up_locks() -> None:
+    """In a forked child: let the parent's locks end with the parent."""
+    if _locked:
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for handle in _locked:
+            os.dup2(nothing, handle, inheritable=False)
+        os.close(nothing)
+
+
+os.register_at_fork(after_in_child=_give_up_locks)
 
 
 def _take(handle: int, path: Path, wait_s: float) -> None:

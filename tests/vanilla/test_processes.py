@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import quire
 from paths import SUPPORT
+from quire.vanilla.replication.replica import Replica
 from vanilla_peer import RECORD
 
 SMALL: Any = {"index_block_bytes": 4096, "data_block_bytes": 8192}
@@ -70,3 +76,42 @@ def test_each_message_is_claimed_by_one_consumer(tmp_path: Path) -> None:
         words = Counter(excerpt.read_int32() for excerpt in queue.tailer())
     assert sorted(int(number) for numbers in claimed for number in numbers) == [*range(3000)]
     assert [words[owner] for owner in (11, 12, 13)] == [len(numbers) for numbers in claimed]
+
+
+@contextmanager
+def forked() -> Iterator[None]:
+    """A child of this process, which does nothing and lives as long as the block."""
+    (ready, is_ready), (may_end, end) = os.pipe(), os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(is_ready, b"1")
+        os.close(end)
+        os.read(may_end, 1)
+        os._exit(0)
+    os.read(ready, 1)
+    try:
+        yield
+    finally:
+        for handle in (ready, is_ready, may_end, end):
+            os.close(handle)
+        os.waitpid(child, 0)
+
+
+def test_locks_end_with_their_handles_though_a_child_lives(tmp_path: Path) -> None:
+    with quire.open(tmp_path / "queue", format="vanilla", **SMALL) as queue:
+        appender, tailer = queue.appender(), queue.tailer("risk")
+        appender.write_bytes(b"one")
+        sink = Replica(tmp_path / "copy", SMALL)
+        with forked():
+            with pytest.raises(quire.TailerInUseError):
+                queue.tailer("risk")
+            with pytest.raises(quire.errors.LockHeldError):
+                Replica(tmp_path / "copy", SMALL)
+            with pytest.raises(quire.errors.QuireError, match="an appender writes to the cycle"):
+                quire.vanilla.rebuild_index(queue.path)
+            for handle in (appender, tailer, sink):
+                handle.close()
+            with queue.tailer("risk") as again:
+                assert again.read_bytes() == b"one"
+            Replica(tmp_path / "copy", SMALL).close()
+            quire.vanilla.rebuild_index(queue.path)

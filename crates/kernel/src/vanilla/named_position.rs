@@ -10,12 +10,15 @@
 //! | 40 | index of the first message of the first cycle that was passed without a message and is still looked at; 0: none |
 //! | 48, 56 | as 16, of two cycles before that one; 0: none |
 
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::protocol::block::Block;
 use crate::os::clock::Clock;
+use crate::os::liveness_lock::Lock;
 use crate::os::process;
-use crate::os::range_lock::{self, Kind, WHOLE_FILE};
+use crate::os::range_lock::{Kind, WHOLE_FILE};
 use crate::probe::fault::{self, step};
 use crate::{Error, Result};
 
@@ -34,18 +37,24 @@ const LONGEST_NAME: usize = 100;
 /// A position that is kept under a name.
 pub struct NamedPosition {
     block: Block,
+    /// None where it is shared.
+    _held: Option<Lock>,
 }
 
 impl NamedPosition {
     /// Opens the file, made when it is missing, and takes its lock unless it is `shared`.
     pub fn open(base: &Path, name: &str, mode: u32, shared: bool) -> Result<Self> {
         let path = path_of(base, name)?;
+        // By a description of its own, which forked children give up: mappings would keep it.
+        let held =
+            if shared { None } else { Lock::take(&path, mode, WHOLE_FILE, Kind::Exclusive)? };
         let mut block = Block::open_or_create(&path, LENGTH, mode)?;
-        if !shared {
-            let held = range_lock::try_hold(block.file(), WHOLE_FILE, Kind::Exclusive);
-            if !held.map_err(|e| Error::io("cannot lock", &path, e))? {
-                return Err(in_use(&mut block, name)?);
+        match &held {
+            None if !shared => return Err(in_use(&mut block, name)?),
+            Some(held) if !is_same(held.file(), block.file(), &path)? => {
+                return Err(Error::gone("replaced", &path));
             }
+            _ => {}
         }
         block.make_writable(0, LENGTH)?;
         let found = block.region().load_acquire(0);
@@ -61,7 +70,7 @@ impl NamedPosition {
         let (pid, now) = (u64::from(process::pid()), Clock::System.now_ms().cast_unsigned());
         block.region().store_release(PID, pid, step!("vanilla.position.pid.store"));
         block.region().store_release(SINCE, now, step!("vanilla.position.since.store"));
-        Ok(Self { block })
+        Ok(Self { block, _held: held })
     }
 
     /// What was stored last.
@@ -172,6 +181,13 @@ fn kept_in(block: &mut Block) -> Result<Kept> {
         return Err(Error::corrupt(what, block.path(), 0, found, expected));
     }
     Kept::of(|at| block.word64(at))
+}
+
+fn is_same(one: &File, other: &File, path: &Path) -> Result<bool> {
+    let stat = |file: &File| fault::call!("vanilla.file.stat", file.metadata());
+    let failed = |e| Error::io("cannot look at", path, e);
+    let (one, other) = (stat(one).map_err(failed)?, stat(other).map_err(failed)?);
+    Ok((one.dev(), one.ino()) == (other.dev(), other.ino()))
 }
 
 fn in_use(block: &mut Block, name: &str) -> Result<Error> {

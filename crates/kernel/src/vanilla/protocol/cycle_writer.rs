@@ -15,7 +15,8 @@ use std::path::{Path, PathBuf};
 use super::block::Block;
 use super::detect::Layout;
 use super::{directory, entries};
-use crate::os::range_lock::{self, Kind, WHOLE_FILE};
+use crate::os::liveness_lock::Lock;
+use crate::os::range_lock::{Kind, WHOLE_FILE};
 use crate::os::{clock, files};
 use crate::probe::fault::step;
 use crate::vanilla::format::entry::Location;
@@ -62,6 +63,8 @@ struct DataFile {
     block: Block,
     /// Where the next record's length word belongs.
     position: u64,
+    /// Of a description of its own, which forked children give up.
+    _held: Option<Lock>,
 }
 
 impl CycleWriter {
@@ -265,9 +268,8 @@ impl CycleWriter {
             let path = directory::path_of(&self.directory, FileName::Data { tid, file: number });
             if let Some(opened) = Block::create_new(&path, block, self.file_mode)? {
                 // Shows a rebuild of the index that the writer is alive. Nobody else knows the file.
-                let held = range_lock::try_hold(opened.file(), WHOLE_FILE, Kind::Exclusive);
-                held.map_err(|e| Error::io("cannot lock", &path, e))?;
-                let opened = DataFile { number, entry, block: opened, position: 0 };
+                let held = Lock::take(&path, self.file_mode, WHOLE_FILE, Kind::Exclusive)?;
+                let opened = DataFile { number, entry, block: opened, position: 0, _held: held };
                 let full = self.data.replace(opened);
                 if let Some(full) = full {
                     self.unsynced.add(full.block.path());
