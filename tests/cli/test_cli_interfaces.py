@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -37,7 +38,7 @@ class Market(Protocol):
 
 
 MARKET = f"{__name__}:Market"
-CALLS = [
+CALLS: list[tuple[str, str, Callable[[Market], None]]] = [
     ("halt", '"EURUSD"', lambda it: it.halt("EURUSD")),
     ("tick", '{"price":1.5,"size":3}', lambda it: it.tick(Tick(1.5, 3))),
     ("tick", '{"size":3}', lambda it: it.tick(Tick(0.0, 3))),
@@ -52,11 +53,10 @@ CALLS = [
 
 @pytest.mark.parametrize(("method", "text", "call"), CALLS)
 def test_what_is_written_is_what_a_method_writer_writes(
-    cli: Cli, tmp_path: Path, method: str, text: str, call: object
+    cli: Cli, tmp_path: Path, method: str, text: str, call: Callable[[Market], None]
 ) -> None:
     theirs = tmp_path / "theirs"
     with quire.open(theirs) as queue, queue.appender() as appender:
-        assert callable(call)
         call(appender.method_writer(Market))
     expected = cli.ok("read", theirs, "--format", "hex", "--no-index").raw
     for form in ("jsonl", "yaml"):
@@ -68,10 +68,9 @@ def test_what_is_written_is_what_a_method_writer_writes(
 
 @pytest.mark.parametrize(("method", "text", "call"), CALLS)
 def test_what_is_read_has_all_names(
-    cli: Cli, path: Path, method: str, text: str, call: object
+    cli: Cli, path: Path, method: str, text: str, call: Callable[[Market], None]
 ) -> None:
     with quire.open(path) as queue, queue.appender() as appender:
-        assert callable(call)
         call(appender.method_writer(Market))
     ran = cli.ok("read", path, "--interface", MARKET, "--format", "jsonl", "--no-index")
     text = text.replace('{"size":3}', '{"price":0,"size":3}')

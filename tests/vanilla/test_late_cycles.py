@@ -21,6 +21,11 @@ SMALL: dict[str, Any] = {"tid_bits": 16, "index_block_bytes": 1024, "data_block_
 LEFT = ["a message", "an empty directory", "a data file", "nothing"]
 
 
+def opened(path: str | Path, **options: Any) -> quire.VanillaQueue:  # noqa: ANN401 - any option
+    queue: quire.VanillaQueue = quire.open(path, format="vanilla", **options)
+    return queue
+
+
 class Writers:
     """Two writers at one queue: the slow one is still in the cycle before."""
 
@@ -28,10 +33,12 @@ class Writers:
         self.slow_clock = quire.ManualClock(NOON_MS)
         self.clock = quire.ManualClock(NOON_MS + DAY_MS)
         self.options: dict[str, Any] = {
-            "format": "vanilla", "cycle_format": pattern, "linger_s": 2 * 86_400, **SMALL,
-        }  # fmt: skip
-        self.behind = quire.open(path, clock=self.slow_clock, **self.options)
-        self.queue = quire.open(path, clock=self.clock, **self.options)
+            "cycle_format": pattern,
+            "linger_s": 2 * 86_400,
+            **SMALL,
+        }
+        self.behind = opened(path, clock=self.slow_clock, **self.options)
+        self.queue = opened(path, clock=self.clock, **self.options)
         self.slow, self.quick = self.behind.appender(), self.queue.appender()
 
     def leave_in_the_cycle_before(self, what: str) -> list[bytes]:
@@ -65,8 +72,8 @@ def test_a_late_message_is_delivered_whatever_its_cycle_had(
 ) -> None:
     old = writers.leave_in_the_cycle_before(left)
     writers.quick.write_bytes(b"new")
-    options = writers.options | access
-    with quire.open(writers.queue.path, clock=writers.clock, **options) as queue:
+    options: dict[str, Any] = writers.options | access
+    with opened(writers.queue.path, clock=writers.clock, **options) as queue:
         tailer = queue.tailer()
         assert tailer.read_many(9) == [*old, b"new"]
         writers.slow.write_bytes(b"late")
@@ -105,9 +112,8 @@ def test_a_message_after_the_time_to_linger_is_found_by_a_tailer_that_starts_bef
     writers: Writers,
 ) -> None:
     writers.quick.write_bytes(b"new")
-    queue = quire.open(writers.queue.path, **writers.options | {"linger_s": 0.0})
-    assert isinstance(queue, quire.VanillaQueue)
-    with queue, queue.tailer() as tailer:
+    options: dict[str, Any] = writers.options | {"linger_s": 0.0}
+    with opened(writers.queue.path, **options) as queue, queue.tailer() as tailer:
         assert tailer.read_many(9) == [b"new"]
         assert tailer.read_many(9) == []
         writers.slow.write_bytes(b"late")
@@ -219,7 +225,8 @@ class Kept(logging.Handler):
 logging.getLogger("quire").addHandler(Kept())
 path, count, first = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 clock = quire.ManualClock(int(sys.argv[4]))
-with quire.open(path, read_only=True, clock=clock, **json.loads(sys.argv[5])) as queue:
+options = json.loads(sys.argv[5]) | {"format": "vanilla", "read_only": True}
+with quire.open(path, clock=clock, **options) as queue:
     tailer = queue.tailer()
     found = tailer.read_many(first)
     arm()
@@ -238,6 +245,7 @@ with quire.open(path, read_only=True, clock=clock, **json.loads(sys.argv[5])) as
 def test_no_step_of_a_reader_passes_over_what_is_appended_meanwhile(
     point: str, left: str, tmp_path: Path
 ) -> None:
+    nth = 0
     for nth in range(1, 30):
         writers = Writers(tmp_path / str(nth))
         old = writers.leave_in_the_cycle_before(left)

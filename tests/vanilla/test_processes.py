@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import pytest
 
 import quire
 from paths import SUPPORT
+from quire.errors import LockHeldError, QuireError
 from quire.vanilla.replication.replica import Replica
 from vanilla_peer import RECORD
 
@@ -79,7 +80,7 @@ def test_each_message_is_claimed_by_one_consumer(tmp_path: Path) -> None:
 
 
 @contextmanager
-def forked() -> Iterator[None]:
+def forked() -> Generator[None]:
     """A child of this process, which does nothing and lives as long as the block."""
     (ready, is_ready), (may_end, end) = os.pipe(), os.pipe()
     child = os.fork()
@@ -105,9 +106,9 @@ def test_locks_end_with_their_handles_though_a_child_lives(tmp_path: Path) -> No
         with forked():
             with pytest.raises(quire.TailerInUseError):
                 queue.tailer("risk")
-            with pytest.raises(quire.errors.LockHeldError):
+            with pytest.raises(LockHeldError):
                 Replica(tmp_path / "copy", SMALL)
-            with pytest.raises(quire.errors.QuireError, match="an appender writes to the cycle"):
+            with pytest.raises(QuireError, match="an appender writes to the cycle"):
                 quire.vanilla.rebuild_index(queue.path)
             for handle in (appender, tailer, sink):
                 handle.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import operator
 import types
 import typing
 from collections.abc import Mapping
@@ -37,7 +36,7 @@ def _described(annotation: Any) -> Any:  # noqa: ANN401 - any annotation
     if origin is typing.Annotated or origin is typing.Literal:
         return annotation
     if origin in (typing.Union, types.UnionType):
-        return functools.reduce(operator.or_, map(_described, arguments))
+        return typing.Union[tuple(map(_described, arguments))]  # noqa: UP007 - of a tuple
     if origin is not None and arguments:
         found = tuple(it if it is ... else _described(it) for it in arguments)
         return annotation if found == arguments else origin[found]
