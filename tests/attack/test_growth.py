@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -73,7 +73,7 @@ class Growing:
 
 
 @contextmanager
-def growing(tmp_path: Path, unmended: str = "") -> Iterator[Growing]:
+def growing(tmp_path: Path, unmended: str = "") -> Generator[Growing]:
     begin = tmp_path / "begin"
     os.mkfifo(begin)
     queue = tmp_path / "queue"

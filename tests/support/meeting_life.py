@@ -89,7 +89,8 @@ def wait(voices: list[Voice], timeout_s: float, until: Callable[[], bool], stop:
     deadline = time.monotonic() + timeout_s
     while not until() and (left := deadline - time.monotonic()) > 0:
         heard = {voice.pipe: voice for voice in voices if not voice.is_over}
-        ready = select.select([*heard, *([stop] if stop >= 0 else [])], [], [], left)[0]
+        pipes: list[int] = [*heard, *([stop] if stop >= 0 else [])]
+        ready: list[int] = select.select(pipes, [], [], left)[0]
         if stop in ready:
             return
         for pipe in ready:
@@ -114,13 +115,15 @@ def run_first(asked: dict[str, Any], go: int | None, pipe: int, beside: int | No
     if beside is None:
         live(first, asked["first"])
     else:
-        thread = threading.Thread(target=attempt, args=(first, asked["first"]))
+        is_over = threading.Event()
+        thread = threading.Thread(target=attempt, args=(first, asked["first"], is_over))
         thread.start()
         assert go is not None
         os.read(go, 1)
-        if not thread.is_alive():  # it did not come to its step, where the other one must not stop
+        if is_over.is_set():  # it did not come to its step, where the other one must not stop
             vars(NATIVE)["set_fault"]("")
-        attempt(Meeting(path, "other", sayer(beside), shared), asked["other"])
+        other = Meeting(path, "other", sayer(beside), shared)
+        attempt(other, asked["other"], threading.Event())
         os.close(beside)
         thread.join()
     if shared is not None:
@@ -129,11 +132,12 @@ def run_first(asked: dict[str, Any], go: int | None, pipe: int, beside: int | No
         first.say("hits", dict(vars(NATIVE)["fault_hits"]()) | counted)
 
 
-def attempt(it: Meeting, party: str) -> None:
+def attempt(it: Meeting, party: str, is_over: threading.Event) -> None:
     try:
         live(it, party)
     except BaseException:  # noqa: BLE001 - reported to the test
         it.say("failed", traceback.format_exc())
+    is_over.set()  # before anyone can hear of it
     it.say("over")
 
 

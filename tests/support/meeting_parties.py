@@ -16,14 +16,15 @@ import os
 import signal
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import quire
 from queues import START_MS
+from quire.errors import LockHeldError
 from reference import Store
 
 SECOND_MS = 1000
@@ -35,14 +36,14 @@ CHILD_S = 30  # a forked child's life, at most
 TAILER, GROUP, LATE = "risk", "desk", "late"
 VANILLA_MS = 1_700_006_400_000
 VANILLA: dict[str, Any] = {"index_block_bytes": 64, "data_block_bytes": 256}
-QUICK: dict[str, Any] = {"format": "quick-queue", "page_bytes": 64}
+QUICK_BYTES = 64  # of a page
 # The other party is at work, as documented: the caller tries again.
 WAITS = (
     quire.LockTimeoutError,
     quire.WaitTimeoutError,
     quire.RingFullError,
     quire.TailerInUseError,
-    quire.errors.LockHeldError,
+    LockHeldError,
 )
 
 Say = Callable[..., None]
@@ -63,7 +64,7 @@ class Meeting:
         return quire.ManualClock(START_MS + cycle * SECOND_MS)
 
     @contextmanager
-    def queue(self, cycle: int = CYCLES, **options: Any) -> Iterator[quire.Queue]:
+    def queue(self, cycle: int = CYCLES, **options: Any) -> Generator[quire.Queue]:
         if self.shared is not None and not options and cycle == CYCLES:
             yield self.shared
             return
@@ -112,8 +113,8 @@ def open_queue(path: Path, clock: quire.ManualClock, **options: Any) -> quire.Qu
         "pretouch": False,
         "eof_grace_s": 0,
     }
-    queue: quire.Queue = quire.open(path, **(wanted | options))
-    return queue
+    opener: Callable[..., Any] = quire.open
+    return cast("quire.Queue", opener(path, **(wanted | options)))
 
 
 # What is there before.
@@ -178,7 +179,10 @@ def make_vanilla(path: Path) -> None:
 
 
 def make_quick(path: Path) -> None:
-    with quire.open(path, **QUICK) as queue, queue.appender("AA0") as appender:
+    with (
+        quire.open(path, format="quick-queue", page_bytes=QUICK_BYTES) as queue,
+        queue.appender("AA0") as appender,
+    ):
         for number in range(EACH):
             appender.write_bytes(f"old {number} ".encode())
 
@@ -427,7 +431,10 @@ def vanilla_named(it: Meeting) -> None:
 
 def quick_append(it: Meeting) -> None:
     producer = {"first": "BB1", "other": "CC2"}[it.name]
-    with quire.open(it.path, **QUICK) as queue, queue.appender(producer) as appender:
+    with (
+        quire.open(it.path, format="quick-queue", page_bytes=QUICK_BYTES) as queue,
+        queue.appender(producer) as appender,
+    ):
         for _ in range(6):
             it.write(appender)
 

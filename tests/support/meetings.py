@@ -26,7 +26,7 @@ from meeting_parties import (
     GROUP,
     HELD,
     LAST,
-    QUICK,
+    QUICK_BYTES,
     SECOND_MS,
     TAILER,
     VANILLA,
@@ -372,7 +372,7 @@ def check_quick(path: Path, met: Met) -> None:
     with quire.open(path, read_only=True, format="quick-queue") as queue:
         found = [(it.index, text_of(it.data)) for it in queue.tailer(on_dead="raise")]
     check_messages(found, met, EACH, set())
-    with quire.open(path, **QUICK) as queue:
+    with quire.open(path, format="quick-queue", page_bytes=QUICK_BYTES) as queue:
         queue.appender("DD3").write_bytes(b"first 999 ")
         assert len([*queue.tailer()]) == len(found) + 1
 
