@@ -11,6 +11,7 @@ import pytest
 import quire
 from pause_points import NotStoppedError, Party
 from queues import DAY_MS, START_MS
+from quire.maintenance.files import Identity
 
 DAYS = 4
 MESSAGES = 3  # of a day
@@ -50,6 +51,11 @@ def three_days(path: Path) -> tuple[list[int], list[str]]:
     return indexes, [f"{day}.{number}" for day in range(DAYS) for number in range(MESSAGES)]
 
 
+def nobody(_files: object) -> tuple[dict[Identity, list[quire.FileUser]], int]:
+    """Say that no process has a file open, as where /proc does not show it."""
+    return {}, 1
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["forward", "backward", "index"])
 @pytest.mark.parametrize("point", ["file.open", "listing.file.stat"])
@@ -57,7 +63,7 @@ def test_a_reader_misses_nothing_of_cycles_compressed_between_its_steps(
     tmp_path: Path, way: str, point: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As from another container, which does not see the reader's open files.
-    monkeypatch.setattr("quire.retaining.run.users_of", lambda _files: ({}, 1))
+    monkeypatch.setattr("quire.retaining.run.users_of", nobody)
     stops = 0
     for nth in itertools.count(1):
         path = tmp_path / str(nth)

@@ -7,9 +7,42 @@ use std::ffi::c_int;
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString};
+use quire_kernel::Error;
 use quire_kernel::chronicle::read::tailer::OpenDocument;
 use quire_kernel::quick_queue::read::MappedBytes;
 use quire_kernel::vanilla::Message;
+
+/// Objects of fewer bytes come from memory that the interpreter has in store, or it ends.
+const SMALL: usize = 64 << 10;
+
+/// A copy of a message, or of a part of one, as a Python object.
+#[inline]
+pub fn bytes<'py>(py: Python<'py>, content: &[u8]) -> quire_kernel::Result<Bound<'py, PyBytes>> {
+    if content.len() < SMALL { Ok(PyBytes::new(py, content)) } else { large(py, content) }
+}
+
+#[cold]
+fn large<'py>(py: Python<'py>, content: &[u8]) -> quire_kernel::Result<Bound<'py, PyBytes>> {
+    let filled = PyBytes::new_with(py, content.len(), |copy| {
+        copy.copy_from_slice(content);
+        Ok(())
+    });
+    filled.map_err(|_| Error::OutOfMemory(content.len()))
+}
+
+/// A text as a Python object.
+pub fn text<'py>(py: Python<'py>, content: &str) -> PyResult<Bound<'py, PyString>> {
+    PyString::from_bytes(py, content.as_bytes())
+}
+
+/// A copy of what the caller might change.
+pub fn copy(content: &[u8]) -> quire_kernel::Result<Vec<u8>> {
+    let mut copy = Vec::new();
+    copy.try_reserve_exact(content.len()).map_err(|_| Error::OutOfMemory(content.len()))?;
+    copy.extend_from_slice(content);
+    Ok(copy)
+}
 
 #[doc = stub!("Buffer")]
 #[pyclass(module = "quire._native", frozen)]

@@ -2,8 +2,9 @@
 
 use std::cell::RefCell;
 use std::io;
+use std::path::PathBuf;
 
-use pyo3::exceptions::{PyException, PyOSError, PyValueError};
+use pyo3::exceptions::{PyException, PyMemoryError, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use quire_kernel::chronicle::protocol::lock::interrupt;
 use quire_kernel::{Error, warnings};
@@ -103,18 +104,20 @@ fn advice(error: &io::Error) -> &'static str {
     }
 }
 
+fn system_error(code: i32, what: &str, path: PathBuf, source: &io::Error) -> PyErr {
+    let reason = source.to_string();
+    let reason = reason.split(" (os error").next().unwrap_or_default();
+    let text = format!("{what}: {reason}{}", advice(source));
+    PyOSError::new_err((code, text, path.into_os_string()))
+}
+
 /// Converts a kernel error to an exception.
 #[cold]
 pub fn to_py(error: Error) -> PyErr {
     let text = error.to_string();
     match error {
         Error::Io { what, path, source } => match source.raw_os_error() {
-            Some(code) => {
-                let reason = source.to_string();
-                let reason = reason.split(" (os error").next().unwrap_or_default().to_owned();
-                let text = format!("{what}: {reason}{}", advice(&source));
-                PyOSError::new_err((code, text, path.into_os_string()))
-            }
+            Some(code) => system_error(code, what, path, &source),
             None => PyOSError::new_err(text),
         },
         Error::Hole { file, .. } => PyOSError::new_err((
@@ -143,6 +146,7 @@ pub fn to_py(error: Error) -> PyErr {
         Error::MessageTooLarge { .. } | Error::MessageTooLong { .. } => {
             MessageTooLargeError::new_err(text)
         }
+        Error::OutOfMemory(_) => PyMemoryError::new_err(text),
         Error::IndexOutOfRange(_) => IndexOutOfRangeError::new_err(text),
         Error::IndexNotAvailable => IndexNotAvailableError::new_err(text),
         Error::CycleFull { .. } => CycleFullError::new_err(text),

@@ -84,6 +84,8 @@ pub enum Error {
          (open the queue with block_bytes of at least four messages)"
     )]
     MessageTooLarge { length: u64, limit: u64, block_bytes: u64 },
+    #[error("not enough memory: needed_bytes={0}")]
+    OutOfMemory(usize),
     #[error("index out of range: {0}")]
     IndexOutOfRange(String),
     #[error("the document is buffered and gets its index when it closes")]

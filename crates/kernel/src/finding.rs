@@ -48,6 +48,8 @@ pub enum Kind {
     Listing,
     /// A named tailer's position is after the end of its queue.
     TailerPosition,
+    /// The table has little room for more names of tailers.
+    TableFull,
     /// The examination of the files after a restart was not completed.
     Restart,
     /// Messages wait in the ring of asynchronous appends.
@@ -74,7 +76,7 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 33] = [
         Self::UnreadableFile,
         Self::LostHeader,
         Self::UnfinishedFile,
@@ -96,6 +98,7 @@ impl Kind {
         Self::StaleLock,
         Self::Listing,
         Self::TailerPosition,
+        Self::TableFull,
         Self::Restart,
         Self::PendingRing,
         Self::UnreadableRing,
@@ -134,6 +137,7 @@ impl Kind {
             Self::StaleLock => "stale-lock",
             Self::Listing => "listing",
             Self::TailerPosition => "tailer-position",
+            Self::TableFull => "table-full",
             Self::Restart => "restart",
             Self::PendingRing => "pending-ring",
             Self::UnreadableRing => "unreadable-ring",

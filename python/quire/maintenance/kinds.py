@@ -124,6 +124,12 @@ KINDS: Final[dict[str, Kind]] = {
         "a named tailer is ahead of the messages, as after a power cut: its next reader goes back",
         None,
     ),
+    "table-full": Kind(
+        "warning",
+        "little room is left for names of tailers: delete those that nobody uses, end every process"
+        " that has the queue open, and open it again",
+        None,
+    ),
     "restart": Kind(
         "warning",
         "the examination of files after a restart of the machine was interrupted",

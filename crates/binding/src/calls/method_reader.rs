@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
+use pyo3::types::{PyDict, PyString, PyTuple};
 use pyo3::{PyTraverseError, PyVisit};
 use quire_kernel::Error;
 use quire_kernel::chronicle::read::tailer::OpenDocument;
@@ -18,6 +18,7 @@ use quire_wire::reader::{self, Name, Reader, Shape, Token};
 
 use super::history::Handling;
 use super::method::Method;
+use crate::buffer;
 use crate::error::to_py;
 use crate::handles::tailer::{self, Tailer};
 use crate::repr;
@@ -331,7 +332,7 @@ impl MethodReader {
     fn failed(&self, py: Python<'_>, open: &OpenDocument, error: PyErr) -> PyResult<()> {
         let error = match &self.on_failure {
             Some(deal_with) if error.is_instance_of::<PyException>(py) => {
-                let payload = PyBytes::new(py, open.payload());
+                let payload = buffer::bytes(py, open.payload()).map_err(to_py)?;
                 let raised = error.value(py);
                 match deal_with.bind(py).call1((open.index, payload, raised)) {
                     Ok(_) => return Ok(()),

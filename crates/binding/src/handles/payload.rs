@@ -7,7 +7,8 @@ use quire_kernel::chronicle::queue::handle::Queue;
 use quire_wire::fieldless;
 
 use crate::arguments::iterator;
-use crate::buffer::Borrowed;
+use crate::buffer::{self, Borrowed};
+use crate::error::to_py;
 use crate::values::failure;
 
 /// Messages taken from an iterator at a time; a list or tuple is taken whole.
@@ -40,7 +41,7 @@ impl<'a> Message<'a> {
     fn of_length(object: &'a Bound<'_, PyAny>, at_least: usize) -> PyResult<Self> {
         let message = match object.cast::<PyBytes>() {
             Ok(bytes) => Self::Fixed(bytes.as_bytes()),
-            Err(_) => Self::Copied(Borrowed::new(object)?.bytes().to_vec()),
+            Err(_) => Self::Copied(buffer::copy(Borrowed::new(object)?.bytes()).map_err(to_py)?),
         };
         if message.bytes().len() < at_least { Err(empty()) } else { Ok(message) }
     }

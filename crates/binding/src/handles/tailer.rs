@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use quire_kernel::chronicle::read::missing::OnMissing;
 use quire_kernel::chronicle::read::resume::{self, LastWritten};
 use quire_kernel::chronicle::read::tailer::{
@@ -19,7 +19,7 @@ use super::{scan, spin};
 use crate::arguments::{flag, integer, optional};
 use crate::arrow::decode as columns;
 use crate::arrow::decode::{Plan, Wanted};
-use crate::buffer::Buffer;
+use crate::buffer::{self, Buffer};
 use crate::calls::history::MessageHistory;
 use crate::error::{or_raise, to_py};
 use crate::repr;
@@ -44,7 +44,7 @@ impl Payloads {
 
     #[inline]
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        read(py, &self.0, Ask::First, |_, bytes| Ok(PyBytes::new(py, bytes)))
+        read(py, &self.0, Ask::First, |_, bytes| buffer::bytes(py, bytes))
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> String {
@@ -97,7 +97,10 @@ fn read_payloads<'py>(
 ) -> PyResult<()> {
     while found.len() < count {
         let some = (count - found.len()).min(MESSAGES_BETWEEN_PAUSES);
-        let take = |bytes: &[u8]| found.push(PyBytes::new(py, bytes));
+        let take = |bytes: &[u8]| {
+            found.push(buffer::bytes(py, bytes)?);
+            Ok(())
+        };
         match tailer.read_many_at_once(reading, some, take).map_err(to_py)? {
             AtOnce::Found(()) if found.len() == count => {}
             AtOnce::Found(()) => py.check_signals()?,
@@ -184,14 +187,14 @@ impl Tailer {
     fn read(&self, py: Python<'_>) -> PyResult<Option<Excerpt>> {
         let fieldless = self.0.queue().is_fieldless();
         let excerpt = |index, bytes: &[u8]| {
-            Ok(Excerpt::new(index, PyBytes::new(py, bytes).unbind(), fieldless))
+            Ok(Excerpt::new(index, buffer::bytes(py, bytes)?.unbind(), fieldless))
         };
         read(py, &self.0, Ask::First, excerpt)
     }
 
     #[doc = stub!("Tailer.read_bytes")]
     fn read_bytes<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        read(py, &self.0, Ask::First, |_, bytes| Ok(PyBytes::new(py, bytes)))
+        read(py, &self.0, Ask::First, |_, bytes| buffer::bytes(py, bytes))
     }
 
     #[doc = stub!("Tailer.spin")]
@@ -202,8 +205,8 @@ impl Tailer {
     }
 
     #[doc = stub!("Tailer.read_text")]
-    fn read_text(&self, py: Python<'_>) -> PyResult<Option<String>> {
-        decoded(py, &self.0, |bytes| Ok(message::text(bytes)?.into_owned()))
+    fn read_text<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyString>>> {
+        decoded(py, &self.0, |bytes| Ok(buffer::text(py, &message::text(bytes)?)?))
     }
 
     #[doc = stub!("Tailer.read_map")]

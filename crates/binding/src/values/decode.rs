@@ -4,9 +4,7 @@
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{
-    PyBool, PyBytes, PyDict, PyFloat, PyFrozenSet, PyList, PySet, PyString, PyTuple,
-};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyFrozenSet, PyList, PySet, PyString, PyTuple};
 use quire_kernel::chronicle::read::tailer::{OpenDocument, Tailer};
 use quire_wire::WireError;
 use quire_wire::codes::TYPE_PREFIX;
@@ -17,7 +15,9 @@ use quire_wire::reader::{self, MAPS, Name, Reader, Shape, Token};
 
 use super::failure::{Failure, Result};
 use super::{classes, codec, temporal};
+use crate::buffer;
 use crate::calls::history::MessageHistory;
+use crate::error::to_py;
 
 /// The next value.
 pub fn get<'py>(
@@ -44,12 +44,12 @@ pub fn of_token<'py>(
         Token::Int(number, _) => number.into_pyobject(py).map_err(PyErr::from)?.into_any(),
         Token::Float32(number) => PyFloat::new(py, f64::from(number)).into_any(),
         Token::Float64(number) => PyFloat::new(py, number).into_any(),
-        Token::Text(bytes) => PyString::new(py, &reader::text(bytes, at)?).into_any(),
+        Token::Text(bytes) => buffer::text(py, &reader::text(bytes, at)?)?.into_any(),
         Token::Temporal(bytes, code) => {
             let text = reader::text(bytes, at)?;
             match temporal::object(py, code, &text)? {
                 Some(found) => found,
-                None => PyString::new(py, &text).into_any(),
+                None => buffer::text(py, &text)?.into_any(),
             }
         }
         Token::Uuid(high, low) => uuid(py, high, low)?,
@@ -81,8 +81,10 @@ fn of_block<'py>(
 ) -> Result<Bound<'py, PyAny>> {
     match block.shape() {
         Shape::Map => Ok(map(py, &mut block, depth)?.into_any()),
-        Shape::Blob => Ok(PyBytes::new(py, block.blob().unwrap_or_default()).into_any()),
-        Shape::History => Ok(PyBytes::new(py, block.rest()).into_any()),
+        Shape::Blob => {
+            Ok(buffer::bytes(py, block.blob().unwrap_or_default()).map_err(to_py)?.into_any())
+        }
+        Shape::History => Ok(buffer::bytes(py, block.rest()).map_err(to_py)?.into_any()),
         Shape::Empty | Shape::List => {
             Ok(list(py, &mut block, |cursor| get(py, cursor, depth))?.into_any())
         }
@@ -270,7 +272,7 @@ pub fn unpacked<'py>(
     let packed = block
         .blob()
         .ok_or_else(|| WireError::unexpected("a blob", block.rest().first().copied(), at))?;
-    Ok(PyBytes::new(py, &method.unpack(packed, UNPACKED_MAX)?).into_any())
+    Ok(buffer::bytes(py, &method.unpack(packed, UNPACKED_MAX)?).map_err(to_py)?.into_any())
 }
 
 /// A whole message of named values.

@@ -13,6 +13,8 @@ use quire_wire::writer;
 use super::failure::Result;
 use super::schema::{Form, Kind};
 use super::{classes, decode, temporal};
+use crate::buffer;
+use crate::error::to_py;
 
 /// What older releases wrote for a missing pandas time.
 const MISSING: &str = "NaT";
@@ -41,7 +43,7 @@ impl Kind {
                     return unpacked_text(py, method, cursor, depth);
                 }
                 match convert::text(found, at)? {
-                    Some(text) => PyString::new(py, &text).into_any(),
+                    Some(text) => buffer::text(py, &text)?.into_any(),
                     None => py.None().into_bound(py),
                 }
             }
@@ -83,7 +85,7 @@ impl Kind {
         match &self.0 {
             Form::Bytes => {
                 let bytes = convert::bytes(found, at)?.unwrap_or_default();
-                Ok(PyBytes::new(py, bytes).into_any())
+                Ok(buffer::bytes(py, bytes).map_err(to_py)?.into_any())
             }
             Form::List(item) => Ok(item.get().elements(py, found, cursor, depth, at)?.into_any()),
             Form::Tuple(item) => {
@@ -242,5 +244,5 @@ fn unpacked_text<'py>(
     let Ok(bytes) = found.cast::<PyBytes>() else {
         return Err(WireError::unexpected("a compressed blob", None, at).into());
     };
-    Ok(PyString::new(py, &reader::text(bytes.as_bytes(), at)?).into_any())
+    Ok(buffer::text(py, &reader::text(bytes.as_bytes(), at)?)?.into_any())
 }

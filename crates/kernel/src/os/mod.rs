@@ -7,6 +7,7 @@ pub mod directory;
 pub mod files;
 #[cfg(not(loom))]
 pub mod fork_hooks;
+pub mod lease;
 pub mod liveness_lock;
 pub mod names;
 pub mod own_directory;

@@ -7,6 +7,8 @@ use quire_wire::latin1;
 use quire_wire::reader::{self, Name, Reader};
 
 use super::ReadDocument;
+use crate::buffer;
+use crate::error::to_py;
 use crate::values::failure::{Failure, Result};
 use crate::values::schema;
 
@@ -195,7 +197,7 @@ impl RawIn {
                 length => {
                     let length = usize::try_from(length).map_err(|_| early())?;
                     let bytes = cursor.take(length).ok_or_else(early)?;
-                    Ok(Some(PyString::new(py, &reader::text(bytes, at)?)))
+                    Ok(Some(buffer::text(py, &reader::text(bytes, at)?)?))
                 }
             }
         })
@@ -207,7 +209,7 @@ impl RawIn {
         self.0.get().at_place(|cursor| {
             let at = cursor.offset();
             let early = || WireError::early("the document ends early", at).with("expected", length);
-            Ok(PyBytes::new(py, cursor.take(length).ok_or_else(early)?))
+            Ok(buffer::bytes(py, cursor.take(length).ok_or_else(early)?).map_err(to_py)?)
         })
     }
 

@@ -16,6 +16,9 @@ use crate::finding::{Finding, Kind};
 const NEEDED: [&str; 4] =
     [table::HIGHEST_CYCLE, table::LOWEST_CYCLE, table::MOD_COUNT, table::WRITE_LOCK];
 
+/// From here on little room is left for names of tailers.
+const FULL_PERCENT: u64 = 80;
+
 /// Checks entries, keys and locks.
 pub fn check(table: &TableStore) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
@@ -38,6 +41,7 @@ pub fn check(table: &TableStore) -> Result<Vec<Finding>> {
     for (key, _) in entries.iter().filter(|(key, _)| is_lock(key)) {
         findings.extend(stale(table, key)?);
     }
+    findings.extend(almost_full(table));
     findings.extend(unfinished_restart(table));
     Ok(findings)
 }
@@ -64,6 +68,14 @@ fn stale(table: &TableStore, key: &str) -> Result<Option<Finding>> {
     let found = format!("{key} held by process {}, which is dead", table::holder(word));
     let finding = Finding::at(Kind::StaleLock, table.path(), position, found, "unlocked");
     Ok(is_same.then_some(finding))
+}
+
+fn almost_full(table: &TableStore) -> Option<Finding> {
+    let (used, all) = (table.used_bytes(), table.cells().len());
+    let found = || format!("{used} of {all} bytes used");
+    let expected = format!("less than {FULL_PERCENT} %");
+    (used * 100 >= all * FULL_PERCENT)
+        .then(|| Finding::of(Kind::TableFull, table.path(), found(), expected))
 }
 
 fn unfinished_restart(table: &TableStore) -> Option<Finding> {

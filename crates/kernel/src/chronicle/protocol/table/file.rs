@@ -13,6 +13,7 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use super::keys;
 use crate::chronicle::format::document::{self, HEADER_LEN, Header, NOT_COMPLETE};
 use crate::chronicle::format::store::MAX_HEADER_LEN;
 use crate::chronicle::format::table::{self, FILE_LEN, Metadata};
@@ -21,6 +22,7 @@ use crate::error::Locked;
 use crate::memory::pages::Pages;
 use crate::memory::{Cells, Mapping, is_unsupported};
 use crate::os::files::{self, Access};
+use crate::os::lease;
 use crate::os::range_lock::{Kind, Range, RecordLock, Turn};
 use crate::probe::fault::{self, step};
 use crate::{Error, Result};
@@ -120,6 +122,8 @@ pub fn initialise(
         fault::call!("table.file.grow", files::extend(file, FILE_LEN)).map_err(failed)?;
     }
     files::reserve(file, 0, FILE_LEN).map_err(failed)?;
+    // Before it is mapped below, by a description of its own.
+    let frees = first == First::Ready && is_almost_full(path, file)? && lease::is_only_writer(file);
     let mapped = len.clamp(FILE_LEN, MOST_MAPPED);
     let again = files::open_again(file, path, Access { write: true, create_mode: None })?;
     let mapping = Mapping::new(&again, mapped, true).map_err(failed)?;
@@ -131,6 +135,9 @@ pub fn initialise(
             publish_first(path, &cells, found, wanted)?;
         }
         _ => {}
+    }
+    if frees {
+        keys::free_removed(&cells);
     }
     Ok(Some(cells))
 }
@@ -145,6 +152,15 @@ pub fn wait_until_ready(path: &Path, file: &File) -> Result<Option<u64>> {
         std::thread::sleep(Duration::from_millis(10));
     }
     len_of(path, file).map(Some)
+}
+
+/// Whether there are entries in the last quarter.
+fn is_almost_full(path: &Path, file: &File) -> Result<bool> {
+    use std::os::unix::fs::FileExt;
+    let mut bytes = [0; 512];
+    let read = fault::call!("table.file.read", file.read_at(&mut bytes, FILE_LEN / 4 * 3));
+    read.map_err(|e| Error::io("cannot read", path, e))?;
+    Ok(bytes.iter().any(|byte| *byte != 0))
 }
 
 fn len_of(path: &Path, file: &File) -> Result<u64> {

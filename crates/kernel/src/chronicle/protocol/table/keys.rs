@@ -4,8 +4,11 @@
 //!    header. A crash before the last step leaves nothing anybody sees.
 //!
 //! An entry is removed by one CAS, which makes a metadata document of it: readers, Java's too, skip
-//! those. Its room is not used again.
+//! those. Processes that had it open may still store to its value, so its room is not used again as long as there
+//! may be one: it is marked as free when the table is opened and nobody else has it open, and from
+//! then on it may be used, as nobody comes to know of a removed key. That is done once the table is full.
 
+use quire_wire::codes::PADDING;
 use quire_wire::latin1;
 
 use crate::chronicle::format::document::{self, HEADER_LEN, Header, TAIL_ZEROS};
@@ -82,6 +85,75 @@ fn walk(
     Ok(Key::Missing(position))
 }
 
+/// In the payload of a removed entry whose value nobody stores to.
+const FREE: [u8; 4] = *b"free";
+
+/// Marks the removed entries as free. Nobody else has the table open, and this process has no handle
+/// of it yet. The caller holds the key lock.
+pub fn free_removed(cells: &Cells) {
+    for (position, length) in removed(cells) {
+        if length as usize >= FREE.len() {
+            cells.copy_in_plain(position + HEADER_LEN, &FREE, step!("table.key.store"));
+        }
+    }
+}
+
+/// Positions and lengths of the documents that are no entries.
+fn removed(cells: &Cells) -> Vec<(u64, u32)> {
+    let (mut found, mut position) = (Vec::new(), 0);
+    while position + HEADER_LEN <= cells.len() {
+        let (length, is_removed) = match document::parse(cells.load_header_acquire(position)) {
+            Header::Waiting | Header::EndOfData => break,
+            Header::Data(length) => (length, false),
+            Header::Meta(length) => (length, position > 0),
+        };
+        let next = document::next(position, length, true);
+        if next > cells.len() {
+            break;
+        }
+        if is_removed {
+            found.push((position, length));
+        }
+        position = next;
+    }
+    found
+}
+
+/// How many bytes the entries take, with removed ones that are not free.
+#[must_use]
+pub fn used(cells: &Cells) -> u64 {
+    let end = match walk(cells, |_, _, _| None) {
+        Ok(Key::Missing(end)) => end,
+        _ => cells.len(),
+    };
+    let free = removed(cells).into_iter().filter(|it| is_free(cells, *it));
+    end.saturating_sub(free.map(|(_, length)| u64::from(length)).sum())
+}
+
+fn is_free(cells: &Cells, (position, length): (u64, u32)) -> bool {
+    length as usize >= FREE.len()
+        && cells.with_bytes(position + HEADER_LEN, FREE.len() as u64, |it| it == FREE)
+}
+
+/// Adds a key in the place of a removed one, in the smallest that is free and has room for it. A crash
+/// before the last step leaves a removed entry.
+fn add_in_free(cells: &Cells, key: &[u8], initial: i64) -> Result<Option<u64>, BadTable> {
+    let fits = |(position, length): &(u64, u32)| {
+        let needed = table::encode_entry(key, *position, initial).0.len();
+        *length as usize >= needed && is_free(cells, (*position, *length))
+    };
+    let free = removed(cells).into_iter().filter(fits).min_by_key(|(_, length)| *length);
+    let Some((position, length)) = free else { return Ok(None) };
+    let (mut payload, value_at) = table::encode_entry(key, position, initial);
+    payload.resize(length as usize, PADDING);
+    cells.copy_in_plain(position + HEADER_LEN, &payload, step!("table.key.store"));
+    let (found, word) = (document::word(length, true), document::word(length, false));
+    cells
+        .publish_header(position, found, word, step!("table.key.cas"))
+        .map_err(|found| BadTable::HeaderTaken(position, found))?;
+    Ok(Some(position + HEADER_LEN + value_at as u64))
+}
+
 /// Adds a key unless it is there. The caller holds the key lock. Returns the position of its value,
 /// and whether it was added.
 pub fn find_or_add(cells: &Cells, key: &[u8], initial: i64) -> Result<(u64, bool), BadTable> {
@@ -92,7 +164,8 @@ pub fn find_or_add(cells: &Cells, key: &[u8], initial: i64) -> Result<(u64, bool
     let (payload, value_at) = table::encode_entry(key, slot, initial);
     let behind = slot + HEADER_LEN + payload.len() as u64;
     if behind + HEADER_LEN > cells.len() {
-        return Err(BadTable::Full(slot));
+        let added = add_in_free(cells, key, initial)?;
+        return added.map(|value| (value, true)).ok_or(BadTable::Full(slot));
     }
     let found = cells.load_header_acquire(slot);
     cells.copy_in_plain(slot + HEADER_LEN, &payload, step!("table.key.store"));

@@ -357,6 +357,12 @@ impl TableStore {
         file::patiently(self.timeout, || !has_turn(), attempt)
     }
 
+    /// How much of the table is taken by entries, or cannot be used again.
+    #[must_use]
+    pub fn used_bytes(&self) -> u64 {
+        keys::used(&self.cells)
+    }
+
     fn find_or_create_locked(&self, key: &[u8], initial: i64) -> Result<u64> {
         if key.is_empty() || key.len() > table::KEY_LEN_MAX {
             return Err(self.no_room(key.len(), 0));
@@ -432,7 +438,9 @@ impl TableStore {
 
     fn no_room(&self, key_bytes: usize, used: u64) -> Error {
         Error::Invalid(format!(
-            "no room for a table key: key_bytes={key_bytes} table_bytes={} used_bytes={used} path={}",
+            "no room for a table key: key_bytes={key_bytes} table_bytes={} used_bytes={used} path={} \
+             (delete tailers that nobody uses, end every process that has the queue open, and open it \
+             again: their room is free then)",
             self.cells.len(),
             self.path().display()
         ))

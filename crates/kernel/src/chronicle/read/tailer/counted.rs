@@ -27,12 +27,12 @@ impl Tailer {
         metrics: &Metrics,
         reading: &mut Reading,
         count: usize,
-        mut take: impl FnMut(&[u8]),
+        mut take: impl FnMut(&[u8]) -> Result<()>,
     ) -> Result<AtOnce<()>> {
         let (began, before, mut bytes) = (Instant::now(), reading.taken, 0);
         let ended = self.read_many_now(reading, count, |payload| {
             bytes += payload.len() as u64;
-            take(payload);
+            take(payload)
         });
         metrics.read(began, (reading.taken - before) as u64, bytes);
         ended

@@ -91,7 +91,7 @@ impl Tailer {
         &self,
         reading: &mut Reading,
         count: usize,
-        take: impl FnMut(&[u8]),
+        take: impl FnMut(&[u8]) -> Result<()>,
     ) -> Result<AtOnce<()>> {
         match self.queue.metrics() {
             None => self.read_many_now(reading, count, take),
@@ -103,7 +103,7 @@ impl Tailer {
         &self,
         reading: &mut Reading,
         count: usize,
-        mut take: impl FnMut(&[u8]),
+        mut take: impl FnMut(&[u8]) -> Result<()>,
     ) -> Result<AtOnce<()>> {
         let Some(mut inner) = self.inner.try_lock() else { return Ok(AtOnce::Unknown) };
         match self.check_open() {
@@ -117,10 +117,7 @@ impl Tailer {
                 break Ok(AtOnce::Found(()));
             }
             let ask = if taken == 0 { asked } else { Ask::OfBatch };
-            let step = self.step_at_once(&mut inner, ask, |_, bytes| {
-                take(bytes);
-                Ok(())
-            });
+            let step = self.step_at_once(&mut inner, ask, |_, bytes| take(bytes));
             if !matches!(step, Ok(AtOnce::Found(()))) {
                 break step;
             }

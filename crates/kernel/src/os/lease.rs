@@ -1,0 +1,43 @@
+//! Whether anybody else has a file open, in whatever container: the system knows, and says so by way of
+//! a lease on it.
+
+use std::fs::File;
+
+/// Whether this description is the only one of its file that may write, and nobody has it mapped
+/// so. False where that is not known: for the file of another user, and on other systems.
+#[cfg(target_os = "linux")]
+#[must_use]
+pub fn is_only_writer(file: &File) -> bool {
+    use std::os::fd::AsRawFd;
+
+    // Whoever opens the file while the lease is held has this signal sent here, which is ignored
+    // unless somebody handles it; without that it were one that ends the process.
+    const SIGNAL: libc::c_int = libc::SIGURG;
+    const OVERLAY: i64 = 0x794c_7630;
+    let descriptor = file.as_raw_fd();
+    // SAFETY: the descriptor is open, and the struct is large enough for the call to fill it.
+    unsafe {
+        let mut found: libc::statfs = std::mem::zeroed();
+        // There, a mapping is one of the file below, and is not counted here.
+        if libc::fstatfs(descriptor, &raw mut found) != 0 || found.f_type as i64 == OVERLAY {
+            return false;
+        }
+        let is_set = libc::fcntl(descriptor, F_SETSIG, SIGNAL) != -1;
+        let leased = is_set && libc::fcntl(descriptor, libc::F_SETLEASE, libc::F_WRLCK) != -1;
+        if leased {
+            libc::fcntl(descriptor, libc::F_SETLEASE, libc::F_UNLCK);
+        }
+        leased
+    }
+}
+
+/// `fcntl.h` has it; the crate does not.
+#[cfg(target_os = "linux")]
+const F_SETSIG: libc::c_int = 10;
+
+/// Unknown on this system.
+#[cfg(not(target_os = "linux"))]
+#[must_use]
+pub const fn is_only_writer(_file: &File) -> bool {
+    false
+}

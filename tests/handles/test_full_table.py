@@ -1,0 +1,103 @@
+"""A table that is full of names of tailers, most of them deleted."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import quire
+from reference import Store
+
+LENGTH = 100  # of a name: about a thousand fill the table
+
+
+def name_of(number: int) -> str:
+    return f"{number:04}".ljust(LENGTH, "x")
+
+
+def fill(queue: quire.Queue, *, first: int = 0) -> int:
+    """Make tailers until there is no room; the number that there was none for."""
+    number = first
+    while has_room(queue, name_of(number)):
+        number += 1
+    with pytest.raises(ValueError, match="delete tailers that nobody uses"):
+        queue.tailer(name_of(number))
+    return number
+
+
+def has_room(queue: quire.Queue, name: str) -> bool:
+    try:
+        queue.tailer(name).close()
+    except ValueError:
+        return False
+    return True
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A full queue, of whose names all but the first ten were deleted."""
+    path = tmp_path / "q"
+    make(path)
+    gc.collect()  # a closed queue keeps its table mapped
+    return path
+
+
+def make(path: Path) -> None:
+    with quire.open(path) as queue, queue.appender() as appender:
+        for number in range(20):
+            appender.write_text(str(number))
+        count = fill(queue)
+        for number in range(10):
+            with queue.tailer(name_of(number)) as tailer:
+                assert len(tailer.read_many(number + 1)) == number + 1
+        for number in range(10, count):
+            assert queue.delete_tailer(name_of(number))
+        with pytest.raises(ValueError, match="no room"):
+            queue.tailer("another")
+
+
+def found(path: Path) -> list[str]:
+    return [finding.kind for finding in quire.verify(path).findings]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="others do not say who has a file open")
+def test_names_of_deleted_tailers_make_room_once_nobody_has_the_table_open(path: Path) -> None:
+    assert found(path) == ["table-full"]
+    with quire.open(path) as queue:
+        assert found(path) == []
+        again = fill(queue, first=1000)
+        assert again > 1800, "as many as were deleted"
+        with queue.tailer(name_of(1000)) as tailer:
+            assert tailer.read_text() == "0"
+        # Where they were, with the positions they had.
+        for number in range(10):
+            with queue.tailer(name_of(number)) as tailer:
+                assert tailer.read_text() == str(number + 1)
+    names = Store((path / "metadata.cq4t").read_bytes()).entries()
+    assert f"index.{name_of(1000)}" in names
+    assert f"index.{name_of(10)}" not in names
+
+
+HOLDER = """
+import sys
+with open(sys.argv[1], "r+b"):
+    print("open", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_no_room_is_used_again_while_another_process_has_the_table_open(path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(path / "metadata.cq4t")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"open\n"
+        with quire.open(path) as queue, pytest.raises(ValueError, match="no room"):
+            queue.tailer("another")
+        holder.communicate()
