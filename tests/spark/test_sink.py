@@ -21,8 +21,8 @@ from pyspark.sql import DataFrame, SparkSession
 import quire
 from paths import SUPPORT
 from queues import payloads
+from quire.maintenance.sink_writes import FOLDER
 from quire.spark.write import commits
-from quire.spark.write.staging import FOLDER
 
 ROWS = 200
 

@@ -21,9 +21,10 @@ import quire
 from cli_runs import Cli
 from queues import exit_code, fork, payloads
 from quire.errors import UnfinishedWriteError
+from quire.maintenance.sink_writes import FOLDER
 from quire.spark.write import commits, records
 from quire.spark.write.commits import Target, abort, commit, finish
-from quire.spark.write.staging import FOLDER, Part, PartWriter, StagedBatch, Staging, messages_of
+from quire.spark.write.staging import Part, PartWriter, StagedBatch, Staging, messages_of
 
 START_MS = 1_700_000_000_000
 PARTS = {0: 7, 1: 0, 2: 12, 3: 5}

@@ -15,9 +15,10 @@ from pyspark.sql.types import LongType, StructType
 import quire
 from queues import payloads
 from quire.errors import MessageTooLargeError, OptionsError, UnfinishedWriteError
+from quire.maintenance.sink_writes import FOLDER
 from quire.spark.write.commits import Target, commit, finish
 from quire.spark.write.options import WriteOptions
-from quire.spark.write.staging import FOLDER, Part, PartWriter, Staging
+from quire.spark.write.staging import Part, PartWriter, Staging
 
 COLUMNS = StructType().add("n", LongType())
 SMALL, LARGE = Target("", {"block_bytes": 2**17}), Target("", {"block_bytes": 2**20})

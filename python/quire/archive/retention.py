@@ -12,7 +12,7 @@ from quire.archive.report import Failure, Report
 from quire.archive.verification import check_file, check_live
 from quire.errors import QuireError, UnsupportedError
 from quire.maintenance.files import identity_of, open_reason
-from quire.maintenance.holders import growth_of, holders_of, reader_in
+from quire.maintenance.holders import SINK_WRITE, growth_of, holders_of, reader_in
 from quire.maintenance.removal import check_place, reason_moved, removal
 from quire.queue import Queue
 
@@ -32,7 +32,7 @@ def delete_archived(topic: Topic, path: str, report: Report, *, force: bool) -> 
         topic: What the archive holds of the queue.
         path: The queue; opened for writing, to update its list of files.
         report: Receives what was deleted and what was kept.
-        force: Ignore the positions of named tailers.
+        force: Ignore the positions of named tailers, but not unfinished writes of Spark.
 
     Raises:
         UnsupportedError: The queue is of another format.
@@ -87,4 +87,5 @@ def check_archived(topic: Topic, queue: Queue, entry: Entry) -> None:
 
 def _kept(queue: Queue, cycle: int, *, force: bool) -> str | None:
     """Return why a cycle stays, as things are at this moment."""
-    return growth_of(queue, cycle) or (None if force else reader_in(holders_of(queue), cycle))
+    holders = [it for it in holders_of(queue) if not force or it.kind == SINK_WRITE]
+    return growth_of(queue, cycle) or reader_in(holders, cycle)

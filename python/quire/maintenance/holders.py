@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from quire._formats import is_compressed
 from quire._positions import stored_position
 from quire.errors import CorruptError
 from quire.groups import lowest_needed
+from quire.maintenance.sink_writes import unfinished_writes
 from quire.queue import Queue
+
+SINK_WRITE: Final = "Spark write"
 
 
 class Holder(NamedTuple):
     """
-    A named reader, or a group of them, that resumes where it stopped.
+    A named reader, or a group of them, that resumes where it stopped; or an unfinished write.
 
     Attributes:
         kind: What it is, in words.
         name: Its name.
-        next: The index it reads next.
+        next: The index it reads next; of a write the first that it may have.
         cycle: The cycle of that index, which it needs with all later ones; -1: all cycles.
 
     """
@@ -31,19 +34,29 @@ class Holder(NamedTuple):
     @property
     def reason(self) -> str:
         """Why a cycle from its own on is kept."""
+        if self.kind == SINK_WRITE:
+            return (
+                f"kept for an unfinished {SINK_WRITE}: write={self.name} next={self.next:#x}"
+                " (see quire.spark.finish)"
+            )
         word = self.kind.split()[-1]
         return f"kept for a {self.kind}: {word}={self.name} next={self.next:#x}"
 
 
 def holders_of(queue: Queue) -> list[Holder]:
     """
-    Return the named readers of a queue, and its consumer groups.
+    Return the named readers of a queue, its consumer groups, and unfinished writes of Spark.
 
-    The cycle that a tailer is in is needed even if it was read to its end, as the tailer could not
-    know that when it is opened again.
+    Those find what they have appended by their marks in the queue. The cycle that a tailer is in is
+    needed even if it was read to its end, as the tailer could not know that when it is opened
+    again.
     """
     found = [("named tailer", *tailer) for tailer in queue.named_tailers()]
     found += [("consumer group", *group) for group in lowest_needed(queue.path).items()]
+    found += [
+        (SINK_WRITE, it.name, 0 if it.after is None else it.after + 1)
+        for it in unfinished_writes(queue.path)
+    ]
     return [
         Holder(kind, name, index, stored_position(queue, index)[0]) for kind, name, index in found
     ]

@@ -45,10 +45,11 @@ from quire.errors import (
     UnfinishedWriteError,
     UnsafePathError,
 )
+from quire.maintenance.sink_writes import FOLDER, MANIFEST
 from quire.spark.topics import stored_wire_type
-from quire.spark.write.manifest import MANIFEST, Manifest, is_begun, unfinished
+from quire.spark.write.manifest import Manifest, is_begun, unfinished
 from quire.spark.write.records import last_done, record, sweep
-from quire.spark.write.staging import FOLDER, Part, Staging, messages_of
+from quire.spark.write.staging import Part, Staging, messages_of
 
 CHUNK_ROWS: Final = 8192
 CHUNK_BYTES: Final = 4 << 20
@@ -389,8 +390,29 @@ def _append_array(
         row = end
 
 
+def _check_still_there(queue: quire.Queue, manifest: Manifest) -> None:
+    """
+    Do nothing if the marks of a batch, where it has some, are still in the queue.
+
+    Raises:
+        UnfinishedWriteError: The cycle where it began is gone, and with it what it appended.
+
+    """
+    if manifest.after is None:
+        return
+    cycle, oldest = queue.roll_cycle.to_cycle(manifest.after), min(queue.cycles, default=None)
+    if oldest is None or cycle < oldest:
+        folder = Path(queue.path, FOLDER, manifest.writer, str(manifest.batch))
+        raise UnfinishedWriteError(
+            "the cycle is gone in which a write began, so how much of it was appended is not known:"
+            f" cycle={cycle} path={queue.path} writer={manifest.writer} batch={manifest.batch}"
+            f" rows={manifest.rows} {_giving_up(folder)}"
+        )
+
+
 def _reached(found: _Open, manifest: Manifest) -> StagedRow:
     """Find the first message of a batch that is not in the queue."""
+    _check_still_there(found.queue, manifest)
     reached, left = StagedRow(0, 0), 0
     expected: Iterator[bytes] = iter(())
     with (

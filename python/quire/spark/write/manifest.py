@@ -17,9 +17,9 @@ from typing import Any, Final
 
 from quire._durable import SafeFolder
 from quire.errors import CorruptError
+from quire.maintenance.sink_writes import MANIFEST
 from quire.spark.write.staging import Part
 
-MANIFEST: Final = "manifest.json"
 BATCH: Final = re.compile(r"0|[1-9][0-9]{0,17}")
 
 _TOKEN: Final = re.compile(r"[0-9a-f]{32}")

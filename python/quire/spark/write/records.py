@@ -9,9 +9,9 @@ from typing import Final
 
 from quire._durable import SafeFolder
 from quire.errors import CorruptError, UnsafePathError
+from quire.maintenance.sink_writes import DONE
 from quire.spark.write.manifest import Manifest, numbered
 
-_DONE: Final = "done.json"
 _RECORDS_MAX: Final = 1000
 _LEFT_OVER_S: Final = 7 * 24 * 3600
 
@@ -26,7 +26,7 @@ def last_done(root: SafeFolder, writer: str) -> int:
     """
     try:
         with root.sub(writer) as folder:
-            content = folder.read(_DONE)
+            content = folder.read(DONE)
     except FileNotFoundError:
         return -1
     try:
@@ -34,7 +34,7 @@ def last_done(root: SafeFolder, writer: str) -> int:
     except (ValueError, TypeError, KeyError, RecursionError):
         found = None
     if type(found) is not int:
-        file = str(root.path / writer / _DONE)
+        file = str(root.path / writer / DONE)
         raise CorruptError(
             f"not a record of a sink: file={file} (without it, batches that come again are"
             " appended again)",
@@ -47,7 +47,7 @@ def record(root: SafeFolder, manifest: Manifest) -> None:
     """Remember that a batch is done."""
     values = {"batch": manifest.batch, "token": manifest.token, "rows": manifest.rows}
     with root.sub(manifest.writer) as folder:
-        folder.replace(_DONE, json.dumps(values).encode())
+        folder.replace(DONE, json.dumps(values).encode())
 
 
 def sweep(root: SafeFolder, writer: str, batch: int, *, all_of_it: bool) -> None:

@@ -26,8 +26,7 @@ import pyarrow.compute as pc
 
 from quire._durable import PRIVATE, Access, SafeFolder, flush_and_sync
 from quire.errors import MessageTooLargeError
-
-FOLDER: Final = ".quire-sink"
+from quire.maintenance.sink_writes import FOLDER
 
 _DIGITS: Final = 16
 _MESSAGE: Final = "message"
