@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -93,3 +94,21 @@ def test_spark_finds_the_format_by_itself(spark: SparkSession, path: Path) -> No
 
     assert pyspark_quire.DefaultSource is quire.spark.QuireDataSource
     assert spark.newSession().read.format("quire").load(str(path)).count() == 3
+
+
+def test_a_stream_into_a_queue_starts_in_any_thread_that_registered(
+    spark: SparkSession, path: Path, tmp_path: Path
+) -> None:
+    record(path, 3)
+
+    def run() -> int:
+        quire.spark.register(spark)
+        stream = spark.readStream.format("quire").schema("payload binary").load(str(path))
+        writer = stream.writeStream.format("quire").trigger(availableNow=True)
+        writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        assert writer.start(str(tmp_path / "out")).awaitTermination(600)
+        with quire.open(tmp_path / "out", read_only=True) as queue:
+            return queue.entry_count
+
+    with ThreadPoolExecutor(1) as threads:
+        assert threads.submit(run).result() == 3

@@ -35,7 +35,11 @@ _LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 def register(spark: SparkSession) -> None:
     """
-    Make the format ``quire`` known to *spark*. Safe to repeat.
+    Make the format ``quire`` known to *spark*, and *spark* to this thread. Safe to repeat.
+
+    Spark looks the sink of a stream up in the session that is active in the thread, and PySpark
+    makes one active in the thread alone that made it: call this in each other thread that starts a
+    query, or Spark says ``DATA_SOURCE_NOT_FOUND`` there.
 
     In a local session whose workers' Python nobody chose, that is this interpreter from now on:
     Spark would take the ``python3`` of the path, which may lack this package.
@@ -51,6 +55,7 @@ def register(spark: SparkSession) -> None:
     checked_session(spark)
     use_this_python(spark)
     spark.dataSource.register(QuireDataSource)
+    make_active(spark)
 
 
 def checked_session(spark: object) -> None:
@@ -63,6 +68,14 @@ def checked_session(spark: object) -> None:
     """
     if not hasattr(spark, "dataSource"):
         raise arguments.refusal("spark", "a SparkSession", spark)
+
+
+def make_active(spark: SparkSession) -> None:
+    """Make a session the active one of this thread; that of Spark Connect has no threads."""
+    java_session = getattr(spark, "_jsparkSession", None)
+    jvm = getattr(spark, "_jvm", None)
+    if java_session is not None and jvm is not None:
+        jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(java_session)
 
 
 def use_this_python(spark: SparkSession) -> None:
