@@ -8,6 +8,7 @@ equal what it expects, types and nullability included.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
@@ -64,6 +65,8 @@ def default_columns(options: ReadOptions) -> str | spark.StructType:
     if options.columns is None:
         chosen = [*(_DEFAULT if written is None else _WITH_FIELDS)]
         chosen += [ERROR] if options.keep_errors else []
+        given = {_name_of(item) for item in _split(written or "") if item}
+        chosen = [name for name in chosen if name not in given]
         return ", ".join([*map(_declared, chosen), *([] if written is None else [written])])
     items = [*_split(options.columns)]
     known = {} if written is None else {item.split()[0]: item for item in _split(written)}
@@ -129,6 +132,7 @@ def checked(schema: spark.StructType, options: ReadOptions) -> spark.StructType:
 
     """
     problems = [problem for field in schema for problem in _problems(field)]
+    problems += _doubles(schema.names, inferred=options.infer_schema)
     if not schema.fields:
         problems.append("the schema has no columns")
     if options.columns is not None:
@@ -139,6 +143,21 @@ def checked(schema: spark.StructType, options: ReadOptions) -> spark.StructType:
         problems.append(f"onError=column needs a column for the reason: add {ERROR} string")
     refuse(problems)
     return schema
+
+
+def _doubles(names: list[str], *, inferred: bool) -> Iterator[str]:
+    """Yield what is wrong with names; of inferred ones, case alone may tell them apart."""
+    by_case: dict[str, list[str]] = {}
+    for name in [*dict.fromkeys(names)]:
+        by_case.setdefault(name.lower(), []).append(name)
+        if (count := names.count(name)) > 1:
+            yield f"a column is there {count} times: column={name}"
+    for lower, found in by_case.items():
+        if lower in METADATA and found != [lower]:
+            wrong = next(name for name in found if name != lower)
+            yield f"no field can have the name of a message column: column={wrong}, write {lower}"
+        elif len(found) > 1 and not inferred:
+            yield f"columns differ by case alone: {', '.join(found)}"
 
 
 def arrow_schema(schema: spark.StructType) -> pa.Schema:
@@ -238,10 +257,13 @@ def _chosen(base: Schema, options: ReadOptions) -> spark.StructType:
         field.name: field
         for field in spark_schema({name: _plain(kind) for name, kind in offered.items()})
     }
-    known |= {name: spark.StructField(name, kind) for name, kind in METADATA.items()}
+    offered_fields = known
+    known = known | {name: spark.StructField(name, kind) for name, kind in METADATA.items()}
     known.setdefault(PAYLOAD, spark.StructField(PAYLOAD, spark.BinaryType()))
     if options.columns is None:
-        chosen = [*_WITH_FIELDS, *offered, *([ERROR] if options.keep_errors else [])]
+        every = [*_WITH_FIELDS, *offered, *([ERROR] if options.keep_errors else [])]
+        chosen = [*dict.fromkeys(every)]
+        refuse([*_other_types(offered_fields)] if not options.infer_schema else [])
     else:
         chosen = [*_split(options.columns)]
         refuse(
@@ -252,6 +274,12 @@ def _chosen(base: Schema, options: ReadOptions) -> spark.StructType:
             ]
         )
     return spark.StructType([known[name] for name in chosen])
+
+
+def _other_types(offered: Mapping[str, spark.StructField]) -> Iterator[str]:
+    """Yield what is wrong with fields that have the name of a message column."""
+    for name in offered.keys() & METADATA.keys():
+        yield from _problems(offered[name])
 
 
 def _inferred(options: ReadOptions, sample: int) -> Schema:
@@ -285,6 +313,13 @@ def _problems(field: spark.StructField) -> Iterator[str]:
             Schema(arrow_schema(spark.StructType([field])), index=None)
         except (PySparkException, ValueError, TypeError):
             yield f"type of column {field.name} is not supported: {kind}"
+
+
+def _name_of(item: str) -> str:
+    """Return the name in a column of Spark's notation."""
+    if item.startswith("`"):
+        return item[1:].replace("``", "\0").partition("`")[0].replace("\0", "`")
+    return re.split(r"[\s:]", item, maxsplit=1)[0]
 
 
 def _split(columns: str) -> Iterator[str]:
