@@ -11,11 +11,14 @@ import pyarrow.compute
 
 from quire.arrow.content import Content, RowContent
 from quire.arrow.names import HISTORY
-from quire.arrow.plan import GUESSED_UNIT
+from quire.arrow.plan import UNIT_OF_NUMBERS
 from quire.arrow.types import EVENT_TIME_TYPE, type_text
 from quire.ranges.event_time import UNIT_LIMITS, TimeField
 
 _Array: TypeAlias = Any  # pyarrow-stubs have a class for each type
+
+_MICROSECONDS: Final = {"s": 1_000_000, "ms": 1_000}
+_INT64_MAX: Final = 2**63 - 1
 
 # Timings of history below this count from the start of a machine, not from 1970.
 _WALL_CLOCK_NS: Final = 10**18
@@ -41,8 +44,10 @@ def timed(content: Content, field: TimeField | None, method: str | None = None) 
     top, *inside = field.name.split(".")
     is_row = isinstance(content, RowContent) and not content.is_value
     if is_row and top not in content.names:
-        unit: Any = field.unit or "ns"
-        metadata = None if field.unit else GUESSED_UNIT
+        # Nanoseconds would end in 2262, and microseconds are what the column has.
+        of_numbers = {None: b"any", "ns": b"ns"}.get(field.unit)
+        metadata = None if of_numbers is None else {UNIT_OF_NUMBERS: of_numbers}
+        unit: Any = field.unit if of_numbers is None else "us"
         made: Any = pa.field((inside or [top])[-1], pa.timestamp(unit, "UTC"), metadata=metadata)
         for outer in reversed([top, *inside][:-1]):
             made = pa.field(outer, pa.struct([made]))
@@ -119,7 +124,18 @@ def _event_times(array: _Array, field: TimeField) -> _Array:
         if unit is None:
             return _of_guessed_unit(array.cast(pa.int64()))
         array = array.cast(pa.int64()).cast(pa.timestamp(unit))
-    return pc.cast(array, EVENT_TIME_TYPE, safe=False)
+    return pc.cast(_within_microseconds(array), EVENT_TIME_TYPE, safe=False)
+
+
+def _within_microseconds(array: _Array) -> _Array:
+    """Return times that have a number of microseconds; null in the place of the others."""
+    per_unit = _MICROSECONDS.get(getattr(array.type, "unit", ""))
+    if per_unit is None:
+        return array
+    size = array.view(pa.int64())
+    most = _INT64_MAX // per_unit
+    fits = pc.and_(pc.less_equal(size, most), pc.greater_equal(size, -most))
+    return pc.if_else(fits, array, pa.scalar(None, array.type))
 
 
 def _of_guessed_unit(numbers: _Array) -> _Array:

@@ -12,8 +12,8 @@ from quire.arrow.types import DECODER_NAMES, Type, fields_of, type_text
 if TYPE_CHECKING:
     from quire._native import PlanField, PlanMethod
 
-GUESSED_UNIT: Final = {b"quire.unit": b"auto"}
-"""Metadata of a ``timestamp[ns]`` column: the size of an integer tells its unit."""
+UNIT_OF_NUMBERS: Final = b"quire.unit"
+"""Metadata of a ``timestamp[us]`` column: of numbers, ``ns``, or ``any``: their size says it."""
 
 
 class Method(NamedTuple):
@@ -48,8 +48,8 @@ def plan_field(field: pa.Field[Any]) -> PlanField:
 
     """
     kind, numbers, inside = _plan_type(field.name, field.type)
-    if field.metadata and GUESSED_UNIT.items() <= field.metadata.items():
-        kind = "timestamp[auto]"
+    if field.metadata and UNIT_OF_NUMBERS in field.metadata:
+        kind = f"timestamp[us of {field.metadata[UNIT_OF_NUMBERS].decode()}]"
     return field.name, field.nullable, kind, numbers, inside
 
 

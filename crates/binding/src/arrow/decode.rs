@@ -176,7 +176,8 @@ fn scalar(name: &str) -> Option<Kind> {
         "ms]" => Some(Unit::Milli),
         "us]" => Some(Unit::Micro),
         "ns]" => Some(Unit::Nano),
-        "auto]" => Some(Unit::Guessed),
+        "us of ns]" => Some(Unit::FromNano),
+        "us of any]" => Some(Unit::Guessed),
         _ => None,
     };
     let int = |text: &str, signed| match text {

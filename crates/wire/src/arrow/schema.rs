@@ -11,7 +11,9 @@ pub enum Unit {
     Milli,
     Micro,
     Nano,
-    /// Nanoseconds; for numbers, the unit that gives a date between 1973 and 5138.
+    /// Microseconds; numbers are nanoseconds.
+    FromNano,
+    /// Microseconds; for numbers, the unit that gives a date between 1973 and 5138.
     Guessed,
 }
 
@@ -22,8 +24,8 @@ impl Unit {
         match self {
             Self::Second => 1,
             Self::Milli => 1_000,
-            Self::Micro => 1_000_000,
-            Self::Nano | Self::Guessed => 1_000_000_000,
+            Self::Micro | Self::FromNano | Self::Guessed => 1_000_000,
+            Self::Nano => 1_000_000_000,
         }
     }
 }
@@ -71,8 +73,8 @@ impl Kind {
         let unit = |unit: &Unit| match unit {
             Unit::Second => "s",
             Unit::Milli => "ms",
-            Unit::Micro => "us",
-            Unit::Nano | Unit::Guessed => "ns",
+            Unit::Micro | Unit::FromNano | Unit::Guessed => "us",
+            Unit::Nano => "ns",
         };
         match self {
             Self::Bool => "bool".into(),

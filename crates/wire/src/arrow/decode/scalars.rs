@@ -23,7 +23,7 @@ pub fn put_at_once(out: &mut Vec<u8>, kind: &Kind, bytes: &[u8]) -> Option<usize
             put_signed(out, value, *width)?;
             Some(length)
         }
-        Kind::Timestamp(unit) if *unit != Unit::Guessed => {
+        Kind::Timestamp(unit) if !matches!(unit, Unit::FromNano | Unit::Guessed) => {
             let (value, length) = whole(bytes)?;
             out.extend_from_slice(&value.to_le_bytes());
             Some(length)
@@ -258,12 +258,16 @@ fn stamp<'a>(value: &Token<'a>) -> Option<Stamp<'a>> {
 /// unit are truncated.
 fn timestamp(value: &Token<'_>, unit: Unit) -> Option<i64> {
     if let Token::Int(count, _) = value
-        && unit != Unit::Guessed
+        && !matches!(unit, Unit::FromNano | Unit::Guessed)
     {
         return Some(*count);
     }
     let Some(stamp) = stamp(value) else {
-        return if unit == Unit::Guessed { guessed(value) } else { integer_of(value) };
+        return match unit {
+            Unit::Guessed => guessed(value),
+            Unit::FromNano => integer(value).map(|nanos| nanos / 1_000),
+            _ => integer_of(value),
+        };
     };
     let days = stamp.date?.epoch_day();
     let time = stamp.time.unwrap_or_default();
@@ -273,23 +277,28 @@ fn timestamp(value: &Token<'_>, unit: Unit) -> Option<i64> {
     seconds.checked_mul(unit.per_second())?.checked_add(part)
 }
 
-/// A number as nanoseconds, in the unit that gives a plausible date.
+/// A number as microseconds, in the unit that gives a plausible date.
 #[allow(clippy::cast_possible_truncation)] // bounded
 fn guessed(value: &Token<'_>) -> Option<i64> {
     const BOUND: f64 = 9_223_372_036_854_775_808.0;
     let scale = |size: f64| match size {
-        _ if size < 1e11 => 1_000_000_000,
-        _ if size < 1e14 => 1_000_000,
-        _ if size < 1e17 => 1_000,
-        _ => 1,
+        _ if size < 1e11 => 1e9,
+        _ if size < 1e14 => 1e6,
+        _ if size < 1e17 => 1e3,
+        _ => 1.0,
     };
     let number = float(value)?;
     let scale = scale(number.abs());
     if let Some(count) = integer(value) {
-        return count.checked_mul(scale);
+        let count = i128::from(count) * (scale as i128);
+        return i64::try_from(count / 1_000).ok();
     }
-    let nanos = number * f64::from(i32::try_from(scale).ok()?);
-    (nanos.abs() < BOUND).then_some(nanos.round() as i64)
+    let nanos = number * scale;
+    if nanos.abs() < BOUND {
+        return Some(nanos.round() as i64 / 1_000);
+    }
+    let micros = nanos / 1e3;
+    (micros.abs() < BOUND).then_some(micros.round() as i64)
 }
 
 fn date(value: &Token<'_>) -> Option<i32> {
