@@ -146,7 +146,7 @@ def checked(schema: spark.StructType, options: ReadOptions) -> spark.StructType:
 
 
 def _doubles(names: list[str], *, inferred: bool) -> Iterator[str]:
-    """Yield what is wrong with names; of inferred ones, case alone may tell them apart."""
+    """Yield what is wrong with names; inferred ones may differ by case alone."""
     by_case: dict[str, list[str]] = {}
     for name in [*dict.fromkeys(names)]:
         by_case.setdefault(name.lower(), []).append(name)
