@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from io import BufferedWriter
@@ -198,6 +199,7 @@ class _TopicRun:
                 self._archive_all(queue, grace_s)
         except (QuireError, OSError) as error:
             self._fail(None, error)
+            self._is_same = False  # a full disk, or the like: nothing is deleted by this run
         self._tell_lost()
 
     def lose(self, *, accept_loss: bool) -> None:
@@ -271,6 +273,8 @@ class _TopicRun:
                     folder.publish(temporary, entry.file)
             except (QuireError, FileNotFoundError) as error:
                 self._fail(cycle.number, error)
+            except OSError as error:
+                raise _named(error, folder.path / file_name(name_of(queue, cycle.number))) from None
             else:
                 topic.entries[cycle.number] = entry
                 self._report.archived.setdefault(topic.name, []).append(entry)
@@ -334,4 +338,15 @@ class _TopicRun:
             self._fail(cycle, reason)
 
     def _fail(self, cycle: int | None, error: Exception | str) -> None:
-        self._report.failed.append(Failure(self._topic.name, cycle, f"{error}"))
+        where = ""
+        if isinstance(error, OSError) and error.filename is None:
+            where = f": dest={self._archive.path}"
+        self._report.failed.append(Failure(self._topic.name, cycle, f"{error}{where}"))
+
+
+def _named(error: OSError, file: Path) -> OSError:
+    """Return an error of the system with the file it met, and what helps."""
+    why = error.strerror or f"{error}"
+    if error.errno == errno.ENOSPC:
+        why += " (make room, then run it again)"
+    return OSError(error.errno, why, str(file))
