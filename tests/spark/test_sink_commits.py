@@ -6,6 +6,7 @@ import dataclasses
 import errno
 import os
 import random
+import shutil
 import signal
 import sys
 import time
@@ -20,7 +21,7 @@ import pytest
 import quire
 from cli_runs import Cli
 from queues import exit_code, fork, payloads
-from quire.errors import UnfinishedWriteError
+from quire.errors import TableLostError, UnfinishedWriteError
 from quire.maintenance.sink_writes import FOLDER
 from quire.spark.write import commits, records
 from quire.spark.write.commits import Target, abort, commit, finish
@@ -279,6 +280,30 @@ def test_a_full_disk_is_told_and_the_rest_comes_with_the_next_commit(
             commit(target, "w", 0, staged(path, 0))
         abort(target, "w", 0)
     assert 0 < len(found(path)) < len(expected(0))
+
+    assert not commit(target, "w", 0, staged(path, 0))
+
+    assert found(path) == expected(0)
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_a_table_that_is_replaced_amid_a_commit_is_told_and_the_rest_comes_with_the_next(
+    path: Path, target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append, left = quire.Appender._write_column, [3]
+
+    def write(appender: quire.Appender, *args: Any, **named: Any) -> int | None:  # noqa: ANN401
+        left[0] -= 1
+        if not left[0]:
+            table = path / "metadata.cq4t"
+            shutil.copyfile(table, path / "copy")
+            (path / "copy").rename(table)
+        return append(appender, *args, **named)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(quire.Appender, "_write_column", write)
+        with pytest.raises(TableLostError):  # once a second, and at the end of the batch
+            commit(target, "w", 0, staged(path, 0))
 
     assert not commit(target, "w", 0, staged(path, 0))
 

@@ -42,6 +42,7 @@ from quire.errors import (
     LockLostError,
     LockTimeoutError,
     QuireError,
+    TableLostError,
     UnfinishedWriteError,
     UnsafePathError,
 )
@@ -62,7 +63,7 @@ _LOCK: Final = "lock"
 _LOCK_TIMEOUT_S: Final = 600.0
 _EOF_GRACE_S: Final = 0.0
 """Of all that commits: with another one a batch that is half there would not be found."""
-_PASSING: Final = (CycleFullError, LockLostError, LockTimeoutError)
+_PASSING: Final = (CycleFullError, LockLostError, LockTimeoutError, TableLostError)
 
 _log = logging.getLogger("quire")
 
