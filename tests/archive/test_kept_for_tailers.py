@@ -1,4 +1,4 @@
-"""What `archive --delete` leaves for named tailers."""
+"""What `archive --delete` leaves for named tailers and consumer groups."""
 
 from __future__ import annotations
 
@@ -65,3 +65,18 @@ def test_the_cycle_that_a_tailer_is_in_stays_so_that_it_loses_nothing(
     with quire.open(orders) as queue, queue.tailer("job", on_missing="raise") as job:
         assert job.read_bytes() == b"2.0"
     assert archive(orders, tmp_path / "archived", delete=True).deleted == 1
+
+
+def test_the_cycles_that_a_group_needs_stay(orders: Path, tmp_path: Path) -> None:
+    with quire.open(orders) as queue, queue.group("billing").consumer() as consumer:
+        consumer.ack_many(consumer.read_many(3))
+
+    report = archive(orders, tmp_path / "archived", delete=True)
+
+    assert report.deleted == 1
+    assert ["group=billing" in each.reason for each in report.kept] == [True] * 2
+    with quire.open(orders) as queue, queue.group("billing").consumer() as consumer:
+        left = consumer.read_many(10)
+        assert [bytes(it.data) for it in left] == [b"1.1", b"2.0", b"2.1", b"3.0", b"3.1"]
+        consumer.ack_many(left)
+    assert archive(orders, tmp_path / "archived", delete=True).deleted == 2

@@ -229,6 +229,19 @@ def test_others_in_the_place_of_messages_that_were_read_are_a_loss(
     assert driver.batch() == 2
 
 
+def test_an_offset_past_the_end_of_a_file_that_was_cut_is_a_loss(tmp_path: Path) -> None:
+    source = Source(tmp_path / "queues")
+    source.record("orders", 6)
+    saved = next((source.path / "orders").glob("*.cq4")).read_bytes()
+    source.record("orders", 4)
+    driver = Driver(source)
+    driver.batch()
+    lose_tail(source, saved, 0)
+
+    with pytest.raises(DataLossError, match=r"gone, others are in their place: topic=orders"):
+        driver.plan()
+
+
 def test_others_in_the_place_of_messages_that_were_planned_are_a_loss(tmp_path: Path) -> None:
     source = Source(tmp_path / "queues")
     source.record("orders", 6)
