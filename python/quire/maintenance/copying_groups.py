@@ -44,4 +44,4 @@ def put_groups(source: Path, folder: SafeFolder, positions: dict[str, int]) -> N
             continue  # deleted meanwhile, or none of ours
         mode = folder.access.mode & 0o666
         group = _native.Group(folder.path, name, step=step, file_mode=mode)
-        group._reset(min(lowest, end))  # noqa: SLF001 - the package's own
+        group._reset(min(lowest, end), end)  # noqa: SLF001 - the package's own
