@@ -263,7 +263,7 @@ pub fn parse_exact(text: &str) -> Result<Vec<u8>> {
         None => Ok(message),
         Some((digits, names)) => {
             let fault = scalar::too_large(digits);
-            Err(names.iter().rev().fold(fault, |fault, name| fault.inside(name)))
+            Err(names.iter().rev().fold(fault, WireError::inside))
         }
     }
 }

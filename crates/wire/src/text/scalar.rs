@@ -63,6 +63,7 @@ impl Scalar<'_> {
     }
 
     /// The digits of an integer that does not fit 64 bits.
+    #[must_use]
     pub fn large_integer(&self) -> Option<&str> {
         let Self::Plain(text) = self else { return None };
         is_large_integer(text).then_some(text)
@@ -123,6 +124,7 @@ fn put_plain(out: &mut Vec<u8>, text: &str) {
 }
 
 /// Whether a text is an integer that does not fit 64 bits.
+#[must_use]
 pub fn is_large_integer(text: &str) -> bool {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     let is_integer = digits.starts_with(|first: char| first.is_ascii_digit())
@@ -131,6 +133,7 @@ pub fn is_large_integer(text: &str) -> bool {
 }
 
 /// The error for one.
+#[must_use]
 pub fn too_large(digits: &str) -> WireError {
     WireError::new("an integer of more than 64 bits").with("value", digits)
 }
