@@ -166,7 +166,6 @@ class Seen:
 def kind_parts(kind: Kind, /) -> tuple[str, list[Kind], Codec | None]:
     """Return the name of a declared type, the types inside it, and the codec of a class."""
 
-
 def entry_bytes(name: str, value: object, /) -> bytes:
     """Return a named value, encoded as by :meth:`WriteDocument.write`."""
 

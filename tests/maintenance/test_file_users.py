@@ -12,7 +12,7 @@ from quire.maintenance import files
 
 def mapped(process: Path, line: str, file: files.Identity) -> bool:
     (process / "maps").write_text(f"7f0000000000-7f0000001000 r--s 00000000 {line}\n")
-    return files._mapped(process, {file}) == {file}
+    return files._mapped(process, {file}) == {file}  # pyright: ignore[reportPrivateUsage]
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 import quire
-import quire.archive
 from pause_points import Party
 from queues import DAY_MS, START_MS, payloads
 from quire.maintenance.files import FileUser, Identity, users_of
@@ -52,7 +51,6 @@ report = quire.prune(path, max_cycles=1, action=action, **given)
 say([len(report.removed), [it.reason.split(":")[0] for it in report.kept], report.overtaken])
 """
 ARCHIVE = """
-import quire.archive
 arm()
 report = quire.archive.archive(sys.argv[1], sys.argv[3], delete=True)
 say([report.deleted, [it.reason.split(":")[0] for it in report.kept], []])

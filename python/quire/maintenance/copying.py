@@ -196,7 +196,8 @@ class _Copy(CopyRun):
             if now is None or (now.st_dev, now.st_ino) == (seen.st_dev, seen.st_ino):
                 return found  # what was removed since then was whole when it was copied
             self._lengths.pop(path.name, None)
-        raise CorruptError(f"the file is replaced again and again: file={path}")
+        file = self._queue.file_for_cycle(cycle)
+        raise CorruptError(f"the file is replaced again and again: file={file}")
 
     def _copy(self, source: int, path: Path, cycle: int) -> _File | None:
         """Copy a file up to its end; None if it is still being created."""

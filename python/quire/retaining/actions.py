@@ -40,8 +40,11 @@ class Saver(ABC):
 
     takes_long: ClassVar[bool] = True
     """Whether a cycle is worth a look at its readers before it is saved, too."""
-    moves: Moves | None = None
-    """The files of the cycle saved last that are renamed into another directory, not removed."""
+
+    @property
+    def moves(self) -> Moves | None:
+        """The files of the cycle saved last that are renamed, not removed."""
+        return None
 
     def can_save_again(self, error: OSError) -> bool:
         """Whether to save the cycle once more, otherwise, after an error of its removal."""
@@ -115,20 +118,22 @@ class _Move(Saver):
     writers refuse such a file.
     """
 
-    moves: Moves
-
     def __init__(self, folder: SafeFolder, there: SafeFolder, check: Check) -> None:
         self._folder: Final = folder
         self._there: Final = there
         self._check: Final = check
         self._made = list[str]()
         self._copies = False
-        self.moves = Moves(there, set())
+        self._moves = Moves(there, set())
+
+    @property
+    def moves(self) -> Moves:
+        return self._moves
 
     def save(self, queue: AnyQueue, cycle: Cycle) -> Path | None:
         del queue
         self._made.clear()
-        self.moves = Moves(self._there, set())
+        self._moves = Moves(self._there, set())
         times = times_file(cycle.file.name)
         if self._folder.has(times):
             self._save(times)
@@ -151,7 +156,7 @@ class _Move(Saver):
         target = self._there.path / name
         if self._there.stat(name) is None:
             if not self._copies and self._folder.identity[0] == self._there.identity[0]:
-                self.moves.names.add(name)
+                self._moves.names.add(name)
             else:
                 self._made.append(name)
                 self._copy(name)
