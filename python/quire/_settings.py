@@ -211,6 +211,8 @@ def for_opening(
     clock = given.get("clock")
     if given.get("read_only") or (callable(clock) and not isinstance(clock, ManualClock)):
         names -= _MODES
+    if given.get("durability", "process") != "process":
+        names -= _MODES  # an append would return before what the program asked for holds
     for group in _TOGETHER:
         if group & given.keys():
             names -= group

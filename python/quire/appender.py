@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABCMeta
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext, suppress
 from functools import partial
 from itertools import chain, islice
 from time import monotonic
@@ -255,6 +255,7 @@ class Appender(_native.Appender, metaclass=ABCMeta):
             left = iter(writes())
             first = [*islice(left, 1)]  # others are under way at the same time, up to their turn
             last: int | None = None
+            accepted = 0
             began = monotonic()
             async with self._turn():
                 for write in chain(first, left):
@@ -263,10 +264,12 @@ class Appender(_native.Appender, metaclass=ABCMeta):
                         began = monotonic()
                     # A ring that is full in the middle of *write* has the first part already, so
                     # *write* cannot be tried again.
-                    if self._waits_for_disk or self._waits_for_room:
-                        last = await _in_thread(write, slot)
-                    else:
-                        last = await self._append(write, began)
+                    with _after(accepted):
+                        if self._waits_for_disk or self._waits_for_room:
+                            last = await _in_thread(write, slot)
+                        else:
+                            last = await self._append(write, began)
+                    accepted += _count_of(write)
         return last
 
     def _slot(self) -> AbstractAsyncContextManager[Slot | None]:
@@ -447,8 +450,11 @@ class Appender(_native.Appender, metaclass=ABCMeta):
 
         """
         last: int | None = None
+        accepted = 0
         for write in self._writes(batch, schema, form, type, method, omit_nulls=omit_nulls):
-            last = write()
+            with _after(accepted):
+                last = write()
+            accepted += _count_of(write)
         return last
 
     def _writes(  # noqa: PLR0913 - those of write_batch
@@ -542,3 +548,19 @@ def _shortest(column: Any) -> int | None:  # noqa: ANN401 - pyarrow-stubs want e
 
     compute: Any = pyarrow.compute  # its stubs leave the results open
     return cast("int | None", compute.min(compute.binary_length(column)).as_py())
+
+
+@contextmanager
+def _after(accepted: int) -> Generator[None]:
+    """Have an exception of a ring count what was put in before the call, too."""
+    try:
+        yield
+    except BaseException as error:
+        if accepted:
+            vars(error)["accepted"] = accepted + vars(error).get("accepted", 0)
+        raise
+
+
+def _count_of(write: Callable[[], object]) -> int:
+    """Return how many messages a call appends."""
+    return len(write.args[0]) if isinstance(write, partial) else 0

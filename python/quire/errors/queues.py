@@ -83,14 +83,21 @@ class TableLostError(NotAQueueError):
 
 class RingLostError(NotAQueueError):
     """
-    The ring of asynchronous appends was removed or replaced while in use; nothing was put in.
+    The ring of asynchronous appends was removed or replaced while it was in use.
 
-    It is noticed within a second. What was put in before is appended by the processes that still
-    have the ring open, and lost with them. Close the queue, which appends it, and open it again.
+    It is noticed within a second, and nothing is put in from then on. What was put in before is
+    appended by the processes that still have the ring open, and lost with them. Close the queue,
+    which appends it, and open it again.
 
         except quire.RingLostError as error:
             queue.close()
+
+    Attributes:
+        accepted: As that of :class:`RingFullError`.
+
     """
+
+    accepted: int = 0
 
 
 class RollCycleMismatchError(QuireError):
@@ -474,11 +481,18 @@ class ClockAheadError(QuireError):
 
 class RingFullError(QuireError):
     """
-    There was no room in the ring of asynchronous appends; nothing was appended.
+    There was no room in the ring of asynchronous appends; the message was not put in.
 
     Raised at once with ``on_full="raise"``, else after waiting as long as for the write lock. With
     ``on_full="grow"`` it means that the ring cannot grow: it has 1 GiB, or the disk is full.
 
+    Attributes:
+        accepted: How many messages of a ``write_many`` or ``write_batch`` were put in before: they
+            will be appended. Repeat the others, from this number on.
+
         except quire.RingFullError as error:
             print("the disk is slow, write again later:", error)
+
     """
+
+    accepted: int = 0

@@ -255,8 +255,29 @@ impl Appender {
         payload: impl Fn(usize) -> quire_kernel::Result<Payload<'p>> + Send + Sync,
     ) -> PyResult<Option<i64>> {
         self.check_open()?;
-        let put = py.detach(|| (0..count).try_for_each(|number| ring.put(payload(number)?, false)));
-        or_raise(py, put).map(|()| (count > 0).then_some(NO_INDEX))
+        Self::put_each(py, count, |number| ring.put(payload(number)?, false))
+    }
+
+    /// Puts messages in one after the other; an exception says how many were.
+    fn put_each(
+        py: Python<'_>,
+        count: usize,
+        put: impl Fn(usize) -> quire_kernel::Result<()> + Send + Sync,
+    ) -> PyResult<Option<i64>> {
+        let (accepted, result) = py.detach(|| {
+            let mut accepted = 0;
+            let result = (0..count).try_for_each(|number| {
+                put(number)?;
+                accepted = number + 1;
+                Ok(())
+            });
+            (accepted, result)
+        });
+        let Err(raised) = or_raise(py, result) else {
+            return Ok((count > 0).then_some(NO_INDEX));
+        };
+        raised.value(py).setattr("accepted", accepted)?;
+        Err(raised)
     }
 
     fn check_open(&self) -> PyResult<()> {
@@ -339,15 +360,12 @@ impl Appender {
         count: usize,
     ) -> PyResult<Option<i64>> {
         self.check_open()?;
-        let put = py.detach(|| {
-            (0..count).try_for_each(|number| {
-                let text = column.element(number)?;
-                let stored = writer::stored_text(text);
-                let body = stored.as_deref().unwrap_or(text);
-                let (head, length) = writer::text_head(body.len());
-                ring.put(Payload { head: &head[..length], body, zeros: 0 }, false)
-            })
-        });
-        or_raise(py, put).map(|()| (count > 0).then_some(NO_INDEX))
+        Self::put_each(py, count, |number| {
+            let text = column.element(number)?;
+            let stored = writer::stored_text(text);
+            let body = stored.as_deref().unwrap_or(text);
+            let (head, length) = writer::text_head(body.len());
+            ring.put(Payload { head: &head[..length], body, zeros: 0 }, false)
+        })
     }
 }

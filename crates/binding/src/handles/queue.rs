@@ -136,6 +136,12 @@ impl Queue {
         let is_async = |mode: Option<&str>| mode == Some("async");
         let buffered =
             Buffered { reads: is_async(read_buffer_mode), writes: is_async(write_buffer_mode) };
+        if buffered.writes && durability == Durability::Each {
+            let what = "durability='each' with buffer_mode='async': an append returns before its \
+                        message is in the queue, so that it cannot be synced by then (sync() \
+                        drains and syncs; durability='batch' syncs what was drained)";
+            return Err(to_py(Error::Unsupported(what.to_owned())));
+        }
         if (buffered.reads || buffered.writes) && clock.is_callable() {
             let what = "buffer_mode='async' with a clock that calls Python: what drains the ring \
                         cannot call it (a ManualClock it can read)";

@@ -122,9 +122,7 @@ impl OwnDirectory {
 /// A name for a file that is not whole yet: a pid and a thread are not enough, for another container
 /// may have the same.
 fn private_name(name: &str) -> String {
-    use std::hash::{BuildHasher, Hasher, RandomState};
-    let random = RandomState::new().build_hasher().finish();
-    format!("{name}.{}.{}.{random:016x}", process::pid(), process::thread_id())
+    format!("{name}.{}.{}.{:016x}", process::pid(), process::thread_id(), process::random())
 }
 
 #[cfg(test)]

@@ -50,6 +50,13 @@ pub fn thread_id() -> u64 {
     ID.with(|id| *id)
 }
 
+/// A number by chance, unlike those of other threads, processes and containers.
+#[must_use]
+pub fn random() -> u64 {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    RandomState::new().build_hasher().finish()
+}
+
 /// What is known about the process in a lock word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Liveness {

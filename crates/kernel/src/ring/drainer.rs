@@ -12,9 +12,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::file::RingFile;
-use super::handle::{OnFull, Ring, Turn, directory_of, is_busy};
+use super::handle::{OnFull, Ring, Turn, directory_of};
 use super::protocol::{Entry, Intent, Next, Ring as Words};
-use crate::chronicle::protocol::lock::{interrupt, recovery};
+use crate::chronicle::protocol::lock::interrupt;
 use crate::chronicle::protocol::publish::Payload;
 use crate::chronicle::protocol::roll_file::Slot;
 use crate::chronicle::queue::handle::Queue;
@@ -221,7 +221,9 @@ impl Ring {
             }
             Next::Message(_) => return Ok(Some(0)), // complete since the run was collected
             Next::Abandoned(entry) => words.free(&entry),
-            Next::Working { slot, pid } => return Ok(self.look_at(slot, pid, turn).then_some(0)),
+            Next::Working { slot, producer } => {
+                return self.look_at(slot, producer, turn).map(|given_up| given_up.then_some(0));
+            }
             Next::Nothing | Next::Closed => return Ok(None),
             Next::Damaged { .. } => return Err(self.damaged()),
         }
@@ -229,34 +231,27 @@ impl Ring {
     }
 
     /// Whether a slot that is being written was given up: its producer is dead.
-    fn look_at(&self, slot: u64, pid: u32, turn: &mut Turn) -> bool {
+    fn look_at(&self, slot: u64, producer: u32, turn: &mut Turn) -> Result<bool> {
         match turn.waits {
             Some((found, since)) if found == slot => {
                 if since.elapsed() < PATIENCE
-                    || !self.is_dead(pid)
+                    || !turn.file.is_dead(producer)?
                     || !turn.file.words().abandon(slot)
                 {
-                    return false;
+                    return Ok(false);
                 }
                 warnings::leave(format!(
                     "a producer died while it put a message into the ring, which is dropped: \
-                     pid={pid} path={}",
+                     path={}",
                     self.path().display()
                 ));
-                true
+                Ok(true)
             }
             _ => {
                 turn.waits = Some((slot, Instant::now()));
-                false
+                Ok(false)
             }
         }
-    }
-
-    fn is_dead(&self, pid: u32) -> bool {
-        // A process that had this pid before, if no thread of this one is at it.
-        let is_own = pid == process::pid();
-        let Some(table) = self.queue().table() else { return false };
-        if is_own { !is_busy() } else { recovery::is_dead(table, pid) }
     }
 
     /// Frees the messages that the last drainer has appended, and had no time to free.

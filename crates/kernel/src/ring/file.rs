@@ -3,13 +3,13 @@
 use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use super::format::{
-    BEGUN, CAPACITY_AT, Descriptor, HEADER, HIGH_WATER, Layout, MAGIC, NUMBER_AT, SLOTS_AT,
-    VERSION, VERSION_AT,
+    BEGUN, CAPACITY_AT, DRAINED_SLOTS, Descriptor, HEADER, HIGH_WATER, LAST_PRODUCER, Layout,
+    MAGIC, NUMBER_AT, OLDER, SLOTS_AT, SUCCESSOR, TAIL, VERSION, VERSION_AT,
 };
 use super::protocol::Ring;
 use crate::memory::window::{Region, Window};
@@ -56,8 +56,12 @@ pub struct RingFile {
     pub layout: Layout,
     /// Its number in the chain: its successor has the next one.
     pub number: u64,
-    /// A description of its own, which is not mapped: the drainer's lock ends with it.
+    /// A description of its own, which is not mapped: the drainer's lock and the producer's end with it.
     lock: Arc<File>,
+    /// What this process is as a producer: the number of a byte that it has locked.
+    pub producer: u32,
+    /// Threads of this process that are putting messages in now.
+    pub busy: AtomicU64,
 }
 
 impl RingFile {
@@ -66,6 +70,7 @@ impl RingFile {
         for _ in 0..RENAMES {
             match Self::open_at(dir, FILE_NAME) {
                 Err(error) if is_gone(&error) => {}
+                Err(Error::Unsupported(_)) if remove_older(dir)? => {}
                 opened => return opened,
             }
         }
@@ -79,6 +84,7 @@ impl RingFile {
         let lock = Arc::new(dir.open_again(&file, name, access)?);
         let window = Window::new(&path, file, true)?;
         let header = Header::read(&window)?;
+        let producer = take_number(&lock).map_err(|e| Error::io("cannot lock", &path, e))?;
         let mut region = window.region();
         window.reserve(&mut region, 0, header.layout.file_len())?;
         let mut drainers = hold();
@@ -86,7 +92,8 @@ impl RingFile {
         drainers.push(Arc::downgrade(&lock));
         drop(drainers);
         let (layout, number) = (header.layout, header.number);
-        Ok(Some(Self { dir: Arc::clone(dir), path, region, layout, number, lock }))
+        let (dir, busy) = (Arc::clone(dir), AtomicU64::new(0));
+        Ok(Some(Self { dir, path, region, layout, number, lock, producer, busy }))
     }
 
     /// The words.
@@ -206,9 +213,34 @@ impl RingFile {
             .map_err(|e| Error::io("cannot lock", &self.path, e))
     }
 
+    /// Whether a producer is dead, which has not finished a message: the system ends its lock with it.
+    pub fn is_dead(&self, producer: u32) -> Result<bool> {
+        if producer == self.producer {
+            // One that had this number before, if no thread of this process is at it.
+            return Ok(self.busy.load(Ordering::SeqCst) == 0);
+        }
+        range_lock::is_held_elsewhere(&self.lock, byte_of(producer))
+            .map(|is_held| !is_held)
+            .map_err(|e| Error::io("cannot look at", &self.path, e))
+    }
+
     /// Lets go of the drainer's lock.
     pub fn release(&self) {
         range_lock::release(&self.lock, DRAINER);
+    }
+}
+
+const fn byte_of(producer: u32) -> Range {
+    Range { start: producer as i64, length: 1 }
+}
+
+/// Chooses a number that no other producer has, and locks its byte.
+fn take_number(lock: &File) -> std::io::Result<u32> {
+    loop {
+        let number = u32::try_from(process::random() & LAST_PRODUCER).unwrap_or_default();
+        if number != 0 && range_lock::try_hold(lock, byte_of(number), Kind::Exclusive)? {
+            return Ok(number);
+        }
     }
 }
 
@@ -265,6 +297,26 @@ fn maker_of(name: &str) -> Option<u32> {
 fn name_of(file: &std::ffi::OsStr) -> Option<u64> {
     let name = file.to_str()?.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?;
     u64::from_str_radix(name, 16).ok()
+}
+
+/// Removes a ring of the version before this one if nothing is in it and nobody uses it.
+fn remove_older(dir: &OwnDirectory) -> Result<bool> {
+    let access = Access { write: true, create_mode: None };
+    let Some(file) = dir.open_file(FILE_NAME, access)? else { return Ok(true) };
+    let failed = |e| Error::io("cannot lock", &dir.shown(FILE_NAME), e);
+    let path = dir.shown(FILE_NAME);
+    let lock = dir.open_again(&file, FILE_NAME, access)?;
+    // Its programs have a thread each that holds this lock, or waits to.
+    if !range_lock::try_hold(&lock, DRAINER, Kind::Exclusive).map_err(failed)? {
+        return Ok(false);
+    }
+    let window = Window::new(&path, file, false)?;
+    let words = Words::read(&window)?;
+    let is_empty = words.at(TAIL) == words.at(DRAINED_SLOTS) && words.at(SUCCESSOR) == 0;
+    if words.at(0) != MAGIC || words.at(VERSION_AT) != OLDER || !is_empty {
+        return Ok(false);
+    }
+    remove(dir, FILE_NAME).map(|()| true)
 }
 
 /// The names of the rings after the one that is drained; None if they cannot all be found now.
@@ -333,6 +385,28 @@ fn fill(path: &Path, file: File, layout: Layout, words: &[(u64, u64)]) -> Result
     Ok(())
 }
 
+/// The words of a header.
+struct Words {
+    bytes: Vec<u8>,
+    /// The file is shorter.
+    is_cut: bool,
+}
+
+impl Words {
+    fn read(window: &Window) -> Result<Self> {
+        let mut bytes = vec![0; usize::try_from(HEADER).unwrap_or_default()];
+        let is_cut = window.read_at(&mut bytes, 0)? < bytes.len();
+        Ok(Self { bytes, is_cut })
+    }
+
+    fn at(&self, at: u64) -> u64 {
+        let at = usize::try_from(at).unwrap_or_default();
+        let mut word = [0; 8];
+        word.copy_from_slice(&self.bytes[at..at + 8]);
+        u64::from_le_bytes(word)
+    }
+}
+
 /// What a file says that it is.
 struct Header {
     layout: Layout,
@@ -342,25 +416,19 @@ struct Header {
 impl Header {
     /// An error if that cannot be, or if the file is shorter.
     fn read(window: &Window) -> Result<Self> {
-        let mut header = vec![0; usize::try_from(HEADER).unwrap_or_default()];
-        let got = window.read_at(&mut header, 0)?;
-        let word = |at: u64| {
-            let at = usize::try_from(at).unwrap_or_default();
-            let mut word = [0; 8];
-            word.copy_from_slice(&header[at..at + 8]);
-            u64::from_le_bytes(word)
-        };
+        let words = Words::read(window)?;
+        let word = |at| words.at(at);
         let corrupt = |position, found, expected: &str| {
             let what = "not a ring of asynchronous appends";
             Error::corrupt(what, window.path(), position, found, expected)
         };
-        if got < header.len() || word(0) != MAGIC {
+        if words.is_cut || word(0) != MAGIC {
             return Err(corrupt(0, format!("{:#x}", word(0)), "QUIRERNG"));
         }
         if word(VERSION_AT) != VERSION {
             return Err(Error::Unsupported(format!(
                 "a ring of another version: file={} version={} known={VERSION} (open the queue \
-                 with the Quire that made it: that drains the ring)",
+                 with the Quire that made it, which drains the ring, and close it)",
                 window.path().display(),
                 word(VERSION_AT)
             )));

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!    0  "QUIRERNG"            64  tail: no slot before it is free      192  intent: first index
-//!    8  version, 2           128  drained slots                        200  intent: messages
+//!    8  version, 3           128  drained slots                        200  intent: messages
 //!   16  capacity in bytes    136  drained bytes                        208  intent: first slot + 1
 //!   24  slots                                                          256  high-water mark, stalls,
 //!   32  number in the chain  320  successor, or 0                           stalls of those before it
@@ -15,18 +15,24 @@
 //!
 //! ```text
 //! EMPTY      00 | the number of the slot that may take it: 62 bits
-//! WORKING    01 | metadata: 1 bit | pid: 22 bits | end position, modulo 2^39
+//! WORKING    01 | metadata: 1 bit | producer: 22 bits | end position, modulo 2^39
 //! COMMITTED  10 | the same
 //! ABANDONED  11 | the same: its producer died
-//! CLOSED     11 | no pid: no slot is taken from this one on
+//! CLOSED     11 | no producer: no slot is taken from this one on
 //! ```
 //!
 //! One slot is always left free, for CLOSED.
+//!
+//! A producer is a number that a process chose by chance, and whose byte of the file it has locked:
+//! byte 0 is the drainer's lock, byte n that of producer n. A pid would not do: processes of two
+//! containers may have the same.
 
 /// The first 8 bytes.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"QUIRERNG");
 /// The version that is read and written.
-pub const VERSION: u64 = 2;
+pub const VERSION: u64 = 3;
+/// An older one with the same header, whose producers were named by their pid.
+pub const OLDER: u64 = 2;
 /// The length of the header.
 pub const HEADER: u64 = 4096;
 
@@ -61,9 +67,11 @@ pub const ALIGNMENT: u64 = 8;
 const STATE_SHIFT: u32 = 62;
 const NUMBER: u64 = (1 << STATE_SHIFT) - 1;
 const METADATA: u64 = 1 << 61;
-const PID_SHIFT: u32 = 39;
-const PID: u64 = (1 << 22) - 1;
-const END: u64 = (1 << PID_SHIFT) - 1;
+const PRODUCER_SHIFT: u32 = 39;
+const PRODUCER: u64 = (1 << 22) - 1;
+/// The highest number of a producer; the lowest is 1.
+pub const LAST_PRODUCER: u64 = PRODUCER;
+const END: u64 = (1 << PRODUCER_SHIFT) - 1;
 
 /// What a descriptor says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,8 +93,8 @@ pub enum Descriptor {
 pub struct Taken {
     /// Its message is metadata.
     pub metadata: bool,
-    /// The process that took it.
-    pub pid: u32,
+    /// Who took it.
+    pub producer: u32,
     /// Where its bytes end, modulo 2^39.
     pub end: u64,
 }
@@ -98,14 +106,14 @@ impl Descriptor {
     pub const fn parse(word: u64) -> Self {
         let taken = Taken {
             metadata: word & METADATA != 0,
-            pid: (word >> PID_SHIFT & PID) as u32,
+            producer: (word >> PRODUCER_SHIFT & PRODUCER) as u32,
             end: word & END,
         };
         match word >> STATE_SHIFT {
             0 => Self::Empty(word & NUMBER),
             1 => Self::Working(taken),
             2 => Self::Committed(taken),
-            _ if taken.pid == 0 => Self::Closed,
+            _ if taken.producer == 0 => Self::Closed,
             _ => Self::Abandoned(taken),
         }
     }
@@ -126,7 +134,10 @@ impl Descriptor {
 impl Taken {
     const fn word(self, state: u64) -> u64 {
         let metadata = if self.metadata { METADATA } else { 0 };
-        state << STATE_SHIFT | metadata | (self.pid as u64 & PID) << PID_SHIFT | self.end & END
+        state << STATE_SHIFT
+            | metadata
+            | (self.producer as u64 & PRODUCER) << PRODUCER_SHIFT
+            | self.end & END
     }
 }
 
@@ -184,12 +195,12 @@ mod tests {
 
     #[test]
     fn descriptors_come_back_from_their_words() {
-        let taken = Taken { metadata: true, pid: (1 << 22) - 1, end: END };
+        let taken = Taken { metadata: true, producer: (1 << 22) - 1, end: END };
         for found in [
             Descriptor::Empty(0),
             Descriptor::Empty(NUMBER),
             Descriptor::Working(taken),
-            Descriptor::Committed(Taken { metadata: false, pid: 1, end: 8 }),
+            Descriptor::Committed(Taken { metadata: false, producer: 1, end: 8 }),
             Descriptor::Abandoned(taken),
             Descriptor::Closed,
         ] {

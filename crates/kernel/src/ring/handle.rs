@@ -30,9 +30,6 @@ const MOST_STALLS: u64 = i64::MAX.cast_unsigned();
 /// It looks for signals this often.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Messages that threads of this process are putting into rings now.
-static BUSY: AtomicU64 = AtomicU64::new(0);
-
 /// What a producer does when the ring is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnFull {
@@ -206,11 +203,12 @@ impl Ring {
         self.check_present()?;
         let length = payload.len();
         self.check_length(length)?;
-        let (_busy, chain) = (Busy::new(), self.chain());
+        let chain = self.chain();
         let Some((last, earlier)) = chain.split_last() else { return Err(self.damaged()) };
+        let _busy = Busy::at(last);
         let words = last.words();
         let used = earlier.iter().map(|file| file.words().used()).sum();
-        let claim = match words.claim(process::pid(), metadata, length, used) {
+        let claim = match words.claim(last.producer, metadata, length, used) {
             Ok(claim) => claim,
             Err(Refused::Full) => {
                 self.check_fits(length, words.capacity())?;
@@ -431,22 +429,17 @@ pub(super) fn directory_of(queue: &Queue) -> Result<Arc<OwnDirectory>> {
 }
 
 /// Counts a thread of this process that is at work in a ring.
-struct Busy;
+struct Busy<'a>(&'a AtomicU64);
 
-impl Busy {
-    fn new() -> Self {
-        BUSY.fetch_add(1, Ordering::SeqCst);
-        Self
+impl<'a> Busy<'a> {
+    fn at(file: &'a RingFile) -> Self {
+        file.busy.fetch_add(1, Ordering::SeqCst);
+        Self(&file.busy)
     }
 }
 
-impl Drop for Busy {
+impl Drop for Busy<'_> {
     fn drop(&mut self) {
-        BUSY.fetch_sub(1, Ordering::SeqCst);
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
-}
-
-/// Whether a thread of this process is at work in a ring.
-pub(super) fn is_busy() -> bool {
-    BUSY.load(Ordering::SeqCst) > 0
 }

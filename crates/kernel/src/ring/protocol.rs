@@ -14,8 +14,8 @@
 //! One that lets go of the lock before the ring is removed leaves no intent: from then on others may
 //! append what is equal to it.
 //!
-//! A producer that dies before 2 has done nothing; before 5, it leaves WORKING and its pid: the
-//! drainer abandons the slot. A drainer that dies in 6 leaves the intent, by which the next one finds
+//! A producer that dies before 2 has done nothing; before 5, it leaves WORKING and its
+//! number, whose lock ended with it: the drainer abandons the slot. A drainer that dies in 6 leaves the intent, by which the next one finds
 //! out whether the message is in the queue; between 7 and 9, a slot that ends where the drained bytes
 //! do, or that is empty: the next one goes on from there.
 //!
@@ -81,7 +81,7 @@ pub enum Next {
     /// A slot without a message.
     Abandoned(Entry),
     /// A message that a process is writing.
-    Working { slot: u64, pid: u32 },
+    Working { slot: u64, producer: u32 },
     /// The words contradict each other.
     Damaged { slot: u64, word: u64 },
 }
@@ -139,7 +139,7 @@ impl<'a> Ring<'a> {
     /// Steps 1 to 3. `earlier` bytes are in the rings before this one.
     pub fn claim(
         self,
-        pid: u32,
+        producer: u32,
         metadata: bool,
         length: u64,
         earlier: u64,
@@ -151,7 +151,7 @@ impl<'a> Ring<'a> {
                 return Err(Refused::Full);
             }
             // Otherwise another producer took the slot.
-            if let Some(claimed) = self.try_claim(slot, pid, metadata, length, earlier) {
+            if let Some(claimed) = self.try_claim(slot, producer, metadata, length, earlier) {
                 return claimed;
             }
             from = slot;
@@ -194,7 +194,7 @@ impl<'a> Ring<'a> {
     fn try_claim(
         self,
         slot: u64,
-        pid: u32,
+        producer: u32,
         metadata: bool,
         length: u64,
         earlier: u64,
@@ -216,7 +216,7 @@ impl<'a> Ring<'a> {
         };
         let start = drained.wrapping_add(used_before);
         let used = used_before + length.next_multiple_of(ALIGNMENT);
-        let taken = Taken { metadata, pid, end: start.wrapping_add(length) };
+        let taken = Taken { metadata, producer, end: start.wrapping_add(length) };
         let taken = Taken { end: distance(0, taken.end), ..taken };
         let (at, empty) = (self.layout.descriptor(slot), Descriptor::Empty(slot).word());
         if used > self.layout.capacity {
@@ -389,7 +389,7 @@ impl<'a> Ring<'a> {
             Descriptor::Empty(number) if number == slot + self.layout.slots => return Look::Freed,
             Descriptor::Empty(_) => return damaged,
             Descriptor::Working(taken) => {
-                return Look::Found(Next::Working { slot, pid: taken.pid });
+                return Look::Found(Next::Working { slot, producer: taken.producer });
             }
             Descriptor::Closed => return Look::Found(Next::Closed),
             Descriptor::Committed(taken) => (taken, true),
