@@ -6,7 +6,7 @@ import asyncio
 import errno
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -68,7 +68,7 @@ def test_each_client_keeps_its_order_over_rolls_and_through_the_ring(path: Path,
 
 
 @contextmanager
-def held_lock(path: Path) -> Iterator[None]:
+def held_lock(path: Path) -> Generator[None]:
     """Another process has a document open, and with it the write lock."""
     (taken, took), (told, tell) = os.pipe(), os.pipe()
 

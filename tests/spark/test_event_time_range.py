@@ -33,9 +33,8 @@ def times(path: Path, value: Any, unit: str | None, *, declared: bool = False) -
     fields = [StructField("_timestamp", TimestampType()), StructField("n", LongType())]
     fields += [StructField("at", LongType())] if declared else []
     plan = RowPlan.of(checked(StructType(fields), options), options)
-    (batch,) = read(Partition(planned(options)), plan)
-    found: Any = batch.column(0)
-    micros: int | None = found.cast("int64")[0].as_py()
+    batches: list[Any] = [*read(Partition(planned(options)), plan)]
+    micros: int | None = batches[0].column(0).cast("int64")[0].as_py()
     return micros
 
 
