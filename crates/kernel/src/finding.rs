@@ -18,6 +18,8 @@ pub enum Kind {
     Gap,
     /// The last messages of the file are missing: nothing after this can be read.
     LostEnd,
+    /// A whole message whose header says that it is not complete.
+    UnmarkedMessage,
     /// A document that was begun and not completed.
     DeadHeader,
     /// An older file without its end-of-file marker.
@@ -83,6 +85,7 @@ impl Kind {
         Self::WrongName,
         Self::Gap,
         Self::LostEnd,
+        Self::UnmarkedMessage,
         Self::DeadHeader,
         Self::MissingEndMark,
         Self::WritePosition,
@@ -122,6 +125,7 @@ impl Kind {
             Self::WrongName => "wrong-name",
             Self::Gap => "gap",
             Self::LostEnd => "lost-end",
+            Self::UnmarkedMessage => "unmarked-message",
             Self::DeadHeader => "dead-header",
             Self::MissingEndMark => "missing-end-mark",
             Self::WritePosition => "write-position",

@@ -53,6 +53,11 @@ KINDS: Final[dict[str, Kind]] = {
         "the last messages of the file are lost: nothing after this position can be read",
         "cut off what follows the last message, and keep it in a side file",
     ),
+    "unmarked-message": Kind(
+        "error",
+        "a whole message is marked as not complete: it and those after it cannot be read in order",
+        "mark it as complete, as the messages after it prove",
+    ),
     "dead-header": Kind(
         "warning",
         "a process died while it wrote a document: readers do not see it",

@@ -78,9 +78,18 @@ pub fn repair(dir: &Path, timeout: Duration, allow_network: bool) -> Result<Vec<
         let guard = WriteGuard::new(taken);
         roll_file::repair(&queue, cycle, &guard, &mut actions)?;
     }
-    let names = Names { dir, roll: queue.roll(), epoch_ms: queue.epoch_ms() };
-    listing::refresh(names, table)?;
+    // To list a file that was made ahead of its time would send appends there.
+    if is_found(Kind::Listing) || is_found(Kind::NoTable) || changes_files(&actions) {
+        let names = Names { dir, roll: queue.roll(), epoch_ms: queue.epoch_ms() };
+        listing::refresh(names, table)?;
+    }
     Ok(actions)
+}
+
+/// Whether files came or went.
+fn changes_files(actions: &[Action]) -> bool {
+    let kinds = [Kind::UnfinishedFile, Kind::UnreadableTable, Kind::TableEntry, Kind::LostHeader];
+    actions.iter().any(|action| kinds.contains(&action.kind))
 }
 
 /// What was restored as the queue was opened.

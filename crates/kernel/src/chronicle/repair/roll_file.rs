@@ -19,7 +19,7 @@ use crate::chronicle::protocol::roll_file::{RollFile, Slot, View};
 use crate::chronicle::protocol::times;
 use crate::chronicle::protocol::unfinished;
 use crate::chronicle::queue::handle::Queue;
-use crate::chronicle::verify::roll_file::lost_end;
+use crate::chronicle::verify::roll_file::{is_early, lost_end};
 use crate::chronicle::verify::walk::{Ending, Walked};
 use crate::finding::Kind;
 use crate::os::files;
@@ -36,7 +36,7 @@ pub fn repair(
     let path = queue.file_for_cycle(cycle)?;
     let before = actions.len();
     let Some(mut view) = ready_view(queue, cycle, &path, guard, actions)? else { return Ok(()) };
-    let is_older = queue.cycle_after(cycle)?.is_some();
+    let is_older = has_later(queue, cycle)?;
     if create::is_of_version_4(view.file()) {
         if is_older && queue.close_cycle(&mut view, guard)? {
             actions.push(Action::at(Kind::MissingEndMark, &path, 0, "the marker was written"));
@@ -48,6 +48,17 @@ pub fn repair(
     }
     repair_documents(queue, &mut view, is_older, guard, actions)?;
     if actions.len() > before { view.file().window.sync() } else { Ok(()) }
+}
+
+/// Whether a later cycle was begun: a file that was only made ahead of its time does not count.
+fn has_later(queue: &Queue, mut cycle: i32) -> Result<bool> {
+    while let Some(later) = queue.cycle_after(cycle)? {
+        if !is_early(&queue.file_for_cycle(later)?, later)? {
+            return Ok(true);
+        }
+        cycle = later;
+    }
+    Ok(false)
 }
 
 /// Step 1: a view of the file; None where it cannot be read, or was put aside.
@@ -116,6 +127,11 @@ fn repair_documents(
     actions: &mut Vec<Action>,
 ) -> Result<()> {
     let mut walked = Walked::through(view, false)?;
+    while let Some((position, word)) = walked.unmarked {
+        guard.check_held()?;
+        mark(view, position, word, actions)?;
+        walked = Walked::through(view, false)?;
+    }
     if !walked.gaps.is_empty() {
         return Ok(()); // readers find what is left by the words and entries as they are
     }
@@ -132,6 +148,21 @@ fn repair_documents(
     if is_older && walked.ending == Ending::Waiting(0) {
         end(queue, view, &walked, guard, actions)?;
     }
+    Ok(())
+}
+
+/// Marks a message as complete: what follows it proves that only its mark was damaged.
+fn mark(view: &View, position: u64, word: u32, actions: &mut Vec<Action>) -> Result<()> {
+    let mut region = view.file().window.region();
+    view.file().window.reserve(&mut region, position, position + HEADER_LEN)?;
+    let found = region.load_header_acquire(position);
+    let step = step!("repair.header.cas");
+    region.publish_header(position, found, word, step).map_err(|found| {
+        let found = format!("{found:#010x}");
+        Error::corrupt("header changed under the write lock", &view.path(), position, found, "")
+    })?;
+    let done = format!("{found:#010x} became {word:#010x}");
+    actions.push(Action::at(Kind::UnmarkedMessage, &view.path(), position, done));
     Ok(())
 }
 

@@ -2,12 +2,13 @@
 //! `docs/protocol.md` and `docs/format.md`. Nothing is changed and nobody is kept waiting: the queue
 //! may be in use.
 //!
-//! - [`walk`] goes through the documents of a file, and over what cannot be read;
+//! - [`walk`] goes through the documents of a file, and over what cannot be read; [`scan`] finds those
+//!   that nothing leads to;
 //! - [`words`] and [`index`] compare with it what readers find messages by;
 //! - [`quiet`] tells what a writer left from what it is about to complete;
 //! - [`roll_file`] puts these together, [`table`] checks `metadata.cq4t`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -27,6 +28,7 @@ use roll_file::Asked;
 pub mod index;
 pub mod quiet;
 pub mod roll_file;
+pub mod scan;
 pub mod table;
 pub mod walk;
 pub mod words;
@@ -114,7 +116,7 @@ impl Directory {
         }
         let cycles = listing::list_well_named(self.names())?;
         report.findings.extend(self.wrong_names()?);
-        let last = cycles.last().copied();
+        let last = self.last_begun(&cycles)?;
         let mut next = BTreeMap::new();
         for cycle in cycles {
             let mut path = self.dir.join(self.roll.file_name(cycle, self.epoch_ms)?);
@@ -131,12 +133,23 @@ impl Directory {
             add(&mut report, checked);
         }
         if let Some(table) = &table {
-            let findings = table::check_listing(self.names(), table, &quiet)?;
+            let findings = table::check_listing(self.names(), table, &quiet, last)?;
             report.findings.extend(findings);
             report.findings.extend(table::check_tailers(table.path(), &tailers, &self.roll, &next));
             report.findings.extend(held(table, &quiet));
         }
         Ok(report)
+    }
+
+    /// The last cycle that has more than a file that was made ahead of its time.
+    fn last_begun(&self, cycles: &BTreeSet<i32>) -> Result<Option<i32>> {
+        for cycle in cycles.iter().rev() {
+            let path = self.dir.join(self.roll.file_name(*cycle, self.epoch_ms)?);
+            if !roll_file::is_early(&path, *cycle)? {
+                return Ok(Some(*cycle));
+            }
+        }
+        Ok(None)
     }
 
     /// Files that look like roll files, and belong to no cycle.

@@ -9,8 +9,9 @@ use super::{index, words};
 use crate::chronicle::format::roll_cycle::RollCycle;
 use crate::chronicle::protocol::head;
 use crate::chronicle::protocol::hints::{self, Pair};
-use crate::chronicle::protocol::roll_file::{self, RollFile, View};
+use crate::chronicle::protocol::roll_file::{self, RollFile, Slot, View};
 use crate::chronicle::protocol::unfinished;
+use crate::chronicle::protocol::walk::{Met, Walk};
 use crate::chronicle::protocol::{compressed, create};
 use crate::finding::{Finding, Kind};
 use crate::memory::window::Window;
@@ -55,6 +56,20 @@ pub fn check(asked: Asked<'_>, quiet: &Quiet<'_>) -> Result<Option<Checked>> {
         }
         checked => checked,
     }
+}
+
+/// Whether a file is ready, and nothing was ever appended to it, as one that a pretoucher made for the
+/// next cycle. The file before it goes on until the first message of this one.
+pub fn is_early(path: &Path, cycle: i32) -> Result<bool> {
+    let file = match create::open_existing(path, cycle, false) {
+        Err(Error::Corrupt { .. } | Error::Io { .. }) => return Ok(false),
+        file => file?,
+    };
+    let Some(file) = file else { return Ok(false) };
+    let mut view = View::new(Arc::new(file));
+    let found = Walk::from(&mut view, None).next_message();
+    let is_empty = matches!(found, Ok(Met::End(Slot::Waiting(0))));
+    Ok(is_empty && view.write_position()? <= view.word(view.file().layout.index2index)?)
 }
 
 fn unreadable(path: &Path, error: &Error) -> Finding {
@@ -137,22 +152,21 @@ fn check_unready(asked: Asked<'_>, quiet: &Quiet<'_>) -> Result<Option<Checked>>
 /// What no writer can be about to complete: messages that are missing.
 fn gaps(view: &mut View, walked: &Walked) -> Result<Vec<Finding>> {
     let path = view.path();
-    let mut findings: Vec<_> = walked
-        .gaps
-        .iter()
-        .map(|gap| {
-            let expected = gap.to.map_or_else(
-                || format!("message {}", gap.sequence),
-                |to| {
-                    format!(
-                        "message {}, of which {:#x} is {}",
-                        gap.sequence, to.position, to.sequence
-                    )
-                },
-            );
-            Finding::at(Kind::Gap, &path, gap.from, gap.found.clone(), expected)
-        })
-        .collect();
+    let unmarked = walked.unmarked.map(|(at, word)| {
+        let (found, expected) = (walked.gaps[0].found.clone(), format!("header {word:#010x}"));
+        Finding::at(Kind::UnmarkedMessage, &path, at, found, expected)
+    });
+    let gaps = walked.gaps.iter().skip(usize::from(unmarked.is_some()));
+    let mut findings: Vec<_> = unmarked.into_iter().collect();
+    findings.extend(gaps.map(|gap| {
+        let expected = gap.to.map_or_else(
+            || format!("message {}", gap.sequence),
+            |to| {
+                format!("message {}, of which {:#x} is {}", gap.sequence, to.position, to.sequence)
+            },
+        );
+        Finding::at(Kind::Gap, &path, gap.from, gap.found.clone(), expected)
+    }));
     if let Some(expected) = lost_end(view, walked)? {
         let found = walked.ending.text();
         findings.push(Finding::at(Kind::LostEnd, &path, walked.position, found, expected));

@@ -1,10 +1,14 @@
 //! The documents of a roll file, one after the other, and over what cannot be read to the next
 //! message that the index reaches.
 
+use super::scan;
+use crate::chronicle::format::document::{self, Header, NOT_COMPLETE};
 use crate::chronicle::format::index::Shape;
+use crate::chronicle::protocol::hints::{self, Pair};
 use crate::chronicle::protocol::locate::{self, Place};
 use crate::chronicle::protocol::lock::interrupt;
 use crate::chronicle::protocol::roll_file::{Document, Known, Slot, View};
+use crate::chronicle::protocol::walk::Walk;
 use crate::{Error, Result};
 
 /// Signals are checked after this many documents.
@@ -50,8 +54,13 @@ pub struct Walked {
     /// Positions of the index arrays.
     pub arrays: Vec<u64>,
     pub gaps: Vec<Gap>,
+    /// The document after the end whose only fault is that it is not marked as complete: its header,
+    /// and the word that belongs there.
+    pub unmarked: Option<(u64, u32)>,
     /// `writePosition` before the walk: what it names was visible by then.
     pub write_position: u64,
+    /// The document in whose middle that lies.
+    over: Option<Known>,
     /// `lastIndex` before the walk.
     pub last_index: u64,
     documents: u64,
@@ -72,6 +81,8 @@ impl Walked {
             due: Vec::new(),
             arrays: Vec::new(),
             gaps: Vec::new(),
+            unmarked: None,
+            over: None,
             write_position: view.write_position()?,
             last_index: if last_index == 0 { 0 } else { view.word(last_index)? },
             documents: 0,
@@ -88,14 +99,24 @@ impl Walked {
                 continue;
             }
             let to = gap.to;
+            if walked.gaps.is_empty() {
+                walked.unmarked = walked.unmarked(view, to)?;
+            }
             walked.gaps.push(gap);
             let Some(to) = to else { break };
             walked.skip_to(to, view.file().shape);
             walked.advance(view, u64::MAX)?;
         }
         if walked.gaps.is_empty() {
-            let miscounted = walked.miscounted(view)?;
-            walked.gaps.extend(miscounted);
+            let wrong = match walked.miscounted(view)? {
+                None => walked.stepped_over(view)?,
+                found => found,
+            };
+            walked.gaps.extend(wrong);
+        }
+        if walked.gaps.is_empty() {
+            let left = walked.left_behind(view)?;
+            walked.gaps.extend(left);
         }
         Ok(walked)
     }
@@ -127,6 +148,10 @@ impl Walked {
     }
 
     fn pass(&mut self, view: &mut View, document: Document) -> Result<()> {
+        if (document.position + 1..document.next).contains(&self.write_position) {
+            let sequence = self.next_sequence;
+            self.over = Some(Known { position: document.position, sequence });
+        }
         if document.is_metadata {
             if view.array(document.position)?.is_some() {
                 self.arrays.push(document.position);
@@ -176,7 +201,78 @@ impl Walked {
                 Err(error) => return Err(error),
             }
         }
-        Ok(None)
+        Ok(self.written_after(view)?.and_then(|to| gap(Some(to))))
+    }
+
+    /// The message that `writePosition` names after the end.
+    fn written_after(&self, view: &mut View) -> Result<Option<Known>> {
+        if self.write_position <= self.position {
+            return Ok(None);
+        }
+        let known = self.written(view)?;
+        Ok(known.filter(|known| known.sequence >= self.next_sequence))
+    }
+
+    /// The message that `writePosition` names, if there is one and the sequence word belongs to it.
+    fn written(&self, view: &mut View) -> Result<Option<Known>> {
+        let (layout, shape, named) =
+            (view.file().layout.clone(), view.file().shape, self.write_position);
+        let pair = hints::read_pair(&layout, shape, || Ok(named), |at| view.word(at))?;
+        let Pair::Known(position, sequence) = pair else { return Ok(None) };
+        Ok(view.is_message(position)?.then_some(Known { position, sequence }))
+    }
+
+    /// Documents after an end that is damaged: nothing leads to them, and they may be messages.
+    fn left_behind(&self, view: &mut View) -> Result<Option<Gap>> {
+        let is_damaged = matches!(self.ending, Ending::Broken(_))
+            || (self.ending == Ending::Waiting(0) && self.write_position >= self.position);
+        if !is_damaged {
+            return Ok(None);
+        }
+        let found = scan::next_documents(view, self.position)?;
+        Ok(found.map(|at| Gap {
+            from: self.position,
+            found: format!("{}, and documents from {at:#x} on", self.ending.text()),
+            sequence: self.next_sequence,
+            to: None,
+        }))
+    }
+
+    /// The last message lies in the middle of what the walk took for one document, so that the
+    /// header of that one was damaged.
+    fn stepped_over(&self, view: &mut View) -> Result<Option<Gap>> {
+        let Some(over) = self.over else { return Ok(None) };
+        let to = self.written(view)?.filter(|to| to.sequence >= over.sequence);
+        let gap = |to: Known| Gap {
+            from: over.position,
+            found: format!("a document beyond the last message, which is at {:#x}", to.position),
+            sequence: over.sequence,
+            to: Some(to),
+        };
+        Ok(to.map(gap))
+    }
+
+    /// The header at the end without its mark of not being complete, if the documents after it lead
+    /// to a later message by the number that this has.
+    fn unmarked(&self, view: &mut View, to: Option<Known>) -> Result<Option<(u64, u32)>> {
+        let (Ending::Waiting(word), Some(to)) = (&self.ending, to) else { return Ok(None) };
+        let word = word & !NOT_COMPLETE;
+        let (length, is_metadata) = match document::parse(word) {
+            Header::Data(length) => (length, false),
+            Header::Meta(length) => (length, true),
+            _ => return Ok(None),
+        };
+        let next = document::next(self.position, length, view.file().layout.aligned);
+        let sequence = self.next_sequence + u64::from(!is_metadata);
+        let mut walk = Walk::from(view, Some(Known { position: next, sequence }));
+        while walk.at.position < to.position {
+            match walk.step() {
+                Ok(Slot::Document(_)) => {}
+                Ok(_) | Err(Error::Corrupt { .. }) => return Ok(None),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok((walk.at == to).then_some((self.position, word)))
     }
 
     /// The first message that readers find by another number than the walk gives it: a header before
