@@ -13,9 +13,12 @@ use std::sync::Arc;
 use zstd::stream::{raw, read, zio};
 use zstd::zstd_safe;
 
+use super::lock::interrupt;
 use super::roll_file::{self, RollFile, Slot, View};
 use super::{create, locate};
+use crate::chronicle::format::document::{self, Header};
 use crate::chronicle::format::roll_cycle::COMPRESSED;
+use crate::chronicle::format::store;
 use crate::memory::window::Window;
 use crate::os::files::{self, Access};
 use crate::{Error, Result};
@@ -28,6 +31,8 @@ const CONTENT_MAX: u64 = 1 << 40;
 const RATIO_MAX: u64 = 1 << 15;
 /// No message takes fewer bytes: those of its header.
 const LEAST_MESSAGE: u64 = 4;
+/// How far content may go on after the end-of-file marker: the rest of the last block.
+const TAIL_MAX: u64 = 1 << 32;
 /// Bytes of a frame's header that say the length of its content.
 const FRAME_HEADER: usize = 18;
 /// How a summary starts: a frame to skip, and the length of what is in it.
@@ -72,10 +77,11 @@ pub fn open_cycle(path: &Path, cycle: i32, write: bool) -> Result<Option<RollFil
 pub fn open(path: &Path, cycle: i32) -> Result<Option<RollFile>> {
     let Some(frame) = Frame::open(path)? else { return Ok(None) };
     let summary = frame.summary;
-    let window = match frame.decompress_in(path.parent().unwrap_or(Path::new("."))) {
+    let guide = || Some(Guide::default());
+    let window = match frame.decompress_in(path.parent().unwrap_or(Path::new(".")), guide()) {
         Err(error) if error.is_of_the_system() => {
             let Some(frame) = Frame::open(path)? else { return Ok(None) };
-            frame.decompress_in(&std::env::temp_dir())?
+            frame.decompress_in(&std::env::temp_dir(), guide())?
         }
         made => made?,
     };
@@ -221,15 +227,22 @@ impl Frame {
         }
     }
 
-    /// The content, mapped read-only, in a file without a name.
-    fn decompress_in(mut self, dir: &Path) -> Result<Window> {
+    /// The content, mapped read-only, in a file without a name; a guide looks at it as it comes.
+    fn decompress_in(mut self, dir: &Path, mut guide: Option<Guide>) -> Result<Window> {
         let path = self.path.clone();
         let failed = |e| Error::io(DECOMPRESS, &path, e);
         let file = files::without_name(dir).map_err(failed)?;
         let mut chunk = vec![0; CHUNK];
+        let dense = self.summary.map_or(0, |summary| summary.position);
+        check_space(&path, &file, dense)?;
         loop {
+            // Nobody waits for this thread, and the file without a name ends with it.
+            interrupt::check()?;
             let at = self.at;
             let found = self.read(&mut chunk)?;
+            if let Some(guide) = &mut guide {
+                guide.follow(&path, &chunk[..found], at, self.length)?;
+            }
             write_sparse(&file, &chunk[..found], at).map_err(failed)?;
             if found < chunk.len() {
                 break;
@@ -238,6 +251,65 @@ impl Frame {
         files::set_len(&file, self.length).map_err(failed)?;
         Window::new(&path, file, false)
     }
+}
+
+/// Steps over the documents of content as it comes, so that what is no roll file, or goes on long
+/// after its end, is refused before it takes space and time.
+#[derive(Default)]
+struct Guide {
+    /// The next header; None after the last one, or where the documents are damaged.
+    next: Option<u64>,
+    is_aligned: bool,
+}
+
+impl Guide {
+    fn follow(&mut self, path: &Path, chunk: &[u8], at: u64, length: u64) -> Result<()> {
+        if at == 0 {
+            self.is_aligned = Self::head(chunk).ok_or_else(|| {
+                damaged(path, 0, "content that does not begin as a roll file does")
+            })?;
+            self.next = self.is_aligned.then_some(0);
+        }
+        while let Some(position) = self.next {
+            let Some(word) = word_in(chunk, at, position) else { break };
+            self.next = match document::parse(word) {
+                Header::Data(size) | Header::Meta(size) => {
+                    Some(document::next(position, size, self.is_aligned))
+                }
+                Header::EndOfData if length - position > TAIL_MAX => {
+                    let found = format!("an end at {position:#x} in content of {length} bytes");
+                    return Err(damaged(path, position, found));
+                }
+                _ => None,
+            };
+        }
+        Ok(())
+    }
+
+    /// Whether documents are aligned; None where there is no header of a roll file.
+    fn head(chunk: &[u8]) -> Option<bool> {
+        let (word, payload) = chunk.split_first_chunk()?;
+        let Header::Meta(length) = document::parse(u32::from_le_bytes(*word)) else { return None };
+        let length = usize::try_from(length).ok()?;
+        store::parse(payload.get(..length)?).map(|layout| layout.aligned)
+    }
+}
+
+/// A header word, if it lies in a chunk.
+fn word_in(chunk: &[u8], at: u64, position: u64) -> Option<u32> {
+    let start = usize::try_from(position.checked_sub(at)?).ok()?;
+    let word = chunk.get(start..)?.first_chunk()?;
+    Some(u32::from_le_bytes(*word))
+}
+
+/// An error where a file system has less free space than messages take: others need it as well.
+fn check_space(path: &Path, file: &File, need: u64) -> Result<()> {
+    let left = files::left(file).map_err(|e| Error::io(DECOMPRESS, path, e))?;
+    if need <= left.free {
+        return Ok(());
+    }
+    let full = io::Error::from_raw_os_error(libc::ENOSPC);
+    Err(Error::io(DECOMPRESS, path, full))
 }
 
 /// Compresses a finished roll file into one that is empty, a step at a time.
@@ -385,7 +457,7 @@ mod tests {
     fn decompressed(path: &Path) -> Result<Vec<u8>> {
         let frame = Frame::open(path)?.expect("a file");
         assert_eq!(frame.summary, summary(path)?);
-        let window = frame.decompress_in(path.parent().expect("a directory"))?;
+        let window = frame.decompress_in(path.parent().expect("a directory"), None)?;
         let mut found = vec![0; usize::try_from(window.file_len()).expect("a length")];
         assert_eq!(window.read_at(&mut found, 0)?, found.len());
         Ok(found)
