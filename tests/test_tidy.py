@@ -62,7 +62,7 @@ PYTHON_LAYERS = [
     "frames.html",
     "_arguments _arrow _durable _formats _following _latency _slots discovery errors pausers",
     "types _opening _options _settings _raw _units pages",
-    "ranges.cycles ranges.event_time ranges.numbering ranges.seek",
+    "ranges.cycles ranges.damage ranges.event_time ranges.numbering ranges.seek",
     "calls arrow",
     "write_lock metrics frames.handle frames.scan frames.dataset frames groups",
     "queue appender tailer subtopics vanilla indexed quick_queue merging",

@@ -129,6 +129,7 @@ if _TYPE_CHECKING:
     from quire.calls.printing import print_all
     from quire.converting.conversion import Converted, convert
     from quire.converting.mapping import IndexMap
+    from quire.converting.salvaging import salvage
     from quire.groups.consumer import Consumer
     from quire.groups.group import Group
     from quire.groups.message import GroupBatch, GroupMessage
@@ -272,6 +273,7 @@ __all__ = [
     "replay",
     "replayed",
     "ring_pending",
+    "salvage",
     "service",
     "split_queue",
     "to_json",
@@ -322,6 +324,7 @@ _LATER = {
     "repair": "maintenance.repairing",
     "replay": "replaying.replay",
     "replayed": "replaying.replay",
+    "salvage": "converting.salvaging",
     "service": "services.service",
     "VerifyReport": "maintenance.report",
     "verify": "maintenance.verification",

@@ -44,6 +44,7 @@ REST: dict[str, list[str]] = {
     "removable": [],
     "repair": ["--apply"],
     "replay": ["--to-queue", OUT],
+    "salvage": [OUT],
     "split": [OUT, "--by", "cycle"],
     "stat": [],
     "tail": ["--no-follow"],

@@ -1,4 +1,4 @@
-"""A compressed file that declares more than a roll file holds takes neither the time nor the disk."""
+"""A compressed file that declares more than a roll file holds is refused at its head or its end."""
 
 from __future__ import annotations
 
@@ -38,22 +38,25 @@ def replace_by_bomb(file: Path, gib: int) -> int:
     return len(frame)
 
 
+def read_first(path: Path) -> bytes | None:
+    with quire.open(path, read_only=True) as queue, queue.tailer() as tailer:
+        return tailer.read_bytes()
+
+
 def test_a_small_file_that_declares_gibibytes_is_refused(path: Path) -> None:
     oldest, *_ = fill(path, 2, 20)
     assert replace_by_bomb(oldest, 32) < 3 << 20
-    with quire.open(path, read_only=True) as queue, queue.tailer() as tailer:
-        with pytest.raises(quire.CorruptError, match="not a compressed roll file"):
-            tailer.read_bytes()
-    assert [it.kind for it in quire.verify(path).findings] == ["unreadable-file"]
+    with pytest.raises(quire.CorruptError, match="not a compressed roll file"):
+        read_first(path)
+    assert "unreadable-file" in {it.kind for it in quire.verify(path).findings}
 
 
 def test_content_that_is_no_roll_file_ends_at_once(path: Path) -> None:
     oldest, *_ = fill(path, 2, 20)
     oldest.write_bytes(b"no roll file".ljust(BLOCK, b"."))
     replace_by_bomb(oldest, 3)
-    with quire.open(path, read_only=True) as queue, queue.tailer() as tailer:
-        with pytest.raises(quire.CorruptError, match="does not begin as a roll file"):
-            tailer.read_bytes()
+    with pytest.raises(quire.CorruptError, match="does not begin as a roll file"):
+        read_first(path)
 
 
 @pytest.mark.slow

@@ -78,7 +78,7 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 34] = [
         Self::UnreadableFile,
         Self::LostHeader,
         Self::UnfinishedFile,

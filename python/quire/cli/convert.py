@@ -12,6 +12,7 @@ import click
 import quire
 from quire.cli.arguments import PATH, value_errors_as_usage
 from quire.cli.errors import INTERRUPTED, print_error
+from quire.cli.options import on_damage_option, print_lost
 from quire.cli.progress import Progress
 
 _FORMATS = ("chronicle", "vanilla", "quick-queue", "parquet")
@@ -33,6 +34,7 @@ _FORMATS = ("chronicle", "vanilla", "quick-queue", "parquet")
     help="The size of a block, a data file or a page of DEST.",
 )
 @click.option("--skip", is_flag=True, help="Leave out messages that the format cannot hold.")
+@on_damage_option()
 def convert(  # noqa: PLR0913 - its options
     source: Path,
     dest: Path,
@@ -41,7 +43,8 @@ def convert(  # noqa: PLR0913 - its options
     roll_cycle: str | None,
     block_bytes: int | None,
     skip: bool,
-) -> None:
+    on_damage: Literal["stop", "skip"],
+) -> int:
     """
     Convert a queue into another format, or into Parquet files.
 
@@ -69,6 +72,7 @@ def convert(  # noqa: PLR0913 - its options
                 roll_cycle=roll_cycle,
                 block_bytes=block_bytes,
                 skip=skip,
+                on_damage=on_damage,
                 progress=progress.show,
             )
         except KeyboardInterrupt:
@@ -77,6 +81,7 @@ def convert(  # noqa: PLR0913 - its options
                 print_error("interrupted: repeat the command to resume")
             raise click.exceptions.Exit(INTERRUPTED) from None
     click.echo(_summary(done))
+    return print_lost(done.lost)
 
 
 def _summary(done: quire.Converted) -> str:

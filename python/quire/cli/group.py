@@ -37,6 +37,7 @@ VERBS: Final = {
     "replay": "quire.cli.replay:replay",
     "tail": "quire.cli.tail:tail",
     "roll-cycles": "quire.cli.roll_cycles:roll_cycles",
+    "salvage": "quire.cli.salvage:salvage",
     "split": "quire.cli.split:split",
     "stat": "quire.cli.stat:stat",
     "tailers": "quire.cli.tailers:tailers",

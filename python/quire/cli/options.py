@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeVar
 
 import click
 
 from quire.cli.arguments import condition_of, names_of, parse_point, pattern_of
+from quire.cli.errors import FAILED, OK, print_error
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -30,6 +31,26 @@ def format_option(*styles: str, default: str) -> Callable[[_Command], _Command]:
 def row_format_option(default: str = "text") -> Callable[[_Command], _Command]:
     """Return ``--format`` of a verb that prints rows: see :func:`quire.cli.rows.print_rows`."""
     return format_option(*ROW_FORMATS, default=default)
+
+
+def on_damage_option() -> Callable[[_Command], _Command]:
+    """Return ``--on-damage``."""
+    return click.option(
+        "--on-damage",
+        type=click.Choice(["stop", "skip"]),
+        default="stop",
+        show_default=True,
+        help="At messages that cannot be read: stop, or say which they are and go on.",
+    )
+
+
+def print_lost(lost: Iterable[object]) -> int:
+    """Write what was passed over to stderr; return the exit code, which is 1 if there was any."""
+    code = OK
+    for part in lost:
+        print_error(str(part))
+        code = FAILED
+    return code
 
 
 def check_json(style: str, *, as_json: bool) -> None:

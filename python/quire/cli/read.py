@@ -8,7 +8,13 @@ from typing import Any, Final
 import click
 
 from quire.cli.arguments import PATH, reference_of, replaced, zone_of
-from quire.cli.options import filter_options, format_option, range_options
+from quire.cli.options import (
+    filter_options,
+    format_option,
+    on_damage_option,
+    print_lost,
+    range_options,
+)
 from quire.cli.reading import Request, show
 from quire.cli.stages import made
 
@@ -66,6 +72,7 @@ class _OrJava(click.Command):
 )
 @format_option(*FORMATS, default=FORMATS[0])
 @click.option("--zone", type=zone_of, metavar="ZONE", help="Time zone of times in columns.")
+@on_damage_option()
 @click.option("--metadata", is_flag=True, help="Show metadata documents too.")
 @click.option("--no-index", is_flag=True, help="Leave out the indexes.")
 @click.option("--named", metavar="TAILER", help="Resume at this named tailer, and move it.")
@@ -90,7 +97,7 @@ class _OrJava(click.Command):
     help="Start where this comparator says, by binary search.",
 )
 @click.option("--search-arg", metavar="TEXT", help="What to make the comparator with.")
-def read(path: Path, **more: Any) -> None:  # noqa: ANN401 - click checks them
+def read(path: Path, **more: Any) -> int:  # noqa: ANN401 - click checks them
     """
     Print the messages of a queue, or of one of its files.
 
@@ -130,7 +137,8 @@ def read(path: Path, **more: Any) -> None:  # noqa: ANN401 - click checks them
         more["schema"] = load_schema(place)
     more["start"], more["end"] = more.pop("from"), more.pop("to")
     more["limit"] = more.pop("count")
-    show(path, Request(with_index=not more.pop("no_index"), **more))
+    more["skips_damage"] = more.pop("on_damage") == "skip"
+    return print_lost(show(path, Request(with_index=not more.pop("no_index"), **more)))
 
 
 def _made(options: dict[str, Any], name: str) -> Any:  # noqa: ANN401 - a function

@@ -22,6 +22,7 @@ from quire.cli.sources import Source, sources_of
 from quire.cli.stages import Calls, Limiter, Patterns
 from quire.cli.streams import check_reader
 from quire.ranges.cycles import end_index_of
+from quire.ranges.damage import Lost, Skipper
 from quire.ranges.numbering import AnyQueue, AnyTailer, tailer_of
 from quire.ranges.seek import first_by
 
@@ -69,6 +70,7 @@ class Request(NamedTuple):
     search: Callable[..., Any] | None = None
     is_java: bool = False
     squash: bool = False
+    skips_damage: bool = False
 
     @property
     def most(self) -> int | None:
@@ -83,9 +85,9 @@ class Request(NamedTuple):
         return Bounds(None, None, last, self.reverse, self.follow, self.metadata)
 
 
-def show(path: Path, request: Request) -> None:
+def show(path: Path, request: Request) -> list[Lost]:
     """
-    Show the messages of a queue, or of every queue of a directory.
+    Show the messages of a queue, or of every queue of a directory; return what was passed over.
 
     Raises:
         click.ClickException: A point or a field is not there.
@@ -96,15 +98,17 @@ def show(path: Path, request: Request) -> None:
     if request.named is not None and len(sources) > 1:
         raise click.UsageError(f"--named needs one queue: queues={len(sources)} path={path}")
     limiter = None if request.limiter is None else Limiter(request.limiter)
+    lost: list[Lost] = []
     with value_errors_as_usage():
         printer = printer_of(request, lambda: _first_schema(sources))
         try:
             if request.most != 0:
-                _run(sources, request, limiter, printer)
+                _run(sources, request, limiter, printer, lost)
             printer.end()
         except quire.QuireError:
             printer.flush()  # what was read before the damage
             raise
+    return lost
 
 
 def _run(
@@ -112,9 +116,10 @@ def _run(
     request: Request,
     limiter: Limiter | None,
     printer: AnyPrinter,
+    lost: list[Lost],
 ) -> None:
     left = request.most
-    for source, batch, rows, tailer in _steps(sources, request, limiter, printer.flush):
+    for source, batch, rows, tailer in _steps(sources, request, limiter, printer.flush, lost):
         chosen = rows if left is None else rows[:left]
         printer.show(source, batch, chosen)
         if request.named is not None and isinstance(tailer, Tailer | VanillaTailer):
@@ -131,9 +136,10 @@ def _steps(
     request: Request,
     limiter: Limiter | None,
     idle: Callable[[], None],
+    lost: list[Lost],
 ) -> Iterator[Step]:
     """Yield what each queue has; with ``follow``, go around until the process is interrupted."""
-    running = [_of_source(source, request, limiter) for source in sources]
+    running = [_of_source(source, request, limiter, lost) for source in sources]
     pauser = pausers.sleepy()
     presence = Presence(source.path for source in sources)
     while running:
@@ -157,7 +163,9 @@ def _steps(
             pauser.pause()
 
 
-def _of_source(source: Source, request: Request, limiter: Limiter | None) -> Iterator[Step | None]:
+def _of_source(
+    source: Source, request: Request, limiter: Limiter | None, lost: list[Lost]
+) -> Iterator[Step | None]:
     with _opened(source, request) as queue, _tailer(queue, request.named) as tailer:
         stages = _stages(queue, request, limiter)
         while (bounds := _bounds(queue, request)) is None:
@@ -167,7 +175,9 @@ def _of_source(source: Source, request: Request, limiter: Limiter | None) -> Ite
             first = first_by(queue, lambda excerpt: compare(excerpt) >= 0)
             is_past = first >= end_index_of(queue) and not request.follow
             bounds = bounds._replace(end=0) if is_past else bounds.within(first, None)
-        selection = Selection(queue, tailer, bounds, stages, is_named=request.named is not None)
+        skipper = Skipper(queue, lost) if request.skips_damage else None
+        is_named = request.named is not None
+        selection = Selection(queue, tailer, bounds, stages, is_named=is_named, skipper=skipper)
         for found in selection.batches():
             yield None if found is None else Step(source.name, *found, tailer)
 

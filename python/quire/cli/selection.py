@@ -11,6 +11,7 @@ import quire
 from quire._native import Tailer
 from quire.cli.batches import BATCH, Batch, backward, next_batch, next_document
 from quire.ranges.cycles import end_index_of
+from quire.ranges.damage import Skipper
 from quire.ranges.numbering import AnyQueue, AnyTailer, tailer_of
 
 if TYPE_CHECKING:
@@ -72,10 +73,11 @@ class Selection:
         bounds: Where to begin and to end.
         stages: What each message must pass.
         is_named: Take one message at a time, so that only those taken count as read.
+        skipper: Goes on after what cannot be read; None: that is an error.
 
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it works on
         self,
         queue: AnyQueue,
         tailer: AnyTailer,
@@ -83,6 +85,7 @@ class Selection:
         stages: Sequence[Stage] = (),
         *,
         is_named: bool = False,
+        skipper: Skipper | None = None,
     ) -> None:
         """Go to where the stretch begins."""
         self._queue = queue
@@ -90,6 +93,7 @@ class Selection:
         self._bounds = bounds
         self._stages = stages
         self._size = 1 if is_named else BATCH
+        self._skipper = skipper
         self._end = end_of(queue)
         if bounds.reverse:
             return
@@ -123,7 +127,14 @@ class Selection:
     def _next(self) -> Batch:
         if self._bounds.metadata and isinstance(self._tailer, Tailer):
             return next_document(self._tailer)
-        return next_batch(self._tailer, self._size)
+        while True:
+            try:
+                return next_batch(self._tailer, self._size)
+            except quire.CorruptError as error:
+                if self._skipper is None:
+                    raise
+                if not self._skipper.skip(self._tailer, error) and not self._bounds.follow:
+                    return Batch(0, b"", bytes(4), b"")
 
     def _past(self) -> int | None:
         """Return the index to stop at."""
@@ -165,14 +176,15 @@ class Selection:
         start, past = None, self._past()
         with tailer_of(self._queue) as looker:
             low, high = self._bounds.start or 0, self._end if past is None else past
-            for batch, rows in backward(self._queue, looker, low, high):
-                if not count:
-                    break
+            found = backward(self._queue, looker, low, high) if count else ()
+            for batch, rows in found:
                 chosen, passed = self._chosen(batch, rows)
                 if passed:
                     passed = passed[:count]
                     start = chosen.indexes[passed[-1]]
                     count -= len(passed)
+                if not count:
+                    break  # before what is behind these is looked at: it may be damaged
         if start is None:
             self._tailer.to_end()
         else:

@@ -29,6 +29,7 @@ from quire.converting.target import (
 from quire.errors import ConvertError
 from quire.maintenance.left_out import tell_left_out
 from quire.queue import Queue
+from quire.ranges.damage import ON_DAMAGE, Lost
 from quire.ranges.range import Chunk, opened
 
 Progress: TypeAlias = Callable[[str, int, int], object]
@@ -48,6 +49,7 @@ class Converted:
         written: How many of them were written now; the others were there already.
         skipped: How many were left out because the format cannot hold them.
         last: The index of the last one in the result; None if there is none.
+        lost: What could not be read of the source, in order, and was passed over.
 
     Examples:
         >>> _ = appender.write_many([b"one", b"two"])
@@ -61,6 +63,7 @@ class Converted:
     written: int
     skipped: int
     last: int | None
+    lost: tuple[Lost, ...] = ()
 
 
 def convert(  # noqa: PLR0913 - by keywords
@@ -71,6 +74,7 @@ def convert(  # noqa: PLR0913 - by keywords
     roll_cycle: str | RollCycle | None = None,
     block_bytes: int | None = None,
     skip: bool = False,
+    on_damage: Literal["stop", "skip"] = "stop",
     progress: Progress | None = None,
 ) -> Converted:
     """
@@ -92,11 +96,14 @@ def convert(  # noqa: PLR0913 - by keywords
             of it; ``data_block_bytes`` of a Vanilla Chronicle, ``page_bytes`` of a Quick-Queue.
         skip: Leave out messages that the format cannot hold: too long ones, and empty ones except
             in a Vanilla Chronicle and Parquet. Otherwise the first of them is an error.
+        on_damage: ``skip`` goes on after messages of a Chronicle Queue that cannot be read, and
+            says which in ``lost``; ``stop`` raises.
         progress: Called now and then.
 
     Raises:
         ConvertError: *dest* holds something else; the format cannot hold a message; or another
             process writes to either side.
+        CorruptError: A message cannot be read, and damage is not skipped.
         ValueError: An option does not go with *into*.
 
     Examples:
@@ -112,6 +119,7 @@ def convert(  # noqa: PLR0913 - by keywords
     arguments.one_of(*INTO)("into", into)
     asked = _Asked(into, _roll_cycle(into, roll_cycle), _block_bytes(into, block_bytes))
     arguments.flag("skip", skip)
+    arguments.one_of(*ON_DAMAGE)("on_damage", on_damage)
     arguments.optional(arguments.function())("progress", progress)
     path = Path(arguments.path("dest", dest)).absolute()
     if into == PARQUET:
@@ -119,7 +127,7 @@ def convert(  # noqa: PLR0913 - by keywords
     with opened(source) as queue:
         _check_apart(Path(queue.path), path)
         tell_left_out(queue.path, "conversion")
-        plan = Source(queue)
+        plan = Source(queue, skips=on_damage == "skip")
         with SafeFolder.at(path, create=PRIVATE) as folder, _locked(path):
             settings = _settings(folder, plan, asked)
             with closing(_target(folder, settings, plan)) as target:
@@ -198,7 +206,8 @@ class Conversion:
             raise self._mismatch(more.indexes[0], "more messages than the source")
         self._folder.sync_tree()
         found.publish()
-        return Converted(found.messages, written, found.skipped, found.last)
+        lost = self._source.lost
+        return Converted(found.messages, written, found.skipped, found.last, lost)
 
     def _steps(self) -> Iterator[Chunk | _Skipped]:
         """Yield what the target holds, in runs, and what is left out."""

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from quire._formats import CHRONICLE, INDEXED, QUICK_QUEUE, Format
-from quire.errors import ConvertError
+from quire.errors import ConvertError, CorruptError
 from quire.indexed import IndexedQueue
 from quire.queue import Queue
 from quire.quick_queue import QuickQueue
+from quire.ranges.damage import Lost, Skipper
 from quire.ranges.numbering import Numbering, Periods
 from quire.ranges.range import Chunk, read_chunk
+from quire.ranges.seek import NO_INDEX
 from quire.vanilla import VanillaQueue
 
 _COUNT: Final = 65_536
@@ -24,10 +26,11 @@ class Source:
 
     Args:
         queue: The queue.
+        skips: Read on after damage, as far as messages can be reached.
 
     """
 
-    def __init__(self, queue: Queue) -> None:
+    def __init__(self, queue: Queue, *, skips: bool = False) -> None:
         """Note the last message."""
         self.queue = queue
         self.format: Format = format_of_queue(queue)
@@ -35,8 +38,15 @@ class Source:
         self._numbering = Numbering.of(queue) if self.format != INDEXED else _NUMBERED
         self._periods = Periods.of(queue) if has_cycles else None
         self.step = self._numbering.step
-        self.messages = queue.entry_count
-        self._last = queue.last_index
+        self._skips = skips
+        self._skipper = Skipper(queue)
+        self.messages = 0 if skips else queue.entry_count
+        self._last = NO_INDEX - 1 if skips else queue.last_index
+
+    @property
+    def lost(self) -> tuple[Lost, ...]:
+        """What the last run over the messages could not read."""
+        return tuple(self._skipper.lost)
 
     def runs(self) -> Iterator[Chunk]:
         """
@@ -47,9 +57,12 @@ class Source:
 
         """
         last: int | None = None
+        self._skipper = Skipper(self.queue)
         with self._tailer() as tailer:
             while self._last is not None and last != self._last:
-                chunk = read_chunk(tailer, _COUNT).until(self._last + 1)
+                chunk = self._chunk(tailer)
+                if chunk is None:
+                    return
                 for first, past in runs_of(chunk.indexes, self.step):
                     if last is not None and chunk.indexes[first] <= last:
                         raise self._late_append(chunk.indexes[first], last)
@@ -60,6 +73,20 @@ class Source:
                         "messages of the source cannot be reached:"
                         f" after={_hex(last)} last={self._last:#x} path={self.queue.path}"
                     )
+
+    def _chunk(self, tailer: Any) -> Chunk | None:  # noqa: ANN401 - of any format
+        """Return the next messages; None where damage is passed over and there are no more."""
+        past = NO_INDEX if self._last is None else self._last + 1
+        while True:
+            try:
+                chunk = read_chunk(tailer, _COUNT).until(past)
+            except CorruptError as error:
+                if not self._skips:
+                    raise
+                if not self._skipper.skip(tailer, error):
+                    return None
+                continue
+            return chunk if len(chunk) or not self._skips else None
 
     def time_ms(self, index: int) -> int | None:
         """Return when the cycle of a message starts; None in a format without cycles."""
@@ -73,7 +100,7 @@ class Source:
         return None if self._periods is None else self._periods.length_ms
 
     def _tailer(self) -> Any:  # noqa: ANN401 - of any format
-        if self.format == CHRONICLE:
+        if self.format == CHRONICLE and not self._skips:
             return self.queue.tailer(on_missing="raise")
         return self.queue.tailer()
 

@@ -1,0 +1,94 @@
+"""Reading on after damage: what is lost, and where the next message is that can be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+from quire._native import Queue
+from quire.errors import CorruptError
+from quire.ranges.cycles import count_of
+
+ON_DAMAGE: Final = ("stop", "skip")
+_MOST_TRIES: Final = 4_096  # of one cycle whose length is not known
+
+
+class Lost(NamedTuple):
+    """
+    Messages that cannot be read.
+
+    Attributes:
+        first: The index of the first.
+        past: The index at which reading goes on; None if nothing after them can be read.
+        error: Why.
+
+    """
+
+    first: int
+    past: int | None
+    error: str
+
+    def __str__(self) -> str:
+        """Return the range in words."""
+        past = "the end" if self.past is None else f"{self.past:#x}"
+        return f"messages from {self.first:#x} to before {past} cannot be read: {self.error}"
+
+
+class Skipper:
+    """
+    Moves tailers of a queue on over damage, and notes what is lost.
+
+    Args:
+        queue: The queue.
+        lost: Where to note it.
+
+    """
+
+    def __init__(self, queue: object, lost: list[Lost] | None = None) -> None:
+        """Note nothing yet."""
+        self._queue = queue
+        self.lost: list[Lost] = [] if lost is None else lost
+
+    def skip(self, tailer: Any, error: CorruptError) -> bool:  # noqa: ANN401 - of any format
+        """
+        Move a tailer to the next message that can be read by its index; False if there is none.
+
+        Raises:
+            CorruptError: The queue's format has no index to go on by.
+
+        """
+        if not isinstance(self._queue, Queue):
+            raise error
+        first = int(tailer.index)
+        past = next(_readable(self._queue, tailer, first), None)
+        self.lost.append(Lost(first, past, str(error)))
+        return past is not None
+
+
+def _readable(queue: Queue, tailer: Any, after: int) -> Iterator[int]:  # noqa: ANN401
+    """Yield indexes after one, each of which the tailer was moved to."""
+    roll = queue.roll_cycle
+    damaged, sequence = roll.to_cycle(after), roll.to_sequence(after)
+    for cycle in queue.cycles:
+        if cycle < damaged:
+            continue
+        first = sequence + 1 if cycle == damaged else 0
+        for index in _entries(queue, cycle, first):
+            try:
+                if tailer.move_to_index(index):
+                    yield index
+                    return
+            except CorruptError:
+                continue
+
+
+def _entries(queue: Queue, cycle: int, first: int) -> Iterator[int]:
+    """Yield the indexes of a cycle from a sequence on that the index of its file may have."""
+    roll = queue.roll_cycle
+    spacing = roll.index_spacing
+    try:
+        count = count_of(queue, cycle)
+    except CorruptError:
+        count = first + _MOST_TRIES * spacing
+    start = -(-first // spacing) * spacing
+    yield from (roll.to_index(cycle, number) for number in range(start, count, spacing))

@@ -1,0 +1,87 @@
+"""What can be read of a damaged queue is brought into a new one, and the rest is named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import quire
+from cli_runs import Cli
+from damages import break_message, fill, spoil
+from queues import snapshot
+from reference import read_queue
+
+DAYS, PER_DAY = 3, 300
+BROKEN = 101  # the next index entry is that of 104
+
+
+@pytest.fixture
+def damaged(path: Path) -> Path:
+    files = fill(path, DAYS, PER_DAY)
+    break_message(files[1], BROKEN)
+    return path
+
+
+def index_of(day: int, sequence: int) -> int:
+    return (19737 + day << 32) + sequence
+
+
+def whole_of(tmp_path: Path) -> dict[int, bytes]:
+    fill(tmp_path / "whole", DAYS, PER_DAY)
+    return dict(read_queue(tmp_path / "whole"))
+
+
+def test_every_message_that_the_index_reaches_is_brought(damaged: Path, tmp_path: Path) -> None:
+    before, whole = snapshot(damaged), whole_of(tmp_path)
+    dest = tmp_path / "saved"
+    done = quire.salvage(damaged, dest)
+    assert snapshot(damaged) == before
+    (lost,) = done.lost
+    assert (lost.first, lost.past) == (index_of(1, BROKEN), index_of(1, 104))
+    assert done.messages == DAYS * PER_DAY - 3
+    saved, places = dict(read_queue(dest)), quire.IndexMap(dest)
+    brought = [index for index in whole if not lost.first <= index < (lost.past or 0)]
+    assert [saved[places[index]] for index in brought] == [whole[index] for index in brought]
+    kept = [index for index in brought if index < lost.first or index >= index_of(2, 0)]
+    assert [places[index] for index in kept] == kept
+    assert quire.verify(dest).findings == ()
+
+
+def test_an_unreadable_file_loses_its_cycle_alone(path: Path, tmp_path: Path) -> None:
+    files = fill(path, DAYS, 4)
+    spoil(files[1])
+    done = quire.salvage(path, tmp_path / "saved")
+    assert (done.messages, [it.past for it in done.lost]) == (8, [index_of(2, 0)])
+    assert [it for it, _ in read_queue(tmp_path / "saved")][4:] == [
+        index_of(2, number) for number in range(4)
+    ]
+
+
+def test_the_verb_names_what_is_lost(damaged: Path, tmp_path: Path, cli: Cli) -> None:
+    ran = cli("salvage", damaged, tmp_path / "saved")
+    assert (ran.code, ran.out) == (1, "messages=897 ranges_lost=1\n")
+    assert f"messages from {index_of(1, BROKEN):#x} to before {index_of(1, 104):#x}" in ran.err
+
+
+def test_reading_skips_damage_where_that_is_asked_for(damaged: Path, cli: Cli) -> None:
+    ran = cli("read", damaged, "--format", "jsonl")
+    assert (ran.code, len(ran.lines), "corrupt file" in ran.err) == (1, PER_DAY + BROKEN, True)
+    ran = cli("read", damaged, "--format", "jsonl", "--on-damage", "skip")
+    assert (ran.code, len(ran.lines)) == (1, DAYS * PER_DAY - 3)
+    assert f"messages from {index_of(1, BROKEN):#x} to before" in ran.err
+
+
+def test_the_last_messages_do_not_depend_on_earlier_ones(damaged: Path, cli: Cli) -> None:
+    for count in (0, 5, PER_DAY):
+        ran = cli.ok("read", damaged, "--last", count, "--format", "jsonl")
+        assert len(ran.lines) == count
+
+
+def test_a_conversion_skips_damage_where_that_is_asked_for(damaged: Path, tmp_path: Path) -> None:
+    with pytest.raises(quire.CorruptError):
+        quire.convert(damaged, tmp_path / "stopped", into="vanilla")
+    done = quire.convert(damaged, tmp_path / "moved", into="vanilla", on_damage="skip")
+    assert (done.messages, len(done.lost)) == (DAYS * PER_DAY - 3, 1)
+    again = quire.convert(damaged, tmp_path / "moved", into="vanilla", on_damage="skip")
+    assert (again.written, again.lost) == (0, done.lost)
