@@ -63,3 +63,14 @@ def test_what_cannot_be_reset_says_so(cli: Cli, path: Path, last: int) -> None:
     assert (wrong.code, "expected an index, 'start' or 'end'" in wrong.err) == (2, True)
     with quire.open(path) as queue, queue.group("billing").consumer():
         assert "the group has members" in cli("groups", path, "--reset", "billing", "end").err
+
+
+def test_a_group_is_deleted(cli: Cli, path: Path, last: int) -> None:
+    assert last
+    refused = cli("groups", path, "--delete", "billing", "--reset", "billing", "start")
+    assert refused.code == 2
+    assert "exclude each other" in refused.err
+    assert cli.ok("groups", path, "--delete", "billing").lines == ["deleted: name=billing"]
+    assert listed(cli, path) == []
+    unknown = cli("groups", path, "--delete", "billing")
+    assert (unknown.code, "no group has this name: name=billing" in unknown.err) == (1, True)

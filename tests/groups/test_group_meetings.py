@@ -1,0 +1,127 @@
+"""Groups and other features: compressed cycles, repair, containers, and what outlives its boot."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import quire
+from queues import DAY_MS, START_MS
+
+HOUR_S = 3600.0
+ENDLESS_MS = 2**43 - 1
+
+
+def group(queue: quire.Queue) -> quire.Group:
+    return queue.group("billing", ack_timeout_s=HOUR_S)
+
+
+def test_a_takeover_reads_compressed_cycles(tmp_path: Path) -> None:
+    path, clock = tmp_path / "queue", quire.ManualClock(START_MS)
+    with quire.open(path, roll_cycle="FAST_DAILY", clock=clock, block_bytes=2**16) as queue:
+        appender = queue.appender()
+        for day in range(4):
+            appender.write_many([b"%d.%d" % (day, number) for number in range(40)])
+            clock.advance(DAY_MS)
+    quire.prune(path, max_cycles=1, action="compress", clock=clock)
+    assert list(path.glob("*.zst"))
+    with quire.open(path, clock=clock) as queue:
+        with group(queue).consumer() as consumer:
+            taken = consumer.read_many(40).payloads()
+        with group(queue).consumer() as consumer:
+            assert [message.data for message in consumer.read_many(40)] == taken
+        with group(queue).consumer() as consumer:
+            assert sum(message.ack() for message in consumer) == 160
+        assert group(queue).lag == 0
+
+
+def test_a_group_says_that_repair_cut_messages_which_it_had(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path, clock = tmp_path / "queue", quire.ManualClock(START_MS)
+    with (
+        quire.open(path, roll_cycle="TEST4_DAILY", clock=clock) as queue,
+        queue.appender() as appender,
+        group(queue).consumer() as consumer,
+    ):
+        appender.write_many([b"%d" % number for number in range(10)])
+        assert consumer.ack_many(consumer.read_many(5)) == 5
+        assert consumer.ack_many(consumer.read_many(5)) == 5
+    (file,) = path.glob("*.cq4")
+    content = bytearray(file.read_bytes())
+    last = content.rindex(b"9", 0, len(content.rstrip(b"\0")))
+    content[last - 4 : last + 1] = bytes(5)  # as a power cut leaves the last message
+    file.write_bytes(content)
+    quire.repair(path, dry_run=False)
+    with quire.open(path, clock=clock) as queue, group(queue).consumer() as consumer:
+        with queue.appender() as appender:
+            appender.write_bytes(b"new")
+        found = [message.data for message in consumer if message.ack()]
+        assert found[-1] == b"new"
+        assert group(queue).lag == 0
+    assert "messages of a group were lost: group=billing" in caplog.text
+
+
+@cache
+def why_no_namespaces() -> str | None:
+    if shutil.which("unshare") is None:
+        return "no unshare on the PATH"
+    done = subprocess.run([*CONTAINER, "true"], capture_output=True, text=True, check=False)
+    return None if done.returncode == 0 else f"no pid namespaces: {done.stderr.strip()}"
+
+
+CONTAINER = ["unshare", "--user", "--map-root-user", "--mount", "--pid", "--mount-proc", "--fork"]
+CONTAINER += ["--kill-child=KILL"]
+MEMBER = """
+import os, sys
+import quire
+consumer = quire.open(sys.argv[1]).group("billing", ack_timeout_s=3600.0).consumer("contained")
+print(os.getpid(), len(consumer.read_many(2)), flush=True)
+sys.stdin.read()
+os._exit(1)
+"""
+
+
+def test_a_dead_consumer_of_another_container_is_known_by_its_lock(
+    queue: quire.Queue, appender: quire.Appender
+) -> None:
+    if why := why_no_namespaces():
+        pytest.skip(why)
+    appender.write_many([b"a", b"b"])
+    command = [*CONTAINER, sys.executable, "-c", MEMBER, queue.path]
+    with (
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as contained,
+        group(queue).consumer() as consumer,
+    ):
+        assert contained.stdout is not None
+        assert contained.stdout.readline() == b"1 2\n"  # pid 1, which lives out here, too
+        assert consumer.read() is None, "it lives"
+        contained.communicate()
+        assert [message.data for message in consumer if message.ack()] == [b"a", b"b"]
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_no_deadline_of_before_a_reboot_counts(
+    queue: quire.Queue, appender: quire.Appender, others: int
+) -> None:
+    appender.write_many([b"a", b"b"])
+    side_file = Path(queue.path, "billing.qgroup")
+    with group(queue).consumer() as consumer:
+        assert len(consumer.read_many(2)) == 2
+        held = side_file.read_bytes()
+    # As after a power cut: the claim is held, with a deadline that the new clock never reaches.
+    content = bytearray(held)
+    at = next(at for at in range(69_632, len(content), 128) if content[at + 7] >> 5 == 3)
+    word = int.from_bytes(content[at + 8 : at + 16], "little")
+    content[at + 8 : at + 16] = (word | ENDLESS_MS).to_bytes(8, "little")
+    side_file.write_bytes(content)
+    before = [group(queue).consumer() for _ in range(others)]  # has the number of the dead one
+    with group(queue).consumer() as consumer:
+        assert [message.data for message in consumer if message.ack()] == [b"a", b"b"]
+    for other in before:
+        other.close()
