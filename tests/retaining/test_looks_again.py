@@ -51,6 +51,7 @@ report = quire.prune(path, max_cycles=1, action=action, **given)
 say([len(report.removed), [it.reason.split(":")[0] for it in report.kept], report.overtaken])
 """
 ARCHIVE = """
+import quire.archive
 arm()
 report = quire.archive.archive(sys.argv[1], sys.argv[3], delete=True)
 say([report.deleted, [it.reason.split(":")[0] for it in report.kept], []])
