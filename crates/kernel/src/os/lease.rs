@@ -9,9 +9,9 @@ use std::fs::File;
 #[must_use]
 pub fn is_only_writer(file: &File) -> bool {
     use std::os::fd::AsRawFd;
+
     // A process that opens the file while the lease is held has this signal sent here; it is ignored
     // unless a handler is set. Without it, the signal would end this process.
-    // unless somebody handles it; without that it were one that ends the process.
     const SIGNAL: libc::c_int = libc::SIGURG;
     const OVERLAY: i64 = 0x794c_7630;
     let descriptor = file.as_raw_fd();
