@@ -202,3 +202,29 @@ def test_a_named_tailer_whose_table_is_replaced_before_it_stores_stops(
     assert error.startswith("the queue's table was replaced")
     assert read[0] == texts[0]
     assert how == "read" or len(read) == 1
+
+
+SYNCER = """
+path, = sys.argv[1:]
+queue = quire.open(path)
+appender = queue.appender()
+appender.write_text("last")
+arm()
+try:
+    appender.sync()
+except quire.TableLostError as error:
+    say(str(error))
+"""
+
+
+@pytest.mark.slow
+def test_a_sync_while_the_directory_is_replaced_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "q"
+    with Party(SYNCER, path, point="sync.directory.sync") as party:
+        party.wait_until_stopped()
+        path.rename(tmp_path / "old")
+        with quire.open(path) as queue, queue.appender() as appender:
+            appender.write_text("of the other")
+        party.go_on()
+        (error,) = party.result()
+    assert error.startswith("the queue's table was replaced")

@@ -36,6 +36,8 @@ pub fn sync(queue: &Queue, table: &TableStore, own: Option<i32>) -> Result<()> {
         sync_directory(queue.path())?;
         queue.sync_own_name()
     })?;
+    // Paths may have led to another queue's directory since the caller looked.
+    table.shared.check_present()?;
     note(table, word, last);
     Ok(())
 }
