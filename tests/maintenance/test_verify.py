@@ -148,6 +148,22 @@ def test_an_unreadable_file_hides_no_other(queue: Path) -> None:
     assert (kinds(report), report.messages) == (["unreadable-file"], (DAYS - 1) * PER_DAY)
 
 
+@pytest.mark.parametrize("number", [0, -1])
+@pytest.mark.parametrize("kind", ["a directory", "a symbolic link", "a FIFO"])
+def test_what_is_no_file_in_place_of_one_is_a_finding(queue: Path, kind: str, number: int) -> None:
+    file = sorted(queue.glob("*.cq4"))[number]
+    file.rename(queue / "elsewhere")
+    if kind == "a directory":
+        file.mkdir()
+    elif kind == "a FIFO":
+        os.mkfifo(file)
+    else:
+        file.symlink_to(queue / "elsewhere")
+    report = quire.verify(queue)
+    (found,) = [it for it in report.findings if it.kind == "unreadable-file"]
+    assert (found.file, kind in found.found, report.messages > 0) == (str(file), True, True)
+
+
 def test_every_kind_is_described() -> None:
     assert [*KINDS] == [*_native.FINDING_KINDS]
     page = (ROOT / "docs/operations.md").read_text("utf-8")

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from os import PathLike
 from typing import TYPE_CHECKING
 
-from quire._native import Queue as NativeQueue
+from quire._formats import CHRONICLE
+from quire.converting.source import format_of_queue
 from quire.errors import UnsupportedError
 from quire.ranges.range import opened
 
@@ -52,7 +53,7 @@ def salvage(
     from quire.converting.conversion import convert
 
     with opened(damaged, "damaged") as queue:
-        if not isinstance(queue, NativeQueue):
+        if format_of_queue(queue) != CHRONICLE:
             raise UnsupportedError(
                 f"salvaging a queue of an older format: path={damaged} (quire repair rebuilds the"
                 " index of a Vanilla Chronicle; quire convert reads what is whole)"

@@ -54,6 +54,12 @@ pub fn check(asked: Asked<'_>, quiet: &Quiet<'_>) -> Result<Option<Checked>> {
             let finding = unreadable(asked.path, &error);
             Ok(Some(Checked::unread(vec![finding])))
         }
+        // A directory, a link or a FIFO in its place.
+        Err(Error::NotAQueue { why, path }) if path == asked.path => {
+            let expected = "a regular file";
+            let finding = Finding::of(Kind::UnreadableFile, asked.path, why, expected);
+            Ok(Some(Checked::unread(vec![finding])))
+        }
         checked => checked,
     }
 }
@@ -62,7 +68,9 @@ pub fn check(asked: Asked<'_>, quiet: &Quiet<'_>) -> Result<Option<Checked>> {
 /// next cycle. The file before it goes on until the first message of this one.
 pub fn is_early(path: &Path, cycle: i32) -> Result<bool> {
     let file = match create::open_existing(path, cycle, false) {
-        Err(Error::Corrupt { .. } | Error::Io { .. }) => return Ok(false),
+        Err(Error::Corrupt { .. } | Error::Io { .. } | Error::NotAQueue { .. }) => {
+            return Ok(false);
+        }
         file => file?,
     };
     let Some(file) = file else { return Ok(false) };
