@@ -75,8 +75,8 @@ def why_no_namespaces() -> str | None:
     return None if done.returncode == 0 else f"no pid namespaces: {done.stderr.strip()}"
 
 
-CONTAINER = ["unshare", "--user", "--map-root-user", "--mount", "--pid", "--mount-proc", "--fork"]
-CONTAINER += ["--kill-child=KILL"]
+NAMESPACES = ("--user", "--map-root-user", "--mount", "--pid", "--mount-proc")
+CONTAINER = ["unshare", *NAMESPACES, "--fork", "--kill-child=KILL"]
 MEMBER = """
 import os, sys
 import quire
