@@ -155,8 +155,8 @@ class Meetings:
 
 # Which meetings there are.
 
-# No verdict yet: an early next file makes a copy fail, and retention decides once for a run.
-EARLY_FILE, REMOVING = {"copy", "prepare_next"}, {"prune", "move", "compress"}
+# No verdict yet: an early next file makes a copy fail.
+EARLY_FILE = {"copy", "prepare_next"}
 
 Pair: TypeAlias = tuple[str, str, str, bool]
 """The family, both parties, and whether they are threads of one process."""
@@ -170,7 +170,7 @@ def pairs() -> list[Pair]:
         for beside, others in ((False, family.others), (True, family.beside))
         for first in family.firsts.split()
         for other in others.split()
-        if not {first, other} >= EARLY_FILE and not (other == "hold" and first in REMOVING)
+        if not {first, other} >= EARLY_FILE
     ]
 
 
