@@ -71,6 +71,7 @@ __all__ = [
     "parse_yaml",
     "render_rows",
     "repair_journal",
+    "ring_intended",
     "ring_stats",
     "times_file",
     "to_json",
@@ -220,6 +221,13 @@ def first_entries(path: str, most: int, /) -> list[tuple[str, bool]]:
 
 def count_pruned(path: str | PathLike[str], cycles: int, freed: int, now_ms: int, /) -> None:
     """Count cycles that retention removed, and their bytes, if any process counts."""
+
+def ring_intended(path: str | PathLike[str], /) -> int | None:
+    """
+    Return the index where messages that are still in the ring were, or may have been, appended.
+
+    The next drainer looks there whether they are in the queue already. None: nowhere.
+    """
 
 def ring_stats(path: str | PathLike[str], /) -> tuple[int, int, int, int, int] | None:
     """

@@ -176,6 +176,13 @@ pub fn ring_stats(py: Python<'_>, path: PathBuf) -> PyResult<Option<RingStats>> 
     }))
 }
 
+#[doc = stub!("ring_intended")]
+#[pyfunction]
+#[pyo3(signature = (path, /))]
+pub fn ring_intended(py: Python<'_>, path: PathBuf) -> PyResult<Option<i64>> {
+    or_raise(py, py.detach(|| Stats::intended(&path)))
+}
+
 #[doc = stub!("repair_journal")]
 #[pyfunction]
 #[pyo3(signature = (path, *, timeout_ms, allow_network))]

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from quire._formats import is_compressed
+from quire._native import ring_intended
 from quire._positions import stored_position
-from quire.errors import CorruptError
+from quire.errors import CorruptError, UnsupportedError
 from quire.groups import lowest_needed
+from quire.maintenance.pending import RING
 from quire.maintenance.sink_writes import unfinished_writes
 from quire.queue import Queue
 
@@ -57,9 +59,24 @@ def holders_of(queue: Queue) -> list[Holder]:
         (SINK_WRITE, it.name, 0 if it.after is None else it.after + 1)
         for it in unfinished_writes(queue.path)
     ]
+    found += [("ring drainer", *at) for at in _intended(queue)]
     return [
         Holder(kind, name, index, stored_position(queue, index)[0]) for kind, name, index in found
     ]
+
+
+def _intended(queue: Queue) -> list[tuple[str, int]]:
+    """
+    Return where a drainer has noted what it appends.
+
+    If it dies before it removes the messages from the ring, its successor looks for them there:
+    without that cycle it would append them again.
+    """
+    try:
+        index = ring_intended(queue.path)
+    except (CorruptError, UnsupportedError, OSError):  # nobody can drain such a ring
+        return []
+    return [] if index is None else [(RING, index)]
 
 
 def growth_of(queue: Queue, cycle: int) -> str | None:

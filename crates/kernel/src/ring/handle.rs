@@ -59,6 +59,15 @@ impl Stats {
         Ok((!chain.is_empty()).then(|| Self::read(words)))
     }
 
+    /// The index at which a drainer was about to append, or has appended, what may still be in the
+    /// ring of a directory: the next drainer looks there. None if no drainer has left one.
+    pub fn intended(dir: &Path) -> Result<Option<i64>> {
+        let chain = RingFile::map_read_only(dir)?;
+        let words = chain.iter().map(|(region, layout)| protocol::Ring::new(region, *layout));
+        let waiting = words.filter(|words| words.pending() > 0);
+        Ok(waiting.filter_map(|words| words.intent().map(|intent| intent.index)).min())
+    }
+
     fn read<'a>(chain: impl Iterator<Item = protocol::Ring<'a>>) -> Self {
         let mut sum = Self { capacity: 0, used: 0, high_water: 0, pending: 0, stalls: 0 };
         for words in chain {
