@@ -155,9 +155,6 @@ class Meetings:
 
 # Which meetings there are.
 
-# No verdict yet: an early next file makes a copy fail.
-EARLY_FILE = {"copy", "prepare_next"}
-
 Pair: TypeAlias = tuple[str, str, str, bool]
 """The family, both parties, and whether they are threads of one process."""
 
@@ -170,7 +167,6 @@ def pairs() -> list[Pair]:
         for beside, others in ((False, family.others), (True, family.beside))
         for first in family.firsts.split()
         for other in others.split()
-        if not {first, other} >= EARLY_FILE
     ]
 
 
@@ -265,16 +261,8 @@ def check_chronicle(path: Path, met: Met) -> None:
     for (copied,) in met.of("copied"):
         check_copy(Path(copied), met, excused)
     findings = [(it.kind, it.file) for it in quire.verify(path).findings]
-    if is_early(path):  # an early next file: no verdict yet
-        findings = [it for it in findings if it[0] not in {"missing-end-mark", "listing"}]
     assert not findings, f"verify: {findings}"
     check_next_append(path, found)
-
-
-def is_early(path: Path) -> bool:
-    """Whether the newest file was made before its time, and holds nothing."""
-    newest = Store(max(path.glob("*.cq4")).read_bytes())
-    return not any(not document.is_metadata for document in newest.documents)
 
 
 def old_numbers() -> range:
