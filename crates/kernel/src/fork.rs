@@ -25,7 +25,7 @@ thread_local! {
 pub fn watch() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        let watched = fork_hooks::set(before, after_in_parent, after_in_child);
+        let watched = fork_hooks::call_at_fork(before, after_in_parent, after_in_child);
         debug_assert!(watched, "no memory");
     });
 }

@@ -2,7 +2,11 @@
 
 /// Has `fork` call these functions: in the forking thread right before it forks, and right after it in
 /// the parent, even if it failed, and in the child. False if there is no memory for that.
-pub fn set(before: extern "C" fn(), in_parent: extern "C" fn(), in_child: extern "C" fn()) -> bool {
+pub fn call_at_fork(
+    before: extern "C" fn(),
+    in_parent: extern "C" fn(),
+    in_child: extern "C" fn(),
+) -> bool {
     // SAFETY: an extension module is never unloaded, so the functions stay where they are.
     unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) == 0 }
 }
