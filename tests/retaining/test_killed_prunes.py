@@ -19,11 +19,11 @@ from quire.retaining import actions
 
 DAYS = 4
 FIRST = 19737
-STEPS = ("link", "unlink", "rename", "fsync", "truncate", "ftruncate", "open", "mkdir", "pwrite")
+STEPS = ("unlink", "rename", "fsync", "truncate", "ftruncate", "open", "mkdir", "pwrite")
 LOCK = "quire.retention.lock"
 
 
-def die_before(last: int, *, has_links: bool) -> None:
+def die_before(last: int, *, is_apart: bool) -> None:
     """Have this process killed before the n-th call that changes the disk or the table."""
     steps = count(1)
 
@@ -35,11 +35,15 @@ def die_before(last: int, *, has_links: bool) -> None:
 
         return step
 
-    def refused(*_: object, **__: object) -> None:
-        raise OSError(errno.EXDEV, "another file system")
+    rename = os.rename
 
-    if not has_links:
-        os.link = refused
+    def within_a_folder(*values: Any, **folders: Any) -> None:  # noqa: ANN401 - as it is called
+        if folders.get("src_dir_fd") != folders.get("dst_dir_fd"):
+            raise OSError(errno.EXDEV, "another file system")
+        rename(*values, **folders)
+
+    if is_apart:
+        os.rename = within_a_folder
     for name in STEPS:
         setattr(os, name, counted(getattr(os, name)))
     for name in ("_announce_removal", "_announce_compression", "refresh"):
@@ -53,13 +57,13 @@ def killed(
     path: Path,
     dest: Path | None,
     *,
-    has_links: bool = True,
+    is_apart: bool = False,
     action: Literal["delete", "move", "compress"] = "delete",
 ) -> bool:
     """Run retention in a child; return whether it was killed before this step."""
 
     def run() -> None:
-        die_before(step, has_links=has_links)
+        die_before(step, is_apart=is_apart)
         quire.prune(path, max_cycles=2, action=action, dest=dest)
 
     code = exit_code(fork(run))
@@ -85,9 +89,9 @@ def days_in(path: Path) -> list[int]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("action", ["delete", "link", "copy"])
+@pytest.mark.parametrize("action", ["delete", "rename", "copy"])
 def test_nothing_is_lost_at_any_step(
-    path: Path, tmp_path: Path, action: Literal["delete", "link", "copy"]
+    path: Path, tmp_path: Path, action: Literal["delete", "rename", "copy"]
 ) -> None:
     clock = write_days(path)
     dest = None if action == "delete" else tmp_path / "old"
@@ -99,13 +103,16 @@ def test_nothing_is_lost_at_any_step(
             shutil.rmtree(old, ignore_errors=True)
         shutil.copytree(whole, path)
         was_killed = killed(
-            step, path, dest, has_links=action != "copy", action="move" if dest else "delete"
+            step, path, dest, is_apart=action == "copy", action="move" if dest else "delete"
         )
 
         left = days_in(path)
         assert left == [*range(left[0], DAYS)], "a gap"
         if dest is not None:
-            assert {*left, *days_in(dest)} == {*range(DAYS)}, "a cycle is in no place"
+            # By its files: one that was announced and not moved yet is hidden until the next run.
+            found = {it.name for place in (path, dest) for it in place.glob("*.cq4")}
+            assert found == {it.name for it in whole.glob("*.cq4")}, "a cycle is in no place"
+            assert days_in(dest) == [*range(len([*dest.glob("*.cq4")]))]
         with quire.open(path, clock=clock, block_bytes=2**16) as queue:  # others go on meanwhile
             queue.appender().write_bytes(b"4")
         quire.prune(path, max_cycles=3, action="move" if dest else "delete", dest=dest)
