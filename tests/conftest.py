@@ -61,6 +61,8 @@ def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
         if folder in FOLDER_MARKERS:
             item.add_marker(FOLDER_MARKERS[folder])
         kinds = {mark.name for mark in item.iter_markers()}
+        if hasattr(item.module, "Party"):  # needs the build with fault points
+            item.add_marker("check")
         if kinds & LEFT_TO_CHECK and "smoke" not in kinds:
             item.add_marker("check")
         if starts_spark:

@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 import click
 
 import quire
-from quire import _formats, _settings
+from quire import _formats, _native, _settings
 from quire._formats import is_compressed
 from quire._native import QuickQueue, VanillaQueue
 from quire._positions import OUTPUT_POSITION, stored_position
@@ -208,10 +208,13 @@ def _ring(queue: quire.Queue) -> dict[str, Any] | None:
     if not Path(queue.path).is_dir():
         return None
     try:
-        ring = queue.metrics().ring
+        found = _native.ring_stats(queue.path)  # queue.metrics() imports more than stat needs
     except quire.QuireError as error:
         return {"pending": None, "used": None, "wrong": str(error)}
-    return None if ring is None else {"pending": ring.pending, "used": ring.used, "wrong": None}
+    if found is None:
+        return None
+    _, used, _, pending, _ = found
+    return {"pending": pending, "used": used, "wrong": None}
 
 
 def _waiting(ring: dict[str, Any] | None) -> Iterator[str]:
