@@ -98,15 +98,15 @@ impl OwnDirectory {
             }
         });
         if !matches!(published, Ok(true)) {
-            let _ = std::fs::remove_file(self.place_of(&own));
+            let _ = fault::call!("file.name.remove", std::fs::remove_file(self.place_of(&own)));
         }
         published
     }
 
     /// Device and inode number of what has a name; None if nothing has.
     pub fn identity_of(&self, name: &str) -> Result<Option<(u64, u64)>> {
-        let found = std::fs::symlink_metadata(self.place_of(name));
-        match fault::call!("file.identity.stat", found) {
+        let path = self.place_of(name);
+        match fault::call!("file.identity.stat", std::fs::symlink_metadata(path)) {
             Ok(found) => Ok(Some((found.dev(), found.ino()))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(Error::io("cannot look at", &self.shown(name), error)),
