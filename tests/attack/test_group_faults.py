@@ -24,8 +24,12 @@ PREFIX = "group."
 PROMISE = "A crash or error at any step of a group loses nothing, and repeats nothing silently"
 # Another member was faster, or stands still between two steps; what a dead one prepared is settled
 # by the next one.
-OF_OTHERS = {"group.unprepare.cas", "group.deadline.cas", "group.settle.cas"}
-OF_OTHERS |= {"group.known.cas"}  # only where the queue lost messages
+OF_OTHERS = {
+    "group.unprepare.cas",
+    "group.deadline.cas",
+    "group.settle.cas",
+    "group.known.cas",  # only where the queue lost messages
+}
 
 
 @pytest.fixture(scope="module")
