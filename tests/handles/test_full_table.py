@@ -101,3 +101,34 @@ def test_no_room_is_used_again_while_another_process_has_the_table_open(path: Pa
         with quire.open(path) as queue, pytest.raises(ValueError, match="no room"):
             queue.tailer("another")
         holder.communicate()
+
+
+LEASE_HOLDER = """
+import fcntl, os, signal, sys
+
+table = os.open(sys.argv[1], os.O_RDWR)
+
+def end_lease(number, frame):
+    fcntl.fcntl(table, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    print("asked", flush=True)
+
+signal.signal(signal.SIGIO, end_lease)
+fcntl.fcntl(table, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="leases are Linux's")
+def test_a_queue_opens_while_another_process_asks_whether_it_is_alone(tmp_path: Path) -> None:
+    quire.open(tmp_path / "q").close()
+    gc.collect()
+    command = [sys.executable, "-c", LEASE_HOLDER, str(tmp_path / "q" / "metadata.cq4t")]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        with quire.open(tmp_path / "q") as queue:
+            assert holder.stdout.readline() == b"asked\n"
+            queue.appender().write_bytes(b"a")
+        holder.communicate()

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::names;
+use super::{lease, names};
 use crate::probe::fault;
 use crate::probe::recorder;
 use crate::{Error, Result};
@@ -40,7 +40,7 @@ pub struct Access {
 /// writing, it has no other name.
 pub fn open(path: &Path, access: Access) -> Result<Option<File>> {
     loop {
-        if let Some(file) = open_existing(path, access.write)? {
+        if let Some(file) = lease::waiting(|| open_existing(path, access.write))? {
             return Ok(Some(file));
         }
         let Some(mode) = access.create_mode else { return Ok(None) };

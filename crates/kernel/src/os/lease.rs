@@ -2,6 +2,28 @@
 //! a lease on it.
 
 use std::fs::File;
+use std::io::ErrorKind;
+use std::time::Duration;
+
+use crate::{Error, Result};
+
+/// A lease lasts for the time of two system calls, unless its holder is stopped between them.
+const PAUSE: Duration = Duration::from_millis(1);
+const LOOKS: u32 = 1000;
+
+/// Opens a file without blocking; where the system would have it wait for the end of a lease, waits
+/// for a second.
+pub fn waiting<T>(open: impl Fn() -> Result<T>) -> Result<T> {
+    for _ in 0..LOOKS {
+        match open() {
+            Err(Error::Io { source, .. }) if source.kind() == ErrorKind::WouldBlock => {
+                std::thread::sleep(PAUSE);
+            }
+            opened => return opened,
+        }
+    }
+    open()
+}
 
 /// Whether this description is the only one of its file that may write, and nobody has it mapped
 /// so. False where that is not known: for the file of another user, and on other systems.
