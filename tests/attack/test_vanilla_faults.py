@@ -86,7 +86,8 @@ def test_every_point_is_hit_and_described(lives: Lives, tmp_path: Path) -> None:
     met = {name for lived in undisturbed for name in lived.hits}
     page = (ROOT / "docs" / "vanilla.md").read_text("utf-8").split("Fault points\n")[1]
     assert set(re.findall(r"`(vanilla\.[\w.-]+)`", page)) == points("vanilla.")
-    assert points("vanilla.") - met == set()
+    # Only a reader with messages to come in three earlier cycles: vanilla/test_late_cycles.py.
+    assert points("vanilla.") - met <= {"vanilla.position.further.store"}
 
 
 def test_a_crash_at_any_point_loses_nothing(

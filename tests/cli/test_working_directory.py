@@ -43,6 +43,7 @@ REST: dict[str, list[str]] = {
     "record": ["whole", "--stdin"],
     "replay": ["whole", "--to-queue", "replayed"],
     "roll-cycles": [],
+    "salvage": ["whole", "salvaged"],
     "split": ["whole", "parts", "--by", "cycle"],
     "tail": ["whole", "--no-follow"],
     "time-index": ["whole", "--time-field", "n"],
