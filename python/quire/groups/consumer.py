@@ -56,7 +56,7 @@ class Consumer:
 
     @property
     def closed(self) -> bool:
-        """Whether it left the group."""
+        """Whether it has left the group."""
         return self._membership.closed
 
     def read(self) -> GroupMessage | None:
@@ -76,7 +76,7 @@ class Consumer:
 
     def ack_many(self, messages: Iterable[GroupMessage]) -> int:
         """
-        Acknowledge messages; return how many of them were not lost to other members.
+        Acknowledge messages; return how many of them this consumer still had.
 
         Args:
             messages: A batch, or messages of this consumer.

@@ -1,4 +1,4 @@
-"""What was delivered: claims, and the parts of columns that hold their messages."""
+"""Delivered messages: claims, and the parts of columns that hold their messages."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ class Claim:
     A range of at most 32 messages that a consumer works on.
 
     Attributes:
-        key: The slot of the claim, its generation, which changes with its owner, and the index of
-            its first message: a slot is used again, and a generation comes again.
+        key: The claim's slot, its generation (which changes with its owner) and the index of its
+            first message. Slots and generations are reused; all three together are unique.
         first: The index of the first message.
         pending: A bit for each message that is neither acknowledged nor lost.
         refused: A bit for each message that is to be delivered again.
-        is_new: Whether its time began just now.
+        is_new: Whether its timeout has just started.
         is_single: Whether its messages are delivered one at a time.
-        counted: A bit for each message whose delivery is counted.
+        counted: A bit for each message whose delivery has been counted.
         counts: How often each message was delivered.
-        hash: That of the key of its only message.
+        hash: The hash of the key of its only message.
 
     """
 
@@ -50,7 +50,7 @@ class Claim:
         self.refused, self.is_new = 0, False
 
     def count(self, bits: int) -> None:
-        """Count messages as delivered, as the kernel does, unless they are counted."""
+        """Count messages as delivered, as the kernel does, unless they already are."""
         for place in range(bits.bit_length()):
             if (bits & ~self.counted) >> place & 1:
                 self.counts[place] = min(self.counts[place] + 1, 255)
@@ -75,7 +75,7 @@ class Part:
     __slots__ = ("_columns", "_places", "_rows")
 
     def __init__(self, columns: Columns, rows: Sequence[int], places: Sequence[int]) -> None:
-        """Keep what the messages are made of."""
+        """Keep the columns and the places."""
         self._columns, self._rows, self._places = columns, rows, places
 
     @property

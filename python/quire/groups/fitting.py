@@ -16,27 +16,27 @@ if TYPE_CHECKING:
 
 _HASHED: Final = 4096
 Tails: TypeAlias = Iterable[tuple[int, int]]
-"""Indexes of messages and hashes of what they looked like, the newest first."""
+"""Tail records: indexes and hashes of messages, newest first."""
 
 
 def print_of(data: bytes | memoryview) -> int:
-    """Return a hash of what a message looks like: of its length, and of its first bytes."""
+    """Return a hash of a message: of its length and its first bytes."""
     hashed = blake2b(data[:_HASHED], digest_size=8, salt=len(data).to_bytes(8, "little"))
     return int.from_bytes(hashed.digest(), "little")
 
 
 def place_in(queue: GroupedQueue, reader: Reader, position: int, tails: Tails) -> int | None:
     """
-    Return where a group goes on that its position does not fit any more; None if it fits.
+    Return where a group continues if its position no longer fits the queue; None if it fits.
 
     That is the first message after a gap, or the first one that took the index of a lost one. If
-    it is not known how many were lost, it is an earlier one: messages come again.
+    the extent of the loss is unknown, it is an earlier one, and messages are delivered again.
 
     Args:
         queue: The queue.
         reader: What reads its messages.
         position: The index of the next message, 0 for the first.
-        tails: What the messages before looked like.
+        tails: The tail records of earlier messages.
 
     """
     if not position:
@@ -44,7 +44,7 @@ def place_in(queue: GroupedQueue, reader: Reader, position: int, tails: Tails) -
     refresh(queue)
     numbering, cycles = Numbering.of(queue), cycles_of(queue)
     cycle = numbering.to_cycle(position)
-    # By the listing: a tailer may have a file still open that is gone.
+    # By the listing: a tailer may still have a removed file open.
     before = [it for it in tails if it[0] < position and numbering.to_cycle(it[0]) in cycles]
     try:
         if cycle not in cycles:
@@ -59,12 +59,12 @@ def place_in(queue: GroupedQueue, reader: Reader, position: int, tails: Tails) -
                 return None
         found = _back(reader, before, numbering.to_index(cycles[0], 0), min(end, position))
     except CorruptError:
-        return None  # whoever reads on will say so
+        return None  # the next read reports it
     return None if found == position else found
 
 
 def _back(reader: Reader, before: list[tuple[int, int]], first: int, end: int) -> int:
-    """Return the index after the newest message that is still what it was."""
+    """Return the index after the newest message that is still the recorded one."""
     if not before:
         return end
     there = (index for index, hashed in before if _is_there(reader, index, hashed))
@@ -78,7 +78,7 @@ def _is_there(reader: Reader, index: int, hashed: int) -> bool:
 
 
 def say_lost(on_missing: str, say: Callable[[str], object], what: str) -> None:
-    """Say once that messages were lost, as asked for."""
+    """Report once that messages were lost, as ``on_missing`` asks for."""
     from quire.errors import DataLossError
 
     if on_missing == "raise":

@@ -1,4 +1,4 @@
-"""Groups: those who share the messages of a queue."""
+"""Groups of consumers that share the messages of a queue."""
 
 from __future__ import annotations
 
@@ -91,9 +91,9 @@ class Group:
     @property
     def lag(self) -> int:
         """
-        How many messages nobody acknowledged.
+        How many messages are not acknowledged.
 
-        In a Quick-Queue, entries that dead producers left without a message count, too.
+        In a Quick-Queue, this includes entries that dead producers left without a message.
         """
         return self.state().lag
 
@@ -127,7 +127,7 @@ class Group:
 
     def reset(self, index: int | None = None) -> None:
         """
-        Have the group begin at an index; None: at the first message.
+        Make the group start at an index; None: at the first message.
 
         Raises:
             GroupError: The group has members.
@@ -158,7 +158,7 @@ class Group:
 
     def delete(self) -> bool:
         """
-        Remove the group: it holds no cycle any more, and who joins it later begins anew.
+        Remove the group: it no longer holds any cycle, and a later member starts a new group.
 
         Returns:
             Whether there was such a group.

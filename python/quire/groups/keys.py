@@ -1,4 +1,4 @@
-"""Keys of messages: those of one key are delivered in order, to one member at a time."""
+"""Keys: messages with the same key are delivered in order, to one member at a time."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _MOST: Final = 254
 
 
 class Letter(NamedTuple):
-    """A message that is to become a dead letter."""
+    """A message about to become a dead letter."""
 
     data: bytes
     source_index: int

@@ -27,17 +27,17 @@ if TYPE_CHECKING:
     from quire.groups.reader import Columns
 
 _LOOK_S: Final = 0.005
-"""While there are new messages, those to be delivered again are looked for this often."""
+"""How often to look for messages to redeliver while there are new ones."""
 _OFFERED_AT_ONCE: Final = 64
 _NOTED: Final = 16
-"""Of messages that are offered at once, so many of the last are noted."""
+"""How many tail records to store for a run of offered messages."""
 _log: Final = logging.getLogger("quire")
 
 _T = TypeVar("_T")
 
 
 class Rules(NamedTuple):
-    """How a group delivers: its name, keys, dead letters, and what it does about lost messages."""
+    """How a group delivers: name, keys, dead letters, and what happens to lost messages."""
 
     group: str
     keys: Keys | None
@@ -47,11 +47,11 @@ class Rules(NamedTuple):
 
 class Membership:
     """
-    A member of a group, and the messages that it was delivered.
+    A member of a group and the messages delivered to it.
 
     Args:
         queue: The queue.
-        name: What others call it.
+        name: The name that others see.
         member: Its place in the side file.
         rules: How the group delivers.
 
@@ -71,12 +71,12 @@ class Membership:
 
     @property
     def closed(self) -> bool:
-        """Whether it ended."""
+        """Whether it has ended."""
         return self._member.closed
 
     @property
     def known(self) -> int:
-        """Messages before this index may have been delivered before, which no count says."""
+        """Messages before this index may have been delivered by a state whose counts are lost."""
         return self._member.known
 
     def close(self) -> None:
@@ -119,14 +119,14 @@ class Membership:
             return self._give_back_rest(claim)
 
     def _give_back_rest(self, claim: Claim) -> bool:
-        """Offer what is left of a claim to all members once all of it is refused."""
+        """Offer the rest of a claim to all members once all of it is refused."""
         if not claim.refused or claim.refused != claim.pending:
             return True
         claim.pending = 0
         return self._member.give_back(claim.key)
 
     def _read(self, count: int, make: Callable[[Parts], _T], *, is_one: bool) -> _T:
-        """Make what a read returns of its messages, so that no signal loses them."""
+        """Convert a read's messages to its result without losing any to a signal."""
         turn = Turn(get_ident())
         try:
             while True:
@@ -150,12 +150,12 @@ class Membership:
         return GroupBatch(self, Delivered(parts))
 
     def _begin(self, turn: Turn) -> None:
-        """Take what reads left that a signal ended, or that it stopped in this very thread."""
+        """Take the messages of reads that a signal ended, or interrupted in this thread."""
         if turn not in self._turns:
             self._turns.append(turn)
         for other in [it for it in self._turns if it is not turn]:
             if not other.is_done and (other.is_failed or other.thread == turn.thread):
-                # At once: a signal comes before or after.
+                # One step: a signal comes before or after it.
                 other.parts, self._left, other.is_stolen = [], other.parts + self._left, True
             if other.is_done or other.is_failed:
                 with contextlib.suppress(ValueError):
@@ -171,14 +171,14 @@ class Membership:
                     self._keep(turn, self._again(turn, claim), [claim])
 
     def _keep(self, turn: Turn, parts: Parts, claims: list[Claim]) -> None:
-        """Keep the messages of claims that were made until they are delivered."""
+        """Keep the messages of new claims until they are delivered."""
         if turn.is_stolen:
             return
         self._left = self._left + parts  # at once, whatever a signal's handler does
         self._member.confirm([claim.key for claim in claims])
 
     def _choose(self, turn: Turn, count: int, *, is_one: bool) -> None:
-        """Choose what a read returns: as much as was asked for, one of what is tried alone."""
+        """Choose what a read returns: what was asked for, but single claims one by one."""
         while not turn.is_stolen and not turn.parts:
             if not self._left and not self._fill(turn, count):
                 return
@@ -193,13 +193,13 @@ class Membership:
                 parts = [*turn.parts, (claim, part)] if is_held else turn.parts
                 if turn.is_stolen:
                     return
-                # At once: a signal comes before or after.
+                # One step: a signal comes before or after it.
                 turn.parts, self._left = parts, left
                 if is_alone and parts:
                     return
 
     def _deliver(self, claim: Claim, bits: int) -> bool:
-        """Count messages as delivered; False if others took them as their time was over."""
+        """Count messages as delivered; False if they timed out and others took them."""
         again = bits & ~claim.counted
         if claim.is_new:
             claim.is_new = False
@@ -228,7 +228,7 @@ class Membership:
         return bool(self._left)
 
     def _claim(self, turn: Turn, count: int) -> None:
-        """Claim messages that no member had."""
+        """Claim new messages."""
         while (found := self._ahead(turn, count)) is not None:
             frontier, indexes, columns = found
             rows = self._member.hold(frontier, indexes)
@@ -244,7 +244,7 @@ class Membership:
                 return
 
     def _offer(self, turn: Turn, keys: Keys, count: int) -> bool:
-        """Add messages to those that wait for their key to be free; False if there are none."""
+        """Queue messages until their keys are free; False if there are none."""
         while (found := self._ahead(turn, max(count, _OFFERED_AT_ONCE))) is not None:
             frontier, indexes, columns = found
             part = Part(columns, range(len(columns[0])), range(len(columns[0])))
@@ -259,7 +259,7 @@ class Membership:
         return False
 
     def _ahead(self, turn: Turn, count: int) -> tuple[tuple[int, int], bytes, Columns] | None:
-        """Return where new claims begin, and the messages there; None if there are none."""
+        """Return where the next claim starts and the messages there; None if there are none."""
         while not turn.is_stolen:
             frontier = self._member.frontier()
             indexes, columns = self._reader.ahead(frontier[1], count)
@@ -276,7 +276,7 @@ class Membership:
         return None
 
     def _place(self, turn: Turn) -> bool:
-        """Go on with the first message there is, if the position does not fit the queue."""
+        """Continue with the first message left if the position no longer fits the queue."""
         frontier = self._member.frontier()
         place = place_in(self._queue, self._reader, frontier[1], self._member.tails())
         if turn.is_stolen:
@@ -300,7 +300,7 @@ class Membership:
         return True
 
     def _note(self, columns: Columns, row: int, later: int) -> None:
-        """Note what the last message of a claim looks like, after which others were made."""
+        """Store the tail record of a claim, after which others were made."""
         indexes, offsets, data = columns
         self._member.note_tail(indexes[row], print_of(data[offsets[row] : offsets[row + 1]]), later)
 
@@ -317,9 +317,9 @@ class Membership:
         return True
 
     def _take(self, turn: Turn, count: int) -> None:
-        """Take over messages that are to be delivered again, or that wait for their key."""
+        """Take over messages that are to be redelivered, or that wait for their keys."""
         self._looked_s = monotonic()
-        # Again, where all that were taken went to the dead letters or were deleted.
+        # Repeat if all messages taken became dead letters or were deleted.
         while not turn.is_stolen and not self._left:
             claims = [*map(Claim, self._member.take(count))]
             if not claims:
@@ -334,7 +334,7 @@ class Membership:
             self._keep(turn, parts, claims)
 
     def _again(self, turn: Turn, claim: Claim) -> Parts:
-        """Return the messages of a claim that are still there, and are no dead letters."""
+        """Return the messages of a claim that still exist and are not dead letters."""
         step = self._reader.step
         end = claim.first + claim.pending.bit_length() * step
         columns = self._reader.between(claim.first, end)
@@ -387,7 +387,7 @@ class Membership:
         return False if failed else bool(claim.pending)
 
     def _key_error(self, claim: Claim, part: Part) -> str:
-        """Return why the key of a claim's message is not known, if it is not."""
+        """Return why the key of a claim's message is unknown, or nothing."""
         keys = self._rules.keys
         _, index, data = part[0]
         if keys is None or claim.hash != keys.unknown(index):

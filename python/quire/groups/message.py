@@ -1,4 +1,4 @@
-"""What a consumer delivers: messages, and batches of them."""
+"""Messages that a consumer delivers, and batches of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Acknowledging(Protocol):
 
     @property
     def known(self) -> int:
-        """Messages before this index may have been delivered before, which no count says."""
+        """Messages before this index may have been delivered by a state whose counts are lost."""
         ...
 
     def acknowledge(self, claim: Claim, bits: int, /) -> int:
@@ -63,7 +63,7 @@ class GroupMessage:
 
     @property
     def delivery_count(self) -> int:
-        """How often the message was delivered, this time included; 255 stands for more, too."""
+        """How often the message was delivered, including this time; it stays at 255."""
         return self._claim.count_of(self._bit)
 
     @property
@@ -71,8 +71,8 @@ class GroupMessage:
         """
         Whether the message may have been delivered before.
 
-        That is so with a `delivery_count` over 1, and for messages from before the group was reset,
-        or its side file or the queue lost what it knew: no count says how often they came.
+        True if `delivery_count` is over 1, and for messages from before the group was reset or its
+        side file or queue was damaged: how often those were delivered is unknown.
 
         Examples:
             >>> _ = appender.write_text("hello")
@@ -92,8 +92,8 @@ class GroupMessage:
         """
         Acknowledge the message: the group is done with it.
 
-        False if it was delivered to another member meanwhile, as its time was over, or if it was
-        acknowledged before.
+        False if it timed out and was delivered to another member, or if it was already
+        acknowledged.
         """
         return self._membership.acknowledge(self._claim, self._bit) != 0
 
@@ -173,7 +173,7 @@ class GroupBatch(Sequence[GroupMessage]):
     """
     Messages that were delivered together.
 
-    A message is made when it is asked for: acknowledging a batch makes none.
+    Messages are created on demand: acknowledging a batch creates none.
 
     Examples:
         >>> _ = appender.write_many([b"one", b"two"])
@@ -187,7 +187,7 @@ class GroupBatch(Sequence[GroupMessage]):
     """
 
     def __init__(self, membership: Acknowledging, delivered: Delivered) -> None:
-        """Keep what messages are made of."""
+        """Keep the parts that messages are made from."""
         self._membership, self.delivered = membership, delivered
 
     def payloads(self) -> list[bytes]:

@@ -1,4 +1,4 @@
-"""How a member reads its messages: by their indexes, through tailers of its own."""
+"""How a member reads its messages: by index, through its own tailers."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class Reader:
         _, indexes, offsets, data = self._ahead._read_columns(count, max_bytes=_BATCH_BYTES)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         columns = _columns(indexes, offsets, data)
         if len(columns[0]) and columns[0][0] < index:
-            return b"", _NOTHING  # the index is of a cycle that was lost
+            return b"", _NOTHING  # the index is in a lost cycle
         return indexes, columns
 
     def between(self, first: int, end: int) -> Columns:
-        """Return the messages from an index to another, exclusive, that are left."""
+        """Return the remaining messages from one index up to another, exclusive."""
         try:
             self._again.move_to_index(first)
         except IndexOutOfRangeError:

@@ -1,4 +1,4 @@
-"""What the groups of a queue have yet to do, from their side files alone."""
+"""The pending work of a queue's groups, from their side files alone."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class GroupMemberState(NamedTuple):
     name: str
     pid: int
     messages: int
-    """How many messages it has not acknowledged yet."""
+    """How many of its messages are not acknowledged yet."""
 
 
 class GroupState(NamedTuple):
@@ -32,7 +32,7 @@ class GroupState(NamedTuple):
 
     name: str
     lag: int
-    """How many messages nobody acknowledged."""
+    """How many messages are not acknowledged."""
     lowest_index: int
     """The index of the first message that it still needs; 0 for the first of the queue."""
     next_index: int
@@ -41,7 +41,7 @@ class GroupState(NamedTuple):
 
 
 def side_files(path: str | PathLike[str]) -> list[Path]:
-    """Return the side files of all groups of a queue: those with names that groups can have."""
+    """Return the side files of all groups of a queue; files with impossible names are ignored."""
     found = (file for file in Path(path).glob(f"*{_SUFFIX}") if _FILE.fullmatch(file.name))
     return sorted(file for file in found if file.is_file())
 
@@ -55,8 +55,8 @@ def lowest_needed(path: str | PathLike[str]) -> dict[str, int]:
     """
     Return the index of the first message that each group of a queue still needs.
 
-    0 stands for the first message of the queue. Nothing is changed, and no message is read. The
-    group of a damaged side file needs all: it will begin with the first message again.
+    0 stands for the first message of the queue. Nothing is changed, and no message is read. A group
+    with a damaged side file needs all messages: it will start again with the first.
 
     Args:
         path: The queue's directory.
@@ -92,7 +92,7 @@ def state_of(queue: AnyQueue, name: str) -> GroupState:
 
 
 def _place(queue: AnyQueue, following: int, file: Path) -> int | None:
-    """Return where a group goes on if its position does not fit the queue any more."""
+    """Return where a group continues if its position no longer fits the queue."""
     if not following or not isinstance(queue, Queue | QuickQueue):
         return None
     from quire.groups.fitting import place_in
@@ -106,7 +106,7 @@ def _place(queue: AnyQueue, following: int, file: Path) -> int | None:
 
 
 def count_from(queue: AnyQueue, index: int) -> int:
-    """Return how many messages follow, from an index on, by the queue's own index."""
+    """Return how many messages there are from an index on, by the queue's own index."""
     numbering = Numbering.of(queue)
     first = numbering.to_cycle(index)
     total = 0

@@ -1,4 +1,4 @@
-"""Reads of a consumer that a signal may interrupt at any place, or that its handler repeats."""
+"""Reads of a consumer that a signal may interrupt anywhere, and its handler may repeat."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ class Turn:
     """
     One read, until its messages are in the caller's hands.
 
-    A signal's handler runs between two calls: what is stored without a call between is stored at
-    once. A read that a signal ended, or that a handler overtook by reading itself, leaves its
-    messages to the next read.
+    A signal handler runs between two calls: stores without a call in between are one step. A read
+    that a signal ended, or that a handler overtook by reading itself, leaves its messages to the
+    next read.
 
     Attributes:
         thread: Its thread.
         parts: The messages that it is about to return.
-        is_done: Whether it returned them.
-        is_failed: Whether it ended otherwise.
+        is_done: Whether it has returned them.
+        is_failed: Whether it ended in another way.
         is_stolen: Whether a read in a signal's handler took what it had.
 
     """

@@ -1,4 +1,4 @@
-"""What is known of dead letters: where each comes from, and why."""
+"""Dead letters: where each comes from, and why it is one."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 WHY: Final = "deadLetter"
-"""The name in the metadata document before a dead letter."""
+"""The event name in the metadata document before a dead letter."""
 
 
 class DeadLetter(NamedTuple):
     """
-    A message of a queue for dead letters, and what is known of it.
+    A message in a queue for dead letters, and where it came from.
 
     Examples:
         >>> _ = appender.write_text("no order")
@@ -35,7 +35,7 @@ class DeadLetter(NamedTuple):
     """Its index in the queue for dead letters."""
     data: bytes
     source: str
-    """The path of the queue that it came from; empty if that is not known."""
+    """The path of the queue that it came from; empty if unknown."""
     source_index: int
     """Its index there."""
     group: str

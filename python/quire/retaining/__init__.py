@@ -1,10 +1,10 @@
 """
 Retention: removing old cycles from a queue, as far as nobody needs them any more.
 
-`run` has `quire.prune`, `retention` the rule of `quire.open` and the thread that applies it. A run
-goes from `rule` (the limits) by `plan` (which cycles go, which stay, and why) to `actions` (what is
-saved before a cycle goes). Who still needs a cycle, and the order of a removal, are those of
-`maintenance`: `archive --delete` uses them too.
+`run` has `quire.prune`; `retention` has the rule for `quire.open` and the thread that applies it. A
+run takes its limits from `rule`, decides with `plan` which cycles go and which stay, and saves what
+goes with `actions`. `maintenance` knows who still needs a cycle and how to remove one:
+`archive --delete` uses it, too.
 """
 
 from __future__ import annotations

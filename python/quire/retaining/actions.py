@@ -39,21 +39,21 @@ class Saver(ABC):
     """Saves cycles before they are removed."""
 
     takes_long: ClassVar[bool] = True
-    """Whether a cycle is worth a look at its readers before it is saved, too."""
+    """Whether to check for readers before saving a cycle as well, because saving takes long."""
 
     @property
     def moves(self) -> Moves | None:
-        """The files of the cycle saved last that are renamed, not removed."""
+        """The files of the last saved cycle that are renamed instead of removed."""
         return None
 
     def can_save_again(self, error: OSError) -> bool:
-        """Whether to save the cycle once more, otherwise, after an error of its removal."""
+        """Whether to save the cycle once more, in another way, after its removal failed."""
         del error
         return False
 
     @abstractmethod
     def save(self, queue: AnyQueue, cycle: Cycle) -> Path | None:
-        """Return where the messages of a cycle are from now on, once they are there for good."""
+        """Save a cycle durably; return where its messages are from now on."""
 
     def undo(self, cycle: Cycle) -> None:
         """Remove what this run saved of a cycle that stays after all."""
@@ -84,7 +84,7 @@ def saver_of(rule: Rule, path: str, folder: SafeFolder, check: Check) -> Generat
         rule: The rule.
         path: The queue.
         folder: Its directory.
-        check: Called now and then; raises to have the run stopped.
+        check: Called now and then; raises to stop the run.
 
     """
     if rule.action == "compress":
@@ -176,7 +176,7 @@ class _Move(Saver):
             raise
 
     def _is_same(self, name: str) -> bool:
-        """Return whether a killed run has put the file there."""
+        """Return whether a killed run has already put the file there."""
         with self._folder.open(name) as source, self._there.open(name) as found:
             here, there = os.fstat(source.fileno()), os.fstat(found.fileno())
             if (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino):

@@ -1,4 +1,4 @@
-"""What retention asks of a queue and does to it, by format."""
+"""How retention inspects and changes a queue, by format."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from quire.vanilla import VanillaQueue
 
 _BLOCK: Final = 512  # the unit of st_blocks
 _LATE_MS: Final = 60_000
-"""How long after a cycle of a Vanilla Chronicle a slow writer may still be in it."""
+"""How long after the end of a Vanilla Chronicle's cycle a slow writer may still use it."""
 
 
 _Queue = TypeVar("_Queue", Queue, VanillaQueue)
@@ -43,12 +43,12 @@ class Cycles(ABC, Generic[_Queue]):
     """The cycles of an open queue."""
 
     def __init__(self, queue: _Queue, folder: SafeFolder | None) -> None:
-        """Take the queue, which stays open as long as this is used; no folder in a dry run."""
+        """Keep the queue, which must stay open; there is no folder in a dry run."""
         self.queue: Final[_Queue] = queue
         self.folder: Final = folder
 
     def listed(self) -> Iterator[Cycle]:
-        """Yield the cycles that are there, ascending."""
+        """Yield the existing cycles, ascending."""
         for number in self.queue.cycles:
             file = self.place_of(number)
             try:
@@ -70,7 +70,7 @@ class Cycles(ABC, Generic[_Queue]):
 
     @abstractmethod
     def growth(self, cycle: Cycle, now_ms: int) -> str | None:
-        """Return why a cycle could still get messages, or cannot be judged."""
+        """Return why a cycle could still get messages, or why that is unknown."""
 
     @abstractmethod
     def holders(self) -> list[Holder]:
@@ -88,14 +88,14 @@ class Cycles(ABC, Generic[_Queue]):
 
     @abstractmethod
     def remove(self, number: int, action: Action, moves: Moves | None = None) -> None:
-        """Remove a cycle for good, after what an action has saved of it, or move its files."""
+        """Remove a cycle that an action has saved, or move its files."""
 
 
 class JournalCycles(Cycles[Queue]):
     """Those of a Chronicle Queue: roll files."""
 
     def __init__(self, queue: Queue, removes: Removal | None) -> None:
-        """Take what removes; None in a dry run."""
+        """Keep the removal; None in a dry run."""
         super().__init__(queue, None if removes is None else removes.folder)
         self._removes: Final = removes
 
@@ -117,7 +117,7 @@ class JournalCycles(Cycles[Queue]):
         return holders_of(self.queue)
 
     def moved(self, cycle: Cycle) -> str | None:
-        """Return that another file has its name."""
+        """Say so if another file has its name."""
         if self.folder is None:
             return None
         check_place(self.folder, self.queue.path)
@@ -133,8 +133,8 @@ class VanillaCycles(Cycles[VanillaQueue]):
     """
     Those of a Vanilla Chronicle: directories.
 
-    A cycle leaves the queue by one rename, to a hidden name that every reader ignores; what a
-    killed run left of it is removed by the next one.
+    A cycle leaves the queue by one rename, to a hidden name that every reader ignores. The next run
+    removes what a killed run left.
     """
 
     def __init__(self, queue: VanillaQueue, folder: SafeFolder | None) -> None:
@@ -150,7 +150,7 @@ class VanillaCycles(Cycles[VanillaQueue]):
         return [*place.iterdir()]
 
     def growth(self, cycle: Cycle, now_ms: int) -> str | None:
-        """Return that the cycle has just ended: nothing in its files says that nobody appends."""
+        """Say so if the cycle has just ended: nothing in its files shows that appends are over."""
         if cycle.ended_ms + _LATE_MS > now_ms:
             return "kept as slow writers could still append to it"
         return None
@@ -166,7 +166,7 @@ class VanillaCycles(Cycles[VanillaQueue]):
         ]
 
     def moved(self, cycle: Cycle) -> str | None:
-        """Return that another directory has its name."""
+        """Say so if another directory has its name."""
         if self.folder is None:
             return None
         check_place(self.folder, self.queue.path)
@@ -221,7 +221,7 @@ def opened_to_prune(
 
 @contextmanager
 def opened_to_look(path: str) -> Generator[Cycles[Any]]:
-    """Return the cycles of a queue, which nothing is removed from."""
+    """Return the cycles of a queue for a dry run."""
     with open_queue(path, read_only=True, create=False) as queue:
         found = cast("object", queue)
         if isinstance(found, VanillaQueue):

@@ -12,7 +12,7 @@ from quire.retaining.report import PrunedCycle
 from quire.retaining.rule import Limits, Rule
 
 AGED: Final = "ended before keep="
-"""How the reason begins of a cycle that goes for its age."""
+"""How the reason starts for a cycle that goes because of its age."""
 
 
 class Cycle(NamedTuple):

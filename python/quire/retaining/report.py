@@ -1,4 +1,4 @@
-"""What became of the cycles of a queue."""
+"""The result of a run of retention."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class PrunedCycle(NamedTuple):
     Attributes:
         cycle: Its number.
         file: The file it had in the queue; of a Vanilla Chronicle, the directory.
-        bytes: What it took, or takes, on disk.
+        bytes: The disk space that it took or takes.
         reason: Why it went, or why it was kept.
         dest: Where its messages are now, if they were moved, archived or compressed.
 

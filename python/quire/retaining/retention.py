@@ -40,7 +40,7 @@ class Retention(Rule, Watcher):
             or a ``datetime.timedelta``.
         max_bytes: Keep at most this much on disk: bytes, or text such as ``10GB``.
         max_cycles: Keep at most this many cycles, the one being written included.
-        action: What becomes of the others: ``delete`` them, ``move`` their files to *dest*,
+        action: What to do with the others: ``delete`` them, ``move`` their files to *dest*,
             ``archive`` them to Parquet in *dest* and delete them, or ``compress`` them in place:
             Quire reads them as before, and Java no longer sees them.
         dest: The directory to move or archive to, made if it is not there.
@@ -69,8 +69,8 @@ class _Thread:
     """
     Applies a rule to a queue that is open.
 
-    It looks at the newest cycle once a second: a load, without system calls. It has no reference
-    to the queue that would keep it open.
+    It checks the newest cycle once a second: one load, no system call. It holds no reference that
+    would keep the queue open.
     """
 
     def __init__(self, queue: Queue, rule: Rule, options: dict[str, Any]) -> None:
@@ -87,7 +87,7 @@ class _Thread:
         self._thread.start()
 
     def close(self) -> None:
-        """End the thread, which finishes the step it is at."""
+        """End the thread after the step that it is working on."""
         self._ended.set()
         if self._thread is not threading.current_thread():
             self._thread.join()
@@ -113,7 +113,7 @@ class _Thread:
             return None
 
     def _apply(self) -> bool:
-        """Apply the rule; return whether only the next roll can bring something to do."""
+        """Apply the rule; return whether there is nothing to do before the next roll."""
         run = Run(
             self._path,
             self._rule,
@@ -139,7 +139,7 @@ class _Thread:
         return not any(it.reason.startswith(_FOR_A_READER) for it in report.kept)
 
     def _tell(self, error: Exception) -> None:
-        """Log a failure, the same one only once."""
+        """Log a failure, but not the same one twice in a row."""
         if self._failure != str(error):
             self._failure = str(error)
             _LOG.error("retention failed, and is tried again: %s", self._path, exc_info=error)

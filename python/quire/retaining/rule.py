@@ -1,4 +1,4 @@
-"""Rules of retention: what a queue keeps, and what becomes of the rest."""
+"""Retention rules: what a queue keeps, and what happens to the rest."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Age: TypeAlias = "str | float | timedelta"
 """A duration: text such as ``7d``, seconds, or a timedelta."""
 Action: TypeAlias = Literal["delete", "move", "archive", "compress"]
-"""What becomes of a cycle that is not kept."""
+"""What happens to a cycle that is not kept."""
 
 _ACTIONS: Final = get_args(Action)
 _LONGEST_MS: Final = 2**53

@@ -61,7 +61,7 @@ def prune(  # noqa: PLR0913 - by keywords
         max_bytes: Keep at most this much on disk: bytes, or text such as ``10GB``.
         max_cycles: Keep at most this many cycles, the one being written included.
         dry_run: Change nothing, and report what would be done.
-        action: What becomes of the others: ``delete`` them, ``move`` their files to *dest*,
+        action: What to do with the others: ``delete`` them, ``move`` their files to *dest*,
             ``archive`` them to Parquet in *dest* and delete them, or ``compress`` them in place:
             Quire reads them as before, and Java no longer sees them.
         dest: The directory to move or archive to, made if it is not there.
@@ -176,7 +176,7 @@ class Run:
     def _remove(
         self, cycles: Cycles[Any], saver: Saver, cycle: Cycle, reason: str, report: PruneReport
     ) -> str | None:
-        """Remove a cycle, or return why it stays after all: saving it may have taken long."""
+        """Remove a cycle, or return why it has to stay: saving it may have taken long."""
         if saver.takes_long and (kept := self._kept_now(cycles, cycle, report)) is not None:
             return kept
         dest = saver.save(cycles.queue, cycle)
@@ -207,7 +207,7 @@ class Run:
         return None
 
     def _kept_now(self, cycles: Cycles[Any], cycle: Cycle, report: PruneReport) -> str | None:
-        """Return why a cycle stays, as things are at this moment; the quickest look is the last."""
+        """Return why a cycle stays, as of now; the quickest check comes last."""
         if (kept := _open_in(cycles, cycle)) is not None:
             return kept
         now_ms = self._now_ms()
@@ -230,7 +230,7 @@ class Run:
                 _LOG.warning("a stale reader loses messages: name=%s path=%s", name, self._path)
 
     def _count(self, cycles: int, freed: int, now_ms: int = 0) -> None:
-        """Count for the metrics of the queue, if any process counts."""
+        """Count for the queue's metrics, if any process keeps them."""
         try:
             count_pruned(self._path, cycles, freed, now_ms)
         except (CorruptError, NotAQueueError, OSError) as error:
@@ -252,7 +252,7 @@ class Run:
         return found
 
     def _tell_clock(self, cycles: Cycles[Any], found: Plan, now_ms: int) -> None:
-        """Log that cycles go for their age though they are young beside the newest one."""
+        """Log that cycles go because of their age though they are young beside the newest one."""
         keep_ms = self._rule.limits.keep_ms
         if keep_ms is None or not found.going:
             return
@@ -280,7 +280,7 @@ class Run:
 
 
 def _without_open(found: Plan, cycles: Cycles[Any]) -> tuple[Plan, int]:
-    """Keep the cycles from the first that a process has open on; also, how many were not seen."""
+    """Find the first cycle that a process has open; also, how many processes were not seen."""
     if not found.going:
         return found, 0
     files = {cycle.number: identities_of(cycles.files_of(cycle.file)) for cycle, _ in found.going}

@@ -17,7 +17,7 @@ const GROUP_NAME_MAX: usize = 64;
 /// Attempts to join a group whose side file others are replacing.
 const JOIN_ATTEMPTS: usize = 100;
 
-/// Looks at a backlog that members change all the time.
+/// Attempts to read a backlog that members keep changing.
 const BACKLOG_ATTEMPTS: usize = 50;
 
 /// A group.
@@ -32,11 +32,11 @@ pub struct Group {
 /// What a group has yet to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backlog {
-    /// The index of the first message that nobody claimed, or 0 for the first of the queue.
+    /// The index of the first unclaimed message; 0 is the first of the queue.
     pub next: u64,
-    /// Messages that were claimed and not acknowledged.
+    /// Messages that are claimed but not acknowledged.
     pub unacknowledged: u64,
-    /// The index of the first message that nobody acknowledged, or 0 for the first of the queue.
+    /// The index of the first unacknowledged message; 0 is the first of the queue.
     pub lowest: u64,
 }
 
@@ -45,12 +45,12 @@ pub struct Backlog {
 pub struct Described {
     pub name: String,
     pub pid: u32,
-    /// Messages that it works on.
+    /// Messages it is working on.
     pub messages: u64,
 }
 
 impl Group {
-    /// The group of a name in the queue at `dir`. Nothing is made before a member joins.
+    /// The group of this name in the queue at `dir`. Nothing is created until a member joins.
     pub fn new(dir: &Path, name: &str, shape: Shape, file_mode: u32) -> Result<Self> {
         check_name(name)?;
         let path = dir.join(format!("{name}{SUFFIX}"));
@@ -79,7 +79,7 @@ impl Group {
     }
 
     /// Joins the group under a name that others see. `end` is the index after the queue's last
-    /// message: of those before, a damaged side file may have known more.
+    /// message. If the side file is damaged, earlier messages may have been delivered already.
     pub fn join(self: &Arc<Self>, name: &str, ack_timeout_ms: u64, end: u64) -> Result<Member> {
         for _ in 0..JOIN_ATTEMPTS {
             let side = self.open_or_make(end)?;
@@ -89,7 +89,7 @@ impl Group {
                     self.error(format!("all {} members of the group live", layout::MEMBERS))
                 );
             };
-            // The byte is that of the mapped file, which nobody is about to replace.
+            // Our byte is locked in the mapped file, and that file is not being replaced.
             let is_same =
                 file::is_at(lock.file(), &self.path)? && file::is_at(&side.file, &self.path)?;
             if is_same && !file::is_marked(&side.cells) {
@@ -104,7 +104,7 @@ impl Group {
         Err(self.error("the side file of the group is replaced again and again"))
     }
 
-    /// The side file, made if it is missing and replaced if it is damaged.
+    /// The side file; created if missing, replaced if damaged.
     fn open_or_make(&self, end: u64) -> Result<Arc<SideFile>> {
         if let Some(side) = self.opened() {
             return Ok(side);
@@ -156,7 +156,7 @@ impl Group {
         *self.open.write().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Has the group begin at an index, or at the first message with 0; an error if it has members.
+    /// Makes the group start at an index (0: the first message); an error if it has members.
     pub fn reset(&self, start: u64, end: u64) -> Result<()> {
         let (keyed, known) = match file::open(&self.path, false)? {
             Found::Whole(side) => {
@@ -177,7 +177,7 @@ impl Group {
         }
     }
 
-    /// Removes the side file, so that there is no such group; false if there was none.
+    /// Removes the side file and with it the group; false if there was none.
     pub fn delete(&self) -> Result<bool> {
         let removed = file::remove(&self.path)?;
         self.forget();
@@ -195,7 +195,7 @@ pub fn backlog(path: &Path) -> Result<Option<Backlog>> {
     let side = match file::open(path, false)? {
         Found::Whole(side) => side,
         Found::Missing => return Ok(None),
-        // Its members will begin with the first message.
+        // Its members will start with the first message.
         Found::Damaged(_) => {
             return Ok(Some(Backlog { next: 0, unacknowledged: 0, lowest: 0 }));
         }
@@ -207,7 +207,7 @@ pub fn backlog(path: &Path) -> Result<Option<Backlog>> {
         let frontier = claims.frontier().ok_or_else(damaged)?;
         let in_use = claims.in_use().ok_or_else(damaged)?;
         attempts += 1;
-        // Once more if the frontier moved: claims that were linked meanwhile may be missing.
+        // Retry if the frontier moved: claims linked in the meantime may be missing.
         if claims.frontier() == Some(frontier) || attempts == BACKLOG_ATTEMPTS {
             return Ok(Some(backlog_of(frontier, &in_use, side.shape.step)));
         }
@@ -227,13 +227,13 @@ fn backlog_of(frontier: Frontier, in_use: &[Seen], step: u64) -> Backlog {
     }
 }
 
-/// What the last messages of claims looked like in a side file, the newest first.
+/// The tail records of a side file, newest first (`tails.rs`).
 pub fn tails(path: &Path) -> Result<Vec<Tail>> {
     let Found::Whole(side) = file::open(path, false)? else { return Ok(Vec::new()) };
     Ok(tails::all(&side.cells))
 }
 
-/// The members of the group of a side file that live.
+/// The living members of a side file's group.
 pub fn members(path: &Path) -> Result<Vec<Described>> {
     let Found::Whole(side) = file::open(path, false)? else { return Ok(Vec::new()) };
     let in_use = Claims::new(&side.cells, Layout::FILE).in_use().unwrap_or_default();
@@ -261,7 +261,7 @@ fn check_name(name: &str) -> Result<()> {
     )))
 }
 
-/// Stores who a member is, for those who list members: its pid and the first bytes of its name.
+/// Stores a member's pid and the first bytes of its name, for listings.
 fn store_name(side: &SideFile, member: u16, name: &str) {
     let mut end = name.len().min(NAME_MAX);
     while !name.is_char_boundary(end) {

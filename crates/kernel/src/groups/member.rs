@@ -1,4 +1,4 @@
-//! A member of a group: it claims messages, and acknowledges them.
+//! A member of a group: it claims messages and acknowledges them.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Deref;
@@ -18,9 +18,9 @@ use crate::os::{clock, process};
 use crate::probe::fault::step;
 use crate::{Error, Result};
 
-/// The side file is looked for under its name this often.
+/// How often to check that the side file still has its name.
 const LOOK_MS: u64 = 20;
-/// Claims whose time began anew before those that are over are forgotten.
+/// How many renewed claims are remembered before finished ones are dropped.
 const RENEWED_MAX: usize = 1024;
 
 /// A member.
@@ -28,17 +28,17 @@ pub struct Member {
     group: Arc<Group>,
     side: Arc<SideFile>,
     number: u16,
-    /// None once it left.
+    /// None once it has left.
     lock: Mutex<Option<Lock>>,
     is_closed: AtomicBool,
-    /// Of the process that joined.
+    /// That of the process that joined.
     generation: u32,
     ack_timeout_ms: u64,
-    /// Claims that were made and not confirmed: the call that made them may have been interrupted.
+    /// Claims not confirmed yet: the call that made them may have been interrupted.
     made: Mutex<Vec<Claim>>,
-    /// The generations of claims whose time began anew, by the keys that they were made with.
+    /// The current generations of renewed claims, by their original keys.
     renewed: Mutex<HashMap<ClaimKey, u32>>,
-    /// When the side file was last looked for under its name.
+    /// When the side file's name was last checked.
     looked_ms: AtomicU64,
 }
 
@@ -92,13 +92,13 @@ impl Member {
         self.is_closed.load(Ordering::Acquire)
     }
 
-    /// Where the messages begin that nobody claimed.
+    /// Where the unclaimed messages start.
     pub fn frontier(&self) -> Result<Frontier> {
         self.claims()?.frontier().ok_or_else(|| self.damaged())
     }
 
-    /// Claims messages that follow `frontier`, by their indexes; none if another member was faster.
-    /// May end before the last of them.
+    /// Claims messages from `frontier` on, by their indexes; none if another member was faster.
+    /// May claim only the first of them.
     pub fn hold(&self, frontier: Frontier, indexes: &[u64]) -> Result<Vec<Claim>> {
         let claims = self.claims()?;
         let deadline_ms = now_ms().saturating_add(self.ack_timeout_ms);
@@ -117,8 +117,8 @@ impl Member {
         Ok(held)
     }
 
-    /// Claims messages that follow `frontier`, each with the hash of its key, for any member to take.
-    /// Returns how many: none if another member was faster, or if too many are in use.
+    /// Claims messages from `frontier` on, each with the hash of its key, for any member to take.
+    /// Returns how many: none if another member was faster, or if too many claims are in use.
     pub fn offer(&self, frontier: Frontier, indexes: &[u64], keys: &[u64]) -> Result<usize> {
         let claims = self.claims()?;
         let (mut frontier, mut from, mut count) = (frontier, 0, 0);
@@ -139,11 +139,11 @@ impl Member {
         Ok(count)
     }
 
-    /// Takes claims of at most about `count` messages that were offered, whose time is over, or whose
-    /// owner died, in the order of their messages.
+    /// Takes claims that were offered, that timed out, or whose owner died: about `count` messages
+    /// at most, in the order of their messages.
     pub fn take(&self, count: u64) -> Result<Vec<Claim>> {
         let claims = self.claims()?;
-        // Claims that a look at all of them may miss were linked after this one.
+        // Claims that the scan may miss were linked after this one.
         let frontier = claims.frontier().ok_or_else(|| self.damaged())?;
         let mut in_use = claims.in_use().ok_or_else(|| self.damaged())?;
         let mut looks =
@@ -169,13 +169,13 @@ impl Member {
         Ok(held)
     }
 
-    /// The claims that were made and not confirmed.
+    /// The claims not confirmed yet.
     #[must_use]
     pub fn unconfirmed(&self) -> Vec<Claim> {
         self.made.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whoever made these claims knows them.
+    /// Notes that the caller has received these claims.
     pub fn confirm(&self, keys: &[ClaimKey]) {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         made.retain(|claim| !keys.contains(&claim.key));
@@ -185,8 +185,8 @@ impl Member {
         self.made.lock().unwrap_or_else(PoisonError::into_inner).push(claim);
     }
 
-    /// Counts messages of a claim as delivered right now, from when its time runs; false if it was
-    /// lost to another member. Its key stays the one that it was made with.
+    /// Counts messages of a claim as delivered and restarts its timeout; false if the claim was
+    /// lost to another member. Callers keep using the original key.
     pub fn deliver(&self, key: &ClaimKey, messages: u32) -> Result<bool> {
         let deadline_ms = now_ms().saturating_add(self.ack_timeout_ms);
         let claims = self.claims()?;
@@ -204,15 +204,15 @@ impl Member {
         Ok(found.is_some())
     }
 
-    /// The key that a claim has now.
+    /// The current key of a claim.
     fn now(&self, key: &ClaimKey) -> ClaimKey {
         let renewed = self.renewed.lock().unwrap_or_else(PoisonError::into_inner);
         let generation = renewed.get(key).copied().unwrap_or(key.generation);
         ClaimKey { generation, ..*key }
     }
 
-    /// Has new claims begin at `to`, as messages were lost. Returns how many of those were claimed and
-    /// not acknowledged; None if another member was faster.
+    /// Moves the frontier to `to` after a loss of messages. Returns how many of the lost ones were
+    /// claimed but not acknowledged; None if another member was faster.
     pub fn move_to(&self, frontier: Frontier, to: u64) -> Result<Option<u64>> {
         let claims = self.claims()?;
         let known = i64::try_from(frontier.next).unwrap_or(i64::MAX);
@@ -227,37 +227,37 @@ impl Member {
         }
     }
 
-    /// Notes what the last message of a claim looked like, after which `later` others were made.
+    /// Records the index and hash of a claim's last message; `later` claims followed it.
     pub fn note_tail(&self, tail: Tail, later: u64) -> Result<()> {
         let changes = self.claims()?.frontier().ok_or_else(|| self.damaged())?.newest.changes();
         tails::note(&self.side.cells, changes.saturating_sub(later), tail);
         Ok(())
     }
 
-    /// What the last messages looked like that were claimed, the newest first.
+    /// The tail records, newest first (`tails.rs`).
     #[must_use]
     pub fn tails(&self) -> Vec<Tail> {
         tails::all(&self.side.cells)
     }
 
-    /// Messages before this index may have been delivered before, which no count says.
+    /// Messages before this index may have been delivered by a state whose counts are lost.
     #[must_use]
     pub fn known(&self) -> u64 {
         self.side.cells.load_acquire(layout::KNOWN_AT)
     }
 
-    /// Acknowledges messages of a claim, by their bits; those that were pending, 0 if the claim was
-    /// lost to another member.
+    /// Acknowledges messages of a claim, given as bits. Returns those that were pending: 0 if the
+    /// claim was lost to another member.
     pub fn acknowledge(&self, key: &ClaimKey, messages: u32) -> Result<u32> {
         Ok(self.claims()?.acknowledge(&self.now(key), self.number, messages))
     }
 
-    /// Offers what is pending of a claim to all members; false if it was lost to another.
+    /// Offers a claim's pending messages to all members; false if the claim was lost to another.
     pub fn give_back(&self, key: &ClaimKey) -> Result<bool> {
         Ok(self.claims()?.give_back(&self.now(key), self.number))
     }
 
-    /// Leaves the group: what this member did not acknowledge is offered to all.
+    /// Leaves the group and offers its unacknowledged messages to all members.
     pub fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
         if self.generation != process::generation() {
@@ -285,7 +285,7 @@ impl Member {
         Ok(Working { claims: Claims::new(&self.side.cells, Layout::FILE), _lock: lock })
     }
 
-    /// An error if the side file is not under its name any more, as others would use another one.
+    /// An error if the side file was removed or replaced: other members would use another file.
     fn look_for_file(&self) -> Result<()> {
         let now = now_ms();
         let last = self.looked_ms.load(Ordering::Relaxed);
@@ -318,7 +318,7 @@ impl Drop for Member {
     }
 }
 
-/// One look at all claims: each owner's life is looked at once.
+/// One scan of all claims, which checks each owner's lock once.
 struct Looks<'a> {
     member: &'a Member,
     claims: &'a Claims<'a>,
@@ -340,7 +340,7 @@ impl Looks<'_> {
         }
     }
 
-    /// Decides about a claim that was prepared by a member that died.
+    /// Settles a claim that a dead member had prepared.
     fn settle_if_dead(&mut self, seen: &Seen) -> Result<()> {
         let owner = seen.word.owner;
         if owner != self.member.number && !self.is_alive(owner)? {
@@ -360,7 +360,7 @@ impl Looks<'_> {
     }
 }
 
-/// Cuts indexes into ranges of neighbours.
+/// Splits indexes into ranges of consecutive ones.
 fn ranges(indexes: &[u64], step: u64) -> impl Iterator<Item = Range> {
     let parts = indexes.chunk_by(move |index, next| index.checked_add(step) == Some(*next));
     parts.flat_map(|part| part.chunks(MESSAGES as usize)).map(move |part| {

@@ -1,11 +1,11 @@
 //! Consumer groups: which member of a group works on which messages of a queue.
 //!
-//! - [`group`] is the side file of a group in the queue's directory, [`member`] one of those who
-//!   share its messages: the handles;
+//! - [`group`] and [`member`] are the handles: a group's side file in the queue's directory, and
+//!   one of the members that share its messages;
 //! - [`protocol`] says who may change which word, and in which order;
 //! - [`format`] says where every field is: pure arithmetic, no I/O.
 //!
-//! A group knows indexes, and nothing of the format of its queue: handles of the queue read the
+//! Groups deal in indexes only and do not depend on the queue's format: queue handles read the
 //! messages.
 
 pub mod format;

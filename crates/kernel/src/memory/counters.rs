@@ -16,7 +16,7 @@ impl Counters {
         Mapping::new(file, len, writable).map(Self)
     }
 
-    /// Maps a part of a file, to be counted in: positions are relative to its start.
+    /// Maps a part of a file for writing: positions are relative to its start.
     pub fn part(file: &File, start: u64, len: u64) -> io::Result<Self> {
         Mapping::part(file, start, len).map(Self)
     }

@@ -39,7 +39,7 @@ impl Mapping {
         Ok(mapping)
     }
 
-    /// Maps `len` bytes of `file` from `start` on, a multiple of the page size, to be written.
+    /// Maps `len` bytes of `file` for writing, from `start` on, a multiple of the page size.
     pub fn part(file: &File, start: u64, len: u64) -> io::Result<Self> {
         let len = usize::try_from(len).map_err(|_| io::ErrorKind::OutOfMemory)?;
         let start = libc::off_t::try_from(start).map_err(|_| io::ErrorKind::OutOfMemory)?;

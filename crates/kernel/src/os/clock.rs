@@ -24,7 +24,7 @@ impl Clock {
         }
     }
 
-    /// The same at its full resolution: never earlier than what was read before, unless it was set
+    /// The same at full resolution: never earlier than a previous reading, unless the clock was set
     /// back.
     #[must_use]
     pub fn exact_ms(&self) -> i64 {

@@ -13,7 +13,7 @@ pub struct Entry {
     pub is_dir: bool,
 }
 
-/// The first entries of a directory that are wanted, `most` of them, in the order of the file system.
+/// Up to `most` wanted entries of a directory, in the file system's order.
 #[cfg(target_os = "linux")]
 pub fn first_entries(
     path: &Path,
@@ -56,7 +56,7 @@ pub fn first_entries(
     Ok(found)
 }
 
-/// The first entries of a directory that are wanted, `most` of them, in the order of the file system.
+/// Up to `most` wanted entries of a directory, in the file system's order.
 #[cfg(not(target_os = "linux"))]
 pub fn first_entries(
     path: &Path,

@@ -15,7 +15,7 @@ use crate::{Error, Result};
 
 /// The granularity of searches through a file, whatever the system's page size.
 pub const PAGE: u64 = PAGE_LEN as u64;
-/// The same, as a length.
+/// The same as a file position.
 pub const PAGE_LEN: usize = 4096;
 /// The read size of such searches, in bytes.
 const CHUNK: usize = 16 * PAGE_LEN;
@@ -36,8 +36,8 @@ pub struct Access {
     pub create_mode: Option<u32>,
 }
 
-/// Opens a regular file; None if it is missing. Never follows a symbolic link, never blocks. For
-/// writing, it has no other name.
+/// Opens a regular file; None if it is missing. Never follows a symbolic link, never blocks. A file
+/// opened for writing must not have another name.
 pub fn open(path: &Path, access: Access) -> Result<Option<File>> {
     loop {
         if let Some(file) = lease::waiting(|| open_existing(path, access.write))? {
@@ -90,7 +90,7 @@ pub fn create_new(path: &Path, mode: u32) -> Result<Option<File>> {
     }
 }
 
-/// Sets permission bits that the umask withheld; those of sets of users stay.
+/// Sets permission bits that the umask withheld; set-ID bits stay.
 fn set_mode(file: &File, mode: u32) -> io::Result<()> {
     let found = file.metadata()?.mode();
     if found & PERMISSIONS == mode & PERMISSIONS {
@@ -118,7 +118,7 @@ fn without_name_in(dir: &Path) -> io::Result<File> {
     options.read(true).write(true).mode(0o600);
     options.custom_flags(libc::O_TMPFILE | libc::O_CLOEXEC);
     match options.open(dir) {
-        // A file system, or a kernel, that cannot.
+        // Not supported by this file system or kernel.
         Err(error) if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR)) => {
             made_without_name(dir)
         }
@@ -166,8 +166,8 @@ fn not_regular(path: &Path, kind: std::fs::FileType) -> Error {
     }
 }
 
-/// Extends a file to at least `len` bytes by a call that cannot shrink it: with an outdated
-/// length in mind, nothing is cut off that others appended.
+/// Extends a file to at least `len` bytes by a call that cannot shrink it: even if the caller's
+/// length is outdated, nothing that others appended is cut off.
 pub fn extend(file: &File, len: u64) -> io::Result<()> {
     let Some(last) = len.checked_sub(1) else { return Ok(()) };
     reach(file, last)?;
@@ -175,8 +175,8 @@ pub fn extend(file: &File, len: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Has the file reach beyond this position. Where no space can be allocated, a zero is written: the
-/// caller holds the lock on the file's length, and found it shorter.
+/// Extends the file beyond this position. If space cannot be allocated, writes a zero byte: the
+/// caller holds the lock on the file's length and found the file shorter.
 fn reach(file: &File, last: u64) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     match i64::try_from(last).map(|last| allocate(file, last, 1)) {
@@ -193,14 +193,14 @@ fn is_missing(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOSYS))
 }
 
-/// Sets the length of a file that nobody else has, or makes one empty under its lock.
+/// Sets the length of a file that nobody else has open, or empties one under its lock.
 pub fn set_len(file: &File, len: u64) -> io::Result<()> {
     file.set_len(len)?;
     recorder::resized(file, len);
     Ok(())
 }
 
-/// Makes a directory, and those above it that are missing; the ones that were made.
+/// Creates a directory and its missing parents; returns those created.
 pub fn make_directories(path: &Path, mode: u32) -> io::Result<Vec<PathBuf>> {
     use std::os::unix::fs::DirBuilderExt;
     let missing = |dir: &&Path| !dir.as_os_str().is_empty() && !dir.exists();
@@ -212,7 +212,7 @@ pub fn make_directories(path: &Path, mode: u32) -> io::Result<Vec<PathBuf>> {
     Ok(new)
 }
 
-/// Makes one directory. An error where there is something of this name.
+/// Creates one directory; an error if the name is taken.
 pub fn make_directory(path: &Path, mode: u32) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
     std::fs::DirBuilder::new().mode(mode).create(path)?;
@@ -227,7 +227,7 @@ fn set_directory_mode(path: &Path, mode: u32) -> io::Result<()> {
     set_mode(&options.open(path)?, mode)
 }
 
-/// Copies a file to a new one, which is then on the medium.
+/// Copies a file to a new one and syncs it.
 pub fn copy(from: &Path, to: &Path, mode: u32) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC);
@@ -270,7 +270,7 @@ pub fn sync_parent(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Device and inode number: they identify a file under any name.
+/// Device and inode number, which identify a file under any name.
 pub fn identity(file: &File) -> io::Result<(u64, u64)> {
     fault::call!("file.identity.stat", file.metadata()).map(|found| (found.dev(), found.ino()))
 }
@@ -448,7 +448,7 @@ pub fn sync_names(path: &Path, made: &[PathBuf]) -> Result<()> {
     Ok(())
 }
 
-/// The name of a queue's directory, and of those that were made for it: on the medium once synced.
+/// The name of a queue's directory and those of the parents created for it, durable once synced.
 #[derive(Debug, Default)]
 pub struct OwnName {
     made: Vec<PathBuf>,
@@ -456,14 +456,13 @@ pub struct OwnName {
 }
 
 impl OwnName {
-    /// Of a directory for which these were made.
+    /// For a directory whose parents in this list were created.
     #[must_use]
     pub const fn new(made: Vec<PathBuf>) -> Self {
         Self { made, is_synced: AtomicBool::new(false) }
     }
 
-    /// Syncs the name of the directory at `path`, and those of the ones that were made, the first
-    /// time.
+    /// The first time, syncs the name of the directory at `path` and those of the created parents.
     pub fn sync(&self, path: &Path) -> Result<()> {
         if !self.is_synced.load(Ordering::Acquire) {
             sync_names(path, &self.made)?;
@@ -526,8 +525,8 @@ pub fn changed(path: &Path) -> io::Result<std::time::SystemTime> {
     fault::call!("file.stat", std::fs::symlink_metadata(path))?.modified()
 }
 
-/// A time at which a file existed: when it was made, where the file system knows that, or when it was
-/// last changed.
+/// A time at which the file existed: its creation if the file system records it, else its last
+/// change.
 pub fn existed_since(path: &Path) -> io::Result<std::time::SystemTime> {
     let found = fault::call!("file.stat", std::fs::symlink_metadata(path))?;
     let changed = found.modified()?;
@@ -551,15 +550,15 @@ pub fn notes_changes(_path: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Replaces an inherited descriptor, so that its description (and its locks) can end with the
-/// process that made it. The number stays valid and reads as an empty file, and programs that the
-/// child starts do not get it.
+/// Replaces an inherited descriptor, so that its description and locks end with the process that
+/// opened it. The number stays valid and reads as an empty file; programs that the child starts do
+/// not inherit it.
 pub fn detach_descriptor(file: &File) {
     if let Ok(null) = File::open("/dev/null") {
         // SAFETY: both descriptors are open; the old one stays owned by its `File`.
         unsafe {
             if libc::dup2(null.as_raw_fd(), file.as_raw_fd()) != -1 {
-                // A copy is not closed by `exec` unless that is asked for.
+                // `dup2` would clear the close-on-exec flag.
                 libc::fcntl(file.as_raw_fd(), libc::F_SETFD, libc::FD_CLOEXEC);
             }
         }

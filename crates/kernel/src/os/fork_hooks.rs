@@ -1,7 +1,7 @@
-//! What the system calls around a fork.
+//! Functions that the system calls around a fork.
 
-/// Has `fork` call these functions: in the forking thread right before it forks, and right after it in
-/// the parent, even if it failed, and in the child. False if there is no memory for that.
+/// Registers functions for `fork` to call: in the forking thread right before the fork, and right
+/// after it in the parent (even if it failed) and in the child. False if out of memory.
 pub fn call_at_fork(
     before: extern "C" fn(),
     in_parent: extern "C" fn(),

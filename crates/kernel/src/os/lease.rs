@@ -1,5 +1,5 @@
-//! Whether anybody else has a file open, in whatever container: the system knows, and says so by way of
-//! a lease on it.
+//! Whether anybody else, in any container, has a file open: the kernel knows, and a lease reveals
+//! it.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use crate::{Error, Result};
 
-/// A lease lasts for the time of two system calls, unless its holder is stopped between them.
+/// How long a lease can last: two system calls, unless its holder is stopped in between.
 const PAUSE: Duration = Duration::from_millis(1);
 const LOOKS: u32 = 1000;
 
-/// Opens a file without blocking; where the system would have it wait for the end of a lease, waits
-/// for a second.
+/// Opens a file without blocking. If another process holds a lease on it, waits for its end for up
+/// to a second.
 pub fn waiting<T>(open: impl Fn() -> Result<T>) -> Result<T> {
     for _ in 0..LOOKS {
         match open() {
@@ -40,7 +40,7 @@ pub fn is_only_writer(file: &File) -> bool {
     // SAFETY: the descriptor is open, and the struct is large enough for the call to fill it.
     unsafe {
         let mut found: libc::statfs = std::mem::zeroed();
-        // There, a mapping is one of the file below, and is not counted here.
+        // On overlayfs, a mapping is of the underlying file and is not counted here.
         if libc::fstatfs(descriptor, &raw mut found) != 0 || found.f_type as i64 == OVERLAY {
             return false;
         }

@@ -1,4 +1,4 @@
-//! Locks that last as long as a writer: they say that it lives.
+//! Locks that show that a writer is alive: they last as long as it does.
 //!
 //! They belong to a description of their file, which a forked child shares. So each file is
 //! registered before its lock is taken, and the child replaces its descriptors (`fork.rs`). The file
@@ -15,7 +15,7 @@ use crate::{Error, Result};
 
 /// The locked files of this process.
 pub struct Held {
-    /// How often this process was about to fork.
+    /// How many forks this process has begun.
     forks: u64,
     files: Vec<Weak<File>>,
 }
@@ -26,14 +26,14 @@ fn held() -> MutexGuard<'static, Held> {
     HELD.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Right before a fork: holds the list until the fork is over.
+/// Called right before a fork: keeps the list locked until the fork is over.
 pub fn hold() -> MutexGuard<'static, Held> {
     let mut held = held();
     held.forks += 1;
     held
 }
 
-/// In a forked child: lets the parent's locks end with the parent.
+/// Called in a forked child: lets the parent's locks end with the parent.
 pub fn detach(held: &mut Held) {
     let files = held.files.drain(..).filter_map(|file| file.upgrade());
     files.for_each(|file| files::detach_descriptor(&file));
@@ -46,14 +46,14 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Takes a lock on a range of the file at `path`, made if it is missing; None if somebody else
-    /// has it.
+    /// Locks a range of the file at `path`, which is created if missing; None if somebody else has
+    /// the lock.
     pub fn take(path: &Path, file_mode: u32, range: Range, kind: Kind) -> Result<Option<Self>> {
-        // A reader of Java's takes the lock of a producer for a moment, to see whether it lives.
+        // Java readers briefly take a producer's lock to see whether it is alive.
         Self::wait(path, file_mode, range, kind, Duration::ZERO)
     }
 
-    /// As [`Lock::take`], but somebody else may have it for so long.
+    /// Like [`Lock::take`], but waits for this long if somebody else has the lock.
     pub fn wait(
         path: &Path,
         file_mode: u32,
@@ -68,7 +68,7 @@ impl Lock {
         Ok(is_taken.then_some(Self { file }))
     }
 
-    /// The file that was locked, whatever its path names now.
+    /// The locked file, even if its path now names another one.
     #[must_use]
     pub fn file(&self) -> &File {
         &self.file
@@ -91,7 +91,7 @@ fn open(path: &Path, file_mode: u32) -> Result<Arc<File>> {
     }
 }
 
-/// Whether somebody else holds a lock on the file at `path`; no if it is missing.
+/// Whether somebody else holds a lock on the file at `path`; false if it is missing.
 pub fn is_held(path: &Path, range: Range) -> Result<bool> {
     let Some(file) = files::open(path, Access { write: false, create_mode: None })? else {
         return Ok(false);

@@ -9,13 +9,13 @@ use std::path::Path;
 use crate::probe::{fault, recorder};
 use crate::{Error, Result};
 
-/// Gives a new, complete file its name, unless that is taken: then an error of this kind. The file
-/// never has two names, except where the file system cannot rename without replacing.
+/// Gives a new, complete file its name; an `AlreadyExists` error if the name is taken. The file
+/// never has two names, unless the file system cannot rename without replacing.
 pub fn publish(from: &Path, to: &Path) -> io::Result<()> {
     match rename_new(from, to) {
         Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOSYS)) => {
             std::fs::hard_link(from, to)?;
-            // Another process that opened it meanwhile may have removed it as left over.
+            // A process that opened it in the meantime may have removed the name as a leftover.
             match std::fs::remove_file(from) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
                 _ => Ok(()),
@@ -38,9 +38,9 @@ fn rename_new(_from: &Path, _to: &Path) -> io::Result<()> {
     Err(io::Error::from_raw_os_error(libc::ENOSYS))
 }
 
-/// Refuses a file with a second name, before it is written to: the change would show under both,
-/// in a backup or in another user's file. A name that a process left which died while it made the
-/// file is removed.
+/// Refuses to write to a file with a second name: the change would show under both, in a backup or
+/// in another user's file. A temporary name left by a process that died while creating the file is
+/// removed.
 pub fn refuse_second(path: &Path, file: &File) -> Result<()> {
     let failed = |e| Error::io("cannot look at", path, e);
     if fault::call!("file.stat", file.metadata()).map_err(failed)?.nlink() < 2 {

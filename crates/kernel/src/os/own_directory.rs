@@ -39,7 +39,7 @@ impl OwnDirectory {
         Ok(Self { _handle: handle, path: path.to_path_buf(), place })
     }
 
-    /// Where a file of this name was when the directory was opened: for people to read.
+    /// The path of this file when the directory was opened, for messages to users.
     #[must_use]
     pub fn shown(&self, name: &str) -> PathBuf {
         self.path.join(name)
@@ -78,9 +78,9 @@ impl OwnDirectory {
         self.named(name, files::create_new(&self.place_of(name), mode))
     }
 
-    /// Makes a file by `make_whole` and then gives it its name by `publish`, so that nobody sees a part of it;
-    /// false if another file has the name. Until then it has a name of its own, under which no other
-    /// thread, process or container makes one.
+    /// Creates a file with `make_whole` and then gives it its name with `publish`, so that nobody
+    /// sees a partial file; false if another file has the name. Until then it has a temporary name
+    /// that no other thread, process or container uses.
     pub fn create_filled(
         &self,
         name: &str,
@@ -103,7 +103,7 @@ impl OwnDirectory {
         published
     }
 
-    /// Device and inode number of what has a name; None if nothing has.
+    /// Device and inode number of the file of this name; None if there is none.
     pub fn identity_of(&self, name: &str) -> Result<Option<(u64, u64)>> {
         let path = self.place_of(name);
         match fault::call!("file.identity.stat", std::fs::symlink_metadata(path)) {
@@ -119,8 +119,8 @@ impl OwnDirectory {
     }
 }
 
-/// A name for a file that is not whole yet: a pid and a thread are not enough, for another container
-/// may have the same.
+/// A temporary name for an incomplete file. A pid and a thread are not enough: another container
+/// may have the same ones.
 fn private_name(name: &str) -> String {
     format!("{name}.{}.{}.{:016x}", process::pid(), process::thread_id(), process::random())
 }

@@ -50,7 +50,7 @@ pub fn thread_id() -> u64 {
     ID.with(|id| *id)
 }
 
-/// A number by chance, unlike those of other threads, processes and containers.
+/// A random number, distinct between threads, processes and containers.
 #[must_use]
 pub fn random() -> u64 {
     use std::hash::{BuildHasher, Hasher, RandomState};

@@ -48,7 +48,7 @@ pub struct Range {
 /// The whole file, including later growth.
 pub const WHOLE_FILE: Range = Range { start: 0, length: 0 };
 
-/// The turn that the threads of one description take at its lock.
+/// Serializes the threads that share one description, before they take its lock.
 #[derive(Debug, Default)]
 pub struct Turn(Mutex<()>);
 
@@ -67,7 +67,7 @@ impl Turn {
     }
 }
 
-/// A wait in pauses that become longer.
+/// A wait with increasing pauses.
 struct Wait {
     start: Instant,
     timeout: Duration,
@@ -80,7 +80,7 @@ impl Wait {
         Self { start, timeout: timeout.max(SHORTEST_WAIT), pause }
     }
 
-    /// Pauses; after the timeout, how long the wait was.
+    /// Pauses; after the timeout, returns how long the wait was.
     fn is_over(&mut self) -> Option<Duration> {
         let waited = self.start.elapsed();
         if waited >= self.timeout {
@@ -96,7 +96,7 @@ impl Wait {
 #[derive(Debug)]
 pub struct RecordLock<'a> {
     held: Held<'a>,
-    /// Let go of after the lock.
+    /// Released after the lock.
     _turn: Option<MutexGuard<'a, ()>>,
 }
 
@@ -124,7 +124,7 @@ impl<'a> RecordLock<'a> {
         }
     }
 
-    /// As [`RecordLock::wait`], on a description whose lock no other thread takes.
+    /// Like [`RecordLock::wait`], on a description that no other thread locks.
     pub fn wait_on_own(
         file: &'a File,
         range: Range,

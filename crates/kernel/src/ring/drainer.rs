@@ -1,9 +1,9 @@
-//! Draining a ring: its messages are appended to the queue, in their order, each once.
+//! Draining a ring: appends its messages to the queue, in order and each once.
 //!
 //! One process drains at a time: it holds a lock on the file, which the system releases when it
-//! dies. The others' threads look now and then whether they should take over. What a drainer was
-//! about to append stands in the ring, with the index: its successor compares the messages there, and
-//! takes those that are equal for appended.
+//! dies. Threads of other processes check now and then whether to take over. A drainer stores in
+//! the ring what it is about to append, and at which index. Its successor compares the messages
+//! there with the ring's, and counts those that are equal as appended.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -21,21 +21,21 @@ use crate::chronicle::queue::handle::Queue;
 use crate::os::{process, threads};
 use crate::{Error, Result, warnings};
 
-/// Messages, and about as many bytes, that are appended under one lock.
+/// How many messages, and about how many bytes, are appended under one lock.
 const RUN: usize = 256;
 const RUN_BYTES: u64 = 1 << 20;
-/// A message that is not complete for this long makes the drainer look whether its producer lives.
+/// How long a message may stay incomplete before the drainer checks whether its producer is alive.
 const PATIENCE: Duration = Duration::from_millis(20);
-/// How the thread waits: without pause, then longer and longer; and while another process drains, or
-/// after an error.
+/// How the thread waits: first without a pause, then for increasing times; and how long while
+/// another process drains, or after an error.
 const YIELDS: u32 = 64;
 const LONGEST_PAUSE: Duration = Duration::from_millis(1);
 const OTHERS_PAUSE: Duration = Duration::from_millis(20);
 
 impl Ring {
-    /// Appends what an earlier process left in the ring of a queue, unless another one drains it.
-    /// What cannot be appended now, as on a full disk, is later, by a thread of the ring that is
-    /// returned.
+    /// Appends what an earlier process left in a queue's ring, unless another process drains it.
+    /// What cannot be appended now, for example on a full disk, is appended later by a thread of
+    /// the returned ring.
     pub fn drain_left_over(queue: &Arc<Queue>) -> Result<Option<Arc<Self>>> {
         let Some(file) = RingFile::open(&directory_of(queue)?)? else { return Ok(None) };
         let ring = Self::with(queue, file, OnFull::Raise)?;
@@ -56,7 +56,7 @@ impl Ring {
         }
     }
 
-    /// False, and a log line, if what is in the ring cannot be appended now; an error if the ring
+    /// Logs and returns false if the ring's messages cannot be appended now; an error if the ring
     /// cannot be read.
     pub(super) fn drain_left_or_say(&self) -> Result<bool> {
         match self.drain_left() {
@@ -72,7 +72,7 @@ impl Ring {
         }
     }
 
-    /// Whether an error is one of appending to the queue: the ring's messages wait in it.
+    /// Whether an error came from appending to the queue: the messages then stay in the ring.
     fn is_of_queue(&self, error: &Error) -> bool {
         let is_of_ring = |path: &Path| {
             path.parent() == Some(self.queue().path())
@@ -90,7 +90,7 @@ impl Ring {
 
     pub(super) fn drain_left(&self) -> Result<()> {
         let mut drained = self.drain()?;
-        // A slot that a dead producer left is given up after a while.
+        // The slot of a dead producer is given up after a while.
         let start = Instant::now();
         while drained.is_some() && !self.is_empty()? && start.elapsed() < 4 * PATIENCE {
             std::thread::sleep(LONGEST_PAUSE);
@@ -115,7 +115,7 @@ impl Ring {
         Ok(words.has_begun() && words.drained() >= words.tail())
     }
 
-    /// Has a thread drain the ring until it is closed.
+    /// Starts a thread that drains the ring until it is closed.
     pub fn start(self: &Arc<Self>) -> Result<()> {
         let weak = Arc::downgrade(self);
         let builder = std::thread::Builder::new().name("quire-drain".into());
@@ -129,7 +129,7 @@ impl Ring {
         self.thread.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Appends what is in the ring; returns how many slots, or None if another process drains.
+    /// Appends the ring's messages; returns the number of slots, or None if another process drains.
     pub fn drain(&self) -> Result<Option<u64>> {
         let mut turn = self.lock_turn();
         let mut drained = 0;
@@ -145,7 +145,7 @@ impl Ring {
         Ok(None)
     }
 
-    /// Takes the drainer's lock, unless it is held; false if another process drains.
+    /// Takes the drainer's lock unless this ring holds it already; false if another process drains.
     pub(super) fn hold(&self, turn: &mut Turn) -> Result<bool> {
         if !turn.holds {
             if !turn.file.try_hold()? {
@@ -160,7 +160,7 @@ impl Ring {
         Ok(true)
     }
 
-    /// Lets go of the drainer's lock, if it is held.
+    /// Releases the drainer's lock, if held.
     pub(super) fn give_back(&self, turn: &mut Turn) {
         if !std::mem::take(&mut turn.holds) {
             return;
@@ -171,7 +171,7 @@ impl Ring {
         turn.file.release();
     }
 
-    /// Goes on to the successor of a ring that is closed and drained.
+    /// Moves on to the successor of a ring that is closed and drained.
     pub(super) fn advance(&self, turn: &mut Turn) -> Result<()> {
         let next = self.after(&turn.file)?;
         let holds = next.try_hold()?;
@@ -185,18 +185,18 @@ impl Ring {
         Ok(())
     }
 
-    /// Has a successor begin, unless a drainer has done that before.
+    /// Starts a successor, unless another drainer has done so.
     fn hand_over(drained: &RingFile, next: &RingFile) -> Result<()> {
         if drained.is_head()? {
             next.words().begin_after(drained.words());
             drained.hand_over()?;
         } else if drained.is_removed()? {
-            next.words().begin_after(drained.words()); // what its producers put in is drained
+            next.words().begin_after(drained.words()); // its messages may be drained now
         }
         Ok(())
     }
 
-    /// Drains a run of messages, or one other slot; None if there is nothing to be drained now.
+    /// Drains a run of messages, or one other slot; None if there is nothing to drain now.
     pub(super) fn step(&self, turn: &mut Turn) -> Result<Option<u64>> {
         let file = Arc::clone(&turn.file);
         let words = file.words();
@@ -230,7 +230,7 @@ impl Ring {
         Ok(Some(1))
     }
 
-    /// Whether a slot that is being written was given up: its producer is dead.
+    /// Gives up an unfinished slot if its producer is dead; returns whether it did.
     fn look_at(&self, slot: u64, producer: u32, turn: &mut Turn) -> Result<bool> {
         match turn.waits {
             Some((found, since)) if found == slot => {
@@ -254,7 +254,7 @@ impl Ring {
         }
     }
 
-    /// Frees the messages that the last drainer has appended, and had no time to free.
+    /// Frees the messages that the previous drainer appended but did not free.
     fn settle(&self, words: Words<'_>) -> Result<()> {
         let Some(intent) = words.intent() else { return Ok(()) };
         while let Next::Message(entry) = words.next()
@@ -279,8 +279,8 @@ impl Ring {
         }
     }
 
-    /// Returns when all that was put in before the call is in the queue. A signal's handler may call
-    /// it, too: it waits with nothing held.
+    /// Returns when everything put in before the call is in the queue. A signal handler may call
+    /// it, too: it holds nothing while it waits.
     pub fn flush(&self, timeout: Duration) -> Result<()> {
         self.check_open()?;
         let (newest, start) = (self.newest()?, Instant::now());
@@ -304,14 +304,14 @@ impl Ring {
         }
     }
 
-    /// Takes no more messages, and drains those that are there, unless another process does.
+    /// Stops taking messages and drains those in the ring, unless another process does.
     pub fn close(&self) {
         if self.is_ended.swap(true, Ordering::AcqRel) || self.generation != process::generation() {
             return;
         }
         let had_thread = self.lock_thread().is_some();
         threads::join(&self.thread);
-        // What the thread did not drain is drained here.
+        // Drain what the thread left.
         if had_thread && let Err(error) = self.drain() {
             warnings::leave(format!("messages stay in the ring until it is opened again: {error}"));
         }
@@ -324,7 +324,7 @@ impl Ring {
     }
 }
 
-/// The next messages that are no metadata.
+/// The next messages other than metadata.
 fn next_run(words: Words<'_>) -> Vec<(Entry, Vec<u8>)> {
     let (mut run, mut bytes) = (Vec::new(), 0);
     let mut next = words.next();

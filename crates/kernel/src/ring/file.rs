@@ -1,4 +1,4 @@
-//! The file of a ring: made whole and then given its name, checked before it is believed.
+//! The file of a ring: completed before it gets its name, and checked before it is trusted.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -23,25 +23,25 @@ use crate::{Error, Result};
 
 /// The name of the ring that is drained, which Java ignores.
 pub const FILE_NAME: &str = "async.ring";
-/// The others' names: these, and between them what their predecessors call them.
+/// The names of later rings: this prefix and suffix, with the number in the predecessor in between.
 const PREFIX: &str = "async-";
 const SUFFIX: &str = ".ring";
-/// A ring is drained, and another one takes its name, only so often.
+/// How often to retry when a ring is replaced by its successor while it is opened.
 const RENAMES: usize = 20;
-/// The lock that the process draining the ring holds.
+/// The lock of the process that drains the ring.
 const DRAINER: Range = Range { start: 0, length: 1 };
 
-/// Descriptors that may hold a drainer's lock: a child of a fork must let go of them.
+/// Descriptors that may hold a drainer's lock: a forked child must release them.
 pub type Drainers = Vec<Weak<File>>;
 
 static DRAINERS: Mutex<Drainers> = Mutex::new(Vec::new());
 
-/// Right before a fork: holds the list until the fork is over.
+/// Called right before a fork: keeps the list locked until the fork is over.
 pub fn hold() -> MutexGuard<'static, Drainers> {
     DRAINERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// In a forked child: lets the parent's locks end with the parent.
+/// Called in a forked child: lets the parent's locks end with the parent.
 pub fn detach(drainers: &mut Drainers) {
     drainers.drain(..).filter_map(|file| file.upgrade()).for_each(|file| {
         files::detach_descriptor(&file);
@@ -56,16 +56,17 @@ pub struct RingFile {
     pub layout: Layout,
     /// Its number in the chain: its successor has the next one.
     pub number: u64,
-    /// A description of its own, which is not mapped: the drainer's lock and the producer's end with it.
+    /// A separate description that is not mapped: the drainer's and the producer's locks end with
+    /// it.
     lock: Arc<File>,
-    /// What this process is as a producer: the number of a byte that it has locked.
+    /// This process's number as a producer: it has locked that byte.
     pub producer: u32,
-    /// Threads of this process that are putting messages in now.
+    /// How many threads of this process are putting messages in.
     pub busy: AtomicU64,
 }
 
 impl RingFile {
-    /// Opens the ring of a directory that is drained; None if there is none.
+    /// Opens the ring that is being drained; None if there is none.
     pub fn open(dir: &Arc<OwnDirectory>) -> Result<Option<Self>> {
         for _ in 0..RENAMES {
             match Self::open_at(dir, FILE_NAME) {
@@ -102,7 +103,7 @@ impl RingFile {
         Ring::new(&self.region, self.layout)
     }
 
-    /// Opens the successor, or the ring that is drained if that is a later one.
+    /// Opens the successor, or the ring being drained if that is a later one.
     pub fn open_after(&self) -> Result<Self> {
         for _ in 0..RENAMES {
             if let Some(name) = self.words().successor()
@@ -119,7 +120,8 @@ impl RingFile {
         Err(Error::gone("cannot open the ring's next file", &self.path))
     }
 
-    /// Makes a successor, unless there is one. That is not yet put into: the ring is open.
+    /// Makes a successor, unless there is one. Nobody puts messages into it before this ring is
+    /// closed.
     pub fn make_successor(&self, layout: Layout, mode: u32) -> Result<()> {
         if self.words().successor().is_some() {
             return Ok(());
@@ -161,8 +163,8 @@ impl RingFile {
         &self.dir
     }
 
-    /// Gives the successor the name, for a ring that has it and is drained. The caller has both
-    /// drainer's locks: without that of a ring that has the name, nobody renames.
+    /// Passes the name of this ring, which is drained, to its successor. The caller has both
+    /// drainer's locks: nobody renames without the lock of the ring that has the name.
     pub fn hand_over(&self) -> Result<()> {
         let Some(name) = self.words().successor() else { return Ok(()) };
         let (from, to) = (self.dir.place_of(&file_of(name)), self.dir.place_of(FILE_NAME));
@@ -170,7 +172,7 @@ impl RingFile {
             .map_err(|e| Error::io("cannot rename", &self.dir.shown(&file_of(name)), e))
     }
 
-    /// Maps the rings of a directory to look at, oldest first, and changes nothing.
+    /// Maps the rings of a directory for inspection, oldest first, and changes nothing.
     pub fn map_read_only(dir: &Path) -> Result<Vec<(Arc<Region>, Layout)>> {
         let dir = OwnDirectory::open(dir)?;
         for _ in 0..RENAMES {
@@ -193,7 +195,7 @@ impl RingFile {
         Err(Error::gone("cannot open the ring's next file", &dir.shown(FILE_NAME)))
     }
 
-    /// Opens the ring of a directory that is drained, or makes one of this layout.
+    /// Opens the ring that is being drained, or makes one of this layout.
     pub fn open_or_create(dir: &Arc<OwnDirectory>, layout: Layout, mode: u32) -> Result<Self> {
         let fill = |path: &Path, file| fill(path, file, layout, &[(NUMBER_AT, 1), (BEGUN, 1)]);
         let publish =
@@ -202,21 +204,21 @@ impl RingFile {
             if let Some(found) = Self::open(dir)? {
                 return Ok(found);
             }
-            // Where another thread or process was faster, its ring is opened.
+            // If another thread or process was faster, its ring is opened.
             dir.create_filled(FILE_NAME, mode, fill, publish)?;
         }
     }
 
-    /// Takes the drainer's lock, until [`RingFile::release`]; false if another one has it.
+    /// Takes the drainer's lock until [`RingFile::release`]; false if somebody else has it.
     pub fn try_hold(&self) -> Result<bool> {
         range_lock::try_hold(&self.lock, DRAINER, Kind::Exclusive)
             .map_err(|e| Error::io("cannot lock", &self.path, e))
     }
 
-    /// Whether a producer is dead, which has not finished a message: the system ends its lock with it.
+    /// Whether the producer of an unfinished message is dead: its lock ended with it.
     pub fn is_dead(&self, producer: u32) -> Result<bool> {
         if producer == self.producer {
-            // One that had this number before, if no thread of this process is at it.
+            // A dead process had this number before, unless a thread of this one is working.
             return Ok(self.busy.load(Ordering::SeqCst) == 0);
         }
         range_lock::is_held_elsewhere(&self.lock, byte_of(producer))
@@ -224,7 +226,7 @@ impl RingFile {
             .map_err(|e| Error::io("cannot look at", &self.path, e))
     }
 
-    /// Lets go of the drainer's lock.
+    /// Releases the drainer's lock.
     pub fn release(&self) {
         range_lock::release(&self.lock, DRAINER);
     }
@@ -234,7 +236,7 @@ const fn byte_of(producer: u32) -> Range {
     Range { start: producer as i64, length: 1 }
 }
 
-/// Chooses a number that no other producer has, and locks its byte.
+/// Chooses a number that no other producer has and locks its byte.
 fn take_number(lock: &File) -> std::io::Result<u32> {
     loop {
         let number = u32::try_from(process::random() & LAST_PRODUCER).unwrap_or_default();
@@ -244,7 +246,7 @@ fn take_number(lock: &File) -> std::io::Result<u32> {
     }
 }
 
-/// Makes a successor's file under a name that no other has.
+/// Makes a successor's file under an unused name.
 fn create_successor(dir: &OwnDirectory, mode: u32) -> Result<(u64, File)> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     loop {
@@ -265,18 +267,18 @@ fn remove(dir: &OwnDirectory, name: &str) -> Result<()> {
         .map_err(|e| Error::io("cannot remove", &dir.shown(name), e))
 }
 
-/// Removes what processes left that died before a ring named their file its successor.
+/// Removes files of processes that died before a ring named their file as its successor.
 pub fn remove_left(dir: &OwnDirectory, is_dead: impl Fn(u32) -> bool) -> Result<()> {
     let failed = |e| Error::io("cannot list", &dir.shown(""), e);
     let found = fault::call!("ring.dir.read", dir.names()).map_err(failed)?;
     for name in found.iter().filter_map(|name| name.to_str()) {
-        // It never got its name: nobody else has opened it.
+        // It never got its name, so nobody else has opened it.
         if maker_of(name).is_some_and(&is_dead) {
             remove(dir, name)?;
         }
     }
     let mut names: Vec<_> = found.iter().filter_map(|name| name_of(name)).collect();
-    // In this order: a dead process names no successor any more.
+    // In this order: a dead process can no longer name a successor.
     names.retain(|name| is_dead(u32::try_from(name >> 32).unwrap_or_default()));
     if names.is_empty() {
         return Ok(());
@@ -288,7 +290,7 @@ pub fn remove_left(dir: &OwnDirectory, is_dead: impl Fn(u32) -> bool) -> Result<
     Ok(())
 }
 
-/// The process that made a file which has not got its name yet.
+/// The process that made a file without its final name.
 fn maker_of(name: &str) -> Option<u32> {
     let rest = name.strip_prefix(FILE_NAME)?.strip_prefix('.')?;
     rest.split('.').next()?.parse().ok()
@@ -299,14 +301,14 @@ fn name_of(file: &std::ffi::OsStr) -> Option<u64> {
     u64::from_str_radix(name, 16).ok()
 }
 
-/// Removes a ring of the version before this one if nothing is in it and nobody uses it.
+/// Removes a ring of the previous version if it is empty and unused.
 fn remove_older(dir: &OwnDirectory) -> Result<bool> {
     let access = Access { write: true, create_mode: None };
     let Some(file) = dir.open_file(FILE_NAME, access)? else { return Ok(true) };
     let failed = |e| Error::io("cannot lock", &dir.shown(FILE_NAME), e);
     let path = dir.shown(FILE_NAME);
     let lock = dir.open_again(&file, FILE_NAME, access)?;
-    // Its programs have a thread each that holds this lock, or waits to.
+    // Each program that uses it has a thread that holds this lock or waits for it.
     if !range_lock::try_hold(&lock, DRAINER, Kind::Exclusive).map_err(failed)? {
         return Ok(false);
     }
@@ -319,7 +321,7 @@ fn remove_older(dir: &OwnDirectory) -> Result<bool> {
     remove(dir, FILE_NAME).map(|()| true)
 }
 
-/// The names of the rings after the one that is drained; None if they cannot all be found now.
+/// The names of the rings after the one being drained; None if not all can be found now.
 fn successors(dir: &OwnDirectory) -> Result<Option<Vec<u64>>> {
     let (mut file, mut known) = (FILE_NAME.to_owned(), Vec::new());
     while let Some((header, region)) = map_at(dir, &file)? {
@@ -335,7 +337,7 @@ fn successors(dir: &OwnDirectory) -> Result<Option<Vec<u64>>> {
     Ok(None)
 }
 
-/// Removes a ring that is not whole, or that no message was ever put into.
+/// Removes a ring that is incomplete or has never held a message.
 fn remove_if_unused(dir: &OwnDirectory, name: &str) -> Result<()> {
     let access = Access { write: false, create_mode: None };
     let Some(file) = dir.open_file(name, access)? else { return Ok(()) };
@@ -363,12 +365,12 @@ fn unless_gone(opened: Result<Option<RingFile>>) -> Result<Option<RingFile>> {
     }
 }
 
-/// Whether the file was renamed between two looks at its name.
+/// Whether the file was renamed between two checks of its name.
 fn is_gone(error: &Error) -> bool {
     matches!(error, Error::Io { source, .. } if source.kind() == ErrorKind::NotFound)
 }
 
-/// Stores all words of a new ring: the magic comes last, so that a part of a ring is none.
+/// Stores all words of a new ring. The magic comes last: a partial ring is not taken for a ring.
 fn fill(path: &Path, file: File, layout: Layout, words: &[(u64, u64)]) -> Result<()> {
     let window = Window::new(path, file, true)?;
     window.grow(layout.file_len(), Duration::ZERO)?;
@@ -388,7 +390,7 @@ fn fill(path: &Path, file: File, layout: Layout, words: &[(u64, u64)]) -> Result
 /// The words of a header.
 struct Words {
     bytes: Vec<u8>,
-    /// The file is shorter.
+    /// The file is shorter than a header.
     is_cut: bool,
 }
 
@@ -407,14 +409,14 @@ impl Words {
     }
 }
 
-/// What a file says that it is.
+/// What the header says about the file.
 struct Header {
     layout: Layout,
     number: u64,
 }
 
 impl Header {
-    /// An error if that cannot be, or if the file is shorter.
+    /// An error if that is impossible, or if the file is shorter.
     fn read(window: &Window) -> Result<Self> {
         let words = Words::read(window)?;
         let word = |at| words.at(at);

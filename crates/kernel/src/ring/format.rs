@@ -10,11 +10,11 @@
 //! 4096  descriptors, 8 bytes each; then the bytes, at their position modulo the capacity
 //! ```
 //!
-//! Messages are numbered by slots, which are never given twice, and lie one after the other at
-//! positions that only grow, each at a multiple of 8. A descriptor is one word:
+//! Each message has a slot, whose number is never reused. Messages lie one after the other, at
+//! positions that only grow and are multiples of 8. A descriptor is one word:
 //!
 //! ```text
-//! EMPTY      00 | the number of the slot that may take it: 62 bits
+//! EMPTY      00 | the number of the slot that may use it: 62 bits
 //! WORKING    01 | metadata: 1 bit | producer: 22 bits | end position, modulo 2^39
 //! COMMITTED  10 | the same
 //! ABANDONED  11 | the same: its producer died
@@ -23,15 +23,15 @@
 //!
 //! One slot is always left free, for CLOSED.
 //!
-//! A producer is a number that a process chose by chance, and whose byte of the file it has locked:
-//! byte 0 is the drainer's lock, byte n that of producer n. A pid would not do: processes of two
-//! containers may have the same.
+//! A producer is identified by a random number, chosen by its process, which holds a lock on that
+//! byte of the file: byte 0 is the drainer's lock, byte n that of producer n. A pid would not do:
+//! processes of two containers may have the same one.
 
 /// The first 8 bytes.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"QUIRERNG");
-/// The version that is read and written.
+/// The version this code reads and writes.
 pub const VERSION: u64 = 3;
-/// An older one with the same header, whose producers were named by their pid.
+/// An older version with the same header, which identified producers by their pid.
 pub const OLDER: u64 = 2;
 /// The length of the header.
 pub const HEADER: u64 = 4096;
@@ -56,7 +56,7 @@ pub const BEGUN: u64 = 328;
 /// Capacities are powers of two between these.
 pub const LEAST_CAPACITY: u64 = 64 << 10;
 pub const MOST_CAPACITY: u64 = 1 << 30;
-/// The capacity of a new ring where none is given.
+/// The default capacity of a new ring.
 pub const DEFAULT_CAPACITY: u64 = 8 << 20;
 /// There is a slot for this many bytes: smaller messages fill the slots first.
 const BYTES_PER_SLOT: u64 = 32;
@@ -73,34 +73,34 @@ const PRODUCER: u64 = (1 << 22) - 1;
 pub const LAST_PRODUCER: u64 = PRODUCER;
 const END: u64 = (1 << PRODUCER_SHIFT) - 1;
 
-/// What a descriptor says.
+/// The state of a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Descriptor {
-    /// The slot of this number may take it.
+    /// The slot of this number may use it.
     Empty(u64),
-    /// A producer writes the message.
+    /// A producer is writing the message.
     Working(Taken),
-    /// The message is there.
+    /// The message is complete.
     Committed(Taken),
     /// There is no message: its producer died.
     Abandoned(Taken),
-    /// There is no message in this slot, nor in any later one.
+    /// There is no message in this slot or any later one.
     Closed,
 }
 
-/// A slot that was taken.
+/// A slot in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
-    /// Its message is metadata.
+    /// Whether its message is metadata.
     pub metadata: bool,
-    /// Who took it.
+    /// The number of its producer.
     pub producer: u32,
     /// Where its bytes end, modulo 2^39.
     pub end: u64,
 }
 
 impl Descriptor {
-    /// From the word.
+    /// Decodes a word.
     #[must_use]
     #[allow(clippy::cast_possible_truncation)] // 22 bits
     pub const fn parse(word: u64) -> Self {
@@ -118,7 +118,7 @@ impl Descriptor {
         }
     }
 
-    /// The word.
+    /// The encoded word.
     #[must_use]
     pub const fn word(self) -> u64 {
         match self {
@@ -141,18 +141,18 @@ impl Taken {
     }
 }
 
-/// How many bytes a position, known modulo 2^39, lies after another one.
+/// The distance in bytes from a position to one that is known modulo 2^39.
 #[must_use]
 pub const fn distance(from: u64, to: u64) -> u64 {
     to.wrapping_sub(from) & END
 }
 
-/// Where things lie in a ring.
+/// The layout of a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Bytes of messages that are in it at once, a power of two.
+    /// The most bytes of messages in it at once, a power of two.
     pub capacity: u64,
-    /// Messages that are in it at once, a power of two.
+    /// The most messages in it at once, a power of two.
     pub slots: u64,
 }
 
@@ -164,19 +164,19 @@ impl Layout {
         Self { capacity, slots: capacity / BYTES_PER_SLOT }
     }
 
-    /// Whether a file may say so.
+    /// Whether a file may have this layout.
     #[must_use]
     pub fn is_credible(self) -> bool {
         (LEAST_CAPACITY..=MOST_CAPACITY).contains(&self.capacity) && self == Self::of(self.capacity)
     }
 
-    /// Position of a slot's descriptor.
+    /// The position of a slot's descriptor.
     #[must_use]
     pub const fn descriptor(self, slot: u64) -> u64 {
         HEADER + slot % self.slots * 8
     }
 
-    /// Where in the file the byte at a position of the messages lies.
+    /// Where in the file the byte at this position of the messages is.
     #[must_use]
     pub const fn byte(self, position: u64) -> u64 {
         HEADER + self.slots * 8 + position % self.capacity

@@ -1,8 +1,8 @@
-//! A ring as its producers use it. Who opens it also has a thread that drains it, unless another
+//! A ring as its producers use it. Opening it also starts a thread that drains it, unless another
 //! process does (`drainer.rs`).
 //!
-//! A ring that was full may have a successor, and that another one: a chain, which is drained in its
-//! order. Messages are put into the last one.
+//! A ring that ran full may have a successor, and so on: a chain, which is drained in order.
+//! Messages are put into the last ring.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -23,25 +23,25 @@ use crate::os::own_directory::OwnDirectory;
 use crate::os::{clock, process};
 use crate::{Error, Result, warnings};
 
-/// A producer that waits for room sleeps for at most this long at once.
+/// The longest single sleep of a producer that waits for room.
 const LONGEST_PAUSE: Duration = Duration::from_millis(1);
-/// What Python's and the exporters' integers hold.
+/// The largest value that Python's and the exporters' integers hold.
 const MOST_STALLS: u64 = i64::MAX.cast_unsigned();
-/// It looks for signals this often.
+/// How often it checks for signals.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// What a producer does when the ring is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnFull {
-    /// It waits, as long as an append waits for the write lock.
+    /// Wait for as long as an append waits for the write lock.
     Block,
-    /// It fails.
+    /// Fail.
     Raise,
-    /// It makes a larger ring; where that cannot be, it waits.
+    /// Make a larger ring; wait if that is impossible.
     Grow,
 }
 
-/// How full a chain of rings is, and was.
+/// How full a chain of rings is and has been.
 #[derive(Clone, Copy, Debug)]
 pub struct Stats {
     pub capacity: u64,
@@ -52,7 +52,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Those of the rings of a directory, which are not changed; None if there is none.
+    /// The statistics of a directory's rings, read without changing them; None if there is no ring.
     pub fn of(dir: &Path) -> Result<Option<Self>> {
         let chain = RingFile::map_read_only(dir)?;
         let words = chain.iter().map(|(region, layout)| protocol::Ring::new(region, *layout));
@@ -60,7 +60,7 @@ impl Stats {
     }
 
     /// The index at which a drainer was about to append, or has appended, what may still be in the
-    /// ring of a directory: the next drainer looks there. None if no drainer has left one.
+    /// ring: the next drainer compares the messages there. None if no drainer has left one.
     pub fn intended(dir: &Path) -> Result<Option<i64>> {
         let chain = RingFile::map_read_only(dir)?;
         let words = chain.iter().map(|(region, layout)| protocol::Ring::new(region, *layout));
@@ -71,7 +71,7 @@ impl Stats {
     fn read<'a>(chain: impl Iterator<Item = protocol::Ring<'a>>) -> Self {
         let mut sum = Self { capacity: 0, used: 0, high_water: 0, pending: 0, stalls: 0 };
         for words in chain {
-            // Those before it are drained, and its own words say what they were.
+            // Those before it are drained, and its own words have their statistics.
             if words.has_begun() {
                 sum = Self {
                     capacity: 0,
@@ -81,7 +81,7 @@ impl Stats {
                     ..sum
                 };
             }
-            // Within what is possible, whatever the files hold.
+            // Limited to possible values, whatever the files hold.
             sum.capacity += words.capacity();
             sum.used += words.used();
             sum.high_water = sum.high_water.max(words.high_water().min(2 * MOST_CAPACITY));
@@ -92,26 +92,26 @@ impl Stats {
     }
 }
 
-/// What the drainer of this process knows.
+/// The state of this process's drainer.
 pub struct Turn {
-    /// The ring that it drains, or waits to.
+    /// The ring that it drains or waits to drain.
     pub(super) file: Arc<RingFile>,
-    /// It holds the drainer's lock.
+    /// Whether it holds the drainer's lock.
     pub(super) holds: bool,
-    /// The intent may speak of messages that are in the queue and in the ring.
+    /// Whether the intent may name messages that are both in the queue and in the ring.
     pub(super) is_in_doubt: bool,
-    /// A slot that is being written, and since when that is waited for.
+    /// An unfinished slot, and since when the drainer has been waiting for it.
     pub(super) waits: Option<(u64, Instant)>,
 }
 
 impl Turn {
-    /// Nothing is known of a ring yet.
+    /// The state before any ring is known.
     pub(super) const fn at(file: Arc<RingFile>, holds: bool) -> Self {
         Self { file, holds, is_in_doubt: holds, waits: None }
     }
 }
 
-/// What became of a message that was to be put in.
+/// The outcome of putting a message in.
 enum Offered {
     Put,
     /// There was no room in this ring.
@@ -123,21 +123,21 @@ enum Offered {
 /// The ring of a queue.
 pub struct Ring {
     path: PathBuf,
-    /// Those that were not drained when that was last looked at, oldest first; never empty.
+    /// The rings that were not drained at the last check, oldest first; never empty.
     chain: RwLock<Vec<Arc<RingFile>>>,
     pub(super) appender: Arc<Appender>,
-    /// The longest message that this process puts in; what others put in may be longer.
+    /// The longest message that this process puts in; other processes may put in longer ones.
     longest: u64,
     pub(super) generation: u32,
     pub(super) is_ended: AtomicBool,
     pub(super) turn: Mutex<Turn>,
     pub(super) thread: Mutex<Option<JoinHandle<()>>>,
-    /// Its thread ends when the ring is empty: nobody puts messages in here.
+    /// Whether its thread ends once the ring is empty: this handle puts no messages in.
     pub(super) is_left_over: AtomicBool,
     on_full: OnFull,
-    /// When it was last seen that the ring's files are those of the directory.
+    /// When the ring's files were last seen to be those of the directory.
     pub(super) looked_ms: AtomicI64,
-    /// Why it could not grow, when it was last said.
+    /// The last logged reason why it could not grow.
     why_not_grown: Mutex<String>,
 }
 
@@ -175,13 +175,13 @@ impl Ring {
         }))
     }
 
-    /// The queue that it is drained into.
+    /// The queue that it drains into.
     #[must_use]
     pub fn queue(&self) -> &Arc<Queue> {
         self.appender.queue()
     }
 
-    /// The name of the ring that is drained.
+    /// The path of the ring that is being drained.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -191,7 +191,7 @@ impl Ring {
         self.chain.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An error when no message can be put in any more.
+    /// An error if no more messages can be put in.
     pub fn check_open(&self) -> Result<()> {
         self.queue().check_open("queue")?;
         if self.is_ended.load(Ordering::Acquire) {
@@ -200,7 +200,7 @@ impl Ring {
         Ok(())
     }
 
-    /// Puts a message in; false if that may take a while, or cannot be.
+    /// Puts a message in; false if that may take a while or is impossible.
     #[inline]
     pub fn try_put(&self, payload: Payload<'_>, metadata: bool) -> Result<bool> {
         Ok(matches!(self.offer(payload, metadata)?, Offered::Put))
@@ -231,7 +231,7 @@ impl Ring {
         if words.commit(&claim) { Ok(Offered::Put) } else { Err(self.damaged()) }
     }
 
-    /// Puts a message into the newest ring; the ring if it has no room.
+    /// Puts a message into the newest ring; returns that ring if it has no room.
     fn offer_newest(&self, payload: Payload<'_>, metadata: bool) -> Result<Option<Arc<RingFile>>> {
         loop {
             match self.offer(payload, metadata)? {
@@ -251,7 +251,7 @@ impl Ring {
         Err(Error::MessageTooLarge { length, limit, block_bytes: self.queue().block() })
     }
 
-    /// An error if a message has no room in an empty ring either.
+    /// An error if a message does not even fit an empty ring.
     fn check_fits(&self, length: u64, capacity: u64) -> Result<()> {
         let limit = if self.on_full == OnFull::Grow { MOST_CAPACITY } else { capacity };
         if length > limit {
@@ -260,7 +260,7 @@ impl Ring {
         Ok(())
     }
 
-    /// The ring that messages are put into.
+    /// The ring that takes messages.
     pub(super) fn newest(&self) -> Result<Arc<RingFile>> {
         loop {
             let Some(last) = self.chain().last().cloned() else { return Err(self.damaged()) };
@@ -278,7 +278,7 @@ impl Ring {
         next.ok_or_else(|| self.damaged())
     }
 
-    /// Finds the successor of a ring that is closed, and forgets those that are drained.
+    /// Finds the successor of a closed ring, and drops the rings that are drained.
     fn follow(&self, closed: &RingFile) -> Result<()> {
         let next = closed.open_after()?;
         self.go_on_in(next);
@@ -299,10 +299,10 @@ impl Ring {
         let begun = chain.iter().rposition(|file| file.words().has_begun()).unwrap_or_default();
         let drained: Vec<_> = chain.drain(..begun).collect();
         drop(chain);
-        drop(drained); // the last owner unmaps it, which takes a while
+        drop(drained); // slow if this is the last owner, which unmaps them
     }
 
-    /// Ends a ring without room for `length` bytes, and begins a larger one; false if that cannot be.
+    /// Closes a ring without room for `length` bytes and starts a larger one; false if impossible.
     fn grow(&self, full: &RingFile, length: u64) -> Result<bool> {
         let words = full.words();
         if words.is_closed() {
@@ -313,7 +313,8 @@ impl Ring {
         }
         let mode = self.queue().options().file_mode;
         let layout = Layout::of(length.max(2 * words.capacity()));
-        // A ring is closed when its successor is known to be whole: until then there is no harm.
+        // A ring is closed only once its successor is known to be complete; failing earlier is
+        // harmless.
         match full.make_successor(layout, mode).and_then(|()| full.open_after()) {
             Ok(next) => {
                 words.close().map_err(|_| self.damaged())?;
@@ -336,7 +337,7 @@ impl Ring {
         }
     }
 
-    /// Puts a message in; where there is no room, it waits, fails or grows, as was chosen.
+    /// Puts a message in; without room it waits, fails or grows, as configured.
     pub fn put(&self, payload: Payload<'_>, metadata: bool) -> Result<()> {
         let Some(full) = self.offer_newest(payload, metadata)? else { return Ok(()) };
         let patience = patience::take();
@@ -368,7 +369,7 @@ impl Ring {
         }
     }
 
-    /// Grows until there is room; false if it cannot grow.
+    /// Grows until there is room; false if it cannot.
     fn put_growing(
         &self,
         payload: Payload<'_>,
@@ -384,7 +385,7 @@ impl Ring {
         Ok(false)
     }
 
-    /// Whether a message waits when there is no room, instead of failing.
+    /// Whether a message waits for room instead of failing.
     #[must_use]
     pub fn waits_for_room(&self) -> bool {
         self.on_full != OnFull::Raise
@@ -410,7 +411,7 @@ impl Ring {
         self.appender.lock_timeout()
     }
 
-    /// How full it is, and was.
+    /// How full it is and has been.
     pub fn stats(&self) -> Result<Stats> {
         if self.generation != process::generation() {
             self.check_open()?; // another thread of the parent may have held a lock at the fork
@@ -424,7 +425,7 @@ impl Ring {
     }
 }
 
-/// The directory of a queue: the one that has the queue's table.
+/// The directory of a queue, which is the one with its table.
 pub(super) fn directory_of(queue: &Queue) -> Result<Arc<OwnDirectory>> {
     let dir = OwnDirectory::open(queue.path())?;
     if let Some(table) = queue.table() {
@@ -437,7 +438,7 @@ pub(super) fn directory_of(queue: &Queue) -> Result<Arc<OwnDirectory>> {
     Ok(Arc::new(dir))
 }
 
-/// Counts a thread of this process that is at work in a ring.
+/// Counts a thread of this process that is working in a ring.
 struct Busy<'a>(&'a AtomicU64);
 
 impl<'a> Busy<'a> {

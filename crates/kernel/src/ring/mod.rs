@@ -1,10 +1,10 @@
-//! The ring of asynchronous appends: a mapped file in a queue's directory that producers put messages
-//! into without waiting, and one drainer appends to the queue.
+//! The ring of asynchronous appends: a mapped file in a queue's directory. Producers put messages
+//! into it without waiting, and one drainer appends them to the queue.
 //!
 //! - [`format`] says where every field is;
 //! - [`protocol`] says who may change which word, and in which order;
 //! - [`file`] makes and opens the file, [`handle`] puts messages in and reports its state, and
-//!   [`drainer`] is the thread that appends them; [`reader`] has tailers do that, too.
+//!   [`drainer`] is the thread that appends them; [`reader`] lets tailers do so, too.
 
 #[cfg(not(loom))]
 pub mod drainer;

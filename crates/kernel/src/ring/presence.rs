@@ -1,5 +1,5 @@
-//! Whether the ring's files are still those of the queue's directory. Messages that are put into a
-//! file which nobody can find any more would be lost with the processes that have it open.
+//! Whether the ring's files are still those of the queue's directory. Messages put into a file that
+//! nobody else can find would be lost with the processes that have it open.
 
 use std::sync::atomic::Ordering;
 
@@ -8,11 +8,11 @@ use super::handle::Ring;
 use crate::os::clock;
 use crate::{Error, Result};
 
-/// How often that is looked at, in milliseconds.
+/// How often that is checked, in milliseconds.
 const LOOK_MS: u64 = 500;
 
 impl Ring {
-    /// Fails if the ring, or the queue's table, was removed or replaced. Looks now and then.
+    /// Fails if the ring or the queue's table was removed or replaced. Checks only now and then.
     #[inline]
     pub(super) fn check_present(&self) -> Result<()> {
         let now = clock::coarse_time_ms();
@@ -31,7 +31,7 @@ impl Ring {
         }
         let Some(newest) = self.chain().last().cloned() else { return Err(self.damaged()) };
         if newest.words().is_closed() {
-            return Ok(()); // whoever goes on there looks for its successor
+            return Ok(()); // the next put or drain looks for its successor
         }
         match newest.head()? {
             None => Err(self.lost("removed")),
@@ -54,7 +54,7 @@ impl Ring {
     }
 }
 
-/// Whether the ring that has the name is one before `newest`, and drained.
+/// Whether the ring that has the name comes before `newest` and is drained.
 fn is_handed_over(newest: &RingFile) -> Result<bool> {
     let head = RingFile::open(newest.directory())?;
     Ok(head.is_some_and(|head| head.number < newest.number && head.words().is_closed()))

@@ -1,37 +1,38 @@
 //! Who may change which word of a ring, and in which order.
 //!
 //! A producer (any number, in any processes):
-//! 1. finds the first free slot n, from the tail on, and where its bytes start: where those of n - 1
-//!    end, or where the drainer is;
-//! 2. CAS the descriptor from EMPTY(n) to WORKING. That names the slot, so it cannot succeed in a
-//!    later round; and while it does, nobody has taken n, so what 1 found still holds;
+//! 1. finds the first free slot n, from the tail on, and where its bytes start: at the end of those
+//!    of n - 1, or at the drainer's position;
+//! 2. CAS the descriptor from EMPTY(n) to WORKING. EMPTY names the slot, so the CAS cannot succeed
+//!    in a later round; if it succeeds, nobody else has taken n, so what step 1 found still holds;
 //! 3. raise the tail; 4. store the bytes; 5. CAS the descriptor from WORKING to COMMITTED.
 //!
-//! The drainer (one, which holds the lock on the file) takes slot after slot:
+//! The drainer (only one: it holds the lock on the file) goes from slot to slot:
 //! 6. store what it is about to do (the intent), and append the message;
 //! 7. store the drained bytes; 8. store EMPTY(n + slots); 9. store the drained slots.
 //!
-//! One that lets go of the lock before the ring is removed leaves no intent: from then on others may
-//! append what is equal to it.
+//! A drainer that releases the lock before the ring is removed clears its intent: from then on
+//! others may append messages that are equal to it.
 //!
-//! A producer that dies before 2 has done nothing; before 5, it leaves WORKING and its
-//! number, whose lock ended with it: the drainer abandons the slot. A drainer that dies in 6 leaves the intent, by which the next one finds
-//! out whether the message is in the queue; between 7 and 9, a slot that ends where the drained bytes
-//! do, or that is empty: the next one goes on from there.
+//! A producer that dies before 2 has changed nothing. Before 5 it leaves WORKING with its number,
+//! and the lock for that number ends with it: the drainer abandons the slot. A drainer that dies in
+//! 6 leaves the intent, which lets the next one find out whether the message is in the queue.
+//! Between 7 and 9 it leaves a slot that is empty or ends at the drained bytes: the next one
+//! continues there.
 //!
-//! A producer that finds no room may end a ring, and go on in a larger one:
+//! A producer that finds no room may close the ring and continue in a larger one:
 //! 10. make the new ring, which nobody knows yet; 11. CAS the successor from 0 to its name: if
 //!     another producer was faster, that one's is the successor;
-//! 12. CAS the descriptor of the first free slot from EMPTY to CLOSED. Claims look at each slot in
-//!     turn, and so end there: they go on in the successor.
+//! 12. CAS the descriptor of the first free slot from EMPTY to CLOSED. Producers try each slot in
+//!     turn, so they stop there and continue in the successor.
 //!
-//! The drainer comes to CLOSED when all before it is drained:
-//! 13. in the successor, store the statistics, and that it has begun; 14. give the successor's file
+//! The drainer reaches CLOSED once everything before it is drained:
+//! 13. store the statistics in the successor and mark it as started; 14. give the successor's file
 //!     the ring's name.
 //!
-//! A producer that dies before 11 leaves a file that no ring names; before 12, a successor that the
-//! next one to find no room uses. A drainer that dies in 13 or before 14 leaves a ring that is closed
-//! and drained: the next one does both again.
+//! A producer that dies before 11 leaves a file that no ring names; before 12, a successor for the
+//! next producer that finds no room. A drainer that dies in 13 or before 14 leaves a closed,
+//! drained ring: the next one repeats both steps.
 
 use super::format::{
     ALIGNMENT, BEGUN, DRAINED_BYTES, DRAINED_SLOTS, Descriptor, EARLIER_STALLS, HIGH_WATER,
@@ -40,7 +41,7 @@ use super::format::{
 use crate::memory::Cells;
 use crate::probe::fault::step;
 
-/// No ring comes to slots or positions beyond this: the words of one that does are damaged.
+/// No ring gets to slots or positions beyond this: words that do are damaged.
 const LATEST: u64 = 1 << 61;
 
 /// A ring's words.
@@ -63,13 +64,13 @@ pub struct Claim {
 pub enum Refused {
     /// There is no room now.
     Full,
-    /// There will be none: messages go into the successor.
+    /// The ring is closed: messages go into the successor.
     Closed,
     /// The words contradict each other.
     Damaged,
 }
 
-/// What the drainer finds.
+/// What the drainer finds next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Nothing to drain.
@@ -86,10 +87,10 @@ pub enum Next {
     Damaged { slot: u64, word: u64 },
 }
 
-/// What a slot shows to the drainer.
+/// A slot as the drainer sees it.
 enum Look {
     Found(Next),
-    /// It waits for one that takes it in the next round.
+    /// Free for the next round.
     Freed,
     /// Its bytes end where the drained ones do.
     Drained,
@@ -126,7 +127,7 @@ pub struct Intent {
 }
 
 impl<'a> Ring<'a> {
-    /// The words of a ring of this layout, which `cells` hold.
+    /// The words in `cells`, of a ring of this layout.
     #[must_use]
     pub const fn new(cells: &'a Cells, layout: Layout) -> Self {
         Self { cells, layout }
@@ -158,7 +159,7 @@ impl<'a> Ring<'a> {
         }
     }
 
-    /// The first free slot, and whether it is the one that is left for CLOSED.
+    /// The first free slot, and whether it is the one kept for CLOSED.
     fn first_free(self, from: u64) -> Result<(u64, bool), Refused> {
         let mut slot = from;
         loop {
@@ -166,7 +167,8 @@ impl<'a> Ring<'a> {
             if drained > LATEST || from > drained + self.layout.slots {
                 return Err(Refused::Damaged);
             }
-            // A tail that was not raised by one who died may be before what is drained.
+            // A producer may have died before it raised the tail: the tail may be behind the
+            // drained slots.
             slot = slot.max(drained);
             if slot >= drained + self.layout.slots {
                 return Err(Refused::Full);
@@ -185,7 +187,7 @@ impl<'a> Ring<'a> {
         }
     }
 
-    /// Whether the descriptor of a slot waits for one that takes it after that slot was drained.
+    /// Whether a slot was drained: its descriptor is free for the next round.
     const fn is_of_later_round(self, number: u64, slot: u64) -> bool {
         number > slot && (number - slot).is_multiple_of(self.layout.slots)
     }
@@ -220,7 +222,7 @@ impl<'a> Ring<'a> {
         let taken = Taken { end: distance(0, taken.end), ..taken };
         let (at, empty) = (self.layout.descriptor(slot), Descriptor::Empty(slot).word());
         if used > self.layout.capacity {
-            // The drainer may have gone on between the two loads, but not past a slot that is free.
+            // The drainer may have moved on between the two loads, but not past a free slot.
             let is_free = self.cells.load_acquire(at) == empty;
             let is_damaged = used_before > self.layout.capacity;
             let refused = if is_damaged { Refused::Damaged } else { Refused::Full };
@@ -252,7 +254,7 @@ impl<'a> Ring<'a> {
         }
     }
 
-    /// Step 5; false if the slot was taken away, as from a process that was held for dead.
+    /// Step 5; false if the slot was abandoned, because this process was taken for dead.
     #[must_use]
     pub fn commit(self, claim: &Claim) -> bool {
         let at = self.layout.descriptor(claim.slot);
@@ -278,7 +280,7 @@ impl<'a> Ring<'a> {
         Some(self.cells.load_acquire(SUCCESSOR)).filter(|name| *name != 0)
     }
 
-    /// Step 12: takes no more messages, for it has a successor.
+    /// Step 12: closes a ring that has a successor.
     pub fn close(self) -> Result<(), Refused> {
         let mut from = self.cells.load_acquire(TAIL);
         loop {
@@ -296,7 +298,7 @@ impl<'a> Ring<'a> {
         }
     }
 
-    /// Whether it takes no more messages.
+    /// Whether it is closed.
     #[must_use]
     pub fn is_closed(self) -> bool {
         self.first_free(self.tail()) == Err(Refused::Closed)
@@ -310,19 +312,19 @@ impl<'a> Ring<'a> {
         self.cells.store_release(BEGUN, 1, step!("ring.begun.store"));
     }
 
-    /// Whether those before it are drained.
+    /// Whether its predecessors are drained.
     #[must_use]
     pub fn has_begun(self) -> bool {
         self.cells.load_acquire(BEGUN) != 0
     }
 
-    /// How many bytes are in it at most.
+    /// The most bytes that can be in it.
     #[must_use]
     pub const fn capacity(self) -> u64 {
         self.layout.capacity
     }
 
-    /// How often producers found no room in those before it, when it has begun.
+    /// How often producers found no room in its predecessors, once it has started.
     #[must_use]
     pub fn earlier_stalls(self) -> u64 {
         self.cells.load_acquire(EARLIER_STALLS)
@@ -334,7 +336,7 @@ impl<'a> Ring<'a> {
         self.cells.load_acquire(STALLS)
     }
 
-    /// The most bytes that were in it and those before it.
+    /// The most bytes that have been in it and its predecessors.
     #[must_use]
     pub fn high_water(self) -> u64 {
         self.cells.load_acquire(HIGH_WATER)
@@ -344,7 +346,7 @@ impl<'a> Ring<'a> {
     #[must_use]
     pub fn next(self) -> Next {
         let tail = self.tail();
-        // Ends: a slot that is stepped over is one that the next round finds empty.
+        // This loop ends: each slot it skips is empty in the next round.
         loop {
             let slot = self.drained();
             let start = self.cells.load_acquire(DRAINED_BYTES);
@@ -364,7 +366,8 @@ impl<'a> Ring<'a> {
         }
     }
 
-    /// How many slots were drained, and whether the next one is taken, for who does not drain.
+    /// How many slots were drained, and whether the next one is taken; for callers that do not
+    /// drain.
     #[must_use]
     pub fn glance(self) -> (u64, bool) {
         let slot = self.drained();
@@ -376,7 +379,7 @@ impl<'a> Ring<'a> {
     pub fn after(self, entry: &Entry) -> Next {
         match self.look(entry.slot + 1, entry.next()) {
             Look::Found(next) => next,
-            // Only the first slot that is not drained can be left so.
+            // Only the first slot that is not drained can be in this state.
             Look::Freed | Look::Drained => Next::Nothing,
         }
     }
@@ -406,7 +409,7 @@ impl<'a> Ring<'a> {
         Look::Found(if is_message { Next::Message(entry) } else { Next::Abandoned(entry) })
     }
 
-    /// Gives up waiting for the producer of a slot, which is dead; false if it has committed.
+    /// Abandons the slot of a dead producer; false if it was committed.
     #[must_use]
     pub fn abandon(self, slot: u64) -> bool {
         let at = self.layout.descriptor(slot);
@@ -440,9 +443,9 @@ impl<'a> Ring<'a> {
         self.cells.store_release(DRAINED_SLOTS, slot + 1, step!("ring.drained.store"));
     }
 
-    /// Says what the drainer is about to append.
+    /// Stores the intent: what the drainer is about to append.
     pub fn intend(self, intent: Intent) {
-        // In between the slot is no valid one: none of the others may belong to another intent.
+        // Until then the slot is invalid, so that words of two intents are never combined.
         self.cells.store_release(INTENT_SLOT, 0, step!("ring.intent.store"));
         let index = intent.index.cast_unsigned();
         self.cells.store_release(INTENT_INDEX, index, step!("ring.intent.store"));
@@ -450,12 +453,12 @@ impl<'a> Ring<'a> {
         self.cells.store_release(INTENT_SLOT, intent.slot + 1, step!("ring.intent.store"));
     }
 
-    /// Says that the drainer is about to append nothing.
+    /// Clears the intent.
     pub fn intend_nothing(self) {
         self.cells.store_release(INTENT_SLOT, 0, step!("ring.intent.store"));
     }
 
-    /// What a drainer was about to append last.
+    /// The last intent.
     #[must_use]
     pub fn intent(self) -> Option<Intent> {
         let slot = self.cells.load_acquire(INTENT_SLOT).checked_sub(1)?;

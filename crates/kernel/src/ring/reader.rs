@@ -1,8 +1,8 @@
-//! A ring as its readers use it: a tailer that comes to the end of the queue drains a run of messages
-//! itself, unless another thread or process is draining, and then reads them from the queue.
+//! A ring as its readers use it: a tailer at the end of the queue drains a run of messages itself,
+//! unless another thread or process is draining, and then reads them from the queue.
 //!
-//! It holds the drainer's lock for one run only, and has none waiting for it: it tries for the write
-//! lock once. Dead drainers leave it the same as they leave to each other.
+//! It holds the drainer's lock for one run only, and tries for the write lock once, so nobody waits
+//! for it. It continues after a dead drainer as other drainers do.
 
 use std::sync::{Arc, MutexGuard, TryLockError};
 
@@ -30,7 +30,7 @@ impl Ring {
         }
     }
 
-    /// Appends what is in the ring, as far as nobody else is draining it or writing to the queue.
+    /// Appends the ring's messages, as long as nobody else is draining it or writing to the queue.
     pub(super) fn try_drain(&self) -> Result<()> {
         let Some(mut turn) = self.try_turn() else { return Ok(()) };
         self.and_give_back(&mut turn, |turn| {
@@ -39,8 +39,8 @@ impl Ring {
         })
     }
 
-    /// Calls `drain`, and lets go of the drainer's lock unless it was held before: a ring without a
-    /// thread would keep it from those that have one.
+    /// Calls `drain`, and then releases the drainer's lock unless it was held before: a ring
+    /// without a thread would keep the lock from rings that have one.
     fn and_give_back<T>(
         &self,
         turn: &mut Turn,
@@ -54,7 +54,7 @@ impl Ring {
         drained
     }
 
-    /// Drains a run of messages, or another slot; false if there is nothing to be drained now, or
+    /// Drains a run of messages, or another slot; false if there is nothing to drain now, or
     /// another process drains.
     fn drain_run(&self, turn: &mut Turn) -> Result<bool> {
         while self.hold(turn)? {
@@ -68,7 +68,7 @@ impl Ring {
         Ok(false)
     }
 
-    /// As [`Ring::step`], but does nothing while another writer is at work.
+    /// Like [`Ring::step`], but does nothing while another writer is working.
     fn try_step(&self, turn: &mut Turn) -> Result<Option<u64>> {
         patience::set(Patience::Tries);
         let stepped = self.step(turn);

@@ -3,7 +3,7 @@
 /// The first word of a side file.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"QuireGrp");
 pub const VERSION: u64 = 2;
-/// What the name of a side file ends in, after the name of its group.
+/// The suffix of a side file's name, after the group's name.
 pub const SUFFIX: &str = ".qgroup";
 
 pub const MAGIC_AT: u64 = 0;
@@ -12,21 +12,21 @@ pub const VERSION_AT: u64 = 8;
 pub const KEYED_AT: u64 = 16;
 /// The distance from the index of a message to the next.
 pub const STEP_AT: u64 = 24;
-/// The index that a new group begins at; 0 for the first message.
+/// The index at which a new group starts; 0 is the first message.
 pub const START_AT: u64 = 32;
-/// The sum of the fields before, which never change.
+/// A checksum of the fields above, which never change.
 pub const SUM_AT: u64 = 40;
-/// Not 0 once another file took this one's place.
+/// Nonzero once another file is to replace this one.
 pub const RETIRED_AT: u64 = 48;
-/// Messages before this index may have been delivered by a state that is lost.
+/// Messages before this index may have been delivered by a state whose counts are lost.
 pub const KNOWN_AT: u64 = 56;
 /// The number of the newest claim, and a count of changes.
 const FRONTIER_AT: u64 = 64;
-/// One more than the highest number of a claim that was ever in use.
+/// One more than the highest claim number ever used.
 const HIGH_AT: u64 = 128;
 
-/// What the last messages of claims looked like: on each level the newest of every 16th claim of
-/// the level below.
+/// Tail records, the indexes and hashes of claims' last messages: each level holds the newest of
+/// every 16th record of the level below.
 const TAILS_AT: u64 = 192;
 const TAIL_LEN: u64 = 32;
 pub const TAIL_LEVELS: u64 = 7;
@@ -44,24 +44,24 @@ const CLAIMS: u32 = 8192;
 
 pub const FILE_LEN: u64 = CLAIMS_AT + CLAIMS as u64 * CLAIM_LEN;
 
-/// The bytes that members keep locked lie beyond the end of the file.
+/// Members lock bytes beyond the end of the file.
 const LIVENESS_START: i64 = 1 << 40;
 /// The byte that is locked while the file is replaced.
 pub const CHANGE_LOCK: i64 = LIVENESS_START - 1;
 
-/// The byte that a member keeps locked as long as it lives.
+/// The byte that a member keeps locked while it lives.
 #[must_use]
 pub const fn liveness_byte(member: u16) -> i64 {
     LIVENESS_START + member as i64
 }
 
-/// The position of what a message looked like: its index, a hash of it, and a sum of both.
+/// The position of a tail record: a message's index, its hash, and a checksum of both.
 #[must_use]
 pub const fn tail_at(level: u64, number: u64) -> u64 {
     TAILS_AT + (level * TAILS_PER_LEVEL + number) * TAIL_LEN
 }
 
-/// The sum in a record of what a message looked like.
+/// The checksum of a tail record.
 #[must_use]
 pub fn tail_sum(index: u64, hash: u64) -> u64 {
     sum(VERSION, index, hash, TAILS_AT)
@@ -73,7 +73,7 @@ pub const fn member_at(member: u16) -> u64 {
     MEMBERS_AT + member as u64 * MEMBER_LEN
 }
 
-/// The sum of the fields that never change.
+/// The checksum of the fields that never change.
 #[must_use]
 pub fn sum(version: u64, keyed: u64, step: u64, start: u64) -> u64 {
     [MAGIC, version, keyed, step, start].iter().fold(0, |sum: u64, field| {
@@ -81,7 +81,7 @@ pub fn sum(version: u64, keyed: u64, step: u64, start: u64) -> u64 {
     })
 }
 
-/// Where the words of claims are. Models have fewer claims, elsewhere.
+/// Where the words of claims are. Model checks use fewer claims at other positions.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
     pub start: u64,
@@ -92,7 +92,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// That of side files.
+    /// The layout of side files.
     pub const FILE: Self = Self {
         start: START_AT,
         frontier: FRONTIER_AT,
@@ -107,7 +107,7 @@ impl Layout {
         self.claims + claim as u64 * CLAIM_LEN
     }
 
-    /// When a claim ends unless its messages are acknowledged.
+    /// When a claim expires unless its messages are acknowledged.
     #[must_use]
     pub const fn deadline(&self, claim: u32) -> u64 {
         self.state(claim) + 8
@@ -131,7 +131,7 @@ impl Layout {
         self.state(claim) + 32
     }
 
-    /// A word of counts of deliveries, of five messages each.
+    /// A word of delivery counts, for five messages.
     #[must_use]
     pub const fn counts(&self, claim: u32, word: u32) -> u64 {
         self.state(claim) + 64 + word as u64 * 8

@@ -1,6 +1,6 @@
 //! The words that change by compare-and-swap: a claim's state, its deadline, and the frontier.
 
-/// Messages of a claim at most: a bit for each.
+/// The most messages in a claim: each has a bit.
 pub const MESSAGES: u32 = 32;
 
 const OWNER_SHIFT: u32 = 32;
@@ -10,9 +10,9 @@ const GENERATION_MASK: u64 = (1 << 18) - 1;
 const SINGLY: u64 = 1 << 60;
 const STATE_SHIFT: u32 = 61;
 
-/// The part of a generation that tells apart what is stored beside the state.
+/// The bits of a generation that are stored in words beside the state.
 const TAG_GENERATIONS: u32 = (1 << 11) - 1;
-/// Counts of deliveries in a word, of eight bits each.
+/// Delivery counts per word, of eight bits each.
 pub const COUNTS_PER_WORD: u32 = 5;
 const COUNT_BITS: u32 = 8;
 const COUNTS_MASK: u64 = (1 << (COUNTS_PER_WORD * COUNT_BITS)) - 1;
@@ -23,16 +23,16 @@ const LATEST_MS: u64 = (1 << DEADLINE_BITS) - 1;
 const SLOT_BITS: u32 = 24;
 const NO_CLAIM: u64 = (1 << SLOT_BITS) - 1;
 
-/// What a claim is at.
+/// The phase of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// Not in use.
     Free,
-    /// Its owner fills it in, and will hold it once it is linked.
+    /// Being filled in by its owner, which holds it once it is linked.
     PreparedToHold,
-    /// Its owner fills it in, and leaves it to anybody once it is linked.
+    /// Being filled in by its owner; open to any member once it is linked.
     PreparedToOffer,
-    /// Its owner works on its messages.
+    /// Its owner is working on its messages.
     Held,
     /// Any member may take it.
     Offered,
@@ -42,17 +42,18 @@ pub enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Word {
     pub state: State,
-    /// Whether its messages are delivered one at a time: an owner lost it while it worked on some.
+    /// Whether its messages are delivered one at a time, because an owner lost it while working on
+    /// it.
     pub singly: bool,
-    /// Changes with each owner, and when an owner begins its time anew.
+    /// Changes with each owner, and when an owner renews its deadline.
     pub generation: u32,
     pub owner: u16,
-    /// A bit for each message that nobody acknowledged.
+    /// A bit for each unacknowledged message.
     pub pending: u32,
 }
 
 impl Word {
-    /// The parts of a word; None if no such state exists.
+    /// The parts of a word; None if the word is no valid state.
     #[must_use]
     pub fn parse(word: u64) -> Option<Self> {
         let state = match word >> STATE_SHIFT {
@@ -82,13 +83,13 @@ impl Word {
             | u64::from(self.pending)
     }
 
-    /// As it is when it is not in use.
+    /// The state when it is not in use.
     #[must_use]
     pub const fn freed(self) -> Self {
         Self { state: State::Free, singly: false, owner: 0, pending: 0, ..self }
     }
 
-    /// As it is with a new owner.
+    /// The state with a new owner.
     #[must_use]
     pub const fn owned(self, owner: u16, state: State) -> Self {
         #[allow(clippy::cast_possible_truncation)] // the mask has 18 bits
@@ -96,7 +97,7 @@ impl Word {
         Self { state, generation, owner, ..self }
     }
 
-    /// Whether it was not linked yet when it was stored.
+    /// Whether it had not been linked when it was stored.
     #[must_use]
     pub const fn is_prepared(self) -> bool {
         matches!(self.state, State::PreparedToHold | State::PreparedToOffer)
@@ -113,12 +114,12 @@ impl Word {
         }
     }
 
-    /// What distinguishes this ownership from earlier ones.
+    /// The tag that tells this ownership from earlier ones.
     const fn tag(self) -> u64 {
         ((self.generation & TAG_GENERATIONS) as u64) << 10 | self.owner as u64
     }
 
-    /// A word of counts of deliveries as this ownership stores it.
+    /// A word of delivery counts as this ownership stores it.
     #[must_use]
     pub const fn counts(self, counts: u64) -> u64 {
         self.tag() << (COUNTS_PER_WORD * COUNT_BITS) | counts & COUNTS_MASK
@@ -138,7 +139,7 @@ impl Word {
     }
 }
 
-/// The count of deliveries at a place of a word, 255 for more.
+/// The delivery count at a place in a word; it stays at 255.
 #[must_use]
 pub const fn count_in(counts: u64, place: u32) -> u8 {
     (counts >> (place * COUNT_BITS)).to_le_bytes()[0]
@@ -150,7 +151,7 @@ pub const fn counted(counts: u64, place: u32) -> u64 {
     if count_in(counts, place) == u8::MAX { counts } else { counts + (1 << (place * COUNT_BITS)) }
 }
 
-/// The newest claim, and how often that changed. A side file begins with 0: no claim.
+/// The newest claim, and how often it changed. A new side file has 0: no claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Newest(pub u64);
 

@@ -1,21 +1,21 @@
 //! Claims: ranges of messages that one member works on.
 //!
-//! A new claim goes on where the newest one ends. A member
-//! 1. prepares a free claim: its state says who fills it in;
-//! 2. stores where its range begins and ends, and its deadline: nobody else looks at them yet;
-//! 3. completes the newest claim if its owner did not come to step 5;
+//! A new claim starts where the newest one ends. A member
+//! 1. prepares a free claim: the state names the owner that fills it in;
+//! 2. stores its range and its deadline, which nobody else reads yet;
+//! 3. completes the newest claim if that one's owner has not reached step 5;
 //! 4. links its own as the newest, by compare-and-swap of the one word that names it. If another
 //!    member was faster it starts over with the messages after that claim;
 //! 5. completes its claim: it is held, or offered to all.
 //!
-//! A prepared claim is linked if it is the newest, and not otherwise, as step 3 precedes step 4. So a
-//! member that died in between leaves no doubt about who has its messages.
+//! As step 3 precedes step 4, a prepared claim is linked if and only if it is the newest. So even
+//! if a member dies in between, it is clear who has the messages.
 //!
-//! Each further change is one compare-and-swap of a claim's state: taking an offered claim, or one of
-//! a member that died or whose time is over; acknowledging; offering it again. The state has a
-//! generation, which changes with each owner: a member that lost its claim changes nothing any more.
-//! A claim whose last message is acknowledged is free, but is not prepared again as long as it is the
-//! newest: the next claim begins at its end.
+//! Every later change is one compare-and-swap of a claim's state: taking a claim that was offered,
+//! that timed out or whose owner died; acknowledging messages; offering the claim again. The state
+//! has a generation, which changes with each owner, so a member that lost its claim can change
+//! nothing. A claim is free once its last message is acknowledged, but is not reused while it is
+//! the newest: the next claim starts at its end.
 
 use crate::groups::format::layout::Layout;
 use crate::groups::format::word::{self, COUNTS_PER_WORD, MESSAGES, Newest, State, Word};
@@ -29,11 +29,11 @@ pub struct Claims<'a> {
     layout: Layout,
 }
 
-/// Where new claims go on, as read at one moment.
+/// Where the next claim starts, as read at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frontier {
     pub newest: Newest,
-    /// The index of the next message that nobody claimed, or 0 for the first.
+    /// The index of the next unclaimed message; 0 is the first.
     pub next: u64,
 }
 
@@ -49,13 +49,13 @@ pub struct Range {
     pub key: u64,
 }
 
-/// Which claim of which owner. The generation alone comes again, the first message never does as long
-/// as the claim is held.
+/// Identifies a claim and its owner. Generations recur; the first message does not while the claim
+/// is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ClaimKey {
     pub slot: u32,
     pub generation: u32,
-    /// The index of the first message, whether that is pending or not.
+    /// The index of the first message, pending or not.
     pub first: u64,
 }
 
@@ -67,7 +67,7 @@ pub struct Claim {
     pub pending: u32,
     /// Whether they are to be delivered one at a time.
     pub singly: bool,
-    /// Whether the counts have its delivery by this very owner.
+    /// Whether the counts include the delivery by this owner.
     pub is_counted: bool,
     /// How often each message was delivered, at most 255.
     pub counts: [u8; MESSAGES as usize],
@@ -83,7 +83,7 @@ pub struct Seen {
     pub first: u64,
     pub next: u64,
     pub key: u64,
-    /// Whether it has messages that no other claim has: all but prepared ones do.
+    /// Whether its messages belong to it: true unless it is only prepared.
     pub is_linked: bool,
 }
 
@@ -112,7 +112,7 @@ impl<'a> Claims<'a> {
         Self { cells, layout }
     }
 
-    /// Where new claims go on; None if the side file is damaged.
+    /// Where the next claim starts; None if the side file is damaged.
     #[must_use]
     pub fn frontier(&self) -> Option<Frontier> {
         loop {
@@ -123,7 +123,7 @@ impl<'a> Claims<'a> {
                 None => self.layout.start,
             };
             let next = self.cells.load_acquire(next);
-            // The newest claim is not prepared again: its end belongs to this very word.
+            // The newest claim is not reused, so its end belongs to this word.
             if self.newest() == newest {
                 return Some(Frontier { newest, next });
             }
@@ -134,7 +134,7 @@ impl<'a> Claims<'a> {
         Newest(self.cells.load_acquire(self.layout.frontier))
     }
 
-    /// Claims a range that begins at `frontier` for `owner`, to be held until `deadline_ms`.
+    /// Claims a range from `frontier` on for `owner`, until `deadline_ms`.
     pub fn hold(
         &self,
         frontier: Frontier,
@@ -151,7 +151,7 @@ impl<'a> Claims<'a> {
         Ok((claim, Frontier { newest, next: range.next }))
     }
 
-    /// Claims a range that begins at `frontier` for any member to take.
+    /// Claims a range from `frontier` on for any member to take.
     pub fn offer(
         &self,
         frontier: Frontier,
@@ -166,7 +166,7 @@ impl<'a> Claims<'a> {
         Ok(Frontier { newest, next: range.next })
     }
 
-    /// Step 1. The search begins at `from`, which is left after the claim that was found.
+    /// Step 1. The search starts at `from`, which is set to the place after the claim found.
     pub fn prepare(
         &self,
         owner: u16,
@@ -177,8 +177,8 @@ impl<'a> Claims<'a> {
         let count = self.layout.count;
         for number in (*from..count).chain(0..(*from).min(count)) {
             let found = self.word(number).ok_or(NotClaimed::Damaged)?;
-            // In this order: the state is loaded first, so that a claim that became the newest, and
-            // then free, is seen as the newest.
+            // The state is loaded first, so that a claim that became the newest and then free is
+            // seen as the newest.
             if found.state != State::Free || self.newest().claim() == Some(number) {
                 continue;
             }
@@ -202,7 +202,7 @@ impl<'a> Claims<'a> {
         cells.store_release(layout.first(number), range.first, step!("group.first.store"));
         cells.store_release(layout.next(number), range.next, step!("group.next.store"));
         cells.store_release(layout.key(number), range.key, step!("group.key.store"));
-        // What is held at once is delivered at once.
+        // A claim that is held from the start is delivered right away.
         let is_held = word.state == State::PreparedToHold;
         let counts = if is_held { word.counts(0x01_01_01_01_01) } else { word.counts(0) };
         for place in 0..words_of(word.pending) {
@@ -211,8 +211,8 @@ impl<'a> Claims<'a> {
         }
     }
 
-    /// Moves the frontier to an index before or after it, as messages were lost. What was claimed at
-    /// or after it is no message any more: returns how many nobody acknowledged.
+    /// Moves the frontier back or forward after a loss of messages. Claimed indexes at or after it
+    /// hold no message any more: returns how many of those were unacknowledged.
     pub fn move_to(
         &self,
         frontier: Frontier,
@@ -249,8 +249,8 @@ impl<'a> Claims<'a> {
         Ok(new)
     }
 
-    /// Step 3. The state is loaded before the second look at the newest: a claim that is not the
-    /// newest any more may be prepared again, and is not linked then.
+    /// Step 3. The state is loaded before the newest is checked again: a claim that is no longer
+    /// the newest may have been prepared once more, and then is not linked.
     fn complete_newest(&self, newest: Newest) {
         let Some(number) = newest.claim().filter(|number| *number < self.layout.count) else {
             return;
@@ -262,12 +262,12 @@ impl<'a> Claims<'a> {
         }
     }
 
-    /// Step 5, of a claim that is linked, or was.
+    /// Step 5, for a claim that is or was linked.
     fn complete(&self, number: u32, prepared: Word) {
         self.swap(number, prepared, prepared.linked(), step!("group.complete.cas"));
     }
 
-    /// Decides about a claim that its owner prepared before it died: it is linked, or it is free.
+    /// Settles a claim whose owner died after preparing it: it is either linked or free.
     pub fn settle(&self, number: u32, found: Word) {
         if found.is_prepared() {
             let is_linked = self.newest().claim() == Some(number);
@@ -299,8 +299,8 @@ impl<'a> Claims<'a> {
             if word.state == State::Free {
                 return Some(None);
             }
-            // A claim is completed before another becomes the newest: still prepared after a look
-            // at the newest, it was not linked before that look unless it is the newest itself.
+            // A claim is completed before another becomes the newest. So if this one is still
+            // prepared after the newest was read, it was not linked then, unless it is the newest.
             let is_linked = !word.is_prepared() || self.newest().claim() == Some(number);
             let seen = Seen {
                 number,
@@ -310,17 +310,17 @@ impl<'a> Claims<'a> {
                 key: load(self.layout.key(number)),
                 is_linked,
             };
-            // The same state: these are the values of this very use of the claim.
+            // The state is unchanged, so the values belong to this use of the claim.
             if self.word(number)? == word {
                 return Some(Some(seen));
             }
         }
     }
 
-    /// Takes a claim that was seen for `owner`; None if it changed meanwhile.
+    /// Takes a claim, as it was seen, for `owner`; None if it has changed since.
     #[must_use]
     pub fn take(&self, seen: &Seen, owner: u16, deadline_ms: u64) -> Option<Claim> {
-        // What its owner lost, it lost at work: any of its messages may be the cause.
+        // The owner lost it while working on it: any of its messages may be the cause.
         let singly = seen.word.singly || seen.word.state == State::Held;
         let word = Word { singly, ..seen.word.owned(owner, State::Held) };
         let number = seen.number;
@@ -328,8 +328,8 @@ impl<'a> Claims<'a> {
             return None;
         }
         self.renew(number, word, deadline_ms);
-        // It is this member's from here on, and its range stays. That of another use of the slot, in
-        // which the state was the same by chance, is not the one that was looked at.
+        // From here on it is this member's, and its range is fixed. If the slot was reused and the
+        // state happens to be the same, the range differs from the one that was seen.
         let first = self.cells.load_acquire(self.layout.first(number));
         if first != seen.first {
             let key = ClaimKey { slot: number, generation: word.generation, first };
@@ -347,8 +347,9 @@ impl<'a> Claims<'a> {
         self.cells.store_release(at, deadline, step!("group.deadline.store"));
     }
 
-    /// How often each message of a claim was delivered, those in `delivered` once more. The words
-    /// become this ownership's: an earlier owner that goes on counting changes nothing.
+    /// How often each message of a claim was delivered, with one more for those in `delivered`. The
+    /// words now belong to this ownership: counts that an earlier owner still stores have no
+    /// effect.
     fn counts(&self, number: u32, word: Word, delivered: u32) -> [u8; MESSAGES as usize] {
         let mut found = [0; MESSAGES as usize];
         for (part, counts) in (0..words_of(word.pending)).zip(found.chunks_mut(COUNTS)) {
@@ -369,8 +370,8 @@ impl<'a> Claims<'a> {
         found
     }
 
-    /// Counts messages of a claim as delivered, and begins its time anew; its new key, None if it was
-    /// lost to another member.
+    /// Counts messages of a claim as delivered and renews its deadline. Returns its new key; None
+    /// if it was lost to another member.
     #[must_use]
     pub fn deliver(
         &self,
@@ -379,7 +380,7 @@ impl<'a> Claims<'a> {
         messages: u32,
         deadline_ms: u64,
     ) -> Option<ClaimKey> {
-        // Another generation: one that found the old time over does not take it any more.
+        // A new generation: a member that saw the old deadline pass can no longer take the claim.
         let old = self.change(key, owner, |word| word.owned(owner, State::Held))?;
         let word = old.owned(owner, State::Held);
         self.renew(key.slot, word, deadline_ms);
@@ -387,8 +388,8 @@ impl<'a> Claims<'a> {
         Some(ClaimKey { generation: word.generation, ..*key })
     }
 
-    /// Whether the time of a claim that is held is over. One whose owner did not come to store its
-    /// deadline gets the one given.
+    /// Whether a held claim has timed out. If its owner has not stored a deadline, it gets this
+    /// one.
     #[must_use]
     pub fn is_overdue(&self, seen: &Seen, now_ms: u64, deadline_ms: u64) -> bool {
         let at = self.layout.deadline(seen.number);
@@ -401,7 +402,7 @@ impl<'a> Claims<'a> {
         false
     }
 
-    /// Acknowledges messages of a claim; returns those that were pending, 0 if it was lost.
+    /// Acknowledges messages of a claim; returns those that were pending, 0 if the claim was lost.
     #[must_use]
     pub fn acknowledge(&self, key: &ClaimKey, owner: u16, messages: u32) -> u32 {
         self.change(key, owner, |word| match word.pending & !messages {
@@ -411,7 +412,7 @@ impl<'a> Claims<'a> {
         .map_or(0, |word| word.pending & messages)
     }
 
-    /// Offers what is pending of a claim to all members; false if it was lost.
+    /// Offers a claim's pending messages to all members; false if the claim was lost.
     #[must_use]
     pub fn give_back(&self, key: &ClaimKey, owner: u16) -> bool {
         let offered = |word| Word { state: State::Offered, owner: 0, ..word };
@@ -433,11 +434,11 @@ impl<'a> Claims<'a> {
         key.slot < self.layout.count && self.held(key, owner).is_some()
     }
 
-    /// Changes the state of a claim that `owner` holds; returns what it was.
+    /// Changes the state of a claim that `owner` holds; returns the previous state.
     ///
-    /// The owner makes one call at a time, and nobody else can make a claim its own: between the
-    /// look at the first message and the compare-and-swap the slot may be lost, but not be the
-    /// owner's in another use.
+    /// The owner makes one call at a time, and nobody else can claim in its name. So between the
+    /// check of the first message and the compare-and-swap, the owner may lose the slot, but cannot
+    /// hold it again for another claim.
     fn change(&self, key: &ClaimKey, owner: u16, new: impl Fn(Word) -> Word) -> Option<Word> {
         if key.slot >= self.layout.count {
             return None;
@@ -450,8 +451,7 @@ impl<'a> Claims<'a> {
         }
     }
 
-    /// Ends what a member with the number `owner` had, which left or died: its claims are offered to
-    /// all.
+    /// Offers the claims of member `owner`, which left or died, to all members.
     pub fn end_of_member(&self, owner: u16, is_dead: bool) {
         for seen in self.in_use().unwrap_or_default() {
             if seen.word.owner != owner {
@@ -479,7 +479,7 @@ impl<'a> Claims<'a> {
 
 const COUNTS: usize = COUNTS_PER_WORD as usize;
 
-/// How many words of counts the messages of a claim have.
+/// How many count words a claim with this many messages has.
 const fn words_of(pending: u32) -> u32 {
     (u32::BITS - pending.leading_zeros()).div_ceil(COUNTS_PER_WORD)
 }

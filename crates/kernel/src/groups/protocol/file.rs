@@ -1,8 +1,8 @@
-//! Side files: opened and checked, made, and replaced.
+//! Side files: opened and checked, created, and replaced.
 //!
-//! A side file comes whole under its name, by a link or a rename: nobody sees one in the making. One
-//! that is damaged, or is to begin elsewhere, is replaced under the change lock, which is a byte of
-//! the file itself: 1. it is marked, so that nobody joins it any more; 2. the new one is renamed into
+//! A side file gets its name once it is complete, so nobody sees a partial one. A file that is
+//! damaged, or whose group is to start elsewhere, is replaced under the change lock, a byte of the
+//! file itself: 1. it is marked, so that nobody joins it any more; 2. the new one is renamed into
 //! its place. Members of the old one notice the mark and have to open the group again.
 
 use std::fs::File;
@@ -26,16 +26,16 @@ const CHANGE: Range = Range { start: layout::CHANGE_LOCK, length: 1 };
 const TIMEOUT: Duration = Duration::from_secs(10);
 const MARKED: u64 = 1;
 
-/// What a side file says of its group, which never changes.
+/// The fixed properties of a group, as its side file has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Whether messages of one key are delivered in order, to one member at a time.
     pub keyed: bool,
     /// The distance from one index of the queue to the next.
     pub step: u64,
-    /// The index to begin at, or 0 for the first message.
+    /// The index to start at; 0 is the first message.
     pub start: u64,
-    /// Messages before this index may have been delivered before, which no count says.
+    /// Messages before this index may have been delivered by a state whose counts are lost.
     pub known: u64,
 }
 
@@ -47,7 +47,7 @@ pub struct SideFile {
     pub shape: Shape,
 }
 
-/// What lies under the name of a side file.
+/// What was found under a side file's name.
 pub enum Found {
     Missing,
     /// Bytes that no member stores.
@@ -66,11 +66,11 @@ pub fn open(path: &Path, writable: bool) -> Result<Found> {
         return Ok(Found::Damaged(format!("length={len} expected={FILE_LEN}")));
     }
     if writable {
-        // A copy may have holes: a store into one is a signal once the disk is full.
+        // A copy may have holes, and a store into a hole raises SIGBUS on a full disk.
         fault::call!("group.file.reserve", files::reserve(&file, 0, FILE_LEN)).map_err(failed)?;
     }
     let mapping = Mapping::new(&file, FILE_LEN, writable).map_err(failed)?;
-    // A page without disk space would be a signal at its first use.
+    // A page without disk space would raise SIGBUS at its first use.
     mapping.populate_read(0, FILE_LEN).or_else(ignore_unsupported).map_err(failed)?;
     let cells = Cells::new(mapping);
     let shape = match check(path, &cells)? {
@@ -143,7 +143,7 @@ pub fn create(path: &Path, shape: Shape, file_mode: u32) -> Result<()> {
     }
 }
 
-/// Why a side file is to be replaced.
+/// When to replace a side file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replace {
     /// If it is damaged.
@@ -152,11 +152,11 @@ pub enum Replace {
     Unused,
 }
 
-/// What came of replacing a side file.
+/// The outcome of replacing a side file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Replaced {
     Done,
-    /// Somebody else replaced it, or it is whole.
+    /// Somebody else replaced it, or it is not damaged.
     NotNeeded,
     /// Members use it.
     InUse,
@@ -205,7 +205,8 @@ pub fn remove(path: &Path) -> Result<Option<Replaced>> {
 /// Marks a file unless members use it.
 fn mark_unused(path: &Path, file: &File) -> Result<bool> {
     let is_in_use = || Ok::<_, Error>(!liveness::members(path, file)?.is_empty());
-    // Members of a marked file fail, so that one with members is marked only if they join just now.
+    // Members of a marked file fail. It is not marked while it has members, unless they join right
+    // now.
     if is_in_use()? {
         return Ok(false);
     }
@@ -231,7 +232,7 @@ fn is_damaged(path: &Path) -> Result<bool> {
     Ok(matches!(open(path, true)?, Found::Damaged(_)))
 }
 
-/// Step 1: marks a file as one that is about to be replaced. A file too short has no members.
+/// Step 1: marks a file that is about to be replaced. A file too short for the mark has no members.
 fn mark(path: &Path, file: &File, value: u64) -> Result<()> {
     let failed = |e| Error::io("cannot write", path, e);
     let len = fault::call!("file.stat", file.metadata()).map_err(failed)?.len();
@@ -243,7 +244,7 @@ fn mark(path: &Path, file: &File, value: u64) -> Result<()> {
     Ok(())
 }
 
-/// Undoes the mark of a process that died before it had the file replaced.
+/// Removes the mark of a process that died before it replaced the file.
 pub fn unmark(path: &Path) -> Result<()> {
     let Some(file) = files::open(path, Access { write: true, create_mode: None })? else {
         return Ok(());
@@ -260,7 +261,7 @@ pub fn is_marked(cells: &Cells) -> bool {
     cells.load_acquire(layout::RETIRED_AT) != 0
 }
 
-/// A whole side file under a name of its own, which is removed again.
+/// A complete side file under a temporary name, which is removed on drop.
 struct Made {
     path: PathBuf,
 }
@@ -273,7 +274,7 @@ impl Made {
         let file = if let Some(file) = files::create_new(&own, file_mode)? {
             file
         } else {
-            // Of a process that died, and had the same pid.
+            // Left by a dead process that had the same pid.
             fault::call!("group.file.remove", std::fs::remove_file(&own)).map_err(failed)?;
             files::create_new(&own, file_mode)?
                 .ok_or_else(|| failed(io::ErrorKind::AlreadyExists.into()))?
@@ -298,7 +299,7 @@ impl Made {
 
 impl Drop for Made {
     fn drop(&mut self) {
-        // After a rename there is nothing of this name.
+        // After a rename, nothing has this name.
         let _ = fault::call!("group.file.remove", std::fs::remove_file(&self.path));
     }
 }

@@ -1,7 +1,8 @@
-//! Which members live: each keeps a byte of the side file locked, which ends with its process.
+//! Which members are alive: each keeps a byte of the side file locked, and the lock ends with its
+//! process.
 //!
-//! The bytes lie beyond the end of the file. A member that takes the byte of a dead one ends first
-//! what that one had.
+//! The bytes lie beyond the end of the file. A member that takes over a dead member's byte first
+//! releases its claims.
 
 use std::fs::File;
 use std::path::Path;
@@ -28,13 +29,13 @@ pub fn join(path: &Path, file: &File, file_mode: u32) -> Result<Option<(u16, Loc
     Ok(None)
 }
 
-/// Whether somebody holds the byte of a member. `file` holds none itself.
+/// Whether somebody holds a member's byte. `file` must hold none itself.
 pub fn is_alive(path: &Path, file: &File, member: u16) -> Result<bool> {
     range_lock::is_held_elsewhere(file, byte(member))
         .map_err(|e| Error::io("cannot look at the lock of a member", path, e))
 }
 
-/// The numbers of all members that live.
+/// The numbers of all living members.
 pub fn members(path: &Path, file: &File) -> Result<Vec<u16>> {
     let mut found = Vec::new();
     let mut from = 0;

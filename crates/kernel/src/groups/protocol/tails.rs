@@ -1,24 +1,25 @@
-//! What messages looked like that a group claimed: an index, and a hash of the message there.
+//! Tail records: the index and the hash of the last message of a claim.
 //!
-//! If the queue lost its last messages and others took their indexes, the group's position is in
-//! the middle of those. The newest record that still fits says how far the queue is as it was.
+//! If a queue loses its last messages and new ones take their indexes, a group's position lies
+//! among the new ones. The newest record that still matches shows up to where the queue is
+//! unchanged.
 //!
-//! A level keeps the newest of every 16th record of the level below, so that a few records reach far
-//! back. A record that two members stored at once, or that one did not complete, has a wrong sum and
-//! counts for nothing.
+//! Each level keeps the newest of every 16th record of the level below, so a few records reach far
+//! back. A record that two members stored at once, or that was not completed, has a wrong checksum
+//! and is ignored.
 
 use crate::groups::format::layout::{TAIL_LEVELS, TAILS_PER_LEVEL, tail_at, tail_sum};
 use crate::memory::Cells;
 use crate::probe::fault::step;
 
-/// What a message looked like.
+/// A tail record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tail {
     pub index: u64,
     pub hash: u64,
 }
 
-/// Notes what a message looked like after so many changes of the frontier.
+/// Records a message, by the number of changes of the frontier so far.
 pub fn note(cells: &Cells, changes: u64, tail: Tail) {
     for level in 0..TAIL_LEVELS {
         let turn = changes >> (4 * level);
@@ -33,7 +34,7 @@ pub fn note(cells: &Cells, changes: u64, tail: Tail) {
     }
 }
 
-/// Forgets messages from an index on, which were lost.
+/// Drops the records from an index on, whose messages were lost.
 pub fn forget_from(cells: &Cells, index: u64) {
     for at in places().filter(|at| read(cells, *at).is_some_and(|tail| tail.index >= index)) {
         cells.store_release(at, 0, step!("group.tail.store"));
