@@ -126,4 +126,5 @@ def test_a_paced_writer_reserves_little(path: Path) -> None:
             appender.write_bytes(bytes(96))
         (file,) = path.glob("*.cq4")
         written = 1_000 * 100 + (64 << 10)  # with the header and the first index arrays
-        assert file.stat().st_blocks * 512 <= written + (256 << 10)
+        others = 3 * 4096  # the block at the file's end, and those of the file system's own records
+        assert file.stat().st_blocks * 512 <= written + (256 << 10) + others
