@@ -228,3 +228,35 @@ def test_a_sync_while_the_directory_is_replaced_is_an_error(tmp_path: Path) -> N
         party.go_on()
         (error,) = party.result()
     assert error.startswith("the queue's table was replaced")
+
+
+WRITER = """\
+with quire.open(sys.argv[1]) as queue, queue.appender() as appender:
+    appender.write_bytes(b"first")
+    arm()
+    try:
+        if sys.argv[2] == "document":
+            with appender.writing_document() as document:
+                document.write_bytes(b"lost")
+        elif sys.argv[2] == "bulk":
+            appender.write_many([b"lost", b"lost"])
+        else:
+            appender.write_bytes(b"lost")
+    except quire.TableLostError as raised:
+        say(str(raised))
+"""
+
+
+@pytest.mark.parametrize("how", ["once", "bulk", "document"])
+def test_a_writer_that_meets_the_writer_of_another_table_says_that_its_own_was_lost(
+    how: str, path: Path
+) -> None:
+    with Party(WRITER, path, how, point="publish.header.cas") as party:
+        party.wait_until_stopped()
+        remove(path)
+        with quire.open(path) as queue, queue.appender() as appender:
+            appender.write_bytes(b"of the other")
+            party.go_on()
+            (error,) = party.result()
+            assert payloads(queue) == [b"first", b"of the other"]
+    assert error.startswith("the queue's table was replaced")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import quire
+from journal_damages import half_document
 from queues import DAY_MS, payloads, problems_of, snapshot
 
 TABLE = "metadata.cq4t"
@@ -118,3 +119,15 @@ def test_an_older_file_that_was_never_completed_holds_no_appender_up(
         queue.appender().write_bytes(b"new")
         assert payloads(queue) == [*OLD, b"new"]
     assert len([*filled.glob("*.discard")]) == 1
+
+
+def test_a_roll_replaces_a_document_that_was_never_completed_at_once(
+    filled: Path, clock: quire.ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    half_document(max(filled.glob("*.cq4")))
+    clock.advance(DAY_MS)
+    with quire.open(filled, clock=clock, timeout_s=86_400) as queue:
+        queue.appender().write_bytes(b"on the third day")
+        assert payloads(queue) == [*OLD, b"in the newest file", b"on the third day"]
+    assert "an unfinished document was closed by the end-of-file marker" in caplog.text
+    assert not problems_of(filled)

@@ -88,7 +88,7 @@ impl OwnDirectory {
         make_whole: impl FnOnce(&Path, File) -> Result<()>,
         publish: impl FnOnce(&Path, &Path) -> io::Result<()>,
     ) -> Result<bool> {
-        let own = private_name(name);
+        let own = format!("{name}{}", private_suffix());
         let Some(file) = self.create_new(&own, mode)? else { return Ok(false) };
         let published = make_whole(&self.shown(&own), file).and_then(|()| {
             match publish(&self.place_of(&own), &self.place_of(name)) {
@@ -119,10 +119,11 @@ impl OwnDirectory {
     }
 }
 
-/// A temporary name for an incomplete file. A pid and a thread are not enough: another container
-/// may have the same ones.
-fn private_name(name: &str) -> String {
-    format!("{name}.{}.{}.{:016x}", process::pid(), process::thread_id(), process::random())
+/// The end of a temporary name for an incomplete file. A pid and a thread are not enough: another
+/// container may have the same ones.
+#[must_use]
+pub fn private_suffix() -> String {
+    format!(".{}.{}.{:016x}", process::pid(), process::thread_id(), process::random())
 }
 
 #[cfg(test)]

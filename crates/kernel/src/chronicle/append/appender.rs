@@ -31,6 +31,8 @@ use crate::{Error, Result};
 mod counted;
 mod steps;
 
+use steps::not_alone;
+
 /// The clock is read again after this many messages of a bulk write.
 pub const CLOCK_EVERY: usize = 64;
 
@@ -190,7 +192,8 @@ impl Appender {
         let State { tail, last_index, .. } = &mut *state;
         match tail {
             Some(tail) if tail.is_ready_for(cycle, payload.len()) => {
-                let index = tail.publish(&guard, payload, false)?;
+                let published = tail.publish(&guard, payload, false);
+                let index = published.map_err(|error| not_alone(table, error))?;
                 *last_index = Some(index);
                 Ok(Some(Appended { index, is_low: tail.is_low() }))
             }
@@ -293,7 +296,8 @@ impl Appender {
         drop(state);
         drop(guard);
         self.note_time(last, now_ms);
-        written.and(shown).and_then(|()| self.make_durable(last)).map(|()| last)
+        written.and(shown).map_err(|error| not_alone(table, error))?;
+        self.make_durable(last).map(|()| last)
     }
 
     /// Keeps the time of messages up to `last`, which the lock no longer covers.
@@ -419,7 +423,7 @@ impl Appender {
         }
         drop(state);
         drop(guard);
-        let index = written?;
+        let index = written.map_err(|error| not_alone(table, error))?;
         let last = Some(index).filter(|_| !claim.metadata);
         self.note_time(last, claim.now_ms);
         self.make_durable(last).map(|()| index)

@@ -3,11 +3,9 @@
 //! 1. walk to the end of the file; 2. CAS the header there from 0 to end-of-data; 3. store "EOF"
 //!    after it, for people who read hex; then the next file is opened or created.
 //!
-//! An incomplete header at the end (a writer that died, or one that does not take the lock) is
-//! waited for, then replaced. A crash before 2 leaves a file without the marker: the next appender
-//! writes it, and tailers leave such a file after a grace time.
-
-use std::time::{Duration, Instant};
+//! An incomplete header at the end is that of a writer that died or lost the lock by force. It is
+//! replaced at once, as an append does: others wait for the lock. A crash before 2 leaves a file
+//! without the marker: the next appender writes it, and tailers leave such a file after a grace time.
 
 use super::lock::guard::WriteGuard;
 use super::roll_file::{Slot, View};
@@ -18,7 +16,6 @@ use crate::{Result, warnings};
 
 /// Writes the end-of-file marker; false if it was there.
 pub fn write_eof(view: &mut View, growth: Growth, guard: &WriteGuard<'_>) -> Result<bool> {
-    let deadline = Instant::now() + growth.timeout;
     loop {
         let end = locate::end(view)?;
         let found = match end.slot {
@@ -26,10 +23,6 @@ pub fn write_eof(view: &mut View, growth: Growth, guard: &WriteGuard<'_>) -> Res
             Slot::EndOfData => return Ok(false),
             Slot::Document(_) => continue,
         };
-        if found != NOT_INITIALIZED && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(1));
-            continue;
-        }
         let position = end.position;
         let behind = position + HEADER_LEN + EOF_DECORATION.len() as u64;
         view.make_writable(position, behind, growth, guard)?;

@@ -17,7 +17,7 @@ use crate::groups::format::layout::{self, FILE_LEN, Layout, MAGIC, VERSION};
 use crate::memory::{Cells, Mapping, is_unsupported};
 use crate::os::files::{self, Access};
 use crate::os::names;
-use crate::os::process;
+use crate::os::own_directory;
 use crate::os::range_lock::{Kind, Range, RecordLock};
 use crate::probe::fault::{self, step};
 use crate::{Error, Result};
@@ -268,17 +268,12 @@ struct Made {
 
 impl Made {
     fn new(path: &Path, shape: Shape, file_mode: u32) -> Result<Self> {
-        let name = format!("{}.{}.{}", path.display(), process::pid(), process::thread_id());
-        let own = PathBuf::from(name);
+        let mut own = path.as_os_str().to_owned();
+        own.push(own_directory::private_suffix());
+        let own = PathBuf::from(own);
         let failed = |e| Error::io("cannot make", path, e);
-        let file = if let Some(file) = files::create_new(&own, file_mode)? {
-            file
-        } else {
-            // Left by a dead process that had the same pid.
-            fault::call!("group.file.remove", std::fs::remove_file(&own)).map_err(failed)?;
-            files::create_new(&own, file_mode)?
-                .ok_or_else(|| failed(io::ErrorKind::AlreadyExists.into()))?
-        };
+        let taken = || failed(io::ErrorKind::AlreadyExists.into());
+        let file = files::create_new(&own, file_mode)?.ok_or_else(taken)?;
         let made = Self { path: own };
         let write = || {
             files::extend(&file, FILE_LEN)?;

@@ -344,3 +344,13 @@ impl Appender {
 fn time_text(ms: i64) -> String {
     Timestamp::from_millisecond(ms).map_or_else(|_| format!("{ms} ms"), |it| it.to_string())
 }
+
+/// The error of a step that met another writer's changes under the write lock: that the table was
+/// lost, if it was, and the lock with it.
+#[cold]
+pub(super) fn not_alone(table: &TableStore, error: Error) -> Error {
+    match error {
+        Error::Corrupt { .. } => table.shared.check_present().err().unwrap_or(error),
+        _ => error,
+    }
+}

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -47,8 +47,10 @@ pub struct TableStore {
     document: OpenDocument,
     /// How long locks of the file are waited for: as the first queue on it says.
     timeout: Duration,
-    /// This process may have added a header or a key since the table was synced.
-    is_unsynced: AtomicBool,
+    /// How often this process may have added or removed a header or a key,
+    changes: AtomicU64,
+    /// and how many of these changes are on the medium.
+    synced_changes: AtomicU64,
     /// A sync of one of the queue's files failed.
     sync_failed: AtomicBool,
 }
@@ -131,7 +133,8 @@ impl TableStore {
             tailers_in_use: TailersInUse::default(),
             document: OpenDocument::default(),
             timeout: Duration::ZERO,
-            is_unsynced: AtomicBool::new(true),
+            changes: AtomicU64::new(1),
+            synced_changes: AtomicU64::new(0),
             sync_failed: AtomicBool::new(false),
         }
     }
@@ -254,15 +257,15 @@ impl TableStore {
 
     /// Returns when the header and all keys are on the medium.
     pub fn sync(&self) -> Result<()> {
-        if !self.is_unsynced.swap(false, Ordering::AcqRel) {
+        let changes = self.changes.load(Ordering::Acquire);
+        if self.synced_changes.load(Ordering::Acquire) >= changes {
             return Ok(());
         }
         let file = self.file()?;
         let synced = fault::call!("window.sync", files::sync(&file));
-        synced.map_err(|e| {
-            self.is_unsynced.store(true, Ordering::Release);
-            Error::io("cannot sync", self.path(), e)
-        })
+        synced.map_err(|e| Error::io("cannot sync", self.path(), e))?;
+        self.synced_changes.fetch_max(changes, Ordering::AcqRel);
+        Ok(())
     }
 
     /// Returns the result of a sync of one of the queue's files. After a failure, every sync fails
@@ -370,7 +373,7 @@ impl TableStore {
         let (value, is_new) =
             keys::find_or_add(&self.cells, key, initial).map_err(|bad| self.bad(key.len(), bad))?;
         if is_new {
-            self.is_unsynced.store(true, Ordering::Release);
+            self.changes.fetch_add(1, Ordering::AcqRel);
         }
         Ok(value)
     }
@@ -401,7 +404,7 @@ impl TableStore {
             // As earlier versions of Quire wrote it.
             was_there |= keys::remove(&self.cells, key.as_bytes()).map_err(bad)?;
         }
-        self.is_unsynced.fetch_or(was_there, Ordering::AcqRel);
+        self.changes.fetch_add(u64::from(was_there), Ordering::AcqRel);
         Ok(was_there)
     }
 
