@@ -1183,6 +1183,9 @@ class Queue:
     def _table_identity(self) -> tuple[int, int] | None:
         """Return device and inode number of the table store; None without one."""
 
+    def _table_used(self) -> tuple[int, bool] | None:
+        """Return the used percentage of the table store, and whether little room is left in it."""
+
     def _announce_removal(self, first_left: int, /) -> None:
         """Record that all files before this cycle's are about to be removed."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import quire
+from cli_runs import run
 from reference import Store
 
 LENGTH = 100  # of a name: about a thousand fill the table
@@ -101,6 +103,17 @@ def test_no_room_is_used_again_while_another_process_has_the_table_open(path: Pa
         with quire.open(path) as queue, pytest.raises(ValueError, match="no room"):
             queue.tailer("another")
         holder.communicate()
+
+
+def test_stat_warns_of_a_table_with_little_room(path: Path) -> None:
+    facts = json.loads(run("stat", str(path), "--json").out)
+    assert facts["table_is_almost_full"]
+    assert facts["table_used_percent"] > 80
+    shown = run("stat", str(path)).out
+    assert "% full: little room is left for names of tailers: delete those" in shown
+    quire.open(path).close()  # which makes room
+    gc.collect()
+    assert "little room" not in run("stat", str(path)).out
 
 
 LEASE_HOLDER = """

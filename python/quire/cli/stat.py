@@ -27,6 +27,7 @@ from quire.cli.sources import Source, sources_of
 from quire.cli.stat_text import columns, hex_text, size_text, sizes_of, time_text
 from quire.discovery import TABLE
 from quire.maintenance.files import identities_of, users_of
+from quire.maintenance.kinds import KINDS
 from quire.write_lock import lock_keys
 
 _TAILER: Final = "index."
@@ -180,6 +181,7 @@ def facts_of(queue: quire.Queue) -> dict[str, Any]:
     named = [it for it in queue.named_tailers() if it[0] != OUTPUT_POSITION]
     table = Path(queue.path) / "metadata.cq4t"
     roll = queue.roll_cycle
+    used_percent, is_almost_full = queue._table_used() or (None, False)  # noqa: SLF001 - the package's own
     return {
         "path": queue.path,
         "format": "chronicle",
@@ -195,6 +197,8 @@ def facts_of(queue: quire.Queue) -> dict[str, Any]:
         "size": sum(file["size"] for file in files),
         "on_disk": sum(file["on_disk"] for file in files),
         "table": sizes_of(table) if table.exists() else None,
+        "table_used_percent": used_percent,
+        "table_is_almost_full": is_almost_full,
         "ring": _ring(queue),
         "files": files,
         "tailers": [_tailer(queue, name, index, files) for name, index in named],
@@ -338,6 +342,7 @@ def _lines(facts: dict[str, Any]) -> Iterator[str]:
         *(("in the ring", it) for it in _waiting(facts["ring"])),
         *((_name(key), _told(holder)) for key, holder in facts["locks"].items()),
         *(("open in", it) for it in _users(facts["processes"])),
+        *(("table", it) for it in _table_text(facts)),
     )
     if files:
         yield ""
@@ -361,6 +366,11 @@ def _users(processes: list[dict[str, Any]] | None) -> Iterator[str]:
         yield f"process {it['pid']} ({it['command']}), {it['files']} files"
     if processes == []:
         yield "no process"
+
+
+def _table_text(facts: dict[str, Any]) -> Iterator[str]:
+    if facts["table_is_almost_full"]:
+        yield f"{facts['table_used_percent']} % full: {KINDS['table-full'].meaning}"
 
 
 def _name(lock: str) -> str:

@@ -299,6 +299,12 @@ impl Queue {
         self.ask(py, Kernel::table_entries)
     }
 
+    #[doc = stub!("Queue._table_used")]
+    #[pyo3(name = "_table_used")]
+    fn table_used(&self, py: Python<'_>) -> PyResult<Option<(u64, bool)>> {
+        self.ask(py, |queue| Ok(queue.table_used()))
+    }
+
     #[doc = stub!("Queue._table_identity")]
     #[pyo3(name = "_table_identity")]
     fn table_identity(&self, py: Python<'_>) -> PyResult<Option<(u64, u64)>> {

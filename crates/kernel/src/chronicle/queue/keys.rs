@@ -25,6 +25,12 @@ impl Queue {
         self.table().map(|table| table.shared.identity())
     }
 
+    /// The percentage of the table store that is used, and whether that is almost all of it.
+    #[must_use]
+    pub fn table_used(&self) -> Option<(u64, bool)> {
+        self.table().map(|table| (table.used_percent(), table.is_almost_full()))
+    }
+
     /// Every named tailer and the index it reads next, in the order of their making.
     pub fn named_tailers(&self) -> Result<Vec<(String, i64)>> {
         Ok(table::named_tailers(&self.table_entries()?))

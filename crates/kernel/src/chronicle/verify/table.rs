@@ -16,9 +16,6 @@ use crate::finding::{Finding, Kind};
 const NEEDED: [&str; 4] =
     [table::HIGHEST_CYCLE, table::LOWEST_CYCLE, table::MOD_COUNT, table::WRITE_LOCK];
 
-/// From here on little room is left for names of tailers.
-const FULL_PERCENT: u64 = 80;
-
 /// Checks entries, keys and locks.
 pub fn check(table: &TableStore) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
@@ -71,11 +68,10 @@ fn stale(table: &TableStore, key: &str) -> Result<Option<Finding>> {
 }
 
 fn almost_full(table: &TableStore) -> Option<Finding> {
-    let (used, all) = (table.used_bytes(), table.cells().len());
-    let found = || format!("{used} of {all} bytes used");
-    let expected = format!("less than {FULL_PERCENT} %");
-    (used * 100 >= all * FULL_PERCENT)
-        .then(|| Finding::of(Kind::TableFull, table.path(), found(), expected))
+    let (found, expected) = (format!("{} % used", table.used_percent()), "less than 80 %");
+    table
+        .is_almost_full()
+        .then(|| Finding::of(Kind::TableFull, table.path(), found, expected.to_owned()))
 }
 
 fn unfinished_restart(table: &TableStore) -> Option<Finding> {

@@ -362,8 +362,14 @@ impl TableStore {
 
     /// How much of the table is taken by entries, or cannot be used again.
     #[must_use]
-    pub fn used_bytes(&self) -> u64 {
-        keys::used(&self.cells)
+    pub fn used_percent(&self) -> u64 {
+        keys::used(&self.cells) * 100 / self.cells.len().max(1)
+    }
+
+    /// Whether little room is left for names of tailers.
+    #[must_use]
+    pub fn is_almost_full(&self) -> bool {
+        self.used_percent() >= 80
     }
 
     fn find_or_create_locked(&self, key: &[u8], initial: i64) -> Result<u64> {
