@@ -1338,6 +1338,18 @@ class Queue:
 
         """
 
+    def _check_end(self, index: int) -> None:
+        """
+        Check that no messages lie after an index that a reader came to and found nothing at.
+
+        Raises:
+            CorruptError: Messages lie after it in its file; one before them was lost.
+
+        """
+
+    def _index_spacing(self, cycle: int) -> int:
+        """Return how many messages each entry of the index of a cycle's file stands for."""
+
     def close(self) -> None:
         """Close the queue and all its appenders and tailers. Idempotent."""
 

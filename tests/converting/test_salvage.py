@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import quire
 from cli_runs import Cli
-from damages import break_message, fill, spoil
-from queues import snapshot
+from damages import break_message, fill, patch, positions, spoil
+from queues import START_MS, snapshot
 from reference import read_queue
 
 DAYS, PER_DAY = 3, 300
@@ -85,3 +87,77 @@ def test_a_conversion_skips_damage_where_that_is_asked_for(damaged: Path, tmp_pa
     assert (done.messages, len(done.lost)) == (DAYS * PER_DAY - 3, 1)
     again = quire.convert(damaged, tmp_path / "moved", into="vanilla", on_damage="skip")
     assert (again.written, again.lost) == (0, done.lost)
+
+
+def break_by_length(file: Path, place: int) -> None:
+    patch(file, place, struct.pack("<I", 0x3FFF_FFF0))
+
+
+def break_by_zeros(file: Path, place: int) -> None:
+    patch(file, place, bytes(4))
+
+
+@pytest.mark.parametrize("damage", [break_by_length, break_by_zeros])
+@pytest.mark.parametrize("day", [1, DAYS - 1], ids=["older", "newest"])
+@pytest.mark.parametrize(
+    "broken",
+    [[0], [3], [4], [9, 14], [9, 12], [9, 14, 18, 22], [0, 5, 9], [150, 154, 295], [290, 294, 298]],
+    ids=str,
+)
+def test_no_more_is_lost_than_the_index_of_the_file_itself_makes_unreachable(
+    path: Path, tmp_path: Path, broken: list[int], day: int, damage: Callable[[Path, int], None]
+) -> None:
+    files = fill(path, DAYS, PER_DAY)
+    places = positions(files[day])
+    for number in broken:
+        damage(files[day], places[number])
+    left, is_reached = set[int](), False
+    for number in range(PER_DAY):
+        # TEST4 indexes each fourth message.
+        is_reached = number not in broken and (is_reached or number % 4 == 0)
+        if is_reached:
+            left.add(index_of(day, number))
+    whole = whole_of(tmp_path)
+    expected = {index for index in whole if index >> 32 != 19737 + day} | left
+    done = quire.salvage(path, tmp_path / "saved")
+    saved, moved = dict(read_queue(tmp_path / "saved")), quire.IndexMap(tmp_path / "saved")
+    assert done.messages == len(expected)
+    assert {index: saved[moved[index]] for index in expected} == {
+        index: whole[index] for index in expected
+    }
+    end = index_of(DAYS, 0)
+    lost = {i for i in whole for it in done.lost if it.first <= i < (it.past or end)}
+    assert lost == set(whole) - expected
+
+
+def test_a_read_does_not_end_well_before_messages_behind_a_lost_one(path: Path, cli: Cli) -> None:
+    file = fill(path, 1, 60)[0]
+    break_by_zeros(file, positions(file)[9])
+    ran = cli("read", path, "--format", "jsonl")
+    assert (ran.code, len(ran.lines)) == (1, 9)
+    assert "messages are missing in the middle of the file" in ran.err
+    ran = cli("read", path, "--format", "jsonl", "--on-damage", "skip")
+    assert (ran.code, len(ran.lines)) == (1, 57)
+    assert f"messages from {index_of(0, 9):#x} to before {index_of(0, 12):#x}" in ran.err
+
+
+def test_the_spacing_of_the_index_is_that_of_the_damaged_file(path: Path, tmp_path: Path) -> None:
+    """TEST4 indexes each fourth message; these files each second one."""
+    with (
+        quire.open(
+            path, roll_cycle="TEST4_DAILY", index_spacing=2, clock=quire.ManualClock(START_MS)
+        ) as queue,
+        queue.appender() as appender,
+    ):
+        for number in range(60):
+            appender.write_map({"n": number})
+    (path / "metadata.cq4t").unlink()
+    (file,) = path.glob("*.cq4")
+    places = positions(file)
+    for number in (9, 28):
+        break_by_length(file, places[number])
+    done = quire.salvage(path, tmp_path / "saved")
+    assert [(it.first, it.past) for it in done.lost] == [
+        (index_of(0, 9), index_of(0, 10)),
+        (index_of(0, 28), index_of(0, 30)),
+    ]

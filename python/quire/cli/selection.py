@@ -11,7 +11,7 @@ import quire
 from quire._native import Tailer
 from quire.cli.batches import BATCH, Batch, backward, next_batch, next_document
 from quire.ranges.cycles import end_index_of
-from quire.ranges.damage import Skipper
+from quire.ranges.damage import Skipper, check_end
 from quire.ranges.numbering import AnyQueue, AnyTailer, tailer_of
 
 if TYPE_CHECKING:
@@ -129,12 +129,18 @@ class Selection:
             return next_document(self._tailer)
         while True:
             try:
-                return next_batch(self._tailer, self._size)
+                return self._batch()
             except quire.CorruptError as error:
                 if self._skipper is None:
                     raise
                 if not self._skipper.skip(self._tailer, error) and not self._bounds.follow:
                     return Batch(0, b"", bytes(4), b"")
+
+    def _batch(self) -> Batch:
+        batch = next_batch(self._tailer, self._size)
+        if not batch.count and not self._bounds.follow:
+            check_end(self._queue, self._tailer.index)
+        return batch
 
     def _past(self) -> int | None:
         """Return the index to stop at."""

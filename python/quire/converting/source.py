@@ -10,7 +10,7 @@ from quire.errors import ConvertError, CorruptError
 from quire.indexed import IndexedQueue
 from quire.queue import Queue
 from quire.quick_queue import QuickQueue
-from quire.ranges.damage import Lost, Skipper
+from quire.ranges.damage import Lost, Skipper, check_end
 from quire.ranges.numbering import Numbering, Periods
 from quire.ranges.range import Chunk, read_chunk
 from quire.ranges.seek import NO_INDEX
@@ -80,6 +80,8 @@ class Source:
         while True:
             try:
                 chunk = read_chunk(tailer, _COUNT).until(past)
+                if self._skips and not len(chunk):
+                    check_end(self.queue, tailer.index)
             except CorruptError as error:
                 if not self._skips:
                     raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from quire._native import Queue
@@ -10,7 +11,7 @@ from quire.errors import CorruptError
 from quire.ranges.cycles import count_of
 
 ON_DAMAGE: Final = ("stop", "skip")
-_MOST_TRIES: Final = 4_096  # of one cycle whose length is not known
+_MOST_TRIES: Final = 4_096  # behind what is known of a cycle
 
 
 class Lost(NamedTuple):
@@ -65,6 +66,18 @@ class Skipper:
         return past is not None
 
 
+def check_end(queue: object, index: int) -> None:
+    """
+    Check that no messages lie after the index at which a reader found none.
+
+    Raises:
+        CorruptError: One before them was lost.
+
+    """
+    if isinstance(queue, Queue):
+        queue._check_end(index)  # noqa: SLF001 - the package's own
+
+
 def _readable(queue: Queue, tailer: Any, after: int) -> Iterator[int]:  # noqa: ANN401
     """Yield indexes after one, each of which the tailer was moved to."""
     roll = queue.roll_cycle
@@ -85,10 +98,12 @@ def _readable(queue: Queue, tailer: Any, after: int) -> Iterator[int]:  # noqa: 
 def _entries(queue: Queue, cycle: int, first: int) -> Iterator[int]:
     """Yield the indexes of a cycle from a sequence on that the index of its file may have."""
     roll = queue.roll_cycle
-    spacing = roll.index_spacing
     try:
-        count = count_of(queue, cycle)
+        spacing = queue._index_spacing(cycle)  # noqa: SLF001 - the package's own
     except CorruptError:
-        count = first + _MOST_TRIES * spacing
+        return  # no index is left
+    count = first + _MOST_TRIES * spacing
+    with suppress(CorruptError):
+        count = max(count, count_of(queue, cycle))  # damage may hide the end
     start = -(-first // spacing) * spacing
     yield from (roll.to_index(cycle, number) for number in range(start, count, spacing))

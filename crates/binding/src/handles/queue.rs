@@ -405,6 +405,20 @@ impl Queue {
         self.ask(py, |queue| queue.write_position(cycle))
     }
 
+    #[doc = stub!("Queue._check_end")]
+    #[pyo3(name = "_check_end", signature = (index))]
+    fn check_end(&self, py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<()> {
+        let index = integer("index", index)?;
+        self.ask(py, |queue| queue.check_end(index))
+    }
+
+    #[doc = stub!("Queue._index_spacing")]
+    #[pyo3(name = "_index_spacing", signature = (cycle))]
+    fn index_spacing(&self, py: Python<'_>, cycle: &Bound<'_, PyAny>) -> PyResult<u32> {
+        let cycle = integer("cycle", cycle)?;
+        self.ask(py, |queue| queue.index_spacing_of(cycle))
+    }
+
     #[doc = stub!("Queue.close")]
     fn close(&self, py: Python<'_>) {
         py.detach(|| {

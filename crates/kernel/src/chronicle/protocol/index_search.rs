@@ -7,7 +7,8 @@
 //!
 //! Where a damaged message lies between an entry and the one before it, nobody can count them. Then
 //! it is believed if the messages up to the entry after it, or up to the last message, are as many
-//! as they should be: what lies after the damage can be reached.
+//! as they should be: what lies after the damage can be reached. Where a message there is damaged
+//! as well, those before that one must be fewer.
 
 use super::hints::{self, Pair};
 use super::roll_file::{Known, Slot, View};
@@ -170,7 +171,7 @@ impl Search<'_> {
             None => self.last()?.filter(|last| last.position > entry.position),
         };
         let Some(next) = next else { return Ok(false) };
-        Ok(self.leads_to(entry, next)? == Count::Right)
+        Ok(self.leads_to(entry, next)? != Count::Wrong)
     }
 
     /// The next slot of the same array that holds a position.
@@ -214,10 +215,16 @@ impl Search<'_> {
 
     fn leads_to(&mut self, from: Known, to: Known) -> Result<Count> {
         let mut walk = Walk::from(self.view, Some(from));
-        while walk.at.position < to.position && self.looks.take() {
+        while walk.at.position < to.position && walk.at.sequence <= to.sequence {
+            if !self.looks.take() {
+                break;
+            }
             match walk.step() {
                 Ok(Slot::Document(_)) => {}
-                Ok(_) | Err(Error::Corrupt { .. }) => return Ok(Count::Broken),
+                Ok(_) | Err(Error::Corrupt { .. }) if walk.at.sequence < to.sequence => {
+                    return Ok(Count::Broken);
+                }
+                Ok(_) | Err(Error::Corrupt { .. }) => return Ok(Count::Wrong),
                 Err(error) => return Err(error),
             }
         }

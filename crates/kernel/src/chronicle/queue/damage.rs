@@ -6,7 +6,7 @@ use crate::chronicle::protocol::create;
 use crate::chronicle::protocol::locate::{self, Place};
 use crate::chronicle::protocol::lock::guard::WriteGuard;
 use crate::chronicle::protocol::roll;
-use crate::chronicle::protocol::roll_file::View;
+use crate::chronicle::protocol::roll_file::{Slot, View};
 use crate::chronicle::protocol::unfinished;
 use crate::{Error, Result};
 
@@ -49,6 +49,23 @@ impl Queue {
         let what =
             "a roll file was never finished, or was emptied, though a later one has messages";
         Err(unfinished::not_ready(what, &self.file_for_cycle(cycle)?))
+    }
+
+    /// An error where messages lie in the file of an index, and one before them is lost: a reader that
+    /// came to this index gets no further.
+    pub fn check_end(&self, index: i64) -> Result<()> {
+        let (cycle, sequence) = self.roll().split(index)?;
+        let Some(mut view) = self.view(cycle)? else { return Ok(()) };
+        match locate::place_of(&mut view, sequence)? {
+            Place::NotYet(position) => check_nothing_behind(&mut view, position),
+            _ => Ok(()),
+        }
+    }
+
+    /// How many messages lie from one that the index of a cycle's file names to the next.
+    pub fn index_spacing_of(&self, cycle: i32) -> Result<u32> {
+        let view = self.view(cycle)?;
+        Ok(view.map_or(self.roll().index_spacing, |view| view.file().shape.index_spacing))
     }
 
     /// As [`Queue::last_sequence`]; a file that cannot be read is logged and counts as empty.
@@ -106,6 +123,17 @@ impl Queue {
         }
         Ok(())
     }
+}
+
+/// An error where the file says that its last message lies after its first empty header.
+pub fn check_nothing_behind(view: &mut View, position: u64) -> Result<()> {
+    let last = view.word(view.file().layout.write_position)?; // where the file is cut short, too
+    if last < position || !matches!(view.slot(position)?, Slot::Waiting(_)) {
+        return Ok(());
+    }
+    let found = format!("no document, and the last one at {last:#x}");
+    let what = "messages are missing in the middle of the file";
+    Err(Error::corrupt(what, view.file().path(), position, found, "a document"))
 }
 
 /// The file is damaged, or not for this user.

@@ -8,6 +8,7 @@ use super::stall::Hold;
 use crate::Result;
 use crate::chronicle::protocol::locate::{self, Place, Run};
 use crate::chronicle::protocol::roll_file::{Document, Slot, View};
+use crate::chronicle::queue::damage::check_nothing_behind;
 use crate::chronicle::queue::handle::Queue;
 use crate::memory::window::Region;
 
@@ -17,7 +18,7 @@ mod state;
 
 pub use state::{Direction, State};
 
-use stalled::{AtTail, check_nothing_behind, tell_passed};
+use stalled::{AtTail, tell_passed};
 
 /// What can be known without a system call and without waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,9 +2,10 @@
 //! without a marker, and before a file that is not ready (`docs/protocol.md` §9.3).
 
 use super::Cursor;
-use crate::chronicle::protocol::roll_file::{Slot, View};
+use crate::chronicle::protocol::roll_file::Slot;
+use crate::chronicle::queue::damage::check_nothing_behind;
 use crate::chronicle::queue::handle::Queue;
-use crate::{Error, Result, warnings};
+use crate::{Result, warnings};
 
 /// What to do at the end of a file that has no marker.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -93,15 +94,4 @@ pub fn tell_passed(queue: &Queue, cycle: i32) -> Result<()> {
         ));
     }
     Ok(())
-}
-
-/// An error where the file says that its last message lies after its first empty header.
-pub fn check_nothing_behind(view: &mut View, position: u64) -> Result<()> {
-    let last = view.word(view.file().layout.write_position)?; // where the file is cut short, too
-    if last < position || !matches!(view.slot(position)?, Slot::Waiting(_)) {
-        return Ok(());
-    }
-    let found = format!("no document, and the last one at {last:#x}");
-    let what = "messages are missing in the middle of the file";
-    Err(Error::corrupt(what, view.file().path(), position, found, "a document"))
 }
