@@ -35,6 +35,7 @@ OF_OTHERS = {"ring.abandon.cas"} | {  # a slot whose producer died; and test_rin
     "ring.successor.cas",
     "ring.close.cas",
     "ring.stalls.store",
+    "ring.earlier-slots.store",
     "ring.begun.store",
     "ring.file.rename",
     "ring.file.remove",  # handles/test_ring_lost.py

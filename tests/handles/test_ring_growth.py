@@ -19,6 +19,7 @@ import pytest
 import quire
 from event_loops import held
 from queues import payloads
+from ring_left import SUM
 
 LEAST = 2**16
 PATIENCE_S = 600.0
@@ -71,7 +72,7 @@ def test_a_full_ring_grows_and_keeps_the_order(path: Path) -> None:
                 queue.appender().write_bytes(payload)
             stats = ring_of(queue)
             assert stats.pending == 1000
-            assert stats.used_bytes == stats.high_water_bytes == 1000 * 1024
+            assert stats.used_bytes == stats.high_water_bytes == 1000 * (1024 + SUM)
             # 64, 128, 256, 512 KiB and 1 MiB: nothing is drained that would make room.
             assert stats.capacity_bytes == 31 * LEAST
             assert stats.stalls == 4
@@ -81,15 +82,15 @@ def test_a_full_ring_grows_and_keeps_the_order(path: Path) -> None:
                 assert found is not None
                 assert (found.pending, found.used, found.high_water, found.capacity) == (
                     1000,
-                    1000 * 1024,
-                    1000 * 1024,
+                    1000 * (1024 + SUM),
+                    1000 * (1024 + SUM),
                     31 * LEAST,
                 )
                 assert found.stalls == 4
         ring_of(queue).flush()
         assert payloads(queue) == [b"held", *written]
         assert (stats.pending, stats.used_bytes, stats.capacity_bytes) == (0, 0, 16 * LEAST)
-        assert (stats.stalls, stats.high_water_bytes) == (4, 1000 * 1024)
+        assert (stats.stalls, stats.high_water_bytes) == (4, 1000 * (1024 + SUM))
         assert rings(path) == [RING]
 
 
@@ -150,8 +151,8 @@ def test_a_message_that_is_longer_than_the_ring(path: Path) -> None:
         other.appender().write_bytes(longest)
         ring_of(queue).flush()
         assert payloads(queue) == [b"one", longest, longest]
-        with pytest.raises(quire.MessageTooLargeError, match=f"limit={len(longest)}"):
-            other.appender().write_bytes(longest + b".")
+        with pytest.raises(quire.MessageTooLargeError, match=f"limit={2 * len(longest) - SUM}"):
+            other.appender().write_bytes(2 * longest)
 
 
 def test_a_ring_that_cannot_grow_blocks(path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -99,16 +99,17 @@ def test_a_dead_producer_is_given_up(path: Path) -> None:
         assert payloads(queue) == [b"next"]
 
 
-def make_older(path: Path) -> None:
+def make_older(path: Path, version: int = 3) -> None:
     with (path / RING).open("r+b") as file:
         file.seek(VERSION_AT)
-        file.write(struct.pack("<Q", 2))
+        file.write(struct.pack("<Q", version))
 
 
-def test_an_older_ring_is_replaced_once_it_is_drained(path: Path) -> None:
+@pytest.mark.parametrize("version", [2, 3])
+def test_an_older_ring_is_replaced_once_it_is_drained(path: Path, version: int) -> None:
     with quire.open(path, buffer_mode="async") as queue:
         queue.appender().write_bytes(b"one")
-    make_older(path)
+    make_older(path, version)
     with quire.open(path, buffer_mode="async") as queue:
         queue.appender().write_bytes(b"two")
     with quire.open(path, read_only=True) as queue:

@@ -12,6 +12,9 @@ import quire
 from queues import fork
 
 
+SUM = 8  # bytes of the checksum after each message
+
+
 def leave_in_ring(
     path: Path,
     queue: quire.Queue,

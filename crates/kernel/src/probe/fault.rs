@@ -311,6 +311,8 @@ mod names {
         "ring.drained-bytes.store",
         "ring.free.store",
         "ring.intent.store",
+        "ring.noted.store",
+        "ring.earlier-slots.store",
         "ring.file.publish",
         "ring.file.remove",
         "ring.file.rename",

@@ -12,6 +12,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::file::RingFile;
+use super::format::SUM_LEN;
 use super::handle::{OnFull, Ring, Turn, directory_of};
 use super::protocol::{Entry, Intent, Next, Ring as Words};
 use crate::chronicle::protocol::lock::interrupt;
@@ -209,17 +210,24 @@ impl Ring {
             };
             let payload = |number: usize| Payload::new(&run[number].1);
             let appended = self.appender.append_run(run.len(), payload, intend)?;
+            if let Some((last, _)) = run[..appended].last() {
+                self.note_drained(words, last.slot + 1)?;
+            }
             run[..appended].iter().for_each(|(entry, _)| words.free(entry));
             turn.is_in_doubt = false;
             return Ok(Some(appended as u64));
         }
         match words.next() {
-            Next::Message(entry) if entry.metadata => {
-                let claim = self.appender.claim(None, true)?;
-                self.appender.publish(claim, &words.bytes(&entry))?;
-                words.free(&entry);
-            }
-            Next::Message(_) => return Ok(Some(0)), // complete since the run was collected
+            Next::Message(entry) => match words.message(&entry) {
+                Some(bytes) if entry.metadata => {
+                    let claim = self.appender.claim(None, true)?;
+                    self.appender.publish(claim, &bytes)?;
+                    self.note_drained(words, entry.slot + 1)?;
+                    words.free(&entry);
+                }
+                Some(_) => return Ok(Some(0)), // complete since the run was collected
+                None => self.drop_partial(words, &entry),
+            },
             Next::Abandoned(entry) => words.free(&entry),
             Next::Working { slot, producer } => {
                 return self.look_at(slot, producer, turn).map(|given_up| given_up.then_some(0));
@@ -228,6 +236,17 @@ impl Ring {
             Next::Damaged { .. } => return Err(self.damaged()),
         }
         Ok(Some(1))
+    }
+
+    /// Frees the slot of a message that a power cut has left without some of its bytes.
+    fn drop_partial(&self, words: Words<'_>, entry: &Entry) {
+        words.free(entry);
+        warnings::leave(format!(
+            "a message in the ring is dropped, as not all of its bytes are there, which a power cut \
+             may cause: path={} length={}",
+            self.path().display(),
+            entry.length - SUM_LEN.min(entry.length)
+        ));
     }
 
     /// Gives up an unfinished slot if its producer is dead; returns whether it did.
@@ -260,8 +279,8 @@ impl Ring {
         while let Next::Message(entry) = words.next()
             && let Some(after) = entry.slot.checked_sub(intent.slot)
             && after < intent.count
-            && self
-                .is_in_queue(intent.index.saturating_add_unsigned(after), &words.bytes(&entry))?
+            && let Some(bytes) = words.message(&entry)
+            && self.is_in_queue(intent.index.saturating_add_unsigned(after), &bytes)?
         {
             words.free(&entry);
         }
@@ -332,8 +351,9 @@ fn next_run(words: Words<'_>) -> Vec<(Entry, Vec<u8>)> {
         && !entry.metadata
         && run.len() < RUN
         && bytes < RUN_BYTES
+        && let Some(message) = words.message(&entry)
     {
-        run.push((entry, words.bytes(&entry)));
+        run.push((entry, message));
         bytes += entry.length;
         next = words.after(&entry);
     }

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use super::format::{
-    BEGUN, CAPACITY_AT, DRAINED_SLOTS, Descriptor, HEADER, HIGH_WATER, LAST_PRODUCER, Layout,
-    MAGIC, NUMBER_AT, OLDER, SLOTS_AT, SUCCESSOR, TAIL, VERSION, VERSION_AT,
+    BEGUN, CAPACITY_AT, DRAINED_SLOTS, Descriptor, HEADER, HIGH_WATER, IDENTITIES, IDENTITY_AT,
+    LAST_PRODUCER, Layout, MAGIC, NUMBER_AT, OLDER, SLOTS_AT, SUCCESSOR, TAIL, VERSION, VERSION_AT,
 };
 use super::protocol::Ring;
 use crate::memory::window::{Region, Window};
@@ -17,7 +17,7 @@ use crate::os::files::{self, Access};
 use crate::os::names;
 use crate::os::own_directory::OwnDirectory;
 use crate::os::process;
-use crate::os::range_lock::{self, Kind, Range};
+use crate::os::range_lock::{self, Kind, Range, RecordLock};
 use crate::probe::fault::{self, step};
 use crate::{Error, Result};
 
@@ -30,6 +30,12 @@ const SUFFIX: &str = ".ring";
 const RENAMES: usize = 20;
 /// The lock of the process that drains the ring.
 const DRAINER: Range = Range { start: 0, length: 1 };
+/// The locks of all producers.
+const PRODUCERS: Range = Range { start: 1, length: LAST_PRODUCER.cast_signed() };
+/// How long another process may take to open the ring.
+const OPENING: Duration = Duration::from_secs(10);
+/// The lock of the process that opens the ring, and examines it if nobody else has it open.
+const OPENER: Range = Range { start: 1 + LAST_PRODUCER.cast_signed(), length: 1 };
 
 /// Descriptors that may hold a drainer's lock: a forked child must release them.
 pub type Drainers = Vec<Weak<File>>;
@@ -63,10 +69,13 @@ pub struct RingFile {
     pub producer: u32,
     /// How many threads of this process are putting messages in.
     pub busy: AtomicU64,
+    /// Whether no other process had it open.
+    pub is_alone: bool,
 }
 
 impl RingFile {
-    /// Opens the ring that is being drained; None if there is none.
+    /// Opens the ring that is being drained; None if there is none. No other process opens it before
+    /// [`RingFile::is_opened`].
     pub fn open(dir: &Arc<OwnDirectory>) -> Result<Option<Self>> {
         for _ in 0..RENAMES {
             match Self::open_at(dir, FILE_NAME) {
@@ -85,7 +94,10 @@ impl RingFile {
         let lock = Arc::new(dir.open_again(&file, name, access)?);
         let window = Window::new(&path, file, true)?;
         let header = Header::read(&window)?;
-        let producer = take_number(&lock).map_err(|e| Error::io("cannot lock", &path, e))?;
+        wait_for_turn(&lock, &path)?;
+        let failed = |e| Error::io("cannot lock", &path, e);
+        let is_alone = !range_lock::is_held_elsewhere(&lock, PRODUCERS).map_err(failed)?;
+        let producer = take_number(&lock).map_err(failed)?;
         let mut region = window.region();
         window.reserve(&mut region, 0, header.layout.file_len())?;
         let mut drainers = hold();
@@ -94,7 +106,14 @@ impl RingFile {
         drop(drainers);
         let (layout, number) = (header.layout, header.number);
         let (dir, busy) = (Arc::clone(dir), AtomicU64::new(0));
-        Ok(Some(Self { dir, path, region, layout, number, lock, producer, busy }))
+        Ok(Some(Self { dir, path, region, layout, number, lock, producer, busy, is_alone }))
+    }
+
+    /// Lets other processes open it.
+    #[must_use]
+    pub fn is_opened(self) -> Self {
+        range_lock::release(&self.lock, OPENER);
+        self
     }
 
     /// The words.
@@ -110,11 +129,11 @@ impl RingFile {
                 && let Some(next) = unless_gone(Self::open_at(&self.dir, &file_of(name)))?
                 && Some(next.number) == self.number.checked_add(1)
             {
-                return Ok(next);
+                return Ok(next.is_opened());
             }
             let head = Self::open(&self.dir)?;
             if let Some(head) = head.filter(|head| head.number > self.number) {
-                return Ok(head);
+                return Ok(head.is_opened());
             }
         }
         Err(Error::gone("cannot open the ring's next file", &self.path))
@@ -129,7 +148,8 @@ impl RingFile {
         let (name, file) = create_successor(&self.dir, mode)?;
         let path = self.dir.shown(&file_of(name));
         let high_water = self.words().high_water();
-        let words = [(NUMBER_AT, self.number.saturating_add(1)), (HIGH_WATER, high_water)];
+        let (number, identity) = (self.number.saturating_add(1), self.words().identity());
+        let words = [(NUMBER_AT, number), (IDENTITY_AT, identity), (HIGH_WATER, high_water)];
         let filled = fill(&path, file, layout, &words);
         if filled.is_err() || self.words().name_successor(name) != name {
             let _ = remove(&self.dir, &file_of(name));
@@ -197,7 +217,8 @@ impl RingFile {
 
     /// Opens the ring that is being drained, or makes one of this layout.
     pub fn open_or_create(dir: &Arc<OwnDirectory>, layout: Layout, mode: u32) -> Result<Self> {
-        let fill = |path: &Path, file| fill(path, file, layout, &[(NUMBER_AT, 1), (BEGUN, 1)]);
+        let words = [(NUMBER_AT, 1), (IDENTITY_AT, process::random() % IDENTITIES), (BEGUN, 1)];
+        let fill = |path: &Path, file| fill(path, file, layout, &words);
         let publish =
             |from: &Path, to: &Path| fault::call!("ring.file.publish", names::publish(from, to));
         loop {
@@ -234,6 +255,15 @@ impl RingFile {
 
 const fn byte_of(producer: u32) -> Range {
     Range { start: producer as i64, length: 1 }
+}
+
+/// Waits until no other process opens the ring.
+fn wait_for_turn(lock: &File, path: &Path) -> Result<()> {
+    let taken = RecordLock::wait_on_own(lock, OPENER, Kind::Exclusive, OPENING);
+    let taken = taken.map_err(|e| Error::io("cannot lock", path, e))?;
+    taken
+        .map(RecordLock::keep)
+        .map_err(|locked| Error::FileLocked { file: path.to_path_buf(), locked })
 }
 
 /// Chooses a number that no other producer has and locks its byte.
@@ -301,7 +331,7 @@ fn name_of(file: &std::ffi::OsStr) -> Option<u64> {
     u64::from_str_radix(name, 16).ok()
 }
 
-/// Removes a ring of the previous version if it is empty and unused.
+/// Removes a ring of an older version if it is empty and unused.
 fn remove_older(dir: &OwnDirectory) -> Result<bool> {
     let access = Access { write: true, create_mode: None };
     let Some(file) = dir.open_file(FILE_NAME, access)? else { return Ok(true) };
@@ -315,7 +345,7 @@ fn remove_older(dir: &OwnDirectory) -> Result<bool> {
     let window = Window::new(&path, file, false)?;
     let words = Words::read(&window)?;
     let is_empty = words.at(TAIL) == words.at(DRAINED_SLOTS) && words.at(SUCCESSOR) == 0;
-    if words.at(0) != MAGIC || words.at(VERSION_AT) != OLDER || !is_empty {
+    if words.at(0) != MAGIC || !OLDER.contains(&words.at(VERSION_AT)) || !is_empty {
         return Ok(false);
     }
     remove(dir, FILE_NAME).map(|()| true)

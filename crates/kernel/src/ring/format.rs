@@ -2,16 +2,19 @@
 //!
 //! ```text
 //!    0  "QUIRERNG"            64  tail: no slot before it is free      192  intent: first index
-//!    8  version, 3           128  drained slots                        200  intent: messages
+//!    8  version, 4           128  drained slots                        200  intent: messages
 //!   16  capacity in bytes    136  drained bytes                        208  intent: first slot + 1
 //!   24  slots                                                          256  high-water mark, stalls,
 //!   32  number in the chain  320  successor, or 0                           stalls of those before it
-//!                            328  1: those before it are drained
+//!   40  identity             328  1: those before it are drained
+//!                            336  slots of those before it
 //! 4096  descriptors, 8 bytes each; then the bytes, at their position modulo the capacity
 //! ```
 //!
 //! Each message has a slot, whose number is never reused. Messages lie one after the other, at
-//! positions that only grow and are multiples of 8. A descriptor is one word:
+//! positions that only grow and are multiples of 8. The last 8 bytes of each are a checksum of its
+//! slot and its other bytes: after a power cut, a descriptor may be on the medium without them. A
+//! descriptor is one word:
 //!
 //! ```text
 //! EMPTY      00 | the number of the slot that may use it: 62 bits
@@ -23,16 +26,22 @@
 //!
 //! One slot is always left free, for CLOSED.
 //!
+//! All rings of a chain have one random identity. The key `quire.ringDrained` of the queue's table
+//! says of which chain how many slots are in the queue.
+//!
 //! A producer is identified by a random number, chosen by its process, which holds a lock on that
 //! byte of the file: byte 0 is the drainer's lock, byte n that of producer n. A pid would not do:
 //! processes of two containers may have the same one.
 
+use std::ops::Range;
+
 /// The first 8 bytes.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"QUIRERNG");
 /// The version this code reads and writes.
-pub const VERSION: u64 = 3;
-/// An older version with the same header, which identified producers by their pid.
-pub const OLDER: u64 = 2;
+pub const VERSION: u64 = 4;
+/// Older versions with the same words: the last had no checksums, and the one before it identified
+/// producers by their pid.
+pub const OLDER: Range<u64> = 2..VERSION;
 /// The length of the header.
 pub const HEADER: u64 = 4096;
 
@@ -41,6 +50,7 @@ pub const VERSION_AT: u64 = 8;
 pub const CAPACITY_AT: u64 = 16;
 pub const SLOTS_AT: u64 = 24;
 pub const NUMBER_AT: u64 = 32;
+pub const IDENTITY_AT: u64 = 40;
 pub const TAIL: u64 = 64;
 pub const DRAINED_SLOTS: u64 = 128;
 pub const DRAINED_BYTES: u64 = 136;
@@ -52,6 +62,13 @@ pub const STALLS: u64 = 264;
 pub const EARLIER_STALLS: u64 = 272;
 pub const SUCCESSOR: u64 = 320;
 pub const BEGUN: u64 = 328;
+pub const EARLIER_SLOTS: u64 = 336;
+
+/// Identities are less than this.
+pub const IDENTITIES: u64 = 1 << 20;
+
+/// The length of the checksum after each message.
+pub const SUM_LEN: u64 = 8;
 
 /// Capacities are powers of two between these.
 pub const LEAST_CAPACITY: u64 = 64 << 10;
@@ -139,6 +156,17 @@ impl Taken {
             | (self.producer as u64 & PRODUCER) << PRODUCER_SHIFT
             | self.end & END
     }
+}
+
+/// The checksum of a message, which belongs to one slot: what an earlier round left in its place has
+/// another one.
+#[must_use]
+pub fn sum(slot: u64, head: &[u8], body: &[u8]) -> [u8; SUM_LEN as usize] {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&slot.to_le_bytes());
+    hasher.update(head);
+    hasher.update(body);
+    u64::from(hasher.finalize()).to_le_bytes()
 }
 
 /// The distance in bytes from a position to one that is known modulo 2^39.

@@ -11,7 +11,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::file::{self, FILE_NAME, RingFile};
-use super::format::{Layout, MOST_CAPACITY};
+use super::format::{Layout, MOST_CAPACITY, SUM_LEN};
+use super::noted::Noted;
 use super::protocol::{self, Refused};
 use crate::chronicle::append::appender::Appender;
 use crate::chronicle::format::{blocks, table};
@@ -123,6 +124,7 @@ enum Offered {
 /// The ring of a queue.
 pub struct Ring {
     path: PathBuf,
+    pub(super) noted: Noted,
     /// The rings that were not drained at the last check, oldest first; never empty.
     chain: RwLock<Vec<Arc<RingFile>>>,
     pub(super) appender: Arc<Appender>,
@@ -157,10 +159,13 @@ impl Ring {
         Self::with(queue, file, on_full)
     }
 
+    /// The ring in a file that was just opened.
     pub(super) fn with(queue: &Arc<Queue>, file: RingFile, on_full: OnFull) -> Result<Arc<Self>> {
-        let file = Arc::new(file);
+        let noted = Noted::of(queue, &file)?;
+        let file = Arc::new(file.is_opened());
         Ok(Arc::new(Self {
             path: queue.path().join(FILE_NAME),
+            noted,
             chain: RwLock::new(vec![Arc::clone(&file)]),
             appender: Appender::of_accepted(Arc::clone(queue))?,
             longest: blocks::longest_payload(queue.block()),
@@ -217,7 +222,7 @@ impl Ring {
         let _busy = Busy::at(last);
         let words = last.words();
         let used = earlier.iter().map(|file| file.words().used()).sum();
-        let claim = match words.claim(last.producer, metadata, length, used) {
+        let claim = match words.claim(last.producer, metadata, length + SUM_LEN, used) {
             Ok(claim) => claim,
             Err(Refused::Full) => {
                 self.check_fits(length, words.capacity())?;
@@ -228,6 +233,7 @@ impl Ring {
         };
         words.store(&claim, 0, payload.head);
         words.store(&claim, payload.head.len() as u64, payload.body);
+        words.store_sum(&claim, payload.head, payload.body);
         if words.commit(&claim) { Ok(Offered::Put) } else { Err(self.damaged()) }
     }
 
@@ -253,7 +259,7 @@ impl Ring {
 
     /// An error if a message does not even fit an empty ring.
     fn check_fits(&self, length: u64, capacity: u64) -> Result<()> {
-        let limit = if self.on_full == OnFull::Grow { MOST_CAPACITY } else { capacity };
+        let limit = if self.on_full == OnFull::Grow { MOST_CAPACITY } else { capacity } - SUM_LEN;
         if length > limit {
             return Err(Error::MessageTooLong { length, limit });
         }
@@ -376,7 +382,7 @@ impl Ring {
         metadata: bool,
         mut full: Arc<RingFile>,
     ) -> Result<bool> {
-        while self.grow(&full, payload.len())? {
+        while self.grow(&full, payload.len() + SUM_LEN)? {
             match self.offer_newest(payload, metadata)? {
                 None => return Ok(true),
                 Some(other) => full = other,

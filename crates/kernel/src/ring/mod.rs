@@ -4,7 +4,8 @@
 //! - [`format`] says where every field is;
 //! - [`protocol`] says who may change which word, and in which order;
 //! - [`file`] makes and opens the file, [`handle`] puts messages in and reports its state, and
-//!   [`drainer`] is the thread that appends them; [`reader`] lets tailers do so, too.
+//!   [`drainer`] is the thread that appends them; [`reader`] lets tailers do so, too;
+//!   [`noted`] keeps what was appended in the queue's table.
 
 #[cfg(not(loom))]
 pub mod drainer;
@@ -13,6 +14,8 @@ pub mod file;
 pub mod format;
 #[cfg(not(loom))]
 pub mod handle;
+#[cfg(not(loom))]
+mod noted;
 #[cfg(not(loom))]
 mod presence;
 pub mod protocol;

@@ -8,7 +8,8 @@
 //! 3. raise the tail; 4. store the bytes; 5. CAS the descriptor from WORKING to COMMITTED.
 //!
 //! The drainer (only one: it holds the lock on the file) goes from slot to slot:
-//! 6. store what it is about to do (the intent), and append the message;
+//! 6. store what it is about to do (the intent), append the message, and note in the queue's table
+//!    that it is there;
 //! 7. store the drained bytes; 8. store EMPTY(n + slots); 9. store the drained slots.
 //!
 //! A drainer that releases the lock before the ring is removed clears its intent: from then on
@@ -35,8 +36,9 @@
 //! drained ring: the next one repeats both steps.
 
 use super::format::{
-    ALIGNMENT, BEGUN, DRAINED_BYTES, DRAINED_SLOTS, Descriptor, EARLIER_STALLS, HIGH_WATER,
-    INTENT_COUNT, INTENT_INDEX, INTENT_SLOT, Layout, STALLS, SUCCESSOR, TAIL, Taken, distance,
+    ALIGNMENT, BEGUN, DRAINED_BYTES, DRAINED_SLOTS, Descriptor, EARLIER_SLOTS, EARLIER_STALLS,
+    HIGH_WATER, IDENTITY_AT, INTENT_COUNT, INTENT_INDEX, INTENT_SLOT, Layout, STALLS, SUCCESSOR,
+    SUM_LEN, TAIL, Taken, distance, sum,
 };
 use crate::memory::Cells;
 use crate::probe::fault::step;
@@ -254,6 +256,12 @@ impl<'a> Ring<'a> {
         }
     }
 
+    /// Stores the checksum of a claimed message of these parts, after them.
+    pub fn store_sum(self, claim: &Claim, head: &[u8], body: &[u8]) {
+        let offset = (head.len() + body.len()) as u64;
+        self.store(claim, offset, &sum(claim.slot, head, body));
+    }
+
     /// Step 5; false if the slot was abandoned, because this process was taken for dead.
     #[must_use]
     pub fn commit(self, claim: &Claim) -> bool {
@@ -309,7 +317,21 @@ impl<'a> Ring<'a> {
         self.raise_high_water(before.high_water());
         let stalls = before.earlier_stalls().saturating_add(before.own_stalls());
         self.cells.store_release(EARLIER_STALLS, stalls, step!("ring.stalls.store"));
+        let slots = before.in_chain(before.drained());
+        self.cells.store_release(EARLIER_SLOTS, slots, step!("ring.earlier-slots.store"));
         self.cells.store_release(BEGUN, 1, step!("ring.begun.store"));
+    }
+
+    /// The identity of its chain.
+    #[must_use]
+    pub fn identity(self) -> u64 {
+        self.cells.load_acquire(IDENTITY_AT)
+    }
+
+    /// How many slots of its chain come before one of its own, once it has started.
+    #[must_use]
+    pub fn in_chain(self, slot: u64) -> u64 {
+        self.cells.load_acquire(EARLIER_SLOTS).saturating_add(slot)
     }
 
     /// Whether its predecessors are drained.
@@ -429,6 +451,16 @@ impl<'a> Ring<'a> {
             bytes.extend(self.cells.copy_out_plain(self.layout.byte(0), entry.length - first));
         }
         bytes
+    }
+
+    /// A message; None if not all of its bytes were stored, as a power cut may leave it.
+    #[must_use]
+    pub fn message(self, entry: &Entry) -> Option<Vec<u8>> {
+        let mut bytes = self.bytes(entry);
+        let end = bytes.len().checked_sub(usize::try_from(SUM_LEN).ok()?)?;
+        let is_whole = bytes[end..] == sum(entry.slot, &bytes[..end], &[]);
+        bytes.truncate(end);
+        is_whole.then_some(bytes)
     }
 
     /// Steps 7 to 9, for the first slot that is not drained.

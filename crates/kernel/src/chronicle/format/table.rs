@@ -41,6 +41,8 @@ pub const LAST_SYNCED: &str = "chronicle.lastIndexMSynced";
 pub const NORMALISED_TO: &str = "normalisedEOFsTo";
 /// First cycle of a repair after a restart that was not ended, or [`NO_LOWEST`].
 pub const REPAIR_FROM: &str = "quire.repairFrom";
+/// How many slots of which ring of asynchronous appends are in the queue (`ring::noted`).
+pub const RING_DRAINED: &str = "quire.ringDrained";
 /// First cycle that was compressed and may have its file still, or [`NO_LOWEST`].
 pub const FIRST_COMPRESSED: &str = "quire.firstCompressed";
 /// Slots of an index array in the upper half, and messages to a slot in the lower: of a roll cycle

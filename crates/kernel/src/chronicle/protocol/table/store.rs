@@ -255,6 +255,11 @@ impl TableStore {
         Arc::clone(turns.entry(position).or_default())
     }
 
+    /// Has the next sync cover the table.
+    pub fn note_change(&self) {
+        self.changes.fetch_add(1, Ordering::AcqRel);
+    }
+
     /// Returns when the header and all keys are on the medium.
     pub fn sync(&self) -> Result<()> {
         let changes = self.changes.load(Ordering::Acquire);
@@ -379,7 +384,7 @@ impl TableStore {
         let (value, is_new) =
             keys::find_or_add(&self.cells, key, initial).map_err(|bad| self.bad(key.len(), bad))?;
         if is_new {
-            self.changes.fetch_add(1, Ordering::AcqRel);
+            self.note_change();
         }
         Ok(value)
     }

@@ -1,0 +1,78 @@
+//! What the queue's table says of its ring: how many slots of which chain are in the queue.
+//!
+//! The table is synced with the queue's files and the ring is not, so that after a power cut the ring
+//! may be that of an earlier moment, with messages that the queue has kept. The word may reach the
+//! medium before the messages that it speaks of, but then these were not synced.
+
+use super::file::RingFile;
+use super::format::IDENTITIES;
+use super::handle::Ring;
+use super::protocol::{Next, Ring as Words};
+use crate::Result;
+use crate::chronicle::format::table::RING_DRAINED;
+use crate::chronicle::protocol::table::store::TableStore;
+use crate::chronicle::queue::handle::Queue;
+use crate::probe::fault::step;
+
+/// The word is the identity of a chain, and below that how many of its slots are in the queue: the
+/// count of one chain is never taken for that of another.
+const COUNT_BITS: u32 = 43;
+const _: () = assert!(IDENTITIES << COUNT_BITS == 1 << 63);
+
+/// The position of the word in the table.
+pub struct Noted(u64);
+
+impl Noted {
+    /// Finds or makes the word, for a ring that is being opened. Where no other process has it open,
+    /// slots that are in the queue are freed, and the count starts from the ring's own.
+    pub fn of(queue: &Queue, file: &RingFile) -> Result<Self> {
+        let table = queue.writable_table("a ring")?;
+        let noted = Self(table.find_or_create(RING_DRAINED, 0)?);
+        if file.is_alone {
+            noted.examine(table, file.words());
+        }
+        Ok(noted)
+    }
+
+    fn examine(&self, table: &TableStore, words: Words<'_>) {
+        let word = table.cells().load_acquire(self.0);
+        let is_in_queue = |slot| word_of(words, slot).is_some_and(|own| is_less(own, word));
+        while words.has_begun() {
+            match words.next() {
+                Next::Message(entry) | Next::Abandoned(entry) if is_in_queue(entry.slot) => {
+                    words.free(&entry);
+                }
+                // Its producer died.
+                Next::Working { slot, .. } if is_in_queue(slot) && words.abandon(slot) => {}
+                _ => break,
+            }
+        }
+        self.note(table, words, words.drained());
+    }
+
+    fn note(&self, table: &TableStore, words: Words<'_>, slot: u64) {
+        if let Some(word) = word_of(words, slot) {
+            table.cells().store_release(self.0, word, step!("ring.noted.store"));
+            table.note_change();
+        }
+    }
+}
+
+impl Ring {
+    /// Notes that the slots before this one are in the queue.
+    pub(super) fn note_drained(&self, words: Words<'_>, slot: u64) -> Result<()> {
+        self.noted.note(self.queue().writable_table("a ring")?, words, slot);
+        Ok(())
+    }
+}
+
+/// None for a count that no ring reaches.
+fn word_of(words: Words<'_>, slot: u64) -> Option<u64> {
+    let count = words.in_chain(slot);
+    (count >> COUNT_BITS == 0).then_some(words.identity() % IDENTITIES << COUNT_BITS | count)
+}
+
+/// Whether a word has the identity of another one, and a smaller count.
+const fn is_less(word: u64, other: u64) -> bool {
+    word >> COUNT_BITS == other >> COUNT_BITS && word < other
+}
