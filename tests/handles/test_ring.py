@@ -51,10 +51,11 @@ class Holder:
 
     def __init__(self, path: Path) -> None:
         program = (
-            "import sys, quire\n"
+            "import sys, time, quire\n"
             "queue = quire.open(sys.argv[1], buffer_mode='async', buffer_capacity_bytes=65536)\n"
             "queue.appender().write_bytes(b'up')\n"
-            "queue.ring.flush()\n"
+            "while queue.ring.pending:\n"  # its thread drains, and keeps the lock
+            "    time.sleep(0.001)\n"
             "print('up', flush=True)\n"
             "sys.stdin.read()\n"
         )

@@ -111,7 +111,7 @@ def test_closing_ends_a_put_that_is_blocked_and_appends_nothing_of_it(path: Path
             path, buffer_mode="async", buffer_capacity_bytes=LEAST, timeout_s=PATIENCE_S
         )
         assert queue.ring is not None
-        written = []
+        written: list[bytes] = []
         while queue.ring.used_bytes + 2 * KIB < LEAST:
             written.append(b"%04d" % len(written) * (KIB // 4))
             queue.appender().write_bytes(written[-1])

@@ -211,7 +211,7 @@ impl Ring {
             let payload = |number: usize| Payload::new(&run[number].1);
             let appended = self.appender.append_run(run.len(), payload, intend)?;
             if let Some((last, _)) = run[..appended].last() {
-                self.note_drained(words, last.slot + 1)?;
+                self.note_drained(words, last)?;
             }
             run[..appended].iter().for_each(|(entry, _)| words.free(entry));
             turn.is_in_doubt = false;
@@ -222,7 +222,7 @@ impl Ring {
                 Some(bytes) if entry.metadata => {
                     let claim = self.appender.claim(None, true)?;
                     self.appender.publish(claim, &bytes)?;
-                    self.note_drained(words, entry.slot + 1)?;
+                    self.note_drained(words, &entry)?;
                     words.free(&entry);
                 }
                 Some(_) => return Ok(Some(0)), // complete since the run was collected
@@ -236,6 +236,12 @@ impl Ring {
             Next::Damaged { .. } => return Err(self.damaged()),
         }
         Ok(Some(1))
+    }
+
+    /// Notes that a message and those before it are in the queue.
+    fn note_drained(&self, words: Words<'_>, entry: &Entry) -> Result<()> {
+        self.noted.note(self.queue().writable_table("a ring")?, words, entry.slot + 1);
+        Ok(())
     }
 
     /// Frees the slot of a message that a power cut has left without some of its bytes.

@@ -161,7 +161,7 @@ impl Taken {
 /// The checksum of a message, which belongs to one slot: what an earlier round left in its place has
 /// another one.
 #[must_use]
-pub fn sum(slot: u64, head: &[u8], body: &[u8]) -> [u8; SUM_LEN as usize] {
+pub fn sum(slot: u64, head: &[u8], body: &[u8]) -> [u8; 8] {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&slot.to_le_bytes());
     hasher.update(head);

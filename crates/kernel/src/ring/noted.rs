@@ -6,7 +6,6 @@
 
 use super::file::RingFile;
 use super::format::IDENTITIES;
-use super::handle::Ring;
 use super::protocol::{Next, Ring as Words};
 use crate::Result;
 use crate::chronicle::format::table::RING_DRAINED;
@@ -50,7 +49,8 @@ impl Noted {
         self.note(table, words, words.drained());
     }
 
-    fn note(&self, table: &TableStore, words: Words<'_>, slot: u64) {
+    /// Notes that the slots before this one are in the queue.
+    pub fn note(&self, table: &TableStore, words: Words<'_>, slot: u64) {
         if let Some(word) = word_of(words, slot) {
             table.cells().store_release(self.0, word, step!("ring.noted.store"));
             table.note_change();
@@ -58,18 +58,11 @@ impl Noted {
     }
 }
 
-impl Ring {
-    /// Notes that the slots before this one are in the queue.
-    pub(super) fn note_drained(&self, words: Words<'_>, slot: u64) -> Result<()> {
-        self.noted.note(self.queue().writable_table("a ring")?, words, slot);
-        Ok(())
-    }
-}
-
 /// None for a count that no ring reaches.
 fn word_of(words: Words<'_>, slot: u64) -> Option<u64> {
     let count = words.in_chain(slot);
-    (count >> COUNT_BITS == 0).then_some(words.identity() % IDENTITIES << COUNT_BITS | count)
+    let identity = words.identity() % IDENTITIES;
+    (count >> COUNT_BITS == 0).then_some((identity << COUNT_BITS) | count)
 }
 
 /// Whether a word has the identity of another one, and a smaller count.
