@@ -24,12 +24,20 @@ impl Queue {
     }
 
     fn has_data(&self, cycle: i32) -> Result<bool> {
-        let Some(mut view) = self.view(cycle)? else { return Ok(false) };
+        let Some(mut view) = self.view(cycle)? else {
+            return self.check_held_none(cycle).map(|()| false);
+        };
         Ok(matches!(locate::place_of(&mut view, 0)?, Place::Found(_)))
     }
 
+    /// An error where a file's first header is not ready although it has messages, or had some.
+    pub fn check_lost_messages(&self, cycle: i32) -> Result<()> {
+        self.check_lost_header(cycle)?;
+        self.check_held_none(cycle)
+    }
+
     /// An error where a file's first header is not ready although messages lie after it.
-    pub fn check_lost_header(&self, cycle: i32) -> Result<()> {
+    fn check_lost_header(&self, cycle: i32) -> Result<()> {
         let path = self.file_for_cycle(cycle)?;
         if unfinished::holds_messages(&path, self.index_count())? {
             return Err(unfinished::no_header(&path));
@@ -37,12 +45,19 @@ impl Queue {
         Ok(())
     }
 
-    /// An error where a cycle's file is there and not ready although a later one has messages:
-    /// nobody is making it any more.
+    /// Whether a cycle's file is there and its first header is not ready.
+    pub(super) fn is_unready(&self, cycle: i32) -> Result<bool> {
+        Ok(self.has_file(cycle) && self.view(cycle)?.is_none())
+    }
+
+    /// An error where a cycle's file is there and not ready although it had messages, or a later one
+    /// has some: nobody is making it any more.
     pub fn check_finished(&self, cycle: i32) -> Result<()> {
-        let is_unready =
-            || -> Result<bool> { Ok(self.has_file(cycle) && self.view(cycle)?.is_none()) };
-        if !is_unready()? || !self.has_data_after(cycle)? || !is_unready()? {
+        if !self.is_unready(cycle)? {
+            return Ok(());
+        }
+        self.check_held_none(cycle)?;
+        if !self.has_data_after(cycle)? || !self.is_unready(cycle)? {
             return Ok(());
         }
         self.check_lost_header(cycle)?;

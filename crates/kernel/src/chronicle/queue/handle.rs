@@ -445,7 +445,9 @@ impl Queue {
         if let Some(summary) = self.summary_of(cycle)? {
             return Ok(summary.messages.checked_sub(1));
         }
-        let Some(mut view) = self.view(cycle)? else { return Ok(None) };
+        let Some(mut view) = self.view(cycle)? else {
+            return self.check_held_none(cycle).map(|()| None);
+        };
         Ok(locate::end(&mut view)?.last.map(|last| last.sequence))
     }
 

@@ -1,6 +1,6 @@
 //! A queue is a directory: [`handle`] is its handle, [`open`] the rules for opening it with
 //! [`options`], `trust` who else may write to it, `damage` what is done about files that cannot be
-//! read, `keys` the keys of its table, `low_space` the warning of a full disk, [`commit`] what is
+//! read, `witnesses` what shows that they had messages, `keys` the keys of its table, `low_space` the warning of a full disk, [`commit`] what is
 //! promised about the medium, `compressed_cycles` what is read-only, `counting` its metrics, `times`
 //! its append times, and [`glance`] what a `repr` shows.
 
@@ -16,3 +16,4 @@ pub mod open;
 pub mod options;
 pub(crate) mod times;
 pub(crate) mod trust;
+pub(crate) mod witnesses;

@@ -349,6 +349,8 @@ impl Cursor {
                     return Ok(());
                 }
                 last_file.get_or_insert((view, end));
+            } else {
+                queue.check_held_none(found)?;
             }
             cycle = queue.cycle_before(found)?;
         }
@@ -461,7 +463,7 @@ impl Cursor {
                 return Ok(true);
             }
             if queue.has_file(cycle) && queue.view(cycle)?.is_none() {
-                queue.check_lost_header(cycle)?;
+                queue.check_lost_messages(cycle)?;
                 tell_passed(queue, cycle)?;
             }
             before = queue.cycle_before(cycle)?;

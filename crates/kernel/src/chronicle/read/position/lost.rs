@@ -59,6 +59,9 @@ impl Cursor {
             self.known_next = ready_after(queue, cycle);
             return Ok(false);
         }
+        if self.view.is_none() {
+            queue.check_held_none(cycle)?;
+        }
         match self.state {
             State::NotReachedInCycle => {
                 let Some(mut view) = queue.view(cycle)? else { return Ok(false) };

@@ -23,11 +23,14 @@ impl Cursor {
     #[cold]
     pub(super) fn may_pass_unready(&mut self, queue: &Queue, cycle: i32) -> Result<bool> {
         let (at, timeout) = ((cycle, 0), queue.options().timeout);
+        if !self.hold.is_at(at) {
+            queue.check_held_none(cycle)?;
+        }
         if !queue.has_data_after(cycle)? {
             return Ok(self.hold.lasts(at, timeout));
         }
         if !self.hold.is_at(at) {
-            queue.check_lost_header(cycle)?;
+            queue.check_lost_messages(cycle)?;
         }
         Ok(match queue.options().eof_grace {
             Some(grace) => {
