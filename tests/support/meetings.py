@@ -258,7 +258,7 @@ def check_chronicle(path: Path, met: Met) -> None:
         if backward is not None:
             seen = [indexes, backward[::-1]]
             if met.of("removed"):
-                # A cycle may go before the way back, or be left out of the listing and not gone yet.
+                # A cycle may go before the way back, or be out of the listing and still there.
                 both = min(map(len, seen))
                 seen = [it[len(it) - both :] for it in seen]
             assert seen[0] == seen[1], "forward and backward differ"

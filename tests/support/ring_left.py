@@ -11,7 +11,6 @@ from typing import Literal
 import quire
 from queues import fork
 
-
 SUM = 8  # bytes of the checksum after each message
 
 
