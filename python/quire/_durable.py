@@ -446,6 +446,14 @@ def locked_directory(path: str | os.PathLike[str]) -> Generator[None]:
         os.close(directory)
 
 
+def named_error(error: OSError, path: Path) -> OSError:
+    """Return an error of the system with the file that it met, and what helps."""
+    why = error.strerror or f"{error}"
+    if error.errno == errno.ENOSPC:
+        why += " (make room, then run it again)"
+    return OSError(error.errno, why, str(path))
+
+
 def replace_file(path: Path, content: bytes, mode: int) -> None:
     """Write a file under a temporary name, and rename it atomically into place."""
     descriptor, temporary = tempfile.mkstemp(dir=path.parent)

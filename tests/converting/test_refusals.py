@@ -183,3 +183,19 @@ def test_a_missing_source_makes_nothing(dest: Path) -> None:
 def test_a_map_that_is_not_there_is_an_error(source: Path) -> None:
     with pytest.raises(quire.ConvertError, match="no map of a conversion"):
         quire.IndexMap(source)
+
+
+@pytest.mark.parametrize("into", INTO)
+def test_a_source_that_was_pruned_since_is_refused_and_the_result_stays(
+    tmp_path: Path, into: Into
+) -> None:
+    source, dest = tmp_path / "source", tmp_path / "dest"
+    fill(source, "chronicle", [[b"%d.%d" % (day, it) for it in range(20)] for day in range(3)])
+    quire.convert(source, dest, into=into)
+    before = messages(dest)
+    assert len(quire.prune(source, max_cycles=2).removed) == 1
+    with quire.open(source) as queue:
+        queue.appender().write_bytes(b"new")
+    with pytest.raises(quire.ConvertError):
+        quire.convert(source, dest, into=into)
+    assert messages(dest) == before

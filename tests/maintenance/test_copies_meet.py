@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 from collections.abc import Callable
 from io import BufferedReader
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import quire
+import small_disk
 from pause_points import Party
 from queues import DAY_MS, START_MS
 from quire._durable import SafeFolder
@@ -19,6 +21,7 @@ from quire.maintenance import copy_run
 Content = list[tuple[int, bytes]]
 DAYS = 4
 PER_DAY = 300
+LEFT = 12  # pages: for some of the copy
 
 
 def content(path: Path) -> Content:
@@ -223,3 +226,30 @@ def test_what_leaves_groups_out_names_them(
     quire.convert(orders, tmp_path / "converted", into="quick-queue")
     assert "the conversion has no consumer groups" in caplog.text
     assert "billing" in caplog.text
+
+
+def test_two_copies_to_one_place_at_a_time_are_refused(orders: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    with Party(COPY, orders, copy, point="audit:open:20240116T4.cq4") as party:
+        party.wait_until_stopped()
+        with pytest.raises(quire.QuireError, match=r"the lock is held: lock=.*/.copy.copying"):
+            quire.copy_queue(orders, copy)
+        party.go_on()
+        ((messages, _),) = party.result()
+    assert messages == DAYS * PER_DAY
+    assert is_the_source(copy, orders)
+
+
+def test_a_copy_onto_a_full_disk_is_resumed(orders: Path, tmp_path: Path) -> None:
+    def work(disk: Path) -> int:
+        small_disk.fill(disk, LEFT)
+        with pytest.raises(OSError, match="No space left") as caught:
+            quire.copy_queue(orders, disk / "copy")
+        assert caught.value.filename is not None
+        small_disk.make_room(disk)
+        quire.copy_queue(orders, disk / "copy")
+        assert is_the_source(disk / "copy", orders)
+        return caught.value.errno or 0
+
+    size = 4 * sum(it.stat().st_size for it in orders.iterdir())
+    assert small_disk.on_small_disk(tmp_path / "disk", size, work) == errno.ENOSPC

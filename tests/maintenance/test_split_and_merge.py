@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -215,3 +216,49 @@ def test_as_processes(orders: Path, tmp_path: Path) -> None:
     parts = sorted((tmp_path / "parts").iterdir())
     ran = run("merge", *parts, tmp_path / "m", "--by", "n")
     assert (ran.code, ran.out, ran.err) == (0, "messages=30\n", "")
+
+
+def run_beside(orders: Path, tmp_path: Path, way: str, then: Callable[[], object]) -> list[bytes]:
+    """Split or merge *orders*, and call *then* once, at the second message; return the result."""
+    seen: list[int] = []
+
+    def key(excerpt: Any) -> str:  # noqa: ANN401 - of any format
+        seen.append(excerpt.index)
+        if len(seen) == 2:
+            then()
+        return f"{excerpt.index:x}" if way == "merge" else "part"
+
+    if way == "merge":
+        quire.merge_queues([orders], tmp_path / "result", key)
+        return payloads(tmp_path / "result")
+    quire.split_queue(orders, tmp_path / "result", key)
+    return payloads(tmp_path / "result/part")
+
+
+@pytest.mark.parametrize("way", ["merge", "split"])
+def test_messages_that_are_appended_meanwhile_come_at_the_end(
+    orders: Path, tmp_path: Path, way: str
+) -> None:
+    def append() -> None:
+        clock = quire.ManualClock(START_MS + 2 * DAY_MS)
+        with quire.open(orders, clock=clock) as queue:
+            queue.appender().write_many([b"late", b"later"])
+
+    before = payloads(orders)
+    result = run_beside(orders, tmp_path, way, append)
+    assert result == payloads(orders) == [*before, b"late", b"later"]
+
+
+@pytest.mark.parametrize("way", ["merge", "split"])
+def test_cycles_that_are_removed_meanwhile_are_named(
+    orders: Path, tmp_path: Path, way: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = payloads(orders)
+    first, second, _ = sorted(orders.glob("*.cq4"))
+
+    def remove() -> None:
+        first.unlink()  # it is open, and read to its end
+        second.unlink()
+
+    assert run_beside(orders, tmp_path, way, remove) == before[:10] + before[20:]
+    assert "messages were deleted before they were read" in caplog.text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from io import BufferedWriter
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from quire import _arguments as arguments
-from quire._durable import Access, SafeFolder
+from quire._durable import Access, SafeFolder, named_error
 from quire.archive.columns import Columns, CycleReader, misfits_in
 from quire.archive.cycles import Cycle, Look, check_unchanged, look, name_of
 from quire.archive.decoding import decoding_of
@@ -274,7 +273,9 @@ class _TopicRun:
             except (QuireError, FileNotFoundError) as error:
                 self._fail(cycle.number, error)
             except OSError as error:
-                raise _named(error, folder.path / file_name(name_of(queue, cycle.number))) from None
+                raise named_error(
+                    error, folder.path / file_name(name_of(queue, cycle.number))
+                ) from None
             else:
                 topic.entries[cycle.number] = entry
                 self._report.archived.setdefault(topic.name, []).append(entry)
@@ -342,11 +343,3 @@ class _TopicRun:
         if isinstance(error, OSError) and error.filename is None:
             where = f": dest={self._archive.path}"
         self._report.failed.append(Failure(self._topic.name, cycle, f"{error}{where}"))
-
-
-def _named(error: OSError, file: Path) -> OSError:
-    """Return an error of the system with the file it met, and what helps."""
-    why = error.strerror or f"{error}"
-    if error.errno == errno.ENOSPC:
-        why += " (make room, then run it again)"
-    return OSError(error.errno, why, str(file))

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
-from quire._durable import Access, SafeFolder, locked_directory, sync
+from quire._durable import Access, SafeFolder, locked_directory, named_error, sync
 from quire._native import ManualClock, Queue, VanillaQueue
 from quire.errors import LockHeldError
 from quire.queue import open as open_queue
@@ -48,6 +48,10 @@ def working_folder(dest: Path, sources: list[Path], suffix: str) -> Generator[Sa
                 os.rename(path, dest)  # noqa: PTH104 - onto an empty directory too
         except BlockingIOError:
             raise LockHeldError(path, "unknown") from None
+        except OSError as error:
+            if error.filename or error.errno is None:
+                raise
+            raise named_error(error, path) from error
     sync(dest.parent)
 
 
